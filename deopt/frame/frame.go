@@ -1,0 +1,125 @@
+// Package frame is the abstract frame: what an interpreter needs to go on where
+// compiled code stopped, and its JSON. It is a leaf that others read, so it
+// knows no stack map, no process and no LLVM: a slot's type is a plain kind and
+// width, with the source's own spelling beside it.
+//
+// Its main type is [Frame]; a [Report] is all frames of one moment.
+//
+// # Security
+//
+// Values are bytes that were copied from a target. Nothing here follows them.
+package frame
+
+// Schema names the JSON of a [Report].
+const Schema = "reframe.frames/v1"
+
+// Report is what `reframe frames --json` prints.
+type Report struct {
+	Schema  string   `json:"schema"`
+	Target  Target   `json:"target"`
+	Threads []Thread `json:"threads"`
+}
+
+// Target says what was looked at.
+type Target struct {
+	Kind    string `json:"kind"` // process, core, snapshot
+	PID     int    `json:"pid,omitempty"`
+	Arch    string `json:"arch"`
+	PauseUS int64  `json:"pause_us"` // for how long all threads stood still, in microseconds
+}
+
+// Thread is one thread and its frames, innermost first.
+type Thread struct {
+	TID    int     `json:"tid"`
+	Name   string  `json:"name"`
+	Frames []Frame `json:"frames"`
+	End    string  `json:"end,omitempty"` // why the stack was cut short; empty when it was followed to its outermost frame
+}
+
+// Kind tells the frames of a just-in-time compiler from all others.
+type Kind string
+
+// The kinds of frame.
+const (
+	JIT    Kind = "jit"    // has a record, or lies in a registered JIT object
+	Native Kind = "native" // anything else
+)
+
+// Frame is one activation: where it is, and, where a record matches, what its
+// abstract frame holds.
+type Frame struct {
+	Index    int      `json:"index"`
+	Kind     Kind     `json:"kind"`
+	PC       Hex      `json:"pc"`
+	CFA      Hex      `json:"cfa,omitempty"`
+	Function string   `json:"function,omitempty"`
+	Offset   *uint64  `json:"offset,omitempty"` // of pc in the function; nil when no function is known
+	Module   string   `json:"module,omitempty"` // the file or JIT object that pc lies in
+	Rule     string   `json:"rule"`             // how this frame was found
+	Record   *Record  `json:"record,omitempty"`
+	Resume   *Resume  `json:"resume,omitempty"`
+	Slots    []Slot   `json:"slots,omitempty"`
+	Notes    []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
+}
+
+// Record says which stack map record matched.
+type Record struct {
+	ID     uint64 `json:"id"`
+	Site   string `json:"site"`   // stackmap, patchpoint, statepoint, deoptimize, unknown
+	Offset uint64 `json:"offset"` // the record's instruction offset in its function
+	Moment Moment `json:"moment"`
+}
+
+// Moment says how far a site has got.
+type Moment string
+
+// The moments of a site.
+const (
+	Before Moment = "before"  // the site has not run
+	InCall Moment = "in-call" // its callee is still running
+	After  Moment = "after"   // it has run
+)
+
+// Resume says where the frame carries on.
+type Resume struct {
+	Function string `json:"function"`
+	Block    string `json:"block"`
+	After    string `json:"after,omitempty"` // the call in that block after which it carries on; empty: at the block's start
+	At       string `json:"at,omitempty"`    // the instruction in that block before which it carries on
+}
+
+// Status says whether a slot has a value.
+type Status string
+
+// The statuses of a slot.
+const (
+	OK        Status = "ok"
+	Missing   Status = "unavailable"
+	Undefined Status = "undef" // the compiler was free to record anything, and did
+)
+
+// Slot is one named, typed value, with where it came from, or why it could not be had.
+type Slot struct {
+	Index    int       `json:"index"`
+	Name     string    `json:"name,omitempty"` // as the source spells it; empty for a constant of the source
+	Type     Type      `json:"type,omitzero"`
+	Value    string    `json:"value,omitempty"` // text in the type's natural form; empty without a type
+	Hex      Hex       `json:"hex,omitempty"`   // the raw bits
+	Status   Status    `json:"status"`
+	Reason   string    `json:"reason,omitempty"` // why the value is not there
+	Location *Location `json:"location,omitempty"`
+
+	// Bytes are the raw bits in the order of the target, as many as the type
+	// stores (or the location is wide, without a type). Nil unless Status is OK.
+	Bytes []byte `json:"-"`
+}
+
+// Location says where a slot's value lives, in the words of the stack map.
+type Location struct {
+	Kind     string  `json:"kind"` // Register, Direct, Indirect, Constant, ConstantIndex
+	Register string  `json:"register,omitempty"`
+	DWARF    *uint16 `json:"dwarf,omitempty"`
+	Offset   int32   `json:"offset"` // bytes from the register; bits into it for Register
+	Size     int     `json:"size"`   // bytes
+	Constant string  `json:"constant,omitempty"`
+}

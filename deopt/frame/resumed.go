@@ -1,0 +1,26 @@
+package frame
+
+// ResumedSchema names the JSON of a [Resumed].
+const ResumedSchema = "reframe.resume/v1"
+
+// Resumed is what `reframe resume --json` prints: what the interpreter computed from
+// an abstract frame on.
+type Resumed struct {
+	Schema   string  `json:"schema"`
+	Function string  `json:"function"` // that was left
+	TID      int     `json:"tid"`
+	Frame    int     `json:"frame"`
+	Resume   Resume  `json:"resume"`
+	Result   *Result `json:"result,omitempty"` // nil where the function returns nothing or the program exited
+	ExitCode *int    `json:"exit_code,omitempty"`
+	Steps    uint64  `json:"steps"`
+	Output   string  `json:"output"`   // what the program would have printed
+	Writes   int     `json:"writes"`   // store operations that the target never saw
+	PauseUS  int64   `json:"pause_us"` // for how long the target stood still
+}
+
+// Result is a value that a function returned.
+type Result struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}

@@ -1,0 +1,151 @@
+package frame
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// Hex is a number that is printed in hexadecimal and travels as a string, so
+// that no reader of the JSON loses digits. It is empty where there is none.
+type Hex string
+
+// HexOf spells an address or another 64-bit value.
+func HexOf[T ~uint64](v T) Hex { return Hex("0x" + strconv.FormatUint(uint64(v), 16)) }
+
+// TypeKind is the plain kind of a slot's type.
+type TypeKind uint8
+
+// The kinds of type.
+const (
+	NoType TypeKind = iota
+	Int             // two's complement, any width
+	Float           // IEEE 754 binary16, binary32, binary64 by width; 80 is the x87 format
+	BFloat          // the upper half of a binary32
+	Pointer
+	Opaque // bits of which no more is known: vectors, aggregates
+)
+
+// Type is a slot's type: a plain kind and width, and the source's own spelling.
+type Type struct {
+	Kind   TypeKind
+	Bits   int
+	Source string // i64, ptr, double
+}
+
+// MarshalJSON writes the source's spelling.
+func (t Type) MarshalJSON() ([]byte, error) { return json.Marshal(t.Source) }
+
+// IsZero says that there is no type.
+func (t Type) IsZero() bool { return t.Kind == NoType }
+
+// Size is the number of bytes that a value of t takes in memory.
+func (t Type) Size() int { return (t.Bits + 7) / 8 }
+
+// Number reads raw, in the given order, as an unsigned number.
+func Number(raw []byte, order binary.ByteOrder) *big.Int {
+	b := slices.Clone(raw)
+	if order != binary.ByteOrder(binary.BigEndian) {
+		slices.Reverse(b)
+	}
+	return new(big.Int).SetBytes(b)
+}
+
+// HexBytes spells raw bits as one number.
+func HexBytes(raw []byte, order binary.ByteOrder) Hex {
+	return Hex("0x" + Number(raw, order).Text(16))
+}
+
+// Format spells raw bits in the type's natural form: -5, 2.5, true, 0x7ffd….
+// It is empty for a type that has none (vectors, aggregates, no type).
+// Bits above the type's width are not looked at: the bits 1 to 7 of an i1 may
+// be anything, and so may the upper half of a register that holds an i32.
+func (t Type) Format(raw []byte, order binary.ByteOrder) string {
+	n := Number(raw, order)
+	if t.Bits > 0 {
+		n.And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(t.Bits)), big.NewInt(1)))
+	}
+	switch t.Kind {
+	case Int:
+		if t.Bits == 1 {
+			return strconv.FormatBool(n.Bit(0) == 1)
+		}
+		if n.Bit(t.Bits-1) == 1 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(t.Bits)))
+		}
+		return n.String()
+	case Pointer:
+		return "0x" + n.Text(16)
+	case BFloat:
+		return formatFloat(float64(math.Float32frombits(uint32(n.Uint64())<<16)), 32)
+	case Float:
+		switch t.Bits {
+		case 16:
+			return formatFloat(halfToFloat(uint16(n.Uint64())), 32)
+		case 32:
+			return formatFloat(float64(math.Float32frombits(uint32(n.Uint64()))), 32)
+		case 64:
+			return formatFloat(math.Float64frombits(n.Uint64()), 64)
+		case 80:
+			return formatX87(n)
+		}
+	}
+	return ""
+}
+
+// formatFloat is the shortest text that reads back as the same value, with a
+// point or an exponent so that it is seen to be no integer.
+func formatFloat(v float64, bits int) string {
+	s := strconv.FormatFloat(v, 'g', -1, bits)
+	for _, c := range s {
+		if c == '.' || c == 'e' || c == 'N' || c == 'I' {
+			return s
+		}
+	}
+	return s + ".0"
+}
+
+// halfToFloat widens an IEEE 754 binary16, which is exact.
+func halfToFloat(h uint16) float64 {
+	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
+	if h>>15 == 1 {
+		sign = -1
+	}
+	switch exp {
+	case 0:
+		return sign * math.Ldexp(frac, -24)
+	case 31:
+		if frac != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}
+
+// formatX87 spells an 80-bit extended value (Intel SDM vol. 1, 4.2.2).
+func formatX87(n *big.Int) string {
+	mantissa := new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64))
+	head := new(big.Int).Rsh(n, 64).Uint64()
+	exp, negative := int(head&0x7fff), head>>15&1 == 1
+	sign := ""
+	if negative {
+		sign = "-"
+	}
+	if exp == 0x7fff {
+		if mantissa.Uint64()<<1 == 0 {
+			return sign + "Inf"
+		}
+		return "NaN"
+	}
+	if exp == 0 {
+		exp = 1
+	}
+	f := new(big.Float).SetPrec(64).SetInt(mantissa)
+	f.SetMantExp(f, exp-16383-63)
+	return fmt.Sprintf("%s%s", sign, f.Text('g', 21))
+}

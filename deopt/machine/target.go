@@ -1,0 +1,65 @@
+package machine
+
+import "fmt"
+
+// Memory reads a target's memory.
+type Memory interface {
+	// ReadMemory fills all of p from addr on, or returns an error and says
+	// nothing about p. A read that cannot be had whole is a [*MemoryError].
+	ReadMemory(p []byte, addr Addr) error
+}
+
+// MemoryError is a read of memory that could not be had.
+type MemoryError struct {
+	Addr Addr
+	Len  int
+	Why  string // such as "not mapped", "outside what was copied"
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%d bytes at %v: %s", e.Len, e.Addr, e.Why)
+}
+
+// ReadUint reads an unsigned integer of size bytes (1 to 8).
+func ReadUint(m Memory, arch *Arch, addr Addr, size int) (uint64, error) {
+	var b [8]byte
+	if size < 1 || size > 8 {
+		return 0, fmt.Errorf("machine: integer of %d bytes", size)
+	}
+	if err := m.ReadMemory(b[:size], addr); err != nil {
+		return 0, err
+	}
+	return arch.Uint(b[:size]), nil
+}
+
+// ReadAddr reads an address.
+func ReadAddr(m Memory, arch *Arch, addr Addr) (Addr, error) {
+	v, err := ReadUint(m, arch, addr, arch.Pointer)
+	return Addr(v), err
+}
+
+// Mapping is one row of the target's address space.
+type Mapping struct {
+	Start, End               Addr // End is the first address past it
+	Read, Write, Exec, Share bool
+	Offset                   uint64 // in the file
+	Path                     string // "", "[stack]", "[vdso]" or a file
+	Inode                    uint64 // 0 where no file is behind it
+}
+
+// Contains says whether addr lies in the mapping.
+func (m Mapping) Contains(addr Addr) bool { return m.Start <= addr && addr < m.End }
+
+// Anonymous says whether no file is behind the mapping: where compilers that
+// run in the process put their code.
+func (m Mapping) Anonymous() bool {
+	return m.Inode == 0 && (m.Path == "" || m.Path[0] == '[' || m.Path[0] == '/' && len(m.Path) > 6 && m.Path[:6] == "/anon_")
+}
+
+// Thread is one thread of a stopped target.
+type Thread struct {
+	ID        int
+	Name      string
+	Registers *Registers // nil where they could not be had
+	Missing   string     // why, when Registers is nil
+}

@@ -1,0 +1,197 @@
+// Package object reads one ELF image as it lies in a target: the file behind a
+// mapping, or an object that a JIT registered with the GDB JIT interface.
+//
+// Its main type is [Image]: sections at their loaded addresses, relocations
+// applied where nobody has applied them, and symbols by name and by address.
+//
+// # Security
+//
+// An image is hostile. Every size is checked against the size of the image
+// before anything is allocated, and debug/elf, which promises no such thing,
+// runs behind a recover. Nothing is read but what is asked for: a lookup in a
+// 100 MB library reads its headers and its symbol table.
+package object
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+
+	"reframe/deopt/machine"
+)
+
+// Error is what every function of this package returns.
+type Error struct {
+	Image   string // its name
+	Section string // "" where it is about the whole image
+	Offset  int64  // in the section, or the image; -1 where there is none to tell
+	Err     error
+}
+
+func (e *Error) Error() string {
+	s := e.Image
+	if e.Section != "" {
+		s += ": " + e.Section
+	}
+	if e.Offset >= 0 {
+		s += fmt.Sprintf("+%#x", e.Offset)
+	}
+	return s + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrNotELF is wrapped where the bytes are no ELF image at all.
+var ErrNotELF = errors.New("not an ELF image")
+
+// Image is one ELF image. Its methods are not safe for concurrent use.
+type Image struct {
+	Name string // the path, or what the object is called in messages
+	// Bias is what has to be added to the addresses in the file to get those in
+	// the target; 0 for an object whose section headers hold loaded addresses.
+	Bias machine.Addr
+	// Registered says that a JIT registered the image.
+	Registered bool
+
+	file     *elf.File
+	size     int64
+	sections map[string]*Section
+	all      []*Section
+	tables   []*symbolTable // nil until a symbol is asked for
+	read     bool
+}
+
+// Section is one section of an image.
+type Section struct {
+	Name  string
+	Addr  machine.Addr // loaded address; for a section that is not loaded, meaningless
+	Size  uint64
+	Alloc bool // occupies memory when loaded
+	Exec  bool // holds code
+	Bits  bool // has bytes in the image
+
+	section *elf.Section
+	image   *Image
+}
+
+// Limit on the number of sections and of program headers that are looked at. The
+// largest seen in the wild, a -ffunction-sections object, had some 60,000.
+const maxSections = 1 << 17
+
+// New reads the headers of an ELF image of size bytes.
+func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			img, err = nil, &Error{name, "", -1, fmt.Errorf("malformed: %v", p)}
+		}
+	}()
+	var magic [4]byte
+	if _, err := r.ReadAt(magic[:], 0); err != nil || string(magic[:]) != elf.ELFMAG {
+		return nil, &Error{name, "", 0, ErrNotELF}
+	}
+	f, err := elf.NewFile(io.NewSectionReader(r, 0, size))
+	if err != nil {
+		return nil, &Error{name, "", -1, err}
+	}
+	if len(f.Sections) > maxSections {
+		return nil, &Error{name, "", -1, fmt.Errorf("%d sections", len(f.Sections))}
+	}
+	img = &Image{Name: name, file: f, size: size, sections: map[string]*Section{}}
+	for _, s := range f.Sections {
+		sec := &Section{
+			Name: s.Name, Addr: machine.Addr(s.Addr), Size: s.Size, section: s, image: img,
+			Alloc: s.Flags&elf.SHF_ALLOC != 0, Exec: s.Flags&elf.SHF_EXECINSTR != 0,
+			Bits: s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL,
+		}
+		img.all = append(img.all, sec)
+		if _, twice := img.sections[s.Name]; !twice {
+			img.sections[s.Name] = sec
+		}
+	}
+	return img, nil
+}
+
+// Arch returns the architecture of the image, or an error that names it.
+func (i *Image) Arch() (*machine.Arch, error) {
+	if i.file.Machine == elf.EM_X86_64 && i.file.Class == elf.ELFCLASS64 {
+		return machine.AMD64, nil
+	}
+	return nil, &Error{i.Name, "", -1, fmt.Errorf("%v %v is not supported yet", i.file.Class, i.file.Machine)}
+}
+
+// Relocatable says that the image is an unlinked object (ET_REL), whose
+// relocations nobody has applied to the bytes at hand.
+func (i *Image) Relocatable() bool { return i.file.Type == elf.ET_REL }
+
+// Section returns the first section of that name, or nil.
+func (i *Image) Section(name string) *Section { return i.sections[name] }
+
+// Loaded returns the address of the section in the target.
+func (s *Section) Loaded() machine.Addr { return s.Addr + s.image.Bias }
+
+// Contains says whether addr lies in the section as it is loaded.
+func (s *Section) Contains(addr machine.Addr) bool {
+	return addr >= s.Loaded() && uint64(addr-s.Loaded()) < s.Size
+}
+
+// ReadAt reads bytes of the section as they stand in the image.
+func (s *Section) ReadAt(p []byte, off int64) (int, error) {
+	if !s.Bits {
+		return 0, &Error{s.image.Name, s.Name, off, errors.New("has no bytes in the image")}
+	}
+	return s.section.ReaderAt.ReadAt(p, off)
+}
+
+// Data returns the bytes of the section as they stand in the image.
+func (s *Section) Data() ([]byte, error) {
+	switch {
+	case !s.Bits:
+		return nil, &Error{s.image.Name, s.Name, 0, errors.New("has no bytes in the image")}
+	case s.section.Flags&elf.SHF_COMPRESSED != 0:
+		return nil, &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
+	case s.Size > uint64(s.image.size):
+		return nil, &Error{s.image.Name, s.Name, 0, fmt.Errorf("claims %d bytes in an image of %d", s.Size, s.image.size)}
+	}
+	b := make([]byte, s.Size)
+	if _, err := s.section.ReaderAt.ReadAt(b, 0); err != nil && !(err == io.EOF && s.Size == 0) {
+		return nil, &Error{s.image.Name, s.Name, 0, err}
+	}
+	return b, nil
+}
+
+// Code lists the sections that hold loaded code. In an unlinked object a
+// section at address 0 was not loaded (MCJIT of LLVM 19 and later leaves an
+// empty .text there beside the real .ltext).
+func (i *Image) Code() []*Section {
+	var code []*Section
+	for _, s := range i.all {
+		if s.Alloc && s.Exec && s.Size > 0 && (s.Addr != 0 || !i.Relocatable()) {
+			code = append(code, s)
+		}
+	}
+	return code
+}
+
+// CodeAt returns the code section that addr lies in, or nil.
+func (i *Image) CodeAt(addr machine.Addr) *Section {
+	for _, s := range i.all {
+		if s.Alloc && s.Exec && (s.Addr != 0 || !i.Relocatable()) && s.Contains(addr) {
+			return s
+		}
+	}
+	return nil
+}
+
+// FileAddr returns the address, as the image counts it, of the byte at file
+// offset off, by its loadable segments.
+func (i *Image) FileAddr(off uint64) (machine.Addr, bool) {
+	for _, p := range i.file.Progs {
+		// A mapping starts at a page, so it may start before its segment does.
+		start := p.Off &^ 0xfff
+		if p.Type == elf.PT_LOAD && off >= start && off < p.Off+p.Filesz {
+			return machine.Addr(p.Vaddr - p.Off + off), true
+		}
+	}
+	return 0, false
+}

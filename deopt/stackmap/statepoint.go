@@ -1,0 +1,59 @@
+package stackmap
+
+// Statepoint is a record read as that of a gc.statepoint ("Garbage Collection
+// Safepoints in LLVM", Stack Map Format): three constants, then the values of
+// the "deopt" bundle, the gc pointers and the allocas of the "gc-live" bundle.
+type Statepoint struct {
+	CallConv uint64
+	Flags    uint64 // bit 0: a gc transition
+	Deopt    []Location
+	Pairs    []Pair
+	Allocas  []Location // one Direct for each alloca that was gc-live
+}
+
+// Pair is a gc pointer and the base pointer that it was derived from.
+type Pair struct{ Base, Derived Location }
+
+// statepointHead is the number of constants before the deopt values.
+const statepointHead = 3
+
+// AsStatepoint reads rec as a statepoint's record. A record does not say that it
+// is one, so a true result is a reading: it begins with three constants and the
+// third counts values that are there.
+func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
+	if len(rec.Locations) < statepointHead {
+		return Statepoint{}, false
+	}
+	var head [statepointHead]uint64
+	for i := range head {
+		l := rec.Locations[i]
+		if l.Kind != Constant && l.Kind != ConstantIndex {
+			return Statepoint{}, false
+		}
+		v, err := m.Constant(l)
+		if err != nil {
+			return Statepoint{}, false
+		}
+		head[i] = v
+	}
+	rest := rec.Locations[statepointHead:]
+	if head[2] > uint64(len(rest)) {
+		return Statepoint{}, false
+	}
+	s := Statepoint{CallConv: head[0], Flags: head[1], Deopt: rest[:head[2]]}
+	rest = rest[head[2]:]
+	// The allocas come last and only they are Direct: a gc pointer lives in a
+	// register or a slot, or is a constant.
+	end := len(rest)
+	for end > 0 && rest[end-1].Kind == Direct {
+		end--
+	}
+	if end%2 != 0 {
+		return Statepoint{}, false
+	}
+	s.Allocas = rest[end:]
+	for i := 0; i < end; i += 2 {
+		s.Pairs = append(s.Pairs, Pair{rest[i], rest[i+1]})
+	}
+	return s, true
+}

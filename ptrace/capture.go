@@ -1,0 +1,267 @@
+package ptrace
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// Options of [Capture]. The zero value copies and lets go.
+type Options struct {
+	// Hold keeps the process stopped until [Target.Release]; all of its memory can
+	// then be read.
+	Hold bool
+	// StackBytes is how much of each stack is copied; 0 means 512 KiB.
+	StackBytes int
+}
+
+const (
+	defaultStack = 512 << 10
+	maxStack     = 1 << 30
+	// A list of registered objects that changed between being read and the stop is
+	// read again; the last time, while the process stands still.
+	attempts = 8
+)
+
+// Capture reads the process at one moment. On an error the process goes on as if
+// nothing had been. The errors are [*Error]s.
+func Capture(pid int, o Options) (*Target, error) {
+	if o.StackBytes == 0 {
+		o.StackBytes = defaultStack
+	}
+	if o.StackBytes < 4096 || o.StackBytes > maxStack {
+		return nil, fmt.Errorf("ptrace: stack of %d bytes: 4096 to %d can be copied", o.StackBytes, maxStack)
+	}
+	if err := exists(pid); err != nil {
+		return nil, err
+	}
+	t := &Target{PID: pid, Command: commandLine(pid)}
+	err := t.capture(o)
+	if err != nil {
+		t.Close()
+		if !errors.Is(err, ErrNoProcess) && exists(pid) != nil {
+			// Whatever went wrong, it went wrong because the process is gone.
+			err = &Error{pid, "cannot read it", ErrGone, ""}
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+// Survey reads what can be read of a running process without stopping it: modules,
+// every registered object, and, where there is none, memory that looks like a stack
+// map. It has no threads.
+func Survey(pid int) (*Target, error) {
+	if err := exists(pid); err != nil {
+		return nil, err
+	}
+	t := &Target{PID: pid, Command: commandLine(pid)}
+	for range attempts {
+		if err := t.survey(); err != nil {
+			t.Close()
+			return nil, err
+		}
+		for _, r := range t.Registries {
+			for n, e := range r.Entries {
+				e.read(live(pid), n+1)
+			}
+		}
+		if t.unchanged() {
+			t.memory = live(pid)
+			return t, nil
+		}
+		t.Close()
+	}
+	return nil, &Error{pid, "cannot read it", ErrUnsettled, "try again, or stop it first: kill -STOP " + fmt.Sprint(pid)}
+}
+
+func (t *Target) capture(o Options) error {
+	for attempt := range attempts {
+		early := !o.Hold && attempt < attempts-1
+		if early {
+			if err := t.survey(); err != nil {
+				return err
+			}
+		} else if err := check64(t.PID); err != nil {
+			return err
+		}
+		s, err := stop(t.PID, o.StackBytes)
+		if err != nil {
+			return err
+		}
+		if !early {
+			if err = t.survey(); err != nil {
+				s.release()
+				return err
+			}
+		}
+		err = s.copy(jitCode(t.maps, t.Modules))
+		settled := t.unchanged()
+		if early || err != nil {
+			s.release()
+		}
+		if err != nil {
+			return explain(t.PID, "cannot read its threads", err)
+		}
+		t.readObjects(s)
+		if !early {
+			t.finish(s)
+			if o.Hold {
+				t.held = s
+				t.memory = live(t.PID)
+			} else {
+				s.release()
+				t.Pause = s.pause
+			}
+			return nil
+		}
+		if settled && t.unchanged() {
+			t.Pause = s.pause
+			t.finish(s)
+			return nil
+		}
+	}
+	return &Error{t.PID, "cannot read it", ErrUnsettled, ""}
+}
+
+// survey reads mappings, modules and the lists of registered objects.
+func (t *Target) survey() error {
+	if err := check64(t.PID); err != nil {
+		return err
+	}
+	for _, m := range t.Modules {
+		m.close()
+	}
+	maps, err := readMaps(t.PID)
+	if err != nil {
+		return err
+	}
+	t.maps, t.Modules = maps, readModules(t.PID, maps)
+	t.Registries, t.Found, t.Scanned = nil, nil, false
+	registered, sections := 0, 0
+	seen := map[machine.Addr]bool{}
+	for _, m := range t.Modules {
+		if m.Image == nil {
+			continue
+		}
+		if m.StackMaps != nil {
+			sections++
+		}
+		if sym, ok := m.Image.Lookup(descriptorName); ok && !seen[sym.Addr] {
+			seen[sym.Addr] = true
+			r := readRegistry(live(t.PID), m.Path, sym.Addr)
+			t.Registries = append(t.Registries, r)
+			registered += len(r.Entries)
+		}
+	}
+	if registered == 0 && sections == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
+		var whole bool
+		t.Found, whole = scan(live(t.PID), t.maps)
+		t.Scanned, t.ScanCut = true, !whole
+	}
+	return nil
+}
+
+func (t *Target) unchanged() bool {
+	for _, r := range t.Registries {
+		if r.Broken == "" && !r.unchanged(live(t.PID)) {
+			return false
+		}
+	}
+	return true
+}
+
+// readObjects reads the registered objects that a program counter or a word of a
+// stack points into: the only ones that a frame can belong to.
+func (t *Target) readObjects(s *stopped) {
+	for _, r := range t.Registries {
+		if len(r.ranges) == 0 {
+			continue
+		}
+		number := make(map[*Entry]int, len(r.Entries))
+		for n, e := range r.Entries {
+			number[e] = n + 1
+		}
+		read := func(addr machine.Addr) {
+			// A return address may lie just past the code of the function that called.
+			for _, a := range []machine.Addr{addr, addr - 1} {
+				if e := r.at(a); e != nil {
+					e.read(live(t.PID), number[e])
+				}
+			}
+		}
+		for _, thread := range s.threads {
+			if thread.missing == "" {
+				read(thread.raw.pc())
+				thread.eachStackWord(read)
+			}
+		}
+	}
+}
+
+// finish makes threads and memory of what was copied.
+func (t *Target) finish(s *stopped) {
+	var ranges []span
+	slices.SortFunc(s.threads, func(a, b *stoppedThread) int {
+		first := func(x *stoppedThread) int {
+			if x.tid == t.PID {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.tid, b.tid))
+	})
+	for _, thread := range s.threads {
+		out := machine.Thread{ID: thread.tid, Name: threadName(t.PID, thread.tid), Missing: thread.missing}
+		if thread.missing == "" {
+			out.Registers = thread.raw.decode()
+			ranges = append(ranges, span{thread.stack.addr, bytes.Clone(thread.stack.data)})
+			for _, c := range thread.code {
+				if c.ok {
+					ranges = append(ranges, span{c.addr, c.buf})
+				}
+			}
+		}
+		t.threads = append(t.threads, out)
+	}
+	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.Modules}}
+}
+
+// check64 refuses a 32-bit process before it is touched.
+func check64(pid int) error {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return explain(pid, "cannot open its executable", err)
+	}
+	defer f.Close()
+	var ident [5]byte
+	if _, err := io.ReadFull(f, ident[:]); err == nil && ident[4] == 1 {
+		return &Error{pid, "cannot read it", Err32Bit, ""}
+	}
+	return nil
+}
+
+// commandLine returns the command line of a process, or "" where there is none.
+func commandLine(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+}
+
+// threadName returns the name of a thread, or "" where it has ended since.
+func threadName(pid, tid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(b), "\n")
+}

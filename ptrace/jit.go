@@ -1,0 +1,223 @@
+package ptrace
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"sort"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// The GDB JIT interface ("Debugging with GDB", chapter "JIT Compilation
+// Interface"): a descriptor under a known name holds the head of a list of
+// entries, each of which points to an object in memory.
+//
+//	descriptor: uint32 version, uint32 action, entry *relevant, entry *first
+//	entry:      entry *next, entry *prev, const char *object, uint64 size
+const (
+	descriptorName = "__jit_debug_descriptor"
+	descriptorSize = 24
+	entrySize      = 32
+)
+
+// Limits on what a list may claim. Real JITs register 100,000 objects.
+const (
+	maxEntries    = 1 << 20
+	maxObjectSize = 1 << 30
+	maxSections   = 1 << 16
+	maxTables     = 256 << 20 // section headers of all objects together
+)
+
+// Registry is the list behind one descriptor, as it stood at one moment.
+type Registry struct {
+	Descriptor machine.Addr
+	Module     string // that holds the descriptor
+	Entries    []*Entry
+	// Broken says why the list could not be followed to its end, or is "".
+	Broken string
+
+	head   []byte // the descriptor's bytes
+	ranges []codeRange
+}
+
+// Entry is one registered object.
+type Entry struct {
+	Addr  machine.Addr // of the entry
+	Start machine.Addr // of the object in memory
+	Size  uint64
+	// Bad says why the object cannot be used, or is "".
+	Bad string
+
+	code  []codeRange
+	image *object.Image
+}
+
+type codeRange struct {
+	start, end machine.Addr
+	entry      *Entry
+}
+
+// readRegistry walks the list and reads the section headers of each object: it
+// learns where their code lies. The objects themselves are read when they are needed.
+func readRegistry(mem live, module string, descriptor machine.Addr) *Registry {
+	r := &Registry{Descriptor: descriptor, Module: module, head: make([]byte, descriptorSize)}
+	if err := mem.ReadMemory(r.head, descriptor); err != nil {
+		r.Broken = "the descriptor cannot be read: " + err.Error()
+		return r
+	}
+	if v := arch.Order.Uint32(r.head); v != 1 {
+		// 0 stands there before a statically linked host ran its initializers; nothing is registered then.
+		if v != 0 || r.first() != 0 {
+			r.Broken = fmt.Sprintf("the descriptor has version %d; version 1 is known", v)
+		}
+		return r
+	}
+	r.walk(mem)
+	r.readHeaders(mem)
+	for _, e := range r.Entries {
+		r.ranges = append(r.ranges, e.code...)
+	}
+	sort.SliceStable(r.ranges, func(i, j int) bool { return r.ranges[i].start < r.ranges[j].start })
+	return r
+}
+
+func (r *Registry) first() machine.Addr { return machine.Addr(arch.Order.Uint64(r.head[16:])) }
+
+func (r *Registry) walk(mem live) {
+	seen := map[machine.Addr]bool{}
+	var b [entrySize]byte
+	for at := r.first(); at != 0; at = machine.Addr(arch.Order.Uint64(b[:])) {
+		switch {
+		case seen[at]:
+			r.Broken = fmt.Sprintf("entry %d is again the entry at %v: the list is a loop", len(r.Entries), at)
+			return
+		case len(r.Entries) == maxEntries:
+			r.Broken = fmt.Sprintf("over %d entries", maxEntries)
+			return
+		}
+		if err := mem.ReadMemory(b[:], at); err != nil {
+			r.Broken = fmt.Sprintf("entry %d cannot be read: %v", len(r.Entries), err)
+			return
+		}
+		seen[at] = true
+		e := &Entry{Addr: at, Start: machine.Addr(arch.Order.Uint64(b[16:])), Size: arch.Order.Uint64(b[24:])}
+		if e.Size < elf64Header || e.Size > maxObjectSize {
+			e.Bad = fmt.Sprintf("it claims %d bytes", e.Size)
+		}
+		r.Entries = append(r.Entries, e)
+	}
+}
+
+const (
+	elf64Header  = 64
+	elf64Section = 64
+)
+
+// readHeaders reads the ELF headers of all entries in one batch and their section
+// headers in a second one.
+func (r *Registry) readHeaders(mem live) {
+	headers := make([]want, 0, len(r.Entries))
+	owners := make([]*Entry, 0, len(r.Entries))
+	for _, e := range r.Entries {
+		if e.Bad == "" {
+			headers = append(headers, want{addr: e.Start, buf: make([]byte, elf64Header)})
+			owners = append(owners, e)
+		}
+	}
+	if err := mem.readMany(headers); err != nil {
+		r.Broken = err.Error()
+		return
+	}
+	tables := make([]want, 0, len(headers))
+	tableOwners := make([]*Entry, 0, len(headers))
+	kinds := make([]elf.Type, 0, len(headers))
+	total := 0
+	for i, h := range headers {
+		e := owners[i]
+		if !h.ok {
+			e.Bad = "it points outside of memory"
+			continue
+		}
+		if !bytes.HasPrefix(h.buf, []byte(elf.ELFMAG)) || h.buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.buf[elf.EI_DATA] != byte(elf.ELFDATA2LSB) {
+			e.Bad = "it points to something that is no 64-bit ELF object"
+			continue
+		}
+		off, size, count := arch.Order.Uint64(h.buf[40:]), arch.Order.Uint16(h.buf[58:]), arch.Order.Uint16(h.buf[60:])
+		length := int(count) * elf64Section
+		if size != elf64Section || count == 0 || off > e.Size || uint64(length) > e.Size-off {
+			e.Bad = "its section headers lie outside of it"
+			continue
+		}
+		if total += length; total > maxTables {
+			r.Broken = fmt.Sprintf("the section headers take over %d MiB", maxTables>>20)
+			return
+		}
+		tables = append(tables, want{addr: e.Start + machine.Addr(off), buf: make([]byte, length)})
+		tableOwners = append(tableOwners, e)
+		kinds = append(kinds, elf.Type(arch.Order.Uint16(h.buf[16:])))
+	}
+	if err := mem.readMany(tables); err != nil {
+		r.Broken = err.Error()
+		return
+	}
+	for i, t := range tables {
+		e := tableOwners[i]
+		if !t.ok {
+			e.Bad = "its section headers lie outside of memory"
+			continue
+		}
+		for at := 0; at < len(t.buf); at += elf64Section {
+			flags := elf.SectionFlag(arch.Order.Uint64(t.buf[at+8:]))
+			addr, size := machine.Addr(arch.Order.Uint64(t.buf[at+16:])), arch.Order.Uint64(t.buf[at+32:])
+			const code = elf.SHF_ALLOC | elf.SHF_EXECINSTR
+			// At address 0 lies a section of an unlinked object that was not loaded.
+			if flags&code == code && size > 0 && size <= maxObjectSize && (addr != 0 || kinds[i] != elf.ET_REL) {
+				e.code = append(e.code, codeRange{addr, addr + machine.Addr(size), e})
+			}
+		}
+	}
+}
+
+// unchanged says whether the descriptor still holds what it held when the list was
+// walked. Each registration writes the entry it is about into it.
+func (r *Registry) unchanged(mem live) bool {
+	var now [descriptorSize]byte
+	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
+}
+
+// at returns the entry whose code addr lies in, or nil. Of several, which a JIT
+// makes by reusing memory without unregistering, it is the newest.
+func (r *Registry) at(addr machine.Addr) *Entry {
+	n := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].start > addr })
+	// Ranges do not overlap but where memory was reused; a bound keeps a hostile list from costing more.
+	for i := n - 1; i >= 0 && i >= n-16; i-- {
+		if addr < r.ranges[i].end {
+			return r.ranges[i].entry
+		}
+	}
+	return nil
+}
+
+// read reads the object of an entry. An object that cannot be read is bad.
+func (e *Entry) read(mem live, number int) {
+	if e.Bad != "" || e.image != nil {
+		return
+	}
+	data := make([]byte, e.Size)
+	if err := mem.ReadMemory(data, e.Start); err != nil {
+		e.Bad = "it lies partly outside of memory: " + err.Error()
+		return
+	}
+	img, err := object.New(fmt.Sprintf("JIT object %d", number), bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		e.Bad = err.Error()
+		return
+	}
+	img.Registered = true
+	e.image = img
+}
+
+// Image returns the object, or nil where it was not read or is bad.
+func (e *Entry) Image() *object.Image { return e.image }

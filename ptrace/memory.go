@@ -1,0 +1,155 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+)
+
+// live reads the memory of a running or stopped process by process_vm_readv(2).
+type live int
+
+// ReadMemory implements [machine.Memory].
+func (pid live) ReadMemory(p []byte, addr machine.Addr) error {
+	n, err := pid.readUpTo(p, addr)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, unix.EFAULT):
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
+	}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
+}
+
+// readUpTo reads until p is full or memory ends, and returns how much it read.
+func (pid live) readUpTo(p []byte, addr machine.Addr) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	local := []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}
+	return unix.ProcessVMReadv(int(pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}, 0)
+}
+
+// want is one range to be read in a batch; ok says whether it was.
+type want struct {
+	addr machine.Addr
+	buf  []byte
+	ok   bool
+}
+
+// The kernel takes 1024 ranges a call (IOV_MAX).
+const batchSize = 1024
+
+// readMany reads many small ranges in few system calls. A range that cannot be
+// read does not keep the others from being read: the kernel stops at it, and
+// the rest is asked for again.
+func (pid live) readMany(wants []want) error {
+	for len(wants) > 0 {
+		n := min(len(wants), batchSize)
+		local, remote := make([]unix.Iovec, n), make([]unix.RemoteIovec, n)
+		for i := range n {
+			w := &wants[i]
+			local[i] = unix.Iovec{Base: &w.buf[0], Len: uint64(len(w.buf))}
+			remote[i] = unix.RemoteIovec{Base: uintptr(w.addr), Len: len(w.buf)}
+		}
+		got, err := unix.ProcessVMReadv(int(pid), local, remote, 0)
+		if err != nil && !errors.Is(err, unix.EFAULT) {
+			return err
+		}
+		done := 0
+		for done < n && got >= len(wants[done].buf) {
+			got -= len(wants[done].buf)
+			wants[done].ok = true
+			done++
+		}
+		if done < n {
+			done++ // the one that failed
+		}
+		wants = wants[done:]
+	}
+	return nil
+}
+
+// copied is memory that was copied: ranges that do not overlap, by address.
+type copied struct {
+	ranges []span
+	why    string // reason for a read outside of them
+}
+
+type span struct {
+	addr machine.Addr
+	data []byte
+}
+
+func (s span) end() machine.Addr { return s.addr + machine.Addr(len(s.data)) }
+
+// newCopied sorts ranges and joins those that overlap or touch.
+func newCopied(ranges []span, why string) *copied {
+	sort.Slice(ranges, func(i, j int) bool { return ranges[i].addr < ranges[j].addr })
+	var joined []span
+	for _, s := range ranges {
+		if len(s.data) == 0 {
+			continue
+		}
+		if n := len(joined); n > 0 && s.addr <= joined[n-1].end() {
+			last := &joined[n-1]
+			if s.end() > last.end() {
+				last.data = append(last.data[:len(last.data):len(last.data)], s.data[last.end()-s.addr:]...)
+			}
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return &copied{joined, why}
+}
+
+// ReadMemory implements [machine.Memory].
+func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
+	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
+	if i == len(c.ranges) || c.ranges[i].addr > addr || uint64(c.ranges[i].end()-addr) < uint64(len(p)) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: c.why}
+	}
+	copy(p, c.ranges[i].data[addr-c.ranges[i].addr:])
+	return nil
+}
+
+// fileMemory reads code that lies in files: the bytes of the file. Read-only data is
+// left out: the dynamic linker relocates it before it makes it read-only.
+type fileMemory struct{ modules []*Module }
+
+// ReadMemory implements [machine.Memory].
+func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for _, m := range f.modules {
+		for _, r := range m.maps {
+			if !r.Contains(addr) {
+				continue
+			}
+			if !r.Exec || r.Write || uint64(r.End-addr) < uint64(len(p)) {
+				return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still, and no code of " + m.Path}
+			}
+			if _, err := m.data.ReadAt(p, int64(r.Offset)+int64(addr-r.Start)); err != nil {
+				return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", m.Path, err)}
+			}
+			return nil
+		}
+	}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still"}
+}
+
+// layers asks one memory after the other.
+type layers []machine.Memory
+
+// ReadMemory implements [machine.Memory].
+func (l layers) ReadMemory(p []byte, addr machine.Addr) error {
+	var err error
+	for _, m := range l {
+		if err = m.ReadMemory(p, addr); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package ptrace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// Module is a file that is mapped into the target (or the vdso, which is one
+// without a file).
+type Module struct {
+	Path  string
+	Image *object.Image // nil where the file is no ELF image or cannot be read
+	Why   string        // why Image is nil
+
+	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
+	// the dynamic linker may have relocated it; StackMapsAt is its address there.
+	StackMaps   []byte
+	StackMapsAt machine.Addr
+
+	maps []machine.Mapping
+	data io.ReaderAt
+	file *os.File
+}
+
+// Contains says whether addr lies in one of the module's mappings.
+func (m *Module) Contains(addr machine.Addr) bool {
+	for _, r := range m.maps {
+		if r.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	stackMapSection  = ".llvm_stackmaps"
+	maxStackMaps     = 1 << 30
+	maxVDSO          = 1 << 20
+	deletedSuffix    = " (deleted)"
+	modulesToLookFor = 1 << 14
+)
+
+// readModules groups mappings by file and opens those that are ELF images.
+func readModules(pid int, maps []machine.Mapping) []*Module {
+	var modules []*Module
+	byFile := map[string]*Module{}
+	for _, r := range maps {
+		if r.Inode == 0 && r.Path != "[vdso]" {
+			continue
+		}
+		key := fmt.Sprint(r.Path, r.Inode)
+		m := byFile[key]
+		if m == nil {
+			if len(modules) == modulesToLookFor {
+				break
+			}
+			m = &Module{Path: r.Path}
+			byFile[key] = m
+			modules = append(modules, m)
+		}
+		m.maps = append(m.maps, r)
+	}
+	for _, m := range modules {
+		if err := m.open(pid); err != nil {
+			m.Why = err.Error()
+			m.close()
+		}
+	}
+	return modules
+}
+
+func (m *Module) close() {
+	if m.file != nil {
+		m.file.Close()
+	}
+	m.file, m.Image, m.data = nil, nil, nil
+}
+
+func (m *Module) open(pid int) error {
+	size, err := m.openData(pid)
+	if err != nil {
+		return err
+	}
+	img, err := object.New(m.Path, m.data, size)
+	if err != nil {
+		return err
+	}
+	if _, err := img.Arch(); err != nil {
+		return err
+	}
+	linked, ok := img.FileAddr(m.maps[0].Offset)
+	if !ok {
+		return errors.New("its first mapping belongs to none of its segments")
+	}
+	img.Bias = m.maps[0].Start - linked
+	m.Image = img
+	return m.readStackMaps(live(pid))
+}
+
+func (m *Module) openData(pid int) (int64, error) {
+	if m.Path == "[vdso]" {
+		// The kernel's own page: the same for the life of the process.
+		size := m.maps[0].End - m.maps[0].Start
+		if size > maxVDSO {
+			return 0, fmt.Errorf("a vdso of %d bytes", size)
+		}
+		b := make([]byte, size)
+		if err := live(pid).ReadMemory(b, m.maps[0].Start); err != nil {
+			return 0, err
+		}
+		m.data = bytes.NewReader(b)
+		return int64(size), nil
+	}
+	f, err := openMapped(pid, m.maps[0])
+	if err != nil {
+		return 0, err
+	}
+	m.file, m.data = f, f
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// openMapped opens the very file that a mapping shows. The path may lie in another
+// mount namespace, and the file there may be a newer one: the inode tells.
+func openMapped(pid int, r machine.Mapping) (*os.File, error) {
+	path := fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix))
+	// A mapping of a device or a pipe is no module, and opening it could block or act.
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Ino == r.Inode {
+			return os.Open(path)
+		}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)))
+	if err != nil {
+		return nil, fmt.Errorf("the file was replaced or cannot be reached: %w", err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.New("not a regular file")
+	}
+	return f, nil
+}
+
+// readStackMaps reads the section of ahead-of-time code from memory, because a
+// position-independent module has it relocated there and not in the file.
+func (m *Module) readStackMaps(mem live) error {
+	s := m.Image.Section(stackMapSection)
+	if s == nil || !s.Alloc || s.Size == 0 {
+		return nil
+	}
+	if s.Size > maxStackMaps {
+		return fmt.Errorf("%s claims %d bytes", stackMapSection, s.Size)
+	}
+	m.StackMapsAt = s.Loaded()
+	if !m.Contains(m.StackMapsAt) {
+		return fmt.Errorf("%s lies outside of the mapped segments", stackMapSection)
+	}
+	b := make([]byte, s.Size)
+	if err := mem.ReadMemory(b, m.StackMapsAt); err != nil {
+		return fmt.Errorf("%s: %w", stackMapSection, err)
+	}
+	m.StackMaps = b
+	return nil
+}

@@ -1,0 +1,105 @@
+// Package ptrace provides targets, and nothing else: a running process that is
+// captured without a trace, or one that is controlled through Delve.
+//
+// Its main type is [Target]: the threads of a process with their registers, the
+// memory that was copied while they stood still, the files that are mapped, and
+// the objects that a JIT registered with the GDB JIT interface.
+//
+// A capture has three parts. Before the stop it reads what does not change while
+// it is in use: mappings, the headers of files, the list of registered objects. The
+// stop itself copies registers, stacks and the code around return addresses, and
+// does not depend on how much is registered. After the stop, what was read before is
+// held against what is there now; where the list changed, the capture starts again.
+//
+// # Security
+//
+// All that is read from the process is hostile. Sizes are held against limits before
+// anything is allocated, lists are walked with a bound, and a process that
+// dies, forks or unmaps in the middle ends in an error.
+//
+// Reading writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
+// reader dies, however it dies, the kernel lets the process go on.
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Sentinels for what callers tell apart. They come wrapped in an [*Error].
+var (
+	ErrNoProcess  = errors.New("no such process")
+	ErrPermission = errors.New("operation not permitted")
+	ErrGone       = errors.New("the process ended while it was being read")
+	Err32Bit      = errors.New("a 32-bit process; only 64-bit ones can be read")
+	ErrUnsettled  = errors.New("the registered JIT objects kept changing while they were read")
+)
+
+// Error says what failed on which process, and what to do about it.
+type Error struct {
+	PID  int
+	Op   string // what was tried, in plain words
+	Err  error
+	Hint string // what to do next, or ""
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("process %d: %s: %v", e.PID, e.Op, e.Err)
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// explain turns an errno into the sentinel that it means, with a hint.
+func explain(pid int, op string, err error) error {
+	var already *Error
+	switch {
+	case errors.As(err, &already):
+		return err
+	case errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrNotExist):
+		return &Error{pid, op, ErrGone, ""}
+	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES):
+		return &Error{pid, op, ErrPermission, permissionHint(pid)}
+	}
+	return &Error{pid, op, err, ""}
+}
+
+// permissionHint finds out which of the kernel's rules (ptrace(2), "Ptrace access
+// mode checking") stands in the way.
+func permissionHint(pid int) string {
+	if tracer := statusField(pid, "TracerPid"); tracer != "" && tracer != "0" {
+		return fmt.Sprintf("process %s traces it already (a debugger?); detach that first", tracer)
+	}
+	if uid := strings.Fields(statusField(pid, "Uid")); os.Geteuid() != 0 && len(uid) > 0 && uid[0] != strconv.Itoa(os.Getuid()) {
+		return "it belongs to another user; run as root"
+	}
+	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if s := strings.TrimSpace(string(scope)); err == nil && s != "0" && os.Geteuid() != 0 {
+		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", s)
+	}
+	if kind := statusField(pid, "Kthread"); kind == "1" {
+		return "it is a kernel thread, which has no memory of its own"
+	}
+	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
+}
+
+// statusField returns one field of /proc/PID/status, or "".
+func statusField(pid int, field string) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && name == field {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package ptrace
+
+import (
+	"reframe/deopt/machine"
+)
+
+// Found is memory that begins like a stack map section of version 3. Whether it
+// is one, only a parse to its end can tell.
+type Found struct {
+	Addr machine.Addr
+	Data []byte // up to the end of its mapping
+}
+
+// Limits on a scan. LLVM's own heap, which is most of what is scanned, takes some
+// 30 MB in lli.
+const (
+	maxScan      = 1 << 30 // bytes of memory looked at
+	scanChunk    = 1 << 20
+	maxFound     = 1024
+	maxFoundSize = 64 << 20 // bytes of one candidate
+	maxFoundSum  = 256 << 20
+)
+
+// Sizes in the section, "Stack Map Format".
+const (
+	mapHeader   = 16
+	mapFunction = 24
+)
+
+// scan looks for stack map sections in anonymous memory: the header 3, 0, 0 and a
+// first function whose address lies in executable memory. Copies in the heap that
+// nobody relocated have the function address 0, so they are no candidates. It
+// returns false where it did not get to the end.
+func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
+	var code []machine.Mapping
+	for _, r := range maps {
+		if r.Exec {
+			code = append(code, r)
+		}
+	}
+	executable := func(addr machine.Addr) bool {
+		for _, r := range code {
+			if r.Contains(addr) {
+				return true
+			}
+		}
+		return false
+	}
+	budget, sum := maxScan, 0
+	chunk := make([]byte, scanChunk+mapHeader+mapFunction)
+	for _, r := range maps {
+		if !r.Read || !r.Anonymous() || r.Path == "[vvar]" || r.Path == "[vsyscall]" {
+			continue
+		}
+		for at := r.Start; at < r.End; at += scanChunk {
+			// A header may straddle two chunks; they overlap by one header.
+			n := min(uint64(len(chunk)), uint64(r.End-at))
+			if budget -= int(n); budget < 0 {
+				return found, false
+			}
+			got, err := mem.readUpTo(chunk[:n], at)
+			if err != nil {
+				break
+			}
+			for _, off := range candidates(chunk[:got], executable) {
+				addr := at + machine.Addr(off)
+				size := min(uint64(r.End-addr), maxFoundSize)
+				if sum += int(size); len(found) == maxFound || sum > maxFoundSum {
+					return found, false
+				}
+				data := make([]byte, size)
+				if mem.ReadMemory(data, addr) == nil {
+					found = append(found, Found{addr, data})
+				}
+			}
+		}
+	}
+	return found, true
+}
+
+// candidates returns the offsets in b, aligned to 8, at which a section may begin
+// within the first scanChunk bytes.
+func candidates(b []byte, executable func(machine.Addr) bool) []int {
+	var offsets []int
+	for off := 0; off < scanChunk && off+mapHeader+mapFunction <= len(b); off += 8 {
+		if b[off] != 3 || arch.Order.Uint32(b[off:]) != 3 {
+			continue
+		}
+		functions := arch.Order.Uint32(b[off+4:])
+		if functions > 0 && executable(machine.Addr(arch.Order.Uint64(b[off+mapHeader:]))) {
+			offsets = append(offsets, off)
+		}
+	}
+	return offsets
+}

@@ -1,0 +1,314 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+)
+
+// tracer runs ptrace requests. Linux wants all of them from the thread that
+// seized the target, so they run on one thread that does nothing else; when
+// that thread ends, the kernel lets go of all that it had seized.
+type tracer struct {
+	requests chan func()
+	done     chan struct{}
+}
+
+func newTracer() *tracer {
+	t := &tracer{make(chan func()), make(chan struct{})}
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		for f := range t.requests {
+			f()
+			t.done <- struct{}{}
+		}
+		close(t.done)
+	}()
+	return t
+}
+
+func (t *tracer) do(f func()) {
+	t.requests <- f
+	<-t.done
+}
+
+func (t *tracer) end() {
+	close(t.requests)
+	<-t.done
+}
+
+// stopped is a process all of whose threads stand still.
+type stopped struct {
+	pid     int
+	tracer  *tracer
+	threads []*stoppedThread
+	byTID   map[int]*stoppedThread
+	since   time.Time     // the first thread was asked to stop
+	pause   time.Duration // until the last one was let go
+}
+
+type stoppedThread struct {
+	tid     int
+	signal  unix.Signal // caught on its way to the thread; handed on when it is let go
+	missing string      // why the thread does not stand still, or ""
+	raw     rawRegisters
+	stack   span
+	code    []want
+}
+
+// A thread that has not stopped within this time is in an uninterruptible sleep.
+const stopPatience = 200 * time.Millisecond
+
+// Threads that start while others are being stopped are found by looking again.
+// Each round stops at least one more; a process that outruns this many is not
+// one that can be held still.
+const stopRounds = 1000
+
+// The stack of a thread, the vector state and the code around return addresses
+// are read into memory that is made before the stop.
+const (
+	redZone   = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2)
+	codeSpan  = 64  // around a return address: the instructions before it and after it
+	maxCode   = 4096
+	xsaveRoom = 16 << 10
+)
+
+// stop seizes all threads of a process and interrupts them. On an error nothing
+// is left seized.
+func stop(pid, stackBytes int) (*stopped, error) {
+	s := &stopped{pid: pid, tracer: newTracer(), byTID: map[int]*stoppedThread{}}
+	var err error
+	s.tracer.do(func() { err = s.stopAll(stackBytes) })
+	if err != nil {
+		s.release()
+		return nil, explain(pid, "cannot attach", err)
+	}
+	return s, nil
+}
+
+func (s *stopped) stopAll(stackBytes int) error {
+	for range stopRounds {
+		tids, err := threadIDs(s.pid)
+		if err != nil {
+			return err
+		}
+		var fresh []*stoppedThread
+		for _, tid := range tids {
+			if s.byTID[tid] != nil {
+				continue
+			}
+			t := &stoppedThread{tid: tid}
+			// Seizing does not stop: it can be done before the clock runs.
+			switch err := ptraceRequest(unix.PTRACE_SEIZE, tid, 0); {
+			case errors.Is(err, unix.ESRCH):
+				continue // it ended since it was listed
+			case errors.Is(err, unix.EPERM) && threadState(s.pid, tid) == 'Z':
+				t.missing = "the thread has ended and the process goes on without it"
+			case err != nil:
+				return err
+			}
+			t.raw.xsave = make([]byte, xsaveRoom)
+			t.stack.data = make([]byte, stackBytes)
+			s.byTID[tid] = t
+			s.threads = append(s.threads, t)
+			fresh = append(fresh, t)
+		}
+		if len(fresh) == 0 {
+			return nil
+		}
+		if s.since.IsZero() {
+			s.since = time.Now()
+		}
+		for _, t := range fresh {
+			if t.missing == "" {
+				if err := ptraceRequest(unix.PTRACE_INTERRUPT, t.tid, 0); err != nil {
+					t.missing = "the thread ended while it was being stopped"
+				}
+			}
+		}
+		for _, t := range fresh {
+			if t.missing == "" {
+				t.wait(s.pid)
+			}
+		}
+	}
+	return fmt.Errorf("new threads kept starting for %d rounds", stopRounds)
+}
+
+// wait waits until the thread stands still, and notes what it stopped with.
+func (t *stoppedThread) wait(pid int) {
+	start := time.Now()
+	for {
+		var ws unix.WaitStatus
+		got, err := unix.Wait4(t.tid, &ws, unix.WALL|unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || got == t.tid && !ws.Stopped():
+			t.missing = "the thread ended while it was being stopped"
+			return
+		case got == t.tid:
+			// A stop that is an event is ours, or the group-stop that the thread was
+			// in already, which it returns to by itself. Any other is a signal
+			// on its way to the thread.
+			if int(ws)>>16 != unix.PTRACE_EVENT_STOP {
+				t.signal = ws.StopSignal()
+			}
+			return
+		}
+		switch waited := time.Since(start); {
+		case waited > stopPatience:
+			t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", stopPatience, threadState(pid, t.tid))
+			return
+		case waited > time.Millisecond:
+			time.Sleep(50 * time.Microsecond)
+		default:
+			// Most stop within microseconds; sleeping would cost more than it saves.
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	}
+}
+
+// release lets all threads go on, each with the signal that was on its way to
+// it. Calling it again does nothing.
+func (s *stopped) release() {
+	if s.tracer == nil {
+		return
+	}
+	s.tracer.do(func() {
+		for _, t := range s.threads {
+			if t.missing == "" {
+				// A thread that was killed meanwhile cannot be let go, and need not be.
+				_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
+			}
+		}
+		if !s.since.IsZero() {
+			s.pause = time.Since(s.since)
+		}
+	})
+	s.tracer.end()
+	s.tracer = nil
+}
+
+// copy reads what only a process that stands still can give: the registers and
+// stack of each thread, and the code around what may be return addresses into
+// code outside of files.
+func (s *stopped) copy(jitCode []machine.Mapping) error {
+	var err error
+	s.tracer.do(func() {
+		for _, t := range s.threads {
+			if t.missing != "" {
+				continue
+			}
+			if e := t.raw.fetch(t.tid); e != nil {
+				// Stopped threads end only when the process is killed.
+				err = ErrGone
+				return
+			}
+			if !t.raw.is64() {
+				err = Err32Bit
+				return
+			}
+			t.copyStack(s.pid)
+			t.copyCode(s.pid, jitCode)
+		}
+	})
+	return err
+}
+
+func (t *stoppedThread) copyStack(pid int) {
+	t.stack.addr = t.raw.sp() - redZone
+	n, err := live(pid).readUpTo(t.stack.data, t.stack.addr)
+	if err != nil || n <= redZone {
+		// The red zone may lie below the end of the stack's mapping.
+		t.stack.addr = t.raw.sp()
+		n, err = live(pid).readUpTo(t.stack.data, t.stack.addr)
+	}
+	if err != nil {
+		n = 0
+	}
+	t.stack.data = t.stack.data[:n]
+}
+
+// copyCode copies the code around the program counter and around each word of the
+// stack that points into code outside of files: what a JIT may patch any moment.
+func (t *stoppedThread) copyCode(pid int, jitCode []machine.Mapping) {
+	add := func(at machine.Addr) {
+		for _, m := range jitCode {
+			if m.Contains(at) && len(t.code) < maxCode {
+				from := max(m.Start, at-min(at, codeSpan))
+				to := min(m.End, at+codeSpan)
+				t.code = append(t.code, want{addr: from, buf: make([]byte, to-from)})
+				return
+			}
+		}
+	}
+	if len(jitCode) == 0 {
+		return
+	}
+	add(t.raw.pc())
+	t.eachStackWord(add)
+	// A range that cannot be read stays out; the reader of it is told so.
+	_ = live(pid).readMany(t.code)
+}
+
+// eachStackWord calls f with each aligned word of the copied stack.
+func (t *stoppedThread) eachStackWord(f func(machine.Addr)) {
+	skip := int(-t.stack.addr & 7)
+	for at := skip; at+8 <= len(t.stack.data); at += 8 {
+		f(machine.Addr(arch.Order.Uint64(t.stack.data[at:])))
+	}
+}
+
+// threadIDs lists the threads of a process.
+func threadIDs(pid int) ([]int, error) {
+	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var tids []int
+	for _, name := range names {
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
+
+// threadState returns the state letter of a thread (proc_pid_stat(5)), '?' where
+// it cannot be told.
+func threadState(pid, tid int) byte {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if err != nil {
+		return '?'
+	}
+	// The name before it may hold anything, a closing parenthesis too.
+	for i := len(stat) - 1; i >= 0; i-- {
+		if stat[i] == ')' && i+2 < len(stat) {
+			return stat[i+2]
+		}
+	}
+	return '?'
+}
+
+// ptraceRequest makes a request whose address argument is 0.
+func ptraceRequest(request, tid int, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

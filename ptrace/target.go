@@ -1,0 +1,165 @@
+package ptrace
+
+import (
+	"fmt"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// Target is a process at one moment. It does not change while it is looked at.
+type Target struct {
+	PID     int
+	Command string // its command line
+	Pause   time.Duration
+	Modules []*Module
+	// Registries are the lists behind each __jit_debug_descriptor.
+	Registries []*Registry
+	// Scanned says that memory was searched for stack maps because nothing was
+	// registered; Found is what looked like one; ScanCut, that the search did not
+	// get to the end.
+	Scanned bool
+	Found   []Found
+	ScanCut bool
+
+	maps    []machine.Mapping
+	threads []machine.Thread
+	memory  machine.Memory
+	held    *stopped
+}
+
+// Arch returns the architecture of the target.
+func (t *Target) Arch() *machine.Arch { return arch }
+
+// ReadMemory implements [machine.Memory]: what was copied, and code that lies in
+// files; of a process that is held, all of its memory as it is.
+func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
+
+// Threads returns the threads, the first one first, then by number.
+func (t *Target) Threads() []machine.Thread { return t.threads }
+
+// Mapping returns the mapping that addr lies in.
+func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return findMapping(t.maps, addr) }
+
+// ModuleAt returns the module that addr lies in, or nil.
+func (t *Target) ModuleAt(addr machine.Addr) *Module {
+	for _, m := range t.Modules {
+		if m.Contains(addr) {
+			return m
+		}
+	}
+	return nil
+}
+
+// JITObjectAt returns the registered object whose code addr lies in, or nil; reason
+// is why an object that is registered there cannot be used.
+func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason string) {
+	for _, r := range t.Registries {
+		if e := r.at(addr); e != nil {
+			switch {
+			case e.Bad != "":
+				return nil, e.Bad
+			case e.image == nil:
+				return nil, "it was not read: no return address pointed into it"
+			}
+			return e.image, ""
+		}
+	}
+	return nil, ""
+}
+
+// FindSymbol returns the address of what the target exports under a name: the newest
+// registered object that defines it, or else the first module that does. Of a held
+// process every registered object is searched, of another those that were read.
+func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
+	for _, r := range t.Registries {
+		for n, e := range r.Entries {
+			if t.held != nil {
+				e.read(live(t.PID), n+1)
+			}
+			if e.image == nil {
+				continue
+			}
+			if sym, ok := e.image.Exported(name); ok {
+				return sym, true
+			}
+		}
+	}
+	for _, m := range t.Modules {
+		if m.Image == nil {
+			continue
+		}
+		if sym, ok := m.Image.Exported(name); ok {
+			return sym, true
+		}
+	}
+	return object.Symbol{}, false
+}
+
+// Held says whether the process still stands still.
+func (t *Target) Held() bool { return t.held != nil }
+
+// Release lets a held process go on and returns for how long it stood still.
+func (t *Target) Release() time.Duration {
+	if t.held != nil {
+		t.held.release()
+		t.Pause = t.held.pause
+		t.held = nil
+	}
+	return t.Pause
+}
+
+// Close lets a held process go on and closes the files that the target keeps open.
+func (t *Target) Close() {
+	t.Release()
+	for _, m := range t.Modules {
+		m.close()
+	}
+}
+
+func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bool) {
+	for _, r := range maps {
+		if r.Contains(addr) {
+			return r, true
+		}
+	}
+	return machine.Mapping{}, false
+}
+
+// jitCode lists the executable mappings that no file stands behind, or one that is
+// no ELF image, such as a memfd that a JIT maps twice.
+func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
+	var code []machine.Mapping
+	for _, r := range maps {
+		if !r.Exec || r.Path == "[vsyscall]" {
+			continue
+		}
+		inFile := false
+		for _, m := range modules {
+			inFile = inFile || m.Image != nil && m.Contains(r.Start)
+		}
+		if !inFile {
+			code = append(code, r)
+		}
+	}
+	return code
+}
+
+// exists tells a process that is not there from one that has ended.
+func exists(pid int) error {
+	state := byte('?')
+	if _, err := threadIDs(pid); err == nil {
+		state = threadState(pid, pid)
+	}
+	switch state {
+	case '?':
+		return &Error{pid, "cannot attach", ErrNoProcess, fmt.Sprintf("list the processes with: ps -e | grep %d", pid)}
+	case 'Z', 'X':
+		if tids, err := threadIDs(pid); err == nil && len(tids) > 1 {
+			return nil // only its first thread has ended
+		}
+		return &Error{pid, "cannot attach", ErrNoProcess, "it has ended and its parent has not collected it yet"}
+	}
+	return nil
+}
