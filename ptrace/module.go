@@ -21,9 +21,8 @@ type Module struct {
 	Why   string        // why Image is nil
 
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
-	// the dynamic linker may have relocated it; StackMapsAt is its address there.
-	StackMaps   []byte
-	StackMapsAt machine.Addr
+	// the dynamic linker may have relocated it.
+	StackMaps []byte
 
 	maps []machine.Mapping
 	data io.ReaderAt
@@ -132,24 +131,25 @@ func (m *Module) openData(pid int) (int64, error) {
 }
 
 // openMapped opens the very file that a mapping shows. The path may lie in another
-// mount namespace, and the file there may be a newer one: the inode tells.
+// mount namespace, the file there may be a newer one, and a file made by
+// memfd_create(2) has none: the inode tells. map_files always leads to it, and needs
+// privileges.
 func openMapped(pid int, r machine.Mapping) (*os.File, error) {
-	path := fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix))
-	// A mapping of a device or a pipe is no module, and opening it could block or act.
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+	for _, path := range []string{
+		fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix)),
+		fmt.Sprintf("/proc/%d/exe", pid),
+		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)),
+	} {
+		// Opening a device or a pipe that is mapped could block or act.
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Ino == r.Inode {
 			return os.Open(path)
 		}
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)))
-	if err != nil {
-		return nil, fmt.Errorf("the file was replaced or cannot be reached: %w", err)
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, errors.New("not a regular file")
-	}
-	return f, nil
+	return nil, errors.New("the file was replaced or cannot be reached")
 }
 
 // readStackMaps reads the section of ahead-of-time code from memory, because a
@@ -162,12 +162,11 @@ func (m *Module) readStackMaps(mem live) error {
 	if s.Size > maxStackMaps {
 		return fmt.Errorf("%s claims %d bytes", stackMapSection, s.Size)
 	}
-	m.StackMapsAt = s.Loaded()
-	if !m.Contains(m.StackMapsAt) {
+	if !m.Contains(s.Loaded()) {
 		return fmt.Errorf("%s lies outside of the mapped segments", stackMapSection)
 	}
 	b := make([]byte, s.Size)
-	if err := mem.ReadMemory(b, m.StackMapsAt); err != nil {
+	if err := mem.ReadMemory(b, s.Loaded()); err != nil {
 		return fmt.Errorf("%s: %w", stackMapSection, err)
 	}
 	m.StackMaps = b

@@ -97,6 +97,9 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	return object.Symbol{}, false
 }
 
+// HasJITCode says whether there is code that no file stands behind.
+func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
+
 // Held says whether the process still stands still.
 func (t *Target) Held() bool { return t.held != nil }
 

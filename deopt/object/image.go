@@ -58,6 +58,7 @@ type Image struct {
 	size     int64
 	sections map[string]*Section
 	all      []*Section
+	placed   bool
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
 }
@@ -123,6 +124,27 @@ func (i *Image) Arch() (*machine.Arch, error) {
 // Relocatable says that the image is an unlinked object (ET_REL), whose
 // relocations nobody has applied to the bytes at hand.
 func (i *Image) Relocatable() bool { return i.file.Type == elf.ET_REL }
+
+// PlaceSections gives each section of an unlinked object a place of its own, as a
+// loader would, so that an address tells which section it is in. The addresses mean
+// nothing outside of the image. It does nothing to a linked image.
+func (i *Image) PlaceSections() {
+	if !i.Relocatable() {
+		return
+	}
+	i.placed = true
+	const first, align = 0x1000, 0x1000
+	next := machine.Addr(first)
+	for _, s := range i.all {
+		if s.Alloc {
+			s.Addr = next
+			next += machine.Addr((min(s.Size, uint64(i.size))/align + 1) * align)
+		}
+	}
+}
+
+// Placed says that the addresses are those of [Image.PlaceSections].
+func (i *Image) Placed() bool { return i.placed }
 
 // Section returns the first section of that name, or nil.
 func (i *Image) Section(name string) *Section { return i.sections[name] }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reframe/demo"
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/ptrace"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Tell the whole story on a built-in target",
+		Long: `demo starts a small program that it carries: code that LLVM compiled, mapped and
+registered with the GDB JIT interface as a JIT would, which runs into an OSR exit. It
+shows the frames, resumes the one at the exit in the reference interpreter, lets the
+native code run on, and compares. It needs no LLVM.
+
+Exit status 3 says that the interpreter and the native code disagree.`,
+		Example: "  reframe demo",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+			defer cancel()
+			return a.demo(ctx)
+		},
+	}
+}
+
+func (a *app) demo(ctx context.Context) error {
+	module, err := ir.Parse("target.ll", demo.IR)
+	if err != nil {
+		return err
+	}
+	layout, err := deopt.ParseLayout("target.layout.json", demo.Layout)
+	if err != nil {
+		return err
+	}
+	options := deopt.Options{Modules: []*ir.Module{module}, Layouts: []*deopt.Layout{layout}}
+
+	process, err := demo.Start()
+	if err != nil {
+		return err
+	}
+	defer process.Kill()
+	fmt.Fprintf(a.stdout, "started a target, process %d; its guard has failed and it stands at an OSR exit\n\n", process.PID)
+
+	target, err := ptrace.Capture(process.PID, ptrace.Options{Hold: true})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	view, err := deopt.Frames(target, options)
+	if err != nil {
+		return err
+	}
+	if err := a.printView(view, target); err != nil {
+		return err
+	}
+	thread, exit, err := view.Pick(deopt.Choice{Frame: -1})
+	if err != nil {
+		return err
+	}
+	resumed, err := view.Run(ctx, thread, exit, deopt.Limits{})
+	if err != nil {
+		return err
+	}
+	target.Release()
+	fmt.Fprintf(a.stdout, "\nthe reference interpreter carries on from frame #%d and returns %s %s after %s\n",
+		exit.Index, resumed.Result.Type, resumed.Result.Value, count(int(resumed.Steps), "instruction"))
+
+	native, err := a.native(process, view, thread, exit, resumed.Result.Type)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "the native code runs on and returns to %s with %s\n", native.where, native.value)
+	if native.value != resumed.Result.Value {
+		return &status{exitDisagree, fmt.Sprintf("they disagree: interpreter %s, native code %s", resumed.Result.Value, native.value)}
+	}
+	fmt.Fprintln(a.stdout, "they agree")
+	return nil
+}
+
+// returned is what native code brought back to a caller.
+type returned struct{ where, value string }
+
+// native lets the target run on to where the frame's function returns to, and reads
+// the result there.
+func (a *app) native(p *demo.Process, v *deopt.View, t *deopt.Thread, f *deopt.Frame, typ string) (returned, error) {
+	caller := v.Caller(t, f)
+	if caller == nil {
+		return returned{}, fmt.Errorf("frame #%d has no caller", f.Index)
+	}
+	control, err := ptrace.Attach(p.PID)
+	if err != nil {
+		return returned{}, err
+	}
+	if err := p.Wake(); err != nil {
+		return returned{}, err
+	}
+	stopped, err := control.RunTo(caller.Address())
+	if err != nil {
+		return returned{}, err
+	}
+	raw, err := deopt.ReturnValue(stopped.Registers)
+	if err != nil {
+		return returned{}, err
+	}
+	if err := control.Detach(); err != nil {
+		return returned{}, err
+	}
+	if _, err := p.Result(); err != nil {
+		return returned{}, err
+	}
+	value := frame.Type{Kind: frame.Int, Bits: 64, Source: typ}.Format(raw, stopped.Registers.Arch().Order)
+	return returned{place(&caller.Frame), value}, nil
+}

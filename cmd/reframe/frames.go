@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ianlancetaylor/demangle"
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+func (a *app) framesCommand() *cobra.Command {
+	var k known
+	number, function := -1, ""
+	c := &cobra.Command{
+		Use:   "frames -p PID [--ir FILE.ll]",
+		Short: "Show the abstract frames of every thread of a process",
+		Long: `frames stops the process for a moment, copies the registers and stacks of its
+threads, lets it go on, and rebuilds the frames from the copy. Nothing is written
+into the process.
+
+Each frame that stands at a recorded site shows the record's values. With --ir they
+have names and types; with --layout the frame is shown as that of the function that
+carries on.
+
+Exit status: 0 all of it worked, 1 some value or frame is unavailable, 2 no frame
+has a record or it failed.`,
+		Example: `  reframe frames -p 41822
+  reframe frames -p 41822 --ir loop.ll
+  reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
+  reframe frames -p $(pidof lli) -t 41823 --function sum_opt`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := k.check(c); err != nil {
+				return err
+			}
+			o, err := k.options()
+			if err != nil {
+				return err
+			}
+			t, err := ptrace.Capture(k.pid, ptrace.Options{StackBytes: k.stack})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			view, err := deopt.Frames(t, o)
+			if err != nil {
+				return err
+			}
+			view.Keep(deopt.Choice{Frame: number, Function: function})
+			if a.json {
+				err = writeJSON(a.stdout, view.Report())
+			} else {
+				err = a.printView(view, t)
+				a.hint(view, t, &k)
+			}
+			if err != nil {
+				return err
+			}
+			return outcome(view)
+		},
+	}
+	k.flags(c)
+	c.Flags().IntVarP(&number, "frame", "f", -1, "only the frame of this `number`")
+	c.Flags().StringVar(&function, "function", "", "only frames of the function of this `name`")
+	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
+	return c
+}
+
+// outcome is the exit status of a view that was printed.
+func outcome(v *deopt.View) error {
+	switch {
+	case v.Records() == 0:
+		return &status{exitFailed, v.WhyNone()}
+	case v.Partial():
+		return &status{exitPartial, ""}
+	}
+	return nil
+}
+
+// printView prints a whole view as text.
+func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
+	s := a.style()
+	var out strings.Builder
+	state := "running again"
+	if t.Held() {
+		state = "held"
+	}
+	fmt.Fprintf(&out, "%s  %s   %s   paused %s, %s\n", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, milliseconds(t.Pause), state)
+	fmt.Fprintln(&out, summary(v.Summary()))
+	for i := range v.Threads {
+		thread := &v.Threads[i]
+		fmt.Fprintf(&out, "\n%s\n", s.bold(fmt.Sprintf("thread %d %q", thread.ID, printable(thread.Name))))
+		for _, f := range thread.Frames {
+			printFrame(&out, s, &f.Frame)
+		}
+		if !thread.End.Complete {
+			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
+		}
+	}
+	_, err := io.WriteString(a.stdout, out.String())
+	return err
+}
+
+// hint says what to do next with the innermost frame that can be resumed.
+func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known) {
+	for _, thread := range v.Threads {
+		for _, f := range thread.Frames {
+			if f.Resume != nil {
+				fmt.Fprintf(a.stderr, "\ntry: reframe resume -p %d%s -f %d\n", t.PID, k.again(thread.ID), f.Index)
+				return
+			}
+		}
+	}
+}
+
+// again spells the files that were given, so that the next command can be copied.
+func (k *known) again(thread int) string {
+	var b strings.Builder
+	if thread != k.pid {
+		fmt.Fprintf(&b, " -t %d", thread)
+	}
+	for _, m := range k.modules {
+		fmt.Fprintf(&b, " --ir %s", m)
+	}
+	for _, l := range k.layouts {
+		fmt.Fprintf(&b, " --layout %s", l)
+	}
+	return b.String()
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d.Nanoseconds())/1e6)
+}
+
+func summary(s deopt.Summary) string {
+	parts := []string{count(s.Objects, "JIT object")}
+	if s.Read < s.Objects {
+		parts[0] += fmt.Sprintf(", %d on a stack", s.Read)
+	}
+	parts = append(parts, count(s.Functions, "function"), count(s.Records, "record"))
+	if len(s.Versions) > 0 {
+		parts[2] += fmt.Sprintf(" (v%s)", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Versions)), ", v"), "[]"))
+	}
+	line := strings.Join(parts, " · ")
+	if s.Scanned {
+		line += " · nothing registered, memory was searched"
+	}
+	return line
+}
+
+// Columns of a frame's line.
+const (
+	functionWidth = 30
+	nameWidth     = 8
+	typeWidth     = 6
+	valueWidth    = 22
+)
+
+// printFrame prints one frame and its slots.
+func printFrame(w io.Writer, s style, f *frame.Frame) {
+	where := place(f)
+	kind := fmt.Sprintf("%-6s", f.Kind)
+	if f.Kind == frame.JIT {
+		kind = s.green(kind)
+	}
+	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
+	if f.Record != nil {
+		line += fmt.Sprintf("  record %d, %s, %s", f.Record.ID, f.Record.Site, strings.ReplaceAll(string(f.Record.Moment), "-", " "))
+	}
+	if f.Resume != nil {
+		line += "   → " + target(f.Resume)
+	}
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
+	for i := range f.Slots {
+		printSlot(w, s, &f.Slots[i])
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
+	}
+}
+
+// place is what gdb would call the location of a frame.
+func place(f *frame.Frame) string {
+	if f.Offset == nil {
+		if f.Module != "" {
+			return fmt.Sprintf("%s in %s", f.PC, base(f.Module))
+		}
+		return string(f.PC)
+	}
+	name := string(f.PC)
+	if f.Function != "" {
+		name = printable(demangle.Filter(f.Function, demangle.NoParams))
+		return fmt.Sprintf("%s+%#x", name, *f.Offset)
+	}
+	return fmt.Sprintf("%s (+%#x)", name, *f.Offset)
+}
+
+func base(path string) string { return printable(path[strings.LastIndexByte(path, '/')+1:]) }
+
+// target is where a frame carries on, in words.
+func target(r *frame.Resume) string {
+	out := fmt.Sprintf("%s, block %%%s", printable(r.Function), printable(r.Block))
+	switch {
+	case r.After != "":
+		return out + ", after " + printable(r.After)
+	case r.At != "":
+		return out + ", at " + printable(r.At)
+	}
+	return out
+}
+
+func printSlot(w io.Writer, s style, slot *frame.Slot) {
+	name := slot.Name
+	if name == "" {
+		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
+	}
+	name = printable(name)
+	value := slot.Value
+	if value == "" {
+		value = string(slot.Hex)
+	}
+	plain := value
+	switch slot.Status {
+	case frame.Missing:
+		plain = "unavailable: " + printable(slot.Reason)
+		value = s.yellow(plain)
+	case frame.Undefined:
+		plain = "undef: " + printable(slot.Reason)
+		value = s.dim(plain)
+	}
+	where := ""
+	if slot.Location != nil {
+		where = bracket(slot.Location)
+	}
+	fmt.Fprintf(w, "        %-*s %-*s %s %s\n", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+}
+
+// bracket is a location as an assembler would write it.
+func bracket(l *frame.Location) string {
+	switch l.Kind {
+	case "Register":
+		if l.Offset != 0 {
+			return fmt.Sprintf("%s, bit %d", l.Register, l.Offset)
+		}
+		return l.Register
+	case "Direct":
+		return fmt.Sprintf("&[%s%+d]", l.Register, l.Offset)
+	case "Indirect":
+		return fmt.Sprintf("[%s%+d]", l.Register, l.Offset)
+	}
+	return "constant"
+}

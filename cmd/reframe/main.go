@@ -1,0 +1,108 @@
+// Command reframe looks from outside at a process whose code LLVM compiled just in
+// time, and rebuilds the frames that an interpreter would have had at the same place.
+//
+// It is flags, one call into the library, and printing. Data goes to standard output,
+// words about it to standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses are a contract.
+const (
+	exitOK       = 0
+	exitPartial  = 1 // some value or frame is unavailable
+	exitFailed   = 2 // nothing, or failed
+	exitDisagree = 3 // interpreter and native code disagree
+	exitUsage    = 64
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// status is an error that carries an exit status. Without a message it is silent.
+type status struct {
+	code    int
+	message string
+}
+
+func (s *status) Error() string { return s.message }
+
+// usage is an error in how the command was called.
+func usage(format string, args ...any) error {
+	return &status{exitUsage, fmt.Sprintf(format, args...)}
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	app := &app{stdout: stdout, stderr: stderr}
+	root := app.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailed
+	var s *status
+	if errors.As(err, &s) {
+		code = s.code
+	} else if !app.started {
+		// Whatever cobra refuses before a verb runs is a matter of how it was called.
+		code = exitUsage
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(stderr, "reframe: %s\n", text)
+	}
+	if code == exitUsage {
+		fmt.Fprintln(stderr, "try: reframe --help")
+	}
+	return code
+}
+
+// app is what all verbs share.
+type app struct {
+	stdout, stderr *os.File
+	color          string
+	json           bool
+	started        bool
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "reframe",
+		Short: "Rebuild interpreter frames of code that LLVM compiled just in time",
+		Long: `Reframe looks from outside at a process whose code LLVM compiled just in time. It
+finds the stack map record that matches each program counter, reads every recorded
+value from registers, stack and constants, names and types them by the IR, and lets
+a reference interpreter carry on from there.`,
+		Example: `  reframe demo                                          the whole story, on a built-in target
+  reframe frames -p 41822 --ir loop.ll                  abstract frames of every thread
+  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.color != "auto" && a.color != "always" && a.color != "never" {
+				return usage("--color %s: auto, always or never", a.color)
+			}
+			a.started = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colour the output: auto, always or never (NO_COLOR is obeyed)")
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.mapsCommand(), a.demoCommand())
+	return root
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var k known
+	var limits deopt.Limits
+	var timeout time.Duration
+	choice := deopt.Choice{Frame: -1}
+	c := &cobra.Command{
+		Use:   "resume -p PID --ir FILE.ll [-f N]",
+		Short: "Run one frame of a process in the reference interpreter",
+		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
+carry on from there until the function returns. It reads the process's memory as it
+touches it; what it writes stays in its own copy. The process goes on as it was.
+
+Without -f and --function it takes the innermost frame that has a record.`,
+		Example: `  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
+  reframe resume -p 41822 --ir loop.ll -f 2 --steps 1000000
+  reframe resume -p 41822 --ir loop.ll --function sum_opt --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := k.check(c); err != nil {
+				return err
+			}
+			o, err := k.options()
+			if err != nil {
+				return err
+			}
+			t, err := ptrace.Capture(k.pid, ptrace.Options{Hold: true, StackBytes: k.stack})
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			view, err := deopt.Frames(t, o)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			return a.resume(ctx, t, view, choice, limits)
+		},
+	}
+	k.flags(c)
+	f := c.Flags()
+	f.IntVarP(&choice.Frame, "frame", "f", -1, "the frame of this `number`")
+	f.StringVar(&choice.Function, "function", "", "the innermost frame of the function of this `name`")
+	f.Uint64Var(&limits.Steps, "steps", 0, "stop after `N` instructions (default 1000000000)")
+	f.DurationVar(&timeout, "timeout", 10*time.Second, "let go of the process after this time")
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
+	return c
+}
+
+// resume runs the chosen frame and prints what came of it.
+func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, l deopt.Limits) error {
+	thread, f, err := view.Pick(c)
+	if errors.Is(err, deopt.ErrNoFrame) && view.Records() == 0 {
+		return &status{exitFailed, view.WhyNone()}
+	}
+	if err != nil {
+		return err
+	}
+	out, err := view.Run(ctx, thread, f, l)
+	pause := t.Release()
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
+		}
+		return err
+	}
+	out.PauseUS = pause.Microseconds()
+	if a.json {
+		return writeJSON(a.stdout, out)
+	}
+	a.printResumed(out, f)
+	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", t.PID, milliseconds(pause))
+	return nil
+}
+
+// printResumed prints a finished run as text.
+func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) {
+	s := a.style()
+	printFrame(a.stdout, s, &f.Frame)
+	fmt.Fprintln(a.stdout)
+	if r.Output != "" {
+		fmt.Fprintln(a.stdout, "it would have printed:")
+		for line := range strings.Lines(r.Output) {
+			fmt.Fprintf(a.stdout, "  | %s\n", printable(line))
+		}
+	}
+	what := "returned nothing"
+	switch {
+	case r.ExitCode != nil:
+		what = fmt.Sprintf("called exit(%d)", *r.ExitCode)
+	case r.Result != nil:
+		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
+	}
+	fmt.Fprintf(a.stdout, "%s %s after %s; %s kept away from the process\n",
+		printable(r.Resume.Function), what, count(int(r.Steps), "instruction"), count(r.Writes, "write"))
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds the demo's target from demo/target/ and puts three files into a directory (default: demo/):
+#
+#   target-gcc12-llc19-amd64   the program
+#   target-llc19.ll            the IR that its object was compiled from, after rewrite-statepoints-for-gc
+#   target-versions            what built it; the same versions make the same bytes
+#
+# Needs gcc, binutils and llvm-19. Usage: demo/build.sh [DIRECTORY]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+out=$(cd "${1:-$here}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# From standard input and by relative names: no path of this machine gets into the files.
+cd "$work"
+opt-19 -passes=rewrite-statepoints-for-gc -S <"$here/target/target.ll" >target-llc19.ll
+llc-19 -O2 -relocation-model=pic -filetype=obj <target-llc19.ll -o target.o
+cp "$here"/target/*.c "$here"/target/*.h .
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -static -fno-pie -no-pie \
+  -fno-stack-protector -fcf-protection=none -fno-tree-loop-distribute-patterns -fasynchronous-unwind-tables \
+  -Wl,--build-id=none -Wl,--eh-frame-hdr -Wl,-z,noexecstack \
+  target.c -o target-gcc12-llc19-amd64
+{
+  gcc --version | head -n 1
+  ld --version | head -n 1
+  llc-19 --version | sed -n 's/.*\(LLVM version .*\)/llc \1/p'
+} >target-versions
+cp target-gcc12-llc19-amd64 target-llc19.ll target-versions "$out/"

@@ -1,0 +1,217 @@
+package deopt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// code is one place that code comes from: a module, a registered JIT object, or
+// memory in which a scan found a stack map. What is read of it is read once.
+type code struct {
+	name  string
+	image *object.Image // nil for a scan's find
+	jit   bool
+
+	records  *stackmap.Index
+	maps     []*stackmap.Map
+	mapsErr  error // why there are no records although there is a section
+	table    *unwind.Table
+	tableErr error
+}
+
+// space finds the code behind the addresses of one target.
+type space struct {
+	target  *ptrace.Target
+	modules map[*ptrace.Module]*code
+	objects map[*object.Image]*code
+	found   []*code
+}
+
+func newSpace(t *ptrace.Target) *space {
+	s := &space{target: t, modules: map[*ptrace.Module]*code{}, objects: map[*object.Image]*code{}}
+	for _, f := range t.Found {
+		if c := s.scanned(f); c != nil {
+			s.found = append(s.found, c)
+		}
+	}
+	return s
+}
+
+// at returns the code that addr lies in, or nil.
+func (s *space) at(addr machine.Addr) *code {
+	if img, _ := s.target.JITObjectAt(addr); img != nil {
+		c := s.objects[img]
+		if c == nil {
+			c = newImageCode(img, nil)
+			s.objects[img] = c
+		}
+		return c
+	}
+	if m := s.target.ModuleAt(addr); m != nil {
+		if m.Image == nil {
+			return nil
+		}
+		c := s.modules[m]
+		if c == nil {
+			c = newImageCode(m.Image, m.StackMaps)
+			s.modules[m] = c
+		}
+		return c
+	}
+	for _, c := range s.found {
+		if c.covers(s.target, addr) {
+			return c
+		}
+	}
+	return nil
+}
+
+// newImageCode reads stack maps and unwind information of an image. loaded is the
+// stack map section as it lies in memory; nil stands for an object's own.
+func newImageCode(img *object.Image, loaded []byte) *code {
+	c := &code{name: img.Name, image: img, jit: img.Registered}
+	c.readMaps(loaded)
+	c.table, c.tableErr = newTable(img)
+	return c
+}
+
+// StackMapSection is the name that LLVM gives the section in ELF files.
+const StackMapSection = ".llvm_stackmaps"
+
+func (c *code) readMaps(loaded []byte) {
+	data := loaded
+	if data == nil {
+		s := c.image.Section(StackMapSection)
+		if s == nil || !c.image.Registered {
+			return
+		}
+		var unresolved int
+		data, unresolved, c.mapsErr = s.Relocated()
+		if unresolved > 0 && c.mapsErr == nil {
+			c.mapsErr = fmt.Errorf("%s: %d functions of its stack map are not in it", c.name, unresolved)
+		}
+		if c.mapsErr != nil {
+			return
+		}
+	}
+	maps, err := stackmap.ParseAll(data, machine.AMD64.Order)
+	if err != nil {
+		c.mapsErr = fmt.Errorf("%s: %w", c.name, err)
+		return
+	}
+	for _, m := range maps {
+		c.rebase(m)
+	}
+	c.maps, c.records = maps, stackmap.NewIndex(maps...)
+}
+
+// rebase adds the load bias to function addresses that lie in no code of the
+// image as they are: lld without -z notext leaves the linker's own addresses in
+// the memory of a position-independent module.
+func (c *code) rebase(m *stackmap.Map) {
+	for i := range m.Functions {
+		f := &m.Functions[i]
+		if c.image.CodeAt(f.Addr) == nil && c.image.CodeAt(f.Addr+c.image.Bias) != nil {
+			f.Addr += c.image.Bias
+		}
+	}
+}
+
+// newTable makes the unwind table of an image, or nil where it has none.
+func newTable(img *object.Image) (*unwind.Table, error) {
+	arch, err := img.Arch()
+	if err != nil {
+		return nil, err
+	}
+	eh := img.Section(".eh_frame")
+	if eh == nil || !eh.Bits || eh.Size == 0 {
+		return nil, nil
+	}
+	if img.Relocatable() {
+		data, _, err := eh.Relocated()
+		if err != nil {
+			return nil, err
+		}
+		return unwind.NewTable(unwind.Sections{Arch: arch,
+			EHFrame: unwind.Section{Addr: eh.Loaded(), Data: bytes.NewReader(data), Size: int64(len(data))}})
+	}
+	sections := unwind.Sections{Arch: arch, EHFrame: unwind.Section{Addr: eh.Loaded(), Data: eh, Size: int64(eh.Size)}}
+	if hdr := img.Section(".eh_frame_hdr"); hdr != nil && hdr.Bits {
+		sections.EHFrameHdr = unwind.Section{Addr: hdr.Loaded(), Data: hdr, Size: int64(hdr.Size)}
+	}
+	return unwind.NewTable(sections)
+}
+
+// scanned makes code of what a scan found, if it parses as a stack map all of
+// whose functions lie in executable memory.
+func (s *space) scanned(f ptrace.Found) *code {
+	m, _, err := stackmap.Parse(f.Data, s.target.Arch().Order)
+	if err != nil || m.Records() == 0 {
+		return nil
+	}
+	for i := range m.Functions {
+		if r, ok := s.target.Mapping(m.Functions[i].Addr); !ok || !r.Exec {
+			return nil
+		}
+	}
+	return &code{name: fmt.Sprintf("stack map at %v", f.Addr), jit: true,
+		maps: []*stackmap.Map{m}, records: stackmap.NewIndex(m)}
+}
+
+// covers says whether addr lies in a mapping that holds one of the functions.
+func (c *code) covers(t *ptrace.Target, addr machine.Addr) bool {
+	r, ok := t.Mapping(addr)
+	if !ok || !r.Exec {
+		return false
+	}
+	for _, m := range c.maps {
+		for i := range m.Functions {
+			if r.Contains(m.Functions[i].Addr) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// function returns the name and start of the function that addr lies in. The start
+// alone is known where a stack map was found without its object.
+func (c *code) function(addr machine.Addr) (name string, start machine.Addr, ok bool) {
+	if c.image != nil {
+		sym, ok := c.image.SymbolAt(addr)
+		return sym.Name, sym.Addr, ok
+	}
+	for _, m := range c.maps {
+		for i := range m.Functions {
+			if f := m.Functions[i].Addr; f <= addr && (!ok || f > start) {
+				start, ok = f, true
+			}
+		}
+	}
+	return "", start, ok
+}
+
+// Table implements [unwind.Finder].
+func (s *space) Table(pc machine.Addr) (*unwind.Table, string, error) {
+	if _, why := s.target.JITObjectAt(pc); why != "" {
+		return nil, "", errors.New("the JIT object registered here cannot be used: " + why)
+	}
+	c := s.at(pc)
+	if c == nil {
+		return nil, "", nil
+	}
+	return c.table, c.name, c.tableErr
+}
+
+// Executable says whether addr lies in executable memory.
+func (s *space) executable(addr machine.Addr) bool {
+	r, ok := s.target.Mapping(addr)
+	return ok && r.Exec
+}

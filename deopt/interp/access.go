@@ -1,0 +1,306 @@
+package interp
+
+import (
+	"encoding/binary"
+	"math"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// load reads a value of shape s.
+func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
+	for _, l := range s.leaf {
+		n := l.bytes()
+		data, shadow := make([]byte, n), make([]byte, n)
+		if err := in.view.read(data, shadow, addr+machine.Addr(l.off)); err != nil {
+			return err
+		}
+		l.decode(w, data, shadow, in.layout.BigEndian)
+	}
+	return nil
+}
+
+// store writes a value of shape s. Padding stays as it is.
+func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
+	for _, l := range s.leaf {
+		n := l.bytes()
+		data, shadow := make([]byte, n), make([]byte, n)
+		l.encode(data, shadow, w, in.layout.BigEndian)
+		if err := in.view.write(addr+machine.Addr(l.off), data, shadow); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain returns the bytes of a shape that is one integer, float or pointer of
+// 1, 2, 4 or 8 bytes in the byte order that loadPlain knows, else 0.
+func (in *Interp) plain(s *shape) int {
+	switch {
+	case in.layout.BigEndian:
+		return 0
+	case s.bits == 8, s.bits == 16, s.bits == 32, s.bits == 64:
+		return s.bits / 8
+	}
+	return 0
+}
+
+// loadPlain is load for the shapes of plain, without copying.
+func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error) {
+	off := int(addr % pageSize)
+	if off+size > pageSize {
+		var w [1]word
+		err := in.load(addr, s, w[:])
+		return w[0], err
+	}
+	p, err := in.view.touch(addr, size, false)
+	if err != nil {
+		return word{}, err
+	}
+	w := word{v: littleEndian(p.data[off : off+size])}
+	if p.shadow != nil {
+		w.u = littleEndian(p.shadow[off : off+size])
+		w.v &^= w.u
+	}
+	return w, nil
+}
+
+func littleEndian(b []byte) uint64 {
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// pointer reads an address from the frame; an undefined one cannot be followed.
+func pointer(fr *frame, at slot) (machine.Addr, error) {
+	w := fr.w[at.at]
+	if w.u != 0 {
+		return 0, undefined("the address")
+	}
+	return machine.Addr(w.v), nil
+}
+
+// memory decodes what uses memory.
+func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
+	args, err := d.operands(i, len(i.Args))
+	if err != nil {
+		return nil, err
+	}
+	want := map[ir.Op]int{ir.OpLoad: 1, ir.OpStore: 2, ir.OpCmpXchg: 3, ir.OpAtomicRMW: 2}
+	if n, ok := want[i.Op]; ok && len(args) != n {
+		return nil, troublef(KindModule, "%v with %d operands", i.Op, len(args))
+	}
+	// The address is the first operand, and of a store the second.
+	if at := i.Op == ir.OpStore; i.Op != ir.OpAlloca && i.Op != ir.OpFence {
+		p := args[0]
+		if at {
+			p = args[1]
+		}
+		if p.s.typ.Kind != ir.PointerKind || p.s.words != 1 {
+			return nil, troublef(KindModule, "%v through %v", i.Op, p.s.typ)
+		}
+	}
+	switch i.Op {
+	case ir.OpAlloca:
+		return d.alloca(i, args, out)
+	case ir.OpLoad:
+		return d.load(args[0], out)
+	case ir.OpStore:
+		return d.store(args[0], args[1])
+	case ir.OpCmpXchg:
+		return d.cmpxchg(args, out)
+	case ir.OpAtomicRMW:
+		return d.atomicRMW(i, args, out)
+	}
+	// There is one thread here, so a fence has nothing to order.
+	return func(*frame) error { return nil }, nil
+}
+
+func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
+	if i.Elem == nil || out.s.words != 1 {
+		return nil, troublef(KindModule, "alloca without a type")
+	}
+	size := d.in.layout.Size(i.Elem)
+	align := max(i.Align, d.in.layout.Align(i.Elem))
+	if size == ir.NoSize {
+		return nil, troublef(KindModule, "alloca of %v, which has no size", i.Elem)
+	}
+	return func(fr *frame) error {
+		total := size
+		if len(args) > 0 {
+			w := args[0].in(fr)
+			if !defined(w) {
+				return undefined("the number of elements")
+			}
+			n := toBig(w)
+			if !n.IsUint64() || size > 0 && n.Uint64() > math.MaxUint64/size {
+				return troublef(KindMemory, "alloca of %v elements of %d bytes", n, size)
+			}
+			total = n.Uint64() * size
+		}
+		if err := fr.in.work(total); err != nil {
+			return err
+		}
+		a, err := fr.in.stack.alloc(total, align)
+		fr.w[out.at] = word{v: uint64(a)}
+		return err
+	}, nil
+}
+
+func (d *decoder) load(from, out slot) (step, error) {
+	if size := d.in.plain(out.s); size > 0 {
+		return func(fr *frame) error {
+			a, err := pointer(fr, from)
+			if err != nil {
+				return err
+			}
+			fr.w[out.at], err = fr.in.loadPlain(a, out.s, size)
+			return err
+		}, nil
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, from)
+		if err != nil {
+			return err
+		}
+		return fr.in.load(a, out.s, out.in(fr))
+	}, nil
+}
+
+func (d *decoder) store(v, to slot) (step, error) {
+	return func(fr *frame) error {
+		a, err := pointer(fr, to)
+		if err != nil {
+			return err
+		}
+		return fr.in.store(a, v.s, v.in(fr))
+	}, nil
+}
+
+// cmpxchg yields what was there and whether it was what was expected.
+func (d *decoder) cmpxchg(args []slot, out slot) (step, error) {
+	at, want, fresh := args[0], args[1], args[2]
+	if out.s.n != 2 || out.s.field == nil || !alike(out.s.field[0], want.s) || !alike(want.s, fresh.s) || want.s.bits == 0 {
+		return nil, troublef(KindModule, "cmpxchg of %v", want.s.typ)
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, at)
+		if err != nil {
+			return err
+		}
+		old := make([]word, want.s.words)
+		if err := fr.in.load(a, want.s, old); err != nil {
+			return err
+		}
+		expected := want.in(fr)
+		if !defined(old) || !defined(expected) {
+			return undefined("what cmpxchg compares")
+		}
+		same := true
+		for k := range old {
+			same = same && old[k] == expected[k]
+		}
+		if same {
+			if err := fr.in.store(a, fresh.s, fresh.in(fr)); err != nil {
+				return err
+			}
+		}
+		copy(fr.w[out.at:], old)
+		fr.w[out.at+out.s.at[1]] = bit(same)
+		return nil
+	}, nil
+}
+
+func (d *decoder) atomicRMW(i *ir.Instr, args []slot, out slot) (step, error) {
+	at, v := args[0], args[1]
+	if !alike(v.s, out.s) {
+		return nil, troublef(KindModule, "atomicrmw of %v", v.s.typ)
+	}
+	f, err := rmw(i.Pred, v.s)
+	if err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, at)
+		if err != nil {
+			return err
+		}
+		old, next := make([]word, v.s.words), make([]word, v.s.words)
+		if err := fr.in.load(a, v.s, old); err != nil {
+			return err
+		}
+		if err := f(next, old, v.in(fr)); err != nil {
+			return err
+		}
+		copy(out.in(fr), old)
+		return fr.in.store(a, v.s, next)
+	}, nil
+}
+
+// rmw is the operation of an atomicrmw (LangRef, "atomicrmw").
+func rmw(op string, s *shape) (func(next, old, v []word) error, error) {
+	if op == "xchg" {
+		return func(next, old, v []word) error { copy(next, v); return nil }, nil
+	}
+	if f, ok := map[string]ir.Op{"fadd": ir.OpFAdd, "fsub": ir.OpFSub}[op]; ok && narrowFloat(s.typ) {
+		return func(next, old, v []word) error {
+			if !defined(old) || !defined(v) {
+				poisonWords(next, s.bits)
+				return nil
+			}
+			next[0] = word{v: floatOp(f, s.typ.Kind, old[0].v, v[0].v)}
+			return nil
+		}, nil
+	}
+	if s.typ.Kind != ir.IntKind || s.bits > 64 {
+		return nil, unsupported("", "atomicrmw %s of %v", op, s.typ)
+	}
+	if f, ok := map[string]ir.Op{"add": ir.OpAdd, "sub": ir.OpSub, "and": ir.OpAnd, "or": ir.OpOr, "xor": ir.OpXor}[op]; ok {
+		g := narrowArith(f, s.bits, 0)
+		return func(next, old, v []word) (err error) { next[0], err = g(old[0], v[0]); return err }, nil
+	}
+	f, ok := rmwChoices[op]
+	if !ok {
+		return nil, unsupported("", "atomicrmw %s", op)
+	}
+	m := maskAt(s.bits, 0)
+	return func(next, old, v []word) error {
+		if !defined(old) || !defined(v) {
+			poisonWords(next, s.bits)
+			return nil
+		}
+		next[0] = word{v: f(old[0].v, v[0].v, s.bits) & m}
+		return nil
+	}, nil
+}
+
+var rmwChoices = map[string]func(old, v uint64, bits int) uint64{
+	"nand": func(old, v uint64, _ int) uint64 { return ^(old & v) },
+	"umax": func(old, v uint64, _ int) uint64 { return max(old, v) },
+	"umin": func(old, v uint64, _ int) uint64 { return min(old, v) },
+	"max": func(old, v uint64, n int) uint64 {
+		return uint64(max(int64(signExtend(old, n)), int64(signExtend(v, n))))
+	},
+	"min": func(old, v uint64, n int) uint64 {
+		return uint64(min(int64(signExtend(old, n)), int64(signExtend(v, n))))
+	},
+	"uinc_wrap": func(old, v uint64, _ int) uint64 {
+		if old >= v {
+			return 0
+		}
+		return old + 1
+	},
+	"udec_wrap": func(old, v uint64, _ int) uint64 {
+		if old == 0 || old > v {
+			return v
+		}
+		return old - 1
+	},
+}

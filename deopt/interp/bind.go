@@ -1,0 +1,181 @@
+package interp
+
+import (
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// binding gives globals, functions and blocks their addresses.
+type binding struct {
+	in      *Interp
+	addr    map[ir.Value]machine.Addr
+	blocks  map[*ir.Block]machine.Addr
+	funcs   map[machine.Addr]*ir.Func
+	blockAt map[machine.Addr]*ir.Block
+	globals area
+	text    machine.Addr
+	pending []*ir.Global // have memory and no content yet
+	filling bool
+	listed  bool // funcs has every function that the target has
+}
+
+func newBinding(in *Interp) binding {
+	return binding{
+		in: in, addr: map[ir.Value]machine.Addr{}, blocks: map[*ir.Block]machine.Addr{},
+		funcs: map[machine.Addr]*ir.Func{}, blockAt: map[machine.Addr]*ir.Block{},
+		globals: area{&in.view, globalBase}, text: textBase,
+	}
+}
+
+// of returns the address of a global, function or alias. A global of its own
+// memory has its content, and so has all that its initializer points to.
+func (b *binding) of(v ir.Value) (machine.Addr, error) {
+	if a, ok := b.addr[v]; ok {
+		return a, nil
+	}
+	switch v := v.(type) {
+	case *ir.Func:
+		return b.function(v), nil
+	case *ir.Global:
+		a, err := b.global(v)
+		if err == nil && !b.filling {
+			err = b.fill()
+		}
+		return a, err
+	case *ir.Alias:
+		return b.alias(v)
+	}
+	return 0, troublef(KindModule, "%s has no address", v.Ref())
+}
+
+func (b *binding) symbol(name string) (machine.Addr, bool) {
+	if b.in.opt.Symbol == nil {
+		return 0, false
+	}
+	// A name that starts with \1 is given to the linker as it stands (LangRef, "Identifiers").
+	return b.in.opt.Symbol(strings.TrimPrefix(name, "\x01"))
+}
+
+func (b *binding) newText() machine.Addr {
+	b.text += gap
+	return b.text
+}
+
+func (b *binding) function(f *ir.Func) machine.Addr {
+	a, ok := b.symbol(f.Name)
+	if !ok {
+		a = b.newText()
+	}
+	b.addr[f], b.funcs[a] = a, f
+	return a
+}
+
+// alias follows one step; names that lead back to themselves end at the bound.
+func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
+	if v.IFunc {
+		return 0, unsupported("only native code can resolve it", "the ifunc @%s", v.Name)
+	}
+	if v.Target == nil {
+		return 0, troublef(KindModule, "the alias @%s has no target", v.Name)
+	}
+	w, err := b.in.constant(v.Target)
+	if err != nil {
+		return 0, err
+	}
+	if len(w) != 1 {
+		return 0, troublef(KindModule, "the alias @%s is no pointer", v.Name)
+	}
+	b.addr[v] = machine.Addr(w[0].v)
+	return b.addr[v], nil
+}
+
+func (b *binding) global(g *ir.Global) (machine.Addr, error) {
+	if a, ok := b.symbol(g.Name); ok {
+		b.addr[g] = a
+		return a, nil
+	}
+	size := b.in.layout.Size(g.ValueType)
+	why := ""
+	switch {
+	case g.External || g.Init == nil:
+		why = "@" + g.Name + " is defined outside of the module and has no address in the target"
+		if b.in.opt.Memory == nil {
+			why = "@" + g.Name + " is defined outside of the module"
+		}
+	case b.in.opt.Memory != nil && !g.Constant:
+		why = "the global @" + g.Name + " has no address in the target, so its value cannot be known"
+	}
+	if why != "" {
+		b.addr[g] = b.in.unknown.reserve(size, why)
+		return b.addr[g], nil
+	}
+	a, err := b.globals.take(size, max(g.Align, b.in.layout.Align(g.ValueType), 1), true)
+	if err != nil {
+		return 0, err
+	}
+	b.addr[g] = a
+	b.pending = append(b.pending, g)
+	return a, nil
+}
+
+// fill writes the initializers of pending globals. They refer to other globals,
+// which become pending in turn: a list and not recursion, as a chain of
+// pointers can be as long as the module.
+func (b *binding) fill() error {
+	b.filling = true
+	defer func() { b.filling = false }()
+	var first error
+	for len(b.pending) > 0 {
+		g := b.pending[len(b.pending)-1]
+		b.pending = b.pending[:len(b.pending)-1]
+		if err := b.in.initialize(b.addr[g], g.ValueType, g.Init); err != nil {
+			// Without its content it must not be read as zeros.
+			b.in.view.shut(b.addr[g], b.in.layout.Size(g.ValueType), true)
+			if first == nil {
+				first = troublef(kindOf(err), "initializer of @%s: %w", g.Name, err)
+			}
+		}
+	}
+	return first
+}
+
+// block gives a block the address that blockaddress stands for.
+func (b *binding) block(blk *ir.Block) machine.Addr {
+	a, ok := b.blocks[blk]
+	if !ok {
+		a = b.newText()
+		b.blocks[blk], b.blockAt[a] = a, blk
+	}
+	return a
+}
+
+// funcAt finds the function whose address a is, and else its name, "" where
+// neither the module nor the target knows one.
+func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
+	if f := b.funcs[a]; f != nil {
+		return f, f.Name
+	}
+	if !b.listed {
+		b.listed = true
+		for _, f := range b.in.mod.Funcs {
+			if a, ok := b.symbol(f.Name); ok {
+				b.funcs[a] = f
+			}
+		}
+		return b.funcAt(a)
+	}
+	if b.in.opt.SymbolAt == nil || own(a) {
+		return nil, ""
+	}
+	name, ok := b.in.opt.SymbolAt(a)
+	if !ok {
+		return nil, ""
+	}
+	if f := b.in.mod.Func(name); f != nil {
+		b.funcs[a] = f
+		return f, name
+	}
+	return nil, name
+}

@@ -1,0 +1,144 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/ir"
+)
+
+func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
+	args, err := d.operands(i, 2)
+	if err != nil {
+		return nil, err
+	}
+	a, b := args[0], args[1]
+	lane, n := a.s.lane()
+	test, ok := intPredicates[i.Pred]
+	if !ok || !alike(a.s, b.s) || lane.bits == 0 || lane.typ.Float() {
+		return nil, troublef(KindModule, "icmp %s of %v and %v", i.Pred, a.s.typ, b.s.typ)
+	}
+	// A signed order is the unsigned one after flipping the sign bits.
+	flip := uint64(0)
+	if test.signed && lane.bits > 0 {
+		flip = 1 << uint((lane.bits-1)%64)
+	}
+	sameSign := i.Flags&ir.SameSign != 0
+	compare := func(x, y []word) word {
+		u := uint64(0)
+		for k := len(x) - 1; k >= 0; k-- {
+			// Bits that are known and differ decide equality, whatever the others are.
+			if test.equality && (x[k].v^y[k].v)&^(x[k].u|y[k].u) != 0 {
+				return bit(test.holds(-1))
+			}
+			u |= x[k].u | y[k].u
+		}
+		if u != 0 {
+			return word{u: 1}
+		}
+		top := len(x) - 1
+		if sign := uint((lane.bits - 1) % 64); sameSign && (x[top].v^y[top].v)>>sign&1 == 1 {
+			return word{u: 1}
+		}
+		for k := top; k >= 0; k-- {
+			p, q := x[k].v, y[k].v
+			if k == top {
+				p, q = p^flip, q^flip
+			}
+			if p != q {
+				if p < q {
+					return bit(test.holds(-1))
+				}
+				return bit(test.holds(1))
+			}
+		}
+		return bit(test.holds(0))
+	}
+	if n == 1 && out.s.bits == 1 && a.s.words == 1 {
+		return func(fr *frame) error {
+			fr.w[out.at] = compare(fr.w[a.at:a.at+1], fr.w[b.at:b.at+1])
+			return nil
+		}, nil
+	}
+	return lanes2(out, a, b, func(dst, x, y []word) error {
+		dst[0] = compare(x, y)
+		return nil
+	})
+}
+
+func bit(set bool) word {
+	if set {
+		return word{v: 1}
+	}
+	return word{}
+}
+
+// intPredicate says which outcomes of a comparison make it true.
+type intPredicate struct {
+	less, equal, more bool
+	signed, equality  bool
+}
+
+func (p intPredicate) holds(order int) bool {
+	switch {
+	case order < 0:
+		return p.less
+	case order > 0:
+		return p.more
+	}
+	return p.equal
+}
+
+var intPredicates = map[string]intPredicate{
+	"eq":  {equal: true, equality: true},
+	"ne":  {less: true, more: true, equality: true},
+	"ult": {less: true}, "ule": {less: true, equal: true},
+	"ugt": {more: true}, "uge": {more: true, equal: true},
+	"slt": {less: true, signed: true}, "sle": {less: true, equal: true, signed: true},
+	"sgt": {more: true, signed: true}, "sge": {more: true, equal: true, signed: true},
+}
+
+// floatPredicates: what an unordered pair gives, and which orders hold.
+var floatPredicates = map[string]struct{ less, equal, more, unordered bool }{
+	"false": {}, "oeq": {equal: true}, "ogt": {more: true}, "oge": {more: true, equal: true},
+	"olt": {less: true}, "ole": {less: true, equal: true}, "one": {less: true, more: true},
+	"ord": {less: true, equal: true, more: true}, "uno": {unordered: true},
+	"ueq": {equal: true, unordered: true}, "ugt": {more: true, unordered: true},
+	"uge": {more: true, equal: true, unordered: true}, "ult": {less: true, unordered: true},
+	"ule": {less: true, equal: true, unordered: true}, "une": {less: true, more: true, unordered: true},
+	"true": {true, true, true, true},
+}
+
+func (d *decoder) fcmp(i *ir.Instr, out slot) (step, error) {
+	args, err := d.operands(i, 2)
+	if err != nil {
+		return nil, err
+	}
+	a, b := args[0], args[1]
+	if err := wideFloats("fcmp", a.s); err != nil {
+		return nil, err
+	}
+	lane, _ := a.s.lane()
+	test, ok := floatPredicates[i.Pred]
+	if !ok || !alike(a.s, b.s) || !lane.typ.Float() {
+		return nil, troublef(KindModule, "fcmp %s of %v and %v", i.Pred, a.s.typ, b.s.typ)
+	}
+	kind := lane.typ.Kind
+	return lanes2(out, a, b, func(dst, x, y []word) error {
+		if x[0].u|y[0].u != 0 {
+			dst[0] = word{u: 1}
+			return nil
+		}
+		f, g := floatOf(kind, x[0].v), floatOf(kind, y[0].v)
+		switch {
+		case math.IsNaN(f) || math.IsNaN(g):
+			dst[0] = bit(test.unordered)
+		case f < g:
+			dst[0] = bit(test.less)
+		case f > g:
+			dst[0] = bit(test.more)
+		default:
+			dst[0] = bit(test.equal)
+		}
+		return nil
+	})
+}

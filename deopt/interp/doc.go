@@ -1,0 +1,31 @@
+// Package interp is the reference interpreter: it runs LLVM IR from its text
+// form, from the start of a function or from the middle of one.
+//
+// Its main type is [Interp], one module bound to one target. [Interp.Resume]
+// carries on where compiled code left off; [Interp.Call] runs a function from
+// its start. Loads see the live memory of the target through a copy-on-write
+// view; stores stay in the view, so a run never changes the target.
+//
+// Every bit of a value is known or undefined, as in Memcheck: an undefined bit
+// may travel through arithmetic and memory, and the run ends with an error when
+// something would depend on it (a branch, an address, a byte that is printed).
+// Poison is a value all of whose bits are undefined.
+//
+// # Where things are
+//
+// What the target does not have, the interpreter makes in address ranges that
+// no x86-64 process can map, because their addresses are not canonical:
+//
+//	0x4000_0000_0000_0000  heap: malloc, calloc, realloc, strdup
+//	0x4800_0000_0000_0000  stack: alloca of calls that the interpreter makes
+//	0x5000_0000_0000_0000  globals that have no address in the target
+//	0x5800_0000_0000_0000  globals whose value cannot be known: any access fails
+//	0x6000_0000_0000_0000  functions and block addresses: no access at all
+//
+// # Security
+//
+// Modules and targets are hostile. Steps, memory, call depth, output and the
+// width of a value are bounded by [Options]; an access outside of what was
+// allocated is an error; no instruction reaches the real machine. A panic is a
+// bug here, and still reaches the caller as an error.
+package interp

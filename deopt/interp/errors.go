@@ -1,0 +1,149 @@
+package interp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// Kind says why a run ended before its function returned.
+type Kind uint8
+
+// The kinds of error.
+const (
+	KindInternal    Kind = iota // a bug of the interpreter
+	KindSteps                   // [Options].MaxSteps were run
+	KindMemory                  // [Options].MaxMemory is not enough
+	KindDepth                   // calls are nested deeper than [Options].MaxDepth
+	KindUnsupported             // an instruction or a callee that cannot be run here
+	KindFault                   // memory that cannot be read or written
+	KindUnreachable             // unreachable or llvm.trap was run
+	KindDeoptimize              // the code would deoptimize: [*DeoptimizeError] has its values
+	KindDivision                // division by zero, or of the lowest value by -1
+	KindUndef                   // the run would depend on an undefined bit
+	KindAbort                   // abort was called
+	KindModule                  // the module contradicts itself
+	KindArgument                // the caller gave what the function does not take
+	KindContext                 // the context was cancelled
+)
+
+var kindNames = [...]string{
+	"internal error", "step limit", "memory limit", "depth limit", "unsupported", "memory fault",
+	"unreachable", "deoptimize", "division", "undefined value", "abort", "invalid module", "invalid argument", "stopped",
+}
+
+// String names the kind in a word or two.
+func (k Kind) String() string { return kindNames[k] }
+
+// RunError is a run that could not go on, and where it stood.
+type RunError struct {
+	Kind  Kind
+	Func  string // without the @ sign
+	Block string // without the % sign
+	Instr string // such as "%x = sdiv i32"
+	Line  int    // of the instruction in the module's text
+	Err   error
+}
+
+// Error says where and why in one line.
+func (e *RunError) Error() string {
+	if e.Func == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("@%s, block %%%s, line %d: %s: %v", e.Func, e.Block, e.Line, e.Instr, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RunError) Unwrap() error { return e.Err }
+
+// MissingError names the values without which a frame cannot be resumed.
+// Nothing has been run.
+type MissingError struct {
+	Func, Block string
+	Names       []string // as operands are written: %i
+}
+
+// Error lists the names.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("cannot resume @%s in block %%%s: no value for %s", e.Func, e.Block, strings.Join(e.Names, ", "))
+}
+
+// FaultError is an access to memory that failed. Err is what the target's
+// memory said, or nil where the interpreter's own memory refused.
+type FaultError struct {
+	Addr  machine.Addr
+	Size  uint64 // bytes
+	Write bool
+	Why   string
+	Err   error
+}
+
+// Error says what was accessed and why it failed.
+func (e *FaultError) Error() string {
+	verb := "read"
+	if e.Write {
+		verb = "write"
+	}
+	return fmt.Sprintf("%s of %d bytes at %v: %s", verb, e.Size, e.Addr, e.Why)
+}
+
+// Unwrap returns what the target's memory said.
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// UnsupportedError is something that the interpreter does not run.
+type UnsupportedError struct {
+	What string
+	Hint string // what can be done, or ""
+}
+
+// Error says what, and what can be done.
+func (e *UnsupportedError) Error() string {
+	if e.Hint == "" {
+		return e.What + " is not supported"
+	}
+	return e.What + " is not supported: " + e.Hint
+}
+
+// DeoptimizeError says that the code reached an exit of its own.
+type DeoptimizeError struct {
+	Callee string  // llvm.experimental.deoptimize.i64, __llvm_deoptimize, llvm.experimental.guard
+	Args   []Value // of the call
+	Live   []Value // of its "deopt" bundle
+}
+
+// Error says which exit.
+func (e *DeoptimizeError) Error() string {
+	return fmt.Sprintf("the code deoptimizes: call of @%s with %d live values", e.Callee, len(e.Live))
+}
+
+// trouble is an error that does not know yet where it happened.
+type trouble struct {
+	kind Kind
+	err  error
+}
+
+func (t *trouble) Error() string { return t.err.Error() }
+func (t *trouble) Unwrap() error { return t.err }
+
+func troublef(k Kind, format string, args ...any) error {
+	return &trouble{k, fmt.Errorf(format, args...)}
+}
+
+func unsupported(hint, format string, args ...any) error {
+	return &trouble{KindUnsupported, &UnsupportedError{What: fmt.Sprintf(format, args...), Hint: hint}}
+}
+
+func undefined(format string, args ...any) error {
+	return troublef(KindUndef, format+" is undefined", args...)
+}
+
+// kindOf finds the kind of an error that is not located yet.
+func kindOf(err error) Kind {
+	var t *trouble
+	if errors.As(err, &t) {
+		return t.kind
+	}
+	return KindInternal
+}

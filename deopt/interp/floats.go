@@ -1,0 +1,76 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/ir"
+)
+
+// narrowFloat says whether t is a float with which the interpreter calculates.
+// x86_fp80 and fp128 are only moved.
+func narrowFloat(t *ir.Type) bool { return t.Kind >= ir.HalfKind && t.Kind <= ir.DoubleKind }
+
+// floatOf decodes the bits of a half, bfloat, float or double. Every value of
+// the smaller formats is exact in a float64.
+func floatOf(k ir.TypeKind, bits uint64) float64 {
+	switch k {
+	case ir.DoubleKind:
+		return math.Float64frombits(bits)
+	case ir.FloatKind:
+		return float64(math.Float32frombits(uint32(bits)))
+	case ir.BFloatKind:
+		return float64(math.Float32frombits(uint32(bits) << 16))
+	}
+	sign, exp, frac := bits>>15&1, int(bits>>10&0x1f), bits&0x3ff
+	switch exp {
+	case 0x1f: // infinity and NaN, with its payload
+		return math.Float64frombits(sign<<63 | 0x7ff<<52 | frac<<42)
+	case 0:
+		f := math.Ldexp(float64(frac), -24)
+		if sign == 1 {
+			f = -f
+		}
+		return f
+	}
+	return math.Float64frombits(sign<<63 | uint64(exp-15+1023)<<52 | frac<<42)
+}
+
+// floatBits rounds f to nearest even in the format k. Payloads of NaN keep
+// their upper bits and become quiet, as the conversions of x86-64 do.
+func floatBits(k ir.TypeKind, f float64) uint64 {
+	switch k {
+	case ir.DoubleKind:
+		return math.Float64bits(f)
+	case ir.FloatKind:
+		return uint64(math.Float32bits(float32(f)))
+	case ir.BFloatKind:
+		return roundBits(f, 8, 7)
+	}
+	return roundBits(f, 5, 10)
+}
+
+// roundBits rounds to a format of 16 bits in one step from the float64, so
+// that nothing is rounded twice.
+func roundBits(f float64, expBits, fracBits int) uint64 {
+	b := math.Float64bits(f)
+	sign := b >> 63 << (expBits + fracBits)
+	inf := uint64(1<<expBits-1) << fracBits
+	switch {
+	case math.IsNaN(f):
+		return sign | inf | 1<<(fracBits-1) | b&(1<<52-1)>>(52-fracBits)
+	case math.IsInf(f, 0):
+		return sign | inf
+	case f == 0:
+		return sign
+	}
+	frac, exp := math.Frexp(math.Abs(f)) // frac in [0.5, 1)
+	bias := 1<<(expBits-1) - 1
+	// The unit of the last place: of the lowest normal exponent for subnormals.
+	ulp := max(exp-1, 1-bias) - fracBits
+	units := math.RoundToEven(math.Ldexp(frac, exp-ulp))
+	if math.Ldexp(units, ulp) >= math.Ldexp(1, bias+1) {
+		return sign | inf
+	}
+	// Units of a normal number hold its leading one, which carries into the exponent.
+	return sign | (uint64(ulp+fracBits+bias-1)<<fracBits + uint64(units))
+}

@@ -1,0 +1,148 @@
+package interp
+
+import (
+	"context"
+	"encoding/binary"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// Options bind a module to a target and bound a run. The zero value runs a
+// module by itself, without a target.
+type Options struct {
+	// Memory is the target's memory, nil where there is no target. It is read
+	// as the run touches it and never written.
+	Memory machine.Memory
+	// Arch is the target's architecture. The default is machine.AMD64.
+	Arch *machine.Arch
+	// Symbol returns the address in the target of the IR's global or function
+	// of that name. It must not answer for a thread-local variable.
+	Symbol func(name string) (machine.Addr, bool)
+	// SymbolAt names the function that starts at an address of the target, so
+	// that a call through a pointer finds its function in the module.
+	SymbolAt func(addr machine.Addr) (string, bool)
+	// Funcs run functions that the module only declares, by name. They come
+	// before the C library functions that are built in.
+	Funcs map[string]Builtin
+	// MaxSteps bounds the instructions run; 0 means 1e9. Bulk work, such as
+	// memset, counts one step for each 64 bytes.
+	MaxSteps uint64
+	// MaxMemory bounds the bytes of the program's own memory, of the pages
+	// copied from the target and of the output together; 0 means 1 GiB.
+	MaxMemory uint64
+	// MaxDepth bounds nested calls; 0 means 50000, and more than 200000 means
+	// 200000, for which Go's own stack is enough.
+	MaxDepth int
+}
+
+func (o *Options) setDefaults() {
+	if o.Arch == nil {
+		o.Arch = machine.AMD64
+	}
+	if o.MaxSteps == 0 {
+		o.MaxSteps = 1e9
+	}
+	if o.MaxMemory == 0 {
+		o.MaxMemory = 1 << 30
+	}
+	if o.MaxDepth == 0 {
+		o.MaxDepth = 50000
+	}
+	o.MaxDepth = min(o.MaxDepth, 200000)
+}
+
+// Point is where a run starts: before instruction Index of Block. At index 0
+// of a block with phis the values of the phis themselves are inputs.
+type Point struct {
+	Block *ir.Block
+	Index int
+}
+
+// Result is what a run computed.
+type Result struct {
+	Type     *ir.Type // of the function's result
+	Value    Value    // none when the type is void or the program called exit
+	Steps    uint64   // instructions run
+	Output   string   // what the program printed to standard output
+	Writes   int      // store operations into the target's addresses, kept in the view
+	ExitCode *int     // what exit was called with
+}
+
+// Interp runs functions of one module over one view of one target. Runs share
+// the view: what one stored, the next sees. It is not safe for concurrent use.
+type Interp struct {
+	mod    *ir.Module
+	opt    Options
+	layout *ir.DataLayout
+	shapes *shapes
+	names  binding
+	code   map[*ir.Func]*function
+
+	view    view
+	heap    heap
+	stack   stack
+	unknown unknown
+
+	run run
+}
+
+// New binds m to what the options say. Nothing of the target is read, and no
+// function is decoded, before a run needs it. It errs where the module's
+// pointers are not as wide as the architecture's.
+func New(m *ir.Module, o Options) (*Interp, error) {
+	o.setDefaults()
+	dl := m.Layout
+	if dl == nil {
+		var err error
+		if dl, err = ir.ParseDataLayout(""); err != nil {
+			return nil, err
+		}
+	}
+	if n := dl.PointerBytes(0); n != 8 || n != o.Arch.Pointer {
+		return nil, located(unsupported("only 64-bit targets can be run", "a module with pointers of %d bytes", n))
+	}
+	if dl.BigEndian != (o.Arch.Order == binary.ByteOrder(binary.BigEndian)) {
+		return nil, located(troublef(KindModule, "the module's byte order is not that of %s", o.Arch.Title))
+	}
+	in := &Interp{mod: m, opt: o, layout: dl, shapes: newShapes(dl), code: map[*ir.Func]*function{}}
+	in.view = view{target: o.Memory, pages: map[uint64]*page{}, limit: o.MaxMemory, why: in.explain}
+	in.heap = heap{area{&in.view, heapBase}, map[machine.Addr]uint64{}}
+	in.stack = stack{area: area{&in.view, stackBase}}
+	in.unknown.next = unknownBase
+	in.names = newBinding(in)
+	return in, nil
+}
+
+// Call runs f from its start with one argument for each parameter, and more for
+// a variadic function. A run that cannot finish is a [*RunError], beside a
+// Result that has what was counted and printed so far.
+func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (res *Result, err error) {
+	return in.protect(ctx, f, func(ret *shape) ([]word, error) {
+		out := make([]word, ret.words)
+		return out, in.call(f, args, out)
+	})
+}
+
+// Resume carries on at p, in the middle of a function, with the values that are
+// live there: keys are the *ir.Param and *ir.Instr of p's function. Values that
+// are not live are ignored.
+//
+// A phi of the block is an input when p.Index is 0. After a call its result is
+// an input under the call's *ir.Instr; of a statepoint that is the value of its
+// gc.result, under the statepoint or the gc.result itself. A gc.relocate is the
+// value of its operand in the gc-live bundle: nothing moves here.
+//
+// Where a live value is missing nothing is run and the error is a
+// [*MissingError]. A run that cannot finish is a [*RunError] beside a Result, as
+// of Call.
+func (in *Interp) Resume(ctx context.Context, p Point, values map[ir.Value]Value) (*Result, error) {
+	if p.Block == nil || p.Block.Func == nil || p.Index < 0 || p.Index >= len(p.Block.Instrs) {
+		return nil, located(troublef(KindArgument, "no instruction is at index %d of the block", p.Index))
+	}
+	f := p.Block.Func
+	return in.protect(ctx, f, func(ret *shape) ([]word, error) {
+		out := make([]word, ret.words)
+		return out, in.resume(p, values, out)
+	})
+}

@@ -1,0 +1,298 @@
+package interp
+
+import (
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// intrinsicDecoder makes the step of an intrinsic whose arguments are values.
+type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
+
+// silent intrinsics tell an optimizer or a debugger something, and do nothing.
+var silent = []string{
+	"dbg", "lifetime", "assume", "donothing", "experimental.stackmap", "experimental.noalias.scope.decl",
+	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
+}
+
+// same intrinsics yield their first argument.
+var same = []string{
+	"expect", "expect.with.probability", "launder.invariant.group", "strip.invariant.group", "ptr.annotation",
+	"annotation", "ssa.copy", "threadlocal.address",
+}
+
+var intrinsics = map[string]intrinsicDecoder{
+	"memcpy": copies, "memcpy.inline": copies, "memmove": copies,
+	"memset": sets, "memset.inline": sets,
+	"stacksave": stackSave, "stackrestore": stackRestore,
+	"is.constant": yields(0), "objectsize": objectSize,
+	"trap": traps, "ubsantrap": traps, "debugtrap": traps,
+	"experimental.guard":      guard,
+	"experimental.deoptimize": deoptimize,
+	"experimental.gc.result":  gcResult,
+	"ptrmask":                 ptrMask,
+}
+
+func init() {
+	for _, name := range same {
+		intrinsics[name] = firstArgument
+	}
+	for name, f := range intIntrinsics {
+		intrinsics[name] = f.decode
+	}
+	for name, f := range overflowIntrinsics {
+		intrinsics[name+".with.overflow"] = f.decode
+	}
+	for name, f := range reductions {
+		intrinsics["vector.reduce."+name] = f.decode
+	}
+	for name, f := range floatIntrinsics {
+		intrinsics[name] = f.decode
+	}
+}
+
+// intrinsic decodes a call of llvm.NAME.TYPES.
+func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
+	name := strings.TrimPrefix(full, "llvm.")
+	for _, s := range silent {
+		if name == s || strings.HasPrefix(name, s+".") {
+			return func(*frame) error { return nil }, nil
+		}
+	}
+	switch {
+	case strings.HasPrefix(full, statepointPrefix):
+		return d.statepoint(i, out)
+	case strings.HasPrefix(name, "experimental.patchpoint."):
+		return d.patchpoint(i, out)
+	case strings.HasPrefix(name, "experimental.gc.relocate"):
+		from, err := d.relocated(i)
+		if err != nil {
+			return nil, err
+		}
+		return copyOf(from, out)
+	}
+	// The types that an overloaded name is given come last.
+	for key := name; ; {
+		if f := intrinsics[key]; f != nil {
+			args, err := d.operands(i, len(i.Args))
+			if err != nil {
+				return nil, err
+			}
+			return f(d, i, args, out)
+		}
+		dot := strings.LastIndexByte(key, '.')
+		if dot < 0 {
+			break
+		}
+		key = key[:dot]
+	}
+	hint := ""
+	if strings.HasPrefix(name, "va_") {
+		hint = "run a caller that is not variadic"
+	}
+	return nil, unsupported(hint, "the intrinsic @%s", full)
+}
+
+func copyOf(from, out slot) (step, error) {
+	if !alike(from.s, out.s) {
+		return nil, troublef(KindModule, "a value of type %v where %v is wanted", from.s.typ, out.s.typ)
+	}
+	return func(fr *frame) error {
+		copy(out.in(fr), from.in(fr))
+		return nil
+	}, nil
+}
+
+func firstArgument(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(args) == 0 {
+		return nil, wrongUse(i)
+	}
+	return copyOf(args[0], out)
+}
+
+func wrongUse(i *ir.Instr) error {
+	return troublef(KindModule, "%s is called with arguments that it does not take", i.Call.Callee.Ref())
+}
+
+// gcResult copies what the statepoint's callee returned, which lies where its
+// token does.
+func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(args) != 1 {
+		return nil, wrongUse(i)
+	}
+	return copyOf(args[0], out)
+}
+
+// scalars says whether the arguments from first on are n scalars of one word.
+func scalars(args []slot, n int) bool {
+	if len(args) < n {
+		return false
+	}
+	for _, a := range args[:n] {
+		if a.s.bits == 0 || a.s.words != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// length reads a number that must be known.
+func length(fr *frame, at slot) (uint64, error) {
+	w := fr.w[at.at]
+	if w.u != 0 {
+		return 0, undefined("the length")
+	}
+	return w.v, nil
+}
+
+func copies(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 3) {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		n, err := length(fr, args[2])
+		if err != nil || n == 0 {
+			return err
+		}
+		to, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		from, err := pointer(fr, args[1])
+		if err != nil {
+			return err
+		}
+		return fr.in.move(to, from, n)
+	}, nil
+}
+
+func sets(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 3) {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		n, err := length(fr, args[2])
+		if err != nil || n == 0 {
+			return err
+		}
+		to, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		return fr.in.set(to, fr.w[args[1].at], n)
+	}, nil
+}
+
+// set fills memory with one byte, known or not.
+func (in *Interp) set(to machine.Addr, b word, n uint64) error {
+	if err := in.work(n); err != nil {
+		return err
+	}
+	if n > in.view.limit {
+		return troublef(KindMemory, "a fill of %d bytes is more than the %d bytes of memory allowed", n, in.view.limit)
+	}
+	data, shadow := make([]byte, n), make([]byte, n)
+	for k := range data {
+		data[k], shadow[k] = byte(b.v), byte(b.u)
+	}
+	return in.view.write(to, data, shadow)
+}
+
+func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if out.s.words != 1 {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		fr.w[out.at] = word{v: uint64(fr.in.stack.next)}
+		return nil
+	}, nil
+}
+
+// stackRestore gives back what this function took since the stacksave.
+func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		live := fr.in.stack.live
+		n := len(live)
+		for n > fr.mark && live[n-1].addr >= a {
+			n--
+		}
+		fr.in.stack.unwind(n)
+		return nil
+	}, nil
+}
+
+func yields(v uint64) intrinsicDecoder {
+	return func(_ *decoder, i *ir.Instr, _ []slot, out slot) (step, error) {
+		if out.s.bits == 0 {
+			return nil, wrongUse(i)
+		}
+		return func(fr *frame) error {
+			for k := range out.in(fr) {
+				fr.w[out.at+k] = word{v: v & maskAt(out.s.bits, k)}
+			}
+			return nil
+		}, nil
+	}
+}
+
+// objectSize gives the answer for an object of which nothing is known: 0 where
+// the minimum is asked for, else -1 (LangRef, "llvm.objectsize").
+func objectSize(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(i.Args) < 2 {
+		return nil, wrongUse(i)
+	}
+	if minimum, ok := constantIndex(i.Args[1]); ok && minimum == 1 {
+		return yields(0)(d, i, args, out)
+	}
+	return yields(^uint64(0))(d, i, args, out)
+}
+
+func traps(*decoder, *ir.Instr, []slot, slot) (step, error) {
+	return nil, troublef(KindUnreachable, "a trap was reached")
+}
+
+func guard(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) || args[0].s.bits != 1 {
+		return nil, wrongUse(i)
+	}
+	live, err := d.bundle(i, "deopt")
+	if err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error {
+		switch w := fr.w[args[0].at]; {
+		case w.u != 0:
+			return undefined("the condition %s", i.Args[0].Ref())
+		case w.v != 0:
+			return nil
+		}
+		return deoptimizes(fr, calleeName(i), args[1:], live)
+	}, nil
+}
+
+func deoptimize(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	live, err := d.bundle(i, "deopt")
+	if err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error { return deoptimizes(fr, calleeName(i), args, live) }, nil
+}
+
+func ptrMask(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if !scalars(args, 2) || out.s.words != 1 {
+		return nil, wrongUse(i)
+	}
+	and := narrowArith(ir.OpAnd, 64, 0)
+	return func(fr *frame) (err error) {
+		fr.w[out.at], err = and(fr.w[args[0].at], fr.w[args[1].at])
+		return err
+	}, nil
+}

@@ -1,0 +1,263 @@
+package interp
+
+import (
+	"errors"
+	"math/bits"
+
+	"reframe/deopt/machine"
+)
+
+const (
+	pageBits = 12
+	pageSize = 1 << pageBits
+)
+
+// page is 4 KiB of the view: a copy of the target's, or the interpreter's own.
+type page struct {
+	data [pageSize]byte
+	// shadow has the undefined bits of data, nil where there are none.
+	shadow *[pageSize]byte
+	// valid has a bit for each byte that may be accessed, nil for all of them.
+	valid *[pageSize / 64]uint64
+	// target pages may have bytes that were refused; they are asked for again.
+	target bool
+}
+
+// allows says whether bytes [off, off+n) may be accessed.
+func (p *page) allows(off, n int) bool {
+	if p.valid == nil {
+		return true
+	}
+	for n > 0 {
+		have := p.valid[off/64] >> uint(off%64)
+		run := min(n, 64-off%64)
+		if bits.TrailingZeros64(^have) < run {
+			return false
+		}
+		off, n = off+run, n-run
+	}
+	return true
+}
+
+// setValid makes bytes [off, off+n) accessible, or not.
+func (p *page) setValid(off, n int, on bool) {
+	if p.valid == nil {
+		p.valid = new([pageSize / 64]uint64)
+	}
+	for n > 0 {
+		run := min(n, 64-off%64)
+		m := maskAt(run, 0) << uint(off%64)
+		if on {
+			p.valid[off/64] |= m
+		} else {
+			p.valid[off/64] &^= m
+		}
+		off, n = off+run, n-run
+	}
+}
+
+// view is the memory that a run sees: the target's pages, copied when they are
+// touched, and what the program allocated itself.
+type view struct {
+	target machine.Memory
+	pages  map[uint64]*page
+	recent [64]struct { // a small cache in front of pages
+		number uint64 // plus one
+		page   *page
+	}
+	used, limit uint64
+	writes      int // store operations into the target's addresses
+	why         func(addr machine.Addr) string
+}
+
+// own says whether addr lies in the ranges that the interpreter makes.
+func own(addr machine.Addr) bool { return addr>>61 == heapBase>>61 || addr>>61 == textBase>>61 }
+
+func (v *view) charge(n uint64) error {
+	if n > v.limit-v.used {
+		return troublef(KindMemory, "the program needs more than %d bytes of memory", v.limit)
+	}
+	v.used += n
+	return nil
+}
+
+func (v *view) release(n uint64) { v.used -= min(n, v.used) }
+
+// lookup returns the page of addr, or nil where the view has none yet.
+func (v *view) lookup(addr machine.Addr) *page {
+	number := uint64(addr) >> pageBits
+	slot := &v.recent[number%uint64(len(v.recent))]
+	if slot.number == number+1 {
+		return slot.page
+	}
+	p := v.pages[number]
+	if p != nil {
+		slot.number, slot.page = number+1, p
+	}
+	return p
+}
+
+func (v *view) drop(number uint64) {
+	delete(v.pages, number)
+	if slot := &v.recent[number%uint64(len(v.recent))]; slot.number == number+1 {
+		slot.number, slot.page = 0, nil
+	}
+}
+
+// touch returns the page of addr with bytes [addr, addr+n) accessible; they lie
+// in one page.
+func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
+	p := v.lookup(addr)
+	off := int(addr % pageSize)
+	if p != nil && p.allows(off, n) {
+		return p, nil
+	}
+	if own(addr) || v.target == nil {
+		return nil, &trouble{KindFault, &FaultError{Addr: addr, Size: uint64(n), Write: write, Why: v.why(addr)}}
+	}
+	if p == nil {
+		var err error
+		if p, err = v.fetch(addr); err != nil {
+			return nil, err
+		}
+	}
+	if p.allows(off, n) {
+		return p, nil
+	}
+	if err := p.fill(v.target, addr, n); err != nil {
+		return nil, &trouble{KindFault, &FaultError{Addr: addr, Size: uint64(n), Write: write, Why: reason(err), Err: err}}
+	}
+	return p, nil
+}
+
+// fetch copies a page of the target. Where the target does not give it whole
+// (a snapshot keeps pieces), it starts empty and is filled as it is read.
+func (v *view) fetch(addr machine.Addr) (*page, error) {
+	if err := v.charge(pageSize); err != nil {
+		return nil, err
+	}
+	p := &page{target: true}
+	if v.target.ReadMemory(p.data[:], addr&^(pageSize-1)) != nil {
+		clear(p.data[:])
+		p.valid = new([pageSize / 64]uint64)
+	}
+	v.pages[uint64(addr)>>pageBits] = p
+	return p, nil
+}
+
+// fill reads those of the bytes that are not there yet; written bytes stay.
+func (p *page) fill(target machine.Memory, addr machine.Addr, n int) error {
+	fresh := make([]byte, n)
+	if err := target.ReadMemory(fresh, addr); err != nil {
+		return err
+	}
+	off := int(addr % pageSize)
+	for i, b := range fresh {
+		if !p.allows(off+i, 1) {
+			p.data[off+i] = b
+			p.setValid(off+i, 1, true)
+		}
+	}
+	return nil
+}
+
+func reason(err error) string {
+	var m *machine.MemoryError
+	if errors.As(err, &m) {
+		return m.Why
+	}
+	return err.Error()
+}
+
+// read copies len(data) bytes and their undefined bits from addr. shadow is as
+// long as data, or nil where undefined bits are an error.
+func (v *view) read(data, shadow []byte, addr machine.Addr) error {
+	return v.each(addr, uint64(len(data)), false, func(p *page, off, at, n int) error {
+		copy(data[at:at+n], p.data[off:])
+		switch {
+		case shadow == nil && p.shadow != nil:
+			for i, u := range p.shadow[off : off+n] {
+				if u != 0 {
+					return undefined("the byte at %v", addr+machine.Addr(at+i))
+				}
+			}
+		case shadow != nil && p.shadow != nil:
+			copy(shadow[at:at+n], p.shadow[off:])
+		case shadow != nil:
+			clear(shadow[at : at+n])
+		}
+		return nil
+	})
+}
+
+// write stores data and its undefined bits at addr; shadow is nil for none.
+func (v *view) write(addr machine.Addr, data, shadow []byte) error {
+	if !own(addr) {
+		v.writes++
+	}
+	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
+		copy(p.data[off:off+n], data[at:])
+		p.setShadow(off, n, shadow, at)
+		return nil
+	})
+}
+
+func (p *page) setShadow(off, n int, shadow []byte, at int) {
+	if p.shadow == nil {
+		if shadow == nil || allZero(shadow[at:at+n]) {
+			return
+		}
+		p.shadow = new([pageSize]byte)
+	}
+	if shadow == nil {
+		clear(p.shadow[off : off+n])
+	} else {
+		copy(p.shadow[off:off+n], shadow[at:])
+	}
+}
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// each visits the pages of [addr, addr+n). All of them are checked before the
+// first is visited, so that a store that fails has stored nothing.
+func (v *view) each(addr machine.Addr, n uint64, write bool, visit func(p *page, off, at, n int) error) error {
+	if n == 0 {
+		return nil
+	}
+	off := int(addr % pageSize)
+	if uint64(off)+n <= pageSize {
+		p, err := v.touch(addr, int(n), write)
+		if err != nil {
+			return err
+		}
+		return visit(p, off, 0, int(n))
+	}
+	if uint64(addr)+n < n {
+		return &trouble{KindFault, &FaultError{Addr: addr, Size: n, Write: write, Why: "past the end of the address space"}}
+	}
+	if n > v.limit {
+		return troublef(KindMemory, "an access of %d bytes is more than the %d bytes of memory allowed", n, v.limit)
+	}
+	for pass := range 2 {
+		for at := uint64(0); at < n; {
+			a := addr + machine.Addr(at)
+			run := min(n-at, pageSize-uint64(a%pageSize))
+			p, err := v.touch(a, int(run), write)
+			if err == nil && pass == 1 {
+				err = visit(p, int(a%pageSize), int(at), int(run))
+			}
+			if err != nil {
+				return err
+			}
+			at += run
+		}
+	}
+	return nil
+}

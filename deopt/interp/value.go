@@ -1,0 +1,207 @@
+package interp
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"reframe/deopt/ir"
+)
+
+// Value is one value of an IR type, each bit of it known or undefined. The zero
+// Value is none at all. Values are immutable.
+type Value struct {
+	s *shape
+	w []word
+}
+
+// IsNone says whether there is no value: the result of a void function.
+func (v Value) IsNone() bool { return v.s == nil }
+
+// Type returns the value's type, void where there is none.
+func (v Value) Type() *ir.Type {
+	if v.s == nil {
+		return ir.Void
+	}
+	return v.s.typ
+}
+
+// FromBytes decodes a value of type t as memory holds it: raw[0] is at the
+// lowest address, in the byte order of the data layout. Bytes and bits past the
+// type's store size may be anything. A nil layout means pointers of 8 bytes,
+// little-endian.
+func FromBytes(dl *ir.DataLayout, t *ir.Type, raw []byte) (Value, error) {
+	s, err := newShapes(dl).of(t)
+	if err != nil {
+		return Value{}, err
+	}
+	w := make([]word, s.words)
+	for _, l := range s.leaf {
+		if l.off+uint64(l.bytes()) > uint64(len(raw)) {
+			return Value{}, fmt.Errorf("%d bytes are too few for a value of type %v", len(raw), t)
+		}
+		l.decode(w, raw[l.off:], nil, dl != nil && dl.BigEndian)
+	}
+	return Value{s, w}, nil
+}
+
+// FromUint makes a scalar (integer, pointer or the bits of a float) from its
+// low 64 bits; the bits above are zero. For a type that is no scalar it panics,
+// as that is a mistake of the program and not of its input.
+func FromUint(t *ir.Type, v uint64) Value {
+	return FromBig(t, new(big.Int).SetUint64(v))
+}
+
+// FromBig makes a scalar from an integer, reduced modulo two to the width of
+// the type; of a float, v is the bits. It panics as [FromUint] does.
+func FromBig(t *ir.Type, v *big.Int) Value {
+	s, err := newShapes(nil).of(t)
+	if err != nil || s.bits == 0 {
+		panic(fmt.Sprintf("interp: %v is no scalar type", t))
+	}
+	w := make([]word, s.words)
+	setBig(w, v, s.bits)
+	return Value{s, w}
+}
+
+// FromFloat64 makes a float of type t, rounded to nearest. It panics where t is
+// not half, bfloat, float or double.
+func FromFloat64(t *ir.Type, f float64) Value {
+	if !narrowFloat(t) {
+		panic(fmt.Sprintf("interp: %v is not half, bfloat, float or double", t))
+	}
+	return FromUint(t, floatBits(t.Kind, f))
+}
+
+// Undef makes a value of type t of which nothing is known.
+func Undef(t *ir.Type) (Value, error) {
+	s, err := newShapes(nil).of(t)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{s, s.undefined()}, nil
+}
+
+// Defined says whether every bit of the value is known.
+func (v Value) Defined() bool { return v.s != nil && defined(v.w) }
+
+// Uint returns the low 64 bits of a scalar, and false where the value is none,
+// no scalar, or not wholly known.
+func (v Value) Uint() (uint64, bool) {
+	if !v.Defined() || v.s.bits == 0 {
+		return 0, false
+	}
+	return v.w[0].v, true
+}
+
+// Int returns a scalar as a signed integer, with the same refusals as Uint.
+func (v Value) Int() (int64, bool) {
+	u, ok := v.Uint()
+	if ok && v.s.bits < 64 {
+		u = signExtend(u, v.s.bits)
+	}
+	return int64(u), ok
+}
+
+// Big returns a scalar as an unsigned integer of its full width.
+func (v Value) Big() (*big.Int, bool) {
+	if !v.Defined() || v.s.bits == 0 {
+		return nil, false
+	}
+	return toBig(v.w), true
+}
+
+// Float64 returns a half, bfloat, float or double.
+func (v Value) Float64() (float64, bool) {
+	if !v.Defined() || !narrowFloat(v.s.typ) {
+		return 0, false
+	}
+	return floatOf(v.s.typ.Kind, v.w[0].v), true
+}
+
+// Elem returns element or field i of a vector, array or struct.
+func (v Value) Elem(i int) (Value, bool) {
+	if v.s == nil {
+		return Value{}, false
+	}
+	s, at, ok := v.s.part(i)
+	if !ok {
+		return Value{}, false
+	}
+	return Value{s, v.w[at : at+s.words]}, true
+}
+
+// Len returns the number of elements or fields, 0 for a scalar.
+func (v Value) Len() int {
+	if v.s == nil {
+		return 0
+	}
+	return v.s.n
+}
+
+// Equal says whether both values have the same bits, known and undefined. Types
+// are not compared.
+func (v Value) Equal(u Value) bool { return slices.Equal(v.w, u.w) }
+
+// Bytes encodes the value as memory holds it, the inverse of [FromBytes].
+// Padding is zero. It returns false where a bit is undefined.
+func (v Value) Bytes(dl *ir.DataLayout) ([]byte, bool) {
+	if !v.Defined() {
+		return nil, false
+	}
+	size := uint64(0)
+	for _, l := range v.s.leaf {
+		size = max(size, l.off+uint64(l.bytes()))
+	}
+	raw := make([]byte, size)
+	shadow := make([]byte, size)
+	for _, l := range v.s.leaf {
+		l.encode(raw[l.off:], shadow[l.off:], v.w, dl != nil && dl.BigEndian)
+	}
+	return raw, true
+}
+
+func defined(w []word) bool {
+	for _, x := range w {
+		if x.u != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func toBig(w []word) *big.Int {
+	z := new(big.Int)
+	for i := len(w) - 1; i >= 0; i-- {
+		z.Lsh(z, 64).Or(z, new(big.Int).SetUint64(w[i].v))
+	}
+	return z
+}
+
+// toSigned is toBig in two's complement.
+func toSigned(w []word, bits int) *big.Int {
+	z := toBig(w)
+	if z.Bit(bits-1) == 1 {
+		z.Sub(z, new(big.Int).Lsh(big.NewInt(1), uint(bits)))
+	}
+	return z
+}
+
+// setBig writes v modulo 2^bits, every bit known.
+func setBig(w []word, v *big.Int, bits int) {
+	if v.Sign() < 0 || v.BitLen() > bits {
+		mod := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+		v = new(big.Int).Mod(v, mod)
+	}
+	rest := new(big.Int).Set(v)
+	low := new(big.Int).SetUint64(^uint64(0))
+	for i := range w {
+		w[i] = word{v: new(big.Int).And(rest, low).Uint64()}
+		rest.Rsh(rest, 64)
+	}
+}
+
+func signExtend(v uint64, bits int) uint64 {
+	shift := uint(64 - bits)
+	return uint64(int64(v<<shift) >> shift)
+}

@@ -1,0 +1,263 @@
+package ir
+
+import (
+	"math/big"
+	"sync"
+)
+
+// Module is one parsed .ll file.
+type Module struct {
+	Name       string // the path or name it was parsed from, for messages
+	Layout     *DataLayout
+	Triple     string
+	TypeNames  map[string]*Type // named structs, without the % sign
+	Globals    []*Global
+	Funcs      []*Func
+	Aliases    []*Alias
+	globalsMap map[string]Value // *Global, *Func, *Alias by name, without the @ sign
+
+	src        string
+	mu         sync.Mutex // held while a body is parsed: bodies share what follows
+	types      typeTable
+	attrGroups map[string]map[string]string // the string attributes of group #N
+	typed      bool                         // pointers are written with what they point to
+	splats     uint64                       // elements of all splat constants so far
+	addresses  []blockAddress               // uses of blockaddress outside bodies
+}
+
+// Value is what an instruction can take as an operand: *Const, *Param, *Instr,
+// *Global, *Func, *Alias, *Block, *Metadata or *InlineAsm.
+type Value interface {
+	Type() *Type
+	// Ref is the value as an operand is written: %x, @g, 42, null, undef.
+	Ref() string
+}
+
+// Global is a global variable. As an operand it is a pointer.
+type Global struct {
+	Name      string // without the @ sign
+	ValueType *Type
+	Constant  bool
+	Linkage   string // "" external, private, internal, ...
+	External  bool   // declared here, defined elsewhere
+	Init      *Const // nil when External
+	Align     int
+	AddrSpace int
+	typ       *Type
+}
+
+// Alias is another name for a global or function.
+type Alias struct {
+	Name   string
+	Target *Const // a constant expression or a reference
+	IFunc  bool
+	typ    *Type
+	value  *Type // of what it names
+}
+
+// Func is a function. Its body is parsed when it is first asked for.
+type Func struct {
+	Name    string // without the @ sign
+	Sig     *Type  // FuncKind
+	Params  []*Param
+	CC      string // "", fastcc, coldcc, "cc 10"...
+	Linkage string
+	GC      string // the collector's name, or ""
+	Line    int
+	Module  *Module
+
+	typ    *Type
+	space  int // address space
+	nextID int // the first number that the parameters leave to blocks and instructions
+	body   lazyBody
+	live   lazyLiveness
+}
+
+// Declared says whether the function has no body here.
+func (f *Func) Declared() bool { return !f.body.present }
+
+// Param is one parameter of a function.
+type Param struct {
+	Name  string // without the % sign; "0", "1" ... where the source gives none
+	Typ   *Type
+	Attrs ParamAttrs
+	Index int
+}
+
+// ParamAttrs are the attributes of a parameter or argument that change what it means.
+type ParamAttrs struct {
+	ByVal, SRet *Type // the type of the memory passed, or nil
+	SignExt     bool
+	ZeroExt     bool
+	Align       int
+}
+
+// Block is a basic block.
+type Block struct {
+	Name   string // without the % sign
+	Instrs []*Instr
+	Func   *Func
+	Line   int
+	Index  int // in the function
+}
+
+// Instr is one instruction. Which fields are used depends on Op; the comments name them.
+type Instr struct {
+	Op   Op
+	Name string // of its result, without the % sign; "" when the result is void
+	Typ  *Type  // of its result
+	// Args are the operands in the order in which LLVM writes them, without
+	// what has a field of its own. alloca: the count, where one is written; load:
+	// pointer; store: value, pointer; getelementptr: base, indices; cmpxchg:
+	// pointer, compared, new; atomicrmw: pointer, value; select: condition, true,
+	// false; br, switch, indirectbr: the condition or address, where there is one;
+	// ret: the value, where there is one; landingpad: the clauses; call, invoke:
+	// the arguments.
+	Args   []Value
+	Elem   *Type      // load, store: what is accessed; getelementptr: source element; alloca: what is allocated
+	Pred   string     // icmp, fcmp: the predicate; atomicrmw: the operation
+	Flags  Flags      // nsw, nuw, exact, inbounds, ...
+	Align  int        // alloca, load, store: as written, else 0
+	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind
+	Cases  []*big.Int // switch: case k goes to Blocks[k+1]; Blocks[0] is the default
+	Path   []int      // extractvalue, insertvalue: indices; shufflevector: mask, -1 for poison
+	Call   *Call      // call, invoke
+	Block  *Block
+	Index  int // in the block
+	Line   int
+}
+
+// Call is what only calls have.
+type Call struct {
+	Callee    Value
+	Sig       *Type // the function type that is called
+	CC        string
+	Tail      string // "", tail, musttail, notail
+	ArgAttrs  []ParamAttrs
+	ElemTypes []*Type // elementtype(…) of each argument, or nil
+	Bundles   []Bundle
+	Attrs     map[string]string // string attributes at the call: "statepoint-id"="7"
+}
+
+// Bundle is an operand bundle of a call.
+type Bundle struct {
+	Tag  string
+	Args []Value
+}
+
+// ConstKind tells constants apart.
+type ConstKind uint8
+
+// The kinds of constant.
+const (
+	ConstInt   ConstKind = iota // Int
+	ConstFloat                  // Int holds the bits of the type's own format
+	ConstNull
+	ConstUndef
+	ConstPoison
+	ConstZero      // zeroinitializer of any type
+	ConstAggregate // Elems
+	ConstBytes     // Bytes, of c"…"
+	ConstExpr      // Op over Elems
+	ConstRef       // Target: a global, function or alias
+	ConstBlockAddr // Target is the *Func, Block its block's name
+	ConstToken     // none
+)
+
+// Const is a constant.
+type Const struct {
+	Kind   ConstKind
+	Typ    *Type
+	Int    *big.Int // ConstInt: two's complement value as written, reduced to the width, not negative; ConstFloat: bits
+	Elems  []*Const // ConstAggregate, ConstExpr
+	Bytes  []byte
+	Op     Op     // ConstExpr: getelementptr, bitcast, inttoptr, add, ...
+	Source *Type  // ConstExpr getelementptr: source element type
+	Pred   string // ConstExpr icmp, fcmp (before LLVM 19)
+	Flags  Flags
+	Path   []int // ConstExpr shufflevector, extractvalue, insertvalue
+	Target Value
+	Block  string
+}
+
+// Metadata stands for an operand of type metadata; its content is not kept.
+type Metadata struct{ Text string }
+
+// InlineAsm stands for a callee that is inline assembly. It can be parsed and not run.
+type InlineAsm struct{ Text, Constraints string }
+
+// Flags of an instruction.
+type Flags uint32
+
+// The flags.
+const (
+	NSW Flags = 1 << iota
+	NUW
+	Exact
+	InBounds
+	Disjoint
+	NNeg
+	SameSign
+	NoNaNs
+	NoInfs
+	NoSignedZeros
+	AllowReciprocal
+	AllowContract
+	ApproxFunc
+	Reassoc
+	Volatile
+	Atomic
+	NUSW    // getelementptr; inbounds includes it
+	Cleanup // landingpad
+)
+
+// Type returns the type of the value.
+func (g *Global) Type() *Type { return g.typ }
+
+// Ref returns @name.
+func (g *Global) Ref() string { return "@" + quoteName(g.Name) }
+
+// Type returns the type of the value.
+func (a *Alias) Type() *Type { return a.typ }
+
+// Ref returns @name.
+func (a *Alias) Ref() string { return "@" + quoteName(a.Name) }
+
+// Type returns the type of the function as an operand: a pointer.
+func (f *Func) Type() *Type { return f.typ }
+
+// Ref returns @name.
+func (f *Func) Ref() string { return "@" + quoteName(f.Name) }
+
+// Type returns the type of the value.
+func (p *Param) Type() *Type { return p.Typ }
+
+// Ref returns %name.
+func (p *Param) Ref() string { return "%" + quoteName(p.Name) }
+
+// Type returns the type label.
+func (b *Block) Type() *Type { return Label }
+
+// Ref returns %name.
+func (b *Block) Ref() string { return "%" + quoteName(b.Name) }
+
+// Type returns the type of the instruction's result.
+func (i *Instr) Type() *Type { return i.Typ }
+
+// Ref returns %name.
+func (i *Instr) Ref() string { return "%" + quoteName(i.Name) }
+
+// Type returns the type of the constant.
+func (c *Const) Type() *Type { return c.Typ }
+
+// Type returns the type metadata.
+func (m *Metadata) Type() *Type { return metadataType }
+
+// Ref returns the text as written.
+func (m *Metadata) Ref() string { return m.Text }
+
+// Type returns ptr.
+func (a *InlineAsm) Type() *Type { return Ptr }
+
+// Ref returns asm and the text.
+func (a *InlineAsm) Ref() string { return "asm " + a.Text }

@@ -1,0 +1,154 @@
+package ir
+
+import "strings"
+
+// attributeNames are the attributes that LLVM 14 to 22 know, of functions,
+// parameters, results and calls. A word that is not among them ends a list of
+// attributes, which is how a misspelled instruction after a call is found.
+var attributeNames = words(`
+	align alignstack allocalign allockind allocptr allocsize alwaysinline argmemonly builtin byref byval
+	captures cold convergent coro_elide_safe coro_only_destroy_when_complete dead_on_return dead_on_unwind
+	dereferenceable dereferenceable_or_null disable_sanitizer_instrumentation elementtype fn_ret_thunk_extern hot
+	hybrid_patchable immarg inaccessiblemem_or_argmemonly inaccessiblememonly inalloca initializes inlinehint inreg
+	jumptable memory minsize mustprogress naked nest noalias nobuiltin nocallback nocapture nocf_check
+	nocreateundeforpoison nodivergencesource noduplicate noext nofpclass nofree noimplicitfloat noinline nomerge
+	nonlazybind nonnull nooutline noprofile norecurse noredzone noreturn nosanitize_bounds nosanitize_coverage nosync
+	noundef nounwind null_pointer_is_valid optdebug optforfuzzing optnone optsize preallocated presplitcoroutine
+	range readnone readonly returned returns_twice safestack sanitize_address sanitize_alloc_token
+	sanitize_hwaddress sanitize_memory sanitize_memtag sanitize_numerical_stability sanitize_realtime
+	sanitize_realtime_blocking sanitize_thread sanitize_type shadowcallstack signext skipprofile speculatable
+	speculative_load_hardening sret ssp sspreq sspstrong strictfp swiftasync swifterror swiftself uwtable
+	vscale_range willreturn writable writeonly zeroext`)
+
+// conventions are the calling conventions by name; cc N is apart.
+var conventions = words(`
+	aarch64_sme_preservemost_from_x0 aarch64_sme_preservemost_from_x1 aarch64_sme_preservemost_from_x2
+	aarch64_sve_vector_pcs aarch64_vector_pcs amdgpu_cs amdgpu_cs_chain amdgpu_cs_chain_preserve amdgpu_es
+	amdgpu_gfx amdgpu_gfx_whole_wave amdgpu_gs amdgpu_hs amdgpu_kernel amdgpu_ls amdgpu_ps amdgpu_vs anyregcc
+	arm_aapcs_vfpcc arm_aapcscc arm_apcscc avr_intrcc avr_signalcc ccc cfguard_checkcc cheriot_compartmentcallcc
+	cheriot_compartmentcalleecc cheriot_librarycallcc coldcc cxx_fast_tlscc fastcc ghccc graalcc hhvm_ccc hhvmcc
+	intel_ocl_bicc m68k_rtdcc msp430_intrcc preserve_allcc preserve_mostcc preserve_nonecc ptx_device ptx_kernel
+	riscv_vector_cc riscv_vls_cc spir_func spir_kernel swiftcc swifttailcc tailcc webkit_jscc win64cc
+	x86_64_sysvcc x86_fastcallcc x86_intrcc x86_regcallcc x86_stdcallcc x86_thiscallcc x86_vectorcallcc`)
+
+func words(list string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		m[w] = true
+	}
+	return m
+}
+
+// attributes is what a list of attributes says that matters to a reader.
+type attributes struct {
+	param   ParamAttrs
+	element *Type             // elementtype(…)
+	strings map[string]string // "key"="value"
+}
+
+// parseAttributes reads as many attributes as there are: words, strings and
+// groups.
+func (p *parser) parseAttributes() attributes {
+	var a attributes
+	for p.err == nil {
+		switch {
+		case p.tok.kind == tokString:
+			key := p.str()
+			value := ""
+			if p.accept('=') {
+				value = p.str()
+			}
+			a.set(key, value)
+		case p.tok.kind == tokGroup:
+			// A group may be defined further down, so a body looks it up when all of
+			// the module has been read. One that is not defined is empty, as in LLVM.
+			for key, value := range p.m.attrGroups[p.tok.text] {
+				a.set(key, value)
+			}
+			p.next()
+		case p.tok.kind == tokWord && attributeNames[p.tok.text]:
+			p.parseAttribute(&a)
+		default:
+			return a
+		}
+	}
+	return a
+}
+
+func (a *attributes) set(key, value string) {
+	if a.strings == nil {
+		a.strings = map[string]string{}
+	}
+	a.strings[key] = value
+}
+
+func (p *parser) parseAttribute(a *attributes) {
+	word := p.tok.text
+	p.next()
+	switch word {
+	case "signext":
+		a.param.SignExt = true
+	case "zeroext":
+		a.param.ZeroExt = true
+	case "align":
+		// align 8 of a parameter; align(8) is read too; align=8 in a group.
+		switch {
+		case p.accept('('):
+			a.param.Align = p.alignment()
+			p.expect(')', "after alignment")
+		default:
+			p.accept('=')
+			a.param.Align = p.alignment()
+		}
+	case "byval":
+		a.param.ByVal = p.attributeType()
+	case "sret":
+		a.param.SRet = p.attributeType()
+	case "elementtype":
+		a.element = p.attributeType()
+	default:
+		switch {
+		case p.isPunct('('):
+			p.skipBalanced()
+		case p.accept('='):
+			p.uint(1 << 32)
+		}
+	}
+}
+
+// attributeType reads (T) after an attribute; a typed pointer's attribute may do
+// without.
+func (p *parser) attributeType() *Type {
+	if !p.accept('(') {
+		return nil
+	}
+	t := p.parseType()
+	p.expect(')', "after the type of an attribute")
+	return t
+}
+
+// optConvention reads a calling convention if one is next. "ccc" is the
+// convention of C, which has no name elsewhere.
+func (p *parser) optConvention() (string, bool) {
+	if p.tok.kind != tokWord {
+		return "", false
+	}
+	word := p.tok.text
+	switch {
+	case word == "cc":
+		p.next()
+		n := p.tok.text
+		p.uint(1023)
+		return "cc " + n, true
+	case conventions[word]:
+		p.next()
+		if word == "riscv_vls_cc" && p.isPunct('(') {
+			word += p.skipBalanced()
+		}
+		if word == "ccc" {
+			word = ""
+		}
+		return word, true
+	}
+	return "", false
+}

@@ -1,0 +1,346 @@
+package ir
+
+import (
+	"math/big"
+	"strings"
+)
+
+// maxDigits bounds an integer literal; converting one takes more than linear time.
+const maxDigits = 20000
+
+// parseTypedConst reads T constant.
+func (p *parser) parseTypedConst() *Const {
+	t := p.parseValueType()
+	return p.parseConst(t)
+}
+
+// bad is what a function returns after it has failed.
+func bad(t *Type) *Const { return &Const{Kind: ConstUndef, Typ: t} }
+
+// parseConst reads a constant of type t.
+func (p *parser) parseConst(t *Type) *Const {
+	p.enter()
+	defer p.leave()
+	tok := p.tok
+	switch tok.kind {
+	case tokGlobal:
+		p.next()
+		return p.globalConst(tok, t)
+	case tokInt:
+		if t.Kind != IntKind {
+			p.fail(tok.pos, "integer constant must have integer type, not '%v'", t)
+			return bad(t)
+		}
+		p.next()
+		return &Const{Kind: ConstInt, Typ: t, Int: p.integer(tok, t.Bits)}
+	case tokFloat:
+		p.next()
+		bits, err := floatLiteral(t.Kind, tok.text)
+		if err != nil {
+			p.fail(tok.pos, "floating point constant invalid for type '%v': %v", t, err)
+			return bad(t)
+		}
+		return &Const{Kind: ConstFloat, Typ: t, Int: bits}
+	case tokBytes:
+		if t.Kind != ArrayKind || t.Elem.Kind != IntKind || t.Elem.Bits != 8 || t.Len != uint64(len(tok.text)) {
+			p.fail(tok.pos, "constant expression type mismatch: got type '[%d x i8]' but expected '%v'", len(tok.text), t)
+			return bad(t)
+		}
+		p.next()
+		return &Const{Kind: ConstBytes, Typ: t, Bytes: []byte(tok.text)}
+	case tokPunct:
+		return p.parseAggregate(t)
+	case tokWord:
+		return p.parseWordConst(t)
+	}
+	p.fail(tok.pos, "expected a constant of type '%v'", t)
+	return bad(t)
+}
+
+// parseWordConst reads the constants that are words, and constant expressions.
+func (p *parser) parseWordConst(t *Type) *Const {
+	tok := p.tok
+	c := &Const{Typ: t}
+	ok := true
+	switch tok.text {
+	case "true", "false":
+		ok = t.Kind == IntKind && t.Bits == 1
+		c.Kind, c.Int = ConstInt, big.NewInt(int64(len("false")-len(tok.text)))
+	case "null":
+		ok = t.Kind == PointerKind
+		c.Kind = ConstNull
+	case "undef", "poison":
+		ok = t.Kind != LabelKind && t.Kind != VoidKind && t.Kind != FuncKind && t.Kind != MetadataKind
+		c.Kind = ConstUndef
+		if tok.text == "poison" {
+			c.Kind = ConstPoison
+		}
+	case "zeroinitializer":
+		ok = t.First() || t.Kind == ArrayKind || t.Kind == StructKind && !t.Opaque || t.Kind == TargetKind || t.Float()
+		c.Kind = ConstZero
+	case "none":
+		ok = t.Kind == TokenKind
+		c.Kind = ConstToken
+	case "splat":
+		return p.parseSplat(t)
+	case "blockaddress":
+		return p.parseBlockAddress(t)
+	case "dso_local_equivalent", "no_cfi":
+		// Both are the address of something that behaves as the function does.
+		p.next()
+		global := p.tok
+		if global.kind != tokGlobal {
+			p.fail(global.pos, "expected a function's name")
+			return bad(t)
+		}
+		p.next()
+		return p.globalConst(global, t)
+	default:
+		if op, known := opOf[tok.text]; known && constExprOps[op] {
+			return p.parseConstExpr(op, t)
+		}
+		p.fail(tok.pos, "expected a value, not '%s'", tok.text)
+		return bad(t)
+	}
+	if !ok {
+		p.fail(tok.pos, "invalid type for %s constant: '%v'", tok.text, t)
+		return bad(t)
+	}
+	p.next()
+	return c
+}
+
+// integer reduces a literal to the width: LLVM keeps the low bits of one that is
+// too wide.
+func (p *parser) integer(tok token, bits int) *big.Int {
+	text, base := strings.TrimPrefix(tok.text, "+"), 10
+	signed := strings.HasPrefix(text, "s0x")
+	if signed || strings.HasPrefix(text, "u0x") {
+		text, base = text[3:], 16
+	}
+	if len(text) > maxDigits {
+		p.fail(tok.pos, "integer has more than %d digits", maxDigits)
+		return new(big.Int)
+	}
+	n, ok := new(big.Int).SetString(text, base)
+	if !ok {
+		p.fail(tok.pos, "integer '%s' is malformed", text)
+		return new(big.Int)
+	}
+	if signed {
+		// LangRef, "Simple Constants": such a literal is sign-extended from the number
+		// of its active bits, so s0x0001 is -1.
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(int64(n.Sign())), uint(n.BitLen())))
+	}
+	if n.Sign() < 0 || n.BitLen() > bits {
+		mask := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+		n.And(n, mask.Sub(mask, big.NewInt(1)))
+	}
+	return n
+}
+
+// parseAggregate reads {…}, <{…}>, […] and <…>.
+func (p *parser) parseAggregate(t *Type) *Const {
+	tok := p.tok
+	c := &Const{Kind: ConstAggregate, Typ: t}
+	want := func(ok bool) bool {
+		if !ok {
+			p.fail(tok.pos, "constant does not have type '%v'", t)
+		}
+		return ok
+	}
+	switch tok.ch {
+	case '[':
+		if !want(t.Kind == ArrayKind) {
+			return bad(t)
+		}
+		p.next()
+		c.Elems = p.parseElems(']')
+	case '{':
+		if !want(t.Kind == StructKind && !t.Packed && !t.Opaque) {
+			return bad(t)
+		}
+		p.next()
+		c.Elems = p.parseElems('}')
+	case '<':
+		p.next()
+		if p.isPunct('{') {
+			if !want(t.Kind == StructKind && t.Packed && !t.Opaque) {
+				return bad(t)
+			}
+			p.next()
+			c.Elems = p.parseElems('}')
+			p.expect('>', "at end of packed struct")
+			break
+		}
+		if !want(t.Kind == VectorKind && !t.Scalable) {
+			return bad(t)
+		}
+		c.Elems = p.parseElems('>')
+	default:
+		p.fail(tok.pos, "expected a constant of type '%v'", t)
+		return bad(t)
+	}
+	p.checkElems(tok.pos, c)
+	return c
+}
+
+// parseElems reads typed constants up to the closing bracket.
+func (p *parser) parseElems(closing byte) []*Const {
+	var elems []*Const
+	if p.accept(closing) {
+		return elems
+	}
+	for {
+		elems = append(elems, p.parseTypedConst())
+		if !p.accept(',') {
+			p.expect(closing, "at end of constant")
+			return elems
+		}
+	}
+}
+
+// checkElems sees that an aggregate constant has as many elements as its type,
+// and of those types.
+func (p *parser) checkElems(pos int, c *Const) {
+	t := c.Typ
+	want := t.Len
+	if t.Kind == StructKind {
+		want = uint64(len(t.Fields))
+	}
+	if uint64(len(c.Elems)) != want {
+		p.fail(pos, "constant of type '%v' has %d elements, not %d", t, len(c.Elems), want)
+		return
+	}
+	for i, e := range c.Elems {
+		elem := t.Elem
+		if t.Kind == StructKind {
+			elem = t.Fields[i]
+		}
+		if !e.Typ.Equal(elem) {
+			p.fail(pos, "element %d of constant of type '%v' has type '%v'", i, t, e.Typ)
+			return
+		}
+	}
+}
+
+// A splat stands for more elements than it has characters. All splats of a module
+// together may have this many for each byte of source, and a few for free.
+const (
+	splatsPerByte = 16
+	splatsFree    = 1 << 16
+)
+
+// parseSplat reads splat (T c) (LLVM 19): a vector of equal elements.
+func (p *parser) parseSplat(t *Type) *Const {
+	tok := p.tok
+	p.next()
+	p.expect('(', "after splat")
+	elem := p.parseTypedConst()
+	p.expect(')', "at end of splat")
+	switch {
+	case t.Kind != VectorKind || !t.Elem.Equal(elem.Typ):
+		p.fail(tok.pos, "splat of '%v' does not have type '%v'", elem.Typ, t)
+		return bad(t)
+	case t.Scalable:
+		p.fail(tok.pos, "splat of scalable type '%v' is not supported", t)
+		return bad(t)
+	}
+	p.m.splats += t.Len
+	if p.m.splats > splatsFree+splatsPerByte*uint64(len(p.src)) {
+		p.fail(tok.pos, "splat constants of this module have more than %d elements", p.m.splats-t.Len)
+		return bad(t)
+	}
+	c := &Const{Kind: ConstAggregate, Typ: t, Elems: make([]*Const, t.Len)}
+	for i := range c.Elems {
+		c.Elems[i] = elem
+	}
+	return c
+}
+
+// blockAddress is one use of blockaddress.
+type blockAddress struct {
+	c   *Const
+	pos int
+	tok token // the block
+}
+
+// parseBlockAddress reads blockaddress(@f, %b).
+func (p *parser) parseBlockAddress(t *Type) *Const {
+	p.next()
+	p.expect('(', "in block address")
+	fn := p.tok
+	if fn.kind != tokGlobal {
+		p.fail(fn.pos, "expected a function's name in block address")
+		return bad(t)
+	}
+	p.next()
+	p.expect(',', "in block address")
+	block := p.tok
+	if block.kind != tokLocal {
+		p.fail(block.pos, "expected a block's name in block address")
+		return bad(t)
+	}
+	p.next()
+	p.expect(')', "in block address")
+	if t.Kind != PointerKind {
+		p.fail(fn.pos, "type of blockaddress must be a pointer, not '%v'", t)
+	}
+	c := &Const{Kind: ConstBlockAddr, Typ: t, Block: block.text}
+	p.refer(globalRef{tok: fn, target: &c.Target, function: true})
+	addr := blockAddress{c: c, pos: fn.pos, tok: block}
+	if p.body != nil {
+		p.body.fn.body.addresses = append(p.body.fn.body.addresses, addr)
+	} else {
+		p.m.addresses = append(p.m.addresses, addr)
+	}
+	return c
+}
+
+// check sees that the block is there, which needs the other function's body.
+func (a blockAddress) check(m *Module) error {
+	fn, _ := a.c.Target.(*Func)
+	if fn == nil || fn.Declared() || fn.Block(a.c.Block) == nil {
+		return errorAt(m.Name, m.src, a.tok.pos, "blockaddress of '%"+quoteName(a.c.Block)+"', which is no block of that function")
+	}
+	return nil
+}
+
+// globalRef is a use of @name. In the module itself it may come before the
+// definition, so those are kept and resolved at the end.
+type globalRef struct {
+	tok      token
+	target   *Value
+	want     *Type // of the pointer; nil where any will do
+	function bool  // must be a function
+}
+
+// globalConst is the constant @name of type t.
+func (p *parser) globalConst(tok token, t *Type) *Const {
+	c := &Const{Kind: ConstRef, Typ: t}
+	p.refer(globalRef{tok: tok, target: &c.Target, want: t})
+	return c
+}
+
+// refer resolves a reference now inside a body, else at the end of the module.
+func (p *parser) refer(r globalRef) {
+	if p.body == nil {
+		p.refs = append(p.refs, r)
+		return
+	}
+	p.resolve(r)
+}
+
+func (p *parser) resolve(r globalRef) {
+	v, ok := p.m.globalsMap[r.tok.text]
+	switch _, isFunc := v.(*Func); {
+	case !ok:
+		p.fail(r.tok.pos, "use of undefined value '@%s'", quoteName(r.tok.text))
+	case r.function && !isFunc:
+		p.fail(r.tok.pos, "'@%s' is not a function", quoteName(r.tok.text))
+	case r.want != nil && !v.Type().Equal(r.want):
+		p.fail(r.tok.pos, "'@%s' defined with type '%v' but expected '%v'", quoteName(r.tok.text), v.Type(), r.want)
+	default:
+		*r.target = v
+	}
+}

@@ -1,0 +1,358 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// NoSize is the size of a type that has none that could be known: void, label,
+// token, metadata, functions, opaque structs, target types and scalable
+// vectors. It is also the size of a type larger than an address space, so no
+// sum of sizes wraps around to something small.
+const NoSize uint64 = math.MaxUint64
+
+// x86-64's layout as LLVM 18 and later spell it (i128 aligned to 16 bytes, as
+// the ABI supplement says). A module without a layout takes that of the target
+// it is compiled for, and x86-64 is the one there is.
+const defaultLayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+
+// DataLayout says how types lie in memory (LLVM LangRef, "Data Layout").
+// It may be used by several goroutines at once.
+type DataLayout struct {
+	Text      string // as written in the module, "" when it has none
+	BigEndian bool
+
+	// The address spaces that functions, globals and allocas are in where
+	// nothing is written: the P, G and A specifications.
+	ProgramSpace, GlobalSpace, AllocaSpace int
+
+	ints, floats, vectors []alignSpec // ascending by bits
+	aggregate             int         // bytes
+	pointers              map[int]pointerSpec
+	structs               sync.Map // *Type to *structLayout
+}
+
+// alignSpec is the alignment in bytes of a type of so many bits.
+type alignSpec struct{ bits, align int }
+
+type pointerSpec struct{ size, align int } // bytes
+
+// structLayout is where the fields of one struct lie.
+type structLayout struct {
+	offsets []uint64
+	size    uint64
+	align   int
+}
+
+// ParseDataLayout parses the string of a target datalayout line. An empty
+// string is the layout of x86-64. The error names the specification that is
+// wrong.
+func ParseDataLayout(text string) (*DataLayout, error) {
+	d := &DataLayout{
+		Text: text,
+		// What LangRef gives before any specification is read.
+		ints:      []alignSpec{{1, 1}, {8, 1}, {16, 2}, {32, 4}, {64, 4}},
+		floats:    []alignSpec{{16, 2}, {32, 4}, {64, 8}, {128, 16}},
+		vectors:   []alignSpec{{64, 8}, {128, 16}},
+		aggregate: 1,
+		pointers:  map[int]pointerSpec{0: {8, 8}},
+	}
+	if text == "" {
+		text = defaultLayout
+	}
+	for spec := range strings.SplitSeq(text, "-") {
+		if err := d.apply(spec); err != nil {
+			return nil, fmt.Errorf("data layout specification %q: %w", spec, err)
+		}
+	}
+	return d, nil
+}
+
+func (d *DataLayout) apply(spec string) error {
+	if spec == "" {
+		return fmt.Errorf("is empty")
+	}
+	head, rest, more := strings.Cut(spec[1:], ":")
+	var fields []string
+	if more {
+		fields = strings.Split(rest, ":")
+	}
+	switch spec[0] {
+	case 'e', 'E':
+		if len(spec) != 1 {
+			return fmt.Errorf("is not known")
+		}
+		d.BigEndian = spec[0] == 'E'
+	case 'p':
+		return d.applyPointer(head, fields)
+	case 'i', 'f', 'v', 'a':
+		return d.applyAlign(spec[0], head, fields)
+	case 'P', 'G', 'A':
+		space, err := layoutNumber(head, 1<<24)
+		if err != nil {
+			return err
+		}
+		*map[byte]*int{'P': &d.ProgramSpace, 'G': &d.GlobalSpace, 'A': &d.AllocaSpace}[spec[0]] = space
+	case 'm', 'n', 'S', 'F', 's':
+		// Mangling, native widths, stack and function-pointer alignment move no field.
+	default:
+		return fmt.Errorf("is not known")
+	}
+	return nil
+}
+
+// applyPointer reads p[address space]:size:abi[:preferred[:index]]. LLVM 22 puts
+// letters for the properties of the address space before its number.
+func (d *DataLayout) applyPointer(head string, fields []string) error {
+	space := 0
+	if digits := strings.TrimLeft(head, "eu"); digits != "" {
+		var err error
+		if space, err = layoutNumber(digits, 1<<24); err != nil {
+			return err
+		}
+	}
+	if len(fields) < 2 {
+		return fmt.Errorf("needs a size and an alignment")
+	}
+	size, err := layoutNumber(fields[0], 1<<16)
+	if err != nil {
+		return err
+	}
+	align, err := layoutAlign(fields[1])
+	if err != nil {
+		return err
+	}
+	if size == 0 || size%8 != 0 || align == 0 {
+		return fmt.Errorf("a pointer has a size and an alignment of whole bytes")
+	}
+	d.pointers[space] = pointerSpec{size / 8, align}
+	return nil
+}
+
+func (d *DataLayout) applyAlign(kind byte, head string, fields []string) error {
+	width := 0
+	if head != "" {
+		var err error
+		if width, err = layoutNumber(head, 1<<24); err != nil {
+			return err
+		}
+	}
+	if len(fields) < 1 {
+		return fmt.Errorf("needs an alignment")
+	}
+	align, err := layoutAlign(fields[0])
+	if err != nil {
+		return err
+	}
+	if kind == 'a' {
+		d.aggregate = max(align, 1) // a:0 means what the fields need
+		return nil
+	}
+	if width == 0 || align == 0 {
+		return fmt.Errorf("needs a width and an alignment")
+	}
+	table := map[byte]*[]alignSpec{'i': &d.ints, 'f': &d.floats, 'v': &d.vectors}[kind]
+	at := 0
+	for at < len(*table) && (*table)[at].bits < width {
+		at++
+	}
+	if at < len(*table) && (*table)[at].bits == width {
+		(*table)[at].align = align
+		return nil
+	}
+	*table = append(*table, alignSpec{})
+	copy((*table)[at+1:], (*table)[at:])
+	(*table)[at] = alignSpec{width, align}
+	return nil
+}
+
+func layoutNumber(s string, below int) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n >= uint64(below) {
+		return 0, fmt.Errorf("%q is not a number below %d", s, below)
+	}
+	return int(n), nil
+}
+
+// layoutAlign reads an alignment in bits and returns it in bytes.
+func layoutAlign(s string) (int, error) {
+	n, err := layoutNumber(s, 1<<20)
+	if err != nil {
+		return 0, err
+	}
+	if n != 0 && (n%8 != 0 || n&(n-1) != 0) {
+		return 0, fmt.Errorf("%d bits is not an alignment", n)
+	}
+	return n / 8, nil
+}
+
+// PointerBytes is the size of a pointer into an address space. A space of which
+// the layout says nothing is like space 0.
+func (d *DataLayout) PointerBytes(addrspace int) int { return d.pointer(addrspace).size }
+
+func (d *DataLayout) pointer(addrspace int) pointerSpec {
+	if p, ok := d.pointers[addrspace]; ok {
+		return p
+	}
+	return d.pointers[0]
+}
+
+// Size is how many bytes apart two elements of an array of t lie (LLVM's
+// getTypeAllocSize), or [NoSize].
+func (d *DataLayout) Size(t *Type) uint64 {
+	return roundUp(d.StoreSize(t), uint64(d.Align(t)))
+}
+
+// StoreSize is how many bytes a store of t writes (LLVM's getTypeStoreSize), or
+// [NoSize].
+func (d *DataLayout) StoreSize(t *Type) uint64 {
+	switch t.Kind {
+	case ArrayKind:
+		return times(t.Len, d.Size(t.Elem))
+	case StructKind:
+		return d.layout(t).size
+	}
+	n := d.bits(t)
+	if n == NoSize {
+		return NoSize
+	}
+	return n/8 + (n%8+7)/8
+}
+
+// bits is the width of a type that is not an aggregate.
+func (d *DataLayout) bits(t *Type) uint64 {
+	switch t.Kind {
+	case IntKind:
+		return uint64(t.Bits)
+	case HalfKind, BFloatKind:
+		return 16
+	case FloatKind:
+		return 32
+	case DoubleKind, X86MMXKind:
+		return 64
+	case X86FP80Kind:
+		return 80
+	case FP128Kind, PPCFP128Kind:
+		return 128
+	case X86AMXKind:
+		return 8192
+	case PointerKind:
+		return uint64(d.PointerBytes(t.AddrSpace)) * 8
+	case VectorKind:
+		if !t.Scalable {
+			return times(t.Len, d.bits(t.Elem)) // elements are not padded: <8 x i1> is one byte
+		}
+	}
+	return NoSize
+}
+
+// Align is the ABI alignment of t in bytes; 1 for a type without a size.
+func (d *DataLayout) Align(t *Type) int {
+	switch t.Kind {
+	case IntKind:
+		// The next wider integer's, or the widest's where there is none.
+		for _, s := range d.ints {
+			if s.bits >= t.Bits {
+				return s.align
+			}
+		}
+		return d.ints[len(d.ints)-1].align
+	case HalfKind, BFloatKind, FloatKind, DoubleKind, X86FP80Kind, FP128Kind, PPCFP128Kind:
+		return d.exactAlign(d.floats, t)
+	case VectorKind, X86MMXKind:
+		return d.exactAlign(d.vectors, t)
+	case X86AMXKind:
+		return 64 // LLVM fixes it apart from the layout string
+	case PointerKind:
+		return d.pointer(t.AddrSpace).align
+	case ArrayKind:
+		return d.Align(t.Elem)
+	case StructKind:
+		if t.Packed {
+			return 1
+		}
+		return max(d.aggregate, d.layout(t).align)
+	}
+	return 1
+}
+
+// exactAlign is the alignment a table gives for just this width, else the store
+// size rounded up to a power of two.
+func (d *DataLayout) exactAlign(table []alignSpec, t *Type) int {
+	n := d.bits(t)
+	for _, s := range table {
+		if uint64(s.bits) == n {
+			return s.align
+		}
+	}
+	size := d.StoreSize(t)
+	if size <= 1 || size >= 1<<32 { // LLVM has no alignment above 4 GiB
+		return 1
+	}
+	return 1 << bits.Len64(size-1)
+}
+
+// FieldOffset is where field i of a struct type lies, in bytes from its start;
+// [NoSize] where it has no such field or a field before it has no size.
+func (d *DataLayout) FieldOffset(t *Type, i int) uint64 {
+	offsets := d.layout(t).offsets
+	if i < 0 || i >= len(offsets) {
+		return NoSize
+	}
+	return offsets[i]
+}
+
+// layout is kept for each struct, because named structs share their parts:
+// a chain of structs with two fields of the one before is 2^n fields.
+func (d *DataLayout) layout(t *Type) *structLayout {
+	if l, ok := d.structs.Load(t); ok {
+		return l.(*structLayout)
+	}
+	l := &structLayout{offsets: make([]uint64, len(t.Fields)), align: 1}
+	if t.Opaque {
+		l.size = NoSize
+	}
+	for i, f := range t.Fields {
+		align := 1
+		if !t.Packed {
+			align = d.Align(f)
+		}
+		l.align = max(l.align, align)
+		l.offsets[i] = roundUp(l.size, uint64(align))
+		l.size = plus(l.offsets[i], d.Size(f))
+	}
+	l.size = roundUp(l.size, uint64(l.align))
+	d.structs.Store(t, l)
+	return l
+}
+
+// plus, times and roundUp stay at NoSize where the result does not fit.
+
+func plus(a, b uint64) uint64 {
+	if s, carry := bits.Add64(a, b, 0); carry == 0 {
+		return s
+	}
+	return NoSize
+}
+
+func times(a, b uint64) uint64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	if hi, lo := bits.Mul64(a, b); hi == 0 && b != NoSize {
+		return lo
+	}
+	return NoSize
+}
+
+func roundUp(n, to uint64) uint64 {
+	up := plus(n, to-1)
+	if up == NoSize {
+		return NoSize
+	}
+	return up - up%to
+}

@@ -1,0 +1,142 @@
+package ir
+
+import "strconv"
+
+// parseFunc reads a function after define or declare. Of a body it finds the end.
+func (p *parser) parseFunc(define bool) {
+	if !define {
+		p.skipAttachments() // a declaration's come first
+	}
+	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
+	head := p.parseHead()
+	f.Linkage = head.linkage
+	f.CC, _ = p.optConvention()
+	p.parseAttributes()
+	resultPos := p.tok.pos
+	result := p.parseType()
+	name := p.tok
+	if name.kind != tokGlobal {
+		p.fail(name.pos, "expected the name of a function")
+		return
+	}
+	f.Name, f.Line = name.text, name.line
+	p.checkNumber(name)
+	p.next()
+	if result.Kind == FuncKind || result.Kind == LabelKind || result.Kind == MetadataKind {
+		p.fail(resultPos, "a function cannot return '%v'", result)
+	}
+	sig := Type{Kind: FuncKind, Elem: result}
+	sig.Variadic = p.parseParams(f)
+	for _, param := range f.Params {
+		sig.Fields = append(sig.Fields, param.Typ)
+	}
+	f.Sig = p.mk(sig)
+	p.parseFuncTail(f, define)
+	p.define(name, f)
+	p.m.Funcs = append(p.m.Funcs, f)
+	if define {
+		p.findBody(f)
+	}
+}
+
+// parseParams reads (T %a, T, ...) and says whether it ends in dots.
+func (p *parser) parseParams(f *Func) bool {
+	p.expect('(', "before parameters")
+	if p.accept(')') {
+		return false
+	}
+	names := map[string]bool{}
+	for {
+		if p.tok.kind == tokEllipsis {
+			p.next()
+			p.expect(')', "after '...'")
+			return true
+		}
+		pos := p.tok.pos
+		param := &Param{Typ: p.parseType(), Index: len(f.Params)}
+		if param.Typ.Kind == VoidKind || param.Typ.Kind == FuncKind || param.Typ.Kind == LabelKind {
+			p.fail(pos, "a parameter cannot have type '%v'", param.Typ)
+		}
+		param.Attrs = p.parseAttributes().param
+		pos = p.tok.pos
+		if p.tok.kind == tokLocal {
+			param.Name = p.tok.text
+			p.next()
+		}
+		param.Name = p.numbered(pos, param.Name, &f.nextID)
+		if names[param.Name] {
+			p.fail(pos, "redefinition of argument '%%%s'", quoteName(param.Name))
+		}
+		names[param.Name] = true
+		f.Params = append(f.Params, param)
+		if p.err != nil || !p.accept(',') {
+			p.expect(')', "at end of parameters")
+			return false
+		}
+	}
+}
+
+// numbered gives a value without a name the next number, and sees that one with a
+// number does not fall behind it.
+func (p *parser) numbered(pos int, name string, next *int) string {
+	if name == "" {
+		name = strconv.Itoa(*next)
+		*next++
+		return name
+	}
+	if isNumber(name) {
+		n, _ := strconv.Atoi(name)
+		if n < *next {
+			p.fail(pos, "value expected to be numbered '%%%d' or greater", *next)
+			return name
+		}
+		*next = n + 1
+	}
+	return name
+}
+
+// parseFuncTail reads what follows the parameters.
+func (p *parser) parseFuncTail(f *Func, define bool) {
+	for p.err == nil {
+		p.parseAttributes()
+		switch {
+		case p.isWord("unnamed_addr"), p.isWord("local_unnamed_addr"):
+			p.next()
+		case p.isWord("addrspace"):
+			p.next()
+			f.space = p.addrSpace()
+		case p.isWord("section"), p.isWord("partition"):
+			p.next()
+			p.str()
+		case p.isWord("comdat"):
+			p.parseComdat()
+		case p.acceptWord("gc"):
+			f.GC = p.str()
+		case p.isWord("prefix"), p.isWord("prologue"), p.isWord("personality"):
+			p.next()
+			p.parseTypedConst()
+		case define && p.tok.kind == tokMetadata:
+			p.skipAttachments()
+		default:
+			return
+		}
+	}
+}
+
+// findBody finds the end of a body without parsing it.
+func (p *parser) findBody(f *Func) {
+	open := p.tok
+	if !p.isPunct('{') {
+		p.fail(open.pos, "expected '{' in function body")
+		return
+	}
+	past, lines, star := scanBalanced(p.src, open.pos, p.end)
+	if past < 0 {
+		p.fail(open.pos, "the body of '@%s' has no end", quoteName(f.Name))
+		return
+	}
+	f.body.present = true
+	f.body.pos, f.body.end, f.body.line = open.pos+1, past-1, open.line
+	p.pos, p.line, p.star = past, open.line+lines, p.star || star
+	p.next()
+}

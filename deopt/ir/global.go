@@ -1,0 +1,187 @@
+package ir
+
+import "strconv"
+
+var linkages = words(`private internal available_externally linkonce linkonce_odr weak weak_odr appending
+	common external extern_weak`)
+
+// visibleWords say how a symbol is seen by linkers, which changes nothing here.
+var visibleWords = words(`dso_local dso_preemptable default hidden protected dllimport dllexport
+	unnamed_addr local_unnamed_addr externally_initialized`)
+
+// globalHead is what stands before global, constant, alias, ifunc or a
+// function's type.
+type globalHead struct {
+	linkage string
+	space   int // address space, -1 where none is written
+}
+
+// parseGlobal reads a variable, alias or ifunc from the = on.
+func (p *parser) parseGlobal(name token) {
+	p.checkNumber(name)
+	head := p.parseHead()
+	word := p.tok.text
+	if p.tok.kind != tokWord {
+		word = ""
+	}
+	switch word {
+	case "global", "constant":
+		p.next()
+		p.parseVariable(name, head, word == "constant")
+	case "alias", "ifunc":
+		p.next()
+		p.parseAlias(name, word == "ifunc")
+	default:
+		p.fail(p.tok.pos, "expected 'global', 'constant', 'alias' or 'ifunc'")
+	}
+}
+
+// checkNumber sees that @7 comes in order, as LLVM demands.
+func (p *parser) checkNumber(name token) {
+	if !isNumber(name.text) {
+		return
+	}
+	n, _ := strconv.Atoi(name.text)
+	if n < p.nextGlobal {
+		p.fail(name.pos, "variable expected to be numbered '@%d' or greater", p.nextGlobal)
+		return
+	}
+	p.nextGlobal = n + 1
+}
+
+func (p *parser) parseHead() globalHead {
+	head := globalHead{space: -1}
+	for p.err == nil && p.tok.kind == tokWord {
+		word := p.tok.text
+		switch {
+		case linkages[word]:
+			head.linkage = word
+			p.next()
+		case visibleWords[word]:
+			p.next()
+		case word == "thread_local":
+			p.next()
+			if p.isPunct('(') {
+				p.skipBalanced()
+			}
+		case word == "addrspace":
+			p.next()
+			head.space = p.addrSpace()
+		default:
+			return head
+		}
+	}
+	return head
+}
+
+func (p *parser) parseVariable(name token, head globalHead, constant bool) {
+	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space}
+	if g.AddrSpace < 0 {
+		g.AddrSpace = p.m.Layout.GlobalSpace
+	}
+	pos := p.tok.pos
+	g.ValueType = p.parseValueType()
+	switch g.ValueType.Kind {
+	case LabelKind, MetadataKind, TokenKind:
+		p.fail(pos, "invalid type for global variable: '%v'", g.ValueType)
+	}
+	g.External = head.linkage == "external" || head.linkage == "extern_weak"
+	if !g.External {
+		g.Init = p.parseConst(g.ValueType)
+	}
+	p.parseGlobalTail(func(a attributes) { g.Align = a.param.Align })
+	p.define(name, g)
+	p.m.Globals = append(p.m.Globals, g)
+}
+
+// parseGlobalTail reads what follows the initializer: section, comdat,
+// alignment, metadata, attributes.
+func (p *parser) parseGlobalTail(keep func(attributes)) {
+	for p.err == nil && p.accept(',') {
+		switch {
+		case p.isWord("section"), p.isWord("partition"), p.isWord("code_model"):
+			p.next()
+			p.str()
+		case p.isWord("comdat"):
+			p.parseComdat()
+		case p.isWord("align"):
+			var a attributes
+			p.parseAttribute(&a)
+			keep(a)
+		case p.isWord("no_sanitize_address"), p.isWord("no_sanitize_hwaddress"),
+			p.isWord("sanitize_memtag"), p.isWord("sanitize_address_dyninit"):
+			p.next()
+		case p.tok.kind == tokMetadata:
+			p.skipAttachments()
+		default:
+			p.fail(p.tok.pos, "unknown global variable property")
+		}
+	}
+	p.parseAttributes()
+}
+
+// parseComdat reads comdat or comdat($name).
+func (p *parser) parseComdat() {
+	p.next()
+	if p.accept('(') {
+		if p.tok.kind != tokComdat {
+			p.fail(p.tok.pos, "expected a comdat's name")
+		}
+		p.next()
+		p.expect(')', "after comdat")
+	}
+}
+
+func (p *parser) parseAlias(name token, ifunc bool) {
+	a := &Alias{Name: name.text, IFunc: ifunc}
+	a.value = p.parseType()
+	p.expect(',', "after the type of an alias")
+	if op, known := opOf[p.tok.text]; known && p.tok.kind == tokWord && constExprOps[op] {
+		a.Target = p.parseConstExpr(op, nil) // without a type of its own, as LLVM writes it
+	} else {
+		pos := p.tok.pos
+		a.Target = p.parseTypedConst()
+		if a.Target.Typ.Kind != PointerKind {
+			p.fail(pos, "an alias must be a pointer, not '%v'", a.Target.Typ)
+		}
+	}
+	p.parseGlobalTail(func(attributes) {})
+	p.define(name, a)
+	p.m.Aliases = append(p.m.Aliases, a)
+}
+
+// define enters a global, function or alias under its name.
+func (p *parser) define(name token, v Value) {
+	if p.err != nil {
+		return
+	}
+	if _, ok := p.m.globalsMap[name.text]; ok {
+		if _, isFunc := v.(*Func); isFunc {
+			p.fail(name.pos, "invalid redefinition of function '%s'", quoteName(name.text))
+			return
+		}
+		p.fail(name.pos, "redefinition of global '@%s'", quoteName(name.text))
+		return
+	}
+	p.m.globalsMap[name.text] = v
+}
+
+// typeGlobals sets the type that each name has as an operand. Whether that is a
+// typed pointer is known only when all of the module has been seen.
+func (p *parser) typeGlobals() {
+	pointer := func(to *Type, space int) *Type {
+		if !p.m.typed {
+			to = nil
+		}
+		return p.mk(Type{Kind: PointerKind, Elem: to, AddrSpace: space})
+	}
+	for _, g := range p.m.Globals {
+		g.typ = pointer(g.ValueType, g.AddrSpace)
+	}
+	for _, f := range p.m.Funcs {
+		f.typ = pointer(f.Sig, f.space)
+	}
+	for _, a := range p.m.Aliases {
+		a.typ = pointer(a.value, scalar(a.Target.Typ).AddrSpace)
+	}
+}

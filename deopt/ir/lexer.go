@@ -1,0 +1,324 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tokenKind tells the tokens of LLVM IR apart.
+type tokenKind uint8
+
+const (
+	tokEOF tokenKind = iota
+	tokPunct
+	tokWord     // a keyword, a type, an opcode
+	tokLabel    // name:
+	tokLocal    // %name, %7
+	tokGlobal   // @name, @7
+	tokComdat   // $name
+	tokGroup    // #7
+	tokMetadata // !name
+	tokSummary  // ^7
+	tokRecord   // #dbg_value and its like
+	tokString   // "…"
+	tokBytes    // c"…"
+	tokInt      // 42, -1, u0x2A, s0xFF
+	tokFloat    // 1.0, 0x3FF0000000000000, 0xK…
+	tokEllipsis
+)
+
+// token is one token. text is the name without its sigil and its quotation
+// marks, the word, or the number as written.
+type token struct {
+	kind tokenKind
+	ch   byte // tokPunct
+	pos  int
+	line int
+	text string
+}
+
+// lexer reads a stretch of a module's source. Its one error is sticky: after it
+// only end of file is read, so that nothing needs to look after every token, and
+// every loop that ends at the end of the file ends.
+type lexer struct {
+	file string
+	src  string
+	pos  int
+	end  int
+	line int // of pos
+	tok  token
+	err  *Error
+	star bool // a * was read, which only a typed pointer has
+}
+
+// fail records an error at a byte of the source, unless there is one already.
+func (l *lexer) fail(pos int, format string, args ...any) {
+	if l.err == nil {
+		l.err = errorAt(l.file, l.src, pos, fmt.Sprintf(format, args...))
+	}
+	l.pos = l.end
+	l.tok = token{kind: tokEOF, pos: l.end, line: l.line}
+}
+
+// next moves on to the next token.
+func (l *lexer) next() {
+	l.space()
+	l.tok = token{kind: tokEOF, pos: l.pos, line: l.line}
+	if l.pos >= l.end || l.err != nil {
+		return
+	}
+	start := l.pos
+	switch c := l.src[start]; c {
+	case '%', '@', '$':
+		l.name(map[byte]tokenKind{'%': tokLocal, '@': tokGlobal, '$': tokComdat}[c])
+	case '#', '^':
+		l.hash(c)
+	case '!':
+		l.pos++
+		if name := l.run(isMetadataChar); name != "" && !isDigit(name[0]) {
+			l.tok.kind, l.tok.text = tokMetadata, name
+			return
+		}
+		l.pos = start
+		l.punct()
+	case '"':
+		s, ok := l.quoted()
+		if !ok {
+			return
+		}
+		l.tok.kind, l.tok.text = tokString, s
+		if l.pos < l.end && l.src[l.pos] == ':' {
+			l.pos++
+			l.tok.kind, l.tok.text = tokLabel, l.checkName(start, keepNumber(s))
+		}
+	default:
+		if isNameChar(c) || c == '+' {
+			l.word()
+			return
+		}
+		l.punct()
+	}
+}
+
+// space skips white space and comments.
+func (l *lexer) space() {
+	for l.pos < l.end {
+		switch l.src[l.pos] {
+		case '\n':
+			l.line++
+		case ' ', '\t', '\r', '\f', '\v', 0:
+		case ';':
+			n := strings.IndexByte(l.src[l.pos:l.end], '\n')
+			if n < 0 {
+				l.pos = l.end
+				return
+			}
+			l.pos += n
+			continue
+		default:
+			return
+		}
+		l.pos++
+	}
+}
+
+func (l *lexer) punct() {
+	l.tok.kind, l.tok.ch = tokPunct, l.src[l.pos]
+	switch l.tok.ch {
+	case '=', ',', '[', ']', '{', '}', '(', ')', '<', '>', '!', '|', ':', '/':
+	case '*':
+		l.star = true
+	default:
+		l.fail(l.pos, "unexpected character %q", l.tok.ch)
+		return
+	}
+	l.pos++
+}
+
+// run reads as many bytes as ok takes.
+func (l *lexer) run(ok func(byte) bool) string {
+	start := l.pos
+	for l.pos < l.end && ok(l.src[l.pos]) {
+		l.pos++
+	}
+	return l.src[start:l.pos]
+}
+
+func isMetadataChar(c byte) bool { return isNameChar(c) || c == '\\' }
+
+// quoted reads "…" with its escapes replaced. It may run over several lines.
+func (l *lexer) quoted() (string, bool) {
+	n := strings.IndexByte(l.src[l.pos+1:l.end], '"')
+	if n < 0 {
+		l.fail(l.pos, "string has no end")
+		return "", false
+	}
+	raw := l.src[l.pos+1 : l.pos+1+n]
+	l.line += strings.Count(raw, "\n")
+	l.pos += n + 2
+	return unescape(raw), true
+}
+
+// name reads %name, %"name" or %7, and the same after the other sigils.
+func (l *lexer) name(kind tokenKind) {
+	start := l.pos
+	l.pos++
+	l.tok.kind = kind
+	switch {
+	case l.pos >= l.end:
+		l.fail(start, "a name is missing after %q", l.src[start])
+	case l.src[l.pos] == '"':
+		if s, ok := l.quoted(); ok {
+			l.tok.text = l.checkName(start, keepNumber(s))
+		}
+	case isDigit(l.src[l.pos]) && kind != tokComdat:
+		l.tok.text = l.number(start)
+	default:
+		if l.tok.text = l.run(isNameChar); l.tok.text == "" {
+			l.fail(start, "a name is missing after %q", l.src[start])
+			return
+		}
+		// A label may begin with a dollar sign, as a comdat does.
+		if kind == tokComdat && l.pos < l.end && l.src[l.pos] == ':' {
+			l.tok.kind, l.tok.text = tokLabel, l.src[start:l.pos]
+			l.pos++
+		}
+	}
+}
+
+func (l *lexer) checkName(pos int, name string) string {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		l.fail(pos, "a name is empty or holds a zero byte")
+	}
+	return name
+}
+
+// number reads an id such as the 7 of %7, without leading zeros.
+func (l *lexer) number(start int) string {
+	digits := strings.TrimLeft(l.run(isDigit), "0")
+	if len(digits) > 9 {
+		l.fail(start, "number %s is too large", digits[:9]+"…")
+		return "0"
+	}
+	if digits == "" {
+		return "0"
+	}
+	return digits
+}
+
+// hash reads #7, ^7 and #dbg_value.
+func (l *lexer) hash(c byte) {
+	start := l.pos
+	l.pos++
+	switch {
+	case l.pos < l.end && isDigit(l.src[l.pos]):
+		l.tok.kind = map[byte]tokenKind{'#': tokGroup, '^': tokSummary}[c]
+		l.tok.text = l.number(start)
+	case c == '#' && strings.HasPrefix(l.src[l.pos:l.end], "dbg_"):
+		l.tok.kind, l.tok.text = tokRecord, l.run(isKeywordChar)
+	default:
+		l.fail(start, "a number is missing after %q", c)
+	}
+}
+
+// word reads a keyword, a label, a number, or c"…".
+func (l *lexer) word() {
+	start := l.pos
+	if strings.HasPrefix(l.src[start:l.end], `c"`) {
+		l.pos++
+		if s, ok := l.quoted(); ok {
+			l.tok.kind, l.tok.text = tokBytes, s
+		}
+		return
+	}
+	text := l.run(isNameChar)
+	if text != "" && l.pos < l.end && l.src[l.pos] == ':' {
+		l.tok.kind, l.tok.text = tokLabel, text
+		if isNumber(text) {
+			l.pos = start
+			l.tok.text = l.number(start)
+		}
+		l.pos++
+		return
+	}
+	l.pos = start
+	switch {
+	case strings.HasPrefix(text, "..."):
+		l.pos += 3
+		l.tok.kind = tokEllipsis
+	case l.numeral():
+	default:
+		// A keyword ends where LLVM ends it: cc10 is cc and 10.
+		word := l.run(isKeywordChar)
+		if word == "" {
+			l.fail(start, "unexpected character %q", l.src[start])
+			return
+		}
+		if strings.HasPrefix(word, "cc") && isNumber(word[2:]) {
+			word, l.pos = "cc", start+2
+		}
+		l.tok.kind, l.tok.text = tokWord, word
+	}
+}
+
+// numeral reads an integer or a floating-point literal, and says whether there
+// was one.
+func (l *lexer) numeral() bool {
+	start := l.pos
+	rest := l.src[start:l.end]
+	switch {
+	case strings.HasPrefix(rest, "u0x"), strings.HasPrefix(rest, "s0x"):
+		l.pos += 3
+		if l.run(isHex) == "" {
+			l.pos = start
+			return false
+		}
+		l.tok.kind = tokInt
+	case strings.HasPrefix(rest, "0x"):
+		l.pos += 2
+		if l.pos < l.end && strings.IndexByte("KLMHR", l.src[l.pos]) >= 0 {
+			l.pos++
+		}
+		l.run(isHex)
+		l.tok.kind = tokFloat
+	default:
+		if rest[0] == '-' || rest[0] == '+' {
+			l.pos++
+		}
+		if l.run(isDigit) == "" {
+			l.pos = start
+			return false
+		}
+		l.tok.kind = tokInt
+		if l.pos < l.end && l.src[l.pos] == '.' {
+			l.tok.kind = tokFloat
+			l.pos++
+			l.run(isDigit)
+			l.exponent()
+		}
+	}
+	l.tok.text = l.src[start:l.pos]
+	return true
+}
+
+// exponent reads e+10 where it stands whole.
+func (l *lexer) exponent() {
+	start := l.pos
+	if l.pos < l.end && l.src[l.pos]|0x20 == 'e' {
+		l.pos++
+		if l.pos < l.end && (l.src[l.pos] == '+' || l.src[l.pos] == '-') {
+			l.pos++
+		}
+		if l.run(isDigit) == "" {
+			l.pos = start
+		}
+	}
+}
+
+// keepNumber keeps the quotation marks of a name that is a number.
+func keepNumber(name string) string {
+	if isNumber(name) {
+		return `"` + name + `"`
+	}
+	return name
+}

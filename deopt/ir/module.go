@@ -1,0 +1,97 @@
+package ir
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Lookup returns the *Global, *Func or *Alias of that name (without the @
+// sign), or nil.
+func (m *Module) Lookup(name string) Value {
+	v, ok := m.globalsMap[name]
+	if !ok {
+		return nil
+	}
+	return v
+}
+
+// Func returns the function of that name, declared or defined, or nil.
+func (m *Module) Func(name string) *Func {
+	f, _ := m.globalsMap[name].(*Func)
+	return f
+}
+
+// Check parses every body and returns the first [*Error].
+func (m *Module) Check() error {
+	for _, f := range m.Funcs {
+		if f.Declared() {
+			continue
+		}
+		if _, err := f.Body(); err != nil {
+			return err
+		}
+	}
+	for _, f := range m.Funcs {
+		for _, a := range f.body.addresses {
+			if err := a.check(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lazyBody is a function's text and, once asked for, its blocks.
+type lazyBody struct {
+	present  bool
+	pos, end int // of the text between the braces in the module's source
+	line     int // of pos
+
+	once      sync.Once
+	err       error
+	blocks    []*Block
+	names     map[string]Value
+	addresses []blockAddress // uses of blockaddress, checked by Module.Check
+}
+
+// Body returns the blocks of a function in program order, the entry first. They
+// are parsed at the first call; the error, a [*Error], is the same at every one.
+func (f *Func) Body() ([]*Block, error) {
+	if f.Declared() {
+		return nil, fmt.Errorf("%s: %s is declared here and has no body", f.Module.Name, f.Ref())
+	}
+	f.body.once.Do(f.parseBody)
+	return f.body.blocks, f.body.err
+}
+
+// Block returns the block of that name (without the % sign), or nil where there
+// is none or the body does not parse.
+func (f *Func) Block(name string) *Block {
+	b, _ := f.local(name).(*Block)
+	return b
+}
+
+// Value returns the *Param or *Instr of that name (without the % sign), or nil
+// where there is none or the body does not parse.
+func (f *Func) Value(name string) Value {
+	switch v := f.local(name).(type) {
+	case *Param, *Instr:
+		return v
+	}
+	return nil
+}
+
+func (f *Func) local(name string) Value {
+	if f.Declared() {
+		for _, p := range f.Params {
+			if p.Name == name {
+				return p
+			}
+		}
+		return nil
+	}
+	if _, err := f.Body(); err != nil {
+		return nil
+	}
+	return f.body.names[name]
+}

@@ -1,0 +1,97 @@
+package ir
+
+import (
+	"strings"
+)
+
+// Names are kept without their sigil. A value without a name has a number, and
+// its Name is that number in decimal. %"7" is a name and not the number 7: such
+// a name keeps its quotation marks, so that the two never meet.
+
+// quoteName spells a name after its sigil as LLVM prints it: bare where it can
+// be, else in quotation marks with the other bytes as \XX.
+func quoteName(name string) string {
+	if isNumber(name) || isQuotedNumber(name) {
+		return name
+	}
+	bare := name != "" && (name[0] < '0' || name[0] > '9')
+	for i := 0; i < len(name) && bare; i++ {
+		bare = bareInPrint(name[i])
+	}
+	if bare {
+		return name
+	}
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(name) {
+		c := name[i]
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			b.WriteByte('\\')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+			continue
+		}
+		b.WriteByte(c)
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// bareInPrint is what LLVM prints without quotation marks. It reads $ too.
+func bareInPrint(c byte) bool {
+	return isKeywordChar(c) || c == '-' || c == '.'
+}
+
+func isNumber(name string) bool {
+	for i := range len(name) {
+		if !isDigit(name[i]) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func isQuotedNumber(name string) bool {
+	return len(name) > 2 && name[0] == '"' && name[len(name)-1] == '"' && isNumber(name[1:len(name)-1])
+}
+
+// unescape replaces \\ and \XX in what stood between quotation marks. Any other
+// backslash stands for itself, as in LLVM.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && s[i+1] == '\\' {
+			i++
+		} else if s[i] == '\\' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+			b = append(b, hexValue(s[i+1])<<4|hexValue(s[i+2]))
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+func hexValue(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+func isKeywordChar(c byte) bool {
+	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_'
+}
+
+// isNameChar is what a name or a label may consist of (LangRef, "Identifiers").
+func isNameChar(c byte) bool {
+	return isKeywordChar(c) || c == '-' || c == '.' || c == '$'
+}

@@ -1,0 +1,136 @@
+package ir
+
+// Op is an instruction's operation, and that of a constant expression.
+type Op uint8
+
+// The instructions of LLVM IR that are read here, in the order of LLVM's own
+// Instruction.def within each group. The funclet instructions of Windows
+// exception handling and callbr are refused by the parser.
+const (
+	OpNone Op = iota
+
+	// Terminators.
+	OpRet
+	OpBr
+	OpSwitch
+	OpIndirectBr
+	OpInvoke
+	OpResume
+	OpUnreachable
+
+	// Arithmetic on one and on two operands.
+	OpFNeg
+	OpAdd
+	OpFAdd
+	OpSub
+	OpFSub
+	OpMul
+	OpFMul
+	OpUDiv
+	OpSDiv
+	OpFDiv
+	OpURem
+	OpSRem
+	OpFRem
+	OpShl
+	OpLShr
+	OpAShr
+	OpAnd
+	OpOr
+	OpXor
+
+	// Memory.
+	OpAlloca
+	OpLoad
+	OpStore
+	OpGEP
+	OpFence
+	OpCmpXchg
+	OpAtomicRMW
+
+	// Conversions.
+	OpTrunc
+	OpZExt
+	OpSExt
+	OpFPToUI
+	OpFPToSI
+	OpUIToFP
+	OpSIToFP
+	OpFPTrunc
+	OpFPExt
+	OpPtrToInt
+	OpPtrToAddr
+	OpIntToPtr
+	OpBitCast
+	OpAddrSpaceCast
+
+	// The rest.
+	OpICmp
+	OpFCmp
+	OpPhi
+	OpCall
+	OpSelect
+	OpVAArg
+	OpExtractElement
+	OpInsertElement
+	OpShuffleVector
+	OpExtractValue
+	OpInsertValue
+	OpLandingPad
+	OpFreeze
+)
+
+// opNames is the keyword of each operation.
+var opNames = [...]string{
+	OpNone: "none",
+	OpRet:  "ret", OpBr: "br", OpSwitch: "switch", OpIndirectBr: "indirectbr", OpInvoke: "invoke",
+	OpResume: "resume", OpUnreachable: "unreachable",
+	OpFNeg: "fneg", OpAdd: "add", OpFAdd: "fadd", OpSub: "sub", OpFSub: "fsub", OpMul: "mul", OpFMul: "fmul",
+	OpUDiv: "udiv", OpSDiv: "sdiv", OpFDiv: "fdiv", OpURem: "urem", OpSRem: "srem", OpFRem: "frem",
+	OpShl: "shl", OpLShr: "lshr", OpAShr: "ashr", OpAnd: "and", OpOr: "or", OpXor: "xor",
+	OpAlloca: "alloca", OpLoad: "load", OpStore: "store", OpGEP: "getelementptr", OpFence: "fence",
+	OpCmpXchg: "cmpxchg", OpAtomicRMW: "atomicrmw",
+	OpTrunc: "trunc", OpZExt: "zext", OpSExt: "sext", OpFPToUI: "fptoui", OpFPToSI: "fptosi",
+	OpUIToFP: "uitofp", OpSIToFP: "sitofp", OpFPTrunc: "fptrunc", OpFPExt: "fpext",
+	OpPtrToInt: "ptrtoint", OpPtrToAddr: "ptrtoaddr", OpIntToPtr: "inttoptr", OpBitCast: "bitcast",
+	OpAddrSpaceCast: "addrspacecast",
+	OpICmp:          "icmp", OpFCmp: "fcmp", OpPhi: "phi", OpCall: "call", OpSelect: "select", OpVAArg: "va_arg",
+	OpExtractElement: "extractelement", OpInsertElement: "insertelement", OpShuffleVector: "shufflevector",
+	OpExtractValue: "extractvalue", OpInsertValue: "insertvalue", OpLandingPad: "landingpad", OpFreeze: "freeze",
+}
+
+var opOf = func() map[string]Op {
+	m := make(map[string]Op, len(opNames))
+	for op, name := range opNames {
+		if Op(op) != OpNone {
+			m[name] = Op(op)
+		}
+	}
+	return m
+}()
+
+// String is the operation's keyword.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown operation"
+}
+
+// Terminator says whether the operation ends a block.
+func (o Op) Terminator() bool { return OpRet <= o && o <= OpUnreachable }
+
+// Binary says whether the operation is arithmetic on two operands of one type.
+func (o Op) Binary() bool { return OpAdd <= o && o <= OpXor }
+
+// FloatBinary says whether the operation is arithmetic on two floats.
+func (o Op) FloatBinary() bool {
+	switch o {
+	case OpFAdd, OpFSub, OpFMul, OpFDiv, OpFRem:
+		return true
+	}
+	return false
+}
+
+// Cast says whether the operation converts one operand to another type.
+func (o Op) Cast() bool { return OpTrunc <= o && o <= OpAddrSpaceCast }

@@ -1,0 +1,182 @@
+package ir
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// maxSource bounds what ParseFile reads.
+const maxSource = 512 << 20
+
+// maxNesting bounds how deep constants may nest.
+const maxNesting = 200
+
+// ParseFile reads and parses an .ll file of at most 512 MiB. See [Parse].
+func ParseFile(path string) (*Module, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(src) > maxSource {
+		return nil, fmt.Errorf("%s: larger than %d MiB", path, maxSource>>20)
+	}
+	return Parse(path, src)
+}
+
+// Parse parses the text of a module. name stands in its errors, which are of
+// type [*Error]. Of a function body only the extent is found here; it is parsed
+// by [Func.Body], and all of them by [Module.Check].
+func Parse(name string, src []byte) (m *Module, err error) {
+	m = &Module{
+		Name: name, TypeNames: map[string]*Type{}, globalsMap: map[string]Value{},
+		src: string(src), types: newTypeTable(), attrGroups: map[string]map[string]string{},
+	}
+	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m}
+	defer p.guard(&err)
+	if m.Layout, err = ParseDataLayout(""); err != nil {
+		return nil, err
+	}
+	p.parseModule()
+	if p.err != nil {
+		return nil, p.err
+	}
+	return m, nil
+}
+
+// parser parses one stretch of source: the module around the function bodies, or
+// one body.
+type parser struct {
+	lexer
+	m     *Module
+	depth int
+
+	refs []globalRef // of the module: to be resolved when all names are known
+	defs []token     // of named structs
+
+	body *bodyParser // nil outside function bodies
+}
+
+// guard turns a panic, which would be a defect of this package, into an error at
+// the token that was being read.
+func (p *parser) guard(err *error) {
+	if r := recover(); r != nil {
+		*err = errorAt(p.file, p.src, min(p.tok.pos, len(p.src)), fmt.Sprintf("the parser cannot read this (internal error: %v)", r))
+	}
+}
+
+func (p *parser) isWord(s string) bool { return p.tok.kind == tokWord && p.tok.text == s }
+
+// accept moves past a punctuation mark if it is next.
+func (p *parser) accept(c byte) bool {
+	if !p.isPunct(c) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// acceptWord moves past a word if it is next.
+func (p *parser) acceptWord(s string) bool {
+	if !p.isWord(s) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(c byte, where string) {
+	if !p.accept(c) {
+		p.fail(p.tok.pos, "expected '%c' %s", c, where)
+	}
+}
+
+func (p *parser) expectWord(s string) {
+	if !p.acceptWord(s) {
+		p.fail(p.tok.pos, "expected '%s'", s)
+	}
+}
+
+// str reads a string.
+func (p *parser) str() string {
+	s := p.tok.text
+	if p.tok.kind != tokString {
+		p.fail(p.tok.pos, "expected a string")
+		return ""
+	}
+	p.next()
+	return s
+}
+
+// uint reads a decimal number of at most max.
+func (p *parser) uint(max uint64) uint64 {
+	tok := p.tok
+	if tok.kind != tokInt || !isNumber(tok.text) {
+		p.fail(tok.pos, "expected a number")
+		return 0
+	}
+	n, err := strconv.ParseUint(tok.text, 10, 64)
+	if err != nil || n > max {
+		p.fail(tok.pos, "number is larger than %d", max)
+		return 0
+	}
+	p.next()
+	return n
+}
+
+// alignment reads the number of an alignment: a power of two up to 4 GiB.
+func (p *parser) alignment() int {
+	tok := p.tok
+	n := p.uint(1 << 32)
+	if n == 0 || n&(n-1) != 0 {
+		p.fail(tok.pos, "alignment is not a power of two")
+	}
+	return int(n)
+}
+
+// addrSpace reads (n), or ("A"), ("G") or ("P") for an address space of the data
+// layout (LLVM 18).
+func (p *parser) addrSpace() int {
+	p.expect('(', "in address space")
+	space := 0
+	if p.tok.kind == tokString {
+		switch p.tok.text {
+		case "A":
+			space = p.m.Layout.AllocaSpace
+		case "G":
+			space = p.m.Layout.GlobalSpace
+		case "P":
+			space = p.m.Layout.ProgramSpace
+		default:
+			p.fail(p.tok.pos, "invalid symbolic address space %q", p.tok.text)
+		}
+		p.next()
+	} else {
+		space = int(p.uint(1<<24 - 1))
+	}
+	p.expect(')', "in address space")
+	return space
+}
+
+// optAddrSpace reads addrspace(n) if it is next.
+func (p *parser) optAddrSpace(otherwise int) int {
+	if p.acceptWord("addrspace") {
+		return p.addrSpace()
+	}
+	return otherwise
+}
+
+// enter and leave count the nesting of what is being parsed.
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxNesting {
+		p.fail(p.tok.pos, "nested more than %d deep", maxNesting)
+	}
+}
+
+func (p *parser) leave() { p.depth-- }

@@ -1,0 +1,353 @@
+package ir
+
+import "strconv"
+
+// maxIntBits is the widest integer of LLVM (IntegerType::MAX_INT_BITS).
+const maxIntBits = 1 << 23
+
+var plainTypes = map[string]*Type{
+	"void": Void, "label": Label, "token": tokenType, "metadata": metadataType,
+	"half": {Kind: HalfKind}, "bfloat": {Kind: BFloatKind}, "float": {Kind: FloatKind},
+	"double": {Kind: DoubleKind}, "x86_fp80": {Kind: X86FP80Kind}, "fp128": {Kind: FP128Kind},
+	"ppc_fp128": {Kind: PPCFP128Kind}, "x86_mmx": {Kind: X86MMXKind}, "x86_amx": {Kind: X86AMXKind},
+}
+
+// isType says whether the current token can begin a type.
+func (p *parser) isType() bool {
+	switch p.tok.kind {
+	case tokLocal:
+		return true
+	case tokPunct:
+		return p.tok.ch == '{' || p.tok.ch == '[' || p.tok.ch == '<'
+	case tokWord:
+		if plainTypes[p.tok.text] != nil || p.tok.text == "ptr" || p.tok.text == "target" {
+			return true
+		}
+		return len(p.tok.text) > 1 && p.tok.text[0] == 'i' && isNumber(p.tok.text[1:])
+	}
+	return false
+}
+
+// mk is the type table's type, or an error where it is too large.
+func (p *parser) mk(t Type) *Type {
+	if made := p.m.types.intern(t); made != nil {
+		return made
+	}
+	p.fail(p.tok.pos, "type is too large")
+	return Void
+}
+
+// parseValueType reads a type that a value can have.
+func (p *parser) parseValueType() *Type {
+	pos := p.tok.pos
+	t := p.parseType()
+	if t.Kind == VoidKind || t.Kind == FuncKind {
+		p.fail(pos, "a value cannot have type '%v'", t)
+	}
+	return t
+}
+
+// parseType reads any type, void and function types too. After an error it
+// returns void.
+func (p *parser) parseType() *Type {
+	p.enter()
+	defer p.leave()
+	t := p.parseBaseType()
+	for p.err == nil {
+		switch {
+		case p.isPunct('*'):
+			p.checkPointee(t)
+			p.next()
+			t = p.mk(Type{Kind: PointerKind, Elem: t})
+		case p.isWord("addrspace"):
+			pos := p.tok.pos
+			p.next()
+			space := p.addrSpace()
+			p.checkPointee(t)
+			if !p.accept('*') {
+				p.fail(pos, "expected '*' after the address space of a typed pointer")
+			}
+			t = p.mk(Type{Kind: PointerKind, Elem: t, AddrSpace: space})
+		case p.isPunct('('):
+			t = p.parseFuncType(t)
+		default:
+			return t
+		}
+	}
+	return Void
+}
+
+func (p *parser) checkPointee(t *Type) {
+	switch t.Kind {
+	case VoidKind, LabelKind, MetadataKind, TokenKind, X86AMXKind:
+		p.fail(p.tok.pos, "there are no pointers to '%v'", t)
+	case PointerKind:
+		if t.Elem == nil {
+			p.fail(p.tok.pos, "'ptr' points to no type: ptr* is invalid")
+		}
+	}
+}
+
+func (p *parser) parseBaseType() *Type {
+	tok := p.tok
+	switch tok.kind {
+	case tokLocal:
+		p.next()
+		return p.namedType(tok)
+	case tokPunct:
+		switch tok.ch {
+		case '{':
+			return p.parseStruct(false)
+		case '[':
+			return p.parseSequence(ArrayKind)
+		case '<':
+			p.next()
+			if p.isPunct('{') {
+				t := p.parseStruct(true)
+				p.expect('>', "at end of packed struct")
+				return t
+			}
+			return p.parseSequence(VectorKind)
+		}
+	case tokWord:
+		if t := plainTypes[tok.text]; t != nil {
+			p.next()
+			return p.mk(*t)
+		}
+		switch {
+		case tok.text == "ptr":
+			p.next()
+			return p.mk(Type{Kind: PointerKind, AddrSpace: p.optAddrSpace(0)})
+		case tok.text == "target":
+			p.next()
+			if !p.isPunct('(') {
+				p.fail(p.tok.pos, "expected '(' in target type")
+			}
+			return p.mk(Type{Kind: TargetKind, Name: "target" + p.skipBalanced()})
+		case len(tok.text) > 1 && tok.text[0] == 'i' && isNumber(tok.text[1:]):
+			bits, err := strconv.Atoi(tok.text[1:])
+			if err != nil || bits < 1 || bits > maxIntBits {
+				p.fail(tok.pos, "an integer has 1 to %d bits", maxIntBits)
+				return Void
+			}
+			p.next()
+			return p.mk(Type{Kind: IntKind, Bits: bits})
+		}
+	}
+	p.fail(tok.pos, "expected a type")
+	return Void
+}
+
+// namedType is the type %name: while the module is read, perhaps one that is
+// defined further down.
+func (p *parser) namedType(tok token) *Type {
+	if t := p.m.types.named[tok.text]; t != nil {
+		return t
+	}
+	if p.body != nil {
+		p.fail(tok.pos, "use of undefined type named '%s'", tok.text)
+		return Void
+	}
+	t := &Type{Kind: StructKind, Name: tok.text, Opaque: true}
+	p.m.types.named[tok.text] = t
+	p.m.types.first[tok.text] = tok.pos
+	return t
+}
+
+// parseStruct reads { T, T }.
+func (p *parser) parseStruct(packed bool) *Type {
+	return p.mk(Type{Kind: StructKind, Packed: packed, Fields: p.parseFields()})
+}
+
+func (p *parser) parseFields() []*Type {
+	p.expect('{', "in struct type")
+	var fields []*Type
+	if p.accept('}') {
+		return fields
+	}
+	for {
+		pos := p.tok.pos
+		t := p.parseType()
+		p.checkElement(pos, t)
+		fields = append(fields, t)
+		if !p.accept(',') {
+			p.expect('}', "at end of struct type")
+			return fields
+		}
+	}
+}
+
+// checkElement refuses what cannot be part of an aggregate.
+func (p *parser) checkElement(pos int, t *Type) {
+	switch t.Kind {
+	case VoidKind, LabelKind, MetadataKind, FuncKind, TokenKind:
+		p.fail(pos, "'%v' cannot be an element of an aggregate", t)
+	}
+}
+
+// parseSequence reads what follows the opening bracket of [N x T] or <N x T>;
+// for an array, the bracket too.
+func (p *parser) parseSequence(kind TypeKind) *Type {
+	t := Type{Kind: kind}
+	closing := byte('>')
+	if kind == ArrayKind {
+		p.next()
+		closing = ']'
+	} else if p.acceptWord("vscale") {
+		p.expectWord("x")
+		t.Scalable = true
+	}
+	pos := p.tok.pos
+	t.Len = p.uint(1<<64 - 1)
+	if kind == VectorKind && (t.Len == 0 || t.Len >= 1<<32) {
+		p.fail(pos, "a vector has 1 to %d elements", uint64(1)<<32-1)
+	}
+	p.expectWord("x")
+	pos = p.tok.pos
+	t.Elem = p.parseType()
+	p.checkElement(pos, t.Elem)
+	if kind == VectorKind && t.Elem.Kind != IntKind && t.Elem.Kind != PointerKind && !t.Elem.Float() {
+		p.fail(pos, "'%v' cannot be an element of a vector", t.Elem)
+	}
+	p.expect(closing, "at end of type")
+	return p.mk(t)
+}
+
+// parseFuncType reads (T, T, ...) after the result type.
+func (p *parser) parseFuncType(result *Type) *Type {
+	switch result.Kind {
+	case FuncKind, LabelKind, MetadataKind:
+		p.fail(p.tok.pos, "a function cannot return '%v'", result)
+	}
+	t := Type{Kind: FuncKind, Elem: result}
+	p.expect('(', "in function type")
+	if p.accept(')') {
+		return p.mk(t)
+	}
+	for {
+		if p.tok.kind == tokEllipsis {
+			p.next()
+			t.Variadic = true
+			break
+		}
+		pos := p.tok.pos
+		param := p.parseType()
+		if param.Kind == VoidKind || param.Kind == FuncKind || param.Kind == LabelKind {
+			p.fail(pos, "a parameter cannot have type '%v'", param)
+		}
+		t.Fields = append(t.Fields, param)
+		if !p.accept(',') {
+			break
+		}
+	}
+	p.expect(')', "at end of function type")
+	return p.mk(t)
+}
+
+// parseTypeDef reads %name = type … from the = on.
+func (p *parser) parseTypeDef(tok token) {
+	p.expect('=', "after the name of a type")
+	p.expectWord("type")
+	types := &p.m.types
+	_, forward := types.first[tok.text]
+	known := types.named[tok.text]
+	if known != nil && !forward {
+		p.fail(tok.pos, "redefinition of type '%%%s'", quoteName(tok.text))
+		return
+	}
+	packed := false
+	switch {
+	case p.acceptWord("opaque"):
+		delete(types.first, tok.text)
+		p.nameStruct(tok)
+		return
+	case p.isPunct('<'):
+		// A packed struct is told from a vector by the bracket that follows.
+		next := p.lexer
+		next.next()
+		packed = next.isPunct('{')
+		if packed {
+			p.next()
+		}
+	}
+	if !packed && !p.isPunct('{') {
+		if forward {
+			p.fail(p.tok.pos, "forward references to non-struct type")
+		}
+		types.named[tok.text] = p.parseType()
+		return
+	}
+	delete(types.first, tok.text)
+	t := p.nameStruct(tok)
+	fields := p.parseFields()
+	if packed {
+		p.expect('>', "at end of packed struct")
+	}
+	t.Fields, t.Packed, t.Opaque = fields, packed, false
+}
+
+// nameStruct makes tok the name of a struct, opaque until its fields are set.
+func (p *parser) nameStruct(tok token) *Type {
+	t := p.m.types.named[tok.text]
+	if t == nil {
+		t = &Type{Kind: StructKind, Name: tok.text, Opaque: true}
+		p.m.types.named[tok.text] = t
+	}
+	p.m.TypeNames[tok.text] = t
+	p.defs = append(p.defs, tok)
+	return t
+}
+
+// checkTypes refuses types that were used and never defined, and structs that
+// contain themselves, which would have no end when they are laid out.
+func (p *parser) checkTypes() {
+	undefined, at := "", len(p.src)+1
+	for name, pos := range p.m.types.first {
+		if pos < at {
+			undefined, at = name, pos
+		}
+	}
+	if at <= len(p.src) {
+		p.fail(at, "use of undefined type named '%s'", undefined)
+		return
+	}
+	c := containment{height: map[*Type]int{}}
+	for _, def := range p.defs {
+		t := p.m.types.named[def.text]
+		if c.of(t) > maxTypeDepth {
+			p.fail(def.pos, "type '%v' contains itself or nests more than %d deep", t, maxTypeDepth)
+			return
+		}
+	}
+}
+
+// containment measures how many structs lie within one another. A struct in
+// progress counts as too deep, so a cycle ends there.
+type containment struct {
+	height map[*Type]int
+	depth  int
+}
+
+func (c *containment) of(t *Type) int {
+	switch t.Kind {
+	case ArrayKind, VectorKind:
+		return c.of(t.Elem)
+	case StructKind:
+	default:
+		return 0
+	}
+	if h, ok := c.height[t]; ok {
+		return h
+	}
+	c.height[t] = maxTypeDepth + 1
+	if c.depth++; c.depth > maxTypeDepth {
+		return maxTypeDepth + 1
+	}
+	h := 0
+	for _, f := range t.Fields {
+		h = max(h, c.of(f)+1)
+	}
+	c.depth--
+	c.height[t] = h
+	return h
+}

@@ -1,0 +1,104 @@
+package ir
+
+// scanBalanced returns the position past the bracket that closes the one at
+// pos, how many lines lie between, and whether a * was seen outside strings and
+// comments. Round, square and curly brackets count alike: what they hold is not
+// looked at. It returns -1 where the bracket is never closed before end.
+func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
+	depth := 0
+	src = src[:end]
+	for i := pos; i < len(src); i++ {
+		switch scanClass[src[i]] {
+		case scanLine:
+			lines++
+		case scanOpen:
+			depth++
+		case scanClose:
+			if depth--; depth == 0 {
+				return i + 1, lines, star
+			}
+		case scanStar:
+			star = true
+		case scanQuote:
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\n' {
+					lines++
+				}
+			}
+		case scanComment:
+			for i+1 < len(src) && src[i+1] != '\n' {
+				i++
+			}
+		}
+	}
+	return -1, lines, star
+}
+
+const (
+	scanOther = iota
+	scanLine
+	scanOpen
+	scanClose
+	scanQuote
+	scanComment
+	scanStar
+)
+
+// scanClass sorts the bytes: bodies are scanned before anyone asks for them, and
+// a module may have millions of lines.
+var scanClass = [256]uint8{
+	'\n': scanLine,
+	'(':  scanOpen, '[': scanOpen, '{': scanOpen,
+	')': scanClose, ']': scanClose, '}': scanClose,
+	'"': scanQuote, ';': scanComment, '*': scanStar,
+}
+
+// skipBalanced moves past the bracket that closes the current token, and returns
+// the text from the one to the other.
+func (l *lexer) skipBalanced() string {
+	if l.err != nil {
+		return ""
+	}
+	start, line := l.tok.pos, l.tok.line
+	past, lines, star := scanBalanced(l.src, start, l.end)
+	if past < 0 {
+		l.fail(start, "%q is never closed", l.src[start])
+		return ""
+	}
+	l.pos, l.line, l.star = past, line+lines, l.star || star
+	l.next()
+	return l.src[start:past]
+}
+
+// skipMetadata moves past one metadata operand: !7, !"text", !{…}, !DIFile(…).
+func (l *lexer) skipMetadata() {
+	switch {
+	case l.tok.kind == tokMetadata:
+		l.next()
+		if l.isPunct('(') {
+			l.skipBalanced()
+		}
+	case l.isPunct('!'):
+		l.next()
+		switch {
+		case l.isPunct('{'):
+			l.skipBalanced()
+		case l.tok.kind == tokInt, l.tok.kind == tokString:
+			l.next()
+		default:
+			l.fail(l.tok.pos, "expected metadata")
+		}
+	default:
+		l.fail(l.tok.pos, "expected metadata")
+	}
+}
+
+// skipAttachments moves past !name !7 pairs, as many as there are.
+func (l *lexer) skipAttachments() {
+	for l.tok.kind == tokMetadata {
+		l.next()
+		l.skipMetadata()
+	}
+}
+
+func (l *lexer) isPunct(c byte) bool { return l.tok.kind == tokPunct && l.tok.ch == c }

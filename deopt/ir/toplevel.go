@@ -1,0 +1,168 @@
+package ir
+
+// parseModule reads everything but the function bodies, and then settles what
+// could refer to something further down.
+func (p *parser) parseModule() {
+	p.next()
+	for p.tok.kind != tokEOF && p.err == nil {
+		p.parseEntity()
+	}
+	if p.err != nil {
+		return
+	}
+	p.checkTypes()
+	p.m.typed = p.star
+	p.typeGlobals()
+	for _, r := range p.refs {
+		if p.err != nil {
+			return
+		}
+		p.resolve(r)
+	}
+}
+
+// parseEntity reads one entity at the top level.
+func (p *parser) parseEntity() {
+	tok := p.tok
+	switch tok.kind {
+	case tokLocal:
+		p.next()
+		p.parseTypeDef(tok)
+	case tokGlobal:
+		p.next()
+		p.expect('=', "after the name of a global")
+		p.parseGlobal(tok)
+	case tokComdat:
+		p.next()
+		p.expect('=', "after the name of a comdat")
+		p.expectWord("comdat")
+		if p.tok.kind != tokWord {
+			p.fail(p.tok.pos, "expected a comdat's selection kind")
+		}
+		p.next()
+	case tokMetadata:
+		p.next()
+		p.expect('=', "after the name of metadata")
+		p.skipMetadata()
+	case tokPunct:
+		p.parseNumberedMetadata()
+	case tokSummary:
+		p.parseSummary()
+	case tokWord:
+		p.parseKeyword()
+	default:
+		p.fail(tok.pos, "expected top-level entity")
+	}
+}
+
+func (p *parser) parseKeyword() {
+	switch word := p.tok.text; word {
+	case "target":
+		p.parseTarget()
+	case "source_filename":
+		p.next()
+		p.expect('=', "after source_filename")
+		p.str()
+	case "module":
+		p.next()
+		p.expectWord("asm")
+		p.str()
+	case "attributes":
+		p.parseGroup()
+	case "declare", "define":
+		p.next()
+		p.parseFunc(word == "define")
+	case "uselistorder", "uselistorder_bb":
+		p.skipUseListOrder()
+	default:
+		p.fail(p.tok.pos, "expected top-level entity")
+	}
+}
+
+func (p *parser) parseTarget() {
+	p.next()
+	switch {
+	case p.acceptWord("triple"):
+		p.expect('=', "after target triple")
+		p.m.Triple = p.str()
+	case p.acceptWord("datalayout"):
+		p.expect('=', "after target datalayout")
+		pos := p.tok.pos
+		layout, err := ParseDataLayout(p.str())
+		if err != nil {
+			p.fail(pos, "%v", err)
+			return
+		}
+		p.m.Layout = layout
+	default:
+		p.fail(p.tok.pos, "expected triple or datalayout after target")
+	}
+}
+
+// parseNumberedMetadata reads !7 = distinct !{…}.
+func (p *parser) parseNumberedMetadata() {
+	if !p.accept('!') {
+		p.fail(p.tok.pos, "expected top-level entity")
+		return
+	}
+	p.uint(1<<32 - 1)
+	p.expect('=', "after the number of metadata")
+	p.acceptWord("distinct")
+	p.skipMetadata()
+}
+
+// parseSummary moves past an entry of the module summary: ^7 = module: (…).
+func (p *parser) parseSummary() {
+	p.next()
+	p.expect('=', "in summary")
+	if p.tok.kind != tokLabel {
+		p.fail(p.tok.pos, "expected the kind of a summary entry")
+		return
+	}
+	p.next()
+	if p.isPunct('(') {
+		p.skipBalanced()
+		return
+	}
+	p.uint(1<<64 - 1)
+}
+
+// parseGroup reads attributes #7 = { … }.
+func (p *parser) parseGroup() {
+	p.next()
+	if p.tok.kind != tokGroup {
+		p.fail(p.tok.pos, "expected an attribute group id")
+		return
+	}
+	id := p.tok.text
+	p.next()
+	p.expect('=', "after an attribute group id")
+	p.expect('{', "in attribute group")
+	a := p.parseAttributes()
+	if !p.accept('}') {
+		p.fail(p.tok.pos, "unknown attribute")
+	}
+	if p.m.attrGroups[id] == nil {
+		p.m.attrGroups[id] = map[string]string{}
+	}
+	for k, v := range a.strings {
+		p.m.attrGroups[id][k] = v
+	}
+}
+
+// skipUseListOrder moves past the order of uses, which no reader needs:
+// uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }.
+func (p *parser) skipUseListOrder() {
+	p.next()
+	for p.err == nil && !p.isPunct('{') {
+		switch {
+		case p.tok.kind == tokEOF || p.isPunct('}'):
+			p.fail(p.tok.pos, "expected '{' in use-list order")
+		case p.isPunct('('), p.isPunct('['):
+			p.skipBalanced()
+		default:
+			p.next()
+		}
+	}
+	p.skipBalanced()
+}

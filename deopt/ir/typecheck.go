@@ -1,0 +1,293 @@
+package ir
+
+// The rules of LangRef for the operands of each instruction, as far as an
+// interpreter relies on them. Instructions and constant expressions share them.
+
+// operandCount is how many operands an operation has; 0 where it varies.
+func operandCount(op Op) int {
+	switch {
+	case op.Cast(), op == OpFNeg, op == OpFreeze, op == OpExtractValue:
+		return 1
+	case op.Binary(), op == OpICmp, op == OpFCmp, op == OpExtractElement, op == OpInsertValue:
+		return 2
+	case op == OpSelect, op == OpInsertElement, op == OpShuffleVector:
+		return 3
+	}
+	return 0
+}
+
+// scalar is the element of a vector, and any other type itself.
+func scalar(t *Type) *Type {
+	if t.Kind == VectorKind {
+		return t.Elem
+	}
+	return t
+}
+
+func isInt(t *Type) bool     { return t.Kind == IntKind }
+func isPointer(t *Type) bool { return t.Kind == PointerKind }
+
+// sameShape says whether two types are both scalars, or vectors of one length.
+func sameShape(a, b *Type) bool {
+	if (a.Kind == VectorKind) != (b.Kind == VectorKind) {
+		return false
+	}
+	return a.Kind != VectorKind || a.Len == b.Len && a.Scalable == b.Scalable
+}
+
+// resultType checks the operands of the operations whose result follows from
+// them alone, and returns its type.
+func (p *parser) resultType(pos int, op Op, args []Value) *Type {
+	a := args[0].Type()
+	s := scalar(a)
+	require := func(ok bool, format string, values ...any) {
+		if !ok {
+			p.fail(pos, format, values...)
+		}
+	}
+	same := func() {
+		b := args[1].Type()
+		require(a.Equal(b), "operands of %v have different types '%v' and '%v'", op, a, b)
+	}
+	switch {
+	case op.Binary():
+		same()
+		require(op.FloatBinary() && s.Float() || !op.FloatBinary() && isInt(s), "invalid operand type '%v' for %v", a, op)
+		return a
+	case op == OpFNeg:
+		require(s.Float(), "invalid operand type '%v' for %v", a, op)
+		return a
+	case op == OpFreeze:
+		return a
+	case op == OpICmp, op == OpFCmp:
+		same()
+		require(op == OpFCmp && s.Float() || op == OpICmp && (isInt(s) || isPointer(s)), "invalid operand type '%v' for %v", a, op)
+		return p.vectorLike(a, I1)
+	case op == OpSelect:
+		b, c := args[1].Type(), args[2].Type()
+		require(isInt(s) && s.Bits == 1, "select condition must be i1 or a vector of i1, not '%v'", a)
+		require(b.Equal(c), "select values have different types '%v' and '%v'", b, c)
+		require(a.Kind != VectorKind || sameShape(a, b), "select condition '%v' does not fit values '%v'", a, b)
+		return b
+	case op == OpExtractElement:
+		require(a.Kind == VectorKind && isInt(args[1].Type()), "invalid extractelement operands")
+		return s
+	case op == OpInsertElement:
+		require(a.Kind == VectorKind && s.Equal(args[1].Type()) && isInt(args[2].Type()), "invalid insertelement operands")
+		return a
+	}
+	p.fail(pos, "%v has no result of its own", op)
+	return Void
+}
+
+// vectorLike is elem, or a vector of it shaped as t.
+func (p *parser) vectorLike(t, elem *Type) *Type {
+	if t.Kind != VectorKind {
+		return elem
+	}
+	return p.mk(Type{Kind: VectorKind, Elem: elem, Len: t.Len, Scalable: t.Scalable})
+}
+
+// checkCast sees that op can convert from one type to the other (LangRef,
+// "Conversion Operations").
+func (p *parser) checkCast(pos int, op Op, from, to *Type) {
+	a, b := scalar(from), scalar(to)
+	ok := sameShape(from, to)
+	switch op {
+	case OpTrunc:
+		ok = ok && isInt(a) && isInt(b) && a.Bits > b.Bits
+	case OpZExt, OpSExt:
+		ok = ok && isInt(a) && isInt(b) && a.Bits < b.Bits
+	case OpFPTrunc:
+		ok = ok && a.Float() && b.Float() && floatWidth(a.Kind) > floatWidth(b.Kind)
+	case OpFPExt:
+		ok = ok && a.Float() && b.Float() && floatWidth(a.Kind) < floatWidth(b.Kind)
+	case OpFPToUI, OpFPToSI:
+		ok = ok && a.Float() && isInt(b)
+	case OpUIToFP, OpSIToFP:
+		ok = ok && isInt(a) && b.Float()
+	case OpPtrToInt, OpPtrToAddr:
+		ok = ok && isPointer(a) && isInt(b)
+	case OpIntToPtr:
+		ok = ok && isInt(a) && isPointer(b)
+	case OpAddrSpaceCast:
+		ok = ok && isPointer(a) && isPointer(b) && a.AddrSpace != b.AddrSpace
+	case OpBitCast:
+		ok = bitcastable(from, to)
+	}
+	if !ok {
+		p.fail(pos, "invalid cast opcode for cast from '%v' to '%v'", from, to)
+	}
+}
+
+// bitcastable: pointers to pointers of the same address space, and anything else
+// to what has as many bits.
+func bitcastable(from, to *Type) bool {
+	if from.Equal(to) {
+		return from.First() || from.Float() || from.Kind == X86MMXKind || from.Kind == X86AMXKind
+	}
+	a, b := scalar(from), scalar(to)
+	if isPointer(a) || isPointer(b) {
+		return isPointer(a) && isPointer(b) && a.AddrSpace == b.AddrSpace && lanes(from) == lanes(to)
+	}
+	n := bitWidth(from)
+	return n != 0 && n == bitWidth(to) && isScalable(from) == isScalable(to)
+}
+
+func lanes(t *Type) uint64 {
+	if t.Kind == VectorKind {
+		return t.Len
+	}
+	return 1
+}
+
+func isScalable(t *Type) bool { return t.Kind == VectorKind && t.Scalable }
+
+// bitWidth is LLVM's getPrimitiveSizeInBits: 0 for pointers and aggregates.
+func bitWidth(t *Type) uint64 {
+	switch t.Kind {
+	case IntKind:
+		return uint64(t.Bits)
+	case VectorKind:
+		return times(t.Len, bitWidth(t.Elem))
+	case X86MMXKind:
+		return 64
+	case X86AMXKind:
+		return 8192
+	}
+	return uint64(floatWidth(t.Kind))
+}
+
+// floatWidth is the width of a floating-point type in bits, 0 for others.
+func floatWidth(k TypeKind) int {
+	switch k {
+	case HalfKind, BFloatKind:
+		return 16
+	case FloatKind:
+		return 32
+	case DoubleKind:
+		return 64
+	case X86FP80Kind:
+		return 80
+	case FP128Kind, PPCFP128Kind:
+		return 128
+	}
+	return 0
+}
+
+// gepType checks a getelementptr of args (base, indices…) and returns the type
+// of its result: a pointer, or a vector of them where any operand is a vector.
+func (p *parser) gepType(pos int, source *Type, args []Value) *Type {
+	base := args[0].Type()
+	ptr := scalar(base)
+	if !isPointer(ptr) {
+		p.fail(pos, "base of getelementptr must be a pointer, not '%v'", base)
+		return Void
+	}
+	if ptr.Elem != nil && !ptr.Elem.Equal(source) {
+		p.fail(pos, "explicit pointee type doesn't match operand's pointee type ('%v' vs '%v')", source, ptr.Elem)
+		return Void
+	}
+	shape, at := base, source
+	for i, idx := range args[1:] {
+		t := idx.Type()
+		if !isInt(scalar(t)) {
+			p.fail(pos, "getelementptr index must be an integer, not '%v'", t)
+			return Void
+		}
+		if t.Kind == VectorKind {
+			if shape.Kind == VectorKind && !sameShape(shape, t) {
+				p.fail(pos, "getelementptr vector index has a wrong number of elements")
+				return Void
+			}
+			shape = t
+		}
+		if i == 0 {
+			continue
+		}
+		switch at.Kind {
+		case ArrayKind, VectorKind:
+			at = at.Elem
+		case StructKind:
+			n, ok := fieldIndex(idx)
+			if !ok || n >= uint64(len(at.Fields)) {
+				p.fail(pos, "invalid getelementptr indices: '%v' has no field %s", at, idx.Ref())
+				return Void
+			}
+			at = at.Fields[n]
+		default:
+			p.fail(pos, "invalid getelementptr indices: '%v' has no elements", at)
+			return Void
+		}
+	}
+	if at.Kind == VoidKind || at.Kind == FuncKind && len(args) > 1 || at.Kind == StructKind && at.Opaque {
+		p.fail(pos, "base element of getelementptr must have a size, and '%v' has none", at)
+		return Void
+	}
+	if ptr.Elem != nil {
+		ptr = p.mk(Type{Kind: PointerKind, Elem: at, AddrSpace: ptr.AddrSpace})
+	}
+	return p.vectorLike(shape, ptr)
+}
+
+// fieldIndex is the constant that picks a field of a struct: an integer, or a
+// vector of equal ones.
+func fieldIndex(v Value) (uint64, bool) {
+	c, ok := v.(*Const)
+	if !ok {
+		return 0, false
+	}
+	switch c.Kind {
+	case ConstInt:
+		return c.Int.Uint64(), c.Typ.Equal(I32) // LLVM takes no other width
+	case ConstZero:
+		return 0, true
+	case ConstAggregate:
+		first, ok := fieldIndex(c.Elems[0])
+		for _, e := range c.Elems[1:] {
+			n, isInt := fieldIndex(e)
+			ok = ok && isInt && n == first
+		}
+		return first, ok
+	}
+	return 0, false
+}
+
+// shuffleType is the type of shufflevector of args (a, b, mask).
+func (p *parser) shuffleType(pos int, args []Value) *Type {
+	a, b, mask := args[0].Type(), args[1].Type(), args[2].Type()
+	if a.Kind != VectorKind || !a.Equal(b) || mask.Kind != VectorKind || mask.Scalable != a.Scalable {
+		p.fail(pos, "invalid shufflevector operands")
+		return Void
+	}
+	return p.mk(Type{Kind: VectorKind, Elem: a.Elem, Len: mask.Len, Scalable: mask.Scalable})
+}
+
+// pathType follows the indices of extractvalue or insertvalue, and returns the
+// type of the result.
+func (p *parser) pathType(pos int, args []Value, path []int) *Type {
+	agg := args[0].Type()
+	at := agg
+	for _, i := range path {
+		switch {
+		case at.Kind == ArrayKind && uint64(i) < at.Len:
+			at = at.Elem
+		case at.Kind == StructKind && i < len(at.Fields):
+			at = at.Fields[i]
+		default:
+			p.fail(pos, "invalid indices: '%v' has no element %d", at, i)
+			return Void
+		}
+	}
+	if len(path) == 0 {
+		p.fail(pos, "expected an index")
+		return Void
+	}
+	if len(args) == 1 {
+		return at
+	}
+	if !args[1].Type().Equal(at) {
+		p.fail(pos, "insertvalue operand and field disagree in type: '%v' instead of '%v'", args[1].Type(), at)
+	}
+	return agg
+}

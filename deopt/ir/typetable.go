@@ -1,0 +1,101 @@
+package ir
+
+import (
+	"encoding/binary"
+)
+
+// Bounds on how deep and how long a type may be when it is spelled out. An alias
+// (%a = type { %b, %b }) lets a short text stand for an exponentially long type;
+// LLVM's own output comes nowhere near.
+const (
+	maxTypeDepth  = 256
+	maxTypeWeight = 1 << 16
+)
+
+// typeTable holds each type of a module once, so that types that are written
+// alike are the same *Type and comparing them costs nothing.
+type typeTable struct {
+	ids   map[*Type]uint64
+	known map[typeKey]*Type
+	named map[string]*Type // %name; an opaque struct until its definition is read
+	first map[string]int   // where a name that has no definition yet was first used
+}
+
+type typeKey struct {
+	kind     TypeKind
+	n        uint64 // width, address space or length
+	elem     uint64 // id of Elem, 0 for none
+	fields   string // ids of Fields
+	a, b     bool   // Packed or Variadic, Scalable
+	spelling string // TargetKind
+}
+
+func newTypeTable() typeTable {
+	return typeTable{ids: map[*Type]uint64{}, known: map[typeKey]*Type{}, named: map[string]*Type{}, first: map[string]int{}}
+}
+
+// id numbers types from 1 in the order in which they come.
+func (t *typeTable) id(typ *Type) uint64 {
+	if typ == nil {
+		return 0
+	}
+	n, ok := t.ids[typ]
+	if !ok {
+		n = uint64(len(t.ids)) + 1
+		t.ids[typ] = n
+	}
+	return n
+}
+
+// shared are the types that this package exports: every module uses the same.
+var shared = []*Type{Void, I1, I8, I16, I32, I64, Ptr, Label, tokenType, metadataType}
+
+// intern returns the one type that is like typ, which must not have a name
+// unless it is a target type. It returns nil where the type is too large.
+func (t *typeTable) intern(typ Type) *Type {
+	for _, s := range shared {
+		if s.Kind == typ.Kind && s.Bits == typ.Bits && s.AddrSpace == typ.AddrSpace && typ.Elem == nil {
+			return s
+		}
+	}
+	k := typeKey{
+		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of them is used
+		elem: t.id(typ.Elem), a: typ.Packed || typ.Variadic, b: typ.Scalable, spelling: typ.Name,
+	}
+	if len(typ.Fields) > 0 {
+		ids := make([]byte, 0, 4*len(typ.Fields))
+		for _, f := range typ.Fields {
+			ids = binary.AppendUvarint(ids, t.id(f))
+		}
+		k.fields = string(ids)
+	}
+	if known, ok := t.known[k]; ok {
+		return known
+	}
+	for _, part := range append([]*Type{typ.Elem}, typ.Fields...) {
+		if part == nil || part.Kind == StructKind && part.Name != "" {
+			typ.weight++ // a named struct is spelled by its name
+			continue
+		}
+		typ.weight += part.weight + 1
+		typ.depth = max(typ.depth, part.depth+1)
+	}
+	if typ.weight > maxTypeWeight || typ.depth > maxTypeDepth {
+		return nil
+	}
+	t.known[k] = &typ
+	return &typ
+}
+
+// pointer is the type of a pointer to elem, or ptr where elem is nil.
+func (t *typeTable) pointer(elem *Type, space int) *Type {
+	return t.intern(Type{Kind: PointerKind, Elem: elem, AddrSpace: space})
+}
+
+// like is scalar, or the vector of it that is as long as the vector of.
+func (t *typeTable) like(of, scalar *Type) *Type {
+	if of.Kind != VectorKind {
+		return scalar
+	}
+	return t.intern(Type{Kind: VectorKind, Elem: scalar, Len: of.Len, Scalable: of.Scalable})
+}

@@ -1,0 +1,230 @@
+package deopt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+)
+
+// LayoutSchema names the format of a layout file.
+const LayoutSchema = "reframe.layout/v1"
+
+// Layout says how exits map to other functions, where the IR alone cannot.
+type Layout struct {
+	Name  string `json:"-"` // the file, for messages
+	Exits []Exit `json:"exits"`
+}
+
+// Exit is one way out of optimized code.
+type Exit struct {
+	Function string       `json:"function"`         // that is left
+	Record   *uint64      `json:"record,omitempty"` // its record; nil for any
+	When     []Condition  `json:"when,omitempty"`   // all of them must hold
+	Resume   ExitResume   `json:"resume"`
+	Slots    []LayoutSlot `json:"slots"`
+}
+
+// Condition tells apart exits that share an id: a live value that equals a number.
+type Condition struct {
+	Operand int   `json:"operand"`
+	Equals  int64 `json:"equals"`
+}
+
+// ExitResume is where the interpreter carries on.
+type ExitResume struct {
+	Function string `json:"function"`
+	Block    string `json:"block"`
+}
+
+// LayoutSlot names a live value.
+type LayoutSlot struct {
+	Operand int    `json:"operand"` // counts the live values from 0
+	Name    string `json:"name"`    // as the function that carries on spells it: %i
+}
+
+// LayoutError says what is wrong with a layout file.
+type LayoutError struct {
+	File string
+	Path string // such as exits[0].slots[2]; "" for the whole file
+	Err  error
+}
+
+func (e *LayoutError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.File, e.Path, e.Err)
+}
+
+func (e *LayoutError) Unwrap() error { return e.Err }
+
+// A layout file larger than this is not one that a person or a compiler wrote.
+const maxLayout = 64 << 20
+
+// ReadLayout reads a layout file. Errors are [*LayoutError]s.
+func ReadLayout(path string) (*Layout, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxLayout+1))
+	if err != nil {
+		return nil, err
+	}
+	return ParseLayout(path, data)
+}
+
+// ParseLayout reads the text of a layout file.
+func ParseLayout(name string, data []byte) (*Layout, error) {
+	if len(data) > maxLayout {
+		return nil, &LayoutError{name, "", fmt.Errorf("over %d MiB", maxLayout>>20)}
+	}
+	var file struct {
+		Schema string `json:"schema"`
+		Layout
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		line := 1 + bytes.Count(data[:min(d.InputOffset(), int64(len(data)))], []byte{'\n'})
+		return nil, &LayoutError{fmt.Sprintf("%s:%d", name, line), "", err}
+	}
+	if file.Schema != LayoutSchema {
+		return nil, &LayoutError{name, "schema", fmt.Errorf("%q is not known; %q is", file.Schema, LayoutSchema)}
+	}
+	file.Layout.Name = name
+	return &file.Layout, nil
+}
+
+// check holds a layout against the modules: each function, block, value and operand
+// that it names must be there. Without modules there is nothing to hold it against.
+func (l *Layout) check(ms modules) error {
+	if len(ms) == 0 {
+		return nil
+	}
+	for n, x := range l.Exits {
+		fail := func(path, format string, args ...any) error {
+			return &LayoutError{l.Name, fmt.Sprintf("exits[%d]%s", n, path), fmt.Errorf(format, args...)}
+		}
+		from := ms.function(x.Function)
+		if from == nil {
+			return fail(".function", "no module defines a function @%s", x.Function)
+		}
+		to := ms.function(x.Resume.Function)
+		if to == nil {
+			return fail(".resume.function", "no module defines a function @%s", x.Resume.Function)
+		}
+		if _, err := to.Body(); err != nil {
+			return err
+		}
+		if to.Block(x.Resume.Block) == nil {
+			return fail(".resume.block", "@%s has no block %%%s", to.Name, x.Resume.Block)
+		}
+		operands, err := most(from, x.Record)
+		if err != nil {
+			return err
+		}
+		if operands < 0 {
+			return fail("", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", from.Name)
+		}
+		for k, c := range x.When {
+			if c.Operand < 0 || c.Operand >= operands {
+				return fail(fmt.Sprintf(".when[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", c.Operand, from.Name, operands)
+			}
+		}
+		for k, s := range x.Slots {
+			if s.Operand < 0 || s.Operand >= operands {
+				return fail(fmt.Sprintf(".slots[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", s.Operand, from.Name, operands)
+			}
+			if value(to, s.Name) == nil {
+				return fail(fmt.Sprintf(".slots[%d].name", k), "@%s has no value %s", to.Name, s.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// most returns the largest number of live values that a site of f has, and -1 where
+// f has no site with the record's id.
+func most(f *ir.Func, record *uint64) (int, error) {
+	sites, err := f.Sites()
+	if err != nil {
+		return 0, err
+	}
+	n := -1
+	for _, s := range sites {
+		if record == nil || *record == s.ID {
+			n = max(n, len(s.Live))
+		}
+	}
+	return n, nil
+}
+
+// value returns the value of f that is spelled %name, or nil.
+func value(f *ir.Func, name string) ir.Value {
+	for _, p := range f.Params {
+		if p.Ref() == name {
+			return p
+		}
+	}
+	blocks, err := f.Body()
+	if err != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		for _, i := range b.Instrs {
+			if i.Name != "" && i.Ref() == name {
+				return i
+			}
+		}
+	}
+	return nil
+}
+
+// apply returns the exit that a frame took, and nil where none is meant for it. The
+// slots are those of the record, by operand. why is set where an exit is meant
+// for it and cannot be told from another, because a value is missing.
+func (l *Layout) apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
+	for n := range l.Exits {
+		x := &l.Exits[n]
+		if x.Function != function || x.Record != nil && *x.Record != record {
+			continue
+		}
+		holds := true
+		for _, c := range x.When {
+			if c.Operand < 0 || c.Operand >= len(slots) {
+				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
+			}
+			s := &slots[c.Operand]
+			if s.Status != frame.OK {
+				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, which is not there: %s", l.Name, n, c.Operand, s.Reason)
+			}
+			holds = holds && equals(s, c.Equals)
+		}
+		if holds {
+			return x, ""
+		}
+	}
+	return nil, ""
+}
+
+// equals compares a slot with a number, which may be written signed or unsigned.
+func equals(s *frame.Slot, want int64) bool {
+	n, ok := new(big.Int).SetString(string(s.Hex), 0)
+	if !ok {
+		return false
+	}
+	bits := uint(8 * len(s.Bytes))
+	if !s.Type.IsZero() {
+		bits = uint(s.Type.Bits)
+	}
+	modulus := new(big.Int).Lsh(big.NewInt(1), bits)
+	return n.Cmp(big.NewInt(want)) == 0 || n.Sub(n, modulus).Cmp(big.NewInt(want)) == 0
+}

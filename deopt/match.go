@@ -1,0 +1,235 @@
+package deopt
+
+import (
+	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+)
+
+// match is a record that describes the place where a frame stands.
+type match struct {
+	entry  stackmap.Entry
+	site   *ir.Site    // nil where no module says which it is
+	kind   ir.SiteKind // "" where it is not known
+	moment frame.Moment
+}
+
+const unknownSite = "unknown"
+
+// matcher finds the record of one frame.
+type matcher struct {
+	memory  machine.Memory
+	records *stackmap.Index
+	// sites returns the sites of the modules that a record may be, and fails where
+	// the module cannot belong to the process.
+	sites func(stackmap.Entry) ([]*ir.Site, error)
+}
+
+// maxPatch bounds how far before a return address a patchpoint may begin: a region
+// that a runtime has patched is decoded up to here.
+const maxPatch = 256
+
+// find returns the record of the frame at pc. Where there is none, notes say what
+// was near and why it was refused.
+//
+// A record's offset is the place of the site by the convention of its kind (LLVM,
+// "Stack maps and patch points"): of a stackmap the point itself, of a patchpoint
+// the start of the region that may be patched, of a statepoint and a deoptimize
+// call the return address. Neither the kind nor the length of the region is
+// recorded.
+func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string, err error) {
+	if m.records == nil {
+		return nil, nil, nil
+	}
+	var matches []*match
+	refuse := func(e stackmap.Entry, why string) {
+		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
+	}
+	for _, e := range m.records.Range(pc-min(pc, maxPatch), pc+1) {
+		got, why, err := m.try(e, pc, ret)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case got != nil:
+			matches = append(matches, got)
+		case why != "":
+			refuse(e, why)
+		}
+	}
+	if len(matches) == 0 {
+		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 {
+			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
+		}
+		return nil, notes, nil
+	}
+	for _, other := range matches[1:] {
+		notes = append(notes, fmt.Sprintf("record %d is at this address too", uint64(other.entry.Record.ID)))
+	}
+	return matches[0], notes, nil
+}
+
+func nearest(e stackmap.Entry, pc machine.Addr) string {
+	if e.Addr <= pc {
+		return fmt.Sprintf("%d, %d bytes before", uint64(e.Record.ID), uint64(pc-e.Addr))
+	}
+	return fmt.Sprintf("%d, %d bytes after", uint64(e.Record.ID), uint64(e.Addr-pc))
+}
+
+// try holds one record against the place. why is set where a record that lies at
+// the place, or just before it, is refused.
+func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, why string, err error) {
+	sites, err := m.sites(e)
+	if err != nil {
+		return nil, "", err
+	}
+	got = &match{entry: e, kind: kindOf(sites)}
+	if len(sites) == 1 {
+		got.site = sites[0]
+	}
+	kind := got.kind
+	if kind == "" {
+		if _, shaped := e.Map.AsStatepoint(e.Record); shaped && e.Addr == pc {
+			// What the record looks like and where it lies say the same: a return
+			// address that is recorded belongs to a statepoint.
+			kind, got.kind = ir.SiteKind("statepoint"), ir.SiteKind("statepoint")
+		}
+	}
+	isStatepoint := kind == "statepoint" || kind == "deoptimize"
+	switch {
+	case e.Addr != pc:
+		return m.tryPatchpoint(got, kind, pc, ret)
+	case isStatepoint && ret:
+		got.moment = frame.InCall
+	case isStatepoint:
+		got.moment = frame.After
+	case !ret:
+		got.moment = frame.Before
+	case kind == "patchpoint" || kind == "" && m.patchpointCall(e.Addr) != 0:
+		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
+	default:
+		// A stackmap right behind a call. It has not run, but all that it recorded is
+		// in place but for what the callee may yet clobber, which the frame does not have.
+		got.moment = frame.Before
+	}
+	return got, "", nil
+}
+
+// tryPatchpoint asks whether the record before pc is a patchpoint whose call ends at pc.
+func (m *matcher) tryPatchpoint(got *match, kind ir.SiteKind, pc machine.Addr, ret bool) (*match, string, error) {
+	if kind != "" && kind != "patchpoint" {
+		return nil, "", nil
+	}
+	start := got.entry.Addr
+	if got.site != nil {
+		// The region is known, so what the runtime patched into it may be any call.
+		if uint64(pc-start) > got.site.PatchBytes {
+			return nil, "", nil
+		}
+		if !m.callEnds(start, pc) {
+			return nil, "its region holds this address, and no call in it ends here", nil
+		}
+	} else {
+		if m.patchpointCall(start) != pc {
+			return nil, "", nil
+		}
+		got.kind = "patchpoint"
+	}
+	got.moment = frame.InCall
+	if !ret {
+		got.moment = frame.After
+	}
+	return got, "", nil
+}
+
+// patchpointCall returns the address after the call that LLVM puts at the start of a
+// patchpoint's region, movabs $target,%r11 and call *%r11, or 0.
+func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
+	const movabs, call = 10, 3
+	var b [movabs + call]byte
+	if m.memory.ReadMemory(b[:], start) != nil {
+		return 0
+	}
+	mov, err := x86asm.Decode(b[:movabs], 64)
+	if err != nil || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
+		return 0
+	}
+	jump, err := x86asm.Decode(b[movabs:], 64)
+	if err != nil || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
+		return 0
+	}
+	return start + movabs + call
+}
+
+// callEnds decodes from start and says whether a call ends just at pc.
+func (m *matcher) callEnds(start, pc machine.Addr) bool {
+	for at := start; at < pc; {
+		inst, n, err := decode(m.memory, at)
+		if err != nil {
+			return false
+		}
+		at += machine.Addr(n)
+		if at == pc {
+			return inst.Op == x86asm.CALL
+		}
+	}
+	return false
+}
+
+// maxInstruction is the longest that an x86 instruction can be.
+const maxInstruction = 15
+
+// decode reads one instruction. x86asm does not know endbr64, so it is told apart first.
+func decode(mem machine.Memory, at machine.Addr) (x86asm.Inst, int, error) {
+	var b [maxInstruction]byte
+	n := len(b)
+	for ; n > 0; n-- { // what was copied may end right behind the instruction
+		if mem.ReadMemory(b[:n], at) == nil {
+			break
+		}
+	}
+	if n >= 4 && [4]byte(b[:4]) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
+		return x86asm.Inst{}, 4, nil
+	}
+	inst, err := x86asm.Decode(b[:n], 64)
+	return inst, inst.Len, err
+}
+
+// kindOf returns the kind that all sites agree on, or "".
+func kindOf(sites []*ir.Site) ir.SiteKind {
+	if len(sites) == 0 {
+		return ""
+	}
+	for _, s := range sites[1:] {
+		if s.Kind != sites[0].Kind {
+			return ""
+		}
+	}
+	return sites[0].Kind
+}
+
+// clobber makes unavailable what the call of a site has had the right to overwrite,
+// for a frame that stands at its return address with all registers at hand.
+func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *machine.Registers {
+	out := regs.Clone()
+	for _, reg := range arch.Registers() {
+		if !arch.Preserved(reg) && reg != arch.PC {
+			out.Forget(reg, fmt.Sprintf("%s is caller-saved and the call of the %s has returned", arch.RegisterName(reg), kind))
+		}
+	}
+	return out
+}
+
+// registersAt returns the registers that the record's locations may be read from.
+func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
+	if m.moment == frame.After {
+		return clobber(f.Registers, arch, m.kind)
+	}
+	return f.Registers
+}

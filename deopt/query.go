@@ -1,0 +1,112 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// Summary counts what stood behind a view.
+type Summary struct {
+	Objects   int // that the JIT registered
+	Read      int // of them, because a stack pointed into them
+	Functions int // with records, in all that was read
+	Records   int
+	Versions  []int // of the maps
+	Scanned   bool  // memory was searched, because nothing was registered
+}
+
+// Summary counts what stood behind the view.
+func (v *View) Summary() Summary {
+	s := Summary{Scanned: v.target.Scanned}
+	for _, r := range v.target.Registries {
+		s.Objects += len(r.Entries)
+	}
+	s.Read = len(v.space.objects)
+	for _, c := range v.space.all() {
+		for _, m := range c.maps {
+			s.Functions += len(m.Functions)
+			s.Records += m.Records()
+			if !slices.Contains(s.Versions, m.Version) {
+				s.Versions = append(s.Versions, m.Version)
+			}
+		}
+	}
+	return s
+}
+
+// all lists the code that was read.
+func (s *space) all() []*code {
+	out := slices.Clone(s.found)
+	for _, c := range s.modules {
+		out = append(out, c)
+	}
+	for _, c := range s.objects {
+		out = append(out, c)
+	}
+	return out
+}
+
+// Keep drops the frames that are not meant. Threads stay, without frames.
+func (v *View) Keep(c Choice) {
+	for i := range v.Threads {
+		v.Threads[i].Frames = slices.DeleteFunc(v.Threads[i].Frames, func(f *Frame) bool {
+			return c.Frame >= 0 && c.Frame != f.Index || c.Function != "" && c.Function != f.Function
+		})
+	}
+}
+
+// WhyNone says why no frame has a record.
+func (v *View) WhyNone() string {
+	all := v.space.all()
+	for _, c := range all {
+		if c.mapsErr != nil {
+			return fmt.Sprintf("process %d: %v", v.target.PID, c.mapsErr)
+		}
+	}
+	if n := v.Summary().Records; n > 0 {
+		return fmt.Sprintf("process %d: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target.PID, n)
+	}
+	return fmt.Sprintf("process %d: %v: %s", v.target.PID, ErrNoMaps, whyNoMaps(v.target))
+}
+
+// Caller returns the frame that called f, or nil.
+func (v *View) Caller(t *Thread, f *Frame) *Frame {
+	for _, other := range t.Frames {
+		if other.Index == f.Index+1 {
+			return other
+		}
+	}
+	return nil
+}
+
+// Address is the frame's program counter.
+func (f *Frame) Address() machine.Addr { return f.physical.PC }
+
+// ReturnValue returns the bytes in which a function that has just returned left an
+// integer or pointer of up to 64 bits: rax (System V ABI, AMD64 supplement, 3.2.3).
+func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0) }
+
+// whyNoMaps says why a process shows no stack map, and what its host can do.
+func whyNoMaps(t *ptrace.Target) string {
+	registered, broken := 0, ""
+	for _, r := range t.Registries {
+		registered += len(r.Entries)
+		if r.Broken != "" {
+			broken = r.Broken
+		}
+	}
+	switch {
+	case broken != "":
+		return fmt.Sprintf("its list of registered JIT objects is corrupt: %s", broken)
+	case registered > 0:
+		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
+			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, StackMapSection)
+	case t.HasJITCode():
+		return "its JIT registered no object, and memory holds no loaded stack map; the host must register what it compiles: " +
+			"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14)"
+	}
+	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", StackMapSection)
+}

@@ -1,0 +1,164 @@
+package unwind
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// gdbFrame is a line that testdata/frames.py prints.
+type gdbFrame struct {
+	TID       int
+	PC, CFA   string
+	Signal    bool
+	Registers map[string]string
+}
+
+// stacks compiles testdata/stacks.c and bare.c, which never has CFI.
+func stacks(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	object, program := filepath.Join(dir, "bare.o"), filepath.Join(dir, "stacks")
+	run(t, "gcc", "-O2", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
+		"-fno-optimize-sibling-calls", "-fPIE", "-c", "-o", object, "testdata/bare.c")
+	run(t, "gcc", append(flags, "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-pthread", "-o", program, "testdata/stacks.c", object)...)
+	return program
+}
+
+// underGDB runs a program under gdb until it traps, and returns the frames
+// that gdb sees and a core of the same moment.
+func underGDB(t *testing.T, program string, args ...string) ([]gdbFrame, *core) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "core")
+	out := run(t, "gdb", append([]string{"-nx", "-batch", "-ex", "python core='" + path + "'",
+		"-x", "testdata/frames.py", "--args", program}, args...)...)
+	var frames []gdbFrame
+	for line := range bytes.Lines(out) {
+		if bytes.HasPrefix(line, []byte("{")) {
+			var f gdbFrame
+			require.NoError(t, json.Unmarshal(line, &f))
+			frames = append(frames, f)
+		}
+	}
+	require.NotEmpty(t, frames, "%s", out)
+	return frames, openCore(t, path)
+}
+
+// TestGDB unwinds real stacks and compares every frame with gdb's: pc, CFA and
+// registers. gdb shows old values for registers that a callee may overwrite, so
+// what is compared is what we say is known.
+func TestGDB(t *testing.T) {
+	for _, build := range []struct {
+		name  string
+		flags []string
+	}{
+		{"O0", []string{"-O0"}},
+		{"O2", []string{"-O2"}},
+		{"O2 with frame pointers", []string{"-O2", "-fno-omit-frame-pointer"}},
+	} {
+		program := stacks(t, build.flags...)
+		for _, way := range []struct {
+			name    string
+			least   int // frames
+			signals int
+			bare    int // frames found by a frame pointer
+		}{
+			{name: "deep", least: 25},
+			{name: "realigned", least: 10},
+			{name: "noreturn", least: 6},
+			{name: "callback", least: 10},
+			{name: "thread", least: 10},
+			{name: "altstack", least: 14, signals: 1},
+			{name: "nested", least: 15, signals: 2},
+			{name: "fault", least: 18, signals: 1},
+			{name: "bare", least: 14, bare: 3},
+			{name: "caught", least: 8, bare: 4},
+		} {
+			t.Run(build.name+"/"+way.name, func(t *testing.T) {
+				want, core := underGDB(t, program, way.name)
+				u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}
+				got, end := u.Unwind(core.threads[want[0].TID])
+				signals, bare := 0, 0
+				for i, f := range got {
+					require.Less(t, i, len(want), "frame #%d at %v is one more than gdb has", i, f.PC)
+					compareFrame(t, want[i], got, i)
+					if f.Signal {
+						signals++
+					}
+					if f.Rule == FromFramePointer {
+						bare++
+					}
+				}
+				require.Equal(t, len(want), len(got), end.Reason)
+				require.True(t, end.Complete, end.Reason)
+				require.GreaterOrEqual(t, len(got), way.least)
+				require.Equal(t, way.signals, signals)
+				require.Equal(t, way.bare, bare)
+				checkDeep(t, core, program, got)
+			})
+		}
+	}
+}
+
+// compareFrame compares frame i of a walk with gdb's.
+func compareFrame(t *testing.T, want gdbFrame, frames []Frame, i int) {
+	t.Helper()
+	f := frames[i]
+	require.Equal(t, i, f.Index)
+	require.Equal(t, want.PC, f.PC.String(), "pc of frame #%d", i)
+	require.Equal(t, want.Signal, f.Signal, "frame #%d", i)
+	if cfa := hex(t, want.CFA); cfa != 0 { // gdb computes none for the outermost
+		require.Equal(t, cfa, f.CFA, "CFA of frame #%d", i)
+		require.Empty(t, f.NoCFA)
+	}
+	interrupted := i > 0 && frames[i-1].Signal
+	require.Equal(t, i > 0 && !interrupted, f.Return, "frame #%d", i)
+	bare := false // some frame below was left by its frame pointer
+	for _, below := range frames[:i+1] {
+		bare = bare || below.Rule == FromFramePointer
+		if below.Index > 0 && frames[below.Index-1].Signal {
+			bare = false
+		}
+	}
+	for reg := range machine.DWARFReg(16) {
+		name := machine.AMD64.RegisterName(reg)
+		v, err := f.Registers.Addr(reg)
+		if err == nil {
+			require.Equal(t, want.Registers[name], v.String(), "%s of frame #%d", name, i)
+			require.True(t, i == 0 || interrupted || machine.AMD64.Preserved(reg), "%s of frame #%d", name, i)
+			continue
+		}
+		require.False(t, i == 0 || interrupted, "%s of frame #%d: %v", name, i, err)
+		if machine.AMD64.Preserved(reg) {
+			require.True(t, bare, "%s of frame #%d: %v", name, i, err)
+		} else if !frames[i-1].Signal {
+			require.EqualError(t, err, fmt.Sprintf("%s is caller-saved and frame #%d does not keep it", name, i-1))
+		}
+	}
+}
+
+// checkDeep checks the numbers that the source puts into registers: in runs of
+// activations of deep, the innermost is deep(0).
+func checkDeep(t *testing.T, c *core, program string, frames []Frame) {
+	t.Helper()
+	deep := c.symbol(program, "deep")
+	n := uint64(0)
+	for _, f := range frames {
+		if f.FDEStart != deep {
+			n = 0
+			continue
+		}
+		for reg, base := range map[machine.DWARFReg]uint64{3: 0xb0000, 12: 0xc0000, 13: 0xd0000, 14: 0xe0000, 15: 0xf0000} {
+			v, err := f.Registers.Uint(reg)
+			require.NoError(t, err)
+			require.Equal(t, base+n, v, "%s of frame #%d", machine.AMD64.RegisterName(reg), f.Index)
+		}
+		n++
+	}
+}

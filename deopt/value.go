@@ -1,0 +1,136 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+)
+
+// reader reads the values of one record in one frame.
+type reader struct {
+	arch      *machine.Arch
+	memory    machine.Memory
+	registers *machine.Registers
+	m         *stackmap.Map
+}
+
+// bytes returns the bytes of the value at l, as many as it was recorded with, in the
+// order of the target; or the reason why they cannot be had.
+func (r *reader) bytes(l stackmap.Location) ([]byte, error) {
+	switch l.Kind {
+	case stackmap.Register:
+		return r.register(l)
+	case stackmap.Direct, stackmap.Indirect:
+		base, err := r.registers.Addr(l.Reg)
+		if err != nil {
+			return nil, err
+		}
+		addr := base + machine.Addr(int64(l.Offset))
+		if l.Kind == stackmap.Direct {
+			return r.uint(uint64(addr)), nil
+		}
+		b := make([]byte, l.Size)
+		if len(b) == 0 {
+			return nil, errors.New("recorded with a size of 0 bytes")
+		}
+		if err := r.memory.ReadMemory(b, addr); err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	v, err := r.m.Constant(l)
+	return r.uint(v), err
+}
+
+// register reads a Register location. Its offset is in bits: LLVM records ah as rax
+// and 8.
+func (r *reader) register(l stackmap.Location) ([]byte, error) {
+	b, err := r.registers.Bytes(l.Reg)
+	if err != nil {
+		return nil, err
+	}
+	name := r.arch.RegisterName(l.Reg)
+	if l.Offset < 0 || l.Offset%8 != 0 || int(l.Offset)/8 >= len(b) {
+		return nil, fmt.Errorf("bit %d of %s, which has %d bits", l.Offset, name, 8*len(b))
+	}
+	b = b[l.Offset/8:]
+	if l.Size == 0 || int(l.Size) > len(b) {
+		// A value recorded wider than what is there is not half a value.
+		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b))
+	}
+	return b[:l.Size], nil
+}
+
+func (r *reader) uint(v uint64) []byte {
+	b := make([]byte, 8)
+	r.arch.Order.PutUint64(b, v)
+	return b
+}
+
+// fit cuts raw to what a value of type t takes. What lies above is garbage: an i32
+// that was truncated keeps the whole register, and a double in a register is
+// recorded with the register's 16 bytes.
+func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]byte, error) {
+	size := t.Size()
+	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
+	switch {
+	case t.IsZero() || size == len(raw):
+		return raw, nil
+	case size < len(raw):
+		if arch.BigEndian() {
+			return raw[len(raw)-size:], nil
+		}
+		return raw[:size], nil
+	case constant:
+		return nil, fmt.Errorf("a constant of 64 bits does not say all of a value of %d", t.Bits)
+	}
+	return nil, fmt.Errorf("recorded with %d bytes, and a value of type %s has %d", len(raw), t.Source, size)
+}
+
+// location says in the frame's own words where a value lives.
+func location(m *stackmap.Map, l stackmap.Location, arch *machine.Arch) *frame.Location {
+	out := &frame.Location{Kind: l.Kind.String(), Offset: l.Offset, Size: int(l.Size)}
+	if l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex {
+		if v, err := m.Constant(l); err == nil {
+			out.Constant = fmt.Sprint(int64(v))
+		}
+		return out
+	}
+	number := uint16(l.Reg)
+	out.DWARF, out.Register = &number, arch.RegisterName(l.Reg)
+	return out
+}
+
+// slot reads one recorded value. The type may be none.
+func (r *reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
+	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: location(r.m, l, r.arch)}
+	raw, err := r.bytes(l)
+	if err == nil {
+		raw, err = fit(raw, t, l, r.arch)
+	}
+	if err != nil {
+		s.Status, s.Reason = frame.Missing, err.Error()
+		return s
+	}
+	s.Bytes = raw
+	s.Hex = frame.HexBytes(mask(raw, t, r.arch), r.arch.Order)
+	s.Value = t.Format(raw, r.arch.Order)
+	return s
+}
+
+// mask clears the bits of the last byte that the type does not have: the bits 1 to 7
+// of an i1 may hold anything.
+func mask(raw []byte, t frame.Type, arch *machine.Arch) []byte {
+	if extra := 8*len(raw) - t.Bits; !t.IsZero() && extra > 0 && extra < 8 {
+		raw = append([]byte(nil), raw...)
+		top := len(raw) - 1
+		if arch.BigEndian() {
+			top = 0
+		}
+		raw[top] &= 0xff >> extra
+	}
+	return raw
+}

@@ -1,0 +1,207 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// Options say what is known about the code of a target, and which frames are wanted.
+type Options struct {
+	Modules []*ir.Module
+	Layouts []*Layout
+	Thread  int // only the thread of that number; 0 for all
+}
+
+// View is all frames of one moment. Its frames do not change.
+type View struct {
+	Threads []Thread
+
+	target  *ptrace.Target
+	space   *space
+	modules modules
+}
+
+// Thread is one thread and its frames, innermost first.
+type Thread struct {
+	ID     int
+	Name   string
+	Frames []*Frame
+	End    unwind.End
+}
+
+// Frame is one activation: the physical frame and what became of it.
+type Frame struct {
+	frame.Frame
+
+	physical unwind.Frame
+	code     *code
+	match    *match
+	values   []bound // the values of the module that slots hold
+	view     *View
+}
+
+// bound is a value of an IR function and the slot that holds it.
+type bound struct {
+	value ir.Value
+	slot  int // in Frame.Slots
+}
+
+// Frames makes the abstract frames of a target. The error is a [*MismatchError], a
+// [*LayoutError] or an error of the IR reader where what the user gave does not fit;
+// what is missing in the target is said in the frames.
+func Frames(t *ptrace.Target, o Options) (*View, error) {
+	v := &View{target: t, space: newSpace(t), modules: o.Modules}
+	for _, l := range o.Layouts {
+		if err := l.check(v.modules); err != nil {
+			return nil, err
+		}
+	}
+	seen := false
+	for _, thread := range t.Threads() {
+		if o.Thread != 0 && o.Thread != thread.ID {
+			continue
+		}
+		seen = true
+		out, err := v.thread(thread, o.Layouts)
+		if err != nil {
+			return nil, err
+		}
+		v.Threads = append(v.Threads, out)
+	}
+	if !seen {
+		return nil, fmt.Errorf("process %d has no thread %d", t.PID, o.Thread)
+	}
+	return v, nil
+}
+
+func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
+	out := Thread{ID: t.ID, Name: t.Name}
+	if t.Registers == nil {
+		out.End = unwind.End{Reason: "cut short: " + t.Missing}
+		return out, nil
+	}
+	u := &unwind.Unwinder{Arch: v.target.Arch(), Memory: v.target, Finder: v.space, Executable: v.space.executable}
+	physical, end := u.Unwind(t.Registers)
+	out.End = end
+	for i := range physical {
+		f, err := v.frame(physical[i], layouts)
+		if err != nil {
+			return out, err
+		}
+		out.Frames = append(out.Frames, f)
+	}
+	return out, nil
+}
+
+// frame makes one frame.
+func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
+	f := &Frame{physical: p, view: v}
+	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
+	f.Kind = frame.Native
+	if p.NoCFA == "" {
+		f.CFA = frame.HexOf(p.CFA)
+	}
+	if p.Guess != "" {
+		f.Notes = append(f.Notes, p.Guess)
+	}
+	// A call may be the last instruction of its function: the return address is
+	// then the first of the next one.
+	within := p.PC
+	if p.Return {
+		within--
+	}
+	f.code = v.space.at(within)
+	if f.code == nil {
+		if _, why := v.target.JITObjectAt(within); why != "" {
+			f.Kind = frame.JIT
+			f.Notes = append(f.Notes, "the JIT object registered here cannot be used: "+why)
+		}
+		return f, nil
+	}
+	f.Module = f.code.name
+	name, start, named := f.code.function(within)
+	if named {
+		offset := uint64(p.PC - start)
+		f.Function, f.Offset = name, &offset
+	}
+	if f.code.jit && f.code.image != nil {
+		f.Kind = frame.JIT
+	}
+	if f.code.mapsErr != nil {
+		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.mapsErr.Error())
+	}
+	if err := f.findRecord(name); err != nil {
+		return nil, err
+	}
+	if f.match == nil {
+		return f, nil
+	}
+	return f, f.fill(layouts)
+}
+
+// findRecord finds the record of the frame, if there is one.
+func (f *Frame) findRecord(function string) error {
+	var ambiguous int
+	m := &matcher{memory: f.view.target, records: f.code.records, sites: func(e stackmapEntry) ([]*ir.Site, error) {
+		sites, err := f.view.modules.sites(function, e)
+		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
+			sites = narrow(sites, f.view.calledBefore(f.physical.PC))
+		}
+		ambiguous = max(ambiguous, len(sites))
+		return sites, err
+	}}
+	found, notes, err := m.find(f.physical.PC, f.physical.Return)
+	if err != nil {
+		return err
+	}
+	if f.code.records != nil && (found != nil || f.Kind == frame.JIT) {
+		f.Notes = append(f.Notes, notes...)
+	}
+	f.match = found
+	if found != nil && found.site == nil && ambiguous > 1 {
+		f.Notes = append(f.Notes, fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", ambiguous))
+	}
+	return nil
+}
+
+// calledBefore returns the name of the function that the call before pc calls
+// directly, or "".
+func (v *View) calledBefore(pc machine.Addr) string {
+	const callRel32 = 5
+	var b [callRel32]byte
+	if pc < callRel32 || v.target.ReadMemory(b[:], pc-callRel32) != nil || b[0] != 0xe8 {
+		return ""
+	}
+	to := pc + machine.Addr(int64(int32(v.target.Arch().Order.Uint32(b[1:]))))
+	c := v.space.at(to)
+	if c == nil {
+		return ""
+	}
+	name, start, ok := c.function(to)
+	if !ok || start != to {
+		return ""
+	}
+	return name
+}
+
+// Report makes the JSON of the view.
+func (v *View) Report() *frame.Report {
+	r := &frame.Report{Schema: frame.Schema, Target: frame.Target{Kind: "process", PID: v.target.PID,
+		Arch: v.target.Arch().Name, PauseUS: v.target.Pause.Microseconds()}, Threads: []frame.Thread{}}
+	for _, t := range v.Threads {
+		out := frame.Thread{TID: t.ID, Name: t.Name, Frames: []frame.Frame{}}
+		if !t.End.Complete {
+			out.End = t.End.Reason
+		}
+		for _, f := range t.Frames {
+			out.Frames = append(out.Frames, f.Frame)
+		}
+		r.Threads = append(r.Threads, out)
+	}
+	return r
+}

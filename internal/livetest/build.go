@@ -1,0 +1,69 @@
+package livetest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A recipe says how one tool makes one file.
+type recipe struct {
+	output string   // base name of the file made
+	tool   string   // path of the program that makes it
+	args   []string // its arguments; "-o" and the output's path are appended
+	inputs []string // the files whose contents the output depends on
+}
+
+// build returns the path of the recipe's output, made now unless the cache has it. Packages tested in parallel
+// may build the same thing: each writes a file of its own and renames it into place, so that nobody sees a
+// half-written one.
+func build(t testing.TB, r recipe) string {
+	t.Helper()
+	dir := filepath.Join(cacheRoot(), r.key(t))
+	output := filepath.Join(dir, r.output)
+	if _, err := os.Stat(output); err == nil {
+		return output
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	work, err := os.MkdirTemp(dir, "building-")
+	require.NoError(t, err)
+	defer os.RemoveAll(work)
+	fresh := filepath.Join(work, r.output)
+	cmd := exec.Command(r.tool, append(r.args[:len(r.args):len(r.args)], "-o", fresh)...)
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", cmd, text)
+	require.NoError(t, os.Rename(fresh, output))
+	return output
+}
+
+// key is a hash of all that the output depends on. The tool counts by its resolved path, size and time of
+// change: an upgraded compiler rebuilds.
+func (r recipe) key(t testing.TB) string {
+	t.Helper()
+	tool, err := filepath.EvalSymlinks(r.tool)
+	require.NoError(t, err)
+	info, err := os.Stat(tool)
+	require.NoError(t, err)
+	var all bytes.Buffer
+	fmt.Fprintf(&all, "%s %d %d %q %q\n", tool, info.Size(), info.ModTime().UnixNano(), r.output, r.args)
+	for _, name := range r.inputs {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		fmt.Fprintf(&all, "%d\n%s", len(content), content)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(all.Bytes()))[:32]
+}
+
+func cacheRoot() string {
+	dir, err := os.UserCacheDir()
+	if err != nil { // neither HOME nor XDG_CACHE_HOME is set
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "reframe-test")
+}

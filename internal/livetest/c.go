@@ -1,0 +1,67 @@
+package livetest
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// C builds a C program of testdata with gcc and the given flags, runs it with args, and returns once it has
+// printed "ready" and its main thread waits in the kernel. testdata/README.md says what each program does.
+func C(t testing.TB, source string, cflags []string, args ...string) *Process {
+	t.Helper()
+	return start(t, exec.Command(CBinary(t, source, cflags...), args...), inKernel)
+}
+
+// CBinary builds a C program of testdata with gcc and returns the path of the executable.
+func CBinary(t testing.TB, source string, cflags ...string) string {
+	t.Helper()
+	path := Testdata(t, source)
+	args := append([]string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror", path}, cflags...)
+	return build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(source), ".c"),
+		tool:   Tool(t, "gcc"),
+		args:   args,
+		inputs: dependencies(t, args),
+	})
+}
+
+// dependencies returns the source and the headers that it includes, without the system's, as gcc lists them for
+// make.
+func dependencies(t testing.TB, args []string) []string {
+	t.Helper()
+	cmd := exec.Command(Tool(t, "gcc"), append([]string{"-MM"}, args...)...)
+	rule, err := cmd.Output()
+	require.NoError(t, err, "%s", cmd)
+	files := strings.Fields(strings.ReplaceAll(string(rule), "\\\n", " "))
+	return files[1:] // after "name.o:"
+}
+
+// Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of
+// an LLVM release, and returns its path. Flags are passed on to llc.
+func Object(t testing.TB, version int, program string, flags ...string) string {
+	t.Helper()
+	ir := irFor(t, version, program)
+	args := []string{"-filetype=obj"}
+	if version == 14 && usesOpaquePointers(t, ir) {
+		args = append(args, "-opaque-pointers")
+	}
+	return build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(ir), ".ll") + ".o",
+		tool:   LLVM(t, version, "llc"),
+		args:   append(append(args, flags...), ir),
+		inputs: []string{ir},
+	})
+}
+
+// ManyObjects runs manyobjects.c with n registered JIT objects and returns once it waits in pause.
+func ManyObjects(t testing.TB, n int) *Process {
+	t.Helper()
+	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
+	program := CBinary(t, "manyobjects.c", include)
+	return start(t, exec.Command(program, Object(t, 19, "host_mod.ll"), fmt.Sprint(n)), inPause)
+}

@@ -1,0 +1,60 @@
+// Package livetest builds and starts the real processes that the tests of this module look at: LLVM's own
+// lli, C hosts of the LLVM C API, and the C programs under testdata. Its main type is [Process].
+//
+// Nothing here is simulated. A tool that is missing fails the test with the command that installs it; it never
+// skips. What is built is kept in the user's cache directory under a hash of everything it was built from, so
+// that a second run costs no compilation.
+//
+// # Security
+//
+// The programs, compilers and sources are this repository's own and are trusted. Every process started dies
+// with the test that started it, or with the test binary.
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// LLVM returns the path of one tool of one LLVM release as Debian names it: LLVM(t, 19, "llc") finds llc-19.
+func LLVM(t testing.TB, version int, tool string) string {
+	t.Helper()
+	return Tool(t, fmt.Sprintf("%s-%d", tool, version))
+}
+
+// Tool returns the path of a program the tests need, such as gdb or eu-stack.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	require.NoError(t, err, "run scripts/setup.sh test")
+	return path
+}
+
+// Testdata returns the absolute path of a file under this module's testdata directory.
+func Testdata(t testing.TB, name ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{moduleRoot(t), "testdata"}, name...)...)
+	_, err := os.Stat(path)
+	require.NoError(t, err)
+	return path
+}
+
+// moduleRoot is the directory of go.mod. A test runs in its package's directory, so that the root is above it.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		require.NotEqual(t, parent, dir, "no go.mod above the working directory")
+		dir = parent
+	}
+}

@@ -1,0 +1,92 @@
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every configuration that the documentation of the stack map section's whereabouts names comes up here.
+func TestLli(t *testing.T) {
+	programs := map[int][]string{
+		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of 14 want typed pointers
+		16: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
+		19: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
+		22: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
+	}
+	for version, names := range programs {
+		for _, name := range names {
+			for kind := range lliKinds {
+				t.Run(fmt.Sprintf("%d/%s/%s", version, name, kind), func(t *testing.T) {
+					p := Lli(t, version, name, kind)
+					require.True(t, p.Alive())
+					require.True(t, p.paused())
+					require.Equal(t, "ready\n", p.Output())
+					text, err := os.ReadFile(p.IR)
+					require.NoError(t, err)
+					require.Equal(t, name != "jit_pp.ll", strings.Contains(string(text), "gc.statepoint"))
+				})
+			}
+		}
+	}
+}
+
+func TestHost(t *testing.T) {
+	libraries := map[int]string{14: "/libLLVM-14.so", 19: "/libLLVM.so.19"}
+	modes := map[int][]string{
+		14: {"mcjit", "orc", "orcrt", "orcgdb"},
+		19: {"mcjit", "orc", "orcrt", "orcgdb", "orcdbg"},
+	}
+	for version, names := range modes {
+		for _, mode := range names {
+			t.Run(fmt.Sprintf("%d/%s", version, mode), func(t *testing.T) {
+				p := Host(t, version, mode, "block")
+				require.True(t, p.paused())
+				require.Contains(t, p.Output(), fmt.Sprintf("pid %d jf @0x", p.PID))
+				maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
+				require.NoError(t, err)
+				require.True(t, strings.Contains(string(maps), libraries[version]))
+			})
+		}
+	}
+}
+
+// The three other endings of the host: two signals that kill it, and one that keeps it running.
+func TestHostEndings(t *testing.T) {
+	for how, signal := range map[string]syscall.Signal{"trap": syscall.SIGTRAP, "abort": syscall.SIGABRT} {
+		p := Host(t, 19, "mcjit", how)
+		require.ErrorContains(t, p.Wait(), signal.String())
+		require.False(t, p.Alive())
+	}
+	p := Host(t, 19, "mcjit", "loop")
+	time.Sleep(20 * time.Millisecond)
+	require.True(t, p.Alive())
+	require.False(t, p.paused())
+	p.Kill()
+	require.False(t, p.Alive())
+}
+
+// A changed input must not find the old output, and an unchanged one must not be built again.
+func TestBuildIsKeyedByContent(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	source := filepath.Join(t.TempDir(), "answer.c")
+	compile := func(status int) (string, time.Time) {
+		require.NoError(t, os.WriteFile(source, fmt.Appendf(nil, "int main(void) { return %d; }", status), 0o644))
+		out := build(t, recipe{output: "answer", tool: Tool(t, "gcc"), args: []string{source}, inputs: []string{source}})
+		info, err := os.Stat(out)
+		require.NoError(t, err)
+		return out, info.ModTime()
+	}
+	first, made := compile(1)
+	again, madeAgain := compile(1)
+	require.Equal(t, first, again)
+	require.Equal(t, made, madeAgain)
+	other, _ := compile(2)
+	require.NotEqual(t, first, other)
+}

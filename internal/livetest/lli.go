@@ -1,0 +1,74 @@
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lliKinds are the ways in which lli can compile and link.
+var lliKinds = map[string][]string{
+	"mcjit":       {"-jit-kind=mcjit"},
+	"orc":         {"-jit-kind=orc"}, // RuntimeDyld up to LLVM 16, JITLink from 19 on
+	"orc-lazy":    {"-jit-kind=orc-lazy"},
+	"orc-rtdyld":  {"-jit-kind=orc", "-jit-linker=rtdyld"},
+	"orc-jitlink": {"-jit-kind=orc", "-jit-linker=jitlink"},
+}
+
+// Lli runs a program of testdata/programs (or, given an absolute path, any .ll file) under lli of an LLVM
+// release, and returns once it waits in pause. Kinds are mcjit, orc, orc-lazy, orc-rtdyld and orc-jitlink;
+// further flags are passed on to lli.
+//
+// A module with a gc strategy goes through opt's rewrite-statepoints-for-gc first. The IR of the returned Process is
+// what lli was given.
+func Lli(t testing.TB, version int, program, kind string, flags ...string) *Process {
+	t.Helper()
+	require.Contains(t, lliKinds, kind)
+	ir := irFor(t, version, program)
+	args := append([]string{}, lliKinds[kind]...)
+	if version == 14 && usesOpaquePointers(t, ir) {
+		args = append(args, "-opaque-pointers") // the default from 15 on
+	}
+	args = append(append(args, flags...), ir)
+	p := start(t, exec.Command(LLVM(t, version, "lli"), args...), inPause)
+	p.IR = ir
+	return p
+}
+
+// irFor returns the module that a program becomes for an LLVM release.
+func irFor(t testing.TB, version int, program string) string {
+	t.Helper()
+	path := program
+	if !filepath.IsAbs(path) {
+		path = Testdata(t, "programs", program)
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	if !strings.Contains(string(text), ` gc "`) {
+		return path
+	}
+	return build(t, recipe{
+		output: fmt.Sprintf("%s-llvm%d.ll", strings.TrimSuffix(filepath.Base(path), ".ll"), version),
+		tool:   LLVM(t, version, "opt"),
+		args:   []string{"-passes=rewrite-statepoints-for-gc", "-S", path},
+		inputs: []string{path},
+	})
+}
+
+var (
+	irComment     = regexp.MustCompile(`(?m);.*$`)
+	opaquePointer = regexp.MustCompile(`\bptr\b`)
+)
+
+func usesOpaquePointers(t testing.TB, path string) bool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return opaquePointer.Match(irComment.ReplaceAll(text, nil))
+}

@@ -1,0 +1,190 @@
+package livetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// startupLimit bounds how long a process may take until it stands where its test wants it. lli needs a quarter
+// of a second; a loaded machine needs more.
+const startupLimit = 30 * time.Second
+
+// A Process is one running program. It is killed when its test ends.
+type Process struct {
+	PID int
+	IR  string // path of the .ll file that its JIT compiled; empty for plain C programs
+
+	cmd     *exec.Cmd
+	output  transcript
+	drained chan struct{} // closed when all output has been read
+	exited  chan struct{} // closed when the process has been reaped; err is valid from then on
+	err     error
+}
+
+// A resting place says where a process must have come to before a test may look at it.
+type restingPlace int
+
+const (
+	onItsWay restingPlace = iota // it has printed "ready"
+	inPause                      // and its main thread is blocked in pause(2)
+	inKernel                     // or in any system call
+)
+
+// start runs cmd on a pseudo-terminal: lli's programs print with puts and never flush, which shows nothing as
+// long as stdout is a pipe.
+func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
+	t.Helper()
+	master, slave := openTerminal(t)
+	cmd.Stdout, cmd.Stderr = slave, slave
+	cmd.Dir = t.TempDir() // where it may drop a core
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := startFromLastingThread(cmd)
+	slave.Close()
+	if err != nil {
+		master.Close()
+		require.NoError(t, err, "%s", cmd)
+	}
+	p := &Process{PID: cmd.Process.Pid, cmd: cmd, drained: make(chan struct{}), exited: make(chan struct{})}
+	go func() {
+		p.output.fill(master)
+		master.Close()
+		close(p.drained)
+	}()
+	go func() {
+		awaitExit(p.PID)
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(p.Kill)
+	p.await(t, "it prints ready", p.ready)
+	switch rest {
+	case inPause:
+		p.await(t, "its main thread waits in pause", p.paused)
+	case inKernel:
+		p.await(t, "its main thread waits in a system call", func() bool { return p.blockedIn() != "" })
+	}
+	return p
+}
+
+// await polls until the condition holds, and fails the test when the process ends or the time is up before.
+func (p *Process) await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(startupLimit); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "timed out before "+what, "%s\n%s", p.cmd, p.Output())
+		}
+		select {
+		case <-p.drained:
+			if !holds() {
+				require.FailNow(t, "ended before "+what, "%s\n%s", p.cmd, p.Output())
+			}
+		default:
+		}
+	}
+}
+
+func (p *Process) ready() bool {
+	return strings.Contains("\n"+p.Output(), "\nready\n")
+}
+
+func (p *Process) paused() bool { return p.blockedIn() == fmt.Sprint(syscall.SYS_PAUSE) }
+
+// blockedIn returns the number of the system call that the main thread is blocked in, in decimal, or "". The first field of
+// /proc/PID/syscall is that number, "running", or -1 where the thread is blocked elsewhere (proc(5)).
+func (p *Process) blockedIn() string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
+	number, _, several := strings.Cut(string(text), " ")
+	if err != nil || !several || number == "-1" {
+		return ""
+	}
+	return number
+}
+
+// Output returns what the process has written to stdout and stderr so far.
+func (p *Process) Output() string { return p.output.String() }
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(s))
+}
+
+// Alive reports whether the process exists and has not exited. A zombie is not alive.
+func (p *Process) Alive() bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return false
+	}
+	// The command name, in parentheses, may hold anything: the state follows the last one.
+	state := text[bytes.LastIndexByte(text, ')')+1:]
+	return len(state) > 1 && state[1] != 'Z' && state[1] != 'X'
+}
+
+// Wait waits for the process to end by itself and returns what exec.Cmd.Wait did. All its output can be read
+// then.
+func (p *Process) Wait() error {
+	<-p.exited
+	<-p.drained
+	return p.err
+}
+
+// Kill ends the process with SIGKILL, which ends a stopped one too, and waits until it is gone.
+func (p *Process) Kill() {
+	p.cmd.Process.Kill() // an error means that it has ended already
+	<-p.exited
+}
+
+// awaitExit blocks until a child has ended. Waiting for it right away would take
+// the stops that ptrace reports away from a test that captures its own child:
+// the kernel hands them to whichever thread of the process waits first (ptrace(2)).
+func awaitExit(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return // it has ended already, and Wait returns at once
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if n > 0 || err != nil && err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// startFromLastingThread starts cmd from one thread that lives as long as this program: the kernel sends the
+// parent-death signal when the *thread* that forked ends, and a test that locks a goroutine to its thread for
+// ptrace may end that thread.
+func startFromLastingThread(cmd *exec.Cmd) error {
+	starter.Do(func() {
+		go func() {
+			runtime.LockOSThread()
+			for r := range starts {
+				r.result <- r.cmd.Start()
+			}
+		}()
+	})
+	r := startRequest{cmd, make(chan error)}
+	starts <- r
+	return <-r.result
+}
+
+type startRequest struct {
+	cmd    *exec.Cmd
+	result chan error
+}
+
+var (
+	starter sync.Once
+	starts  = make(chan startRequest)
+)

@@ -1,0 +1,177 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-delve/delve/pkg/proc"
+	"github.com/go-delve/delve/pkg/proc/native"
+
+	"reframe/deopt/machine"
+)
+
+// Control is a process that is controlled through Delve's native back end: it is
+// stopped, and runs only when it is told to. Unlike a [Capture] this writes into the
+// process: Delve sets a breakpoint in the dynamic linker, and breakpoints that are
+// asked for are written into code. [Control.Detach] takes all of them out.
+type Control struct {
+	pid   int
+	group *proc.TargetGroup
+}
+
+// Attach stops the process and takes control of it.
+func Attach(pid int) (c *Control, err error) {
+	if err := exists(pid); err != nil {
+		return nil, err
+	}
+	if err := check64(pid); err != nil {
+		return nil, err
+	}
+	err = guard(func() error {
+		return quietly(func() error {
+			group, err := native.Attach(pid, nil, nil)
+			c = &Control{pid, group}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, explain(pid, "cannot attach", err)
+	}
+	return c, nil
+}
+
+// guard turns a panic of Delve, which reads the target's own tables, into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("delve: %v", p)
+		}
+	}()
+	return f()
+}
+
+var stderr sync.Mutex
+
+// quietly keeps Delve from writing to standard error, where it says of each program
+// without DWARF information that it has none.
+func quietly(f func() error) error {
+	stderr.Lock()
+	defer stderr.Unlock()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	real := os.Stderr
+	os.Stderr = null
+	defer func() { os.Stderr = real }()
+	return f()
+}
+
+// RunTo lets the process run until a thread reaches addr, and returns that thread with
+// its registers. A process that ends before is [ErrGone].
+func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
+	err = guard(func() error {
+		target := c.group.Selected
+		if _, err := target.SetBreakpoint(0, uint64(addr), proc.UserBreakpoint, nil); err != nil {
+			return err
+		}
+		for {
+			if err := quietly(c.group.Continue); err != nil {
+				return err
+			}
+			thread := c.group.Selected.CurrentThread()
+			regs, err := thread.Registers()
+			if err != nil {
+				return err
+			}
+			// Delve stops for reasons of its own too: a library that was loaded.
+			if regs.PC() == uint64(addr) {
+				if err := target.ClearBreakpoint(uint64(addr)); err != nil {
+					return err
+				}
+				t, err = controlled(c.pid, thread)
+				return err
+			}
+		}
+	})
+	var exited proc.ErrProcessExited
+	if errors.As(err, &exited) {
+		err = ErrGone
+	}
+	if err != nil {
+		return t, explain(c.pid, fmt.Sprintf("cannot run it to %v", addr), err)
+	}
+	return t, nil
+}
+
+// Target looks at the process where it stands. It stays stopped; the target is good
+// until it runs again.
+func (c *Control) Target() (*Target, error) {
+	t := &Target{PID: c.pid, Command: commandLine(c.pid), memory: live(c.pid)}
+	if err := t.survey(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	for _, r := range t.Registries {
+		for n, e := range r.Entries {
+			e.read(live(c.pid), n+1)
+		}
+	}
+	err := guard(func() error {
+		for _, thread := range c.group.ThreadList() {
+			out, err := controlled(c.pid, thread)
+			if err != nil {
+				return err
+			}
+			t.threads = append(t.threads, out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Close()
+		return nil, explain(c.pid, "cannot read its threads", err)
+	}
+	return t, nil
+}
+
+// Detach takes all breakpoints out and lets the process go on.
+func (c *Control) Detach() error {
+	err := guard(func() error { return quietly(func() error { return c.group.Detach(false) }) })
+	if err != nil {
+		return explain(c.pid, "cannot detach", err)
+	}
+	return nil
+}
+
+// controlled makes a thread of one of Delve's.
+func controlled(pid int, thread proc.Thread) (machine.Thread, error) {
+	out := machine.Thread{ID: thread.ThreadID(), Name: threadName(pid, thread.ThreadID())}
+	regs, err := thread.Registers()
+	if err != nil {
+		return out, err
+	}
+	list, err := regs.Slice(true)
+	if err != nil {
+		return out, err
+	}
+	numbers := map[string]machine.DWARFReg{}
+	for _, reg := range arch.Registers() {
+		numbers[arch.RegisterName(reg)] = reg
+	}
+	out.Registers = machine.NewRegisters(arch, "Delve does not give this register")
+	for _, r := range list {
+		reg, ok := numbers[strings.ToLower(r.Name)]
+		switch {
+		case !ok || r.Reg == nil:
+		case r.Reg.Bytes != nil:
+			out.Registers.Set(reg, r.Reg.Bytes)
+		default:
+			out.Registers.SetUint(reg, r.Reg.Uint64Val)
+		}
+	}
+	return out, nil
+}

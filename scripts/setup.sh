@@ -1,0 +1,67 @@
+#!/bin/sh
+# Installs what a make target needs and is missing. Usage: scripts/setup.sh demo|test
+#
+# The demo needs Go alone. The tests need the LLVM releases they run as live processes, and the tools whose answers
+# they compare with. Where all is there, nothing is called and nothing printed.
+set -eu
+
+# have PACKAGE: is what the tests use of this Debian package there? By what it provides, not by name: a machine
+# may have it from elsewhere.
+have() {
+  case $1 in
+  llvm-*-dev)
+    config=llvm-config-$(echo "$1" | tr -dc 0-9)
+    command -v "$config" && test -e "$("$config" --includedir)/llvm-c/Core.h" && "$config" --link-shared --libs core
+    ;;
+  llvm-*)
+    for tool in lli llc opt llvm-config llvm-readobj; do command -v "$tool-${1#llvm-}" || return 1; done
+    ;;
+  elfutils) command -v eu-stack ;;
+  binutils) command -v ld && command -v objdump ;;
+  libc6-dev) test -e /usr/include/stdio.h && test -e /usr/include/linux/futex.h ;;
+  *) command -v "$1" ;;
+  esac >/dev/null 2>&1
+}
+
+fail() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+case ${1-} in
+demo) packages= ;;
+test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev llvm-22 gdb elfutils gcc libc6-dev binutils make git" ;;
+*) fail "usage: scripts/setup.sh demo|test" ;;
+esac
+
+command -v go >/dev/null || fail "Go is missing: install Go 1.26 or later (https://go.dev/dl) and put it on the PATH"
+
+missing=
+for package in $packages; do
+  have "$package" || missing="$missing $package"
+done
+[ "$missing" ] || exit 0
+
+command -v apt-get >/dev/null || fail "install these (names of Debian 12 packages), then run again:$missing"
+if [ "$(id -u)" = 0 ]; then
+  root=
+elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+  root=sudo
+else
+  fail "no right to install; as root run: apt-get install$missing"
+fi
+
+echo "setup: installing$missing" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+get() { $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1; }
+# The lists may be missing or out of date; they are fetched only if so.
+# $missing is a list of words.
+# shellcheck disable=SC2086
+get install --no-install-recommends $missing ||
+  { get update && get install --no-install-recommends $missing; } ||
+  { cat "$log" >&2; fail "apt-get could not install all of:$missing"; }
+
+for package in $missing; do
+  have "$package" || fail "$package is installed but what the tests need of it is not on the PATH"
+done

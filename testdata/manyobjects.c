@@ -1,0 +1,67 @@
+// manyobjects OBJECT N: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
+// object file that llc made of programs/host_mod.ll, each loaded into a page of its own. It calls the code of the
+// middle one, which calls back; there it waits in pause with that one JIT frame on the stack.
+//
+// Built with -I demo/target.
+#include "gdbjit.h"
+#include "load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static int64_t cb(int64_t a, int64_t b) {
+  puts("ready");
+  fflush(stdout);
+  for (;;) pause();
+  return a - b;
+}
+
+static uint64_t resolve(const char *name) { return strcmp(name, "cb") ? 0 : (uint64_t)cb; }
+
+static _Noreturn void die(const char *what) {
+  fprintf(stderr, "manyobjects: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static void *read_file(const char *name, size_t *size) {
+  FILE *f = fopen(name, "rb");
+  if (!f || fseek(f, 0, SEEK_END)) die(name);
+  *size = ftell(f);
+  rewind(f);
+  void *content = malloc(*size);
+  if (!content || fread(content, 1, *size, f) != *size) die(name);
+  fclose(f);
+  return content;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N\n", stderr); return 64; }
+  size_t size, n = atol(argv[2]);
+  void *original = read_file(argv[1], &size);
+  // Code and data of an object share its page: with a mapping each, 20,000 objects would pass the kernel's limit
+  // of 65,530 mappings.
+  if (lay_out(original, 16).offset[GROUPS] > PAGE) { fputs("manyobjects: the object needs more than a page\n", stderr); return 1; }
+  char *memory = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct jit_code_entry *entries = calloc(n, sizeof *entries);
+  if (memory == MAP_FAILED || !entries) die("memory");
+  for (size_t i = 0; i < n; i++) {
+    void *object = malloc(size);
+    if (!object) die("memory");
+    memcpy(object, original, size);
+    if (load(object, memory + i * PAGE, resolve)) { fputs("manyobjects: the object cannot be relocated\n", stderr); return 1; }
+    entries[i].symfile_addr = object;
+    entries[i].symfile_size = size;
+    jit_register(&entries[i]);
+  }
+  if (mprotect(memory, n * PAGE, PROT_READ | PROT_EXEC)) die("mprotect");
+  void *middle = (void *)entries[n / 2].symfile_addr;
+  int64_t (*jf)(int64_t, int64_t, double) = (int64_t(*)(int64_t, int64_t, double))function_address(middle, "jf");
+  if (!jf) { fputs("manyobjects: the object has no function jf\n", stderr); return 1; }
+  printf("%ld\n", jf(1000, 7, 2.5));
+}
