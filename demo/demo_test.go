@@ -48,7 +48,7 @@ func TestKill(t *testing.T) {
 	p.Kill()
 	p.Kill()
 	require.NoDirExists(t, fmt.Sprintf("/proc/%d", p.PID))
-	require.NoError(t, p.Wake())
+	require.Error(t, p.Wake())
 	_, err = p.Result()
 	require.Error(t, err)
 }

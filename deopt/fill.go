@@ -43,7 +43,7 @@ func (f *Frame) fill(layouts []*Layout) error {
 func (f *Frame) fillRaw(r *reader) {
 	locations := f.match.entry.Record.Locations
 	var extra []stackmap.Location
-	if f.match.kind == "statepoint" || f.match.kind == "deoptimize" {
+	if f.match.kind == ir.StatepointSite || f.match.kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.entry.Map.AsStatepoint(f.match.entry.Record); ok {
 			locations = sp.Deopt
 			for _, p := range sp.Pairs {
@@ -216,7 +216,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 // carryOn says where a frame without a layout carries on: at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.site
-	if s == nil || s.Kind == "deoptimize" {
+	if s == nil || s.Kind == ir.DeoptimizeSite {
 		return
 	}
 	f.Resume = &frame.Resume{Function: s.Func.Name, Block: s.Instr.Block.Name}

@@ -98,10 +98,10 @@ func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, 
 		if _, shaped := e.Map.AsStatepoint(e.Record); shaped && e.Addr == pc {
 			// What the record looks like and where it lies say the same: a return
 			// address that is recorded belongs to a statepoint.
-			kind, got.kind = ir.SiteKind("statepoint"), ir.SiteKind("statepoint")
+			kind, got.kind = ir.StatepointSite, ir.StatepointSite
 		}
 	}
-	isStatepoint := kind == "statepoint" || kind == "deoptimize"
+	isStatepoint := kind == ir.StatepointSite || kind == ir.DeoptimizeSite
 	switch {
 	case e.Addr != pc:
 		return m.tryPatchpoint(got, kind, pc, ret)
@@ -111,7 +111,7 @@ func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, 
 		got.moment = frame.After
 	case !ret:
 		got.moment = frame.Before
-	case kind == "patchpoint" || kind == "" && m.patchpointCall(e.Addr) != 0:
+	case kind == ir.PatchPointSite || kind == "" && m.patchpointCall(e.Addr) != 0:
 		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
 	default:
 		// A stackmap right behind a call. It has not run, but all that it recorded is
@@ -123,7 +123,7 @@ func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, 
 
 // tryPatchpoint asks whether the record before pc is a patchpoint whose call ends at pc.
 func (m *matcher) tryPatchpoint(got *match, kind ir.SiteKind, pc machine.Addr, ret bool) (*match, string, error) {
-	if kind != "" && kind != "patchpoint" {
+	if kind != "" && kind != ir.PatchPointSite {
 		return nil, "", nil
 	}
 	start := got.entry.Addr
@@ -139,7 +139,7 @@ func (m *matcher) tryPatchpoint(got *match, kind ir.SiteKind, pc machine.Addr, r
 		if m.patchpointCall(start) != pc {
 			return nil, "", nil
 		}
-		got.kind = "patchpoint"
+		got.kind = ir.PatchPointSite
 	}
 	got.moment = frame.InCall
 	if !ret {

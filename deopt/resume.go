@@ -99,7 +99,7 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 		return out, err
 	}
 	if result.ExitCode == nil && result.Type.Kind != ir.VoidKind {
-		out.Result = &frame.Result{Type: result.Type.String(), Value: result.Value.String()}
+		out.Result = &frame.Result{Type: result.Type.String(), Value: result.Value.Format()}
 	}
 	return out, nil
 }
@@ -109,7 +109,7 @@ func (f *Frame) whyNot() error {
 	switch {
 	case len(f.view.modules) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
-	case f.match.kind == "deoptimize":
+	case f.match.kind == ir.DeoptimizeSite:
 		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), noted(f.Notes))
 	}
 	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, noted(f.Notes))

@@ -102,13 +102,13 @@ func withID(f *ir.Func, e stackmap.Entry) ([]*ir.Site, error) {
 // for a statepoint the whole reading of the record.
 func live(s *ir.Site, e stackmap.Entry) (locations []stackmap.Location, sp *stackmap.Statepoint, why string) {
 	switch s.Kind {
-	case "statepoint", "deoptimize":
+	case ir.StatepointSite, ir.DeoptimizeSite:
 		view, ok := e.Map.AsStatepoint(e.Record)
 		if !ok {
 			return nil, nil, "is not shaped like that of a statepoint, which the module has there"
 		}
 		return view.Deopt, &view, ""
-	case "patchpoint":
+	case ir.PatchPointSite:
 		// With anyregcc the result and the arguments of the call are recorded before the
 		// live values (LLVM, "Stack maps and patch points", llvm.experimental.patchpoint).
 		head := 0

@@ -1,6 +1,9 @@
 package ir
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // parseFunc reads a function after define or declare. Of a body it finds the end.
 func (p *parser) parseFunc(define bool) {
@@ -132,11 +135,23 @@ func (p *parser) findBody(f *Func) {
 	}
 	past, lines, star := scanBalanced(p.src, open.pos, p.end)
 	if past < 0 {
-		p.fail(open.pos, "the body of '@%s' has no end", quoteName(f.Name))
+		p.fail(unclosed(p.src, open.pos), "expected '}': the body of '@%s' has no end", quoteName(f.Name))
 		return
 	}
 	f.body.present = true
 	f.body.pos, f.body.end, f.body.line = open.pos+1, past-1, open.line
 	p.pos, p.line, p.star = past, open.line+lines, p.star || star
 	p.next()
+}
+
+// unclosed is where a body that is never closed most likely should have been: at
+// the next line that begins something else, or at the end of the source.
+func unclosed(src string, pos int) int {
+	at := len(src)
+	for _, head := range []string{"\ndefine ", "\ndeclare ", "\nattributes "} {
+		if n := strings.Index(src[pos:at], head); n >= 0 {
+			at = pos + n + 1
+		}
+	}
+	return at
 }

@@ -60,6 +60,8 @@ type parser struct {
 	refs []globalRef // of the module: to be resolved when all names are known
 	defs []token     // of named structs
 
+	nextGlobal int // the least number that @N may have
+
 	body *bodyParser // nil outside function bodies
 }
 

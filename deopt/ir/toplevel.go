@@ -153,16 +153,23 @@ func (p *parser) parseGroup() {
 // skipUseListOrder moves past the order of uses, which no reader needs:
 // uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }.
 func (p *parser) skipUseListOrder() {
+	block := p.isWord("uselistorder_bb")
 	p.next()
-	for p.err == nil && !p.isPunct('{') {
-		switch {
-		case p.tok.kind == tokEOF || p.isPunct('}'):
-			p.fail(p.tok.pos, "expected '{' in use-list order")
-		case p.isPunct('('), p.isPunct('['):
-			p.skipBalanced()
-		default:
-			p.next()
-		}
+	switch {
+	case block:
+		p.next()
+		p.expect(',', "in use-list order")
+		p.next()
+	case p.body == nil:
+		p.parseTypedConst()
+	case p.isWord("label"):
+		p.labelRef()
+	default:
+		p.parseTyped()
+	}
+	p.expect(',', "in use-list order")
+	if !p.isPunct('{') {
+		p.fail(p.tok.pos, "expected '{' in use-list order")
 	}
 	p.skipBalanced()
 }

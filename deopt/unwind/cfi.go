@@ -3,6 +3,7 @@ package unwind
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"reframe/deopt/machine"
 )
@@ -101,7 +102,8 @@ func (w *walk) clobbered(f *Frame, reg machine.DWARFReg) error {
 	if f.Signal {
 		return machine.Unavailablef("frame #%d is a signal frame and its CFI does not say where %s was saved", f.Index, name)
 	}
-	return machine.Unavailablef("%s is caller-saved and frame #%d does not keep it", name, f.Index)
+	// Joined by hand: this is said of some sixty registers in every frame.
+	return &machine.Unavailable{Reason: name + " is caller-saved and frame #" + strconv.Itoa(f.Index) + " does not keep it"}
 }
 
 // restore returns the caller's value of reg, as bytes, by rule; f has its CFA.

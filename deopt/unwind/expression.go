@@ -85,7 +85,8 @@ func (e Expression) evaluate(regs *machine.Registers, memory machine.Memory, sta
 		}
 		v.step()
 	}
-	return v.pop(), v.err
+	x := v.pop()
+	return x, v.err
 }
 
 func (v *evaluation) pop() uint64 {

@@ -1,0 +1,117 @@
+package interp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// outcome is what a program did.
+type outcome struct {
+	Output string
+	Status int
+}
+
+// parse reads a module and all of its bodies.
+func parse(t testing.TB, src string) *ir.Module {
+	t.Helper()
+	m, err := ir.Parse("test.ll", []byte(src))
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	return m
+}
+
+// machineOf binds a module to no target.
+func machineOf(t testing.TB, src string) (*interp.Interp, *ir.Module) {
+	t.Helper()
+	m := parse(t, src)
+	in, err := interp.New(m, interp.Options{MaxSteps: 50e6})
+	require.NoError(t, err)
+	return in, m
+}
+
+// interpreted runs @main.
+func interpreted(t *testing.T, src string) outcome {
+	t.Helper()
+	in, m := machineOf(t, src)
+	require.NotNil(t, m.Func("main"))
+	res, err := in.Call(context.Background(), m.Func("main"), nil)
+	require.NoError(t, err)
+	if res.ExitCode != nil {
+		return outcome{res.Output, *res.ExitCode & 0xff}
+	}
+	v, ok := res.Value.Uint()
+	require.True(t, ok, "the result of main is %s", res.Value.Format())
+	return outcome{res.Output, int(v & 0xff)}
+}
+
+// status runs a command that may end with any exit status.
+func status(t *testing.T, name string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	require.Empty(t, stderr.String())
+	return outcome{stdout.String(), cmd.ProcessState.ExitCode()}
+}
+
+// written puts a module into a file.
+func written(t *testing.T, src string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.ll")
+	require.NoError(t, os.WriteFile(path, []byte(src), 0o600))
+	return path
+}
+
+// sameAsJIT runs a module here and as native code, compiled by lli.
+func sameAsJIT(t *testing.T, src string, versions ...string) {
+	t.Helper()
+	path := written(t, src)
+	ours := interpreted(t, src)
+	for _, v := range versions {
+		require.Equal(t, status(t, "lli-"+v, path), ours, "lli-%s", v)
+	}
+}
+
+// sameAsLinked runs a module here and as a native program, compiled by llc and
+// linked by gcc with the functions of libgcc that lli cannot find.
+func sameAsLinked(t *testing.T, src, version string) {
+	t.Helper()
+	path := written(t, src)
+	object, program := path+".o", path+".exe"
+	build := status(t, "llc-"+version, "-filetype=obj", "-relocation-model=pic", "-o", object, path)
+	require.Zero(t, build.Status)
+	build = status(t, "gcc", "-o", program, object, "-lm")
+	require.Zero(t, build.Status)
+	require.Equal(t, status(t, program), interpreted(t, src))
+}
+
+func TestProgramsAreAsNative(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.ll")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			require.NoError(t, err)
+			sameAsJIT(t, string(src), "19", "22")
+		})
+	}
+}

@@ -1,0 +1,250 @@
+package ir
+
+// bodyParser is what the parser keeps while it reads one body.
+//
+// An operand may come before the instruction that makes it. Its *Instr or *Block
+// is then made on first use, with the type that the use says, and filled in by
+// the definition: no operand has to be patched afterwards.
+type bodyParser struct {
+	fn      *Func
+	locals  map[string]Value
+	forward map[string]int // what is used and not yet defined, and where first
+	next    int            // the least number that %N may have
+	blocks  []*Block
+}
+
+func (f *Func) parseBody() {
+	m := f.Module
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := &bodyParser{fn: f, locals: map[string]Value{}, forward: map[string]int{}, next: f.nextID}
+	for _, param := range f.Params {
+		b.locals[param.Name] = param
+	}
+	p := &parser{
+		lexer: lexer{file: m.Name, src: m.src, pos: f.body.pos, end: f.body.end, line: f.body.line},
+		m:     m, body: b,
+	}
+	defer p.guard(&f.body.err)
+	p.next()
+	p.parseBlocks()
+	if p.err != nil {
+		f.body.err = p.err
+		return
+	}
+	f.body.blocks, f.body.names = b.blocks, b.locals
+}
+
+func (p *parser) parseBlocks() {
+	b := p.body
+	if p.tok.kind == tokEOF {
+		p.fail(p.tok.pos, "function body requires at least one basic block")
+	}
+	for p.err == nil && p.tok.kind != tokEOF && !p.isUseListOrder() {
+		p.parseBlock()
+	}
+	for p.err == nil && p.isUseListOrder() {
+		p.skipUseListOrder()
+	}
+	if p.err == nil && p.tok.kind != tokEOF {
+		p.fail(p.tok.pos, "expected the end of the function")
+	}
+	first, at := "", len(p.src)+1
+	for name, pos := range b.forward {
+		if pos < at {
+			first, at = name, pos
+		}
+	}
+	if p.err == nil && first != "" {
+		p.fail(at, "use of undefined value '%%%s'", quoteName(first))
+	}
+}
+
+func (p *parser) isUseListOrder() bool {
+	return p.isWord("uselistorder") || p.isWord("uselistorder_bb")
+}
+
+// parseBlock reads a block up to its terminator. One without a label takes the
+// next number.
+func (p *parser) parseBlock() {
+	tok := p.tok
+	name := ""
+	if tok.kind == tokLabel {
+		name = tok.text
+		p.next()
+	}
+	block := p.defineBlock(tok.pos, p.numbered(tok.pos, name, &p.body.next))
+	if p.err != nil {
+		return
+	}
+	block.Func, block.Line, block.Index = p.body.fn, tok.line, len(p.body.blocks)
+	p.body.blocks = append(p.body.blocks, block)
+	for p.err == nil {
+		for p.tok.kind == tokRecord {
+			p.next()
+			if !p.isPunct('(') {
+				p.fail(p.tok.pos, "expected '(' in debug record")
+			}
+			p.skipBalanced()
+		}
+		in := p.parseInstr(block)
+		if p.err != nil || in.Op.Terminator() {
+			return
+		}
+	}
+}
+
+// defineBlock returns the block of that name, which may have been branched to.
+func (p *parser) defineBlock(pos int, name string) *Block {
+	b := p.body
+	known, used := b.locals[name]
+	if !used {
+		block := &Block{Name: name}
+		b.locals[name] = block
+		return block
+	}
+	block, ok := known.(*Block)
+	_, forward := b.forward[name]
+	if !ok || !forward {
+		p.fail(pos, "unable to create block named '%s': the name is taken", quoteName(name))
+		return nil
+	}
+	delete(b.forward, name)
+	return block
+}
+
+// blockRef reads a block's name.
+func (p *parser) blockRef() *Block {
+	tok := p.tok
+	if tok.kind != tokLocal {
+		p.fail(tok.pos, "expected a basic block")
+		return nil
+	}
+	p.next()
+	b := p.body
+	known, ok := b.locals[tok.text]
+	if !ok {
+		block := &Block{Name: tok.text, Func: b.fn}
+		b.locals[tok.text], b.forward[tok.text] = block, tok.pos
+		return block
+	}
+	block, ok := known.(*Block)
+	if !ok {
+		p.fail(tok.pos, "'%%%s' is not a basic block", quoteName(tok.text))
+	}
+	return block
+}
+
+// labelRef reads label %b.
+func (p *parser) labelRef() *Block {
+	p.expectWord("label")
+	return p.blockRef()
+}
+
+// localRef is the value %name of type t.
+func (p *parser) localRef(tok token, t *Type) Value {
+	b := p.body
+	if v, ok := b.locals[tok.text]; ok {
+		if !v.Type().Equal(t) {
+			p.fail(tok.pos, "'%%%s' defined with type '%v' but expected '%v'", quoteName(tok.text), v.Type(), t)
+		}
+		return v
+	}
+	if t.Kind == VoidKind || t.Kind == FuncKind || t.Kind == LabelKind || t.Kind == MetadataKind {
+		p.fail(tok.pos, "invalid use of a value of type '%v'", t)
+	}
+	in := &Instr{Name: tok.text, Typ: t}
+	b.locals[tok.text], b.forward[tok.text] = in, tok.pos
+	return in
+}
+
+// defineInstr enters an instruction's result under its name and returns the
+// *Instr that its uses have or will have.
+func (p *parser) defineInstr(pos int, in *Instr) *Instr {
+	b := p.body
+	known, used := b.locals[in.Name]
+	if !used {
+		b.locals[in.Name] = in
+		return in
+	}
+	first, ok := known.(*Instr)
+	_, forward := b.forward[in.Name]
+	switch {
+	case !forward:
+		p.fail(pos, "multiple definition of local value named '%s'", quoteName(in.Name))
+	case !ok:
+		p.fail(pos, "'%%%s' is used as a basic block", quoteName(in.Name))
+	case !first.Typ.Equal(in.Typ):
+		p.fail(pos, "instruction forward referenced with type '%v', not '%v'", first.Typ, in.Typ)
+	default:
+		delete(b.forward, in.Name)
+		*first = *in
+		return first
+	}
+	return in
+}
+
+// parseOperand reads a value of type t.
+func (p *parser) parseOperand(t *Type) Value {
+	tok := p.tok
+	switch {
+	case t.Kind == MetadataKind:
+		return p.parseMetadataOperand()
+	case tok.kind == tokLocal:
+		p.next()
+		return p.localRef(tok, t)
+	case tok.kind == tokGlobal:
+		p.next()
+		var v Value = bad(t)
+		p.resolve(globalRef{tok: tok, target: &v, want: t})
+		return v
+	}
+	return p.parseConst(t)
+}
+
+// parseTyped reads T value.
+func (p *parser) parseTyped() Value {
+	pos := p.tok.pos
+	t := p.parseValueType()
+	if t.Kind == MetadataKind || t.Kind == LabelKind {
+		p.fail(pos, "invalid use of a value of type '%v'", t)
+	}
+	return p.parseOperand(t)
+}
+
+// parseMetadataOperand reads what follows the type metadata: metadata itself, or
+// a value that is wrapped into it.
+func (p *parser) parseMetadataOperand() Value {
+	start := p.tok.pos
+	if p.tok.kind == tokMetadata || p.isPunct('!') {
+		p.skipMetadata()
+	} else {
+		p.parseTyped()
+	}
+	end := min(max(p.tok.pos, start), len(p.src))
+	return &Metadata{Text: trimRight(p.src[start:end])}
+}
+
+// trimRight cuts the white space before the token that followed.
+func trimRight(s string) string {
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\n' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// more moves past a comma, unless it belongs to the metadata that may follow any
+// instruction.
+func (p *parser) more() bool {
+	if !p.isPunct(',') {
+		return false
+	}
+	pos, line := p.pos, p.line
+	p.space()
+	metadata := p.pos < p.end && p.src[p.pos] == '!'
+	p.pos, p.line = pos, line
+	if !metadata {
+		p.next()
+	}
+	return !metadata
+}

@@ -1,0 +1,193 @@
+package ir
+
+// parseCall reads a call or invoke from the keyword, or from tail, musttail or
+// notail, on.
+func (p *parser) parseCall(in *Instr) {
+	call := &Call{}
+	in.Call = call
+	if in.Op == OpCall && (p.isWord("tail") || p.isWord("musttail") || p.isWord("notail")) {
+		call.Tail = p.tok.text
+		p.next()
+		p.expectWord("call")
+	}
+	in.Flags = p.parseFlags(in.Op)
+	call.CC, _ = p.optConvention()
+	p.parseAttributes()
+	space := p.optAddrSpace(p.m.Layout.ProgramSpace)
+	typePos := p.tok.pos
+	t := p.parseType()
+	callee := p.parseCallee()
+	at := p.parseArgs(in)
+	if t.Kind != FuncKind {
+		// The short form leaves the parameters to the arguments.
+		sig := Type{Kind: FuncKind, Elem: t}
+		for _, a := range in.Args {
+			sig.Fields = append(sig.Fields, a.Type())
+		}
+		if t.Kind == LabelKind || t.Kind == MetadataKind {
+			p.fail(typePos, "a function cannot return '%v'", t)
+		}
+		t = p.mk(sig)
+	}
+	call.Sig, in.Typ = t, t.Elem
+	call.Attrs = p.parseAttributes().strings
+	p.parseBundles(call)
+	if in.Op == OpInvoke {
+		p.expectWord("to")
+		normal := p.labelRef()
+		p.expectWord("unwind")
+		in.Blocks = []*Block{normal, p.labelRef()}
+	}
+	p.checkArgs(callee.tok.pos, at, in)
+	call.Callee = p.calleeValue(callee, p.pointerTo(t, space))
+}
+
+// callee is what is called, before its type is known: in the short form that
+// follows from the arguments, which come later.
+type callee struct {
+	tok   token
+	value Value // what needs no type from outside
+}
+
+func (p *parser) parseCallee() callee {
+	c := callee{tok: p.tok}
+	switch {
+	case p.isWord("asm"):
+		c.value = p.parseAsm()
+	case p.tok.kind == tokWord:
+		if p.isWord("no_cfi") || p.isWord("dso_local_equivalent") {
+			p.next()
+			c.tok = p.tok
+			p.next()
+			break
+		}
+		if op, ok := opOf[p.tok.text]; ok && constExprOps[op] {
+			c.value = p.parseConstExpr(op, nil)
+			break
+		}
+		p.next()
+	case p.tok.kind == tokLocal, p.tok.kind == tokGlobal:
+		p.next()
+	default:
+		p.fail(p.tok.pos, "expected a function to call")
+	}
+	return c
+}
+
+func (p *parser) calleeValue(c callee, t *Type) Value {
+	if p.err != nil {
+		return bad(t)
+	}
+	if _, ok := c.value.(*InlineAsm); ok {
+		return c.value
+	}
+	if c.value != nil {
+		if !c.value.Type().Equal(t) {
+			p.fail(c.tok.pos, "callee has type '%v' but expected '%v'", c.value.Type(), t)
+		}
+		return c.value
+	}
+	switch {
+	case c.tok.kind == tokLocal:
+		return p.localRef(c.tok, t)
+	case c.tok.kind == tokGlobal:
+		var v Value = bad(t)
+		p.resolve(globalRef{tok: c.tok, target: &v, want: t})
+		return v
+	}
+	switch c.tok.text {
+	case "null":
+		return &Const{Kind: ConstNull, Typ: t}
+	case "undef":
+		return bad(t)
+	case "poison":
+		return &Const{Kind: ConstPoison, Typ: t}
+	}
+	p.fail(c.tok.pos, "expected a function to call")
+	return bad(t)
+}
+
+// parseAsm reads asm sideeffect "text", "constraints".
+func (p *parser) parseAsm() *InlineAsm {
+	p.next()
+	for p.acceptWord("sideeffect") || p.acceptWord("alignstack") || p.acceptWord("inteldialect") || p.acceptWord("unwind") {
+	}
+	text := p.str()
+	p.expect(',', "in inline assembly")
+	return &InlineAsm{Text: text, Constraints: p.str()}
+}
+
+// parseArgs reads (T attributes value, …) and returns where each argument stands.
+func (p *parser) parseArgs(in *Instr) (at []int) {
+	call := in.Call
+	p.expect('(', "before arguments")
+	if p.accept(')') {
+		return nil
+	}
+	for p.err == nil {
+		if p.tok.kind == tokEllipsis && call.Tail == "musttail" { // the caller's own variable arguments
+			p.next()
+			break
+		}
+		pos := p.tok.pos
+		at = append(at, pos)
+		typ := p.parseValueType()
+		a := p.parseAttributes()
+		if typ.Kind == LabelKind {
+			p.fail(pos, "a label cannot be an argument")
+		}
+		in.Args = append(in.Args, p.parseOperand(typ))
+		call.ArgAttrs = append(call.ArgAttrs, a.param)
+		call.ElemTypes = append(call.ElemTypes, a.element)
+		if !p.accept(',') {
+			break
+		}
+	}
+	p.expect(')', "at end of arguments")
+	return at
+}
+
+// checkArgs compares the arguments with the parameters of the function type.
+func (p *parser) checkArgs(pos int, at []int, in *Instr) {
+	params := in.Call.Sig.Fields
+	if p.err != nil {
+		return
+	}
+	if len(in.Args) < len(params) {
+		p.fail(pos, "not enough parameters specified for call")
+		return
+	}
+	if len(in.Args) > len(params) && !in.Call.Sig.Variadic {
+		p.fail(at[len(params)], "too many arguments specified")
+		return
+	}
+	for i, t := range params {
+		if !in.Args[i].Type().Equal(t) {
+			p.fail(at[i], "argument %d is not of expected type '%v' but '%v'", i+1, t, in.Args[i].Type())
+			return
+		}
+	}
+}
+
+// parseBundles reads [ "tag"(T value, …), … ].
+func (p *parser) parseBundles(call *Call) {
+	if !p.accept('[') {
+		return
+	}
+	for p.err == nil {
+		b := Bundle{Tag: p.str()}
+		p.expect('(', "in operand bundle")
+		for p.err == nil && !p.accept(')') {
+			t := p.parseValueType()
+			b.Args = append(b.Args, p.parseOperand(t))
+			if !p.accept(',') && !p.isPunct(')') {
+				p.fail(p.tok.pos, "expected ')' at end of operand bundle")
+			}
+		}
+		call.Bundles = append(call.Bundles, b)
+		if !p.accept(',') {
+			break
+		}
+	}
+	p.expect(']', "at end of operand bundles")
+}

@@ -1,0 +1,128 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Ref returns the constant as an operand is written, without its type.
+func (c *Const) Ref() string {
+	switch c.Kind {
+	case ConstInt:
+		return c.intRef()
+	case ConstFloat:
+		return c.floatRef()
+	case ConstNull:
+		return "null"
+	case ConstUndef:
+		return "undef"
+	case ConstPoison:
+		return "poison"
+	case ConstZero:
+		return "zeroinitializer"
+	case ConstToken:
+		return "none"
+	case ConstBytes:
+		quoted := quoteName(string(c.Bytes) + "\x00") // the zero byte makes it quoted
+		return "c" + strings.TrimSuffix(quoted, `\00"`) + `"`
+	case ConstRef:
+		return c.Target.Ref()
+	case ConstBlockAddr:
+		return fmt.Sprintf("blockaddress(%s, %%%s)", c.Target.Ref(), quoteName(c.Block))
+	case ConstAggregate:
+		open, shut := "{ ", " }"
+		switch {
+		case c.Typ.Kind == ArrayKind:
+			open, shut = "[", "]"
+		case c.Typ.Kind == VectorKind:
+			open, shut = "<", ">"
+		case c.Typ.Packed:
+			open, shut = "<{ ", " }>"
+		}
+		return open + constList(c.Elems) + shut
+	}
+	return c.exprRef()
+}
+
+func constList(elems []*Const) string {
+	parts := make([]string, len(elems))
+	for i, e := range elems {
+		parts[i] = e.Typ.String() + " " + e.Ref()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// exprRef is a constant expression as LLVM writes it, without its flags.
+func (c *Const) exprRef() string {
+	head := c.Op.String() + " "
+	if c.Pred != "" {
+		head += c.Pred + " "
+	}
+	if c.Op == OpGEP {
+		return fmt.Sprintf("%s(%v, %s)", head, c.Source, constList(c.Elems))
+	}
+	body := constList(c.Elems)
+	if c.Op.Cast() {
+		body += " to " + c.Typ.String()
+	}
+	for _, i := range c.Path {
+		body += fmt.Sprintf(", %d", i)
+	}
+	return head + "(" + body + ")"
+}
+
+// intRef prints an integer as signed, as LLVM does; i1 is true or false.
+func (c *Const) intRef() string {
+	if c.Typ.Bits == 1 {
+		return strconv.FormatBool(c.Int.Sign() != 0)
+	}
+	if c.Int.Bit(c.Typ.Bits-1) == 0 {
+		return c.Int.String()
+	}
+	return new(big.Int).Sub(c.Int, new(big.Int).Lsh(big.NewInt(1), uint(c.Typ.Bits))).String()
+}
+
+// floatRef prints a float or double in decimal where six digits say all of it,
+// and else its bits; LLVM writes a float's as those of the equal double.
+func (c *Const) floatRef() string {
+	bits := c.Int.Uint64()
+	switch c.Typ.Kind {
+	case HalfKind:
+		return fmt.Sprintf("0xH%04X", bits)
+	case BFloatKind:
+		return fmt.Sprintf("0xR%04X", bits)
+	case X86FP80Kind:
+		return fmt.Sprintf("0xK%020X", c.Int)
+	case FP128Kind, PPCFP128Kind:
+		letter := map[TypeKind]string{FP128Kind: "L", PPCFP128Kind: "M"}[c.Typ.Kind]
+		high := new(big.Int).Rsh(c.Int, 64)
+		return fmt.Sprintf("0x%s%016X%016X", letter, bitsOf(c.Int), bitsOf(high))
+	case FloatKind:
+		bits = widenFloat(uint32(bits))
+	}
+	d := math.Float64frombits(bits)
+	text := strconv.FormatFloat(d, 'e', 6, 64)
+	if back, err := strconv.ParseFloat(text, 64); err == nil && math.Float64bits(back) == bits && !math.IsInf(d, 0) {
+		return text
+	}
+	return fmt.Sprintf("0x%016X", bits)
+}
+
+// bitsOf is the low 64 bits.
+func bitsOf(n *big.Int) uint64 {
+	mask := new(big.Int).SetUint64(math.MaxUint64)
+	return mask.And(mask, n).Uint64()
+}
+
+// widenFloat is the double that equals a float. A NaN is widened by its bits,
+// because the conversion of the machine would make it quiet.
+func widenFloat(bits uint32) uint64 {
+	f := math.Float32frombits(bits)
+	if f == f {
+		return math.Float64bits(float64(f))
+	}
+	return uint64(bits>>31)<<63 | 0x7ff<<52 | uint64(bits&(1<<23-1))<<29
+}

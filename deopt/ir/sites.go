@@ -1,0 +1,196 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// SiteKind is what kind of call a record describes.
+type SiteKind string
+
+// The kinds of site.
+const (
+	StackMapSite   SiteKind = "stackmap"
+	PatchPointSite SiteKind = "patchpoint"
+	StatepointSite SiteKind = "statepoint"
+	DeoptimizeSite SiteKind = "deoptimize"
+)
+
+// The ids that LLVM gives to statepoints that ask for none (StatepointDirectives):
+// rewrite-statepoints-for-gc, and the code generator for a call with a deopt
+// bundle that nothing rewrote (seen: LLVM 14 to 22).
+const (
+	rewrittenID uint64 = 0xABCDEF00
+	bundleID    uint64 = 0xABCDEF0F
+)
+
+// Site is a call for which LLVM writes a stack map record.
+type Site struct {
+	Kind       SiteKind
+	ID         uint64
+	PatchBytes uint64 // stackmap: shadow bytes
+	Func       *Func
+	Instr      *Instr
+	// Live are the live values in the order of the record's locations: the variable
+	// arguments of a stackmap or patchpoint, the deopt bundle of the others.
+	Live   []Value
+	GCLive []Value // the gc-live bundle
+	Callee Value   // what is called in the end; nil for a stackmap and a deoptimize that is not rewritten
+	CC     string
+}
+
+// Result is the instruction whose value is what the call returned: the call
+// itself, for a gc.statepoint its gc.result; nil where there is none.
+func (s *Site) Result() *Instr {
+	switch s.Instr.Typ.Kind {
+	case VoidKind:
+		return nil
+	case TokenKind:
+		for _, b := range s.Func.body.blocks {
+			for _, in := range b.Instrs {
+				if isIntrinsic(in, "experimental.gc.result") && len(in.Args) == 1 && in.Args[0] == Value(s.Instr) {
+					return in
+				}
+			}
+		}
+		return nil
+	}
+	return s.Instr
+}
+
+// Sites returns the sites of a function in program order; none for a
+// declaration. The error is that of its body, or names a site that is not what
+// LangRef says it must be.
+func (f *Func) Sites() ([]*Site, error) {
+	if f.Declared() {
+		return nil, nil
+	}
+	blocks, err := f.Body()
+	if err != nil {
+		return nil, err
+	}
+	var sites []*Site
+	for _, b := range blocks {
+		for _, in := range b.Instrs {
+			if in.Call == nil {
+				continue
+			}
+			site, err := f.site(in)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", f.Module.Name, in.Line, err)
+			}
+			if site != nil {
+				sites = append(sites, site)
+			}
+		}
+	}
+	return sites, nil
+}
+
+// site is the site that a call is, or nil.
+func (f *Func) site(in *Instr) (*Site, error) {
+	s := &Site{Func: f, Instr: in, CC: in.Call.CC}
+	switch {
+	case isIntrinsic(in, "experimental.stackmap"):
+		s.Kind = StackMapSite
+		return s, s.stackMap()
+	case isIntrinsic(in, "experimental.patchpoint"):
+		s.Kind = PatchPointSite
+		return s, s.patchPoint()
+	case isIntrinsic(in, "experimental.gc.statepoint"):
+		s.Kind = StatepointSite
+		return s, s.statepoint()
+	case isIntrinsic(in, "experimental.deoptimize"):
+		s.Kind = DeoptimizeSite
+		return s, s.bundled()
+	}
+	// A call with a deopt bundle becomes a statepoint; one of another intrinsic
+	// (a guard, above all) is lowered before it could.
+	if intrinsic(in) == "" && hasBundle(in, "deopt") {
+		s.Kind, s.Callee = StatepointSite, in.Call.Callee
+		return s, s.bundled()
+	}
+	return nil, nil
+}
+
+// head reads the id and the number of bytes that every such intrinsic begins with.
+func (s *Site) head(least int) error {
+	args := s.Instr.Args
+	if len(args) < least {
+		return fmt.Errorf("%s takes at least %d arguments, not %d", s.Kind, least, len(args))
+	}
+	for i, into := range []*uint64{&s.ID, &s.PatchBytes} {
+		n, ok := smallConst(args[i])
+		if !ok {
+			return fmt.Errorf("argument %d of %s must be a constant, not %s", i+1, s.Kind, args[i].Ref())
+		}
+		*into = n
+	}
+	return nil
+}
+
+// stackMap reads (id, shadow bytes, live…).
+func (s *Site) stackMap() error {
+	if err := s.head(2); err != nil {
+		return err
+	}
+	s.Live = s.Instr.Args[2:]
+	return nil
+}
+
+// patchPoint reads (id, bytes, target, N, N call arguments, live…).
+func (s *Site) patchPoint() error {
+	if err := s.head(4); err != nil {
+		return err
+	}
+	args := s.Instr.Args
+	n, ok := smallConst(args[3])
+	if !ok || n > uint64(len(args)-4) {
+		return fmt.Errorf("patchpoint has %d arguments after their number, which is %s", len(args)-4, args[3].Ref())
+	}
+	s.Callee, s.Live = args[2], args[4+n:]
+	return nil
+}
+
+// statepoint reads (id, bytes, target, N, flags, N call arguments, 0, 0) and the
+// bundles beside it.
+func (s *Site) statepoint() error {
+	if err := s.head(5); err != nil {
+		return err
+	}
+	s.Callee = s.Instr.Args[2]
+	s.Live, s.GCLive = bundle(s.Instr, "deopt"), bundle(s.Instr, "gc-live")
+	if f, ok := s.Callee.(*Func); ok && f.Name == "__llvm_deoptimize" {
+		s.Kind = DeoptimizeSite
+	}
+	return nil
+}
+
+// bundled reads a call that LLVM has yet to make into a statepoint.
+func (s *Site) bundled() error {
+	s.ID = bundleID
+	if gc := s.Func.GC; gc == "statepoint-example" || gc == "coreclr" {
+		s.ID = rewrittenID // the strategies that rewrite-statepoints-for-gc handles
+	}
+	s.Live, s.GCLive = bundle(s.Instr, "deopt"), bundle(s.Instr, "gc-live")
+	for key, into := range map[string]*uint64{"statepoint-id": &s.ID, "statepoint-num-patch-bytes": &s.PatchBytes} {
+		text, ok := s.Instr.Call.Attrs[key]
+		if !ok {
+			continue
+		}
+		// LLVM takes an attribute that is no number as not there.
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			*into = n
+		}
+	}
+	return nil
+}
+
+func hasBundle(in *Instr, tag string) bool {
+	for _, b := range in.Call.Bundles {
+		if b.Tag == tag {
+			return true
+		}
+	}
+	return false
+}

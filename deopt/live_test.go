@@ -1,0 +1,337 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// look captures a live process and makes its frames.
+func look(t *testing.T, p *livetest.Process, hold bool, o Options) *View {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, o)
+	require.NoError(t, err)
+	return v
+}
+
+// known reads the module that the process's JIT compiled.
+func known(t *testing.T, p *livetest.Process) Options {
+	t.Helper()
+	m, err := ir.ParseFile(p.IR)
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	return Options{Modules: []*ir.Module{m}}
+}
+
+// one returns the only frame of a function.
+func one(t *testing.T, v *View, function string) *Frame {
+	t.Helper()
+	var found []*Frame
+	for _, thread := range v.Threads {
+		for _, f := range thread.Frames {
+			if f.Function == function {
+				found = append(found, f)
+			}
+		}
+	}
+	require.Len(t, found, 1, "frames of %s", function)
+	return found[0]
+}
+
+// recorded returns the only frame that has a record.
+func recorded(t *testing.T, v *View) *Frame {
+	t.Helper()
+	var found []*Frame
+	for _, thread := range v.Threads {
+		for _, f := range thread.Frames {
+			if f.Record != nil {
+				found = append(found, f)
+			}
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+func slot(t *testing.T, f *Frame, name string) frame.Slot {
+	t.Helper()
+	for _, s := range f.Slots {
+		if s.Name == name {
+			return s
+		}
+	}
+	require.Fail(t, "no slot "+name)
+	return frame.Slot{}
+}
+
+// pause(2) never returns in these programs, so the values are those at the call.
+func TestDeoptimizeExit(t *testing.T) {
+	// The guard of deoptimize.ll fails at the first i whose sum of squares reaches 5000.
+	i, acc := 0, 0
+	for acc < 5000 {
+		acc += i * i
+		i++
+	}
+	sum := 0
+	for k := range 1000 {
+		sum += k * k
+	}
+	for _, version := range []int{16, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				p := livetest.Lli(t, version, "deoptimize.ll", kind)
+				o := known(t, p)
+				f := one(t, look(t, p, false, o), "sum_opt")
+				require.Equal(t, "deoptimize", f.Record.Site)
+				require.Equal(t, frame.InCall, f.Record.Moment)
+				require.EqualValues(t, "cfi", f.Rule)
+				for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
+					s := slot(t, f, name)
+					require.Equal(t, frame.OK, s.Status, s.Reason)
+					require.Equal(t, "i64", s.Type.Source)
+					require.Equal(t, strconv.Itoa(want), s.Value)
+				}
+
+				layout, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+				require.NoError(t, err)
+				o.Layouts = []*Layout{layout}
+				v := look(t, p, true, o)
+				thread, f, err := v.Pick(Choice{Frame: -1})
+				require.NoError(t, err)
+				require.Equal(t, frame.Resume{Function: "sum", Block: "loop"}, *f.Resume)
+				out, err := v.Run(context.Background(), thread, f, Limits{})
+				require.NoError(t, err)
+				require.Equal(t, &frame.Result{Type: "i64", Value: strconv.Itoa(sum)}, out.Result)
+			})
+		}
+	}
+}
+
+// Arithmetic on the constants of jit_pp.ll: @seed is 100, @dseed 2.5.
+func patchpointValues() map[string]string {
+	const a, b, c = 100, 105, 111
+	const d, e = 2.5, 3.5
+	v := map[string]int64{"%a": a, "%v1": a + 1, "%v2": a * b, "%v3": b - c, "%v4": a ^ c, "%v5": b << 3, "%v6": c | 7}
+	v["%v7"] = v["%v2"] + v["%v3"]
+	v["%v8"] = v["%v4"] * v["%v5"]
+	v["%v9"] = v["%v8"] + v["%v6"]
+	v["%v10"] = v["%v9"] * v["%v7"]
+	out := map[string]string{"%d1": "6.0", "%d2": "8.75"}
+	if d+e != 6.0 || d*e != 8.75 {
+		panic("the text above is wrong")
+	}
+	for name, n := range v {
+		out[name] = strconv.FormatInt(n, 10)
+	}
+	return out
+}
+
+// callerSaved are the registers that a callee may overwrite (System V ABI, AMD64
+// supplement, 3.2.1), and those that the callee of these programs does not keep.
+var callerSaved = map[string]bool{"rax": true, "rcx": true, "rdx": true, "rsi": true, "rdi": true,
+	"r8": true, "r9": true, "r10": true, "r11": true}
+
+// check compares all slots of a frame with what arithmetic says: each is right, or is
+// in a register that the callee may have overwritten, and says so.
+func check(t *testing.T, f *Frame, want map[string]string, constants []string) (available int) {
+	t.Helper()
+	for _, s := range f.Slots {
+		expected, ok := want[s.Name]
+		if s.Name == "" {
+			require.NotEmpty(t, constants)
+			expected, constants, ok = constants[0], constants[1:], true
+		}
+		if !ok {
+			continue
+		}
+		if s.Status == frame.Missing {
+			require.Equal(t, "Register", s.Location.Kind, "%s: %s", s.Name, s.Reason)
+			require.True(t, callerSaved[s.Location.Register] || strings.HasPrefix(s.Location.Register, "xmm"), s.Location.Register)
+			require.Contains(t, s.Reason, s.Location.Register+" is caller-saved and frame #")
+			require.Empty(t, s.Value)
+			require.Empty(t, s.Hex)
+			continue
+		}
+		require.Equal(t, expected, s.Value, s.Name)
+		available++
+	}
+	require.Empty(t, constants)
+	return available
+}
+
+func TestPatchpoint(t *testing.T) {
+	constants := []string{"7", "-5", "81985529216486895"}
+	for _, version := range []int{14, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				p := livetest.Lli(t, version, "jit_pp.ll", kind)
+				v := look(t, p, true, known(t, p))
+				f := one(t, v, "work")
+				require.Equal(t, "patchpoint", f.Record.Site)
+				require.Equal(t, frame.InCall, f.Record.Moment)
+				require.EqualValues(t, 2001, f.Record.ID)
+				require.Len(t, f.Slots, 16)
+				available := check(t, f, patchpointValues(), constants)
+				require.Greater(t, available, len(constants))
+				pointer := slot(t, f, "%slot")
+				require.Equal(t, frame.OK, pointer.Status)
+				require.EqualValues(t, 4242, readAt(t, v, pointer))
+				// What is missing is named, and nothing runs.
+				_, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				require.ErrorContains(t, err, "%pr: it is what the call returns, and the call is still running")
+			})
+		}
+	}
+}
+
+// readAt reads the 64-bit word that a pointer slot points to.
+func readAt(t *testing.T, v *View, pointer frame.Slot) uint64 {
+	t.Helper()
+	addr, err := strconv.ParseUint(pointer.Value, 0, 64)
+	require.NoError(t, err)
+	word, err := machine.ReadUint(v.target, v.target.Arch(), machine.Addr(addr), 8)
+	require.NoError(t, err)
+	return word
+}
+
+func TestStatepoint(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				p := livetest.Lli(t, version, "jit_sp.ll", kind)
+				v := look(t, p, true, known(t, p))
+				f := one(t, v, "f")
+				require.Equal(t, "statepoint", f.Record.Site)
+				want := map[string]string{"%x": "300", "%y": "51", "%e": "7.5", "%c": "-3"}
+				constants := []string{"11", "2", "-9", "81985529216486895", "0x0", "1.5"}
+				require.Equal(t, len(want)+len(constants), check(t, f, want, constants))
+				require.EqualValues(t, 77, readAt(t, v, slot(t, f, "%slot")))
+				o, derived := slot(t, f, "%o"), slot(t, f, "%der")
+				base, err := strconv.ParseUint(o.Value, 0, 64)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprintf("%#x", base+100*8), derived.Value)
+				require.EqualValues(t, 0, readAt(t, v, derived), "calloc'd memory")
+
+				// The callee returns nothing, so the rest of @f can be run: 0 + 0 + 300 + 51 + 7.
+				out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				require.NoError(t, err)
+				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
+			})
+		}
+	}
+}
+
+// The return address of an ordinary call equals the start of the patchpoint behind it.
+func TestFalseMatch(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, "false_match.ll", "mcjit")
+			for name, o := range map[string]Options{"with the module": known(t, p), "without": {}} {
+				v := look(t, p, false, o)
+				f := one(t, v, "work")
+				require.NotNil(t, f.code.records)
+				require.Len(t, f.code.records.At(f.Address()), 1, "the record is at the return address, or the program tests nothing")
+				require.Nil(t, f.Record, name)
+				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 is not it: its patchpoint starts at this return address", name)
+			}
+		})
+	}
+}
+
+// A thread that stands at the record's own pc has every value, those in caller-saved
+// registers too.
+func TestAtTheRecord(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, "stop_at.ll", "mcjit")
+			first := look(t, p, false, known(t, p))
+			var at machine.Addr
+			for _, c := range first.space.objects {
+				for _, m := range c.maps {
+					at = m.Functions[0].Addr + machine.Addr(m.Functions[0].Records[0].Offset)
+				}
+			}
+			require.NotZero(t, at)
+			control, err := ptrace.Attach(p.PID)
+			require.NoError(t, err)
+			p.Signal(t, syscall.SIGUSR1)
+			_, err = control.RunTo(at)
+			require.NoError(t, err)
+			target, err := control.Target()
+			require.NoError(t, err)
+			defer target.Close()
+			v, err := Frames(target, known(t, p))
+			require.NoError(t, err)
+			f := one(t, v, "work")
+			require.Equal(t, 0, f.Index)
+			require.Equal(t, frame.Before, f.Record.Moment)
+			want := map[string]string{"%v1": "101", "%v2": "10500", "%v3": "-6", "%v4": "11", "%d1": "6.0", "%d2": "8.75", "%t": "10500"}
+			inCallerSaved := 0
+			for name, value := range want {
+				s := slot(t, f, name)
+				require.Equal(t, frame.OK, s.Status, "%s: %s", name, s.Reason)
+				require.Equal(t, value, s.Value, name)
+				if callerSaved[s.Location.Register] {
+					inCallerSaved++
+				}
+			}
+			require.Positive(t, inCallerSaved)
+			require.EqualValues(t, 4242, readAt(t, v, slot(t, f, "%slot")))
+			constants := f.Slots[8:]
+			require.Equal(t, "-1", constants[0].Value)
+			require.Equal(t, "81985529216486895", constants[1].Value)
+			require.Equal(t, frame.Undefined, constants[2].Status)
+			require.Empty(t, constants[2].Hex)
+			// From here the function can be run: 101 + 10500 - 6 + 11.
+			out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+			require.NoError(t, err)
+			require.Equal(t, "10606", out.Result.Value)
+			require.NoError(t, control.Detach())
+			require.True(t, p.Alive())
+		})
+	}
+}
+
+// The host in its five ways: the frame is found, or the error says what to turn on.
+func TestHost(t *testing.T) {
+	found := map[string]map[string]bool{
+		"14": {"mcjit": true, "orc": true, "orcrt": true, "orcgdb": true},
+		"19": {"mcjit": true, "orc": false, "orcrt": true, "orcgdb": true, "orcdbg": true},
+	}
+	for release, modes := range found {
+		for mode, there := range modes {
+			t.Run(release+" "+mode, func(t *testing.T) {
+				version, err := strconv.Atoi(release)
+				require.NoError(t, err)
+				p := livetest.Host(t, version, mode, "block")
+				m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
+				require.NoError(t, err)
+				v := look(t, p, false, Options{Modules: []*ir.Module{m}})
+				if !there {
+					require.Zero(t, v.Records())
+					require.Contains(t, v.WhyNone(), "LLVMOrcLLJITEnableDebugSupport")
+					return
+				}
+				f := recorded(t, v)
+				require.EqualValues(t, 31, f.Record.ID)
+				require.Equal(t, frame.JIT, f.Kind)
+				want := map[string]string{"%a": "1000", "%b": "7", "%x": "1007", "%y": "7000", "%d": "2.5"}
+				require.Positive(t, check(t, f, want, []string{"3"}))
+			})
+		}
+	}
+}
