@@ -3,6 +3,8 @@ package deopt
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,45 +82,62 @@ func slot(t *testing.T, f *Frame, name string) frame.Slot {
 
 // pause(2) never returns in these programs, so the values are those at the call.
 func TestDeoptimizeExit(t *testing.T) {
-	// The guard of deoptimize.ll fails at the first i whose sum of squares reaches 5000.
-	i, acc := 0, 0
-	for acc < 5000 {
+	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	const call = "@sum_opt(i64 1000, i64 5000)"
+	require.Contains(t, string(source), call)
+	// The same program with a limit of 4900, the sum of the squares below 25.
+	other := filepath.Join(t.TempDir(), "deoptimize4900.ll")
+	text := strings.Replace(string(source), call, "@sum_opt(i64 1000, i64 4900)", 1)
+	require.NoError(t, os.WriteFile(other, []byte(text), 0o600))
+	for program, limit := range map[string]int{"deoptimize.ll": 5000, other: 4900} {
+		for _, version := range []int{16, 19, 22} {
+			for _, kind := range []string{"mcjit", "orc"} {
+				t.Run(fmt.Sprintf("lli-%d %s limit %d", version, kind, limit), func(t *testing.T) {
+					testDeoptimizeExit(t, livetest.Lli(t, version, program, kind), limit)
+				})
+			}
+		}
+	}
+}
+
+// The guard fails at the first i at which the sum of the squares below i has reached
+// the limit.
+func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
+	i, acc, sum := 0, 0, 0
+	for acc < limit {
 		acc += i * i
 		i++
 	}
-	sum := 0
 	for k := range 1000 {
 		sum += k * k
 	}
-	for _, version := range []int{16, 19, 22} {
-		for _, kind := range []string{"mcjit", "orc"} {
-			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
-				p := livetest.Lli(t, version, "deoptimize.ll", kind)
-				o := known(t, p)
-				f := one(t, look(t, p, false, o), "sum_opt")
-				require.Equal(t, "deoptimize", f.Record.Site)
-				require.Equal(t, frame.InCall, f.Record.Moment)
-				require.EqualValues(t, "cfi", f.Rule)
-				for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
-					s := slot(t, f, name)
-					require.Equal(t, frame.OK, s.Status, s.Reason)
-					require.Equal(t, "i64", s.Type.Source)
-					require.Equal(t, strconv.Itoa(want), s.Value)
-				}
-
-				layout, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
-				require.NoError(t, err)
-				o.Layouts = []*Layout{layout}
-				v := look(t, p, true, o)
-				thread, f, err := v.Pick(Choice{Frame: -1})
-				require.NoError(t, err)
-				require.Equal(t, frame.Resume{Function: "sum", Block: "loop"}, *f.Resume)
-				out, err := v.Run(context.Background(), thread, f, Limits{})
-				require.NoError(t, err)
-				require.Equal(t, &frame.Result{Type: "i64", Value: strconv.Itoa(sum)}, out.Result)
-			})
-		}
+	if limit == 4900 {
+		require.Equal(t, []int{25, 4900}, []int{i, acc})
 	}
+	o := known(t, p)
+	f := one(t, look(t, p, false, o), "sum_opt")
+	require.Equal(t, "deoptimize", f.Record.Site)
+	require.Equal(t, frame.InCall, f.Record.Moment)
+	require.EqualValues(t, "cfi", f.Rule)
+	for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
+		s := slot(t, f, name)
+		require.Equal(t, frame.OK, s.Status, s.Reason)
+		require.Equal(t, "i64", s.Type.Source)
+		require.Equal(t, strconv.Itoa(want), s.Value)
+	}
+
+	layout, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	require.NoError(t, err)
+	o.Layouts = []*Layout{layout}
+	v := look(t, p, true, o)
+	thread, f, err := v.Pick(Choice{Frame: -1})
+	require.NoError(t, err)
+	require.Equal(t, frame.Resume{Function: "sum", Block: "loop"}, *f.Resume)
+	out, err := v.Run(context.Background(), thread, f, Limits{})
+	require.NoError(t, err)
+	require.Equal(t, &frame.Result{Type: "i64", Value: strconv.Itoa(sum)}, out.Result)
+	require.Equal(t, 332833500, sum)
 }
 
 // Arithmetic on the constants of jit_pp.ll: @seed is 100, @dseed 2.5.

@@ -26,6 +26,8 @@ const unknownSite = "unknown"
 type matcher struct {
 	memory  machine.Memory
 	records *stackmap.Index
+	// function is where the function of the frame starts.
+	function machine.Addr
 	// sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
 	sites func(stackmap.Entry) ([]*ir.Site, error)
@@ -64,7 +66,7 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		}
 	}
 	if len(matches) == 0 {
-		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 {
+		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.function {
 			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
 		}
 		return nil, notes, nil

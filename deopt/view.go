@@ -135,7 +135,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	if f.code.mapsErr != nil {
 		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.mapsErr.Error())
 	}
-	if err := f.findRecord(name); err != nil {
+	if err := f.findRecord(name, start); err != nil {
 		return nil, err
 	}
 	if f.match == nil {
@@ -145,9 +145,9 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 }
 
 // findRecord finds the record of the frame, if there is one.
-func (f *Frame) findRecord(function string) error {
+func (f *Frame) findRecord(function string, start machine.Addr) error {
 	var ambiguous int
-	m := &matcher{memory: f.view.target, records: f.code.records, sites: func(e stackmapEntry) ([]*ir.Site, error) {
+	m := &matcher{memory: f.view.target, records: f.code.records, function: start, sites: func(e stackmapEntry) ([]*ir.Site, error) {
 		sites, err := f.view.modules.sites(function, e)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			sites = narrow(sites, f.view.calledBefore(f.physical.PC))
