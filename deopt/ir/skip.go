@@ -1,5 +1,7 @@
 package ir
 
+import "strings"
+
 // scanBalanced returns the position past the bracket that closes the one at
 // pos, how many lines lie between, and whether a * was seen outside strings and
 // comments. Round, square and curly brackets count alike: what they hold is not
@@ -8,49 +10,40 @@ func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	depth := 0
 	src = src[:end]
 	for i := pos; i < len(src); i++ {
-		switch scanClass[src[i]] {
-		case scanLine:
-			lines++
-		case scanOpen:
+		// Nearly every byte is of no interest: this loop is the cost of opening a module.
+		for i < len(src) && !scanStops[src[i]] {
+			i++
+		}
+		if i == len(src) {
+			break
+		}
+		switch src[i] {
+		case '(', '[', '{':
 			depth++
-		case scanClose:
+		case ')', ']', '}':
 			if depth--; depth == 0 {
-				return i + 1, lines, star
+				return i + 1, strings.Count(src[pos:i], "\n"), star
 			}
-		case scanStar:
+		case '*':
 			star = true
-		case scanQuote:
-			for i++; i < len(src) && src[i] != '"'; i++ {
-				if src[i] == '\n' {
-					lines++
-				}
+		default: // a quotation mark or a comment
+			stop := byte('\n')
+			if src[i] == '"' {
+				stop = '"'
 			}
-		case scanComment:
-			for i+1 < len(src) && src[i+1] != '\n' {
-				i++
+			n := strings.IndexByte(src[i+1:], stop)
+			if n < 0 {
+				return -1, 0, star
 			}
+			i += n + 1
 		}
 	}
-	return -1, lines, star
+	return -1, 0, star
 }
 
-const (
-	scanOther = iota
-	scanLine
-	scanOpen
-	scanClose
-	scanQuote
-	scanComment
-	scanStar
-)
-
-// scanClass sorts the bytes: bodies are scanned before anyone asks for them, and
-// a module may have millions of lines.
-var scanClass = [256]uint8{
-	'\n': scanLine,
-	'(':  scanOpen, '[': scanOpen, '{': scanOpen,
-	')': scanClose, ']': scanClose, '}': scanClose,
-	'"': scanQuote, ';': scanComment, '*': scanStar,
+// scanStops are the bytes at which scanBalanced looks closer.
+var scanStops = [256]bool{
+	'(': true, '[': true, '{': true, ')': true, ']': true, '}': true, '*': true, '"': true, ';': true,
 }
 
 // skipBalanced moves past the bracket that closes the current token, and returns

@@ -17,6 +17,11 @@ func (w *walk) byFramePointer(f *Frame) (caller, *End) {
 	failed := func(format string, args ...any) (caller, *End) {
 		return caller{}, cutShort("frame #%d has no unwind information for %v, and "+format, append([]any{f.Index, f.PC}, args...)...)
 	}
+	if !w.Executable(f.lookup()) {
+		// A jump to a wild address: nothing ran here, so the frame pointer is
+		// that of the code that jumped, and would lead past it.
+		return failed("no code is there: it is not in executable memory")
+	}
 	fp, err := f.Registers.Addr(w.Arch.FP)
 	if err != nil {
 		return failed("its frame pointer is unavailable: %v", err)

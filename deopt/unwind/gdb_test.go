@@ -106,6 +106,31 @@ func TestGDB(t *testing.T) {
 	}
 }
 
+// TestWildJump stops at the address that a program jumped to by mistake. gdb
+// goes on, by taking the word at the stack pointer for a return address.
+func TestWildJump(t *testing.T) {
+	want, core := underGDB(t, stacks(t, "-O2"), "wild")
+	u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}
+	got, end := u.Unwind(core.threads[want[0].TID])
+	require.Len(t, got, 9) // trap, deep 0 to 4, handler, trampoline, nowhere
+	for i := range got[:8] {
+		compareFrame(t, want[i], got, i)
+	}
+	last := got[8]
+	require.Zero(t, last.PC)
+	require.False(t, last.Return)
+	require.Equal(t, want[8].Registers["rsp"], addrOf(t, last, 7))
+	require.Equal(t, End{Reason: "cut short: frame #8 has no unwind information for 0x0, and no code is there: it is not in executable memory"}, end)
+	require.Equal(t, end.Reason, last.NoCFA)
+}
+
+func addrOf(t *testing.T, f Frame, reg machine.DWARFReg) string {
+	t.Helper()
+	v, err := f.Registers.Addr(reg)
+	require.NoError(t, err)
+	return v.String()
+}
+
 // compareFrame compares frame i of a walk with gdb's.
 func compareFrame(t *testing.T, want gdbFrame, frames []Frame, i int) {
 	t.Helper()
