@@ -61,8 +61,17 @@ func (f *Frame) fillRaw(r *reader) {
 func (f *Frame) fillNamed(r *reader) {
 	s := f.match.site
 	locations, sp, _ := live(s, f.match.entry)
+	at := 0
 	for k, v := range s.Live {
-		slot := r.slot(k, name(v), slotType(v.Type(), f.dataLayout()), locations[k])
+		slot := frame.Slot{Index: k, Name: name(v), Type: slotType(v.Type(), f.dataLayout()), Status: frame.Missing,
+			Reason: "LLVM records no location for an " + v.Type().String()}
+		if !noLocation(s, v) {
+			slot = r.slot(k, slot.Name, slot.Type, locations[at])
+			if why := halved(v.Type(), locations[at], f.dataLayout()); why != "" {
+				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
+			}
+			at++
+		}
 		if c, ok := v.(*ir.Const); ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison) {
 			// What is recorded for it is whatever came cheapest, and cannot be told from a value.
 			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", c.Ref())
@@ -209,7 +218,8 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	if err != nil {
 		return err
 	}
-	s.Bytes, s.Value, s.Hex = raw, t.Format(raw, arch.Order), frame.HexBytes(mask(raw, t, arch), arch.Order)
+	s.Bytes = mask(raw, t, arch)
+	s.Value, s.Hex = t.Format(s.Bytes, arch.Order), frame.HexBytes(s.Bytes, arch.Order)
 	return nil
 }
 

@@ -271,30 +271,61 @@ func TestFalseMatch(t *testing.T) {
 	}
 }
 
+// stopAtRecord lets a process run to the pc of its only record, and looks at it there.
+func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Control, *View) {
+	t.Helper()
+	var at machine.Addr
+	for _, c := range look(t, p, false, known(t, p)).space.objects {
+		require.Equal(t, 1, c.records.Len())
+		at = c.maps[0].Functions[0].Addr + machine.Addr(c.maps[0].Functions[0].Records[0].Offset)
+	}
+	require.NotZero(t, at)
+	control, err := ptrace.Attach(p.PID)
+	require.NoError(t, err)
+	p.Signal(t, syscall.SIGUSR1)
+	_, err = control.RunTo(at)
+	require.NoError(t, err)
+	target, err := control.Target()
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, known(t, p))
+	require.NoError(t, err)
+	return control, v
+}
+
+// What LLVM loses is said to be lost, and does not shift or halve what it keeps.
+func TestLostOperands(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			control, v := stopAtRecord(t, livetest.Lli(t, version, "odd_types.ll", "mcjit"))
+			f := one(t, v, "work")
+			for name, want := range map[string]string{"%a": "100", "%b": "101", "%t": "101", "%odd": "true"} {
+				require.Equal(t, want, slot(t, f, name).Value, name)
+			}
+			require.EqualValues(t, "0x3000000020000000100000064", slot(t, f, "%v").Hex)
+			for name, reason := range map[string]string{
+				"%f":    "LLVM records no location for an x86_fp80",
+				"%agg":  "LLVM records only the first element of an aggregate",
+				"%mask": "how LLVM laid out a <4 x i1> in a register is not recorded",
+			} {
+				s := slot(t, f, name)
+				require.Equal(t, frame.Missing, s.Status)
+				require.Equal(t, reason, s.Reason)
+				require.Empty(t, s.Hex)
+			}
+			require.Equal(t, "5", f.Slots[8].Value)
+			require.NoError(t, control.Detach())
+		})
+	}
+}
+
 // A thread that stands at the record's own pc has every value, those in caller-saved
 // registers too.
 func TestAtTheRecord(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "stop_at.ll", "mcjit")
-			first := look(t, p, false, known(t, p))
-			var at machine.Addr
-			for _, c := range first.space.objects {
-				for _, m := range c.maps {
-					at = m.Functions[0].Addr + machine.Addr(m.Functions[0].Records[0].Offset)
-				}
-			}
-			require.NotZero(t, at)
-			control, err := ptrace.Attach(p.PID)
-			require.NoError(t, err)
-			p.Signal(t, syscall.SIGUSR1)
-			_, err = control.RunTo(at)
-			require.NoError(t, err)
-			target, err := control.Target()
-			require.NoError(t, err)
-			defer target.Close()
-			v, err := Frames(target, known(t, p))
-			require.NoError(t, err)
+			control, v := stopAtRecord(t, p)
 			f := one(t, v, "work")
 			require.Equal(t, 0, f.Index)
 			require.Equal(t, frame.Before, f.Record.Moment)

@@ -136,15 +136,20 @@ func misfit(s *ir.Site, e stackmap.Entry) string {
 	if why != "" {
 		return why
 	}
-	if len(locations) != len(s.Live) {
-		return fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations), s.Instr.Line, len(s.Live))
+	if n := expected(s); len(locations) != n {
+		return fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations), s.Instr.Line, n)
 	}
+	at := 0
 	for k, v := range s.Live {
+		if noLocation(s, v) {
+			continue
+		}
+		at++
 		c, ok := v.(*ir.Const)
 		if !ok || c.Kind != ir.ConstInt || c.Typ.Bits > 64 {
 			continue
 		}
-		recorded, err := e.Map.Constant(locations[k])
+		recorded, err := e.Map.Constant(locations[at-1])
 		if err != nil {
 			continue // the compiler may keep a constant in a register or a slot
 		}

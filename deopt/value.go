@@ -115,9 +115,9 @@ func (r *reader) slot(index int, name string, t frame.Type, l stackmap.Location)
 		s.Status, s.Reason = frame.Missing, err.Error()
 		return s
 	}
-	s.Bytes = raw
-	s.Hex = frame.HexBytes(mask(raw, t, r.arch), r.arch.Order)
-	s.Value = t.Format(raw, r.arch.Order)
+	s.Bytes = mask(raw, t, r.arch)
+	s.Hex = frame.HexBytes(s.Bytes, r.arch.Order)
+	s.Value = t.Format(s.Bytes, r.arch.Order)
 	return s
 }
 

@@ -145,12 +145,12 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 			}
 			total = n.Uint64() * size
 		}
-		if err := fr.in.work(total); err != nil {
+		a, err := fr.in.stack.alloc(total, align)
+		if err != nil {
 			return err
 		}
-		a, err := fr.in.stack.alloc(total, align)
 		fr.w[out.at] = word{v: uint64(a)}
-		return err
+		return fr.in.work(total)
 	}, nil
 }
 

@@ -37,23 +37,23 @@ define void @f() {
 l:
   %p = call ptr @malloc(i64 65536)
   br label %l
-}`, interp.KindMemory, "@f, block %l, line 4: %p = call @malloc: the program needs more than 1048576 bytes of memory"},
+}`, interp.KindMemory, "@f, block %l, line 4: %p = call @malloc: the program needs more than 524288 bytes of memory"},
 	{"malloc of everything", `declare ptr @malloc(i64)
 define void @f() {
   %p = call ptr @malloc(i64 -1)
   ret void
-}`, interp.KindMemory, "@f, block %0, line 3: %p = call @malloc: not finished after 10000 steps"},
+}`, interp.KindMemory, "@f, block %0, line 3: %p = call @malloc: the program needs more than 524288 bytes of memory"},
 	{"a huge alloca", `define void @f() {
   %p = alloca i64, i64 2305843009213693953
   ret void
 }`, interp.KindMemory, "@f, block %0, line 2: %p = alloca ptr: alloca of 2305843009213693953 elements of 8 bytes"},
-	{"too much output", `@s = constant [3 x i8] c"%*d"
+	{"too much output", `@s = constant [4 x i8] c"%*d\00"
 declare i32 @printf(ptr, ...)
 define void @f() {
 l:
   %n = call i32 (ptr, ...) @printf(ptr @s, i32 60000, i32 1)
   br label %l
-}`, interp.KindMemory, "@f, block %l, line 5: %n = call @printf: the program needs more than 1048576 bytes of memory"},
+}`, interp.KindMemory, "@f, block %l, line 5: %n = call @printf: the program needs more than 524288 bytes of memory"},
 	{"unreachable", `define void @f() {
   unreachable
 }`, interp.KindUnreachable, "@f, block %0, line 2: unreachable: unreachable was reached"},
@@ -226,7 +226,7 @@ func TestRunsThatEndWithAnError(t *testing.T) {
 	for _, c := range ended {
 		t.Run(c.name, func(t *testing.T) {
 			m := parse(t, c.src)
-			in, err := interp.New(m, interp.Options{MaxSteps: 10000, MaxMemory: 1 << 20, MaxDepth: 100})
+			in, err := interp.New(m, interp.Options{MaxSteps: 10000, MaxMemory: 1 << 19, MaxDepth: 100})
 			require.NoError(t, err)
 			var args []interp.Value
 			for range m.Func("f").Params {

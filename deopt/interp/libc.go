@@ -87,10 +87,10 @@ func (c *Invocation) allocate(size, count int, zero bool) (Value, error) {
 		}
 		n *= m
 	}
-	if err := c.in.work(n); err != nil {
-		return Value{}, err
-	}
 	a, err := c.Alloc(n, zero)
+	if err == nil {
+		err = c.in.work(n)
+	}
 	if err != nil {
 		return Value{}, err
 	}
@@ -129,10 +129,10 @@ func realloc(c *Invocation) (Value, error) {
 		}
 		return c.Return(0)
 	}
-	if err := c.in.work(n); err != nil {
-		return Value{}, err
-	}
 	to, err := c.Alloc(n, false)
+	if err == nil {
+		err = c.in.work(n)
+	}
 	if err == nil {
 		err = c.in.move(to, a, min(old, n))
 	}

@@ -43,9 +43,8 @@ func machineOf(t testing.TB, src string) (*interp.Interp, *ir.Module) {
 // interpreted runs @main.
 func interpreted(t *testing.T, src string) outcome {
 	t.Helper()
-	in, m := machineOf(t, src)
-	require.NotNil(t, m.Func("main"))
-	res, err := in.Call(context.Background(), m.Func("main"), nil)
+	in, _ := machineOf(t, src)
+	res, err := in.Main(context.Background(), []string{"test.ll"})
 	require.NoError(t, err)
 	if res.ExitCode != nil {
 		return outcome{res.Output, *res.ExitCode & 0xff}
@@ -114,4 +113,63 @@ func TestProgramsAreAsNative(t *testing.T) {
 			sameAsJIT(t, string(src), "19", "22")
 		})
 	}
+}
+
+// rewritten runs LLVM's own pass that makes statepoints of calls.
+func rewritten(t *testing.T, file, version string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "rewritten.ll")
+	require.Zero(t, status(t, "opt-"+version, "-passes=rewrite-statepoints-for-gc", "-S", "-o", out, file).Status)
+	src, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Contains(t, string(src), "gc.statepoint")
+	return string(src)
+}
+
+func TestTypedPointersAndStatepointsAreAsNative(t *testing.T) {
+	const file = "testdata/typed/statepoint.ll"
+	plain, err := os.ReadFile(file)
+	require.NoError(t, err)
+	sameAsJIT(t, string(plain), "14")
+	sameAsJIT(t, rewritten(t, file, "14"), "14")
+	for _, version := range []string{"16", "19", "22"} {
+		if version == "16" {
+			sameAsJIT(t, string(plain), version) // 16 reads typed pointers and prints opaque ones
+			sameAsJIT(t, rewritten(t, file, version), version)
+			continue
+		}
+		opaque := rewritten(t, file, "16")
+		sameAsJIT(t, opaque, version)
+	}
+}
+
+func TestMainGetsItsArguments(t *testing.T) {
+	const src = `declare i32 @puts(ptr)
+define i32 @main(i32 %argc, ptr %argv, ptr %envp) {
+  %p = getelementptr ptr, ptr %argv, i64 2
+  %s = load ptr, ptr %p
+  %n = call i32 @puts(ptr %s)
+  %e = load ptr, ptr %envp
+  %end = getelementptr ptr, ptr %argv, i32 %argc
+  %z = load ptr, ptr %end
+  %same = icmp eq ptr %z, %e
+  %r = select i1 %same, i32 %argc, i32 -1
+  ret i32 %r
+}`
+	in, _ := machineOf(t, src)
+	res, err := in.Main(context.Background(), []string{"prog", "one", "two words"})
+	require.NoError(t, err)
+	require.Equal(t, "two words\n", res.Output)
+	require.Equal(t, "3", res.Value.Format())
+
+	none, err := interp.New(parse(t, "declare i32 @main()"), interp.Options{})
+	require.NoError(t, err)
+	_, err = none.Main(context.Background(), nil)
+	require.EqualError(t, err, "the module defines no @main")
+}
+
+func TestSharedProgramWithStackmapIsAsNative(t *testing.T) {
+	src, err := os.ReadFile("../../testdata/programs/sm_spill.ll")
+	require.NoError(t, err)
+	sameAsJIT(t, string(src), "19")
 }

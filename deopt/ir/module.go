@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -31,11 +32,13 @@ func (m *Module) Check() error {
 			return err
 		}
 	}
+	addresses := slices.Clone(m.addresses)
 	for _, f := range m.Funcs {
-		for _, a := range f.body.addresses {
-			if err := a.check(m); err != nil {
-				return err
-			}
+		addresses = append(addresses, f.body.addresses...)
+	}
+	for _, a := range addresses {
+		if err := a.check(m); err != nil {
+			return err
 		}
 	}
 	return nil

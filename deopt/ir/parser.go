@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -20,14 +21,17 @@ func ParseFile(path string) (*Module, error) {
 		return nil, err
 	}
 	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, maxSource+1))
-	if err != nil {
+	var src bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Size() <= maxSource {
+		src.Grow(int(info.Size()) + bytes.MinRead) // or it would be copied as it grows
+	}
+	if _, err := src.ReadFrom(io.LimitReader(f, maxSource+1)); err != nil {
 		return nil, err
 	}
-	if len(src) > maxSource {
+	if src.Len() > maxSource {
 		return nil, fmt.Errorf("%s: larger than %d MiB", path, maxSource>>20)
 	}
-	return Parse(path, src)
+	return Parse(path, src.Bytes())
 }
 
 // Parse parses the text of a module. name stands in its errors, which are of

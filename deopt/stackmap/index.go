@@ -47,7 +47,12 @@ func (x *Index) Len() int { return len(x.entries) }
 
 // At returns the records whose site is at addr, in the order of the section.
 func (x *Index) At(addr machine.Addr) []Entry {
-	return x.Range(addr, addr+1)
+	first := x.search(addr)
+	last := first
+	for last < len(x.entries) && x.entries[last].Addr == addr {
+		last++
+	}
+	return x.entries[first:last]
 }
 
 // Range returns the records whose sites lie in [from, to), by address.

@@ -1,0 +1,67 @@
+package interp
+
+import (
+	"context"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// Main runs the module as a program: @main with argc, argv and an empty
+// environment, or as many of them as it takes. args[0] is the program's name.
+func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
+	f := in.mod.Func("main")
+	if f == nil || f.Declared() {
+		return nil, located(troublef(KindArgument, "the module defines no @main"))
+	}
+	params := f.Sig.Fields
+	if len(params) > 3 || len(params) > 0 && params[0].Kind != ir.IntKind {
+		return nil, located(troublef(KindArgument, "@main of type %v is no C main", f.Sig))
+	}
+	argv, err := in.pointers(args)
+	if err != nil {
+		return nil, located(err)
+	}
+	envp, err := in.pointers(nil)
+	if err != nil {
+		return nil, located(err)
+	}
+	values := []Value{}
+	for k, t := range params {
+		v := []uint64{uint64(len(args)), uint64(argv), uint64(envp)}[k]
+		s, err := in.shapes.of(t)
+		if err != nil {
+			return nil, located(err)
+		}
+		if s.bits == 0 {
+			return nil, located(troublef(KindArgument, "@main of type %v is no C main", f.Sig))
+		}
+		values = append(values, in.scalar(s, v))
+	}
+	return in.Call(ctx, f, values)
+}
+
+// pointers puts strings into memory and an array of pointers to them, with a
+// null pointer at its end.
+func (in *Interp) pointers(list []string) (machine.Addr, error) {
+	size := uint64(in.layout.PointerBytes(0))
+	array, err := in.heap.alloc(size*uint64(len(list)+1), 16, true)
+	if err != nil {
+		return 0, err
+	}
+	for k, text := range list {
+		a, err := in.heap.alloc(uint64(len(text))+1, 1, true)
+		if err != nil {
+			return 0, err
+		}
+		if err := in.view.write(a, []byte(text), nil); err != nil {
+			return 0, err
+		}
+		p := make([]byte, size)
+		in.opt.Arch.Order.PutUint64(p, uint64(a))
+		if err := in.view.write(array+machine.Addr(uint64(k)*size), p, nil); err != nil {
+			return 0, err
+		}
+	}
+	return array, nil
+}

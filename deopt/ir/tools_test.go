@@ -1,0 +1,68 @@
+package ir
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// opaque14 makes LLVM 14 read ptr; the later releases do by themselves.
+func opaque14(version int) []string {
+	if version == 14 {
+		return []string{"-opaque-pointers"}
+	}
+	return nil
+}
+
+var versions = []int{14, 16, 19, 22}
+
+// llvm runs a tool of one LLVM release and returns what it printed and whether it
+// succeeded. A tool that is not installed fails the test.
+func llvm(t testing.TB, version int, tool string, args ...string) (stdout, stderr string, ok bool) {
+	t.Helper()
+	path, err := exec.LookPath(fmt.Sprintf("%s-%d", tool, version))
+	require.NoError(t, err, "LLVM %d is needed: run make test, which installs it", version)
+	var out, errs bytes.Buffer
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err == nil
+}
+
+// opt runs opt -S over a file and returns the module it prints.
+func opt(t testing.TB, version int, file string, args ...string) string {
+	t.Helper()
+	out, errs, ok := llvm(t, version, "opt", append(args, "-S", file)...)
+	require.True(t, ok, "opt-%d %v %s: %s", version, args, file, errs)
+	return out
+}
+
+func write(t testing.TB, name, src string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(src), 0o666))
+	return path
+}
+
+// parse parses and checks a source that must be good.
+func parse(t testing.TB, src string) *Module {
+	t.Helper()
+	m, err := Parse("test.ll", []byte(src))
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	return m
+}
+
+// programs are the shared programs of the repository.
+func programs(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../testdata/programs/*.ll")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}

@@ -1,0 +1,130 @@
+package stackmap
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// What llc writes reads the same here and in the llvm-readobj of its own release.
+func TestReadobj(t *testing.T) {
+	for _, p := range programs {
+		for _, version := range p.releases {
+			t.Run(fmt.Sprintf("%s/%d", filepath.Base(p.program), version), func(t *testing.T) {
+				path := object(t, version, p.program)
+				maps, err := ParseAll(section(t, path), binary.LittleEndian)
+				require.NoError(t, err)
+				require.Len(t, maps, 1)
+				text := run(t, livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path)
+				_, want, found := strings.Cut(text, "LLVM StackMap Version")
+				require.True(t, found, text)
+				require.Equal(t, "LLVM StackMap Version"+want, describe(maps))
+			})
+		}
+	}
+}
+
+// A linker lays the maps of its objects one after the other and fills in the
+// addresses of their functions; each map is otherwise that of its object.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	stubs := filepath.Join(t.TempDir(), "stubs.c")
+	require.NoError(t, os.WriteFile(stubs, []byte("long cb(long a, long b) { return a - b; }\nvoid callee(void) {}\nvoid use(char *p) { (void)p; }\n"), 0o644))
+	functions := map[string][]string{
+		"testdata/shapes.ll": {"dynamic", "nothing", "vector", "live", "anyreg", "transition"},
+		"jit_pp.ll":          {"work"},
+	}
+	for _, link := range []struct {
+		name  string
+		flags []string
+	}{
+		{"shared", []string{"-shared"}},
+		{"static addresses", []string{"-no-pie"}},
+		{"position-independent", []string{"-pie", "-Wl,-z,notext"}},
+	} {
+		t.Run(link.name, func(t *testing.T) {
+			order := []string{"testdata/shapes.ll", "jit_pp.ll", "testdata/shapes.ll"}
+			out := filepath.Join(t.TempDir(), "linked")
+			args := append([]string{"-w", "-O1", "-fPIC", "-o", out, stubs}, link.flags...)
+			var want []*Map
+			for i, p := range order {
+				path := object(t, 19, p, "-relocation-model=pic")
+				if i == 2 { // the same code again, under other names
+					renamed := filepath.Join(t.TempDir(), "again.o")
+					run(t, "objcopy", "--prefix-symbols=again_", path, renamed)
+					for _, name := range []string{"use", "callee"} {
+						run(t, "objcopy", "--redefine-sym", "again_"+name+"="+name, renamed)
+					}
+					path = renamed
+				}
+				args = append(args, path)
+				maps, err := ParseAll(section(t, path), binary.LittleEndian)
+				require.NoError(t, err)
+				require.Len(t, maps, 1)
+				want = append(want, maps[0])
+			}
+			run(t, "gcc", args...)
+			f, err := elf.Open(out)
+			require.NoError(t, err)
+			defer f.Close()
+			symbols, err := f.Symbols()
+			require.NoError(t, err)
+			addrs := map[string]machine.Addr{}
+			for _, s := range symbols {
+				addrs[s.Name] = machine.Addr(s.Value)
+			}
+			for i, p := range order {
+				for j, name := range functions[p] {
+					if i == 2 {
+						name = "again_" + name
+					}
+					require.NotZero(t, addrs[name], name)
+					want[i].Functions[j].Addr = addrs[name]
+				}
+			}
+			data := section(t, out)
+			relocate(t, f, data)
+			maps, err := ParseAll(data, binary.LittleEndian)
+			require.NoError(t, err)
+			require.Equal(t, want, maps)
+		})
+	}
+}
+
+// relocate does what the dynamic linker would at load address 0.
+func relocate(t *testing.T, f *elf.File, data []byte) {
+	t.Helper()
+	s := f.Section(".llvm_stackmaps")
+	rela := f.Section(".rela.dyn")
+	if rela == nil {
+		return
+	}
+	rows, err := rela.Data()
+	require.NoError(t, err)
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	for ; len(rows) >= 24; rows = rows[24:] {
+		off := binary.LittleEndian.Uint64(rows) - s.Addr
+		info, addend := binary.LittleEndian.Uint64(rows[8:]), binary.LittleEndian.Uint64(rows[16:])
+		if off >= s.Size {
+			continue
+		}
+		switch elf.R_X86_64(info & 0xffffffff) {
+		case elf.R_X86_64_RELATIVE:
+			binary.LittleEndian.PutUint64(data[off:], addend)
+		case elf.R_X86_64_64:
+			binary.LittleEndian.PutUint64(data[off:], symbols[info>>32-1].Value+addend)
+		default:
+			require.Fail(t, "a relocation that was not expected", "%#x", info)
+		}
+	}
+}
