@@ -1,0 +1,86 @@
+package deopt
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+)
+
+// Code at 0x1000, written down from the instruction set manual.
+var (
+	// movabs $0x1122334455667788,%r11; call *%r11; three bytes of nop
+	patchpoint = []byte{0x49, 0xbb, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd3, 0x0f, 0x1f, 0x00}
+	// nop; call rel32; nop of eight bytes; nop of two: a region that a runtime patched
+	patched = []byte{0x90, 0xe8, 0, 0, 0, 0, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x66, 0x90}
+	// endbr64; call rel32
+	endbr = []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xe8, 0, 0, 0, 0}
+	// movabs $…,%r10; call *%r10: not what LLVM emits
+	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
+)
+
+// A record matches by the convention of its kind of site ("Stack maps and patch
+// points in LLVM"), or it does not.
+func TestMatch(t *testing.T) {
+	const start = 0x1000
+	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}
+	reg := []stackmap.Location{{Kind: stackmap.Register, Size: 8}}
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		record []stackmap.Location
+		offset uint32
+		site   *ir.Site // what the module says, if there is one
+		pc     machine.Addr
+		ret    bool
+		moment frame.Moment // "" for no match
+		kind   ir.SiteKind
+		note   string
+	}{
+		{"statepoint, its callee running", nil, statepoint, 9, nil, start + 9, true, frame.InCall, ir.StatepointSite, ""},
+		{"statepoint, its callee back", nil, statepoint, 9, nil, start + 9, false, frame.After, ir.StatepointSite, ""},
+		{"statepoint elsewhere", nil, statepoint, 9, nil, start + 10, true, "", "", "no record here; nearest is record 7, 1 bytes before"},
+		{"stackmap reached", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, false, frame.Before, ir.StackMapSite, ""},
+		{"stackmap right behind a call", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, true, frame.Before, ir.StackMapSite, ""},
+		{"stackmap in its shadow", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite, PatchBytes: 8}, start + 12, false, "", "", "no record here; nearest is record 7, 3 bytes before"},
+		{"patchpoint, not run", patchpoint, reg, 0, nil, start, false, frame.Before, "", ""},
+		{"patchpoint in call", patchpoint, reg, 0, nil, start + 13, true, frame.InCall, ir.PatchPointSite, ""},
+		{"patchpoint, call back", patchpoint, reg, 0, nil, start + 13, false, frame.After, ir.PatchPointSite, ""},
+		{"patchpoint, behind its nops", patchpoint, reg, 0, nil, start + 16, true, "", "", "no record here; nearest is record 7, 16 bytes before"},
+		{"the false match", patchpoint, reg, 0, nil, start, true, "", "", "record 7 is not it: its patchpoint starts at this return address, and the call before it is still running"},
+		{"the false match, known", nil, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 16}, start, true, "", "", "record 7 is not it: its patchpoint starts at this return address, and the call before it is still running"},
+		{"patched region, known", patched, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 16}, start + 6, true, frame.InCall, ir.PatchPointSite, ""},
+		{"patched region, unknown", patched, reg, 0, nil, start + 6, true, "", "", "no record here; nearest is record 7, 6 bytes before"},
+		{"patched region, no call ends here", patched, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 16}, start + 14, true, "", "", "record 7 is not it: its region holds this address, and no call in it ends here"},
+		{"past the region", patched, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 4}, start + 6, true, "", "", "no record here; nearest is record 7, 6 bytes before"},
+		{"endbr64 in the region", endbr, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 9}, start + 9, true, frame.InCall, ir.PatchPointSite, ""},
+		{"another register", otherRegister, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
+		{"unreadable code", nil, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			maps := &stackmap.Map{Functions: []stackmap.Function{{Addr: start, Records: []stackmap.Record{{ID: 7, Offset: c.offset, Locations: c.record}}}}}
+			m := &matcher{memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
+				sites: func(stackmap.Entry) ([]*ir.Site, error) {
+					if c.site == nil {
+						return nil, nil
+					}
+					return []*ir.Site{c.site}, nil
+				}}
+			got, notes, err := m.find(c.pc, c.ret)
+			require.NoError(t, err)
+			if c.moment == "" {
+				require.Nil(t, got)
+				require.Equal(t, []string{c.note}, notes)
+				return
+			}
+			require.NotNil(t, got)
+			require.Equal(t, c.moment, got.moment)
+			require.Equal(t, c.kind, got.kind)
+			require.Empty(t, notes)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package deopt
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/stackmap"
+)
+
+const sitesModule = `
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)
+declare i64 @cb(i64)
+define void @f(i64 %a, i32 %b) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a, i32 7)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %a, i32 7)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %a, i32 8)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 3, i32 0, i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 3, i32 0, i32 %b)
+  ret void
+}
+define void @inlined(i64 %x) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %x)
+  ret void
+}
+define i64 @any(i64 %a, i64 %b) {
+  %r = call anyregcc i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 5, i32 16, ptr @cb, i32 2, i64 %a, i64 %b, i64 9)
+  ret i64 %r
+}
+`
+
+func entry(id stackmap.RecordID, locations ...stackmap.Location) stackmap.Entry {
+	return stackmap.Entry{Map: &stackmap.Map{}, Function: &stackmap.Function{}, Record: &stackmap.Record{ID: id, Locations: locations}}
+}
+
+func TestSitesOfARecord(t *testing.T) {
+	m, err := ir.Parse("m.ll", []byte(sitesModule))
+	require.NoError(t, err)
+	ms := modules{m}
+	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
+	constant := func(v int32) stackmap.Location {
+		return stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: v}
+	}
+	for _, c := range []struct {
+		name, function string
+		e              stackmap.Entry
+		lines          []int
+		mismatch       string
+	}{
+		{"one", "f", entry(1, reg, constant(7)), []int{6}, ""},
+		{"told apart by a constant", "f", entry(2, reg, constant(8)), []int{8}, ""},
+		{"a constant that is kept in a register fits either", "f", entry(2, reg, reg), []int{7, 8}, ""},
+		{"nothing tells them apart", "f", entry(3, reg), []int{9, 10}, ""},
+		{"inlined from elsewhere", "f", entry(4, reg), []int{14}, ""},
+		{"no symbol: the id alone", "", entry(1, reg, constant(7)), []int{6}, ""},
+		{"no such id", "f", entry(99, reg), nil, ""},
+		{"anyregcc records result and arguments first", "any", entry(5, reg, reg, reg, constant(9)), []int{18}, ""},
+		{"operand count", "f", entry(1, reg), nil, "m.ll does not match the process: record 1 of @f has 1 live values, and line 6 of the module 2"},
+		{"constant", "f", entry(1, reg, constant(6)), nil, "m.ll does not match the process: record 1 of @f holds the constant 6 as its live value 1, and line 6 of the module 7"},
+		{"too few for anyregcc", "any", entry(5, reg), nil, "m.ll does not match the process: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sites, err := ms.sites(c.function, c.e)
+			if c.mismatch != "" {
+				require.EqualError(t, err, c.mismatch)
+				require.ErrorAs(t, err, new(*MismatchError))
+				return
+			}
+			require.NoError(t, err)
+			var lines []int
+			for _, s := range sites {
+				lines = append(lines, s.Instr.Line)
+			}
+			require.Equal(t, c.lines, lines)
+		})
+	}
+}
