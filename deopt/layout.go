@@ -3,6 +3,7 @@ package deopt
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -93,7 +94,15 @@ func ParseLayout(name string, data []byte) (*Layout, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&file); err != nil {
-		line := 1 + bytes.Count(data[:min(d.InputOffset(), int64(len(data)))], []byte{'\n'})
+		at := d.InputOffset()
+		var syntax *json.SyntaxError
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &syntax) {
+			at = syntax.Offset
+		} else if errors.As(err, &wrong) {
+			at = wrong.Offset
+		}
+		line := 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte{'\n'})
 		return nil, &LayoutError{fmt.Sprintf("%s:%d", name, line), "", err}
 	}
 	if file.Schema != LayoutSchema {

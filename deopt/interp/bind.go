@@ -19,6 +19,7 @@ type binding struct {
 	pending []*ir.Global // have memory and no content yet
 	filling bool
 	listed  bool // funcs has every function that the target has
+	aliases int  // how many are being followed
 }
 
 func newBinding(in *Interp) binding {
@@ -72,7 +73,9 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 	return a
 }
 
-// alias follows one step; names that lead back to themselves end at the bound.
+// maxAliases bounds aliases of aliases, which may lead back to themselves.
+const maxAliases = 100
+
 func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
 	if v.IFunc {
 		return 0, unsupported("only native code can resolve it", "the ifunc @%s", v.Name)
@@ -80,7 +83,12 @@ func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
 	if v.Target == nil {
 		return 0, troublef(KindModule, "the alias @%s has no target", v.Name)
 	}
+	if b.aliases == maxAliases {
+		return 0, troublef(KindModule, "the alias @%s leads through more than %d others, or back to itself", v.Name, maxAliases)
+	}
+	b.aliases++
 	w, err := b.in.constant(v.Target)
+	b.aliases--
 	if err != nil {
 		return 0, err
 	}

@@ -9,14 +9,19 @@ import (
 // terminator decodes the last instruction of a block.
 func (d *decoder) terminator(i *ir.Instr) (terminator, error) {
 	edges := make([]*edge, len(i.Blocks))
+	made := map[*ir.Block]*edge{} // a switch may have many cases for one block
 	for k, to := range i.Blocks {
 		if i.Op == ir.OpInvoke && k == 1 {
 			break // nothing unwinds here
 		}
-		var err error
-		if edges[k], err = d.edge(i.Block, to); err != nil {
-			return nil, err
+		if made[to] == nil {
+			e, err := d.edge(i.Block, to)
+			if err != nil {
+				return nil, err
+			}
+			made[to] = e
 		}
+		edges[k] = made[to]
 	}
 	switch i.Op {
 	case ir.OpRet:
@@ -79,13 +84,24 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	return e, nil
 }
 
+// incoming finds the value that a phi takes from a block. The index is made
+// once for each phi: a block may have many phis and many predecessors.
 func (d *decoder) incoming(phi *ir.Instr, from *ir.Block) (slot, error) {
-	for k, b := range phi.Blocks {
-		if b == from && k < len(phi.Args) {
-			return d.operand(phi.Args[k])
+	index := d.phis[phi]
+	if index == nil {
+		index = make(map[*ir.Block]ir.Value, len(phi.Blocks))
+		for k, b := range phi.Blocks {
+			if k < len(phi.Args) {
+				index[b] = phi.Args[k]
+			}
 		}
+		d.phis[phi] = index
 	}
-	return slot{}, troublef(KindModule, "%s has no value for block %%%s", phi.Ref(), from.Name)
+	v := index[from]
+	if v == nil {
+		return slot{}, troublef(KindModule, "%s has no value for block %%%s", phi.Ref(), from.Name)
+	}
+	return d.operand(v)
 }
 
 func (d *decoder) br(i *ir.Instr, edges []*edge) (terminator, error) {

@@ -12,6 +12,7 @@ type decoder struct {
 	in     *Interp
 	fn     *function
 	consts map[ir.Value]slot
+	phis   map[*ir.Instr]map[*ir.Block]ir.Value
 }
 
 // function returns f decoded, which happens once. It errs where the text of the
@@ -27,7 +28,10 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 	if len(body) == 0 {
 		return nil, unsupported("", "@%s, which has no body,", f.Name)
 	}
-	d := &decoder{in: in, fn: &function{ir: f, slots: map[ir.Value]slot{}}, consts: map[ir.Value]slot{}}
+	d := &decoder{
+		in: in, fn: &function{ir: f, slots: map[ir.Value]slot{}},
+		consts: map[ir.Value]slot{}, phis: map[*ir.Instr]map[*ir.Block]ir.Value{},
+	}
 	if d.fn.ret, err = in.shapes.of(f.Sig.Elem); err != nil {
 		return nil, err
 	}

@@ -216,6 +216,12 @@ define void @f() {
   %x = call i32 %p(double 1.0)
   ret void
 }`, interp.KindModule, "@f, block %0, line 6: %x = call %p: argument 1 of @g has type double where i32 is wanted"},
+	{"an alias of itself", `@a = alias i32, ptr @b
+@b = alias i32, ptr @a
+define i32 @f() {
+  %x = load i32, ptr @a
+  ret i32 %x
+}`, interp.KindModule, "@f, block %0, line 4: %x = load i32: the alias @a leads through more than 100 others, or back to itself"},
 	{"a value that is too wide", `define void @f() {
   %x = load [100000000 x i64], ptr null
   ret void

@@ -25,13 +25,13 @@ func FuzzRun(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(src)
+			f.Add(src, uint64(3))
 		}
 	}
 	for _, c := range ended {
-		f.Add([]byte(c.src))
+		f.Add([]byte(c.src), uint64(0))
 	}
-	f.Fuzz(func(t *testing.T, src []byte) {
+	f.Fuzz(func(t *testing.T, src []byte, seed uint64) {
 		m, err := ir.Parse("fuzz.ll", src)
 		if err != nil {
 			return
@@ -46,7 +46,7 @@ func FuzzRun(f *testing.F) {
 			}
 			var args []interp.Value
 			for _, p := range fn.Params {
-				v, err := interp.Undef(p.Typ)
+				v, err := made(p.Typ, seed)
 				if err != nil {
 					return
 				}
@@ -65,7 +65,7 @@ func FuzzRun(f *testing.F) {
 				}
 				values := map[ir.Value]interp.Value{}
 				for _, v := range live {
-					if values[v], err = interp.Undef(v.Type()); err != nil {
+					if values[v], err = made(v.Type(), seed); err != nil {
 						return
 					}
 				}
@@ -74,6 +74,14 @@ func FuzzRun(f *testing.F) {
 			}
 		}
 	})
+}
+
+// made is some value of a type: the seed for an integer, else undefined.
+func made(t *ir.Type, seed uint64) (interp.Value, error) {
+	if t.Kind == ir.IntKind && t.Bits <= 128 {
+		return interp.FromUint(t, seed), nil
+	}
+	return interp.Undef(t)
 }
 
 func own(t *testing.T, err error) {

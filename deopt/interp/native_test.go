@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,4 +173,20 @@ func TestSharedProgramWithStackmapIsAsNative(t *testing.T) {
 	src, err := os.ReadFile("../../testdata/programs/sm_spill.ll")
 	require.NoError(t, err)
 	sameAsJIT(t, string(src), "19")
+}
+
+// The shared patchpoint program waits forever in @blocker; here it returns, and
+// main returns what came of it.
+func TestSharedProgramWithPatchpointIsAsNative(t *testing.T) {
+	src, err := os.ReadFile("../../testdata/programs/jit_pp.ll")
+	require.NoError(t, err)
+	text := string(src)
+	for _, r := range [][2]string{
+		{"br label %l\nl:\n  %r = call i32 @pause()\n  br label %l", "%y = mul i64 %a, 3\n  ret i64 %y"},
+		{"ret i32 0\n}", "%r.hi = lshr i64 %r, 8\n  %r.x = xor i64 %r, %r.hi\n  %status = trunc i64 %r.x to i32\n  ret i32 %status\n}"},
+	} {
+		require.Contains(t, text, r[0])
+		text = strings.ReplaceAll(text, r[0], r[1])
+	}
+	sameAsJIT(t, text, "19", "22")
 }

@@ -151,12 +151,21 @@ func pendingResults(p Point) []*ir.Instr {
 			if !strings.HasPrefix(calleeName(r), "llvm.experimental.gc.result") || len(r.Args) != 1 {
 				continue
 			}
-			if token, ok := r.Args[0].(*ir.Instr); ok && reaches(p, r, token) {
+			if token, ok := r.Args[0].(*ir.Instr); ok && pending(p, r, token) {
 				found = append(found, r)
 			}
 		}
 	}
 	return found
+}
+
+// pending says whether the statepoint token ran before p and its result r is
+// still to come.
+func pending(p Point, r, token *ir.Instr) bool {
+	if r.Block != token.Block {
+		return reaches(p, r, token)
+	}
+	return p.Block == r.Block && token.Index < p.Index && p.Index <= r.Index
 }
 
 // reaches says whether some path from p comes to the instruction to without

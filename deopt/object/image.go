@@ -76,10 +76,6 @@ type Section struct {
 	image   *Image
 }
 
-// Limit on the number of sections and of program headers that are looked at. The
-// largest seen in the wild, a -ffunction-sections object, had some 60,000.
-const maxSections = 1 << 17
-
 // New reads the headers of an ELF image of size bytes.
 func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	defer func() {
@@ -91,12 +87,13 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	if _, err := r.ReadAt(magic[:], 0); err != nil || string(magic[:]) != elf.ELFMAG {
 		return nil, &Error{name, "", 0, ErrNotELF}
 	}
-	f, err := elf.NewFile(io.NewSectionReader(r, 0, size))
-	if err != nil {
+	whole := io.NewSectionReader(r, 0, size)
+	if err := checkHeader(whole, size); err != nil {
 		return nil, &Error{name, "", -1, err}
 	}
-	if len(f.Sections) > maxSections {
-		return nil, &Error{name, "", -1, fmt.Errorf("%d sections", len(f.Sections))}
+	f, err := elf.NewFile(whole)
+	if err != nil {
+		return nil, &Error{name, "", -1, err}
 	}
 	img = &Image{Name: name, file: f, size: size, sections: map[string]*Section{}}
 	for _, s := range f.Sections {
@@ -159,8 +156,11 @@ func (s *Section) Contains(addr machine.Addr) bool {
 
 // ReadAt reads bytes of the section as they stand in the image.
 func (s *Section) ReadAt(p []byte, off int64) (int, error) {
-	if !s.Bits {
+	switch {
+	case !s.Bits:
 		return 0, &Error{s.image.Name, s.Name, off, errors.New("has no bytes in the image")}
+	case s.section.ReaderAt == nil:
+		return 0, &Error{s.image.Name, s.Name, off, errors.New("is compressed")}
 	}
 	return s.section.ReaderAt.ReadAt(p, off)
 }
@@ -170,7 +170,7 @@ func (s *Section) Data() ([]byte, error) {
 	switch {
 	case !s.Bits:
 		return nil, &Error{s.image.Name, s.Name, 0, errors.New("has no bytes in the image")}
-	case s.section.Flags&elf.SHF_COMPRESSED != 0:
+	case s.section.ReaderAt == nil:
 		return nil, &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
 	case s.Size > uint64(s.image.size):
 		return nil, &Error{s.image.Name, s.Name, 0, fmt.Errorf("claims %d bytes in an image of %d", s.Size, s.image.size)}

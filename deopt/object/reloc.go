@@ -24,7 +24,7 @@ func (s *Section) Relocated() (data []byte, unresolved int, err error) {
 	if err != nil || !s.image.Relocatable() {
 		return data, 0, err
 	}
-	index := -1
+	index, applied := -1, false
 	for n, other := range s.image.all {
 		if other == s {
 			index = n
@@ -37,11 +37,15 @@ func (s *Section) Relocated() (data []byte, unresolved int, err error) {
 		if r.section.Type != elf.SHT_RELA || int(r.section.Info) != index {
 			continue
 		}
-		n, err := s.apply(data, r)
-		if err != nil {
+		// LLVM and the assemblers write one. A hostile object has one for each section
+		// header that it has, all of them with the same rows.
+		if applied {
+			return nil, 0, &Error{s.image.Name, r.Name, 0, fmt.Errorf("relocates %s a second time", s.Name)}
+		}
+		applied = true
+		if unresolved, err = s.apply(data, r); err != nil {
 			return nil, 0, err
 		}
-		unresolved += n
 	}
 	return data, unresolved, nil
 }

@@ -51,12 +51,17 @@ func (i *Image) table(s *Section) (*symbolTable, error) {
 	return &symbolTable{rows: rows, names: i.all[s.section.Link], image: i}, nil
 }
 
-// symbolTables returns .symtab and .dynsym, those of them that can be read.
+// symbolTables returns .symtab and .dynsym, those of them that can be read. An image
+// has at most one of each (System V ABI, chapter 4, "Section Types"); a hostile one
+// has as many as it has section headers, each as large as the whole image.
 func (i *Image) symbolTables() []*symbolTable {
 	if !i.read {
 		i.read = true
+		seen := map[elf.SectionType]bool{}
 		for _, s := range i.all {
-			if s.section.Type == elf.SHT_SYMTAB || s.section.Type == elf.SHT_DYNSYM {
+			kind := s.section.Type
+			if (kind == elf.SHT_SYMTAB || kind == elf.SHT_DYNSYM) && !seen[kind] {
+				seen[kind] = true
 				if t, err := i.table(s); err == nil {
 					i.tables = append(i.tables, t)
 				}

@@ -1,0 +1,253 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// The guard of deoptimize.ll fails at the first i at which the sum of the squares below
+// i is 5000 or more: 0+1+4+…+24² is 4900, and with 25² it is 5525.
+const exitI, exitAcc, exitN = "26", "5525", "1000"
+
+// sumOfSquaresBelow1000 is n(n+1)(2n+1)/6 for n = 999.
+const sumOfSquaresBelow1000 = "332833500"
+
+// The main job: a process stands at an OSR exit; its frame is shown, and finished.
+func TestMainJob(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				t.Parallel()
+				p := livetest.Lli(t, version, "deoptimize.ll", kind)
+				testFramesText(t, p)
+				testFramesJSON(t, p)
+				testResume(t, p)
+				unharmed(t, p)
+			})
+		}
+	}
+}
+
+func testFramesText(t *testing.T, p *livetest.Process) {
+	r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr, "without a layout there is nothing to try next")
+	lines := strings.Split(r.stdout, "\n")
+	require.Regexp(t, fmt.Sprintf(`^pid %d  .*lli.* -jit-kind=.*   x86-64   paused \d+\.\d\d ms, running again$`, p.PID), lines[0])
+	require.Regexp(t, fmt.Sprintf(`(?m)^thread %d "lli(-\d+)?"$`, p.PID), r.stdout)
+	require.Regexp(t, `(?m)^  #\d+ +jit +sum_opt\+0x[0-9a-f]+ +record 2882400000, deoptimize, in call$`, r.stdout)
+	for name, value := range map[string]string{"%i": exitI, "%acc": exitAcc, "%n": exitN} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^ +%s +i64 +%s +\[rsp\+\d+\]$`, name, value), r.stdout)
+	}
+	require.Regexp(t, `(?m)^ +#0 +i32 +3 +constant$`, r.stdout)
+
+	r = reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "in call   → sum, block %loop\n")
+	// The command that it offers does what it says.
+	match := regexp.MustCompile(`^\ntry: reframe (resume .*)\n$`).FindStringSubmatch(r.stderr)
+	require.NotNil(t, match, "%q", r.stderr)
+	again := reframe(t, strings.Fields(match[1])...)
+	require.Equal(t, 0, again.code, again.stderr)
+	require.Contains(t, again.stdout, "sum returned i64 "+sumOfSquaresBelow1000+" after ")
+}
+
+func testFramesJSON(t *testing.T, p *livetest.Process) {
+	r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--layout", layout(t), "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr)
+	report := r.object(t)
+	require.Equal(t, "reframe.frames/v1", report["schema"])
+	target := report["target"].(map[string]any)
+	require.Equal(t, "process", target["kind"])
+	require.Equal(t, json.Number(pid(p)), target["pid"])
+	require.Equal(t, "amd64", target["arch"])
+	pause, err := target["pause_us"].(json.Number).Int64()
+	require.NoError(t, err)
+	require.Positive(t, pause)
+
+	thread := list(t, report["threads"])[0]
+	require.Equal(t, json.Number(pid(p)), thread["tid"])
+	require.Regexp(t, `^lli(-\d+)?$`, thread["name"])
+	require.NotContains(t, thread, "end", "the stack was followed to its outermost frame")
+	all := frames(t, report)
+	for n, f := range all {
+		require.Equal(t, json.Number(fmt.Sprint(n)), f["index"])
+		require.Contains(t, []any{"jit", "native"}, f["kind"])
+		require.Regexp(t, `^0x[0-9a-f]+$`, f["pc"])
+		require.NotEmpty(t, f["rule"])
+	}
+	require.Equal(t, "native", all[0]["kind"])
+	require.Equal(t, "_start", all[len(all)-1]["function"])
+
+	f := frameOf(t, report, "sum_opt")
+	require.Equal(t, "jit", f["kind"])
+	record := f["record"].(map[string]any)
+	require.Equal(t, f["offset"], record["offset"], "the record of a deoptimize is its return address")
+	delete(record, "offset")
+	require.Equal(t, map[string]any{"id": json.Number("2882400000"), "site": "deoptimize", "moment": "in-call"}, record)
+	require.Equal(t, map[string]any{"function": "sum", "block": "loop"}, f["resume"])
+	want := []struct{ name, value, hex string }{{"%i", exitI, "0x1a"}, {"%acc", exitAcc, "0x1595"}, {"%n", exitN, "0x3e8"}}
+	slots := list(t, f["slots"])
+	require.Len(t, slots, len(want))
+	for n, s := range slots {
+		require.Equal(t, json.Number(fmt.Sprint(n+1)), s["index"], "slot 0 is the constant 3, which the layout does not map")
+		require.Equal(t, want[n].name, s["name"])
+		require.Equal(t, "i64", s["type"])
+		require.Equal(t, want[n].value, s["value"], "values of 64 bits are strings")
+		require.Equal(t, want[n].hex, s["hex"])
+		require.Equal(t, "ok", s["status"])
+		location := s["location"].(map[string]any)
+		require.Contains(t, location, "offset")
+		delete(location, "offset")
+		require.Equal(t, map[string]any{"kind": "Indirect", "register": "rsp", "dwarf": json.Number("7"), "size": json.Number("8")}, location)
+	}
+}
+
+func testResume(t *testing.T, p *livetest.Process) {
+	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^sum returned i64 `+sumOfSquaresBelow1000+` after \d+ instructions; 0 writes kept away from the process$`, r.stdout)
+	require.Regexp(t, fmt.Sprintf(`^pid %d stood still for \d+\.\d\d ms and is running again\n$`, p.PID), r.stderr)
+
+	r = reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t), "--json", "--function", "sum_opt")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr)
+	out := r.object(t)
+	require.Equal(t, "reframe.resume/v1", out["schema"])
+	require.Equal(t, "sum_opt", out["function"])
+	require.Equal(t, map[string]any{"function": "sum", "block": "loop"}, out["resume"])
+	require.Equal(t, map[string]any{"type": "i64", "value": sumOfSquaresBelow1000}, out["result"])
+	require.Equal(t, "", out["output"])
+	require.Equal(t, json.Number("0"), out["writes"])
+	steps, err := out["steps"].(json.Number).Int64()
+	require.NoError(t, err)
+	// From i = 26 to 999, with 7 instructions (2 of them phi) in each turn.
+	require.Greater(t, steps, int64(974*5))
+	require.LessOrEqual(t, steps, int64(974*7+1))
+	for _, key := range []string{"tid", "frame", "pause_us"} {
+		require.Contains(t, out, key)
+	}
+}
+
+// Without a module there are no names and no types, so no values: hex alone.
+func TestFramesWithoutIR(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	r := reframe(t, "frames", "-p", pid(p), "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	f := frameOf(t, r.object(t), "sum_opt")
+	for _, s := range list(t, f["slots"]) {
+		require.Regexp(t, `^loc\d+$`, s["name"])
+		require.NotContains(t, s, "value")
+		require.NotContains(t, s, "type")
+		require.Regexp(t, `^0x[0-9a-f]+$`, s["hex"])
+	}
+	require.NotContains(t, f, "resume")
+	unharmed(t, p)
+}
+
+// -t, -f and --function narrow what is shown, to nothing too.
+func TestFramesChoice(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	for _, choice := range [][]string{{"-f", "2"}, {"--function", "sum_opt"}, {"-t", pid(p), "--function", "sum_opt", "-f", "2"}} {
+		r := reframe(t, append([]string{"frames", "-p", pid(p), "--ir", p.IR, "--json"}, choice...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		all := frames(t, r.object(t))
+		require.Len(t, all, 1)
+		require.Equal(t, "sum_opt", all[0]["function"])
+	}
+	r := reframe(t, "frames", "-p", pid(p), "-t", "1")
+	r.failsEmpty(t, 2, "no thread 1")
+	r = reframe(t, "frames", "-p", pid(p), "-f", "0")
+	r.fails(t, 2)
+	unharmed(t, p)
+}
+
+// Values in registers that the callee may have overwritten are unavailable, and say so.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--json")
+	require.Equal(t, 1, r.code)
+	require.Empty(t, r.stderr)
+	missing := 0
+	for _, s := range list(t, frameOf(t, r.object(t), "work")["slots"]) {
+		switch s["status"] {
+		case "ok":
+			require.Contains(t, s, "hex")
+			require.NotContains(t, s, "reason")
+		case "unavailable":
+			missing++
+			require.NotContains(t, s, "value")
+			require.NotContains(t, s, "hex")
+			register := s["location"].(map[string]any)["register"]
+			require.Contains(t, s["reason"], fmt.Sprintf("%s is caller-saved and frame #", register))
+		default:
+			require.Fail(t, "status", "%v", s)
+		}
+	}
+	require.Positive(t, missing)
+
+	r = reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
+	require.Equal(t, 1, r.code)
+	require.Len(t, regexp.MustCompile(`unavailable: \w+ is caller-saved and frame #`).FindAllString(r.stdout, -1), missing)
+	r = reframe(t, "resume", "-p", pid(p), "--ir", p.IR)
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "%pr: it is what the call returns, and the call is still running")
+	unharmed(t, p)
+}
+
+// The same bytes give the same output, but for how long it took.
+func TestSameBytesSameOutput(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 22, "jit_pp.ll", "orc")
+	pause := regexp.MustCompile(`"pause_us": \d+`)
+	var first string
+	for n := range 3 {
+		r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--json")
+		require.Equal(t, 1, r.code)
+		require.Len(t, pause.FindAllString(r.stdout, -1), 1)
+		out := pause.ReplaceAllString(r.stdout, "")
+		if n == 0 {
+			first = out
+		}
+		require.Equal(t, first, out)
+	}
+}
+
+// Threads that spin, and threads that come and go while all are being stopped.
+func TestManyThreads(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
+	for range 5 {
+		r := reframe(t, "frames", "-p", pid(p), "--json")
+		r.fails(t, 2, "no stack map")
+		stacks := list(t, r.object(t)["threads"])
+		// The main thread, spinners and churners are always there.
+		require.GreaterOrEqual(t, len(stacks), 65)
+		seen := map[string]int{}
+		for _, thread := range stacks {
+			all := list(t, thread["frames"])
+			if len(all) == 0 {
+				require.NotEmpty(t, thread["end"], "a thread without frames says why")
+			}
+			for _, f := range all {
+				if name, ok := f["function"].(string); ok {
+					seen[name]++
+				}
+			}
+		}
+		require.Equal(t, 1, seen["main"])
+		require.Equal(t, 32, seen["spinner"])
+		require.Equal(t, 32, seen["churner"])
+		unharmed(t, p)
+	}
+}

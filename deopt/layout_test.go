@@ -1,0 +1,113 @@
+package deopt
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+)
+
+const layoutModule = `
+declare i64 @llvm.experimental.deoptimize.i64(...)
+define i64 @opt(i64 %n) gc "statepoint-example" {
+entry:
+  %d = call i64 (...) @llvm.experimental.deoptimize.i64(i32 7) [ "deopt"(i32 3, i64 %n) ]
+  ret i64 %d
+}
+define i64 @plain(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret i64 %i
+}
+`
+
+// Each mistake in a layout has one line that says where it is and what is wrong.
+func TestLayoutMistakes(t *testing.T) {
+	m, err := ir.Parse("m.ll", []byte(layoutModule))
+	require.NoError(t, err)
+	exit := func(text string) string {
+		return `{"schema":"reframe.layout/v1","exits":[` + text + `]}`
+	}
+	const resume = `"resume":{"function":"plain","block":"loop"}`
+	for _, c := range []struct{ name, text, want string }{
+		{"good", exit(`{"function":"opt","record":2882400000,"when":[{"operand":0,"equals":3}],` + resume + `,"slots":[{"operand":1,"name":"%n"}]}`), ""},
+		{"not JSON", "{\n\"schema\": 7x", "l.json:2: invalid character 'x' after object key:value pair"},
+		{"unknown field", exit(`{"functoin":"opt"}`), `l.json:1: json: unknown field "functoin"`},
+		{"schema", `{"schema":"reframe.layout/v9"}`, `l.json: schema: "reframe.layout/v9" is not known; "reframe.layout/v1" is`},
+		{"function", exit(`{"function":"nosuch",` + resume + `}`), "l.json: exits[0].function: no module defines a function @nosuch"},
+		{"only declared", exit(`{"function":"llvm.experimental.deoptimize.i64",` + resume + `}`), "l.json: exits[0].function: no module defines a function @llvm.experimental.deoptimize.i64"},
+		{"resume function", exit(`{"function":"opt","resume":{"function":"nosuch","block":"loop"}}`), "l.json: exits[0].resume.function: no module defines a function @nosuch"},
+		{"block", exit(`{"function":"opt","resume":{"function":"plain","block":"lop"}}`), "l.json: exits[0].resume.block: @plain has no block %lop"},
+		{"no exit", exit(`{"function":"plain",` + resume + `}`), "l.json: exits[0]: @plain has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
+		{"record", exit(`{"function":"opt","record":5,` + resume + `}`), "l.json: exits[0]: @opt has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
+		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), "l.json: exits[0].when[0].operand: 2, and the exits of @opt have 2 live values, counted from 0"},
+		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), "l.json: exits[0].slots[0].operand: -1, and the exits of @opt have 2 live values, counted from 0"},
+		{"value", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%m"}]}`), "l.json: exits[0].slots[0].name: @plain has no value %m"},
+		{"value without its sign", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"n"}]}`), "l.json: exits[0].slots[0].name: @plain has no value n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := ParseLayout("l.json", []byte(c.text))
+			if err == nil {
+				err = l.check(modules{m})
+			}
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, c.want)
+		})
+	}
+}
+
+// An exit is taken when all its conditions hold; one that cannot be told is not guessed.
+func TestLayoutConditions(t *testing.T) {
+	number := func(v uint32) frame.Slot {
+		return frame.Slot{Type: i32Type, Status: frame.OK, Hex: frame.HexOf(uint64(v)), Bytes: make([]byte, 4)}
+	}
+	record := uint64(7)
+	l := &Layout{Name: "l.json", Exits: []Exit{
+		{Function: "f", Record: &record, When: []Condition{{0, 3}}, Resume: ExitResume{"a", "x"}},
+		{Function: "f", When: []Condition{{0, -1}, {1, 4294967295}}, Resume: ExitResume{"b", "x"}},
+		{Function: "g", When: []Condition{{5, 1}}},
+		{Function: "h"},
+	}}
+	missing := frame.Slot{Type: i32Type, Status: frame.Missing, Reason: "rax is gone"}
+	for n, c := range []struct {
+		function string
+		record   uint64
+		slots    []frame.Slot
+		resume   string
+		why      string
+	}{
+		{"f", 7, []frame.Slot{number(3), number(0)}, "a", ""},
+		{"f", 8, []frame.Slot{number(3), number(0)}, "", ""},
+		{"f", 7, []frame.Slot{number(0xffffffff), number(0xffffffff)}, "b", ""},
+		{"f", 7, []frame.Slot{number(0xffffffff), number(0)}, "", ""},
+		{"f", 7, []frame.Slot{missing, number(0)}, "", "l.json: exits[0] asks for live value 0, which is not there: rax is gone"},
+		{"g", 7, []frame.Slot{number(1)}, "", "l.json: exits[2] asks for live value 5, and record 7 has 1"},
+		{"h", 1, nil, "", ""},
+		{"nosuch", 1, nil, "", ""},
+	} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			x, why := l.apply(c.function, c.record, c.slots)
+			require.Equal(t, c.why, why)
+			if c.function == "h" {
+				require.NotNil(t, x)
+				return
+			}
+			require.Equal(t, c.resume != "", x != nil)
+			if x != nil {
+				require.Equal(t, c.resume, x.Resume.Function)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package object
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Limits on what an image's headers may claim.
+const (
+	maxSections    = 1 << 17 // the largest seen in the wild, a -ffunction-sections object, had some 60,000
+	maxSectionName = 1 << 14
+)
+
+// checkHeader looks at what debug/elf would act on before anything has told whether
+// it may: the number of sections and their names. It makes a string of each name, to
+// the next zero byte however far that is, and inflates a compressed string table to
+// whatever size that claims. Layouts are those of the System V ABI, chapter 4.
+func checkHeader(r io.ReaderAt, size int64) error {
+	var h [64]byte
+	if _, err := r.ReadAt(h[:], 0); err != nil {
+		return errors.New("it ends inside its header")
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(h[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	if class := elf.Class(h[elf.EI_CLASS]); class != elf.ELFCLASS64 {
+		return fmt.Errorf("%v %v is not supported yet", class, elf.Machine(order.Uint16(h[18:])))
+	}
+	table, row := order.Uint64(h[40:]), uint64(order.Uint16(h[58:]))
+	count, names := uint64(order.Uint16(h[60:])), uint64(order.Uint16(h[62:]))
+	if table == 0 {
+		return nil
+	}
+	section := func(n uint64) (*elf.Section64, error) {
+		var b [64]byte
+		at := table + n*row
+		if row < uint64(len(b)) || at < table || at > uint64(size) {
+			return nil, fmt.Errorf("section header %d lies outside of it", n)
+		}
+		if _, err := r.ReadAt(b[:], int64(at)); err != nil {
+			return nil, fmt.Errorf("section header %d lies outside of it", n)
+		}
+		s := new(elf.Section64)
+		_, err := binary.Decode(b[:], order, s)
+		return s, err
+	}
+	// Numbers that do not fit stand in section header 0.
+	if count == 0 || names == uint64(elf.SHN_XINDEX) {
+		first, err := section(0)
+		if err != nil {
+			return err
+		}
+		if count == 0 {
+			count = first.Size
+		}
+		if names == uint64(elf.SHN_XINDEX) {
+			names = uint64(first.Link)
+		}
+	}
+	if count > maxSections {
+		return fmt.Errorf("%d sections", count)
+	}
+	if names == 0 || names >= count {
+		return nil // no names; or debug/elf says what is wrong
+	}
+	strings, err := section(names)
+	switch {
+	case err != nil:
+		return err
+	case elf.SectionFlag(strings.Flags)&elf.SHF_COMPRESSED != 0:
+		return errors.New("its section names are compressed")
+	case elf.SectionType(strings.Type) == elf.SHT_NOBITS:
+		return nil
+	case strings.Size > uint64(size):
+		return fmt.Errorf("%d bytes of section names in an image of %d", strings.Size, size)
+	}
+	text := make([]byte, strings.Size)
+	if n, err := r.ReadAt(text, int64(strings.Off)); err != nil && n < len(text) {
+		return errors.New("its section names lie outside of it")
+	}
+	total := 0
+	for n := range count {
+		s, err := section(n)
+		if err != nil {
+			return err
+		}
+		if uint64(s.Name) >= strings.Size {
+			return fmt.Errorf("the name of section %d lies outside of the section names", n)
+		}
+		name := text[s.Name:]
+		end := bytes.IndexByte(name[:min(len(name), maxSectionName)], 0)
+		if end < 0 {
+			return fmt.Errorf("the name of section %d does not end", n)
+		}
+		// A name may be the tail of another, so that all of them together may be longer than the table.
+		if total += end; total > 4*len(text)+maxSectionName {
+			return errors.New("its section names overlap")
+		}
+	}
+	return nil
+}
