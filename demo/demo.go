@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,7 +65,21 @@ func Start() (*Process, error) {
 		p.Kill()
 		return nil, err
 	}
+	p.settle()
 	return p, nil
+}
+
+// settle gives the target the moment that it needs from its last word to its sleep in
+// read(2), so that every demo shows it at the same place. A target that takes longer is
+// shown where it is.
+func (p *Process) settle() {
+	for range 1000 {
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
+		if err != nil || strings.HasPrefix(string(call), strconv.Itoa(unix.SYS_READ)+" ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // startInMemory runs the program from a memfd: a directory for temporary files may be mounted noexec, and

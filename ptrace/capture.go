@@ -83,52 +83,68 @@ func Survey(pid int) (*Target, error) {
 }
 
 func (t *Target) capture(o Options) error {
-	for attempt := range attempts {
-		early := !o.Hold && attempt < attempts-1
-		if early {
-			if err := t.survey(); err != nil {
-				return err
-			}
-		} else if err := check64(t.PID); err != nil {
+	for attempt := 1; !o.Hold && attempt < attempts; attempt++ {
+		if settled, err := t.captureBriefly(o); settled || err != nil {
 			return err
-		}
-		s, err := stop(t.PID, o.StackBytes)
-		if err != nil {
-			return err
-		}
-		if !early {
-			if err = t.survey(); err != nil {
-				s.release()
-				return err
-			}
-		}
-		err = s.copy(jitCode(t.maps, t.Modules))
-		settled := t.unchanged()
-		if early || err != nil {
-			s.release()
-		}
-		if err != nil {
-			return explain(t.PID, "cannot read its threads", err)
-		}
-		t.readObjects(s)
-		if !early {
-			t.finish(s)
-			if o.Hold {
-				t.held = s
-				t.memory = live(t.PID)
-			} else {
-				s.release()
-				t.Pause = s.pause
-			}
-			return nil
-		}
-		if settled && t.unchanged() {
-			t.Pause = s.pause
-			t.finish(s)
-			return nil
 		}
 	}
-	return &Error{t.PID, "cannot read it", ErrUnsettled, ""}
+	return t.captureHeld(o)
+}
+
+// captureBriefly reads the lists before the stop, and says whether they still stood
+// during it and after it.
+func (t *Target) captureBriefly(o Options) (settled bool, err error) {
+	if err := t.survey(); err != nil {
+		return false, err
+	}
+	code := jitCode(t.maps, t.Modules)
+	s := newStopped(t.PID, o.StackBytes)
+	err = s.do(func() error {
+		defer s.letGo()
+		if err := s.stopAll(); err != nil {
+			return explain(t.PID, "cannot attach", err)
+		}
+		settled = t.unchanged()
+		return s.copy(code)
+	})
+	s.end()
+	if err != nil {
+		return false, explain(t.PID, "cannot read its threads", err)
+	}
+	t.readObjects(s)
+	if !settled || !t.unchanged() {
+		return false, nil
+	}
+	t.finish(s)
+	t.Pause = s.pause
+	return true, nil
+}
+
+// captureHeld reads everything while the process stands still.
+func (t *Target) captureHeld(o Options) error {
+	if err := check64(t.PID); err != nil {
+		return err
+	}
+	s := newStopped(t.PID, o.StackBytes)
+	t.held = s // from here on Close lets it go
+	if err := s.do(s.stopAll); err != nil {
+		return explain(t.PID, "cannot attach", err)
+	}
+	if err := t.survey(); err != nil {
+		return err
+	}
+	code := jitCode(t.maps, t.Modules)
+	if err := s.do(func() error { return s.copy(code) }); err != nil {
+		return explain(t.PID, "cannot read its threads", err)
+	}
+	t.readObjects(s)
+	t.finish(s)
+	if o.Hold {
+		t.memory = live(t.PID)
+	} else {
+		t.Release()
+	}
+	return nil
 }
 
 // survey reads mappings, modules and the lists of registered objects.

@@ -35,9 +35,10 @@ func newTracer() *tracer {
 	return t
 }
 
-func (t *tracer) do(f func()) {
-	t.requests <- f
+func (t *tracer) do(f func() error) (err error) {
+	t.requests <- func() { err = f() }
 	<-t.done
+	return err
 }
 
 func (t *tracer) end() {
@@ -45,10 +46,13 @@ func (t *tracer) end() {
 	<-t.done
 }
 
-// stopped is a process all of whose threads stand still.
+// stopped is a process that is being stopped, stands still, or was let go again. Its
+// methods run on the tracer's thread, by way of do: a stop that changes threads in
+// the middle is longer than it has to be.
 type stopped struct {
+	*tracer
 	pid     int
-	tracer  *tracer
+	stack   int // bytes of each stack that are copied
 	threads []*stoppedThread
 	byTID   map[int]*stoppedThread
 	since   time.Time     // the first thread was asked to stop
@@ -81,20 +85,12 @@ const (
 	xsaveRoom = 16 << 10
 )
 
-// stop seizes all threads of a process and interrupts them. On an error nothing
-// is left seized.
-func stop(pid, stackBytes int) (*stopped, error) {
-	s := &stopped{pid: pid, tracer: newTracer(), byTID: map[int]*stoppedThread{}}
-	var err error
-	s.tracer.do(func() { err = s.stopAll(stackBytes) })
-	if err != nil {
-		s.release()
-		return nil, explain(pid, "cannot attach", err)
-	}
-	return s, nil
+func newStopped(pid, stackBytes int) *stopped {
+	return &stopped{tracer: newTracer(), pid: pid, stack: stackBytes, byTID: map[int]*stoppedThread{}}
 }
 
-func (s *stopped) stopAll(stackBytes int) error {
+// stopAll seizes all threads and interrupts them.
+func (s *stopped) stopAll() error {
 	for range stopRounds {
 		tids, err := threadIDs(s.pid)
 		if err != nil {
@@ -116,7 +112,7 @@ func (s *stopped) stopAll(stackBytes int) error {
 				return err
 			}
 			t.raw.xsave = make([]byte, xsaveRoom)
-			t.stack.data = make([]byte, stackBytes)
+			t.stack.data = make([]byte, s.stack)
 			s.byTID[tid] = t
 			s.threads = append(s.threads, t)
 			fresh = append(fresh, t)
@@ -177,51 +173,38 @@ func (t *stoppedThread) wait(pid int) {
 	}
 }
 
-// release lets all threads go on, each with the signal that was on its way to
-// it. Calling it again does nothing.
-func (s *stopped) release() {
-	if s.tracer == nil {
-		return
+// letGo lets all threads go on, each with the signal that was on its way to it.
+func (s *stopped) letGo() error {
+	for _, t := range s.threads {
+		if t.missing == "" {
+			// A thread that was killed meanwhile cannot be let go, and need not be.
+			_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
+		}
 	}
-	s.tracer.do(func() {
-		for _, t := range s.threads {
-			if t.missing == "" {
-				// A thread that was killed meanwhile cannot be let go, and need not be.
-				_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
-			}
-		}
-		if !s.since.IsZero() {
-			s.pause = time.Since(s.since)
-		}
-	})
-	s.tracer.end()
-	s.tracer = nil
+	if !s.since.IsZero() {
+		s.pause = time.Since(s.since)
+	}
+	return nil
 }
 
 // copy reads what only a process that stands still can give: the registers and
 // stack of each thread, and the code around what may be return addresses into
 // code outside of files.
 func (s *stopped) copy(jitCode []machine.Mapping) error {
-	var err error
-	s.tracer.do(func() {
-		for _, t := range s.threads {
-			if t.missing != "" {
-				continue
-			}
-			if e := t.raw.fetch(t.tid); e != nil {
-				// Stopped threads end only when the process is killed.
-				err = ErrGone
-				return
-			}
-			if !t.raw.is64() {
-				err = Err32Bit
-				return
-			}
-			t.copyStack(s.pid)
-			t.copyCode(s.pid, jitCode)
+	for _, t := range s.threads {
+		if t.missing != "" {
+			continue
 		}
-	})
-	return err
+		if t.raw.fetch(t.tid) != nil {
+			return ErrGone // a thread that stands still ends only when the process is killed
+		}
+		if !t.raw.is64() {
+			return Err32Bit
+		}
+		t.copyStack(s.pid)
+		t.copyCode(s.pid, jitCode)
+	}
+	return nil
 }
 
 func (t *stoppedThread) copyStack(pid int) {

@@ -100,13 +100,11 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 // HasJITCode says whether there is code that no file stands behind.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
-// Held says whether the process still stands still.
-func (t *Target) Held() bool { return t.held != nil }
-
 // Release lets a held process go on and returns for how long it stood still.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
-		t.held.release()
+		_ = t.held.do(t.held.letGo)
+		t.held.end()
 		t.Pause = t.held.pause
 		t.held = nil
 	}

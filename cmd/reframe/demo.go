@@ -52,6 +52,9 @@ func (a *app) demo(ctx context.Context) error {
 	defer process.Kill()
 	fmt.Fprintf(a.stdout, "started a target, process %d; its guard has failed and it stands at an OSR exit\n\n", process.PID)
 
+	if err := a.demoFrames(process.PID, options); err != nil {
+		return err
+	}
 	target, err := ptrace.Capture(process.PID, ptrace.Options{Hold: true})
 	if err != nil {
 		return err
@@ -59,9 +62,6 @@ func (a *app) demo(ctx context.Context) error {
 	defer target.Close()
 	view, err := deopt.Frames(target, options)
 	if err != nil {
-		return err
-	}
-	if err := a.printView(view, target); err != nil {
 		return err
 	}
 	thread, exit, err := view.Pick(deopt.Choice{Frame: -1})
@@ -86,6 +86,20 @@ func (a *app) demo(ctx context.Context) error {
 	}
 	fmt.Fprintln(a.stdout, "they agree")
 	return nil
+}
+
+// demoFrames is what `reframe frames` does.
+func (a *app) demoFrames(pid int, o deopt.Options) error {
+	target, err := ptrace.Capture(pid, ptrace.Options{})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	view, err := deopt.Frames(target, o)
+	if err != nil {
+		return err
+	}
+	return a.printView(view, target)
 }
 
 // returned is what native code brought back to a caller.

@@ -87,11 +87,8 @@ func outcome(v *deopt.View) error {
 func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 	s := a.style()
 	var out strings.Builder
-	state := fmt.Sprintf("paused %s, running again", milliseconds(t.Pause))
-	if t.Held() {
-		state = "held still"
-	}
-	fmt.Fprintf(&out, "%s  %s   %s   %s\n", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, state)
+	fmt.Fprintf(&out, "%s  %s   %s   paused %s, running again\n", s.bold(fmt.Sprintf("pid %d", t.PID)),
+		printable(t.Command), t.Arch().Title, milliseconds(t.Pause))
 	fmt.Fprintln(&out, summary(v.Summary()))
 	for i := range v.Threads {
 		thread := &v.Threads[i]

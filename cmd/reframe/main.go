@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,14 @@ const (
 	exitUsage    = 64
 )
 
+// collectAt is how much memory is used before garbage is collected at all.
+const collectAt = 1 << 30
+
 func main() {
+	// A verb is over before collecting garbage would pay, and a collection in the middle
+	// of a stop makes it longer.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(collectAt)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -29,7 +29,9 @@ type Options struct {
 	// memset, counts one step for each 64 bytes.
 	MaxSteps uint64
 	// MaxMemory bounds the bytes of the program's own memory, of the pages
-	// copied from the target and of the output together; 0 means 1 GiB.
+	// copied from the target and of the output together; 0 means 1 GiB. The
+	// interpreter itself needs up to about twice as much, to know which bits are
+	// undefined.
 	MaxMemory uint64
 	// MaxDepth bounds nested calls; 0 means 50000, and more than 200000 means
 	// 200000, for which Go's own stack is enough.
@@ -63,7 +65,7 @@ type Point struct {
 type Result struct {
 	Type     *ir.Type // of the function's result
 	Value    Value    // none when the type is void or the program called exit
-	Steps    uint64   // instructions run
+	Steps    uint64   // instructions run, phis and terminators included
 	Output   string   // what the program printed to standard output
 	Writes   int      // store operations into the target's addresses, kept in the view
 	ExitCode *int     // what exit was called with

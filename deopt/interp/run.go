@@ -286,34 +286,3 @@ func alike(a, b *shape) bool {
 	}
 	return true
 }
-
-// resume runs from the middle of a function.
-func (in *Interp) resume(p Point, values map[ir.Value]Value, ret []word) error {
-	fn, err := in.function(p.Block.Func)
-	if err != nil {
-		return err
-	}
-	b := fn.blocks[p.Block.Index]
-	if p.Index > 0 && p.Index < b.phis {
-		return troublef(KindArgument, "cannot resume @%s among the phis of block %%%s", fn.ir.Name, p.Block.Name)
-	}
-	if values, err = complete(p, values); err != nil {
-		return err
-	}
-	fr, err := in.enter(fn, ret)
-	if err != nil {
-		return err
-	}
-	defer in.leave(fn, fr)
-	for key, v := range values {
-		s, ok := fn.slots[key]
-		if !ok {
-			continue
-		}
-		if !alike(v.s, s.s) {
-			return troublef(KindArgument, "%s is a value of type %v where %v is wanted", key.Ref(), v.Type(), s.s.typ)
-		}
-		copy(s.in(fr), v.w)
-	}
-	return in.exec(fr, b, p.Index)
-}

@@ -23,6 +23,7 @@ func TestReadsWhatOptPrints(t *testing.T) {
 		{"debug.ll", versions, opaque14},
 		{"constants.ll", versions, opaque14},
 		{"typed.ll", []int{14, 16}, func(v int) []string { return map[int][]string{16: {"-opaque-pointers=0"}}[v] }},
+		{"relocate.ll", []int{16, 19, 22}, opaque14},
 		{"llvm19.ll", []int{19, 22}, opaque14},
 		{"llvm22.ll", []int{22}, opaque14},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"strings"
 
 	"reframe/deopt/machine"
 )
@@ -147,14 +148,17 @@ func (i *Image) Exported(name string) (Symbol, bool) {
 }
 
 func (i *Image) lookup(name string, accept func(rawSymbol) bool) (Symbol, bool) {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		return Symbol{}, false // symbols that have no name, and a row of several names
+	}
 	want := append([]byte(name), 0)
 	for _, t := range i.symbolTables() {
 		if t.strings == nil {
-			strings, err := t.names.Data()
+			text, err := t.names.Data()
 			if err != nil {
 				continue
 			}
-			t.strings = strings
+			t.strings = text
 		}
 		// Most tables do not hold the name at all, which one search tells.
 		if !bytes.Contains(t.strings, want) {

@@ -1,0 +1,75 @@
+// Command bench measures what reframe costs the process it looks at and the user who
+// waits for it, beside gdb and eu-stack on the same processes in the same run. Run it
+// with `make bench`; it takes two to three minutes.
+//
+// Its main type is [bench]: the built binary, the peers, and where rows are printed.
+// A figure is the median of several runs, with the smallest and the largest behind
+// it; the runs of the contestants are interleaved, so that whatever else the machine
+// does meets all of them alike. Every run must have done its work (named the
+// function, shown all the threads) or the whole measurement fails: the time of a tool
+// that gave up says nothing. A target that was missed is said in words and is no
+// failure, because a busy machine can miss any.
+//
+// # Security
+//
+// It starts this repository's own programs and the peers found on the PATH, all trusted.
+// The processes measured die with it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// bench is one measurement of everything.
+type bench struct {
+	*host
+	ctx     context.Context
+	reframe string // path of the binary under measurement
+	gdb     string
+	euStack string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	h := &host{name: "bench"}
+	failed := h.run(func() {
+		b := newBench(ctx, h)
+		b.describeMachine()
+		b.pauses()
+		b.waits()
+		b.objects()
+		b.resumption()
+	})
+	if failed {
+		os.Exit(1)
+	}
+}
+
+// newBench builds reframe as `make build` does and finds the peers.
+func newBench(ctx context.Context, h *host) *bench {
+	b := &bench{host: h, ctx: ctx, reframe: filepath.Join(h.TempDir(), "reframe")}
+	build := exec.CommandContext(ctx, livetest.Tool(h, "go"), "build", "-trimpath", "-o", b.reframe, "reframe/cmd/reframe")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	text, err := build.CombinedOutput()
+	require.NoError(h, err, "%s", text)
+	b.gdb, b.euStack = livetest.Tool(h, "gdb"), livetest.Tool(h, "eu-stack")
+	// Neither peer shall spend its time asking a server for debug information.
+	require.NoError(h, os.Setenv("DEBUGINFOD_URLS", ""))
+	return b
+}
+
+// section starts a group of rows.
+func (b *bench) section(format string, args ...any) {
+	fmt.Printf("\n"+format+"\n", args...)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"syscall"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+const (
+	objectRounds = 20
+	gdbRounds    = 5
+)
+
+// jitHost is a process with many registered objects and what was measured of it.
+type jitHost struct {
+	*livetest.Process
+
+	wall, pause       times
+	gdb               times
+	memory, gdbMemory series[int64]
+}
+
+// objects measures processes with 10, 1,000 and 20,000 registered objects, one of
+// them on the stack.
+func (b *bench) objects() {
+	b.section("Registered JIT objects, %d runs, gdb %d", objectRounds, gdbRounds)
+	few, some, many := b.manyObjects(10), b.manyObjects(1000), b.manyObjects(20000)
+	n := need{threads: 1, function: "jf"}
+	measure := func(h *jitHost) func() {
+		return func() {
+			o, pause := b.runFrames(h.PID, n)
+			h.wall.add(o.wall)
+			h.pause.add(pause)
+			h.memory.add(o.memory)
+		}
+	}
+	debugger := func(h *jitHost) func() {
+		return func() {
+			o := b.runGDB(h.PID, n)
+			h.gdb.add(o.wall)
+			h.gdbMemory.add(o.memory)
+		}
+	}
+	interleave(objectRounds, measure(few), measure(some), measure(many))
+	interleave(gdbRounds, debugger(few), debugger(some))
+	// Killed by gdb's death or not, the process is of no further use after it.
+	last := b.runGDB(many.PID, n)
+	for _, h := range []*jitHost{few, some, many} {
+		h.Kill()
+	}
+
+	pauseRow := against("pause, 20,000 objects", "reframe, 10 objects", few.pause, many.pause)
+	pauseRow.target = "does not grow (at most 1.5): " + verdict(2*many.pause.median() <= 3*few.pause.median())
+	most := row{what: "frames, 20,000 objects", peer: "gdb bt", theirs: duration(last.wall), ours: spread(many.wall), ratio: ratio(many.wall.median(), last.wall)}
+	if last.over {
+		most.theirs, most.ratio = "over "+duration(patience), "below "+most.ratio
+	}
+	b.print(
+		pauseRow,
+		against("pause, 1,000 objects", "reframe, 10 objects", few.pause, some.pause),
+		against("frames, 10 objects", "gdb bt", few.gdb, few.wall),
+		against("frames, 1,000 objects", "gdb bt", some.gdb, some.wall),
+		most,
+		against("", "reframe, 10 objects", few.wall, many.wall),
+		against("", "reframe, 1,000 objects", some.wall, many.wall),
+		b.memoryRow("memory, 1,000 objects", "gdb bt", some.gdbMemory, some.memory),
+		b.memoryRow("memory, 20,000 objects", "gdb bt, 1,000 objects", some.gdbMemory, many.memory),
+	)
+}
+
+func (b *bench) manyObjects(n int) *jitHost {
+	return &jitHost{Process: livetest.ManyObjects(b, n)}
+}
+
+// memoryRow compares peaks of resident memory.
+func (b *bench) memoryRow(what, peer string, theirs, ours series[int64]) row {
+	var self syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &self))
+	// A child's peak counts this program's own memory up to exec (Linux, fs/exec.c): what does not exceed
+	// it is a bound.
+	bounded := func(n int64) string {
+		if n <= self.Maxrss<<10 {
+			return "at most " + mebibytes(n)
+		}
+		return mebibytes(n)
+	}
+	return row{what: what, peer: peer, theirs: bounded(theirs.median()), ours: bounded(ours.median()),
+		ratio: ratio(ours.median(), theirs.median())}
+}

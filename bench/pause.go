@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+const pauseRounds = 20
+
+// pauses measures for how long a process is held up, by the process's own clock.
+func (b *bench) pauses() {
+	b.section("Pause of the target, largest gap between two readings of its own clock, %d runs", pauseRounds)
+	// clock.c has a main thread besides those it is asked for. One thread samples: more would compete
+	// for the CPUs and see the scheduler instead.
+	rows := b.pausesOf("1 thread reads the clock", 2, time.Millisecond)
+	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64, 64*time.Millisecond/10+time.Millisecond)...)
+	b.print(rows...)
+}
+
+// pausesOf measures one process of the given number of threads.
+func (b *bench) pausesOf(what string, threads int, limit time.Duration) []row {
+	p := livetest.C(b, "clock.c", nil, "1", fmt.Sprint(threads-2))
+	defer p.Kill()
+	other := livetest.C(b, "nojit.c", nil)
+	defer other.Kill()
+	n := need{threads: threads}
+	var ours, said, gdb, euStack, idle, busy times
+	var wall time.Duration
+	interleave(pauseRounds,
+		func() {
+			ours.add(b.gap(p, func() {
+				o, pause := b.runFrames(p.PID, n)
+				said.add(pause)
+				wall = o.wall
+			}))
+		},
+		func() { gdb.add(b.gap(p, func() { b.runGDB(p.PID, n) })) },
+		func() { euStack.add(b.gap(p, func() { b.runEUStack(p.PID, n) })) },
+		func() { idle.add(b.gap(p, func() { time.Sleep(wall) })) },
+		func() { busy.add(b.gap(p, func() { b.runFrames(other.PID, need{threads: 1}) })) },
+	)
+	return []row{
+		against(what, "gdb bt", gdb, ours).atMost(ours, limit),
+		against("", "eu-stack", euStack, ours),
+		against("", "what reframe itself reports", said, ours),
+		against("", "noise: nothing attached, same time", idle, ours),
+		against("", "noise: reframe at another process", busy, ours),
+	}
+}
+
+var gapLine = regexp.MustCompile(`gap (\d+)\n`)
+
+// gap returns the largest gap that clock.c sees while f runs.
+func (b *bench) gap(p *livetest.Process, f func()) time.Duration {
+	b.askGap(p)
+	f()
+	return b.askGap(p)
+}
+
+// askGap asks clock.c for the largest gap since it was last asked.
+func (b *bench) askGap(p *livetest.Process) time.Duration {
+	seen := len(p.Output())
+	p.Signal(b, syscall.SIGUSR1)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		if m := gapLine.FindStringSubmatch(p.Output()[seen:]); m != nil {
+			ns, err := strconv.ParseInt(m[1], 10, 64)
+			require.NoError(b, err)
+			return time.Duration(ns)
+		}
+		require.True(b, p.Alive(), "clock.c has ended:\n%s", p.Output())
+	}
+	require.FailNow(b, "clock.c does not answer")
+	return 0
+}

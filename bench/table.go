@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// row is one comparison. Fields that do not apply are empty.
+type row struct {
+	what   string
+	peer   string
+	theirs string
+	ours   string
+	ratio  string
+	target string // and whether it was met, in words
+}
+
+// against compares two series of durations, ours with a peer's.
+func against(what, peer string, theirs, ours times) row {
+	return row{what: what, peer: peer, theirs: spread(theirs), ours: spread(ours), ratio: ratio(ours.median(), theirs.median())}
+}
+
+// atMost adds a target for our median to a row.
+func (r row) atMost(ours times, limit time.Duration) row {
+	r.target = "at most " + duration(limit) + ": " + verdict(ours.median() <= limit)
+	return r
+}
+
+func verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	return "MISSED"
+}
+
+// print writes rows in aligned columns below a head.
+func (b *bench) print(rows ...row) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	for _, r := range append([]row{{"", "peer", "peer's", "reframe", "ratio", "target"}}, rows...) {
+		line := strings.Join([]string{r.what, r.peer, r.theirs, r.ours, r.ratio, r.target}, "\t")
+		fmt.Fprintln(w, "  "+strings.TrimRight(line, "\t"))
+	}
+	require.NoError(b, w.Flush())
+}

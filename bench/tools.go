@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds one run of a tool.
+const patience = 60 * time.Second
+
+// outcome is one run of a tool from its start to its end.
+type outcome struct {
+	output []byte // standard output
+	wall   time.Duration
+	memory int64 // bytes resident at the peak
+	over   bool  // it was killed when patience was up
+}
+
+// start runs a tool. It may end with any status: what it printed says whether it did
+// its work, and reframe and eu-stack have statuses for answers that are not whole.
+func (b *bench) start(tool string, args ...string) (outcome, string) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	err := cmd.Run()
+	o := outcome{output: stdout.Bytes(), wall: time.Since(began)}
+	require.NoError(b, b.ctx.Err(), "interrupted")
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.over = true
+	} else if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		require.NoError(b, err, "%s", cmd)
+	}
+	// Linux counts in KiB (getrusage(2)).
+	o.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	return o, fmt.Sprintf("%s\n%s\n%s", cmd, stdout.Bytes(), stderr.Bytes())
+}
+
+// need is what the output of a run must show.
+type need struct {
+	threads  int
+	function string // that a frame of some thread is in; "" for any
+}
+
+// runGDB runs gdb's backtrace of all threads, or of the one thread there is. -nx only keeps out
+// what the user's own start-up file does.
+func (b *bench) runGDB(pid int, n need) outcome {
+	command := "bt"
+	if n.threads > 1 {
+		command = "thread apply all bt"
+	}
+	o, text := b.start(b.gdb, "-nx", "-p", fmt.Sprint(pid), "-batch", "-ex", command)
+	if !o.over {
+		require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)
+		require.Contains(b, string(o.output), n.function, text)
+	}
+	return o
+}
+
+// runEUStack runs eu-stack. It has no way past JIT code without a frame pointer, so it only needs
+// to show each thread.
+func (b *bench) runEUStack(pid int, n need) outcome {
+	o, text := b.start(b.euStack, "-p", fmt.Sprint(pid))
+	require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)
+	return o
+}
+
+// framesReport is what is read of `reframe frames --json`. It is spelled out here, and
+// not the library's own type, because the JSON is a contract with other programs.
+type framesReport struct {
+	Target struct {
+		PauseUS int64 `json:"pause_us"`
+	}
+	Threads []struct {
+		Frames []struct{ Function string }
+	}
+}
+
+// runFrames runs `reframe frames` and returns, besides, the pause it reports.
+func (b *bench) runFrames(pid int, n need) (outcome, time.Duration) {
+	o, text := b.start(b.reframe, "frames", "-p", fmt.Sprint(pid), "--json")
+	var report framesReport
+	require.NoError(b, json.Unmarshal(o.output, &report), text)
+	require.GreaterOrEqual(b, len(report.Threads), n.threads, text)
+	found := n.function == ""
+	for _, thread := range report.Threads {
+		require.NotEmpty(b, thread.Frames, text)
+		for _, f := range thread.Frames {
+			found = found || f.Function == n.function
+		}
+	}
+	require.True(b, found, text)
+	require.Positive(b, report.Target.PauseUS, text)
+	return o, time.Duration(report.Target.PauseUS) * time.Microsecond
+}
+
+// interleave calls each function once per round, and begins each round with another one.
+func interleave(rounds int, once ...func()) {
+	for round := range rounds {
+		for i := range once {
+			once[(round+i)%len(once)]()
+		}
+	}
+}

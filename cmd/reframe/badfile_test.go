@@ -1,0 +1,115 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A module that is not what the process runs: the record and the function are named.
+func TestModuleDoesNotMatch(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	const bundle = `[ "deopt"(i32 3, i64 %i, i64 %acc, i64 %n) ]`
+	for name, edit := range map[string]struct{ bundle, want string }{
+		"one value less": {`[ "deopt"(i32 3, i64 %i, i64 %acc) ]`, "has 4 live values, and line"},
+		"one value more": {`[ "deopt"(i32 3, i64 %i, i64 %acc, i64 %n, i64 %n) ]`, "has 4 live values, and line"},
+		"other constant": {`[ "deopt"(i32 4, i64 %i, i64 %acc, i64 %n) ]`, "holds the constant 3 as its live value 0, and line"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			module := edited(t, p.IR, deoptBundle(t, p.IR, bundle), edit.bundle)
+			for _, verb := range []string{"frames", "resume"} {
+				r := reframe(t, verb, "-p", pid(p), "--ir", module)
+				r.failsEmpty(t, 2, module+" does not match the process", "record 2882400000", "@sum_opt", edit.want)
+			}
+		})
+	}
+	unharmed(t, p)
+}
+
+// deoptBundle requires that the module has the bundle, and returns it.
+func deoptBundle(t *testing.T, path, bundle string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), bundle), "%s", text)
+	return bundle
+}
+
+// A module that cannot be read: the place, and the line itself with a mark under it.
+func TestBrokenModule(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	for name, c := range map[string]struct {
+		text string
+		line int
+		col  int
+	}{
+		"unknown instruction": {"define i64 @f(i64 %a) {\n  %b = bogus i64 %a, 1\n  ret i64 %b\n}\n", 2, 8},
+		"undefined value":     {"define i64 @f(i64 %a) {\n  ret i64 %nosuch\n}\n", 2, 11},
+		"wrong type":          {"define i64 @f(i32 %a) {\n  %b = add i64 %a, 1\n  ret i64 %b\n}\n", 2, 16},
+		"no end":              {"define i64 @f(i64 %a) {\n  ret i64 %a\n", 3, 1},
+		"no module":           {"\x7fELF\x02\x01\x01", 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "broken.ll", c.text)
+			r := reframe(t, "frames", "-p", pid(p), "--ir", path)
+			require.Equal(t, 2, r.code)
+			require.Empty(t, r.stdout)
+			lines := strings.Split(r.stderr, "\n")
+			require.True(t, strings.HasPrefix(lines[0], fmt.Sprintf("reframe: %s:%d:%d: ", path, c.line, c.col)), "%s", r.stderr)
+			if source := strings.Split(c.text, "\n")[c.line-1]; strings.HasPrefix(source, " ") {
+				require.Equal(t, source, lines[1])
+				require.Equal(t, strings.Repeat(" ", c.col-1)+"^", lines[2])
+			}
+			require.NotContains(t, r.stderr, "\x7f")
+		})
+	}
+	missing := filepath.Join(t.TempDir(), "missing.ll")
+	for _, flag := range []string{"--ir", "--layout"} {
+		reframe(t, "frames", "-p", pid(p), flag, missing).failsEmpty(t, 2, missing, "no such file or directory")
+		reframe(t, "frames", "-p", pid(p), flag, t.TempDir()).failsEmpty(t, 2, "is a directory")
+	}
+	unharmed(t, p)
+}
+
+// Each name and number of a layout is held against the module.
+func TestBrokenLayout(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	good, err := os.ReadFile(layout(t))
+	require.NoError(t, err)
+	for name, c := range map[string]struct{ from, to, want string }{
+		"function left":  {`"function":"sum_opt"`, `"function":"nosuch"`, "exits[0].function: no module defines a function @nosuch"},
+		"function":       {`"function":"sum"`, `"function":"nosuch"`, "exits[0].resume.function: no module defines a function @nosuch"},
+		"declared only":  {`"function":"sum"`, `"function":"puts"`, "exits[0].resume.function: no module defines a function @puts"},
+		"block":          {`"block":"loop"`, `"block":"nosuch"`, "exits[0].resume.block: @sum has no block %nosuch"},
+		"operand":        {`"operand":2`, `"operand":4`, "exits[0].slots[1].operand: 4, and the exits of @sum_opt have 4 live values"},
+		"negative":       {`"operand":2`, `"operand":-1`, "exits[0].slots[1].operand: -1"},
+		"when":           {`"operand":0`, `"operand":9`, "exits[0].when[0].operand: 9"},
+		"value":          {`"name":"%acc"`, `"name":"%nosuch"`, "exits[0].slots[1].name: @sum has no value %nosuch"},
+		"record":         {`"when"`, `"record":17,"when"`, "exits[0]: @sum_opt has no such exit"},
+		"schema":         {`"reframe.layout/v1"`, `"reframe.layout/v9"`, `"reframe.layout/v9" is not known; "reframe.layout/v1" is`},
+		"no schema":      {`"schema":"reframe.layout/v1",`, ``, `"reframe.layout/v1"`},
+		"unknown field":  {`"when"`, `"wenn"`, `unknown field "wenn"`},
+		"wrong type":     {`"operand":2`, `"operand":"two"`, "operand"},
+		"broken JSON":    {`"operand":2,`, `"operand":2 `, "layout.json:4: "},
+		"JSON cut short": {`]}]}`, ``, "layout.json:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, string(good), c.from)
+			path := write(t, "layout.json", strings.Replace(string(good), c.from, c.to, 1))
+			for _, verb := range []string{"frames", "resume"} {
+				r := reframe(t, verb, "-p", pid(p), "--ir", p.IR, "--layout", path)
+				r.failsEmpty(t, 2, "layout.json", c.want)
+			}
+		})
+	}
+	unharmed(t, p)
+}

@@ -1,0 +1,255 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// looks are the verbs that look at a process, as far as they need no more to begin.
+var looks = []string{"frames", "resume", "maps"}
+
+func TestNoSuchProcess(t *testing.T) {
+	t.Parallel()
+	// The largest number that Linux gives on 64-bit machines is 4194304 (proc_sys_kernel(5)).
+	for _, verb := range looks {
+		for _, number := range []string{"4194305", "2147483647"} {
+			reframe(t, verb, "-p", number).failsEmpty(t, 2, "process "+number, "no such process")
+		}
+	}
+}
+
+// The number is still there, and the process is not.
+func TestZombie(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("true")
+	require.NoError(t, c.Start())
+	defer c.Wait()
+	n := c.Process.Pid
+	require.Eventually(t, func() bool { return strings.HasPrefix(status(n, n, "State"), "Z") }, patience, time.Millisecond)
+	for _, verb := range looks {
+		reframe(t, verb, "-p", fmt.Sprint(n)).failsEmpty(t, 2, fmt.Sprintf("process %d", n), "has ended")
+	}
+}
+
+func TestNotPermitted(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	for _, verb := range looks {
+		r := finish(t, asNobody(t, command(t, verb, "-p", pid(p))))
+		r.failsEmpty(t, 2, "process "+pid(p), "operation not permitted", "it belongs to another user; run as root")
+	}
+	unharmed(t, p)
+}
+
+// Two debuggers cannot have one process. The error names the other one.
+func TestTracedAlready(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	// gdb holds the process for as long as cat waits for the end of its input.
+	gdb := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-p", pid(p), "-ex", "shell cat")
+	end, err := gdb.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, gdb.Start())
+	state := func() string { return status(p.PID, p.PID, "State") }
+	require.Eventually(t, func() bool {
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", gdb.Process.Pid, gdb.Process.Pid))
+		return len(children) > 0 && strings.HasPrefix(state(), "t")
+	}, patience, time.Millisecond, "gdb did not attach")
+	for _, verb := range []string{"frames", "resume"} {
+		r := reframe(t, verb, "-p", pid(p))
+		r.failsEmpty(t, 2, "operation not permitted", fmt.Sprintf("process %d traces it already", gdb.Process.Pid), "detach")
+		require.True(t, strings.HasPrefix(state(), "t"), "it is gdb's as before")
+		require.Equal(t, fmt.Sprint(gdb.Process.Pid), status(p.PID, p.PID, "TracerPid"))
+	}
+	require.NoError(t, end.Close())
+	require.NoError(t, gdb.Wait())
+	unharmed(t, p)
+}
+
+func Test32Bit(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
+	for _, verb := range looks {
+		reframe(t, verb, "-p", pid(p)).failsEmpty(t, 2, "process "+pid(p), "32-bit")
+	}
+	unharmed(t, p)
+}
+
+// The stacks are shown all the same.
+func TestNoStackMap(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	r := reframe(t, "frames", "-p", pid(p))
+	r.fails(t, 2, "process "+pid(p), "no stack map", "no code outside of its files")
+	require.Regexp(t, `(?m)^  #1 +native +main\+0x[0-9a-f]+$`, r.stdout)
+	r = reframe(t, "frames", "-p", pid(p), "--json")
+	r.fails(t, 2, "no stack map")
+	require.Equal(t, "native", frameOf(t, r.object(t), "main")["kind"])
+	for _, verb := range []string{"resume", "maps"} {
+		reframe(t, verb, "-p", pid(p)).failsEmpty(t, 2, "process "+pid(p), "no stack map", "no code outside of its files")
+	}
+	unharmed(t, p)
+}
+
+// A host that registers nothing, and whose linker strips the section: it has to change.
+func TestHostMustTurnOn(t *testing.T) {
+	t.Parallel()
+	p := livetest.Host(t, 19, "orc", "block")
+	for _, verb := range looks {
+		r := reframe(t, verb, "-p", pid(p))
+		r.fails(t, 2, "process "+pid(p), "registered no object", "LLVMOrcLLJITEnableDebugSupport")
+	}
+	unharmed(t, p)
+}
+
+// A list of registered objects that is broken says how, and is never followed far.
+func TestCorruptRegistry(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]string{
+		"loop":      "list of registered JIT objects is corrupt: entry 2 is again the entry at 0x",
+		"wild":      "list of registered JIT objects is corrupt: entry 2 cannot be read: 32 bytes at 0x5ead00000000",
+		"wildfile":  "registered JIT object 2 is corrupt: it points outside of memory",
+		"hugesize":  "registered JIT object 2 is corrupt: it claims 9223372036854775807 bytes",
+		"badmagic":  "registered JIT object 2 is corrupt: it points to something that is no 64-bit ELF object",
+		"truncated": "registered JIT object 1 is corrupt: its section headers lie outside of it",
+	} {
+		p := livetest.C(t, "corrupt.c", nil, how)
+		for _, verb := range looks {
+			began := time.Now()
+			reframe(t, verb, "-p", pid(p)).fails(t, 2, "process "+pid(p), want)
+			require.Less(t, time.Since(began), 5*time.Second, "%s %s", verb, how)
+		}
+		unharmed(t, p)
+	}
+}
+
+// A process that is killed while it is being captured: the answer is whole, or there is
+// none and one line says why.
+func TestDiesDuringCapture(t *testing.T) {
+	t.Parallel()
+	gone, whole := 0, 0
+	for n := range 100 {
+		p := livetest.ManyObjects(t, 1)
+		c := command(t, "frames", "-p", pid(p), "--json")
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			time.Sleep(time.Duration(n) * 200 * time.Microsecond)
+			p.Kill()
+		}()
+		r := finish(t, c)
+		<-killed
+		if r.code == 2 {
+			gone++
+			r.failsEmpty(t, 2, "process "+pid(p))
+			require.Regexp(t, `ended|no such process`, r.stderr)
+			continue
+		}
+		whole++
+		// Its values are in registers that the callee does not keep.
+		require.Equal(t, 1, r.code, r.stderr)
+		require.Empty(t, r.stderr)
+		require.Contains(t, frameOf(t, r.object(t), "jf"), "record")
+	}
+	// Both ends of the range were reached, or it tests nothing.
+	require.Positive(t, gone)
+	require.Positive(t, whole)
+}
+
+// A process that ends while the interpreter reads its memory.
+func TestDiesDuringResume(t *testing.T) {
+	t.Parallel()
+	p, module, exits := spinning(t)
+	done := make(chan result, 1)
+	c := command(t, "resume", "-p", pid(p), "--ir", module, "--layout", exits, "--timeout", "2s", "--steps", "1000000000000")
+	go func() { done <- finish(t, c) }()
+	require.Eventually(t, func() bool { return held(p) }, patience, time.Millisecond, "it is not held")
+	p.Kill()
+	r := <-done
+	r.failsEmpty(t, 2)
+}
+
+// spinLoop, in place of the end of deoptimize.ll's @sum, is a function that never ends.
+const spinLoop = `define i64 @spin(i64 %n) noinline {
+entry:
+  br label %again
+again:
+  %k = phi i64 [0,%entry],[%k1,%again]
+  %k1 = add i64 %k, 1
+  br label %again
+}
+`
+
+// spinning is a process at an exit which, by the module and the layout returned with
+// it, carries on in a loop without end.
+func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
+	t.Helper()
+	p = livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	text, err := os.ReadFile(p.IR)
+	require.NoError(t, err)
+	module = write(t, "spin.ll", string(text)+spinLoop)
+	exits = write(t, "spin.json", `{"schema":"reframe.layout/v1","exits":[{"function":"sum_opt",
+  "resume":{"function":"spin","block":"again"},"slots":[{"operand":1,"name":"%k"},{"operand":3,"name":"%n"}]}]}`)
+	return p, module, exits
+}
+
+// held says that a tracer has the process and it stands still.
+func held(p *livetest.Process) bool {
+	return status(p.PID, p.PID, "TracerPid") != "0" && strings.HasPrefix(status(p.PID, p.PID, "State"), "t")
+}
+
+// The limits of a run, each of which lets go of the process.
+func TestResumeLimits(t *testing.T) {
+	t.Parallel()
+	p, module, exits := spinning(t)
+	given := []string{"resume", "-p", pid(p), "--ir", module, "--layout", exits}
+	for limit, want := range map[string]string{"--steps=5000": "after 5000 steps", "--timeout=100ms": "--timeout"} {
+		began := time.Now()
+		reframe(t, append(given, limit)...).failsEmpty(t, 2, "@spin", want)
+		require.Less(t, time.Since(began), 5*time.Second, limit)
+		unharmed(t, p)
+	}
+	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		c := exec.CommandContext(ctx, binary, append(given, "--timeout=1m", "--steps=1000000000000")...)
+		require.NoError(t, c.Start())
+		require.Eventually(t, func() bool { return held(p) }, patience, time.Millisecond, "it is not held")
+		require.NoError(t, c.Process.Signal(signal))
+		require.Error(t, c.Wait())
+		require.NoError(t, ctx.Err())
+		cancel()
+		if signal == os.Interrupt {
+			require.Equal(t, 2, c.ProcessState.ExitCode())
+		}
+		unharmed(t, p)
+	}
+}
+
+// Several at once: one reads, the others are told who does.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	var results [8]result
+	var all sync.WaitGroup
+	for n := range results {
+		c := command(t, "frames", "-p", pid(p), "--ir", p.IR, "--json")
+		all.Go(func() { results[n] = finish(t, c) })
+	}
+	all.Wait()
+	for _, r := range results {
+		if r.code != 0 {
+			r.failsEmpty(t, 2, "process "+pid(p))
+		}
+	}
+	unharmed(t, p)
+}

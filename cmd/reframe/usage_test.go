@@ -1,0 +1,180 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
+)
+
+var verbs = []string{"frames", "resume", "maps", "demo"}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"nosuch", `unknown command "nosuch"`},
+		{"frames", "-p PID"},
+		{"resume", "-p PID"},
+		{"maps", "FILE and -p PID"},
+		{"maps a.o -p 1", "FILE and -p PID"},
+		{"maps a.o b.o", "at most 1 arg"},
+		{"frames -p", "needs an argument"},
+		{"frames -p abc", `"abc"`},
+		{"frames -p -1", "-p -1"},
+		{"frames -p 0", "-p 0"},
+		{"maps -p 0", "-p 0"},
+		{"frames -p 99999999999999999999", "99999999999999999999"},
+		{"frames -p 1 extra", `"extra"`},
+		{"resume -p 1 extra", `"extra"`},
+		{"demo extra", `"extra"`},
+		{"frames -p 1 --nosuch", "--nosuch"},
+		{"frames -p 1 -t -5", "-t -5"},
+		{"frames -p 1 -f x", `"x"`},
+		{"frames -p 1 --color x", "--color x: auto, always or never"},
+		{"frames -p 1 --stack-bytes 1", "--stack-bytes 1: 4096 to 1073741824"},
+		{"resume -p 1 --timeout 5", `"5"`},
+		{"resume -p 1 --steps -1", `"-1"`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			reframe(t, strings.Fields(c.args)...).failsEmpty(t, 64, c.want)
+		})
+	}
+}
+
+// What resume cannot do, and what would help.
+func TestResumeRefuses(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "--ir"},
+		{[]string{"--ir", p.IR}, "--layout"},
+		{[]string{"--ir", p.IR, "-f", "0"}, "(frame #0, pause) has no stack map record"},
+		{[]string{"--ir", p.IR, "-f", "999"}, "there is no frame 999"},
+		{[]string{"--ir", p.IR, "--function", "nosuch"}, "nosuch"},
+		{[]string{"--ir", p.IR, "--function", "main"}, "main"},
+		{[]string{"--ir", p.IR, "-t", "1"}, "no thread 1"},
+	} {
+		reframe(t, append([]string{"resume", "-p", pid(p)}, c.args...)...).failsEmpty(t, 2, c.want)
+	}
+	unharmed(t, p)
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	root := reframe(t, "--help")
+	require.Equal(t, 0, root.code)
+	require.Empty(t, root.stderr)
+	require.Equal(t, root, reframe(t, "help"))
+	require.Contains(t, root.stdout, "\nExamples:\n  reframe ")
+	for _, verb := range verbs {
+		require.Contains(t, root.stdout, "\n  "+verb+" ")
+		r := reframe(t, verb, "--help")
+		require.Equal(t, 0, r.code)
+		require.Empty(t, r.stderr)
+		require.Contains(t, r.stdout, "\nExamples:\n  reframe "+verb)
+		require.Equal(t, r, reframe(t, "help", verb))
+	}
+	for _, verb := range []string{"frames", "resume"} {
+		for _, flag := range []string{"-p, --pid", "-t, --thread", "-f, --frame", "--function", "--ir", "--layout", "--json", "--color"} {
+			require.Contains(t, reframe(t, verb, "--help").stdout, "  "+flag+" ", "%s", verb)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for shell, mark := range map[string]string{"bash": "__start_reframe", "zsh": "#compdef reframe", "fish": "complete -c reframe"} {
+		r := reframe(t, "completion", shell)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Contains(t, r.stdout, mark)
+		if shell == "bash" {
+			out, err := exec.Command("bash", "-n", write(t, "completion.bash", r.stdout)).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+	}
+	p := livetest.C(t, "nojit.c", nil)
+	for _, verb := range looks {
+		r := reframe(t, "__complete", verb, "-p", "")
+		require.Equal(t, 0, r.code)
+		require.Contains(t, r.stdout, "\n"+pid(p)+"\tnojit\n")
+	}
+	require.Contains(t, reframe(t, "__complete", "frames", "--color", "").stdout, "never\n")
+	require.Contains(t, reframe(t, "__complete", "fr").stdout, "frames\t")
+}
+
+const escape = "\x1b"
+
+// Colours are for terminals, unless asked for.
+func TestColor(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	for _, c := range []struct {
+		name     string
+		args     []string
+		env      string
+		terminal bool
+		want     bool
+	}{
+		{"piped", nil, "", false, false},
+		{"piped, auto", []string{"--color", "auto"}, "", false, false},
+		{"piped, always", []string{"--color", "always"}, "", false, true},
+		{"piped, never", []string{"--color", "never"}, "", false, false},
+		{"terminal", nil, "", true, true},
+		{"terminal, never", []string{"--color=never"}, "", true, false},
+		{"terminal, NO_COLOR", nil, "NO_COLOR=1", true, false},
+		// What was typed counts for more than what the environment says (no-color.org).
+		{"terminal, NO_COLOR and always", []string{"--color=always"}, "NO_COLOR=1", true, true},
+		{"dumb terminal", nil, "TERM=dumb", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := command(t, append([]string{"frames", "-p", pid(p), "--ir", p.IR}, c.args...)...)
+			run.Env = []string{"TERM=xterm"}
+			if c.env != "" {
+				run.Env = append(run.Env, c.env)
+			}
+			var out string
+			if c.terminal {
+				out = onTerminal(t, run)
+			} else {
+				out = finish(t, run).stdout
+			}
+			require.Contains(t, out, "sum_opt")
+			require.Equal(t, c.want, strings.Contains(out, escape), "%q", out)
+		})
+	}
+	require.NotContains(t, reframe(t, "frames", "-p", pid(p), "--json", "--color", "always").stdout, escape)
+	unharmed(t, p)
+}
+
+// onTerminal runs c with a pseudo-terminal as its stdout and returns what it wrote there.
+func onTerminal(t *testing.T, c *exec.Cmd) string {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer master.Close()
+	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	slave, err := unix.IoctlRetInt(int(master.Fd()), unix.TIOCGPTPEER)
+	require.NoError(t, err)
+	c.Stdout = os.NewFile(uintptr(slave), "terminal")
+	require.NoError(t, c.Start())
+	require.NoError(t, c.Stdout.(*os.File).Close())
+	var out strings.Builder
+	b := make([]byte, 4096)
+	for {
+		n, err := master.Read(b)
+		out.Write(b[:n])
+		if err != nil { // EIO: the other end is closed
+			break
+		}
+	}
+	require.NoError(t, c.Wait())
+	return out.String()
+}

@@ -1,0 +1,68 @@
+package ir
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The layouts that LLVM 14 to 22 give to the targets that matter here.
+func TestParseDataLayout(t *testing.T) {
+	i128 := &Type{Kind: IntKind, Bits: 128}
+	fp80 := &Type{Kind: X86FP80Kind}
+	for _, c := range []struct {
+		name, text        string
+		big               bool
+		pointer           int
+		i64, i128, fp80   int
+		program, g, stack int
+	}{
+		{"x86-64 of LLVM 14", "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128", false, 8, 8, 8, 16, 0, 0, 0},
+		{"x86-64 of LLVM 18", "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128", false, 8, 8, 16, 16, 0, 0, 0},
+		{"none", "", false, 8, 8, 16, 16, 0, 0, 0},
+		{"aarch64", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32", false, 8, 8, 16, 16, 0, 0, 0},
+		{"i386", "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:32-n8:16:32-S128", false, 4, 4, 16, 4, 0, 0, 0},
+		{"s390x", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64", true, 8, 8, 8, 16, 0, 0, 0},
+		{"ppc64", "E-m:e-Fi64-i64:64-n32:64-S128-v256:256:256-v512:512:512", true, 8, 8, 8, 16, 0, 0, 0},
+		{"amdgcn", "e-p:64:64-p1:64:64-p2:32:32-p7:160:256:256:32-i64:64-v16:16-v24:32-n32:64-S32-A5-G1-ni:7:8:9", false, 8, 8, 8, 16, 0, 1, 5},
+	} {
+		d, err := ParseDataLayout(c.text)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.text, d.Text)
+		require.Equal(t, c.big, d.BigEndian, c.name)
+		require.Equal(t, c.pointer, d.PointerBytes(0), c.name)
+		require.Equal(t, c.pointer, d.PointerBytes(77), c.name)
+		require.Equal(t, c.i64, d.Align(I64), c.name)
+		require.Equal(t, c.i128, d.Align(i128), c.name)
+		require.Equal(t, c.fp80, d.Align(fp80), c.name)
+		require.Equal(t, []int{c.program, c.g, c.stack}, []int{d.ProgramSpace, d.GlobalSpace, d.AllocaSpace}, c.name)
+	}
+	for text, want := range map[string]string{
+		"e--S128":           `data layout specification "": is empty`,
+		"e-i64":             `data layout specification "i64": needs an alignment`,
+		"e-i64:12":          `data layout specification "i64:12": 12 bits is not an alignment`,
+		"e-p:64":            `data layout specification "p:64": needs a size and an alignment`,
+		"e-p:0:8":           `data layout specification "p:0:8": a pointer has a size and an alignment of whole bytes`,
+		"e-p99999999:64:64": `data layout specification "p99999999:64:64": "99999999" is not a number below 16777216`,
+		"x":                 `data layout specification "x": is not known`,
+		"little":            `data layout specification "little": is not known`,
+	} {
+		_, err := ParseDataLayout(text)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestSizesWithoutASize(t *testing.T) {
+	d, err := ParseDataLayout("")
+	require.NoError(t, err)
+	for _, typ := range []*Type{Void, Label, {Kind: StructKind, Opaque: true, Name: "o"}, {Kind: FuncKind, Elem: Void},
+		{Kind: VectorKind, Elem: I32, Len: 4, Scalable: true}, {Kind: TargetKind, Name: "target(\"x\")"}} {
+		require.Equal(t, NoSize, d.Size(typ), typ.String())
+		require.Equal(t, NoSize, d.Size(&Type{Kind: ArrayKind, Len: 2, Elem: typ}))
+		require.Equal(t, NoSize, d.Size(&Type{Kind: StructKind, Fields: []*Type{I8, typ}}))
+	}
+	pair := &Type{Kind: StructKind, Fields: []*Type{I8, I64}}
+	require.Equal(t, uint64(8), d.FieldOffset(pair, 1))
+	require.Equal(t, NoSize, d.FieldOffset(pair, 2))
+	require.Equal(t, NoSize, d.FieldOffset(pair, -1))
+}
