@@ -6,7 +6,7 @@
 // A figure is the median of several runs, with the smallest and the largest behind
 // it; the runs of the contestants are interleaved, so that whatever else the machine
 // does meets all of them alike. Every run must have done its work (named the
-// function, shown all the threads) or the whole measurement fails: the time of a tool
+// function, listed all the threads) or the whole measurement fails: the time of a tool
 // that gave up says nothing. A target that was missed is said in words and is no
 // failure, because a busy machine can miss any.
 //
@@ -37,6 +37,7 @@ type bench struct {
 	reframe string // path of the binary under measurement
 	gdb     string
 	euStack string
+	notes   []string // about the rows of the section
 }
 
 func main() {

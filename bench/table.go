@@ -38,7 +38,12 @@ func verdict(met bool) string {
 	return "MISSED"
 }
 
-// print writes rows in aligned columns below a head.
+// note keeps a remark for below the rows of the section.
+func (b *bench) note(format string, args ...any) {
+	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+}
+
+// print writes rows in aligned columns below a head, and the notes below them.
 func (b *bench) print(rows ...row) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	for _, r := range append([]row{{"", "peer", "peer's", "reframe", "ratio", "target"}}, rows...) {
@@ -46,4 +51,8 @@ func (b *bench) print(rows ...row) {
 		fmt.Fprintln(w, "  "+strings.TrimRight(line, "\t"))
 	}
 	require.NoError(b, w.Flush())
+	for _, n := range b.notes {
+		fmt.Println("  note: " + n)
+	}
+	b.notes = nil
 }

@@ -91,16 +91,23 @@ func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0)
 
 // whyNoMaps says why a process shows no stack map, and what its host can do.
 func whyNoMaps(t *ptrace.Target) string {
-	registered, broken := 0, ""
+	registered, broken, bad := 0, "", ""
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		if r.Broken != "" {
 			broken = r.Broken
 		}
+		for n, e := range r.Entries {
+			if e.Bad != "" && bad == "" {
+				bad = fmt.Sprintf("registered JIT object %d is corrupt: %s", n+1, e.Bad)
+			}
+		}
 	}
 	switch {
 	case broken != "":
 		return fmt.Sprintf("its list of registered JIT objects is corrupt: %s", broken)
+	case bad != "":
+		return bad
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, StackMapSection)

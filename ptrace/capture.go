@@ -235,6 +235,9 @@ func (t *Target) finish(s *stopped) {
 		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.tid, b.tid))
 	})
 	for _, thread := range s.threads {
+		if thread.ended {
+			continue
+		}
 		out := machine.Thread{ID: thread.tid, Name: threadName(t.PID, thread.tid), Missing: thread.missing}
 		if thread.missing == "" {
 			out.Registers = thread.raw.decode()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,6 +64,7 @@ type stoppedThread struct {
 	tid     int
 	signal  unix.Signal // caught on its way to the thread; handed on when it is let go
 	missing string      // why the thread does not stand still, or ""
+	ended   bool        // it ended while it was being stopped: there is no such thread
 	raw     rawRegisters
 	stack   span
 	code    []want
@@ -126,7 +128,7 @@ func (s *stopped) stopAll() error {
 		for _, t := range fresh {
 			if t.missing == "" {
 				if err := ptraceRequest(unix.PTRACE_INTERRUPT, t.tid, 0); err != nil {
-					t.missing = "the thread ended while it was being stopped"
+					t.end()
 				}
 			}
 		}
@@ -139,6 +141,8 @@ func (s *stopped) stopAll() error {
 	return fmt.Errorf("new threads kept starting for %d rounds", stopRounds)
 }
 
+func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
+
 // wait waits until the thread stands still, and notes what it stopped with.
 func (t *stoppedThread) wait(pid int) {
 	start := time.Now()
@@ -149,7 +153,7 @@ func (t *stoppedThread) wait(pid int) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil || got == t.tid && !ws.Stopped():
-			t.missing = "the thread ended while it was being stopped"
+			t.end()
 			return
 		case got == t.tid:
 			// A stop that is an event is ours, or the group-stop that the thread was
@@ -191,6 +195,9 @@ func (s *stopped) letGo() error {
 // stack of each thread, and the code around what may be return addresses into
 // code outside of files.
 func (s *stopped) copy(jitCode []machine.Mapping) error {
+	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
+		return ErrGone
+	}
 	for _, t := range s.threads {
 		if t.missing != "" {
 			continue

@@ -245,6 +245,12 @@ func TestManyThreads(t *testing.T) {
 				}
 			}
 		}
+		for _, thread := range stacks {
+			j := fmt.Sprint(thread["frames"])
+			if !strings.Contains(j, "churner") && !strings.Contains(j, "spinner") && !strings.Contains(j, "short_lived")  {
+				t.Log(thread["end"], j)
+			}
+		}
 		require.Equal(t, 1, seen["main"])
 		require.Equal(t, 32, seen["spinner"])
 		require.Equal(t, 32, seen["churner"])

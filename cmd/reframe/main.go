@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		code = exitUsage
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(stderr, "reframe: %s\n", text)
+		fmt.Fprintf(stderr, "reframe: %s\n", printableLines(text))
 	}
 	if code == exitUsage {
 		fmt.Fprintln(stderr, "try: reframe --help")

@@ -50,6 +50,17 @@ func printable(s string) string {
 	}, strings.TrimSpace(s))
 }
 
+// printableLines is printable for text of several lines, whose white space says where
+// in a line something is.
+func printableLines(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, s)
+}
+
 // pad fills text with spaces up to width, not counting what only colours it.
 func pad(plain, painted string, width int) string {
 	if n := width - len([]rune(plain)); n > 0 {

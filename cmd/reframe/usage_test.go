@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -161,11 +162,13 @@ func onTerminal(t *testing.T, c *exec.Cmd) string {
 	require.NoError(t, err)
 	defer master.Close()
 	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	slave, err := unix.IoctlRetInt(int(master.Fd()), unix.TIOCGPTPEER)
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	require.NoError(t, err)
-	c.Stdout = os.NewFile(uintptr(slave), "terminal")
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	c.Stdout = slave
 	require.NoError(t, c.Start())
-	require.NoError(t, c.Stdout.(*os.File).Close())
+	require.NoError(t, slave.Close())
 	var out strings.Builder
 	b := make([]byte, 4096)
 	for {

@@ -1,9 +1,9 @@
 package frame
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -61,14 +61,16 @@ func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 }
 
 // Format spells raw bits in the type's natural form: -5, 2.5, true, 0x7ffd….
-// It is empty for a type that has none (vectors, aggregates, no type).
+// It is empty for a type that has none (vectors, aggregates, no type), and where raw
+// has fewer bytes than the type: what is missing is not zero.
 // Bits above the type's width are not looked at: the bits 1 to 7 of an i1 may
 // be anything, and so may the upper half of a register that holds an i32.
 func (t Type) Format(raw []byte, order binary.ByteOrder) string {
-	n := Number(raw, order)
-	if t.Bits > 0 {
-		n.And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(t.Bits)), big.NewInt(1)))
+	if t.Bits <= 0 || len(raw) < t.Size() {
+		return ""
 	}
+	n := Number(raw, order)
+	n.And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(t.Bits)), big.NewInt(1)))
 	switch t.Kind {
 	case Int:
 		if t.Bits == 1 {
@@ -97,10 +99,14 @@ func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	return ""
 }
 
-// formatFloat is the shortest text that reads back as the same value, with a
-// point or an exponent so that it is seen to be no integer.
+// formatFloat is the shortest text that reads back as the same value.
 func formatFloat(v float64, bits int) string {
-	s := strconv.FormatFloat(v, 'g', -1, bits)
+	return pointed(strconv.FormatFloat(v, 'g', -1, bits))
+}
+
+// pointed gives a number a point where it has neither one nor an exponent, so that it
+// is seen to be no integer.
+func pointed(s string) string {
 	for _, c := range s {
 		if c == '.' || c == 'e' || c == 'N' || c == 'I' {
 			return s
@@ -131,21 +137,22 @@ func halfToFloat(h uint16) float64 {
 func formatX87(n *big.Int) string {
 	mantissa := new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64))
 	head := new(big.Int).Rsh(n, 64).Uint64()
-	exp, negative := int(head&0x7fff), head>>15&1 == 1
-	sign := ""
-	if negative {
+	exp, sign := int(head&0x7fff), ""
+	if head>>15&1 == 1 {
 		sign = "-"
 	}
-	if exp == 0x7fff {
-		if mantissa.Uint64()<<1 == 0 {
-			return sign + "Inf"
-		}
+	// The leading bit of the mantissa is written out. Where it contradicts the exponent, the
+	// processor refuses the operand (Intel SDM vol. 1, 8.2.2): it is no number.
+	leading := mantissa.Bit(63) == 1
+	switch {
+	case exp == 0x7fff && mantissa.Uint64() == 1<<63:
+		return cmp.Or(sign, "+") + "Inf"
+	case exp == 0x7fff || exp != 0 && !leading:
 		return "NaN"
-	}
-	if exp == 0 {
+	case exp == 0:
 		exp = 1
 	}
 	f := new(big.Float).SetPrec(64).SetInt(mantissa)
 	f.SetMantExp(f, exp-16383-63)
-	return fmt.Sprintf("%s%s", sign, f.Text('g', 21))
+	return sign + pointed(f.Text('g', -1))
 }

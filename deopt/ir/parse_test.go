@@ -233,8 +233,8 @@ func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct{ src, want string }{
 		"struct in itself":  {"%t = type { i32, [2 x %t] }\n", "b.ll:1:1: type '%t' contains itself or nests more than 256 deep"},
 		"structs in cycle":  {"%t = type { %u }\n%u = type <{ %t }>\n", "b.ll:1:1: type '%t' contains itself or nests more than 256 deep"},
-		"nested brackets":   {"@g = global " + strings.Repeat("[1 x ", 5000), "b.ll:1:1008: nested more than 200 deep"},
-		"nested constants":  {"@g = global i32 " + strings.Repeat("add (i32 ", 5000), "b.ll:1:1808: nested more than 200 deep"},
+		"nested brackets":   {"@g = global " + strings.Repeat("[1 x ", 5000), "b.ll:1:1013: nested more than 200 deep"},
+		"nested constants":  {"@g = global i32 " + strings.Repeat("add (i32 ", 5000), "b.ll:1:1813: nested more than 200 deep"},
 		"exponential alias": {"%a = type i32*\n" + chain(40, func(i int) string { return "%" + itoa(i+1) + " = type void (%" + itoa(i) + ", %" + itoa(i) + ")*\n" }), "type is too large"},
 		"splats":            {"@g = global <4000000000 x i8> splat (i8 1)\n", "b.ll:1:31: splat constants of this module have more than 0 elements"},
 		"long integer":      {"@g = global i32 " + strings.Repeat("9", 30000), "b.ll:1:17: integer has more than 20000 digits"},

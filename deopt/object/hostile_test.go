@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -174,6 +175,24 @@ func TestAmplification(t *testing.T) {
 			require.LessOrEqual(t, spent, uint64(16*len(data)+32<<20))
 			require.Less(t, time.Since(start), 2*time.Second)
 		})
+	}
+}
+
+// Any section may claim to be compressed, and debug/elf then gives no way to read it. In
+// gcc's objects, unlike in LLVM's, the names of symbols have a section of their own.
+func TestEverySectionCompressed(t *testing.T) {
+	dir := t.TempDir()
+	source, out := filepath.Join(dir, "f.s"), filepath.Join(dir, "f.o")
+	require.NoError(t, os.WriteFile(source, []byte("\t.text\n\t.skip 0x2000\nf:\t.quad f\n\t.size f, 8\n"), 0o644))
+	run(t, livetest.Tool(t, "gcc"), "-c", "-o", out, source)
+	data, err := os.ReadFile(out)
+	require.NoError(t, err)
+	headers := int(binary.LittleEndian.Uint64(data[40:]))
+	for at := headers; at < len(data); at += 64 {
+		flags := binary.LittleEndian.Uint64(data[at+8:])
+		binary.LittleEndian.PutUint64(data[at+8:], flags|uint64(elf.SHF_COMPRESSED))
+		survey(t, data)
+		binary.LittleEndian.PutUint64(data[at+8:], flags)
 	}
 }
 
