@@ -55,7 +55,7 @@ func (b *bench) objects() {
 	pauseRow.target = "does not grow (at most 1.5): " + verdict(2*many.pause.median() <= 3*few.pause.median())
 	most := row{what: "frames, 20,000 objects", peer: "gdb bt", theirs: duration(last.wall), ours: spread(many.wall), ratio: ratio(many.wall.median(), last.wall)}
 	if last.over {
-		most.theirs, most.ratio = "over "+duration(patience), "below "+most.ratio
+		most.theirs, most.ratio = "over "+patience.String(), "below "+most.ratio
 	}
 	b.print(
 		pauseRow,

@@ -140,6 +140,19 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	require.Equal(t, 332833500, sum)
 }
 
+// Code that was compiled ahead of time has its section in a module, which the dynamic
+// linker relocates in memory when the executable is position-independent.
+func TestAheadOfTime(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		for _, flag := range []string{"-pie", "-no-pie"} {
+			t.Run(fmt.Sprintf("llc-%d %s", version, flag), func(t *testing.T) {
+				p := livetest.Linked(t, version, "deoptimize.ll", flag)
+				testDeoptimizeExit(t, p, 5000)
+			})
+		}
+	}
+}
+
 // Arithmetic on the constants of jit_pp.ll: @seed is 100, @dseed 2.5.
 func patchpointValues() map[string]string {
 	const a, b, c = 100, 105, 111
@@ -251,6 +264,29 @@ func TestStatepoint(t *testing.T) {
 				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
 			})
 		}
+	}
+}
+
+// The interpreter reads the process's globals, heap and stack as they are now, and
+// what it writes stays in its own copy.
+func TestResumeSeesLiveMemory(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, "live_memory.ll", "mcjit")
+			v := look(t, p, true, known(t, p))
+			f := one(t, v, "work")
+			for range 2 { // the second run sees nothing of the first
+				out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				require.NoError(t, err)
+				const sum = 10 + 20 + 4000 + 300 + 2*50000
+				require.Equal(t, strconv.Itoa(sum), out.Result.Value)
+				require.Equal(t, fmt.Sprintf("sum %d\n", sum), out.Output)
+				require.Equal(t, 3, out.Writes)
+			}
+			require.EqualValues(t, 4000, readAt(t, v, slot(t, f, "%heap")))
+			require.EqualValues(t, 300, readAt(t, v, slot(t, f, "%slot")))
+			require.Equal(t, "ready\n", p.Output())
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package deopt
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace"
@@ -91,23 +92,25 @@ func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0)
 
 // whyNoMaps says why a process shows no stack map, and what its host can do.
 func whyNoMaps(t *ptrace.Target) string {
-	registered, broken, bad := 0, "", ""
+	registered, broken := 0, ""
+	var bad []string
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		if r.Broken != "" {
 			broken = r.Broken
 		}
 		for n, e := range r.Entries {
-			if e.Bad != "" && bad == "" {
-				bad = fmt.Sprintf("registered JIT object %d is corrupt: %s", n+1, e.Bad)
+			if e.Bad != "" {
+				bad = append(bad, fmt.Sprintf("object %d: %s", n+1, e.Bad))
 			}
 		}
 	}
 	switch {
 	case broken != "":
 		return fmt.Sprintf("its list of registered JIT objects is corrupt: %s", broken)
-	case bad != "":
-		return bad
+	case len(bad) > 0:
+		const shown = 3 // a broken JIT may have registered thousands of them
+		return fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; "))
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, StackMapSection)

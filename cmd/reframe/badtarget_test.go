@@ -118,10 +118,10 @@ func TestCorruptRegistry(t *testing.T) {
 	for how, want := range map[string]string{
 		"loop":      "list of registered JIT objects is corrupt: entry 2 is again the entry at 0x",
 		"wild":      "list of registered JIT objects is corrupt: entry 2 cannot be read: 32 bytes at 0x5ead00000000",
-		"wildfile":  "registered JIT object 2 is corrupt: it points outside of memory",
-		"hugesize":  "registered JIT object 2 is corrupt: it claims 9223372036854775807 bytes",
-		"badmagic":  "registered JIT object 2 is corrupt: it points to something that is no 64-bit ELF object",
-		"truncated": "registered JIT object 1 is corrupt: its section headers lie outside of it",
+		"wildfile":  "object 2: it points outside of memory",
+		"hugesize":  "object 2: it claims 9223372036854775807 bytes",
+		"badmagic":  "object 2: it points to something that is no 64-bit ELF object",
+		"truncated": "registered JIT objects are corrupt: object 1: its section headers lie outside of it",
 	} {
 		p := livetest.C(t, "corrupt.c", nil, how)
 		for _, verb := range looks {

@@ -11,20 +11,14 @@ type bodyParser struct {
 	forward map[string]int // what is used and not yet defined, and where first
 	next    int            // the least number that %N may have
 	blocks  []*Block
+	partial bool // names of the module that are not known are let pass
 }
 
 func (f *Func) parseBody() {
 	m := f.Module
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := &bodyParser{fn: f, locals: map[string]Value{}, forward: map[string]int{}, next: f.nextID}
-	for _, param := range f.Params {
-		b.locals[param.Name] = param
-	}
-	p := &parser{
-		lexer: lexer{file: m.Name, src: m.src, pos: f.body.pos, end: f.body.end, line: f.body.line},
-		m:     m, body: b,
-	}
+	p := f.newBodyParser()
 	defer p.guard(&f.body.err)
 	p.next()
 	p.parseBlocks()
@@ -32,7 +26,38 @@ func (f *Func) parseBody() {
 		f.body.err = p.err
 		return
 	}
-	f.body.blocks, f.body.names = b.blocks, b.locals
+	f.body.blocks, f.body.names = p.body.blocks, p.body.locals
+}
+
+func (f *Func) newBodyParser() *parser {
+	b := &bodyParser{fn: f, locals: map[string]Value{}, forward: map[string]int{}, next: f.nextID}
+	for _, param := range f.Params {
+		b.locals[param.Name] = param
+	}
+	m := f.Module
+	return &parser{
+		lexer: lexer{file: m.Name, src: m.src, pos: f.body.pos, end: f.body.end, line: f.body.line},
+		m:     m, body: b,
+	}
+}
+
+// blameBody looks for the cause of an error at the top level in the body before
+// it: a curly bracket too few or too many there moves the body's end. What the
+// rest of the module would define is missing then, and not looked for.
+func (p *parser) blameBody() {
+	funcs := p.m.Funcs
+	if len(funcs) == 0 || funcs[len(funcs)-1].Declared() {
+		return
+	}
+	p.m.typed = p.star
+	p.typeGlobals()
+	inner := funcs[len(funcs)-1].newBodyParser()
+	inner.body.partial = true
+	inner.next()
+	inner.parseBlocks()
+	if e := inner.err; e != nil && (e.Line < p.err.Line || e.Line == p.err.Line && e.Col < p.err.Col) {
+		p.err = e
+	}
 }
 
 func (p *parser) parseBlocks() {

@@ -334,6 +334,8 @@ func (p *parser) refer(r globalRef) {
 func (p *parser) resolve(r globalRef) {
 	v, ok := p.m.globalsMap[r.tok.text]
 	switch _, isFunc := v.(*Func); {
+	case !ok && p.body != nil && p.body.partial:
+		*r.target = bad(Ptr)
 	case !ok:
 		p.fail(r.tok.pos, "use of undefined value '@%s'", quoteName(r.tok.text))
 	case r.function && !isFunc:

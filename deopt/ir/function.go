@@ -133,14 +133,16 @@ func (p *parser) findBody(f *Func) {
 		p.fail(open.pos, "expected '{' in function body")
 		return
 	}
+	f.body.present, f.body.pos, f.body.line = true, open.pos+1, open.line
 	past, lines, star := scanBalanced(p.src, open.pos, p.end)
+	p.star = p.star || star
 	if past < 0 {
-		p.fail(unclosed(p.src, open.pos), "expected '}': the body of '@%s' has no end", quoteName(f.Name))
+		f.body.end = unclosed(p.src, open.pos)
+		p.fail(f.body.end, "expected '}': the body of '@%s' has no end", quoteName(f.Name))
 		return
 	}
-	f.body.present = true
-	f.body.pos, f.body.end, f.body.line = open.pos+1, past-1, open.line
-	p.pos, p.line, p.star = past, open.line+lines, p.star || star
+	f.body.end = past - 1
+	p.pos, p.line = past, open.line+lines
 	p.next()
 }
 

@@ -144,7 +144,7 @@ func (p *parser) namedType(tok token) *Type {
 	if t := p.m.types.named[tok.text]; t != nil {
 		return t
 	}
-	if p.body != nil {
+	if p.body != nil && !p.body.partial {
 		p.fail(tok.pos, "use of undefined type named '%s'", tok.text)
 		return Void
 	}

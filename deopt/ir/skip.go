@@ -4,11 +4,14 @@ import "strings"
 
 // scanBalanced returns the position past the bracket that closes the one at
 // pos, how many lines lie between, and whether a * was seen outside strings and
-// comments. Round, square and curly brackets count alike: what they hold is not
-// looked at. It returns -1 where the bracket is never closed before end.
+// comments. Brackets of the other kinds are not looked at: so one that is missing
+// in a body does not hide the body's end. It returns -1 where the bracket is
+// never closed before end.
 func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
-	depth := 0
 	src = src[:end]
+	opening := src[pos]
+	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}[opening]
+	depth := 0
 	for i := pos; i < len(src); i++ {
 		// Nearly every byte is of no interest: this loop is the cost of opening a module.
 		for i < len(src) && !scanStops[src[i]] {
@@ -17,18 +20,18 @@ func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 		if i == len(src) {
 			break
 		}
-		switch src[i] {
-		case '(', '[', '{':
+		switch c := src[i]; c {
+		case opening:
 			depth++
-		case ')', ']', '}':
+		case closing:
 			if depth--; depth == 0 {
 				return i + 1, strings.Count(src[pos:i], "\n"), star
 			}
 		case '*':
 			star = true
-		default: // a quotation mark or a comment
+		case '"', ';':
 			stop := byte('\n')
-			if src[i] == '"' {
+			if c == '"' {
 				stop = '"'
 			}
 			n := strings.IndexByte(src[i+1:], stop)

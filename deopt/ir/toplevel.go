@@ -8,6 +8,7 @@ func (p *parser) parseModule() {
 		p.parseEntity()
 	}
 	if p.err != nil {
+		p.blameBody()
 		return
 	}
 	p.checkTypes()

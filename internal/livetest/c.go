@@ -65,3 +65,19 @@ func ManyObjects(t testing.TB, n int) *Process {
 	program := CBinary(t, "manyobjects.c", include)
 	return start(t, exec.Command(program, Object(t, 19, "host_mod.ll"), fmt.Sprint(n)), inPause)
 }
+
+// Linked compiles a program of testdata/programs ahead of time with llc of an LLVM release, links it with gcc and the
+// given flags (-pie, -no-pie), runs it, and returns once it waits in pause.
+func Linked(t testing.TB, version int, program string, flags ...string) *Process {
+	t.Helper()
+	object := Object(t, version, program, "-relocation-model=pic")
+	path := build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(object), ".o"),
+		tool:   Tool(t, "gcc"),
+		args:   append([]string{object}, flags...),
+		inputs: []string{object},
+	})
+	p := start(t, exec.Command(path), inPause)
+	p.IR = irFor(t, version, program)
+	return p
+}
