@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"syscall"
 
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ func (b *bench) objects() {
 	pauseRow.target = "does not grow (at most 1.5): " + verdict(2*many.pause.median() <= 3*few.pause.median())
 	most := row{what: "frames, 20,000 objects", peer: "gdb bt", theirs: duration(last.wall), ours: spread(many.wall), ratio: ratio(many.wall.median(), last.wall)}
 	if last.over {
-		most.theirs, most.ratio = "over "+patience.String(), "below "+most.ratio
+		most.theirs, most.ratio = fmt.Sprintf("over %.0f s", patience.Seconds()), "below "+most.ratio
 	}
 	b.print(
 		pauseRow,

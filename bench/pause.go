@@ -52,7 +52,7 @@ func (b *bench) pausesOf(what string, threads int, limit time.Duration) []row {
 	}
 	return []row{
 		first,
-		against("", "eu-stack", euStack, ours),
+		against("", "eu-stack, one thread at a time", euStack, ours),
 		against("", "what reframe itself reports", said, ours),
 		against("", "noise: nothing attached, same time", idle, ours),
 		against("", "noise: reframe at another process", busy, ours),

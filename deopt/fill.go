@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
 )
@@ -63,7 +64,7 @@ func (f *Frame) fillNamed(r *reader) {
 	locations, sp, _ := live(s, f.match.entry)
 	at := 0
 	for k, v := range s.Live {
-		slot := frame.Slot{Index: k, Name: name(v), Type: slotType(v.Type(), f.dataLayout()), Status: frame.Missing,
+		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing,
 			Reason: "LLVM records no location for an " + v.Type().String()}
 		if !noLocation(s, v) {
 			slot = r.slot(k, slot.Name, slot.Type, locations[at])
@@ -113,7 +114,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if len(left) == 1 && len(pairs) == 1 {
-			f.Slots = append(f.Slots, r.slot(index, name(left[0]), slotType(left[0].Type(), f.dataLayout()), l))
+			f.Slots = append(f.Slots, r.slot(index, name(left[0]), interp.FrameType(f.dataLayout(), left[0].Type()), l))
 			f.values = append(f.values, bound{left[0], index})
 			continue
 		}
@@ -134,36 +135,6 @@ func name(v ir.Value) string {
 	}
 	return ""
 }
-
-// slotType is the plain type of an IR type.
-func slotType(t *ir.Type, layout *ir.DataLayout) frame.Type {
-	out := frame.Type{Source: t.String()}
-	switch t.Kind {
-	case ir.IntKind:
-		out.Kind, out.Bits = frame.Int, t.Bits
-	case ir.PointerKind:
-		out.Kind, out.Bits = frame.Pointer, 8*layout.PointerBytes(t.AddrSpace)
-	case ir.HalfKind:
-		out.Kind, out.Bits = frame.Float, 16
-	case ir.BFloatKind:
-		out.Kind, out.Bits = frame.BFloat, 16
-	case ir.FloatKind:
-		out.Kind, out.Bits = frame.Float, 32
-	case ir.DoubleKind:
-		out.Kind, out.Bits = frame.Float, 64
-	case ir.X86FP80Kind:
-		out.Kind, out.Bits = frame.Float, 80
-	default:
-		if size := layout.StoreSize(t); size <= maxOpaque {
-			out.Kind, out.Bits = frame.Opaque, 8*int(size)
-		}
-	}
-	return out
-}
-
-// A value that is no larger than this may be recorded: 64 bytes of vector register,
-// or an aggregate in memory.
-const maxOpaque = 1 << 16
 
 // exit returns the exit of a layout that the frame took, if one is meant for it.
 func (f *Frame) exit(layouts []*Layout) (*Exit, *Layout, error) {
@@ -193,7 +164,7 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 		slot.Name = want.Name
 		if to != nil {
 			v := value(to, want.Name)
-			t := slotType(v.Type(), to.Module.Layout)
+			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
 				if err := f.retype(&slot, t); err != nil {
 					return &LayoutError{l.Name, fmt.Sprintf("slots[%d]", n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err)}

@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"reframe/deopt/frame"
+	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
 )
@@ -65,7 +66,7 @@ func leaves(t *ir.Type) int {
 // wholeVector says whether a vector fills an xmm, ymm or zmm register with elements
 // that lie there as in memory.
 func wholeVector(t *ir.Type, layout *ir.DataLayout) bool {
-	element := slotType(t.Elem, layout)
+	element := interp.FrameType(layout, t.Elem)
 	bits := uint64(element.Bits) * t.Len
 	plain := element.Kind != frame.Opaque && (element.Bits == 8 || element.Bits == 16 || element.Bits == 32 || element.Bits == 64)
 	return plain && (bits == 128 || bits == 256 || bits == 512)

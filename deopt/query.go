@@ -61,6 +61,9 @@ func (v *View) Keep(c Choice) {
 
 // WhyNone says why no frame has a record.
 func (v *View) WhyNone() string {
+	if why := v.unread(); why != "" {
+		return fmt.Sprintf("process %d: no thread could be read: %s", v.target.PID, why)
+	}
 	all := v.space.all()
 	for _, c := range all {
 		if c.mapsErr != nil {
@@ -71,6 +74,18 @@ func (v *View) WhyNone() string {
 		return fmt.Sprintf("process %d: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target.PID, n)
 	}
 	return fmt.Sprintf("process %d: %v: %s", v.target.PID, ErrNoMaps, whyNoMaps(v.target))
+}
+
+// unread says why no thread of the target could be read, or is "" where one was.
+func (v *View) unread() string {
+	why := ""
+	for _, t := range v.target.Threads() {
+		if t.Registers != nil {
+			return ""
+		}
+		why = t.Missing
+	}
+	return why
 }
 
 // Caller returns the frame that called f, or nil.

@@ -42,7 +42,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := &Target{PID: pid, Command: commandLine(pid)}
+	t := newTarget(pid)
 	err := t.capture(o)
 	if err != nil {
 		t.Close()
@@ -62,7 +62,7 @@ func Survey(pid int) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := &Target{PID: pid, Command: commandLine(pid)}
+	t := newTarget(pid)
 	for range attempts {
 		if err := t.survey(); err != nil {
 			t.Close()
@@ -70,11 +70,11 @@ func Survey(pid int) (*Target, error) {
 		}
 		for _, r := range t.Registries {
 			for n, e := range r.Entries {
-				e.read(live(pid), n+1)
+				t.read(e, n+1)
 			}
 		}
 		if t.unchanged() {
-			t.memory = live(pid)
+			t.memory = live(t.via)
 			return t, nil
 		}
 		t.Close()
@@ -98,7 +98,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, err
 	}
 	code := jitCode(t.maps, t.Modules)
-	s := newStopped(t.PID, o.StackBytes)
+	s := newStopped(t.PID, t.via, o.StackBytes)
 	err = s.do(func() error {
 		defer s.letGo()
 		if err := s.stopAll(); err != nil {
@@ -122,10 +122,10 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 
 // captureHeld reads everything while the process stands still.
 func (t *Target) captureHeld(o Options) error {
-	if err := check64(t.PID); err != nil {
+	if err := check64(t.via); err != nil {
 		return err
 	}
-	s := newStopped(t.PID, o.StackBytes)
+	s := newStopped(t.PID, t.via, o.StackBytes)
 	t.held = s // from here on Close lets it go
 	if err := s.do(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
@@ -139,8 +139,9 @@ func (t *Target) captureHeld(o Options) error {
 	}
 	t.readObjects(s)
 	t.finish(s)
+	t.copied = t.memory
 	if o.Hold {
-		t.memory = live(t.PID)
+		t.memory = live(t.via)
 	} else {
 		t.Release()
 	}
@@ -149,18 +150,18 @@ func (t *Target) captureHeld(o Options) error {
 
 // survey reads mappings, modules and the lists of registered objects.
 func (t *Target) survey() error {
-	if err := check64(t.PID); err != nil {
+	if err := check64(t.via); err != nil {
 		return err
 	}
 	for _, m := range t.Modules {
 		m.close()
 	}
-	maps, err := readMaps(t.PID)
+	maps, err := readMaps(t.via)
 	if err != nil {
 		return err
 	}
-	t.maps, t.Modules = maps, readModules(t.PID, maps)
-	t.Registries, t.Found, t.Scanned = nil, nil, false
+	t.maps, t.Modules = maps, readModules(t.via, maps)
+	t.Registries, t.Found, t.Scanned, t.objects = nil, nil, false, 0
 	registered, sections := 0, 0
 	seen := map[machine.Addr]bool{}
 	for _, m := range t.Modules {
@@ -172,14 +173,14 @@ func (t *Target) survey() error {
 		}
 		if sym, ok := m.Image.Lookup(descriptorName); ok && !seen[sym.Addr] {
 			seen[sym.Addr] = true
-			r := readRegistry(live(t.PID), m.Path, sym.Addr)
+			r := readRegistry(live(t.via), m.Path, sym.Addr, maxEntries-registered)
 			t.Registries = append(t.Registries, r)
 			registered += len(r.Entries)
 		}
 	}
 	if registered == 0 && sections == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
 		var whole bool
-		t.Found, whole = scan(live(t.PID), t.maps)
+		t.Found, whole = scan(live(t.via), t.maps)
 		t.Scanned, t.ScanCut = true, !whole
 	}
 	return nil
@@ -187,7 +188,7 @@ func (t *Target) survey() error {
 
 func (t *Target) unchanged() bool {
 	for _, r := range t.Registries {
-		if r.Broken == "" && !r.unchanged(live(t.PID)) {
+		if r.Broken == "" && !r.unchanged(live(t.via)) {
 			return false
 		}
 	}
@@ -209,7 +210,7 @@ func (t *Target) readObjects(s *stopped) {
 			// A return address may lie just past the code of the function that called.
 			for _, a := range []machine.Addr{addr, addr - 1} {
 				if e := r.at(a); e != nil {
-					e.read(live(t.PID), number[e])
+					t.read(e, number[e])
 				}
 			}
 		}
@@ -253,9 +254,14 @@ func (t *Target) finish(s *stopped) {
 	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.Modules}}
 }
 
+var errKernel = errors.New("it has no executable: a kernel thread, which has no memory of its own")
+
 // check64 refuses a 32-bit process before it is touched.
 func check64(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if errors.Is(err, os.ErrNotExist) && !ended(pid, pid) {
+		return &Error{pid, "cannot read it", errKernel, ""}
+	}
 	if err != nil {
 		return explain(pid, "cannot open its executable", err)
 	}
@@ -267,9 +273,18 @@ func check64(pid int) error {
 	return nil
 }
 
+// A command line longer than this is cut: it is shown to people, and the process may
+// have made it as long as it likes.
+const maxCommand = 4096
+
 // commandLine returns the command line of a process, or "" where there is none.
 func commandLine(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxCommand))
 	if err != nil {
 		return ""
 	}

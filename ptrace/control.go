@@ -111,14 +111,15 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 // Target looks at the process where it stands. It stays stopped; the target is good
 // until it runs again.
 func (c *Control) Target() (*Target, error) {
-	t := &Target{PID: c.pid, Command: commandLine(c.pid), memory: live(c.pid)}
+	t := newTarget(c.pid)
+	t.memory = live(t.via)
 	if err := t.survey(); err != nil {
 		t.Close()
 		return nil, err
 	}
 	for _, r := range t.Registries {
 		for n, e := range r.Entries {
-			e.read(live(c.pid), n+1)
+			t.read(e, n+1)
 		}
 	}
 	err := guard(func() error {

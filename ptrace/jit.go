@@ -57,11 +57,14 @@ type Entry struct {
 type codeRange struct {
 	start, end machine.Addr
 	entry      *Entry
+	age        int // 0 is the newest, which a JIT puts at the head of its list
 }
 
 // readRegistry walks the list and reads the section headers of each object: it
 // learns where their code lies. The objects themselves are read when they are needed.
-func readRegistry(mem live, module string, descriptor machine.Addr) *Registry {
+//
+// room is how many entries it may have.
+func readRegistry(mem live, module string, descriptor machine.Addr, room int) *Registry {
 	r := &Registry{Descriptor: descriptor, Module: module, head: make([]byte, descriptorSize)}
 	if err := mem.ReadMemory(r.head, descriptor); err != nil {
 		r.Broken = "the descriptor cannot be read: " + err.Error()
@@ -74,10 +77,13 @@ func readRegistry(mem live, module string, descriptor machine.Addr) *Registry {
 		}
 		return r
 	}
-	r.walk(mem)
+	r.walk(mem, room)
 	r.readHeaders(mem)
-	for _, e := range r.Entries {
-		r.ranges = append(r.ranges, e.code...)
+	for age, e := range r.Entries {
+		for _, c := range e.code {
+			c.age = age
+			r.ranges = append(r.ranges, c)
+		}
 	}
 	sort.SliceStable(r.ranges, func(i, j int) bool { return r.ranges[i].start < r.ranges[j].start })
 	return r
@@ -85,7 +91,7 @@ func readRegistry(mem live, module string, descriptor machine.Addr) *Registry {
 
 func (r *Registry) first() machine.Addr { return machine.Addr(arch.Order.Uint64(r.head[16:])) }
 
-func (r *Registry) walk(mem live) {
+func (r *Registry) walk(mem live, room int) {
 	seen := map[machine.Addr]bool{}
 	var b [entrySize]byte
 	for at := r.first(); at != 0; at = machine.Addr(arch.Order.Uint64(b[:])) {
@@ -93,7 +99,7 @@ func (r *Registry) walk(mem live) {
 		case seen[at]:
 			r.Broken = fmt.Sprintf("entry %d is again the entry at %v: the list is a loop", len(r.Entries), at)
 			return
-		case len(r.Entries) == maxEntries:
+		case len(r.Entries) >= room:
 			r.Broken = fmt.Sprintf("over %d entries", maxEntries)
 			return
 		}
@@ -146,6 +152,9 @@ func (r *Registry) readHeaders(mem live) {
 		}
 		off, size, count := arch.Order.Uint64(h.buf[40:]), arch.Order.Uint16(h.buf[58:]), arch.Order.Uint16(h.buf[60:])
 		length := int(count) * elf64Section
+		if count == 0 && off == 0 {
+			continue // it holds nothing
+		}
 		if size != elf64Section || count == 0 || off > e.Size || uint64(length) > e.Size-off {
 			e.Bad = "its section headers lie outside of it"
 			continue
@@ -174,7 +183,7 @@ func (r *Registry) readHeaders(mem live) {
 			const code = elf.SHF_ALLOC | elf.SHF_EXECINSTR
 			// At address 0 lies a section of an unlinked object that was not loaded.
 			if flags&code == code && size > 0 && size <= maxObjectSize && (addr != 0 || kinds[i] != elf.ET_REL) {
-				e.code = append(e.code, codeRange{addr, addr + machine.Addr(size), e})
+				e.code = append(e.code, codeRange{addr, addr + machine.Addr(size), e, 0})
 			}
 		}
 	}
@@ -192,12 +201,16 @@ func (r *Registry) unchanged(mem live) bool {
 func (r *Registry) at(addr machine.Addr) *Entry {
 	n := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].start > addr })
 	// Ranges do not overlap but where memory was reused; a bound keeps a hostile list from costing more.
+	var newest *codeRange
 	for i := n - 1; i >= 0 && i >= n-16; i-- {
-		if addr < r.ranges[i].end {
-			return r.ranges[i].entry
+		if c := &r.ranges[i]; addr < c.end && (newest == nil || c.age < newest.age) {
+			newest = c
 		}
 	}
-	return nil
+	if newest == nil {
+		return nil
+	}
+	return newest.entry
 }
 
 // read reads the object of an entry. An object that cannot be read is bad.

@@ -87,7 +87,7 @@ type span struct {
 
 func (s span) end() machine.Addr { return s.addr + machine.Addr(len(s.data)) }
 
-// newCopied sorts ranges and joins those that overlap or touch.
+// newCopied sorts ranges and joins those that overlap or touch. Their bytes are its own from then on.
 func newCopied(ranges []span, why string) *copied {
 	sort.Slice(ranges, func(i, j int) bool { return ranges[i].addr < ranges[j].addr })
 	var joined []span
@@ -98,7 +98,7 @@ func newCopied(ranges []span, why string) *copied {
 		if n := len(joined); n > 0 && s.addr <= joined[n-1].end() {
 			last := &joined[n-1]
 			if s.end() > last.end() {
-				last.data = append(last.data[:len(last.data):len(last.data)], s.data[last.end()-s.addr:]...)
+				last.data = append(last.data, s.data[last.end()-s.addr:]...)
 			}
 			continue
 		}
@@ -127,6 +127,9 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 		for _, r := range m.maps {
 			if !r.Contains(addr) {
 				continue
+			}
+			if m.data == nil {
+				return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still, and " + m.Path + " cannot be read"}
 			}
 			if !r.Exec || r.Write || uint64(r.End-addr) < uint64(len(p)) {
 				return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still, and no code of " + m.Path}

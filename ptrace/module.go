@@ -7,7 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -45,17 +46,22 @@ const (
 	maxVDSO          = 1 << 20
 	deletedSuffix    = " (deleted)"
 	modulesToLookFor = 1 << 14
+	mappingsToTry    = 64
 )
 
 // readModules groups mappings by file and opens those that are ELF images.
 func readModules(pid int, maps []machine.Mapping) []*Module {
 	var modules []*Module
-	byFile := map[string]*Module{}
+	type file struct {
+		path  string
+		inode uint64
+	}
+	byFile := map[file]*Module{}
 	for _, r := range maps {
 		if r.Inode == 0 && r.Path != "[vdso]" {
 			continue
 		}
-		key := fmt.Sprint(r.Path, r.Inode)
+		key := file{r.Path, r.Inode}
 		m := byFile[key]
 		if m == nil {
 			if len(modules) == modulesToLookFor {
@@ -95,13 +101,36 @@ func (m *Module) open(pid int) error {
 	if _, err := img.Arch(); err != nil {
 		return err
 	}
-	linked, ok := img.FileAddr(m.maps[0].Offset)
+	bias, ok := m.bias(img)
 	if !ok {
-		return errors.New("its first mapping belongs to none of its segments")
+		return errors.New("its mappings belong to none of its segments")
 	}
-	img.Bias = m.maps[0].Start - linked
+	img.Bias = bias
 	m.Image = img
 	return m.readStackMaps(live(pid))
+}
+
+// bias finds out where the image is loaded: the first mapping by which its code lies in
+// executable memory. The mapping that comes first may not be the loader's: a program that
+// reads symbols maps files, its own too, as data.
+func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
+	code := img.Code()
+	for i, r := range m.maps {
+		linked, ok := img.FileAddr(r.Offset)
+		if !ok {
+			continue
+		}
+		if !known {
+			bias, known = r.Start-linked, true
+		}
+		if len(code) == 0 || i == mappingsToTry {
+			break
+		}
+		if at, ok := findMapping(m.maps, code[0].Addr+r.Start-linked); ok && at.Exec {
+			return r.Start - linked, true
+		}
+	}
+	return bias, known
 }
 
 func (m *Module) openData(pid int) (int64, error) {
@@ -140,16 +169,30 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 		fmt.Sprintf("/proc/%d/exe", pid),
 		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)),
 	} {
-		// Opening a device or a pipe that is mapped could block or act.
-		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Ino == r.Inode {
-			return os.Open(path)
+		if f, err := openRegular(path, r.Inode); err == nil {
+			return f, nil
 		}
 	}
 	return nil, errors.New("the file was replaced or cannot be reached")
+}
+
+// openRegular opens a regular file that has the inode. Opening a device or a pipe could
+// block or act, and what a path leads to is up to the target: it is taken hold of without
+// being opened (O_PATH) until it is known what it is.
+func openRegular(path string, inode uint64) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != inode {
+		return nil, errors.New("another file")
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
 // readStackMaps reads the section of ahead-of-time code from memory, because a

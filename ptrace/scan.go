@@ -39,12 +39,8 @@ func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
 		}
 	}
 	executable := func(addr machine.Addr) bool {
-		for _, r := range code {
-			if r.Contains(addr) {
-				return true
-			}
-		}
-		return false
+		_, ok := findMapping(code, addr)
+		return ok
 	}
 	budget, sum := maxScan, 0
 	chunk := make([]byte, scanChunk+mapHeader+mapFunction)

@@ -24,16 +24,30 @@ type tracer struct {
 
 func newTracer() *tracer {
 	t := &tracer{make(chan func()), make(chan struct{})}
-	go func() {
-		// Never unlocked: the thread ends with the goroutine.
-		runtime.LockOSThread()
-		for f := range t.requests {
-			f()
-			t.done <- struct{}{}
-		}
-		close(t.done)
-	}()
+	go t.serve()
 	return t
+}
+
+func (t *tracer) serve() {
+	// Never unlocked: the thread ends with the goroutine. All but the program's first
+	// thread do; that one Go parks for good, and it would go on tracing.
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		elsewhere := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // while the first thread is still taken
+			close(elsewhere)
+			t.serve()
+		}()
+		<-elsewhere
+		runtime.UnlockOSThread()
+		return
+	}
+	for f := range t.requests {
+		f()
+		t.done <- struct{}{}
+	}
+	close(t.done)
 }
 
 func (t *tracer) do(f func() error) (err error) {
@@ -53,7 +67,9 @@ func (t *tracer) end() {
 type stopped struct {
 	*tracer
 	pid     int
+	via     int // the thread through which memory is read
 	stack   int // bytes of each stack that are copied
+	room    int // bytes that are left for all stacks
 	threads []*stoppedThread
 	byTID   map[int]*stoppedThread
 	since   time.Time     // the first thread was asked to stop
@@ -85,10 +101,13 @@ const (
 	codeSpan  = 64  // around a return address: the instructions before it and after it
 	maxCode   = 4096
 	xsaveRoom = 16 << 10
+
+	maxStacks  = 2 << 30 // of all threads together; past it each gets leastStack
+	leastStack = 4096
 )
 
-func newStopped(pid, stackBytes int) *stopped {
-	return &stopped{tracer: newTracer(), pid: pid, stack: stackBytes, byTID: map[int]*stoppedThread{}}
+func newStopped(pid, via, stackBytes int) *stopped {
+	return &stopped{tracer: newTracer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, byTID: map[int]*stoppedThread{}}
 }
 
 // stopAll seizes all threads and interrupts them.
@@ -108,13 +127,19 @@ func (s *stopped) stopAll() error {
 			switch err := ptraceRequest(unix.PTRACE_SEIZE, tid, 0); {
 			case errors.Is(err, unix.ESRCH):
 				continue // it ended since it was listed
-			case errors.Is(err, unix.EPERM) && threadState(s.pid, tid) == 'Z':
+			case errors.Is(err, unix.EPERM) && ended(s.pid, tid):
+				// Of threads that have ended the kernel keeps the first one, until the last one ends.
+				if tid != s.pid {
+					continue
+				}
 				t.missing = "the thread has ended and the process goes on without it"
 			case err != nil:
 				return err
 			}
 			t.raw.xsave = make([]byte, xsaveRoom)
-			t.stack.data = make([]byte, s.stack)
+			room := min(s.stack, max(leastStack, s.room))
+			s.room -= room
+			t.stack.data = make([]byte, room)
 			s.byTID[tid] = t
 			s.threads = append(s.threads, t)
 			fresh = append(fresh, t)
@@ -208,19 +233,19 @@ func (s *stopped) copy(jitCode []machine.Mapping) error {
 		if !t.raw.is64() {
 			return Err32Bit
 		}
-		t.copyStack(s.pid)
-		t.copyCode(s.pid, jitCode)
+		t.copyStack(live(s.via))
+		t.copyCode(live(s.via), jitCode)
 	}
 	return nil
 }
 
-func (t *stoppedThread) copyStack(pid int) {
+func (t *stoppedThread) copyStack(mem live) {
 	t.stack.addr = t.raw.sp() - redZone
-	n, err := live(pid).readUpTo(t.stack.data, t.stack.addr)
+	n, err := mem.readUpTo(t.stack.data, t.stack.addr)
 	if err != nil || n <= redZone {
 		// The red zone may lie below the end of the stack's mapping.
 		t.stack.addr = t.raw.sp()
-		n, err = live(pid).readUpTo(t.stack.data, t.stack.addr)
+		n, err = mem.readUpTo(t.stack.data, t.stack.addr)
 	}
 	if err != nil {
 		n = 0
@@ -230,15 +255,12 @@ func (t *stoppedThread) copyStack(pid int) {
 
 // copyCode copies the code around the program counter and around each word of the
 // stack that points into code outside of files: what a JIT may patch any moment.
-func (t *stoppedThread) copyCode(pid int, jitCode []machine.Mapping) {
+func (t *stoppedThread) copyCode(mem live, jitCode []machine.Mapping) {
 	add := func(at machine.Addr) {
-		for _, m := range jitCode {
-			if m.Contains(at) && len(t.code) < maxCode {
-				from := max(m.Start, at-min(at, codeSpan))
-				to := min(m.End, at+codeSpan)
-				t.code = append(t.code, want{addr: from, buf: make([]byte, to-from)})
-				return
-			}
+		if m, ok := findMapping(jitCode, at); ok && len(t.code) < maxCode {
+			from := max(m.Start, at-min(at, codeSpan))
+			to := min(m.End, at+codeSpan)
+			t.code = append(t.code, want{addr: from, buf: make([]byte, to-from)})
 		}
 	}
 	if len(jitCode) == 0 {
@@ -247,7 +269,7 @@ func (t *stoppedThread) copyCode(pid int, jitCode []machine.Mapping) {
 	add(t.raw.pc())
 	t.eachStackWord(add)
 	// A range that cannot be read stays out; the reader of it is told so.
-	_ = live(pid).readMany(t.code)
+	_ = mem.readMany(t.code)
 }
 
 // eachStackWord calls f with each aligned word of the copied stack.
@@ -256,6 +278,15 @@ func (t *stoppedThread) eachStackWord(f func(machine.Addr)) {
 	for at := skip; at+8 <= len(t.stack.data); at += 8 {
 		f(machine.Addr(arch.Order.Uint64(t.stack.data[at:])))
 	}
+}
+
+// ended says whether a thread is no more than an entry in the process table, or not even that.
+func ended(pid, tid int) bool {
+	switch threadState(pid, tid) {
+	case 'Z', 'X', '?':
+		return true
+	}
+	return false
 }
 
 // threadIDs lists the threads of a process.

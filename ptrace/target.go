@@ -2,6 +2,8 @@ package ptrace
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"reframe/deopt/machine"
@@ -23,17 +25,57 @@ type Target struct {
 	Found   []Found
 	ScanCut bool
 
+	via     int // the thread through which memory is read
+	objects int // bytes of the registered objects that were read
 	maps    []machine.Mapping
 	threads []machine.Thread
 	memory  machine.Memory
+	copied  machine.Memory // what memory is once a held process goes on
 	held    *stopped
+}
+
+func newTarget(pid int) *Target {
+	return &Target{PID: pid, Command: commandLine(pid), via: firstAlive(pid)}
+}
+
+// firstAlive returns a thread through which the memory of a process can be read. It is
+// the first one, whose number is that of the process; where that has ended and others
+// go on, the kernel shows no memory behind it any more.
+func firstAlive(pid int) int {
+	if !ended(pid, pid) {
+		return pid
+	}
+	tids, _ := threadIDs(pid) // none: the process is gone, as whoever reads it will find
+	slices.Sort(tids)
+	for _, tid := range tids {
+		if !ended(pid, tid) {
+			return tid
+		}
+	}
+	return pid
+}
+
+// Limit on all objects that are read. Real JITs register 100,000 of some 10 KiB.
+const maxObjects = 4 << 30
+
+// read reads a registered object, unless what was read before leaves no room for it.
+func (t *Target) read(e *Entry, number int) {
+	if e.Bad != "" || e.image != nil {
+		return
+	}
+	if t.objects+int(e.Size) > maxObjects {
+		e.Bad = fmt.Sprintf("the objects before it took %d MiB", t.objects>>20)
+		return
+	}
+	t.objects += int(e.Size)
+	e.read(live(t.via), number)
 }
 
 // Arch returns the architecture of the target.
 func (t *Target) Arch() *machine.Arch { return arch }
 
 // ReadMemory implements [machine.Memory]: what was copied, and code that lies in
-// files; of a process that is held, all of its memory as it is.
+// files; of a process that is held, all of its memory as it is, until it is let go.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
 // Threads returns the threads, the first one first, then by number.
@@ -76,7 +118,7 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	for _, r := range t.Registries {
 		for n, e := range r.Entries {
 			if t.held != nil {
-				e.read(live(t.PID), n+1)
+				t.read(e, n+1)
 			}
 			if e.image == nil {
 				continue
@@ -106,7 +148,7 @@ func (t *Target) Release() time.Duration {
 		_ = t.held.do(t.held.letGo)
 		t.held.end()
 		t.Pause = t.held.pause
-		t.held = nil
+		t.held, t.memory = nil, t.copied
 	}
 	return t.Pause
 }
@@ -119,11 +161,11 @@ func (t *Target) Close() {
 	}
 }
 
+// findMapping looks in mappings that are ordered by address, as the kernel lists them.
 func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bool) {
-	for _, r := range maps {
-		if r.Contains(addr) {
-			return r, true
-		}
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	if i < len(maps) && maps[i].Contains(addr) {
+		return maps[i], true
 	}
 	return machine.Mapping{}, false
 }
@@ -131,16 +173,15 @@ func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bo
 // jitCode lists the executable mappings that no file stands behind, or one that is
 // no ELF image, such as a memfd that a JIT maps twice.
 func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
+	inFile := map[machine.Addr]bool{}
+	for _, m := range modules {
+		for _, r := range m.maps {
+			inFile[r.Start] = m.Image != nil
+		}
+	}
 	var code []machine.Mapping
 	for _, r := range maps {
-		if !r.Exec || r.Path == "[vsyscall]" {
-			continue
-		}
-		inFile := false
-		for _, m := range modules {
-			inFile = inFile || m.Image != nil && m.Contains(r.Start)
-		}
-		if !inFile {
+		if r.Exec && r.Path != "[vsyscall]" && !inFile[r.Start] {
 			code = append(code, r)
 		}
 	}

@@ -123,12 +123,20 @@ func (k *known) again(thread int) string {
 		fmt.Fprintf(&b, " -t %d", thread)
 	}
 	for _, m := range k.modules {
-		fmt.Fprintf(&b, " --ir %s", m)
+		fmt.Fprintf(&b, " --ir %s", quoted(m))
 	}
 	for _, l := range k.layouts {
-		fmt.Fprintf(&b, " --layout %s", l)
+		fmt.Fprintf(&b, " --layout %s", quoted(l))
 	}
 	return b.String()
+}
+
+// quoted spells a file name as a shell reads it.
+func quoted(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(printable(name), "'", `'\''`) + "'"
 }
 
 func milliseconds(d time.Duration) string {

@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -135,6 +136,42 @@ func testResume(t *testing.T, p *livetest.Process) {
 	for _, key := range []string{"tid", "frame", "pause_us"} {
 		require.Contains(t, out, key)
 	}
+}
+
+// What the interpreter prints and writes is shown, and never happens to the process.
+func TestResumeOutput(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	text, err := os.ReadFile(p.IR)
+	require.NoError(t, err)
+	module := write(t, "tell.ll", string(text)+`
+@note = private constant [10 x i8] c"  a\09\1B[1mb\00"
+define i64 @tell(i64 %n) {
+entry:
+  br label %say
+say:
+  %place = alloca i64
+  store i64 %n, ptr %place
+  %r = call i32 @puts(ptr @note)
+  %back = load i64, ptr %place
+  ret i64 %back
+}
+`)
+	exits := write(t, "tell.json", `{"schema":"reframe.layout/v1","exits":[{"function":"sum_opt",
+  "resume":{"function":"tell","block":"say"},"slots":[{"operand":3,"name":"%n"}]}]}`)
+	args := []string{"resume", "-p", pid(p), "--ir", module, "--layout", exits}
+	r := reframe(t, args...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "it would have printed:\n  |   a\t\ufffd[1mb\ntell returned i64 1000 after 5 instructions; 1 write kept away from the process\n")
+	r = reframe(t, append(args, "--json")...)
+	require.Equal(t, 0, r.code, r.stderr)
+	out := r.object(t)
+	require.Equal(t, "  a\t\x1b[1mb\n", out["output"])
+	require.Equal(t, json.Number("1"), out["writes"])
+	require.Equal(t, json.Number("5"), out["steps"])
+	require.Equal(t, map[string]any{"type": "i64", "value": "1000"}, out["result"])
+	unharmed(t, p)
+	require.Equal(t, "ready\n", p.Output())
 }
 
 // Without a module there are no names and no types, so no values: hex alone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,8 +48,7 @@ process is read while it runs.`,
 			if a.json {
 				return writeJSON(a.stdout, maps)
 			}
-			a.printMaps(maps)
-			return nil
+			return a.printMaps(maps)
 		},
 	}
 	c.Flags().IntVarP(&pid, "pid", "p", 0, "the process to look at")
@@ -57,7 +57,7 @@ process is read while it runs.`,
 	return c
 }
 
-func (a *app) printMaps(m *deopt.Maps) {
+func (a *app) printMaps(m *deopt.Maps) error {
 	s := a.style()
 	var out strings.Builder
 	for _, image := range m.Images {
@@ -73,7 +73,8 @@ func (a *app) printMaps(m *deopt.Maps) {
 			printFunction(&out, s, &image.Functions[i])
 		}
 	}
-	fmt.Fprint(a.stdout, out.String())
+	_, err := io.WriteString(a.stdout, out.String())
+	return err
 }
 
 func printFunction(out *strings.Builder, s style, f *deopt.Function) {

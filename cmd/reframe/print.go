@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -69,12 +71,29 @@ func pad(plain, painted string, width int) string {
 	return painted
 }
 
-// writeJSON prints v with two spaces of indentation.
+// writeJSON prints v with two spaces of indentation. Its strings hold names of the
+// target; characters in them that a terminal may obey are written as \u escapes,
+// which encoding/json does of its own for those below 0x20 only.
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var out strings.Builder
+	e := json.NewEncoder(&out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var safe []byte
+	for _, r := range out.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			safe = utf8.AppendRune(safe, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			safe = fmt.Appendf(safe, "\\u%04x", unit)
+		}
+	}
+	_, err := w.Write(safe)
+	return err
 }
 
 // count is "1 record" or "2 records".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -84,20 +85,23 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	a.printResumed(out, f)
+	if err := a.printResumed(out, f); err != nil {
+		return err
+	}
 	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", t.PID, milliseconds(pause))
 	return nil
 }
 
 // printResumed prints a finished run as text.
-func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) {
+func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) error {
 	s := a.style()
-	printFrame(a.stdout, s, &f.Frame)
-	fmt.Fprintln(a.stdout)
+	var text strings.Builder
+	printFrame(&text, s, &f.Frame)
+	fmt.Fprintln(&text)
 	if r.Output != "" {
-		fmt.Fprintln(a.stdout, "it would have printed:")
+		fmt.Fprintln(&text, "it would have printed:")
 		for line := range strings.Lines(r.Output) {
-			fmt.Fprintf(a.stdout, "  | %s\n", printable(line))
+			fmt.Fprintf(&text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	what := "returned nothing"
@@ -107,6 +111,8 @@ func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) {
 	case r.Result != nil:
 		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
 	}
-	fmt.Fprintf(a.stdout, "%s %s after %s; %s kept away from the process\n",
+	fmt.Fprintf(&text, "%s %s after %s; %s kept away from the process\n",
 		printable(r.Resume.Function), what, count(int(r.Steps), "instruction"), count(r.Writes, "write"))
+	_, err := io.WriteString(a.stdout, text.String())
+	return err
 }

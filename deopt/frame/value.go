@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -24,7 +23,7 @@ type TypeKind uint8
 const (
 	NoType TypeKind = iota
 	Int             // two's complement, any width
-	Float           // IEEE 754 binary16, binary32, binary64 by width; 80 is the x87 format
+	Float           // IEEE 754 binary16, binary32, binary64, binary128 by width; 80 is the x87 format
 	BFloat          // the upper half of a binary32
 	Pointer
 	Opaque // bits of which no more is known: vectors, aggregates
@@ -70,7 +69,7 @@ func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 		return ""
 	}
 	n := Number(raw, order)
-	n.And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(t.Bits)), big.NewInt(1)))
+	n.And(n, ones(uint(t.Bits)))
 	switch t.Kind {
 	case Int:
 		if t.Bits == 1 {
@@ -94,65 +93,9 @@ func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 			return formatFloat(math.Float64frombits(n.Uint64()), 64)
 		case 80:
 			return formatX87(n)
+		case 128:
+			return formatQuad(n)
 		}
 	}
 	return ""
-}
-
-// formatFloat is the shortest text that reads back as the same value.
-func formatFloat(v float64, bits int) string {
-	return pointed(strconv.FormatFloat(v, 'g', -1, bits))
-}
-
-// pointed gives a number a point where it has neither one nor an exponent, so that it
-// is seen to be no integer.
-func pointed(s string) string {
-	for _, c := range s {
-		if c == '.' || c == 'e' || c == 'N' || c == 'I' {
-			return s
-		}
-	}
-	return s + ".0"
-}
-
-// halfToFloat widens an IEEE 754 binary16, which is exact.
-func halfToFloat(h uint16) float64 {
-	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
-	if h>>15 == 1 {
-		sign = -1
-	}
-	switch exp {
-	case 0:
-		return sign * math.Ldexp(frac, -24)
-	case 31:
-		if frac != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	}
-	return sign * math.Ldexp(1024+frac, exp-25)
-}
-
-// formatX87 spells an 80-bit extended value (Intel SDM vol. 1, 4.2.2).
-func formatX87(n *big.Int) string {
-	mantissa := new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64))
-	head := new(big.Int).Rsh(n, 64).Uint64()
-	exp, sign := int(head&0x7fff), ""
-	if head>>15&1 == 1 {
-		sign = "-"
-	}
-	// The leading bit of the mantissa is written out. Where it contradicts the exponent, the
-	// processor refuses the operand (Intel SDM vol. 1, 8.2.2): it is no number.
-	leading := mantissa.Bit(63) == 1
-	switch {
-	case exp == 0x7fff && mantissa.Uint64() == 1<<63:
-		return cmp.Or(sign, "+") + "Inf"
-	case exp == 0x7fff || exp != 0 && !leading:
-		return "NaN"
-	case exp == 0:
-		exp = 1
-	}
-	f := new(big.Float).SetPrec(64).SetInt(mantissa)
-	f.SetMantExp(f, exp-16383-63)
-	return sign + pointed(f.Text('g', -1))
 }

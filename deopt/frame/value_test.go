@@ -16,7 +16,7 @@ import (
 func TestFormat(t *testing.T) {
 	integer := func(bits int) Type { return Type{Int, bits, "int"} }
 	half, bfloat, single, double := Type{Float, 16, "half"}, Type{BFloat, 16, "bfloat"}, Type{Float, 32, "float"}, Type{Float, 64, "double"}
-	x87, pointer := Type{Float, 80, "x86_fp80"}, Type{Pointer, 64, "ptr"}
+	x87, quad, pointer := Type{Float, 80, "x86_fp80"}, Type{Float, 128, "fp128"}, Type{Pointer, 64, "ptr"}
 	for _, c := range []struct {
 		t    Type
 		bits string
@@ -38,21 +38,21 @@ func TestFormat(t *testing.T) {
 
 		{half, "3c00", "1.0"}, {half, "c000", "-2.0"}, {half, "3555", "0.33325195"}, {half, "7bff", "65504.0"},
 		{half, "0001", "5.9604645e-08"}, {half, "03ff", "6.097555e-05"}, {half, "0400", "6.1035156e-05"},
-		{half, "0000", "0.0"}, {half, "8000", "-0.0"}, {half, "7c00", "+Inf"}, {half, "fc00", "-Inf"}, {half, "7e00", "NaN"}, {half, "fc01", "NaN"},
+		{half, "0000", "0.0"}, {half, "8000", "-0.0"}, {half, "7c00", "inf"}, {half, "fc00", "-inf"}, {half, "7e00", "nan"}, {half, "fc01", "nan"},
 		{half, "12343c00", "1.0"},
 
 		{bfloat, "3f80", "1.0"}, {bfloat, "c2f7", "-123.5"}, {bfloat, "0001", "9.1835e-41"}, {bfloat, "7f7f", "3.3895314e+38"},
-		{bfloat, "0000", "0.0"}, {bfloat, "8000", "-0.0"}, {bfloat, "7f80", "+Inf"}, {bfloat, "ff80", "-Inf"}, {bfloat, "7fc0", "NaN"},
+		{bfloat, "0000", "0.0"}, {bfloat, "8000", "-0.0"}, {bfloat, "7f80", "inf"}, {bfloat, "ff80", "-inf"}, {bfloat, "7fc0", "nan"},
 
 		{single, "3fc00000", "1.5"}, {single, "3dcccccd", "0.1"}, {single, "42c80000", "100.0"}, {single, "4b800000", "1.6777216e+07"},
 		{single, "00000001", "1e-45"}, {single, "007fffff", "1.1754942e-38"}, {single, "7f7fffff", "3.4028235e+38"},
-		{single, "00000000", "0.0"}, {single, "80000000", "-0.0"}, {single, "7f800000", "+Inf"}, {single, "ff800000", "-Inf"}, {single, "7f800001", "NaN"},
+		{single, "00000000", "0.0"}, {single, "80000000", "-0.0"}, {single, "7f800000", "inf"}, {single, "ff800000", "-inf"}, {single, "7f800001", "nan"},
 		{single, "deadbeefdeadbeefdeadbeef3fc00000", "1.5"}, // a float in an xmm register
 
 		{double, "4004000000000000", "2.5"}, {double, "3fb999999999999a", "0.1"}, {double, "c008000000000000", "-3.0"},
 		{double, "0000000000000001", "5e-324"}, {double, "000fffffffffffff", "2.225073858507201e-308"},
 		{double, "7fefffffffffffff", "1.7976931348623157e+308"}, {double, "0000000000000000", "0.0"}, {double, "8000000000000000", "-0.0"},
-		{double, "7ff0000000000000", "+Inf"}, {double, "fff0000000000000", "-Inf"}, {double, "7ff8000000000000", "NaN"}, {double, "fff0000000000001", "NaN"},
+		{double, "7ff0000000000000", "inf"}, {double, "fff0000000000000", "-inf"}, {double, "7ff8000000000000", "nan"}, {double, "fff0000000000001", "nan"},
 
 		{x87, "3fff8000000000000000", "1.0"}, {x87, "c000a000000000000000", "-2.5"}, {x87, "3ffbcccccccccccccccd", "0.1"},
 		{x87, "4000c90fdaa22168c235", "3.1415926535897932385"}, // fldpi
@@ -60,16 +60,20 @@ func TestFormat(t *testing.T) {
 		{x87, "00000000000000000001", "3.6451995318824746025e-4951"},
 		{x87, "00008000000000000000", "3.3621031431120935063e-4932"}, // a pseudo-denormal, which counts
 		{x87, "00000000000000000000", "0.0"}, {x87, "80000000000000000000", "-0.0"},
-		{x87, "7fff8000000000000000", "+Inf"}, {x87, "ffff8000000000000000", "-Inf"}, {x87, "7fffc000000000000000", "NaN"}, {x87, "7fff8000000000000001", "NaN"},
-		{x87, "7fff0000000000000000", "NaN"}, // a pseudo-infinity
-		{x87, "40004000000000000000", "NaN"}, // an unnormal
+		{x87, "7fff8000000000000000", "inf"}, {x87, "ffff8000000000000000", "-inf"}, {x87, "7fffc000000000000000", "nan"}, {x87, "7fff8000000000000001", "nan"},
+		{x87, "7fff0000000000000000", "nan"}, // a pseudo-infinity
+		{x87, "40004000000000000000", "nan"}, // an unnormal
 		{x87, "5a5a5a5a5a5a3fff8000000000000000", "1.0"},
 
 		{pointer, "00007ffd12345678", "0x7ffd12345678"}, {pointer, "0000000000000000", "0x0"}, {pointer, "ffffffffffffffff", "0xffffffffffffffff"},
 		{Type{Pointer, 32, "ptr"}, "ffffffff00000010", "0x10"},
 
 		{Type{}, "0011", ""}, {Type{Opaque, 128, "<4 x i32>"}, "00000000000000000000000000000001", ""},
-		{Type{Float, 128, "fp128"}, "3fff0000000000000000000000000000", ""},
+
+		// binary128: 1, 2.5, the smallest and the largest number (IEEE 754-2019, table 3.5).
+		{quad, "3fff0000000000000000000000000000", "1.0"}, {quad, "40004000000000000000000000000000", "2.5"}, {quad, "80000000000000000000000000000000", "-0.0"},
+		{quad, "00000000000000000000000000000001", "6.475175119438025110924438958227647e-4966"}, {quad, "7ffeffffffffffffffffffffffffffff", "1.189731495357231765085759326628007e+4932"},
+		{quad, "7fff0000000000000000000000000000", "inf"}, {quad, "ffff0000000000000000000000000000", "-inf"}, {quad, "7fff8000000000000000000000000000", "nan"},
 
 		// What has fewer bytes than its type has no value.
 		{integer(64), "00000001", ""}, {double, "40040000", ""}, {integer(9), "01", ""}, {pointer, "", ""}, {x87, "3fff80000000000000", ""},

@@ -29,44 +29,41 @@ func vector(n uint64, elem *ir.Type) *ir.Type {
 // double, long double and __float128.
 func TestFormatOfBytes(t *testing.T) {
 	for _, c := range []struct {
-		typ       *ir.Type
-		raw       []byte
-		text, hex string
+		typ  *ir.Type
+		raw  []byte
+		text string
 	}{
-		{ir.I1, []byte{0xff}, "true", "0x1"}, // bits 1 to 7 of a recorded i1 are garbage
-		{ir.I1, []byte{0xfe}, "false", "0x0"},
-		{ir.I8, []byte{0xfb}, "-5", "0xfb"},
-		{integer(7), []byte{0x40}, "-64", "0x40"},
-		{ir.I32, []byte{1, 2, 3, 4, 0xaa, 0xbb}, "67305985", "0x4030201"},
-		{ir.I64, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "-1", "0xffffffffffffffff"},
-		{integer(65), []byte{1, 0, 0, 0, 0, 0, 0, 0, 1}, "-18446744073709551615", "0x10000000000000001"},
-		{integer(128), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, "18446744073709551616", "0x10000000000000000"},
-		{ir.Ptr, []byte{0x10, 0x20, 0xd3, 0x5e, 0x18, 0x7f, 0, 0}, "0x7f185ed32010", "0x7f185ed32010"},
-		{half, []byte{0x00, 0x41}, "2.5", "0x4100"},
-		{half, []byte{0x66, 0x2e}, "0.1", "0x2e66"},
-		{half, []byte{0x01, 0x00}, "6e-08", "0x1"},
-		{half, []byte{0xff, 0x7b}, "6.55e+04", "0x7bff"},
-		{bfloat, []byte{0x20, 0x40}, "2.5", "0x4020"},
-		{single, []byte{0xcd, 0xcc, 0xcc, 0x3d}, "0.1", "0x3dcccccd"},
-		{double, []byte{0, 0, 0, 0, 0, 0, 0x04, 0x40}, "2.5", "0x4004000000000000"},
-		{double, []byte{0, 0, 0, 0, 0, 0, 0xf0, 0xff}, "-inf", "0xfff0000000000000"},
-		{double, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0x7f}, "nan", "0x7ff8000000000000"},
-		{fp80, []byte{0, 0, 0, 0, 0, 0, 0, 0xa0, 0x00, 0xc0}, "-2.5", "0xc000a000000000000000"},
-		{fp80, []byte{0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x7f}, "inf", "0x7fff8000000000000000"},
-		{fp128, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0x40}, "2.5", "0x40004000000000000000000000000000"},
-		{fp128, make([]byte, 16), "0", "0x0"},
-		{vector(2, ir.I32), []byte{1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff}, "<1, -2>", "[0x1, 0xfffffffe]"},
-		{vector(4, ir.I1), []byte{0xf5}, "<true, false, true, false>", "[0x1, 0x0, 0x1, 0x0]"},
-		{&ir.Type{Kind: ir.ArrayKind, Len: 2, Elem: integer(24)}, []byte{1, 0, 0, 9, 2, 0, 0, 9}, "[1, 2]", "[0x1, 0x2]"},
-		{&ir.Type{Kind: ir.StructKind, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 9, 9, 9, 2, 0, 0, 0}, "{1, 2}", "[0x1, 0x2]"},
-		{&ir.Type{Kind: ir.StructKind, Packed: true, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 2, 0, 0, 0}, "{1, 2}", "[0x1, 0x2]"},
+		{ir.I1, []byte{0xff}, "true"}, // bits 1 to 7 of a recorded i1 are garbage
+		{ir.I1, []byte{0xfe}, "false"},
+		{ir.I8, []byte{0xfb}, "-5"},
+		{integer(7), []byte{0x40}, "-64"},
+		{ir.I32, []byte{1, 2, 3, 4, 0xaa, 0xbb}, "67305985"},
+		{ir.I64, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "-1"},
+		{integer(65), []byte{1, 0, 0, 0, 0, 0, 0, 0, 1}, "-18446744073709551615"},
+		{integer(128), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, "18446744073709551616"},
+		{ir.Ptr, []byte{0x10, 0x20, 0xd3, 0x5e, 0x18, 0x7f, 0, 0}, "0x7f185ed32010"},
+		{half, []byte{0x00, 0x41}, "2.5"},
+		{half, []byte{0x66, 0x2e}, "0.099975586"},
+		{half, []byte{0x01, 0x00}, "5.9604645e-08"},
+		{half, []byte{0xff, 0x7b}, "65504.0"},
+		{bfloat, []byte{0x20, 0x40}, "2.5"},
+		{single, []byte{0xcd, 0xcc, 0xcc, 0x3d}, "0.1"},
+		{double, []byte{0, 0, 0, 0, 0, 0, 0x04, 0x40}, "2.5"},
+		{double, []byte{0, 0, 0, 0, 0, 0, 0xf0, 0xff}, "-inf"},
+		{double, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0x7f}, "nan"},
+		{fp80, []byte{0, 0, 0, 0, 0, 0, 0, 0xa0, 0x00, 0xc0}, "-2.5"},
+		{fp80, []byte{0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x7f}, "inf"},
+		{fp128, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0x40}, "2.5"},
+		{fp128, make([]byte, 16), "0.0"},
+		{vector(2, ir.I32), []byte{1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff}, "<1, -2>"},
+		{vector(4, ir.I1), []byte{0xf5}, "<true, false, true, false>"},
+		{&ir.Type{Kind: ir.ArrayKind, Len: 2, Elem: integer(24)}, []byte{1, 0, 0, 9, 2, 0, 0, 9}, "[1, 2]"},
+		{&ir.Type{Kind: ir.StructKind, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 9, 9, 9, 2, 0, 0, 0}, "{1, 2}"},
+		{&ir.Type{Kind: ir.StructKind, Packed: true, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 2, 0, 0, 0}, "{1, 2}"},
 	} {
-		text, err := interp.FormatBits(nil, c.typ, c.raw)
-		require.NoError(t, err)
-		require.Equal(t, c.text, text, "%v %x", c.typ, c.raw)
 		v, err := interp.FromBytes(nil, c.typ, c.raw)
 		require.NoError(t, err)
-		require.Equal(t, c.hex, v.Hex(), "%v %x", c.typ, c.raw)
+		require.Equal(t, c.text, v.Format(), "%v %x", c.typ, c.raw)
 
 		raw, ok := v.Bytes(nil)
 		require.True(t, ok)
@@ -127,7 +124,6 @@ func TestAccessors(t *testing.T) {
 	_, ok = und.Bytes(nil)
 	require.False(t, ok)
 	require.Equal(t, "undef", und.Format())
-	require.Equal(t, "undef", und.Hex())
 
 	var none interp.Value
 	require.True(t, none.IsNone())

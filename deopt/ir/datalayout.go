@@ -51,6 +51,11 @@ type structLayout struct {
 // ParseDataLayout parses the string of a target datalayout line. An empty
 // string is the layout of x86-64. The error names the specification that is
 // wrong.
+//
+// The string is taken at its word. LLVM 18 and later add i128:128 to an x86-64
+// layout of an older release when they read it, so code that they compile from
+// such a module aligns i128 to 16 bytes and not to 8: give them the module as
+// they print it.
 func ParseDataLayout(text string) (*DataLayout, error) {
 	d := &DataLayout{
 		Text: text,

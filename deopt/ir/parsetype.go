@@ -12,22 +12,6 @@ var plainTypes = map[string]*Type{
 	"ppc_fp128": {Kind: PPCFP128Kind}, "x86_mmx": {Kind: X86MMXKind}, "x86_amx": {Kind: X86AMXKind},
 }
 
-// isType says whether the current token can begin a type.
-func (p *parser) isType() bool {
-	switch p.tok.kind {
-	case tokLocal:
-		return true
-	case tokPunct:
-		return p.tok.ch == '{' || p.tok.ch == '[' || p.tok.ch == '<'
-	case tokWord:
-		if plainTypes[p.tok.text] != nil || p.tok.text == "ptr" || p.tok.text == "target" {
-			return true
-		}
-		return len(p.tok.text) > 1 && p.tok.text[0] == 'i' && isNumber(p.tok.text[1:])
-	}
-	return false
-}
-
 // mk is the type table's type, or an error where it is too large.
 func (p *parser) mk(t Type) *Type {
 	if made := p.m.types.intern(t); made != nil {

@@ -37,6 +37,8 @@ type Site struct {
 	GCLive []Value // the gc-live bundle
 	Callee Value   // what is called in the end; nil for a stackmap and a deoptimize that is not rewritten
 	CC     string
+
+	result *Instr // the gc.result of a gc.statepoint
 }
 
 // Result is the instruction whose value is what the call returned: the call
@@ -46,14 +48,7 @@ func (s *Site) Result() *Instr {
 	case VoidKind:
 		return nil
 	case TokenKind:
-		for _, b := range s.Func.body.blocks {
-			for _, in := range b.Instrs {
-				if isIntrinsic(in, "experimental.gc.result") && len(in.Args) == 1 && in.Args[0] == Value(s.Instr) {
-					return in
-				}
-			}
-		}
-		return nil
+		return s.result
 	}
 	return s.Instr
 }
@@ -70,10 +65,14 @@ func (f *Func) Sites() ([]*Site, error) {
 		return nil, err
 	}
 	var sites []*Site
+	results := map[Value]*Instr{} // of each token
 	for _, b := range blocks {
 		for _, in := range b.Instrs {
 			if in.Call == nil {
 				continue
+			}
+			if isIntrinsic(in, "experimental.gc.result") && len(in.Args) == 1 {
+				results[in.Args[0]] = in
 			}
 			site, err := f.site(in)
 			if err != nil {
@@ -83,6 +82,9 @@ func (f *Func) Sites() ([]*Site, error) {
 				sites = append(sites, site)
 			}
 		}
+	}
+	for _, s := range sites {
+		s.result = results[s.Instr]
 	}
 	return sites, nil
 }

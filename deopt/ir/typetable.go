@@ -86,16 +86,3 @@ func (t *typeTable) intern(typ Type) *Type {
 	t.known[k] = &typ
 	return &typ
 }
-
-// pointer is the type of a pointer to elem, or ptr where elem is nil.
-func (t *typeTable) pointer(elem *Type, space int) *Type {
-	return t.intern(Type{Kind: PointerKind, Elem: elem, AddrSpace: space})
-}
-
-// like is scalar, or the vector of it that is as long as the vector of.
-func (t *typeTable) like(of, scalar *Type) *Type {
-	if of.Kind != VectorKind {
-		return scalar
-	}
-	return t.intern(Type{Kind: VectorKind, Elem: scalar, Len: of.Len, Scalable: of.Scalable})
-}

@@ -1,0 +1,80 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// marked gives a command an environment of its own and nothing else, and returns the
+// processes that have inherited it and still run.
+func marked(t *testing.T, c *exec.Cmd) func() []string {
+	t.Helper()
+	mark := fmt.Sprintf("REFRAME_TEST=%s %d", t.Name(), time.Now().UnixNano())
+	c.Env = []string{mark}
+	return func() []string {
+		environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
+		var out []string
+		for _, path := range environments {
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), mark) {
+				out = append(out, filepath.Dir(path))
+			}
+		}
+		return out
+	}
+}
+
+func tellsTheStory(t *testing.T, r result) {
+	t.Helper()
+	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
+	require.Empty(t, r.stderr)
+	require.Contains(t, r.stdout, "deoptimize, in call   → sum, block %loop\n")
+	require.Contains(t, r.stdout, "and returns i64 "+sumOfSquaresBelow1000+" after ")
+	require.Regexp(t, `(?m)^the native code runs on and returns to \w+\+0x[0-9a-f]+ with `+sumOfSquaresBelow1000+`$`, r.stdout)
+	require.True(t, strings.HasSuffix(r.stdout, "\nthey agree\n"), r.stdout)
+	require.NotContains(t, r.stdout, escape)
+}
+
+// No PATH, no HOME, no file in reach, and, the second time, no rights: all that the demo
+// needs is in the program.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	for _, user := range []string{"root", "nobody"} {
+		c := command(t, "demo")
+		if user == "nobody" {
+			asNobody(t, c)
+		}
+		var err error
+		c.Dir, err = os.MkdirTemp(filepath.Dir(binary), "empty-") // t.TempDir is root's alone
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(c.Dir, 0o777))
+		remain := marked(t, c)
+		tellsTheStory(t, finish(t, c))
+		require.Empty(t, remain())
+		left, err := os.ReadDir(c.Dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// A demo that is interrupted takes its target with it.
+func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
+	for n := range 20 {
+		c := exec.Command(binary, "demo")
+		remain := marked(t, c)
+		require.NoError(t, c.Start())
+		time.Sleep(time.Duration(n) * 3 * time.Millisecond)
+		// An error means that it has finished already.
+		_ = c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2])
+		_ = c.Wait() // before it listens to signals they end it, later it finishes or fails
+		require.Eventually(t, func() bool { return len(remain()) == 0 }, 5*time.Second, 5*time.Millisecond)
+	}
+}

@@ -1,0 +1,175 @@
+package main_test
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// counted is what two programs must agree on.
+type counted struct {
+	functions, constants, records, locations, liveOuts int
+	ids                                                []string
+	kinds                                              map[string]int
+}
+
+// readobj is what LLVM's own reader finds in an object.
+func readobj(t *testing.T, path string) counted {
+	t.Helper()
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", path).Output()
+	require.NoError(t, err)
+	text := string(out)
+	number := func(pattern string) int {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		require.NotNil(t, m, "%s\n%s", pattern, text)
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		return n
+	}
+	c := counted{functions: number(`Num Functions: (\d+)`), constants: number(`Num Constants: (\d+)`),
+		records: number(`Num Records: (\d+)`), kinds: map[string]int{}}
+	for _, m := range regexp.MustCompile(`Record ID: (\d+),`).FindAllStringSubmatch(text, -1) {
+		c.ids = append(c.ids, m[1])
+	}
+	for _, m := range regexp.MustCompile(`#\d+: (Register|Direct|Indirect|Constant|ConstantIndex)\b`).FindAllStringSubmatch(text, -1) {
+		c.kinds[m[1]]++
+		c.locations++
+	}
+	for _, m := range regexp.MustCompile(`(\d+) live-outs`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		c.liveOuts += n
+	}
+	return c
+}
+
+// recount is what maps --json says.
+func recount(t *testing.T, images []map[string]any) counted {
+	t.Helper()
+	c := counted{kinds: map[string]int{}}
+	for _, image := range images {
+		require.NotContains(t, image, "error")
+		for _, m := range list(t, image["maps"]) {
+			require.Equal(t, json.Number("3"), m["version"])
+			for key, total := range map[string]*int{"functions": &c.functions, "constants": &c.constants, "records": &c.records} {
+				n, err := m[key].(json.Number).Int64()
+				require.NoError(t, err)
+				*total += int(n)
+			}
+		}
+		for _, f := range list(t, image["functions"]) {
+			for _, r := range list(t, f["records"]) {
+				c.ids = append(c.ids, r["id"].(json.Number).String())
+				for _, l := range list(t, r["locations"]) {
+					c.kinds[l["kind"].(string)]++
+					c.locations++
+				}
+				if r["live_outs"] != nil {
+					c.liveOuts += len(list(t, r["live_outs"]))
+				}
+			}
+		}
+	}
+	return c
+}
+
+// Files of every kind of site hold what llvm-readobj finds in them.
+func TestMapsOfFile(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "sm_spill.ll", "dup.ll", "sp_push.ll"} {
+		t.Run(program, func(t *testing.T) {
+			path := livetest.Object(t, 19, program)
+			want := readobj(t, path)
+			r := reframe(t, "maps", path, "--json")
+			require.Equal(t, 0, r.code, r.stderr)
+			require.Empty(t, r.stderr)
+			out := r.object(t)
+			require.Equal(t, "reframe.maps/v1", out["schema"])
+			require.Equal(t, path, out["source"])
+			require.Equal(t, want, recount(t, list(t, out["images"])))
+
+			r = reframe(t, "maps", path)
+			require.Equal(t, 0, r.code, r.stderr)
+			for _, id := range want.ids {
+				require.Contains(t, r.stdout, "    record "+id+" at +0x")
+			}
+			require.NotContains(t, r.stdout, "R#")
+		})
+	}
+}
+
+// A process shows what its JIT's object would: llc and lli of one release compile alike,
+// up to how they place the code.
+func TestMapsOfProcess(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mcjit", "orc"} {
+		p := livetest.Lli(t, 19, "jit_sp.ll", kind)
+		r := reframe(t, "maps", "-p", pid(p), "--json")
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Empty(t, r.stderr)
+		out := r.object(t)
+		require.Equal(t, "process "+pid(p), out["source"])
+		got, want := recount(t, list(t, out["images"])), readobj(t, livetest.Object(t, 19, "jit_sp.ll"))
+		require.Equal(t, want.ids, got.ids)
+		require.Equal(t, want.functions, got.functions)
+		require.Equal(t, want.locations, got.locations)
+		for _, image := range list(t, out["images"]) {
+			for _, f := range list(t, image["functions"]) {
+				require.Regexp(t, `^0x[0-9a-f]{6,}$`, f["address"])
+				require.Equal(t, "f", f["name"])
+			}
+		}
+		unharmed(t, p)
+	}
+}
+
+func TestMapsOfWrongFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	object := livetest.Object(t, 19, "jit_pp.ll")
+	for _, c := range []struct{ name, path, want string }{
+		{"no section", binary, "no stack map: it has no section .llvm_stackmaps"},
+		{"text", write(t, "text.o", "this is not an object file\n"), "text.o"},
+		{"empty", write(t, "empty.o", ""), "empty.o"},
+		{"a header alone", write(t, "head.o", "\x7fELF\x02\x01\x01\x00"), "head.o"},
+		{"directory", dir, "not a regular file"},
+		{"device", "/dev/zero", "not a regular file"},
+		{"missing", filepath.Join(dir, "missing.o"), "no such file or directory"},
+		{"cut short", changed(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), "cut.o"},
+		// The header of the section: version, then the numbers of functions, constants
+		// and records from byte 4 on (LLVM, "Stack Map Format").
+		{"version 9", changed(t, object, "v9.o", func(b []byte, at int) []byte { b[at] = 9; return b }), "version 9"},
+		{"2³²-1 records", changed(t, object, "many.o", func(b []byte, at int) []byte {
+			copy(b[at+12:], "\xff\xff\xff\xff")
+			return b
+		}), ".llvm_stackmaps"},
+		{"escapes", write(t, "\x1b[31mred.o", "text"), "[31mred.o"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := reframe(t, "maps", c.path)
+			r.failsEmpty(t, 2, c.want)
+			require.NotContains(t, r.stderr, escape)
+		})
+	}
+	reframe(t, "maps", binary, "--json").failsEmpty(t, 2, "no stack map")
+}
+
+// changed is a changed copy of an object; at is where its stack maps lie.
+func changed(t *testing.T, object, name string, change func(b []byte, at int) []byte) string {
+	t.Helper()
+	b, err := os.ReadFile(object)
+	require.NoError(t, err)
+	f, err := elf.Open(object)
+	require.NoError(t, err)
+	defer f.Close()
+	return write(t, name, string(change(b, int(f.Section(".llvm_stackmaps").Offset))))
+}

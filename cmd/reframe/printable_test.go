@@ -1,0 +1,112 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// The name of a program is whatever its owner wants it to be, and no terminal may obey it.
+func TestNamesAreNotObeyed(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile(livetest.CBinary(t, "nojit.c"))
+	require.NoError(t, err)
+	// The name of the main thread is that of the file (execve(2), proc_pid_comm(5)).
+	const name = "\x1b[31mred\x07\r\u009b\xff\nend"
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, program, 0o700))
+	c := exec.Command(path, "\x1b]0;title\x07")
+	ready, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	defer c.Wait()
+	defer c.Process.Kill()
+	_, err = ready.Read(make([]byte, 16))
+	require.NoError(t, err)
+	process := fmt.Sprint(c.Process.Pid)
+
+	for _, args := range [][]string{
+		{"frames", "-p", process, "--color", "never"},
+		{"frames", "-p", process, "--json"},
+		{"maps", "-p", process},
+		{"resume", "-p", process},
+		{"__complete", "frames", "-p", ""},
+	} {
+		r := reframe(t, args...)
+		for _, out := range []string{r.stdout, r.stderr} {
+			require.Equal(t, -1, strings.IndexFunc(out, func(r rune) bool {
+				return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+			}), "%v: %q", args, out)
+		}
+		if args[0] == "frames" {
+			require.Contains(t, r.stdout, "[31mred")
+			r.fails(t, 2, "no stack map")
+		}
+	}
+}
+
+// Nor may what a module or a layout holds be obeyed.
+func TestFilesAreNotObeyed(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	for flag, text := range map[string]string{
+		"--ir":     "define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n",
+		"--layout": "{\"schema\":\"\x1b[31m\"}",
+	} {
+		r := reframe(t, "frames", "-p", pid(p), flag, write(t, "file", text))
+		require.Equal(t, 2, r.code)
+		require.NotContains(t, r.stderr, escape)
+		require.NotContains(t, r.stderr, "\x07")
+	}
+}
+
+// The command that frames offers can be copied into a shell, whatever the file is called.
+func TestHintCanBeCopied(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
+	text, err := os.ReadFile(p.IR)
+	require.NoError(t, err)
+	module := write(t, "it's $HOME; a `module`.ll", string(text))
+	r := reframe(t, "frames", "-p", pid(p), "--ir", module)
+	hint, found := strings.CutPrefix(r.stderr, "\ntry: reframe ")
+	require.True(t, found, r.stderr)
+	out, err := exec.Command("sh", "-c", binary+" "+hint).Output()
+	require.NoError(t, err, hint)
+	// The values of jit_sp.ll: 0 + 0 + 300 + 51 + 7.
+	require.Contains(t, string(out), "f returned i64 358 after ")
+	unharmed(t, p)
+}
+
+// Data that cannot be written is a failure, of every verb.
+func TestOutputCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
+	for _, args := range [][]string{
+		{"frames", "-p", pid(p)},
+		{"frames", "-p", pid(p), "--json"},
+		{"resume", "-p", pid(p), "--ir", p.IR},
+		{"resume", "-p", pid(p), "--ir", p.IR, "--json"},
+		{"maps", "-p", pid(p)},
+		{"maps", "-p", pid(p), "--json"},
+		{"demo"},
+	} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		require.NoError(t, err)
+		var stderr strings.Builder
+		c := command(t, args...)
+		c.Stdout, c.Stderr = full, &stderr
+		remain := marked(t, c)
+		require.Error(t, c.Run())
+		require.NoError(t, full.Close())
+		result{c.ProcessState.ExitCode(), "", stderr.String()}.failsEmpty(t, 2, "no space left on device")
+		require.Empty(t, remain())
+	}
+	unharmed(t, p)
+}

@@ -1,0 +1,101 @@
+package frame
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+)
+
+// formatFloat is the shortest text that reads back as the same value.
+func formatFloat(v float64, bits int) string {
+	switch {
+	case math.IsNaN(v):
+		return "nan"
+	case math.IsInf(v, 0):
+		return infinity(v < 0)
+	}
+	return pointed(strconv.FormatFloat(v, 'g', -1, bits))
+}
+
+func infinity(negative bool) string {
+	if negative {
+		return "-inf"
+	}
+	return "inf"
+}
+
+// pointed gives a number a point where it has neither one nor an exponent, so that it
+// is seen to be no integer.
+func pointed(s string) string {
+	for _, c := range s {
+		if c == '.' || c == 'e' {
+			return s
+		}
+	}
+	return s + ".0"
+}
+
+// halfToFloat widens an IEEE 754 binary16, which is exact.
+func halfToFloat(h uint16) float64 {
+	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
+	if h>>15 == 1 {
+		sign = -1
+	}
+	switch exp {
+	case 0:
+		return sign * math.Ldexp(frac, -24)
+	case 31:
+		if frac != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}
+
+// formatX87 spells an 80-bit extended value (Intel SDM vol. 1, 4.2.2).
+func formatX87(n *big.Int) string {
+	mantissa, exp := new(big.Int).And(n, ones(64)), int(new(big.Int).Rsh(n, 64).Uint64()&0x7fff)
+	negative := n.Bit(79) == 1
+	// The leading bit of the mantissa is written out. Where it contradicts the exponent, the
+	// processor refuses the operand (Intel SDM vol. 1, 8.2.2): it is no number.
+	leading := mantissa.Bit(63) == 1
+	switch {
+	case exp == 0x7fff && mantissa.Uint64() == 1<<63:
+		return infinity(negative)
+	case exp == 0x7fff || exp != 0 && !leading:
+		return "nan"
+	}
+	return wide(negative, mantissa, max(exp, 1), 64)
+}
+
+// formatQuad spells an IEEE 754 binary128.
+func formatQuad(n *big.Int) string {
+	mantissa, exp := new(big.Int).And(n, ones(112)), int(new(big.Int).Rsh(n, 112).Uint64()&0x7fff)
+	negative := n.Bit(127) == 1
+	switch {
+	case exp == 0x7fff && mantissa.Sign() == 0:
+		return infinity(negative)
+	case exp == 0x7fff:
+		return "nan"
+	case exp != 0:
+		mantissa.SetBit(mantissa, 112, 1) // the leading one, which is not written out
+	}
+	return wide(negative, mantissa, max(exp, 1), 113)
+}
+
+// wide spells a number with an exponent of 15 bits and that many bits of mantissa.
+func wide(negative bool, mantissa *big.Int, exp, precision int) string {
+	const bias = 1<<14 - 1
+	f := new(big.Float).SetPrec(uint(precision)).SetInt(mantissa)
+	f.SetMantExp(f, exp-bias-precision+1)
+	if negative {
+		f.Neg(f)
+	}
+	return pointed(f.Text('g', -1))
+}
+
+func ones(bits uint) *big.Int {
+	one := big.NewInt(1)
+	return new(big.Int).Sub(new(big.Int).Lsh(one, bits), one)
+}

@@ -1,0 +1,428 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// A capture leaves each process as it found it.
+func TestCaptureLeavesNoTrace(t *testing.T) {
+	// The kernel writes into a thread's rseq area (rseq(2)) whenever the thread is scheduled.
+	t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+	for _, c := range []struct {
+		name    string
+		args    []string // sleepers, spinners, waiters
+		threads int
+	}{
+		{"pause", nil, 1},
+		{"nanosleep and futex", []string{"2", "0", "2"}, 5},
+		{"64 threads", []string{"40", "0", "23"}, 64},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := livetest.C(t, "threads.c", nil, c.args...)
+			time.Sleep(20 * time.Millisecond) // until all of them sleep
+			before, memory := states(t, p.PID), hashMemory(t, p.PID)
+			for range 10 {
+				target := capture(t, p.PID, Options{})
+				require.Len(t, target.Threads(), c.threads)
+				require.Equal(t, p.PID, target.Threads()[0].ID)
+				for _, th := range target.Threads() {
+					require.Empty(t, th.Missing)
+					require.Equal(t, "threads", th.Name)
+				}
+				require.Positive(t, target.Pause)
+				requireStates(t, p.PID, before)
+			}
+			require.Equal(t, memory, hashMemory(t, p.PID))
+			requireText(t, p.PID)
+			require.Equal(t, "ready\n", p.Output())
+			require.True(t, p.Alive())
+		})
+	}
+}
+
+// Threads that run go on running.
+func TestCaptureRunning(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "1", "2", "1")
+	for range 20 {
+		require.Len(t, capture(t, p.PID, Options{}).Threads(), 5)
+	}
+	ticks := func() string { return strings.Fields(procFile(t, "%d/stat", p.PID))[13] }
+	before := ticks()
+	require.Eventually(t, func() bool { return ticks() != before }, 5*time.Second, 10*time.Millisecond, "no thread runs any more")
+	require.Equal(t, "ready\n", p.Output())
+	require.Contains(t, states(t, p.PID), "TracerPid:\t0")
+	require.NotRegexp(t, `TracerPid:\t[1-9]`, states(t, p.PID))
+}
+
+func TestCaptureStopped(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
+	p.Signal(t, syscall.SIGSTOP)
+	requireState(t, p.PID, 'T')
+	time.Sleep(10 * time.Millisecond)
+	before := states(t, p.PID)
+	require.NotContains(t, before, "State:\tS")
+	for range 10 {
+		target := capture(t, p.PID, Options{})
+		require.Len(t, target.Threads(), 6)
+		for _, th := range target.Threads() {
+			require.Empty(t, th.Missing)
+		}
+		requireStates(t, p.PID, before)
+	}
+	held := capture(t, p.PID, Options{Hold: true})
+	requireState(t, p.PID, 't')
+	held.Release()
+	requireStates(t, p.PID, before)
+	p.Signal(t, syscall.SIGCONT)
+	requireState(t, p.PID, 'S')
+	time.Sleep(10 * time.Millisecond)
+	require.Equal(t, "ready\n", p.Output())
+}
+
+// A process that is stopped and let go on while it is captured ends up in the state that was asked for last.
+func TestCaptureWhileStopping(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
+	for range 20 {
+		for _, c := range []struct {
+			signal syscall.Signal
+			state  byte
+		}{{syscall.SIGSTOP, 'T'}, {syscall.SIGCONT, 'S'}} {
+			done := make(chan error)
+			go func() {
+				target, err := Capture(p.PID, Options{})
+				if err == nil {
+					target.Close()
+				}
+				done <- err
+			}()
+			p.Signal(t, c.signal)
+			require.NoError(t, <-done)
+			requireState(t, p.PID, c.state)
+		}
+	}
+	require.Equal(t, "ready\n", p.Output())
+}
+
+// Threads that come and go all the while.
+func TestCaptureChurn(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "3", "1", "3", "3")
+	for range 50 {
+		target, err := Capture(p.PID, Options{})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(target.Threads()), 11)
+		for _, th := range target.Threads() {
+			require.Empty(t, th.Missing, "thread %d", th.ID)
+		}
+		target.Close()
+	}
+	require.Equal(t, "ready\n", p.Output())
+	require.True(t, p.Alive())
+}
+
+// queue sends a signal with a number, which does not merge with others of its kind (sigqueue(3)).
+func queue(t *testing.T, pid int, signal, value int) {
+	t.Helper()
+	const siQueue = -1
+	var info [128]byte
+	*(*int32)(unsafe.Pointer(&info[0])) = int32(signal)
+	*(*int32)(unsafe.Pointer(&info[8])) = siQueue
+	*(*int32)(unsafe.Pointer(&info[24])) = int32(value)
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(signal), uintptr(unsafe.Pointer(&info)))
+		if errno != unix.EAGAIN { // the queue is full
+			require.Zero(t, errno)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Each signal that arrives during a capture is delivered, once, with what was sent along.
+func TestCaptureSignals(t *testing.T) {
+	p := program(t, "signals.c", nil)
+	const n, sigrtmin = 2000, 34
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for i := 1; i <= n; i++ {
+			queue(t, p.PID, sigrtmin, i)
+			time.Sleep(50 * time.Microsecond)
+		}
+	}()
+	captures := 0
+	for done := false; !done; captures++ {
+		target, err := Capture(p.PID, Options{})
+		require.NoError(t, err)
+		target.Close()
+		select {
+		case <-sent:
+			done = true
+		default:
+		}
+	}
+	require.Greater(t, captures, 20)
+	p.Signal(t, syscall.SIGUSR1)
+	want := fmt.Sprintf("signals %d sum %d\n", n, n*(n+1)/2)
+	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals ") }, 5*time.Second, time.Millisecond)
+	require.Equal(t, "ready\n"+want, p.Output())
+}
+
+// A signal that arrives while a process is held waits until it is let go.
+func TestHeldSignal(t *testing.T) {
+	p := program(t, "signals.c", nil)
+	target := capture(t, p.PID, Options{Hold: true})
+	queue(t, p.PID, 34, 5)
+	time.Sleep(20 * time.Millisecond)
+	require.Equal(t, byte('t'), threadState(p.PID, p.PID))
+	target.Release()
+	requireState(t, p.PID, 'S')
+	p.Signal(t, syscall.SIGUSR1)
+	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, 5*time.Second, time.Millisecond, p.Output())
+}
+
+// Held, a process stands still with all of its memory in reach; let go, it is as it was.
+func TestHeld(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
+	before := procFile(t, "%d/task/%d/syscall", p.PID, p.PID)
+	target := capture(t, p.PID, Options{Hold: true})
+	time.Sleep(20 * time.Millisecond)
+	tids, err := threadIDs(p.PID)
+	require.NoError(t, err)
+	require.Len(t, tids, 6)
+	for _, tid := range tids {
+		require.Equal(t, byte('t'), threadState(p.PID, tid))
+	}
+	for _, r := range target.maps {
+		if r.Read && r.Path != "[vvar]" && r.Path != "[vvar_vclock]" && r.Path != "[vsyscall]" {
+			b := make([]byte, 64)
+			require.NoError(t, target.ReadMemory(b, r.Start), "%v %s", r.Start, r.Path)
+			require.Equal(t, peek(t, p.PID, r.Start, 64), b)
+		}
+	}
+	sp, err := target.Threads()[0].Registers.Addr(machine.AMD64.SP)
+	require.NoError(t, err)
+	pause := target.Release()
+	require.Greater(t, pause, 20*time.Millisecond)
+	require.Equal(t, pause, target.Pause)
+	require.Equal(t, pause, target.Release(), "twice")
+	require.Eventually(t, func() bool { return procFile(t, "%d/task/%d/syscall", p.PID, p.PID) == before }, time.Second, time.Millisecond)
+	require.Equal(t, "ready\n", p.Output())
+	// What was copied can still be read, and nothing that the process may have changed since.
+	b := make([]byte, 64)
+	require.NoError(t, target.ReadMemory(b, sp))
+	for _, r := range target.maps {
+		if r.Path == "[heap]" {
+			require.ErrorContains(t, target.ReadMemory(b, r.Start), "not copied")
+		}
+	}
+	target.Close()
+	_ = target.ReadMemory(b, target.maps[0].Start) // no panic
+}
+
+// pattern is what regs.c fills vector register n with.
+func pattern(n, width int) []byte {
+	b := make([]byte, width)
+	for i := range b {
+		b[i] = byte((64*n+i)*7 + n)
+	}
+	return b
+}
+
+// The general registers by their DWARF numbers, as regs.c loads them; what differs
+// between its two ways is added by the test.
+var held = map[machine.DWARFReg]uint64{
+	1: 0x1111111111111111, 3: 0x3333333333333333, 4: 0x4444444444444444, 5: 0x5555555555555555, 6: 0x6666666666666666,
+	8: 0x8888888888888888, 9: 0x9999999999999999, 10: 0xaaaaaaaaaaaaaaaa,
+	12: 0xcccccccccccccccc, 13: 0xdddddddddddddddd, 14: 0xeeeeeeeeeeeeeeee, 15: 0xffffffffffffffff,
+}
+
+func TestRegisters(t *testing.T) {
+	path := executable(t, "regs.c", "-no-pie")
+	at := symbols(t, path)
+	for _, c := range []struct {
+		how   string
+		label string
+		more  map[machine.DWARFReg]uint64
+	}{
+		{"spin", "spinning", map[machine.DWARFReg]uint64{0: 0x123456789abcdef0, 2: 0x2222222222222222, 11: 0xbbbbbbbbbbbbbbbb}},
+		// In a system call that starts over rax is -ERESTARTNOHAND (514), and rcx the address after it.
+		{"pause", "paused", map[machine.DWARFReg]uint64{0: 1<<64 - 514, 2: uint64(at["paused"])}},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			p := program(t, "regs.c", []string{"-no-pie"}, c.how)
+			width := 32
+			if strings.Contains(p.Output(), "vectors 64") {
+				width = 64
+			}
+			var target *Target
+			var regs *machine.Registers
+			require.Eventually(t, func() bool {
+				target = capture(t, p.PID, Options{})
+				require.Len(t, target.Threads(), 2)
+				regs = target.Threads()[1].Registers
+				pc, err := regs.Addr(machine.AMD64.PC)
+				require.NoError(t, err)
+				return pc == at[c.label]
+			}, 5*time.Second, time.Millisecond, "it does not get to where it waits")
+			for _, list := range []map[machine.DWARFReg]uint64{held, c.more, {7: uint64(at["stack"] + 2048), 16: uint64(at[c.label])}} {
+				for reg, want := range list {
+					got, err := regs.Uint(reg)
+					require.NoError(t, err)
+					require.Equal(t, want, got, machine.AMD64.RegisterName(reg))
+				}
+			}
+			for n := range 16 {
+				got, err := regs.Bytes(machine.DWARFReg(17 + n))
+				require.NoError(t, err)
+				require.Equal(t, pattern(n, width), got, "vector register %d", n)
+			}
+			for _, reg := range []machine.DWARFReg{33, 67, 118} {
+				_, err := regs.Bytes(reg)
+				require.EqualError(t, err, machine.AMD64.RegisterName(reg)+": a capture does not read this register")
+			}
+
+			// The stack: 256 words of known content from the stack pointer on, and the red zone below it.
+			b := make([]byte, 8)
+			for i := 256 - 16; i < 512; i++ {
+				require.NoError(t, target.ReadMemory(b, at["stack"]+machine.Addr(8*i)))
+				require.Equal(t, strings.Repeat(string([]byte{byte(i)}), 8), string(b), "word %d", i)
+			}
+
+			compareWithGDB(t, p.PID, target)
+		})
+	}
+}
+
+// compareWithGDB compares every register of every thread that gdb has too.
+func compareWithGDB(t *testing.T, pid int, target *Target) {
+	t.Helper()
+	names := "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip"
+	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid)}
+	for _, th := range target.Threads() {
+		args = append(args, "-ex", fmt.Sprintf("python [t.switch() for t in gdb.selected_inferior().threads() if t.ptid[1] == %d]", th.ID))
+		for _, name := range strings.Fields(names) {
+			args = append(args, "-ex", fmt.Sprintf(`printf "%d %s %%lx\n", $%s`, th.ID, name, name))
+		}
+		for n := range 16 {
+			args = append(args, "-ex", fmt.Sprintf(`printf "%d xmm%d %%lx %%lx %%lx %%lx\n", $ymm%d.v4_int64[0], $ymm%d.v4_int64[1], $ymm%d.v4_int64[2], $ymm%d.v4_int64[3]`, th.ID, n, n, n, n, n))
+		}
+	}
+	out, err := exec.Command(livetest.Tool(t, "gdb"), args...).Output()
+	require.NoError(t, err)
+	numbers := map[string]machine.DWARFReg{}
+	for _, reg := range machine.AMD64.Registers() {
+		numbers[machine.AMD64.RegisterName(reg)] = reg
+	}
+	compared := 0
+	for _, th := range target.Threads() {
+		line := regexp.MustCompile(fmt.Sprintf(`(?m)^%d (\w+) (.*)$`, th.ID))
+		for _, m := range line.FindAllStringSubmatch(string(out), -1) {
+			b, err := th.Registers.Bytes(numbers[m[1]])
+			require.NoError(t, err, m[1])
+			var words []string
+			for i := 0; i+8 <= min(len(b), 32); i += 8 {
+				words = append(words, fmt.Sprintf("%x", machine.AMD64.Uint(b[i:i+8])))
+			}
+			require.Equal(t, m[2], strings.Join(words, " "), "%s of thread %d", m[1], th.ID)
+			compared++
+		}
+	}
+	require.Equal(t, 33*len(target.Threads()), compared, "%s", out)
+}
+
+// The copies are what /proc/PID/mem shows of a process that sleeps.
+func TestStackIsCopied(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
+	time.Sleep(20 * time.Millisecond)
+	for _, size := range []int{0, 4096, 8 << 20} {
+		target := capture(t, p.PID, Options{StackBytes: size})
+		for _, th := range target.Threads() {
+			sp, err := th.Registers.Addr(machine.AMD64.SP)
+			require.NoError(t, err)
+			m, ok := target.Mapping(sp)
+			require.True(t, ok)
+			limit := size
+			if limit == 0 {
+				limit = 512 << 10
+			}
+			from := sp - 128
+			n := min(limit, int(m.End-from))
+			b := make([]byte, n)
+			require.NoError(t, target.ReadMemory(b, from), "%d bytes", n)
+			require.Equal(t, peek(t, p.PID, from, n), b)
+			if size == 4096 {
+				require.Error(t, target.ReadMemory(make([]byte, 1), from+4096))
+			}
+		}
+	}
+	for _, size := range []int{-1, 1, 4095, 1<<30 + 1} {
+		_, err := Capture(p.PID, Options{StackBytes: size})
+		require.Error(t, err)
+	}
+}
+
+func TestCaptureWithoutLeader(t *testing.T) {
+	p := program(t, "leader.c", nil)
+	p.Signal(t, syscall.SIGUSR1)
+	requireState(t, p.PID, 'Z')
+	for _, hold := range []bool{false, true} {
+		target := capture(t, p.PID, Options{Hold: hold})
+		require.Len(t, target.Threads(), 2)
+		require.Equal(t, machine.Thread{ID: p.PID, Name: "leader", Missing: "the thread has ended and the process goes on without it"}, target.Threads()[0])
+		sp, err := target.Threads()[1].Registers.Addr(machine.AMD64.SP)
+		require.NoError(t, err)
+		require.NoError(t, target.ReadMemory(make([]byte, 256), sp))
+		require.NotNil(t, target.Modules[0].Image)
+		target.Close()
+	}
+	target, err := Survey(p.PID)
+	require.NoError(t, err)
+	defer target.Close()
+	require.NotEmpty(t, target.Modules)
+}
+
+// A process that dies while it is captured: a capture, or an error that says so.
+func TestCaptureDying(t *testing.T) {
+	good, gone := 0, 0
+	for i := range 40 {
+		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")
+		killed := make(chan struct{})
+		go func() {
+			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+			p.Kill()
+			close(killed)
+		}()
+		for over := false; !over; {
+			start := time.Now()
+			target, err := Capture(p.PID, Options{Hold: i%2 == 1})
+			require.Less(t, time.Since(start), 5*time.Second)
+			switch {
+			case err == nil:
+				good++
+				target.Close()
+			case errors.Is(err, ErrGone), errors.Is(err, ErrNoProcess):
+				gone++
+				over = true
+			default:
+				require.NoError(t, err)
+			}
+		}
+		<-killed
+	}
+	require.Equal(t, 40, gone)
+	t.Logf("%d captures before the end", good)
+}
