@@ -46,7 +46,7 @@ func (b *bench) objects() {
 	}
 	interleave(objectRounds, measure(few), measure(some), measure(many))
 	interleave(gdbRounds, debugger(few), debugger(some))
-	// Killed by gdb's death or not, the process is of no further use after it.
+	// The last of all: a gdb that is killed half-way leaves the process as it had it then.
 	last := b.runGDB(many.PID, n)
 	for _, h := range []*jitHost{few, some, many} {
 		h.Kill()

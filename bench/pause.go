@@ -50,6 +50,8 @@ func (b *bench) pausesOf(what string, threads int, limit time.Duration) []row {
 	if ours.median() > limit && idle.median() > limit {
 		first.target += ", and by the noise alone: the machine is busy"
 	}
+	// eu-stack attaches to one thread, walks it, lets it go and takes the next: a shorter pause, and stacks of
+	// different moments.
 	return []row{
 		first,
 		against("", "eu-stack, one thread at a time", euStack, ours),

@@ -52,8 +52,8 @@ type need struct {
 	function string // that a frame of some thread is in; "" for any
 }
 
-// runGDB runs gdb's backtrace of all threads, or of the one thread there is. -nx only keeps out
-// what the user's own start-up file does.
+// runGDB runs gdb's backtrace of all threads, or of the one thread there is. -nx keeps the user's own
+// start-up file out and changes nothing else.
 func (b *bench) runGDB(pid int, n need) outcome {
 	command := "bt"
 	if n.threads > 1 {
@@ -67,8 +67,8 @@ func (b *bench) runGDB(pid int, n need) outcome {
 	return o
 }
 
-// runEUStack runs eu-stack. It has no way past JIT code without a frame pointer, so it only needs
-// to show each thread.
+// runEUStack runs eu-stack. It finds no unwind information of JIT code and may stop there, so it only
+// needs to list each thread.
 func (b *bench) runEUStack(pid int, n need) outcome {
 	o, text := b.start(b.euStack, "-p", fmt.Sprint(pid))
 	require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)

@@ -24,6 +24,13 @@ type code struct {
 	mapsErr  error // why there are no records although there is a section
 	table    *unwind.Table
 	tableErr error
+	named    map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
+}
+
+type symbol struct {
+	name  string
+	start machine.Addr
+	ok    bool
 }
 
 // space finds the code behind the addresses of one target.
@@ -184,18 +191,30 @@ func (c *code) covers(t *ptrace.Target, addr machine.Addr) bool {
 // function returns the name and start of the function that addr lies in. The start
 // alone is known where a stack map was found without its object.
 func (c *code) function(addr machine.Addr) (name string, start machine.Addr, ok bool) {
+	s, known := c.named[addr]
+	if !known {
+		s = c.find(addr)
+		if c.named == nil {
+			c.named = map[machine.Addr]symbol{}
+		}
+		c.named[addr] = s
+	}
+	return s.name, s.start, s.ok
+}
+
+func (c *code) find(addr machine.Addr) (s symbol) {
 	if c.image != nil {
 		sym, ok := c.image.SymbolAt(addr)
-		return sym.Name, sym.Addr, ok
+		return symbol{sym.Name, sym.Addr, ok}
 	}
 	for _, m := range c.maps {
 		for i := range m.Functions {
-			if f := m.Functions[i].Addr; f <= addr && (!ok || f > start) {
-				start, ok = f, true
+			if f := m.Functions[i].Addr; f <= addr && (!s.ok || f > s.start) {
+				s.start, s.ok = f, true
 			}
 		}
 	}
-	return "", start, ok
+	return s
 }
 
 // Table implements [unwind.Finder].

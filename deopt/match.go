@@ -37,6 +37,10 @@ type matcher struct {
 // that a runtime has patched is decoded up to here.
 const maxPatch = 256
 
+// maxNear bounds how many records near a place are looked at. Real code has a few; a map
+// may claim a million at one address.
+const maxNear = 64
+
 // find returns the record of the frame at pc. Where there is none, notes say what
 // was near and why it was refused.
 //
@@ -53,7 +57,11 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 	refuse := func(e stackmap.Entry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
-	for _, e := range m.records.Range(pc-min(pc, maxPatch), pc+1) {
+	near := m.records.Range(pc-min(pc, maxPatch), pc+1)
+	if len(near) > maxNear {
+		near = near[len(near)-maxNear:] // those at pc come last
+	}
+	for _, e := range near {
 		got, why, err := m.try(e, pc, ret)
 		if err != nil {
 			return nil, nil, err

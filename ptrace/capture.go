@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -254,12 +255,26 @@ func (t *Target) finish(s *stopped) {
 	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.Modules}}
 }
 
-var errKernel = errors.New("it has no executable: a kernel thread, which has no memory of its own")
+var errKernel = errors.New("a kernel thread, which has no memory of its own")
+
+// kernelThread looks at the flags of a process (proc_pid_stat(5)) for PF_KTHREAD.
+func kernelThread(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&0x00200000 != 0
+}
 
 // check64 refuses a 32-bit process before it is touched.
 func check64(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
-	if errors.Is(err, os.ErrNotExist) && !ended(pid, pid) {
+	if errors.Is(err, os.ErrNotExist) && kernelThread(pid) {
 		return &Error{pid, "cannot read it", errKernel, ""}
 	}
 	if err != nil {

@@ -79,6 +79,12 @@ func readRegistry(mem live, module string, descriptor machine.Addr, room int) *R
 	}
 	r.walk(mem, room)
 	r.readHeaders(mem)
+	r.order()
+	return r
+}
+
+// order makes the index of what code belongs to which entry.
+func (r *Registry) order() {
 	for age, e := range r.Entries {
 		for _, c := range e.code {
 			c.age = age
@@ -86,7 +92,6 @@ func readRegistry(mem live, module string, descriptor machine.Addr, room int) *R
 		}
 	}
 	sort.SliceStable(r.ranges, func(i, j int) bool { return r.ranges[i].start < r.ranges[j].start })
-	return r
 }
 
 func (r *Registry) first() machine.Addr { return machine.Addr(arch.Order.Uint64(r.head[16:])) }

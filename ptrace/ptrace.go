@@ -84,9 +84,6 @@ func permissionHint(pid int) string {
 	if s := strings.TrimSpace(string(scope)); err == nil && s != "0" && os.Geteuid() != 0 {
 		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", s)
 	}
-	if kind := statusField(pid, "Kthread"); kind == "1" {
-		return "it is a kernel thread, which has no memory of its own"
-	}
 	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 }
 

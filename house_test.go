@@ -1,0 +1,50 @@
+package reframe_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// floors are the packages of the house, the lowest first. A package imports only what
+// lies on lower floors.
+var floors = [][]string{
+	{"deopt/machine", "deopt/frame", "deopt/ir"},
+	{"deopt/object"},
+	{"deopt/stackmap", "ptrace"},
+	{"deopt/unwind", "deopt/interp"},
+	{"deopt"},
+	{"demo"},
+	{"cmd/reframe"},
+	// Above the program, so that no part of it imports them.
+	{"internal/livetest"},
+	{"bench"},
+}
+
+func TestImportsGoDown(t *testing.T) {
+	floor := map[string]int{}
+	for n, packages := range floors {
+		for _, p := range packages {
+			floor["reframe/"+p] = n
+		}
+	}
+	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for line := range strings.Lines(string(list)) {
+		words := strings.Fields(line)
+		if words[0] == "reframe" {
+			continue // this test
+		}
+		require.Contains(t, floor, words[0], "a package that has no floor")
+		seen++
+		for _, imported := range words[1:] {
+			if strings.HasPrefix(imported, "reframe/") {
+				require.Less(t, floor[imported], floor[words[0]], "%s imports %s", words[0], imported)
+			}
+		}
+	}
+	require.Equal(t, len(floor), seen)
+}

@@ -1,0 +1,118 @@
+package ptrace
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// refused tries all three ways into a process, which must fail alike.
+func refused(t *testing.T, pid int, sentinel error, text string) {
+	t.Helper()
+	for name, try := range map[string]func() error{
+		"capture": func() error { _, err := Capture(pid, Options{}); return err },
+		"hold":    func() error { _, err := Capture(pid, Options{Hold: true}); return err },
+		"survey":  func() error { _, err := Survey(pid); return err },
+		"attach":  func() error { _, err := Attach(pid); return err },
+	} {
+		err := try()
+		require.ErrorIs(t, err, sentinel, name)
+		require.ErrorContains(t, err, text, name)
+		var e *Error
+		require.ErrorAs(t, err, &e, name)
+		require.Equal(t, pid, e.PID, name)
+		require.NotContains(t, err.Error(), "\n", name)
+	}
+}
+
+func TestNoProcess(t *testing.T) {
+	limit, err := strconv.Atoi(strings.TrimSpace(procFile(t, "sys/kernel/pid_max")))
+	require.NoError(t, err)
+	for _, pid := range []int{0, -1, limit + 1, 1 << 40} {
+		refused(t, pid, ErrNoProcess, fmt.Sprintf("process %d: cannot attach: no such process", pid))
+	}
+}
+
+func TestZombie(t *testing.T) {
+	cmd := exec.Command("true")
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait() //nolint: its status does not matter
+	requireState(t, cmd.Process.Pid, 'Z')
+	refused(t, cmd.Process.Pid, ErrNoProcess, "it has ended and its parent has not collected it yet")
+}
+
+func Test32Bit(t *testing.T) {
+	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static", "-fno-stack-protector", "-fno-pie"})
+	before := states(t, p.PID)
+	refused(t, p.PID, Err32Bit, "a 32-bit process; only 64-bit ones can be read")
+	require.Equal(t, before, states(t, p.PID))
+}
+
+// A kernel thread is the child of number 2, where the machine shows them at all.
+func TestKernelThread(t *testing.T) {
+	if !kernelThread(2) {
+		require.Contains(t, procFile(t, "2/stat"), "(", "there is no process 2 to try it on")
+	}
+	_, err := Capture(2, Options{})
+	require.ErrorContains(t, err, "a kernel thread, which has no memory of its own")
+	require.False(t, kernelThread(os.Getpid()))
+}
+
+// Who traces a process is named to the next one who tries.
+func TestTraced(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "1")
+	target := capture(t, p.PID, Options{Hold: true})
+	_, err := Capture(p.PID, Options{})
+	require.ErrorIs(t, err, ErrPermission)
+	tracer := statusField(p.PID, "TracerPid")
+	require.NotEqual(t, "0", tracer)
+	require.ErrorContains(t, err, fmt.Sprintf("process %s traces it already", tracer))
+	require.Equal(t, byte('t'), threadState(p.PID, p.PID), "the one who holds it still does")
+	target.Release()
+	requireState(t, p.PID, 'S')
+	require.Len(t, capture(t, p.PID, Options{}).Threads(), 2)
+	require.Equal(t, "ready\n", p.Output())
+}
+
+const asNobody = "REFRAME_TEST_CAPTURE"
+
+// Without the right to, nothing can be read, and the message says what to change. The
+// test runs itself as another user.
+func TestPermission(t *testing.T) {
+	if pid, err := strconv.Atoi(os.Getenv(asNobody)); err == nil {
+		refused(t, pid, ErrPermission, "run as root")
+		return
+	}
+	if os.Geteuid() != 0 {
+		refused(t, 1, ErrPermission, "run as root")
+		return
+	}
+	p := livetest.C(t, "threads.c", nil, "1")
+	dir, err := os.MkdirTemp("", "reframe")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	path := filepath.Join(dir, "test")
+	require.NoError(t, os.WriteFile(path, self, 0o755))
+	cmd := exec.Command(path, "-test.run=^TestPermission$", "-test.v")
+	cmd.Env = []string{fmt.Sprintf("%s=%d", asNobody, p.PID)}
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "PASS: TestPermission")
+	time.Sleep(10 * time.Millisecond)
+	require.Equal(t, "ready\n", p.Output())
+}
