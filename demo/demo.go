@@ -18,8 +18,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,8 +53,8 @@ type Process struct {
 }
 
 // Start runs the target and returns once it stands at its exit: it has entered __llvm_deoptimize and reads its
-// standard input, or is about to. The caller ends it with Wake and Result, or with Kill; should the caller die, the target comes
-// to the end of its input and ends by itself.
+// standard input, or is about to. The caller ends it with Wake and Result, or with Kill; should the caller die, the target dies
+// with it.
 func Start() (*Process, error) {
 	p, err := startInMemory()
 	if err != nil {
@@ -129,10 +131,25 @@ func start(cmd *exec.Cmd) (*Process, error) {
 		return nil, err
 	}
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := startBound(cmd); err != nil {
 		return nil, err
 	}
 	return &Process{PID: cmd.Process.Pid, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout)}, nil
+}
+
+// startBound starts a child that the kernel kills when this process ends, however it
+// ends. The end of its input does not reach a child that a debugger held still when it
+// was killed itself. The signal goes out when the thread that forked ends, so that
+// thread is kept for the life of the process (prctl(2), PR_SET_PDEATHSIG).
+func startBound(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		select {}
+	}()
+	return <-started
 }
 
 // Wake lets the target go on from its exit, as soon as it runs.

@@ -4,22 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-delve/delve/pkg/proc"
 	"github.com/go-delve/delve/pkg/proc/native"
+	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
 )
 
 // Control is a process that is controlled through Delve's native back end: it is
 // stopped, and runs only when it is told to. Unlike a [Capture] this writes into the
-// process: Delve sets a breakpoint in the dynamic linker, and breakpoints that are
-// asked for are written into code. [Control.Detach] takes all of them out.
+// process: breakpoints that are asked for are written into code, and for a moment one of
+// Delve's own into the dynamic linker. [Control.Detach] takes all of them out.
 type Control struct {
-	pid   int
-	group *proc.TargetGroup
+	pid     int
+	group   *proc.TargetGroup
+	stopped bool // by SIGSTOP, before it was attached to
 }
 
 // Attach stops the process and takes control of it.
@@ -32,15 +35,35 @@ func Attach(pid int) (c *Control, err error) {
 	}
 	err = guard(func() error {
 		return quietly(func() error {
+			stopped := threadState(pid, pid) == 'T'
 			group, err := native.Attach(pid, nil, nil)
-			c = &Control{pid, group}
-			return err
+			if err != nil {
+				return err
+			}
+			c = &Control{pid, group, stopped}
+			return c.clearOwn()
 		})
 	})
 	if err != nil {
 		return nil, explain(pid, "cannot attach", err)
 	}
 	return c, nil
+}
+
+// clearOwn takes out the breakpoint that Delve sets where the dynamic linker tells of
+// libraries. Delve's detach leaves it behind (1.27.2: ClearBreakpoint erases only what a user
+// asked for), and the next library that the process loads would kill it.
+func (c *Control) clearOwn() error {
+	t := c.group.Selected
+	for addr, bp := range t.Breakpoints().M {
+		for _, b := range bp.Breaklets {
+			b.Kind = proc.UserBreakpoint
+		}
+		if err := t.ClearBreakpoint(addr); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // guard turns a panic of Delve, which reads the target's own tables, into an error.
@@ -88,7 +111,7 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 			if err != nil {
 				return err
 			}
-			// Delve stops for reasons of its own too: a library that was loaded.
+			// Delve stops for reasons of its own too.
 			if regs.PC() == uint64(addr) {
 				if err := target.ClearBreakpoint(uint64(addr)); err != nil {
 					return err
@@ -142,6 +165,10 @@ func (c *Control) Target() (*Target, error) {
 // Detach takes all breakpoints out and lets the process go on.
 func (c *Control) Detach() error {
 	err := guard(func() error { return quietly(func() error { return c.group.Detach(false) }) })
+	if err == nil && c.stopped {
+		// Delve continues what it finds stopped when it has let go.
+		err = unix.Kill(c.pid, unix.SIGSTOP)
+	}
 	if err != nil {
 		return explain(c.pid, "cannot detach", err)
 	}
@@ -165,9 +192,19 @@ func controlled(pid int, thread proc.Thread) (machine.Thread, error) {
 	}
 	out.Registers = machine.NewRegisters(arch, "Delve does not give this register")
 	for _, r := range list {
-		reg, ok := numbers[strings.ToLower(r.Name)]
+		// What a vector register has beyond its first 16 bytes comes in pieces, after these.
+		name := strings.ToLower(r.Name)
+		upper := strings.HasPrefix(name, "ymm") || strings.HasPrefix(name, "zmm")
+		if upper {
+			name = "x" + name[1:]
+		}
+		reg, ok := numbers[name]
 		switch {
 		case !ok || r.Reg == nil:
+		case upper:
+			if low, err := out.Registers.Bytes(reg); err == nil {
+				out.Registers.Set(reg, slices.Concat(low, r.Reg.Bytes))
+			}
 		case r.Reg.Bytes != nil:
 			out.Registers.Set(reg, r.Reg.Bytes)
 		default:

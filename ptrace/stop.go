@@ -194,6 +194,11 @@ func (t *stoppedThread) wait(pid int) {
 			t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", stopPatience, threadState(pid, t.tid))
 			return
 		case waited > time.Millisecond:
+			// The first thread of a process that was killed is handed over only after all others.
+			if ended(pid, t.tid) {
+				t.end()
+				return
+			}
 			time.Sleep(50 * time.Microsecond)
 		default:
 			// Most stop within microseconds; sleeping would cost more than it saves.

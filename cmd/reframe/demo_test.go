@@ -78,3 +78,17 @@ func TestDemoInterrupted(t *testing.T) {
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, 5*time.Second, 5*time.Millisecond)
 	}
 }
+
+// Killed while Delve holds the target, the demo cannot let it go: the kernel ends it.
+func TestDemoKilled(t *testing.T) {
+	t.Parallel()
+	for n := range 30 {
+		c := command(t, "demo")
+		remain := marked(t, c)
+		require.NoError(t, c.Start())
+		time.Sleep(time.Duration(n) * 8 * time.Millisecond)
+		_ = c.Process.Kill() // an error means that it was done already
+		_ = c.Wait()
+		require.Eventually(t, func() bool { return len(remain()) == 0 }, patience, time.Millisecond)
+	}
+}

@@ -77,7 +77,10 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	pause := t.Release()
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
+			err = fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
+		}
+		if out != nil { // it ran so far
+			err = fmt.Errorf("%w (process %d stood still for %s and is running again)", err, t.PID, milliseconds(pause))
 		}
 		return err
 	}

@@ -1,0 +1,152 @@
+package ptrace
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// Every module of a live process is where the kernel mapped it: what its symbols name is
+// there, by nm and the base of the mapping.
+func TestModules(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "1")
+	target := capture(t, p.PID, Options{})
+	path := livetest.CBinary(t, "threads.c")
+	at := symbols(t, path)
+	m := target.Modules[0]
+	require.Equal(t, path, m.Path)
+	require.NotNil(t, m.Image, m.Why)
+	require.Equal(t, m.maps[0].Start, m.Image.Bias)
+	sym, ok := target.FindSymbol("main")
+	require.True(t, ok)
+	require.Equal(t, at["main"]+m.Image.Bias, sym.Addr)
+	require.Same(t, m, target.ModuleAt(sym.Addr))
+	// Code is read from the file, and is what lies in memory.
+	code := make([]byte, 64)
+	require.NoError(t, target.ReadMemory(code, sym.Addr))
+	require.Equal(t, peek(t, p.PID, sym.Addr, 64), code)
+	// Data was not copied, and nothing is made up for it.
+	require.Error(t, target.ReadMemory(code, at["running"]+m.Image.Bias))
+	names := map[string]bool{}
+	for _, m := range target.Modules {
+		require.NotNil(t, m.Image, "%s: %s", m.Path, m.Why)
+		names[filepath.Base(m.Path)] = true
+	}
+	require.True(t, names["libc.so.6"] && names["ld-linux-x86-64.so.2"] && names["[vdso]"], "%v", names)
+	require.Nil(t, target.ModuleAt(0))
+	_, ok = target.Mapping(0)
+	require.False(t, ok)
+	_, ok = target.FindSymbol("no such symbol")
+	require.False(t, ok)
+}
+
+// Mappings that are not what they seem: odd.c says which.
+func TestOddMappings(t *testing.T) {
+	p := program(t, "odd.c", nil)
+	var target *Target
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		target = capture(t, p.PID, Options{})
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "it hangs, perhaps in opening the pipe")
+	}
+	self := target.Modules[0]
+	require.Equal(t, executable(t, "odd.c"), self.Path)
+	require.Equal(t, machine.Addr(0x10000000), self.maps[0].Start, "the copy comes first")
+	require.NotNil(t, self.Image)
+	sym, ok := self.Image.Lookup("main")
+	require.True(t, ok)
+	m, ok := target.Mapping(sym.Addr)
+	require.True(t, ok)
+	require.True(t, m.Exec, "main is found in the copy")
+	require.Len(t, target.Registries, 1)
+	require.Empty(t, target.Registries[0].Broken)
+	require.Greater(t, target.Registries[0].Descriptor, machine.Addr(0x20000000))
+
+	// The code in the memfd: what is around the frame was copied, the rest cannot be had.
+	require.True(t, target.HasJITCode())
+	pc, err := target.Threads()[0].Registers.Addr(machine.AMD64.PC)
+	require.NoError(t, err)
+	jit := target.ModuleAt(pc)
+	require.NotNil(t, jit)
+	require.Nil(t, jit.Image)
+	b := make([]byte, 7)
+	require.NoError(t, target.ReadMemory(b, pc-7))
+	require.Equal(t, []byte{0xb8, 34, 0, 0, 0, 0x0f, 0x05}, b)
+	require.ErrorContains(t, target.ReadMemory(b, pc+0x8000), "/memfd:jit (deleted) cannot be read")
+
+	files := 0
+	for _, m := range target.Modules {
+		if strings.HasSuffix(m.Path, "/pipe (deleted)") {
+			files++
+			require.Nil(t, m.Image)
+		}
+	}
+	require.Equal(t, 1, files)
+}
+
+// A program whose file was replaced after it started: the one that it runs is read, not the new one.
+func TestReplacedExecutable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	copyFile := func(from string) {
+		b, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path+".new", b, 0o755))
+		require.NoError(t, os.Rename(path+".new", path))
+	}
+	copyFile(livetest.CBinary(t, "threads.c"))
+	cmd := exec.Command(path)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	_, err = out.Read(make([]byte, 6))
+	require.NoError(t, err)
+	copyFile(livetest.CBinary(t, "nojit.c"))
+	target := capture(t, cmd.Process.Pid, Options{})
+	m := target.Modules[0]
+	require.Equal(t, path+" (deleted)", m.Path)
+	require.NotNil(t, m.Image, m.Why)
+	_, ok := m.Image.Lookup("churner")
+	require.True(t, ok, "a function of the old program")
+}
+
+func TestOpenRegular(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe, link := filepath.Join(dir, "file"), filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.Symlink(pipe, link))
+	inode := func(path string) uint64 {
+		var st unix.Stat_t
+		require.NoError(t, unix.Stat(path, &st))
+		return st.Ino
+	}
+	f, err := openRegular(file, inode(file))
+	require.NoError(t, err)
+	b := make([]byte, 4)
+	_, err = f.Read(b)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(b))
+	f.Close()
+	for _, c := range []struct {
+		path  string
+		inode uint64
+	}{{file, inode(file) + 1}, {pipe, inode(pipe)}, {link, inode(pipe)}, {"/dev/null", inode("/dev/null")}, {dir, inode(dir)}, {filepath.Join(dir, "none"), 1}} {
+		_, err := openRegular(c.path, c.inode)
+		require.Error(t, err, c.path)
+	}
+}
