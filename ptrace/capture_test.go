@@ -18,10 +18,13 @@ import (
 	"reframe/internal/livetest"
 )
 
+// withoutRseq starts processes whose memory the kernel leaves alone: it writes into a thread's
+// rseq area (rseq(2)) whenever the thread goes on.
+func withoutRseq(t *testing.T) { t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0") }
+
 // A capture leaves each process as it found it.
 func TestCaptureLeavesNoTrace(t *testing.T) {
-	// The kernel writes into a thread's rseq area (rseq(2)) whenever the thread is scheduled.
-	t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+	withoutRseq(t)
 	for _, c := range []struct {
 		name    string
 		args    []string // sleepers, spinners, waiters
@@ -346,6 +349,7 @@ func compareWithGDB(t *testing.T, pid int, target *Target) {
 
 // The copies are what /proc/PID/mem shows of a process that sleeps.
 func TestStackIsCopied(t *testing.T) {
+	withoutRseq(t)
 	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
 	time.Sleep(20 * time.Millisecond)
 	for _, size := range []int{0, 4096, 8 << 20} {

@@ -113,6 +113,10 @@ func TestControlRegisters(t *testing.T) {
 				require.NoError(t, err)
 				b, err := th.Registers.Bytes(reg)
 				require.NoError(t, err)
+				if th.ID == p.PID && reg >= 17 {
+					// Where a thread never used the upper halves, Delve gives none of them.
+					a = a[:len(b)]
+				}
 				require.Equal(t, a, b, machine.AMD64.RegisterName(reg))
 				compared++
 			}

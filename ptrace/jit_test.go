@@ -85,7 +85,7 @@ func TestManyObjects(t *testing.T) {
 	r := target.Registries[0]
 	require.Empty(t, r.Broken)
 	require.Len(t, r.Entries, n)
-	require.Less(t, target.Pause, 20*time.Millisecond)
+	require.Less(t, target.Pause, 100*time.Millisecond)
 	read := 0
 	var code []codeRange
 	for i, want := range walkList(t, p.PID, r.Descriptor) {

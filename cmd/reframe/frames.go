@@ -164,7 +164,7 @@ const (
 	functionWidth = 30
 	nameWidth     = 8
 	typeWidth     = 6
-	valueWidth    = 22
+	valueWidth    = 21
 )
 
 // printFrame prints one frame and its slots.
@@ -243,7 +243,7 @@ func printSlot(w io.Writer, s style, slot *frame.Slot) {
 	if slot.Location != nil {
 		where = bracket(slot.Location)
 	}
-	fmt.Fprintf(w, "        %-*s %-*s %s %s\n", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	fmt.Fprintf(w, "        %-*s %-*s %s  %s\n", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
 }
 
 // bracket is a location as an assembler would write it.
