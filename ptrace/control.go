@@ -122,7 +122,7 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 		}
 	})
 	var exited proc.ErrProcessExited
-	if errors.As(err, &exited) {
+	if errors.As(err, &exited) || err != nil && exists(c.pid) != nil {
 		err = ErrGone
 	}
 	if err != nil {

@@ -19,6 +19,11 @@
 //
 // Reading writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
 // reader dies, however it dies, the kernel lets the process go on.
+//
+// One trace the kernel leaves: a thread that is stopped in one of a few system calls, such as
+// epoll_wait, semop and sigtimedwait, finds that call ended with EINTR, as it would after
+// SIGCONT (signal(7), "Interruption of system calls and library functions by stop
+// signals"). All others go on.
 package ptrace
 
 import (

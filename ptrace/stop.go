@@ -86,8 +86,12 @@ type stoppedThread struct {
 	code    []want
 }
 
-// A thread that has not stopped within this time is in an uninterruptible sleep.
-const stopPatience = 200 * time.Millisecond
+// A thread that has not stopped within this time is in an uninterruptible sleep, or the
+// machine is so busy that it did not get to run.
+const (
+	stopPatience = 200 * time.Millisecond
+	busyPatience = 5 * time.Second
+)
 
 // Threads that start while others are being stopped are found by looking again.
 // Each round stops at least one more; a process that outruns this many is not
@@ -191,8 +195,11 @@ func (t *stoppedThread) wait(pid int) {
 		}
 		switch waited := time.Since(start); {
 		case waited > stopPatience:
-			t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", stopPatience, threadState(pid, t.tid))
-			return
+			if state := threadState(pid, t.tid); state != 'R' || waited > busyPatience {
+				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(stopPatience), state)
+				return
+			}
+			time.Sleep(time.Millisecond)
 		case waited > time.Millisecond:
 			// The first thread of a process that was killed is handed over only after all others.
 			if ended(pid, t.tid) {

@@ -1,6 +1,6 @@
-// odd: a process whose mappings are not what they seem. Its own executable is mapped once more as data, below where it
-// runs; a named pipe's file name and a file that was deleted are mapped or lie around; and the code that waits in pause lies in a
-// memfd, which is no ELF image. It registers no JIT object.
+// odd: a process whose mappings are not what they seem. Its own executable is mapped once more, as data, below where
+// it runs; a file that it maps was replaced by a named pipe; and the code that waits in pause lies in a memfd, which is no
+// ELF image. It registers no JIT object.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // regs spin|pause: a second thread that holds known values in its registers, and spins at the label "spinning" or
 // stands in pause, at the label "paused", on a stack of its own that ends at "stack_end". The values are those that
-// capture_test.go spells out. It prints how many bytes its vector registers have, 32 or 64.
+// registers_test.go spells out. It prints how many bytes its vector registers have, 32 or 64.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
