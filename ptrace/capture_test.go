@@ -298,9 +298,7 @@ func TestCaptureDying(t *testing.T) {
 			close(killed)
 		}()
 		for over := false; !over; {
-			start := time.Now()
 			target, err := Capture(p.PID, Options{Hold: i%2 == 1})
-			require.Less(t, time.Since(start), 5*time.Second)
 			switch {
 			case err == nil:
 				good++

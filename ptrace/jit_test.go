@@ -46,18 +46,16 @@ func TestCorruptList(t *testing.T) {
 					require.Equal(t, c.bad[n], e.Bad)
 				}
 			}
-			start := time.Now()
 			look(Capture(p.PID, Options{}))
 			look(Capture(p.PID, Options{Hold: true}))
 			look(Survey(p.PID))
-			require.Less(t, time.Since(start), 2*time.Second)
 			requireStates(t, p.PID, before)
 		})
 	}
 }
 
 // What lies in the memory of a process with 20,000 objects, walked by /proc/PID/mem.
-type listed struct{ entry, start, size, code uint64 }
+type listed struct{ entry, start, size uint64 }
 
 func walkList(t *testing.T, pid int, descriptor machine.Addr) []listed {
 	t.Helper()
@@ -85,7 +83,6 @@ func TestManyObjects(t *testing.T) {
 	r := target.Registries[0]
 	require.Empty(t, r.Broken)
 	require.Len(t, r.Entries, n)
-	require.Less(t, target.Pause, 100*time.Millisecond)
 	read := 0
 	var code []codeRange
 	for i, want := range walkList(t, p.PID, r.Descriptor) {

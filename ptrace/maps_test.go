@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,13 +55,11 @@ func TestParseMaps(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
-	start := time.Now()
 	many, err := parseMaps(strings.Repeat("00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/x\n", 65530))
 	require.NoError(t, err)
 	require.Len(t, many, 65530)
 	_, err = parseMaps(strings.Repeat("0-1 r-xp 0 0:0 0\n", maxMappings+1))
 	require.ErrorContains(t, err, "over 1048576 mappings")
-	require.Less(t, time.Since(start), 10*time.Second)
 }
 
 func TestCopied(t *testing.T) {
@@ -96,10 +93,8 @@ func TestCopiedJoinsMany(t *testing.T) {
 	for i := range 200000 {
 		ranges = append(ranges, span{machine.Addr(i * 64), bytes.Repeat([]byte{byte(i)}, 128)})
 	}
-	start := time.Now()
 	c := newCopied(ranges, "")
 	require.Len(t, c.ranges, 1)
-	require.Less(t, time.Since(start), 5*time.Second)
 }
 
 // A batch with ranges that cannot be read, more of them than one system call takes.

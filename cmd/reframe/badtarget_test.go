@@ -126,9 +126,7 @@ func TestCorruptRegistry(t *testing.T) {
 	} {
 		p := livetest.C(t, "corrupt.c", nil, how)
 		for _, verb := range looks {
-			began := time.Now()
 			reframe(t, verb, "-p", pid(p)).fails(t, 2, "process "+pid(p), want)
-			require.Less(t, time.Since(began), 5*time.Second, "%s %s", verb, how)
 		}
 		unharmed(t, p)
 	}
@@ -218,9 +216,7 @@ func TestResumeLimits(t *testing.T) {
 	p, module, exits := spinning(t)
 	given := []string{"resume", "-p", pid(p), "--ir", module, "--layout", exits}
 	for limit, want := range map[string]string{"--steps=5000": "after 5000 steps", "--timeout=100ms": "--timeout"} {
-		began := time.Now()
 		reframe(t, append(given, limit)...).failsEmpty(t, 2, "@spin", want)
-		require.Less(t, time.Since(began), 5*time.Second, limit)
 		unharmed(t, p)
 	}
 	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {

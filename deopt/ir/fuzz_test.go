@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,7 +23,6 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(b.src))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		start := time.Now()
 		m, err := Parse("fuzz.ll", src)
 		if err == nil {
 			err = m.Check()
@@ -35,7 +33,6 @@ func FuzzParse(f *testing.F) {
 		if m != nil {
 			exercise(t, m)
 		}
-		require.Less(t, time.Since(start), 2*time.Second+time.Duration(len(src))*100*time.Microsecond)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -240,10 +239,8 @@ func TestBounds(t *testing.T) {
 		"long integer":      {"@g = global i32 " + strings.Repeat("9", 30000), "b.ll:1:17: integer has more than 20000 digits"},
 		"deep structs":      {"%a = type { i32 }\n" + chain(300, func(i int) string { return "%" + itoa(i+1) + " = type { %" + itoa(i) + " }\n" }), "nests more than 256 deep"},
 	} {
-		start := time.Now()
 		_, err := Parse("b.ll", []byte(c.src))
 		require.ErrorContains(t, err, c.want, name)
-		require.Less(t, time.Since(start), 2*time.Second, name)
 		require.Less(t, len(err.Error()), 1000, name)
 	}
 	m := parse(t, "%a0 = type { i64, i64 }\n"+chain(60, func(i int) string { return "%a" + itoa(i) + " = type opaque\n" })+

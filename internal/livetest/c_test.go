@@ -96,9 +96,7 @@ func (p *Process) gap(t *testing.T) time.Duration {
 }
 
 func TestManyObjects(t *testing.T) {
-	began := time.Now()
 	p := ManyObjects(t, 20000)
-	require.Less(t, time.Since(began), 10*time.Second)
 	require.True(t, p.paused())
 }
 
