@@ -106,14 +106,14 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 			return explain(t.PID, "cannot attach", err)
 		}
 		settled = t.unchanged()
-		return s.copy(code)
+		return s.copy(t.maps, code)
 	})
 	s.end()
 	if err != nil {
 		return false, explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	if !settled || !t.unchanged() {
+	if !settled || !t.unchanged() || !t.sameCode() {
 		return false, nil
 	}
 	t.finish(s)
@@ -121,9 +121,10 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	return true, nil
 }
 
-// captureHeld reads everything while the process stands still.
+// captureHeld holds the lists against the process while it stands still, and reads them
+// again then and there where they have changed.
 func (t *Target) captureHeld(o Options) error {
-	if err := check64(t.via); err != nil {
+	if err := t.survey(); err != nil {
 		return err
 	}
 	s := newStopped(t.PID, t.via, o.StackBytes)
@@ -131,11 +132,13 @@ func (t *Target) captureHeld(o Options) error {
 	if err := s.do(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
-	if err := t.survey(); err != nil {
-		return err
+	if !t.unchanged() || !t.sameCode() {
+		if err := t.survey(); err != nil {
+			return err
+		}
 	}
 	code := jitCode(t.maps, t.Modules)
-	if err := s.do(func() error { return s.copy(code) }); err != nil {
+	if err := s.do(func() error { return s.copy(t.maps, code) }); err != nil {
 		return explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
@@ -194,6 +197,14 @@ func (t *Target) unchanged() bool {
 		}
 	}
 	return true
+}
+
+// sameCode says whether the executable mappings are still those that were read: code
+// that was mapped since then would be taken for none, and an exec(2) changes them all.
+func (t *Target) sameCode() bool {
+	now, err := readMaps(t.via)
+	data := func(r machine.Mapping) bool { return !r.Exec }
+	return err == nil && slices.Equal(slices.DeleteFunc(now, data), slices.DeleteFunc(slices.Clone(t.maps), data))
 }
 
 // readObjects reads the registered objects that a program counter or a word of a

@@ -47,6 +47,10 @@ const ntX86XState = 0x202 // NT_X86_XSTATE, elf.h
 // kernel's __USER_CS.
 func (r *rawRegisters) is64() bool { return r.general.Cs == 0x33 }
 
+// inSyscall says whether the thread was stopped in a system call: the kernel notes its
+// number, and -1 elsewhere.
+func (r *rawRegisters) inSyscall() bool { return int64(r.general.Orig_rax) >= 0 }
+
 func (r *rawRegisters) sp() machine.Addr { return machine.Addr(r.general.Rsp) }
 func (r *rawRegisters) pc() machine.Addr { return machine.Addr(r.general.Rip) }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -214,12 +215,16 @@ func (t *stoppedThread) wait(pid int) {
 	}
 }
 
-// letGo lets all threads go on, each with the signal that was on its way to it.
+// letGo lets all threads go on, each with the signal that was on its way to it. Those
+// that sleep in a system call go first: one that runs takes the processor that the
+// others wait to be let go on.
 func (s *stopped) letGo() error {
-	for _, t := range s.threads {
-		if t.missing == "" {
-			// A thread that was killed meanwhile cannot be let go, and need not be.
-			_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
+	for _, asleep := range []bool{true, false} {
+		for _, t := range s.threads {
+			if t.missing == "" && t.raw.inSyscall() == asleep {
+				// A thread that was killed meanwhile cannot be let go, and need not be.
+				_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
+			}
 		}
 	}
 	if !s.since.IsZero() {
@@ -231,7 +236,7 @@ func (s *stopped) letGo() error {
 // copy reads what only a process that stands still can give: the registers and
 // stack of each thread, and the code around what may be return addresses into
 // code outside of files.
-func (s *stopped) copy(jitCode []machine.Mapping) error {
+func (s *stopped) copy(maps, jitCode []machine.Mapping) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
 		return ErrGone
 	}
@@ -245,24 +250,44 @@ func (s *stopped) copy(jitCode []machine.Mapping) error {
 		if !t.raw.is64() {
 			return Err32Bit
 		}
-		t.copyStack(live(s.via))
+		t.copyStack(live(s.via), maps)
 		t.copyCode(live(s.via), jitCode)
 	}
 	return nil
 }
 
-func (t *stoppedThread) copyStack(mem live) {
-	t.stack.addr = t.raw.sp() - redZone
-	n, err := mem.readUpTo(t.stack.data, t.stack.addr)
-	if err != nil || n <= redZone {
-		// The red zone may lie below the end of the stack's mapping.
-		t.stack.addr = t.raw.sp()
-		n, err = mem.readUpTo(t.stack.data, t.stack.addr)
+// copyStack copies a stack up to the end of the writable memory that it lies in. Behind
+// the stack of a thread often come libraries, and to read those with it takes longer
+// than all the rest.
+func (t *stoppedThread) copyStack(mem live, maps []machine.Mapping) {
+	read := func(from machine.Addr) int {
+		into := t.stack.data
+		if end := writableEnd(maps, from); end > from {
+			into = into[:min(uint64(len(into)), uint64(end-from))]
+		}
+		n, err := mem.readUpTo(into, from)
+		if err != nil {
+			return 0
+		}
+		t.stack.addr = from
+		return n
 	}
-	if err != nil {
-		n = 0
+	n := read(t.raw.sp() - redZone)
+	if n <= redZone {
+		// The red zone may lie below the end of the stack's mapping.
+		n = read(t.raw.sp())
 	}
 	t.stack.data = t.stack.data[:n]
+}
+
+// writableEnd returns the end of the writable mappings that follow each other from addr
+// on, or 0 where addr is in none: the stack may have grown since they were read.
+func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	for ; i < len(maps) && maps[i].Write && (maps[i].Contains(addr) || maps[i].Start == end); i++ {
+		end = maps[i].End
+	}
+	return end
 }
 
 // copyCode copies the code around the program counter and around each word of the

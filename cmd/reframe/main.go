@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -34,6 +35,8 @@ func main() {
 	// of a stop makes it longer.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(collectAt)
+	// A second processor would be taken from the target while it is stopped.
+	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
