@@ -392,6 +392,27 @@ func TestAtTheRecord(t *testing.T) {
 	}
 }
 
+// Every way in which lli compiles and links: the frame is found, or, where LLVM neither
+// registers the object nor keeps its stack map, the host is told what to turn on.
+func TestEveryLinker(t *testing.T) {
+	for _, version := range []int{14, 16, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc", "orc-lazy", "orc-rtdyld", "orc-jitlink"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				p := livetest.Lli(t, version, "jit_pp.ll", kind)
+				v := look(t, p, false, known(t, p))
+				if kind == "orc-jitlink" && version < 19 {
+					require.Zero(t, v.Records())
+					require.Contains(t, v.WhyNone(), "the host must register what it compiles")
+					return
+				}
+				f := recorded(t, v)
+				require.Equal(t, "work", f.Function)
+				require.Positive(t, check(t, f, patchpointValues(), []string{"7", "-5", "81985529216486895"}))
+			})
+		}
+	}
+}
+
 // The host in its five ways: the frame is found, or the error says what to turn on.
 func TestHost(t *testing.T) {
 	found := map[string]map[string]bool{
