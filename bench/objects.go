@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,11 @@ const (
 	objectRounds = 20
 	gdbRounds    = 5
 )
+
+// coldCaches is what a stop may cost more after 20,000 objects were read before it: some
+// microseconds for caches that were emptied. It is 2.5 ns an object, when to read the
+// smallest thing of one from another process takes 500.
+const coldCaches = 50 * time.Microsecond
 
 // jitHost is a process with many registered objects and what was measured of it.
 type jitHost struct {
@@ -53,7 +59,7 @@ func (b *bench) objects() {
 	}
 
 	pauseRow := against("pause, 20,000 objects", "reframe, 10 objects", few.pause, many.pause)
-	pauseRow.target = "does not grow (at most 1.5): " + verdict(2*many.pause.median() <= 3*few.pause.median())
+	pauseRow.target = "at most 0.05 ms more: " + verdict(many.pause.median()-few.pause.median() <= coldCaches)
 	most := row{what: "frames, 20,000 objects", peer: "gdb bt", theirs: duration(last.wall), ours: spread(many.wall), ratio: ratio(many.wall.median(), last.wall)}
 	if last.over {
 		most.theirs, most.ratio = fmt.Sprintf("over %.0f s", patience.Seconds()), "below "+most.ratio
