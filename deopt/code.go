@@ -27,10 +27,14 @@ type code struct {
 	named    map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
 }
 
+// symbol is the function that an address lies in.
 type symbol struct {
 	name  string
 	start machine.Addr
-	ok    bool
+	ok    bool // there is a symbol
+	// owner is where the function starts whose records may be about the address: that
+	// of the symbol, else the nearest one with records before it.
+	owner machine.Addr
 }
 
 // space finds the code behind the addresses of one target.
@@ -188,9 +192,14 @@ func (c *code) covers(t *ptrace.Target, addr machine.Addr) bool {
 	return false
 }
 
-// function returns the name and start of the function that addr lies in. The start
-// alone is known where a stack map was found without its object.
+// function returns the name and start of the function that addr lies in.
 func (c *code) function(addr machine.Addr) (name string, start machine.Addr, ok bool) {
+	s := c.at(addr)
+	return s.name, s.start, s.ok
+}
+
+// at returns the function that addr lies in, as far as it is known.
+func (c *code) at(addr machine.Addr) symbol {
 	s, known := c.named[addr]
 	if !known {
 		s = c.find(addr)
@@ -199,18 +208,19 @@ func (c *code) function(addr machine.Addr) (name string, start machine.Addr, ok 
 		}
 		c.named[addr] = s
 	}
-	return s.name, s.start, s.ok
+	return s
 }
 
 func (c *code) find(addr machine.Addr) (s symbol) {
 	if c.image != nil {
-		sym, ok := c.image.SymbolAt(addr)
-		return symbol{sym.Name, sym.Addr, ok}
+		if sym, ok := c.image.SymbolAt(addr); ok {
+			return symbol{sym.Name, sym.Addr, true, sym.Addr}
+		}
 	}
 	for _, m := range c.maps {
 		for i := range m.Functions {
-			if f := m.Functions[i].Addr; f <= addr && (!s.ok || f > s.start) {
-				s.start, s.ok = f, true
+			if f := m.Functions[i].Addr; f <= addr && f > s.owner {
+				s.owner = f
 			}
 		}
 	}

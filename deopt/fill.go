@@ -42,11 +42,10 @@ func (f *Frame) fill(layouts []*Layout) error {
 
 // fillRaw makes slots of a record of which no module says more: loc0, loc1 and so on.
 func (f *Frame) fillRaw(r *reader) {
-	locations := f.match.entry.Record.Locations
+	locations := f.match.recorded()
 	var extra []stackmap.Location
 	if f.match.kind == ir.StatepointSite || f.match.kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.entry.Map.AsStatepoint(f.match.entry.Record); ok {
-			locations = sp.Deopt
 			for _, p := range sp.Pairs {
 				extra = append(extra, p.Base, p.Derived)
 			}
@@ -73,9 +72,13 @@ func (f *Frame) fillNamed(r *reader) {
 			}
 			at++
 		}
-		if c, ok := v.(*ir.Const); ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison) {
+		if m := f.match.entry.Map; slot.Status == frame.OK && marksUndef(m, locations[at-1]) && !isConst(v) {
+			slot.Status, slot.Value, slot.Hex, slot.Bytes = frame.Missing, "", "", nil
+			slot.Reason = undefMark
+		}
+		if isUndef(v) {
 			// What is recorded for it is whatever came cheapest, and cannot be told from a value.
-			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", c.Ref())
+			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", v.Ref())
 			slot.Value, slot.Hex, slot.Bytes = "", "", nil
 		}
 		f.Slots = append(f.Slots, slot)
@@ -85,40 +88,6 @@ func (f *Frame) fillNamed(r *reader) {
 	}
 	if sp != nil {
 		f.fillGC(r, sp, locations)
-	}
-}
-
-// fillGC adds the gc pointers that are not among the deopt values. The record has
-// their pairs in an order of the compiler's own, so a pair gets a name only where
-// nothing else is possible: its location is that of a named deopt value, or one
-// pointer and one pair are left.
-func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
-	var left []ir.Value
-	for _, v := range f.match.site.GCLive {
-		if _, isAlloca := v.(*ir.Instr); isAlloca && v.(*ir.Instr).Op == ir.OpAlloca {
-			continue
-		}
-		known := slices.ContainsFunc(f.values, func(b bound) bool { return b.value == v })
-		if !known && !slices.Contains(left, v) && name(v) != "" {
-			left = append(left, v)
-		}
-	}
-	var pairs []stackmap.Location
-	for _, p := range sp.Pairs {
-		for _, l := range []stackmap.Location{p.Base, p.Derived} {
-			if !slices.Contains(deopt, l) && !slices.Contains(pairs, l) {
-				pairs = append(pairs, l)
-			}
-		}
-	}
-	for _, l := range pairs {
-		index := len(f.Slots)
-		if len(left) == 1 && len(pairs) == 1 {
-			f.Slots = append(f.Slots, r.slot(index, name(left[0]), interp.FrameType(f.dataLayout(), left[0].Type()), l))
-			f.values = append(f.values, bound{left[0], index})
-			continue
-		}
-		f.Slots = append(f.Slots, r.slot(index, fmt.Sprintf("loc%d", index), frame.Type{}, l))
 	}
 }
 
@@ -138,7 +107,12 @@ func name(v ir.Value) string {
 
 // exit returns the exit of a layout that the frame took, if one is meant for it.
 func (f *Frame) exit(layouts []*Layout) (*Exit, *Layout, error) {
+	counted := f.match.counted()
 	for _, l := range layouts {
+		if !counted && l.meant(f.Function, f.Record.ID) {
+			f.Notes = append(f.Notes, l.Name+": not applied: which location is which live value, only the module can say; give it with --ir")
+			continue
+		}
 		x, why := l.apply(f.Function, f.Record.ID, f.Slots)
 		if why != "" {
 			f.Notes = append(f.Notes, why)
@@ -152,8 +126,12 @@ func (f *Frame) exit(layouts []*Layout) (*Exit, *Layout, error) {
 
 // applyExit replaces the slots of the record by those that the layout names.
 func (f *Frame) applyExit(x *Exit, l *Layout) error {
-	to := f.view.modules.function(x.Resume.Function)
+	to, err := f.destination(x, l)
+	if err != nil {
+		return err
+	}
 	record := f.Slots
+	f.to = to
 	f.Slots, f.values = nil, nil
 	for n, want := range x.Slots {
 		if want.Operand < 0 || want.Operand >= len(record) {
@@ -162,6 +140,7 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 		}
 		slot := record[want.Operand]
 		slot.Name = want.Name
+		f.doubt(&slot, want.Operand)
 		if to != nil {
 			v := value(to, want.Name)
 			t := interp.FrameType(to.Module.Layout, v.Type())
@@ -179,10 +158,52 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 	return nil
 }
 
+// doubt takes the value of a slot away that one of several sites may have left undefined.
+func (f *Frame) doubt(slot *frame.Slot, operand int) {
+	if f.match.site != nil || slot.Status != frame.OK {
+		return
+	}
+	why := ""
+	if locations := f.match.recorded(); operand < len(locations) && marksUndef(f.match.entry.Map, locations[operand]) {
+		why = undefMark
+	}
+	for _, s := range f.match.sites {
+		if v := s.Live; operand < len(v) && isUndef(v[operand]) {
+			why = fmt.Sprintf("it is undefined if the site is that of line %d of the module, which fits too", s.Instr.Line)
+		}
+	}
+	if why != "" {
+		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
+	}
+}
+
+// destination finds the function of the modules with which an exit carries on, or nil
+// where there are no modules. Of several definitions it is that of the module that the
+// frame's own site is in.
+func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
+	defined := f.view.modules.definitions(x.Resume.Function)
+	var to *ir.Func
+	for _, d := range defined {
+		if len(defined) == 1 || f.match.site != nil && f.match.site.Func.Module == d.Module {
+			to = d
+		}
+	}
+	if to == nil && len(defined) > 0 {
+		return nil, &LayoutError{l.Name, "", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
+			len(defined), x.Resume.Function, f.Title())}
+	}
+	if to != nil {
+		if path, err := x.into(to); err != nil {
+			return nil, &LayoutError{l.Name, "the exit of @" + x.Function + path, err}
+		}
+	}
+	return to, nil
+}
+
 // retype gives a slot the type that the function which carries on knows it by.
 func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	arch := f.view.target.Arch()
-	if !s.Type.IsZero() && s.Type.Bits != t.Bits {
+	if !s.Type.IsZero() && (s.Type.Bits != t.Bits || class(s.Type) != class(t)) {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
 	raw, err := fit(s.Bytes, t, stackmap.Location{}, arch)
@@ -194,12 +215,27 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	return nil
 }
 
+// class is how the bits of a type are meant. An integer may be carried on as a pointer,
+// and the other way round; nothing else changes its meaning by a name.
+func class(t frame.Type) string {
+	switch t.Kind {
+	case frame.Int, frame.Pointer:
+		return "integer"
+	case frame.Opaque:
+		return t.Source
+	case frame.BFloat:
+		return "bfloat"
+	}
+	return "float"
+}
+
 // carryOn says where a frame without a layout carries on: at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.site
 	if s == nil || s.Kind == ir.DeoptimizeSite {
 		return
 	}
+	f.to = s.Func
 	f.Resume = &frame.Resume{Function: s.Func.Name, Block: s.Instr.Block.Name}
 	label := s.Instr.Ref()
 	if s.Instr.Name == "" {

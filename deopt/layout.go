@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/big"
 	"os"
+	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
@@ -108,56 +109,96 @@ func ParseLayout(name string, data []byte) (*Layout, error) {
 	if file.Schema != LayoutSchema {
 		return nil, &LayoutError{name, "schema", fmt.Errorf("%q is not known; %q is", file.Schema, LayoutSchema)}
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, &LayoutError{name, "", errors.New("there is more behind its object")}
+	}
+	for n, x := range file.Exits {
+		if path, err := x.sound(); err != nil {
+			return nil, &LayoutError{name, fmt.Sprintf("exits[%d]%s", n, path), err}
+		}
+	}
 	file.Layout.Name = name
 	return &file.Layout, nil
 }
 
+// sound says what is wrong with an exit whatever the modules are.
+func (x *Exit) sound() (path string, err error) {
+	switch {
+	case x.Function == "":
+		return ".function", errors.New("names none")
+	case x.Resume.Function == "":
+		return ".resume.function", errors.New("names none")
+	}
+	names := map[string]bool{}
+	for k, s := range x.Slots {
+		if names[s.Name] {
+			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s a second time", s.Name)
+		}
+		names[s.Name] = true
+	}
+	return "", nil
+}
+
 // check holds a layout against the modules: each function, block, value and operand
 // that it names must be there. Without modules there is nothing to hold it against.
-func (l *Layout) check(ms modules) error {
-	if len(ms) == 0 {
+func (l *Layout) check(ms *modules) error {
+	if len(ms.all) == 0 {
 		return nil
 	}
 	for n, x := range l.Exits {
 		fail := func(path, format string, args ...any) error {
 			return &LayoutError{l.Name, fmt.Sprintf("exits[%d]%s", n, path), fmt.Errorf(format, args...)}
 		}
-		from := ms.function(x.Function)
-		if from == nil {
+		from, to := ms.definitions(x.Function), ms.definitions(x.Resume.Function)
+		if len(from) == 0 {
 			return fail(".function", "no module defines a function @%s", x.Function)
 		}
-		to := ms.function(x.Resume.Function)
-		if to == nil {
+		if len(to) == 0 {
 			return fail(".resume.function", "no module defines a function @%s", x.Resume.Function)
 		}
-		if _, err := to.Body(); err != nil {
-			return err
-		}
-		if to.Block(x.Resume.Block) == nil {
-			return fail(".resume.block", "@%s has no block %%%s", to.Name, x.Resume.Block)
-		}
-		operands, err := most(from, x.Record)
-		if err != nil {
-			return err
+		operands := -1
+		for _, f := range from {
+			n, err := most(f, x.Record)
+			if err != nil {
+				return err
+			}
+			operands = max(operands, n)
 		}
 		if operands < 0 {
-			return fail("", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", from.Name)
+			return fail("", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", x.Function)
 		}
 		for k, c := range x.When {
 			if c.Operand < 0 || c.Operand >= operands {
-				return fail(fmt.Sprintf(".when[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", c.Operand, from.Name, operands)
+				return fail(fmt.Sprintf(".when[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", c.Operand, x.Function, operands)
 			}
 		}
 		for k, s := range x.Slots {
 			if s.Operand < 0 || s.Operand >= operands {
-				return fail(fmt.Sprintf(".slots[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", s.Operand, from.Name, operands)
+				return fail(fmt.Sprintf(".slots[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", s.Operand, x.Function, operands)
 			}
-			if value(to, s.Name) == nil {
-				return fail(fmt.Sprintf(".slots[%d].name", k), "@%s has no value %s", to.Name, s.Name)
-			}
+		}
+		if path, err := x.into(to[0]); err != nil {
+			return fail(path, "%w", err)
 		}
 	}
 	return nil
+}
+
+// into holds what the exit says of the function that carries on against one: path is
+// where in the exit the mistake is.
+func (x *Exit) into(to *ir.Func) (path string, err error) {
+	if _, err := to.Body(); err != nil {
+		return ".resume.function", err
+	}
+	if to.Block(x.Resume.Block) == nil {
+		return ".resume.block", fmt.Errorf("@%s has no block %%%s", to.Name, x.Resume.Block)
+	}
+	for k, s := range x.Slots {
+		if value(to, s.Name) == nil {
+			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("@%s has no value %s", to.Name, s.Name)
+		}
+	}
+	return "", nil
 }
 
 // most returns the largest number of live values that a site of f has, and -1 where
@@ -197,13 +238,22 @@ func value(f *ir.Func, name string) ir.Value {
 	return nil
 }
 
+// meant says whether some exit is about a record of a function.
+func (l *Layout) meant(function string, record uint64) bool {
+	return slices.ContainsFunc(l.Exits, func(x Exit) bool { return x.about(function, record) })
+}
+
+func (x *Exit) about(function string, record uint64) bool {
+	return x.Function == function && (x.Record == nil || *x.Record == record)
+}
+
 // apply returns the exit that a frame took, and nil where none is meant for it. The
 // slots are those of the record, by operand. why is set where an exit is meant
 // for it and cannot be told from another, because a value is missing.
 func (l *Layout) apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
 	for n := range l.Exits {
 		x := &l.Exits[n]
-		if x.Function != function || x.Record != nil && *x.Record != record {
+		if !x.about(function, record) {
 			continue
 		}
 		holds := true

@@ -57,7 +57,7 @@ func TestLayoutMistakes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := ParseLayout("l.json", []byte(c.text))
 			if err == nil {
-				err = l.check(modules{m})
+				err = l.check(newModules([]*ir.Module{m}))
 			}
 			if c.want == "" {
 				require.NoError(t, err)

@@ -28,6 +28,10 @@ func expected(s *ir.Site) int {
 // halved says why a location cannot hold all of a value of type t, or "". The record
 // gives no sign of it: the sizes may agree by chance.
 func halved(t *ir.Type, l stackmap.Location, layout *ir.DataLayout) string {
+	if l.Kind == stackmap.Direct && t.Kind != ir.PointerKind {
+		// Of an argument that comes in parts on the stack, such as an i128 (seen: statepoints of llc 16 to 22).
+		return "LLVM records an address in the frame for it, and not what lies there"
+	}
 	switch t.Kind {
 	case ir.StructKind, ir.ArrayKind:
 		if leaves(t) > 1 {
@@ -41,6 +45,29 @@ func halved(t *ir.Type, l stackmap.Location, layout *ir.DataLayout) string {
 		}
 	}
 	return ""
+}
+
+// marksUndef says whether a location holds the mark that LLVM records for undef and poison:
+// an entry of the constant table, or sign-extended from 32 bits (seen: LLVM 14 to 22).
+// An operand that is computed may be found to be undef only in the code generator.
+func marksUndef(m *stackmap.Map, l stackmap.Location) bool {
+	const mark = 0xFEFEFEFE
+	v, err := m.Constant(l)
+	return err == nil && uint32(v) == mark
+}
+
+const undefMark = "the record holds 0xfefefefe, which LLVM writes for undef; nothing tells it from the number"
+
+// isUndef says whether an operand is undef or poison in the module.
+func isUndef(v ir.Value) bool {
+	c, ok := v.(*ir.Const)
+	return ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
+}
+
+// isConst says whether the module itself has a constant there.
+func isConst(v ir.Value) bool {
+	_, ok := v.(*ir.Const)
+	return ok
 }
 
 // leaves counts the scalars of a type, up to two.

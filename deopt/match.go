@@ -18,6 +18,7 @@ type match struct {
 	site   *ir.Site    // nil where no module says which it is
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
+	candidates
 }
 
 const unknownSite = "unknown"
@@ -26,11 +27,12 @@ const unknownSite = "unknown"
 type matcher struct {
 	memory  machine.Memory
 	records *stackmap.Index
-	// function is where the function of the frame starts.
+	// function is where the function of the frame starts: another one's record says
+	// nothing about it.
 	function machine.Addr
 	// sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
-	sites func(stackmap.Entry) ([]*ir.Site, error)
+	sites func(stackmap.Entry) (candidates, error)
 }
 
 // maxPatch bounds how far before a return address a patchpoint may begin: a region
@@ -62,6 +64,9 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		near = near[len(near)-maxNear:] // those at pc come last
 	}
 	for _, e := range near {
+		if e.Function.Addr != m.function {
+			continue
+		}
 		got, why, err := m.try(e, pc, ret)
 		if err != nil {
 			return nil, nil, err
@@ -95,19 +100,20 @@ func nearest(e stackmap.Entry, pc machine.Addr) string {
 // try holds one record against the place. why is set where a record that lies at
 // the place, or just before it, is refused.
 func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, why string, err error) {
-	sites, err := m.sites(e)
+	c, err := m.sites(e)
 	if err != nil {
 		return nil, "", err
 	}
-	got = &match{entry: e, kind: kindOf(sites)}
-	if len(sites) == 1 {
-		got.site = sites[0]
+	got = &match{entry: e, kind: kindOf(c.sites), candidates: c}
+	if len(c.sites) == 1 {
+		got.site = c.sites[0]
 	}
 	kind := got.kind
 	if kind == "" {
-		if _, shaped := e.Map.AsStatepoint(e.Record); shaped && e.Addr == pc {
-			// What the record looks like and where it lies say the same: a return
-			// address that is recorded belongs to a statepoint.
+		if _, shaped := e.Map.AsStatepoint(e.Record); shaped && e.Addr == pc && byDefault(e.Record.ID) {
+			// What the record looks like, where it lies and the id that LLVM gives to
+			// statepoints say the same. Shape and place alone do not: a stackmap behind a
+			// call may begin with three constants too.
 			kind, got.kind = ir.StatepointSite, ir.StatepointSite
 		}
 	}
@@ -222,6 +228,39 @@ func kindOf(sites []*ir.Site) ir.SiteKind {
 		}
 	}
 	return sites[0].Kind
+}
+
+// counted says whether it is known which locations of the record are its live values, so
+// that live value k is one of them: a statepoint counts them, and of the others the
+// module's sites tell.
+func (m *match) counted() bool {
+	switch m.kind {
+	case "":
+		return false
+	case ir.StatepointSite, ir.DeoptimizeSite:
+		return true
+	}
+	for _, s := range m.sites {
+		if shapeOf(s) != shapeOf(m.sites[0]) || m.site == nil && expected(s) != len(s.Live) {
+			return false
+		}
+	}
+	return len(m.sites) > 0
+}
+
+// recorded lists the locations of the live values, or all where it is not known which are.
+func (m *match) recorded() []stackmap.Location {
+	switch {
+	case !m.counted():
+	case len(m.sites) > 0:
+		locations, _, _ := live(m.sites[0], m.entry)
+		return locations
+	default:
+		if sp, ok := m.entry.Map.AsStatepoint(m.entry.Record); ok {
+			return sp.Deopt
+		}
+	}
+	return m.entry.Record.Locations
 }
 
 // clobber makes unavailable what the call of a site has had the right to overwrite,

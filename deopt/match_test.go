@@ -26,7 +26,7 @@ var (
 // A record matches by the convention of its kind of site ("Stack maps and patch
 // points in LLVM"), or it does not.
 func TestMatch(t *testing.T) {
-	const start = 0x1000
+	const start, rewritten = 0x1000, 0xabcdef00
 	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}
 	reg := []stackmap.Location{{Kind: stackmap.Register, Size: 8}}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestMatch(t *testing.T) {
 	}{
 		{"statepoint, its callee running", nil, statepoint, 9, nil, start + 9, true, frame.InCall, ir.StatepointSite, ""},
 		{"statepoint, its callee back", nil, statepoint, 9, nil, start + 9, false, frame.After, ir.StatepointSite, ""},
-		{"statepoint elsewhere", nil, statepoint, 9, nil, start + 10, true, "", "", "no record here; nearest is record 7, 1 bytes before"},
+		{"statepoint elsewhere", nil, statepoint, 9, nil, start + 10, true, "", "", "no record here; nearest is record 2882400000, 1 bytes before"},
 		{"stackmap reached", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, false, frame.Before, ir.StackMapSite, ""},
 		{"stackmap right behind a call", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, true, frame.Before, ir.StackMapSite, ""},
 		{"stackmap in its shadow", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite, PatchBytes: 8}, start + 12, false, "", "", "no record here; nearest is record 7, 3 bytes before"},
@@ -62,13 +62,17 @@ func TestMatch(t *testing.T) {
 		{"unreadable code", nil, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			maps := &stackmap.Map{Functions: []stackmap.Function{{Addr: start, Records: []stackmap.Record{{ID: 7, Offset: c.offset, Locations: c.record}}}}}
+			id := stackmap.RecordID(7)
+			if len(c.record) == 3 {
+				id = rewritten
+			}
+			maps := &stackmap.Map{Functions: []stackmap.Function{{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}}}}
 			m := &matcher{memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
-				sites: func(stackmap.Entry) ([]*ir.Site, error) {
+				sites: func(stackmap.Entry) (candidates, error) {
 					if c.site == nil {
-						return nil, nil
+						return candidates{}, nil
 					}
-					return []*ir.Site{c.site}, nil
+					return candidates{sites: []*ir.Site{c.site}}, nil
 				}}
 			got, notes, err := m.find(c.pc, c.ret)
 			require.NoError(t, err)

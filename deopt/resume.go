@@ -11,6 +11,7 @@ import (
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.
@@ -69,7 +70,7 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 	if f.Resume == nil {
 		return nil, f.whyNot()
 	}
-	fn := v.modules.function(f.Resume.Function)
+	fn := f.to
 	if fn == nil {
 		return nil, fmt.Errorf("no module defines @%s, where %s carries on; give it with --ir", f.Resume.Function, f.Title())
 	}
@@ -82,7 +83,7 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 		return nil, err
 	}
 	machine, err := interp.New(fn.Module, interp.Options{Memory: v.target, Arch: v.target.Arch(),
-		Symbol: f.symbol(fn.Module), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
+		Symbol: f.symbol(fn), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 // whyNot says what is missing to resume a frame that has a record.
 func (f *Frame) whyNot() error {
 	switch {
-	case len(f.view.modules) == 0:
+	case len(f.view.modules.all) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.kind == ir.DeoptimizeSite:
 		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), noted(f.Notes))
@@ -182,10 +183,11 @@ func (f *Frame) missing(m *interp.MissingError) error {
 	return errors.New(strings.Join(lines, "\n  "))
 }
 
-// symbol binds the names of the module to addresses of the target. A name that the
-// module keeps to itself is looked for in the frame's own image alone: another image
-// may use the same name for something else.
-func (f *Frame) symbol(m *ir.Module) func(string) (machine.Addr, bool) {
+// symbol binds the names of fn's module to addresses of the target. A name that the
+// module keeps to itself is looked for in the image that was made of it alone: another
+// one may use the same name for something else.
+func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
+	m, img := fn.Module, f.imageOf(fn)
 	return func(name string) (machine.Addr, bool) {
 		linkage := ""
 		switch g := m.Lookup(name).(type) {
@@ -198,7 +200,7 @@ func (f *Frame) symbol(m *ir.Module) func(string) (machine.Addr, bool) {
 		if linkage == "private" {
 			return 0, false
 		}
-		if img := f.code.image; img != nil {
+		if img != nil {
 			if sym, ok := img.Lookup(name); ok {
 				return sym.Addr, true
 			}
@@ -209,6 +211,27 @@ func (f *Frame) symbol(m *ir.Module) func(string) (machine.Addr, bool) {
 		sym, ok := f.view.target.FindSymbol(name)
 		return sym.Addr, ok
 	}
+}
+
+// imageOf returns the image that a function's module was compiled into, or nil where it
+// is not known: the frame's own, where its site is in that module or the image has the
+// function, else the one that exports the function.
+func (f *Frame) imageOf(fn *ir.Func) *object.Image {
+	own := f.code.image
+	if own != nil {
+		if f.match != nil && f.match.site != nil && f.match.site.Func.Module == fn.Module {
+			return own
+		}
+		if _, ok := own.Lookup(fn.Name); ok {
+			return own
+		}
+	}
+	if sym, ok := f.view.target.FindSymbol(fn.Name); ok {
+		if c := f.view.space.at(sym.Addr); c != nil {
+			return c.image
+		}
+	}
+	return nil
 }
 
 // symbolAt names the function that starts at addr.

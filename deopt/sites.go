@@ -3,6 +3,7 @@ package deopt
 import (
 	"fmt"
 	"math/big"
+	"slices"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
@@ -24,78 +25,202 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s does not match the process: record %d%s %s", e.Module, e.Record, where, e.Why)
 }
 
-// modules are the IR modules that the user gave.
-type modules []*ir.Module
-
-// function returns the definition of a function, or nil.
-func (ms modules) function(name string) *ir.Func {
-	for _, m := range ms {
-		if f := m.Func(name); f != nil && !f.Declared() {
-			return f
-		}
-	}
-	return nil
+// candidates are the sites that a record may be.
+type candidates struct {
+	sites []*ir.Site
+	why   string // why there are none, although modules were given; or what is uncertain about them
 }
 
-// sites returns the sites that a record of the named function can belong to. The id
+// sites finds the sites that a record of the named function can belong to. The id
 // need not be unique, so what the record holds has to agree too: the number of live
-// values, and the constants. name is "" where the function has no symbol: then
-// the id alone leads to the site.
+// values, and the constants. name is "" where the function has no symbol.
 //
-// The error is a [*MismatchError] where sites have the record's id and none of them fits.
-func (ms modules) sites(name string, e stackmap.Entry) ([]*ir.Site, error) {
-	var named []*ir.Site
-	if f := ms.function(name); f != nil {
-		var err error
-		if named, err = withID(f, e); err != nil {
-			return nil, err
-		}
+// The error is a [*MismatchError] where sites of the function have the record's id and none
+// of them fits, or where no site fits another record of the same function.
+func (ms *modules) sites(name string, e stackmap.Entry) (candidates, error) {
+	if len(ms.all) == 0 {
+		return candidates{}, nil
 	}
-	if len(named) == 0 {
-		// The record may have come with a function that was inlined into this one.
-		for _, m := range ms {
-			for _, f := range m.Funcs {
-				if f.Declared() {
-					continue
-				}
-				more, err := withID(f, e)
-				if err != nil {
-					return nil, err
-				}
-				named = append(named, more...)
-			}
-		}
+	if name == "" {
+		return ms.nameless(e)
 	}
-	if len(named) == 0 {
-		return nil, nil
+	defined := ms.definitions(name)
+	if len(defined) == 0 {
+		return candidates{why: fmt.Sprintf("no names: no given module defines @%s", name)}, nil
 	}
 	var fitting []*ir.Site
-	var why string
-	for _, s := range named {
-		if w := misfit(s, e); w != "" {
-			why = w
-			continue
+	var mismatch *MismatchError
+	known := false
+	for _, f := range defined {
+		sites, err := ms.withID(f, e.Record.ID)
+		if err != nil {
+			return candidates{}, err
 		}
-		fitting = append(fitting, s)
+		known = known || len(sites) > 0
+		fit, wrong := fits(sites, e)
+		if len(fit) > 0 {
+			if w, err := ms.other(f, e); w != nil || err != nil {
+				fit, wrong = nil, w
+				if err != nil {
+					return candidates{}, err
+				}
+			}
+		}
+		fitting = append(fitting, fit...)
+		if wrong != nil {
+			mismatch = wrong
+		}
 	}
-	if len(fitting) == 0 {
-		return nil, &MismatchError{named[0].Func.Module.Name, named[0].Func.Name, uint64(e.Record.ID), why}
+	switch {
+	case len(fitting) > 0:
+		return candidates{sites: fitting}, nil
+	case mismatch != nil:
+		return candidates{}, mismatch
+	case known:
+		return candidates{}, nil
 	}
-	return fitting, nil
+	return ms.inlined(defined, e)
 }
 
-func withID(f *ir.Func, e stackmap.Entry) ([]*ir.Site, error) {
-	all, err := f.Sites()
+// fits keeps the sites that the record may be. Where there is none, it says why not.
+func fits(sites []*ir.Site, e stackmap.Entry) (fit []*ir.Site, wrong *MismatchError) {
+	for _, s := range sites {
+		why := misfit(s, e)
+		if why == "" {
+			fit = append(fit, s)
+			continue
+		}
+		wrong = &MismatchError{s.Func.Module.Name, s.Func.Name, uint64(e.Record.ID), why}
+	}
+	if len(fit) > 0 {
+		return fit, nil
+	}
+	return nil, wrong
+}
+
+// other holds the other records of the function of e against the sites of f: a module
+// that fits one record by chance is not what the process runs when it fits none of
+// another. Only numbers of values are compared, for there may be many.
+func (ms *modules) other(f *ir.Func, e stackmap.Entry) (*MismatchError, error) {
+	key := comparison{f, e.Function}
+	if wrong, done := ms.compared[key]; done {
+		return wrong, nil
+	}
+	all, err := ms.of(f)
 	if err != nil {
 		return nil, err
 	}
-	var out []*ir.Site
-	for _, s := range all {
-		if s.ID == uint64(e.Record.ID) {
-			out = append(out, s)
+	var wrong *MismatchError
+	for i := range e.Function.Records {
+		other := stackmap.Entry{Addr: e.Addr, Map: e.Map, Function: e.Function, Record: &e.Function.Records[i]}
+		sites := all[uint64(other.Record.ID)]
+		if why := miscounted(sites, other); why != "" {
+			wrong = &MismatchError{f.Module.Name, f.Name, uint64(other.Record.ID), why}
+			break
 		}
 	}
-	return out, nil
+	ms.compared[key] = wrong
+	return wrong, nil
+}
+
+// miscounted says why none of the sites has as many values as the record, or "".
+func miscounted(sites []*ir.Site, e stackmap.Entry) (why string) {
+	tried := map[shape]bool{}
+	for _, s := range sites {
+		if k := shapeOf(s); !tried[k] {
+			tried[k] = true
+			if why = countMisfit(s, e); why == "" {
+				return ""
+			}
+		}
+	}
+	return why
+}
+
+// shape is all of a site that decides how many locations its record has.
+type shape struct {
+	statepoint bool
+	head, live int
+}
+
+func shapeOf(s *ir.Site) shape {
+	return shape{s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite, head(s), expected(s)}
+}
+
+// inlined finds the sites of a record that none of its function's own sites has the id
+// of: it may have come with a function that was inlined, if that is the only one with the
+// id. The ids that LLVM gives by itself lead nowhere.
+func (ms *modules) inlined(into []*ir.Func, e stackmap.Entry) (candidates, error) {
+	none := candidates{why: fmt.Sprintf("no names: @%s of the module has no site with the id of record %d", into[0].Name, uint64(e.Record.ID))}
+	if byDefault(e.Record.ID) {
+		return none, nil
+	}
+	having, err := ms.with(e.Record.ID)
+	if err != nil {
+		return candidates{}, err
+	}
+	var from []*ir.Site
+	for _, g := range having {
+		if slices.ContainsFunc(into, func(f *ir.Func) bool { return f.Module == g.Module }) {
+			from = append(from, ms.sitesOf[g][uint64(e.Record.ID)]...)
+		}
+	}
+	fit, _ := fits(from, e)
+	if len(fit) == 0 || len(from) != len(fit) {
+		return none, nil
+	}
+	for _, s := range fit {
+		if s.Func != fit[0].Func {
+			return none, nil
+		}
+	}
+	return candidates{fit, fmt.Sprintf("the site is that of @%s: it was inlined here, if the module is what was compiled", fit[0].Func.Name)}, nil
+}
+
+// nameless finds the sites of a record whose function has no symbol: those of the only
+// function of the modules that has sites for all records of it.
+func (ms *modules) nameless(e stackmap.Entry) (candidates, error) {
+	const noSymbol = "its function has no symbol"
+	if byDefault(e.Record.ID) {
+		return candidates{why: fmt.Sprintf("no names: %s, and record %d has the id that LLVM gives to every statepoint", noSymbol, uint64(e.Record.ID))}, nil
+	}
+	having, err := ms.with(e.Record.ID)
+	if err != nil {
+		return candidates{}, err
+	}
+	var found []*ir.Site
+	owners := 0
+	for _, f := range having {
+		if fit, _ := fits(ms.sitesOf[f][uint64(e.Record.ID)], e); len(fit) > 0 && ms.holdsAll(f, e) {
+			found = append(found, fit...)
+			owners++
+		}
+	}
+	switch owners {
+	case 0:
+		return candidates{why: fmt.Sprintf("no names: %s, and no function of the given modules has its records", noSymbol)}, nil
+	case 1:
+		return candidates{found, fmt.Sprintf("%s; its records are those of @%s", noSymbol, found[0].Func.Name)}, nil
+	}
+	return candidates{why: fmt.Sprintf("no names: %s, and %d functions of the given modules have its records", noSymbol, owners)}, nil
+}
+
+// holdsAll says whether f has a site for every record of the function of e.
+func (ms *modules) holdsAll(f *ir.Func, e stackmap.Entry) bool {
+	key := comparison{f, e.Function}
+	all, done := ms.held[key]
+	if !done {
+		all = true
+		for i := range e.Function.Records {
+			other := stackmap.Entry{Map: e.Map, Function: e.Function, Record: &e.Function.Records[i]}
+			sites := ms.sitesOf[f][uint64(other.Record.ID)]
+			if all = len(sites) > 0 && miscounted(sites, other) == ""; !all {
+				break
+			}
+		}
+		ms.held[key] = all
+	}
+	return all
 }
 
 // live returns the locations of the values that a site's Live operands became, and
@@ -109,15 +234,7 @@ func live(s *ir.Site, e stackmap.Entry) (locations []stackmap.Location, sp *stac
 		}
 		return view.Deopt, &view, ""
 	case ir.PatchPointSite:
-		// With anyregcc the result and the arguments of the call are recorded before the
-		// live values (LLVM, "Stack maps and patch points", llvm.experimental.patchpoint).
-		head := 0
-		if s.CC == "anyregcc" {
-			head = len(s.Instr.Args) - patchpointHead - len(s.Live)
-			if s.Instr.Typ.Kind != ir.VoidKind {
-				head++
-			}
-		}
+		head := head(s)
 		if head > len(e.Record.Locations) {
 			return nil, nil, fmt.Sprintf("has %d values, and the module's patchpoint records %d before the live ones", len(e.Record.Locations), head)
 		}
@@ -126,12 +243,28 @@ func live(s *ir.Site, e stackmap.Entry) (locations []stackmap.Location, sp *stac
 	return e.Record.Locations, nil, ""
 }
 
+// head counts the locations of a patchpoint's record before those of its live values.
+// With anyregcc the result and the arguments of the call are recorded first (LLVM,
+// "Stack maps and patch points", llvm.experimental.patchpoint).
+func head(s *ir.Site) int {
+	const anyReg = "cc 13" // its number in LLVM's CallingConv.h
+	if s.Kind != ir.PatchPointSite || s.CC != "anyregcc" && s.CC != anyReg {
+		return 0
+	}
+	n := len(s.Instr.Args) - patchpointHead - len(s.Live)
+	if s.Instr.Typ.Kind != ir.VoidKind {
+		n++
+	}
+	return n
+}
+
 // patchpointHead counts the operands before a patchpoint's arguments: id, bytes,
 // target, number of arguments.
 const patchpointHead = 4
 
-// misfit says why the record cannot be that of the site, or "".
-func misfit(s *ir.Site, e stackmap.Entry) string {
+// countMisfit says why the record cannot be that of the site by the number of its
+// values, or "".
+func countMisfit(s *ir.Site, e stackmap.Entry) string {
 	locations, _, why := live(s, e)
 	if why != "" {
 		return why
@@ -139,6 +272,15 @@ func misfit(s *ir.Site, e stackmap.Entry) string {
 	if n := expected(s); len(locations) != n {
 		return fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations), s.Instr.Line, n)
 	}
+	return ""
+}
+
+// misfit says why the record cannot be that of the site, or "".
+func misfit(s *ir.Site, e stackmap.Entry) string {
+	if why := countMisfit(s, e); why != "" {
+		return why
+	}
+	locations, _, _ := live(s, e)
 	at := 0
 	for k, v := range s.Live {
 		if noLocation(s, v) {
@@ -160,22 +302,4 @@ func misfit(s *ir.Site, e stackmap.Entry) string {
 		}
 	}
 	return ""
-}
-
-// narrow keeps the sites whose callee is the function that the frame really calls, so
-// far as the call before pc names one.
-func narrow(sites []*ir.Site, callee string) []*ir.Site {
-	if callee == "" || len(sites) < 2 {
-		return sites
-	}
-	var out []*ir.Site
-	for _, s := range sites {
-		if f, ok := s.Callee.(*ir.Func); !ok || f.Name == callee {
-			out = append(out, s)
-		}
-	}
-	if len(out) == 0 {
-		return sites
-	}
-	return out
 }

@@ -38,7 +38,7 @@ func entry(id stackmap.RecordID, locations ...stackmap.Location) stackmap.Entry 
 func TestSitesOfARecord(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(sitesModule))
 	require.NoError(t, err)
-	ms := modules{m}
+	ms := newModules([]*ir.Module{m})
 	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
 	constant := func(v int32) stackmap.Location {
 		return stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: v}
@@ -62,7 +62,7 @@ func TestSitesOfARecord(t *testing.T) {
 		{"too few for anyregcc", "any", entry(5, reg), nil, "m.ll does not match the process: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sites, err := ms.sites(c.function, c.e)
+			found, err := ms.sites(c.function, c.e)
 			if c.mismatch != "" {
 				require.EqualError(t, err, c.mismatch)
 				require.ErrorAs(t, err, new(*MismatchError))
@@ -70,7 +70,7 @@ func TestSitesOfARecord(t *testing.T) {
 			}
 			require.NoError(t, err)
 			var lines []int
-			for _, s := range sites {
+			for _, s := range found.sites {
 				lines = append(lines, s.Instr.Line)
 			}
 			require.Equal(t, c.lines, lines)

@@ -23,7 +23,7 @@ type View struct {
 
 	target  *ptrace.Target
 	space   *space
-	modules modules
+	modules *modules
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -41,7 +41,8 @@ type Frame struct {
 	physical unwind.Frame
 	code     *code
 	match    *match
-	values   []bound // the values of the module that slots hold
+	values   []bound  // the values of the module that slots hold
+	to       *ir.Func // that carries on, where a module defines it
 	view     *View
 }
 
@@ -55,7 +56,7 @@ type bound struct {
 // [*LayoutError] or an error of the IR reader where what the user gave does not fit;
 // what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, space: newSpace(t), modules: o.Modules}
+	v := &View{target: t, space: newSpace(t), modules: newModules(o.Modules)}
 	for _, l := range o.Layouts {
 		if err := l.check(v.modules); err != nil {
 			return nil, err
@@ -135,25 +136,28 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	if f.code.mapsErr != nil {
 		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.mapsErr.Error())
 	}
-	if err := f.findRecord(name, start); err != nil {
+	if err := f.findRecord(name, f.code.at(within).owner); err != nil {
 		return nil, err
 	}
 	if f.match == nil {
 		return f, nil
 	}
+	if !named { // the record says how far its function is
+		offset := uint64(p.PC - f.match.entry.Function.Addr)
+		f.Offset = &offset
+	}
 	return f, f.fill(layouts)
 }
 
-// findRecord finds the record of the frame, if there is one.
-func (f *Frame) findRecord(function string, start machine.Addr) error {
-	var ambiguous int
-	m := &matcher{memory: f.view.target, records: f.code.records, function: start, sites: func(e stackmapEntry) ([]*ir.Site, error) {
-		sites, err := f.view.modules.sites(function, e)
+// findRecord finds the record of the frame, if there is one. owner is where the function
+// starts whose records may be about it.
+func (f *Frame) findRecord(function string, owner machine.Addr) error {
+	m := &matcher{memory: f.view.target, records: f.code.records, function: owner, sites: func(e stackmapEntry) (candidates, error) {
+		c, err := f.view.modules.sites(function, e)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
-			sites = narrow(sites, f.view.calledBefore(f.physical.PC))
+			c.sites = f.narrow(c.sites)
 		}
-		ambiguous = max(ambiguous, len(sites))
-		return sites, err
+		return c, err
 	}}
 	found, notes, err := m.find(f.physical.PC, f.physical.Return)
 	if err != nil {
@@ -163,30 +167,54 @@ func (f *Frame) findRecord(function string, start machine.Addr) error {
 		f.Notes = append(f.Notes, notes...)
 	}
 	f.match = found
-	if found != nil && found.site == nil && ambiguous > 1 {
-		f.Notes = append(f.Notes, fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", ambiguous))
+	switch {
+	case found == nil:
+	case found.why != "":
+		f.Notes = append(f.Notes, found.why)
+	case len(found.sites) > 1:
+		f.Notes = append(f.Notes, fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", len(found.sites)))
 	}
 	return nil
 }
 
-// calledBefore returns the name of the function that the call before pc calls
-// directly, or "".
-func (v *View) calledBefore(pc machine.Addr) string {
+// narrow keeps the sites whose callee may be what the frame really calls, so far as the
+// call before its pc tells. Addresses are compared, for one function may have several
+// names.
+func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
+	if len(sites) < 2 {
+		return sites
+	}
+	to, ok := f.view.calledBefore(f.physical.PC)
+	if !ok {
+		return sites
+	}
+	var out []*ir.Site
+	for _, s := range sites {
+		callee, direct := s.Callee.(*ir.Func)
+		if direct {
+			if at, known := f.symbol(s.Func)(callee.Name); known && at != to {
+				continue
+			}
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return sites
+	}
+	return out
+}
+
+// calledBefore returns the function that the call before pc calls directly. It is false
+// where no function starts there: a stub may lead anywhere.
+func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	const callRel32 = 5
 	var b [callRel32]byte
 	if pc < callRel32 || v.target.ReadMemory(b[:], pc-callRel32) != nil || b[0] != 0xe8 {
-		return ""
+		return 0, false
 	}
 	to := pc + machine.Addr(int64(int32(v.target.Arch().Order.Uint32(b[1:]))))
-	c := v.space.at(to)
-	if c == nil {
-		return ""
-	}
-	name, start, ok := c.function(to)
-	if !ok || start != to {
-		return ""
-	}
-	return name
+	_, ok := v.symbolAt(to)
+	return to, ok
 }
 
 // Report makes the JSON of the view.

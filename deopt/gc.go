@@ -1,0 +1,63 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/stackmap"
+)
+
+// fillGC adds the gc pointers that are not among the deopt values. The record has
+// their pairs in an order of the compiler's own, and none for a pointer that nobody
+// relocates, so a pair gets a name only where nothing else is possible: its location is
+// that of a named deopt value, or one pointer and one pair are left.
+func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
+	var left []ir.Value
+	for _, v := range f.match.site.GCLive {
+		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
+			continue
+		}
+		known := slices.ContainsFunc(f.values, func(b bound) bool { return b.value == v })
+		if !known && !slices.Contains(left, v) && name(v) != "" {
+			left = append(left, v)
+		}
+	}
+	var pairs []stackmap.Location
+	for _, p := range sp.Pairs {
+		for _, l := range []stackmap.Location{p.Base, p.Derived} {
+			if !slices.Contains(deopt, l) && !slices.Contains(pairs, l) {
+				pairs = append(pairs, l)
+			}
+		}
+	}
+	sure := len(left) == 1 && len(pairs) == 1 && f.deoptPaired(sp, deopt)
+	for _, l := range pairs {
+		index := len(f.Slots)
+		if sure {
+			f.Slots = append(f.Slots, r.slot(index, name(left[0]), interp.FrameType(f.dataLayout(), left[0].Type()), l))
+			f.values = append(f.values, bound{left[0], index})
+			continue
+		}
+		f.Slots = append(f.Slots, r.slot(index, fmt.Sprintf("loc%d", index), frame.Type{}, l))
+	}
+}
+
+// deoptPaired says whether each pointer among the deopt values has a pair at its own
+// location. One that has not is paired at another: LLVM records every gc pointer of the
+// deopt values as (self, self), and may keep the two in different places.
+func (f *Frame) deoptPaired(sp *stackmap.Statepoint, deopt []stackmap.Location) bool {
+	for k, v := range f.match.site.Live {
+		t := v.Type()
+		if t.Kind == ir.VectorKind {
+			t = t.Elem
+		}
+		paired := slices.ContainsFunc(sp.Pairs, func(p stackmap.Pair) bool { return p.Base == deopt[k] || p.Derived == deopt[k] })
+		if _, constant := v.(*ir.Const); t.Kind == ir.PointerKind && !constant && !paired && deopt[k].Kind != stackmap.Direct {
+			return false
+		}
+	}
+	return true
+}
