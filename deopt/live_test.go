@@ -30,6 +30,14 @@ func look(t *testing.T, p *livetest.Process, hold bool, o Options) *View {
 	return v
 }
 
+func capture(t *testing.T, pid int) *ptrace.Target {
+	t.Helper()
+	target, err := ptrace.Capture(pid, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	return target
+}
+
 // known reads the module that the process's JIT compiled.
 func known(t *testing.T, p *livetest.Process) Options {
 	t.Helper()

@@ -108,38 +108,40 @@ func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, 
 	if len(c.sites) == 1 {
 		got.site = c.sites[0]
 	}
-	kind := got.kind
-	if kind == "" {
-		if _, shaped := e.Map.AsStatepoint(e.Record); shaped && e.Addr == pc && byDefault(e.Record.ID) {
-			// What the record looks like, where it lies and the id that LLVM gives to
-			// statepoints say the same. Shape and place alone do not: a stackmap behind a
-			// call may begin with three constants too.
-			kind, got.kind = ir.StatepointSite, ir.StatepointSite
-		}
+	_, shaped := e.Map.AsStatepoint(e.Record)
+	if got.kind == "" && shaped && e.Addr == pc && byDefault(e.Record.ID) {
+		// What the record looks like, where it lies and the id that LLVM gives to
+		// statepoints say the same. Shape and place alone do not: a stackmap behind a
+		// call may begin with three constants too.
+		got.kind = ir.StatepointSite
 	}
-	isStatepoint := kind == ir.StatepointSite || kind == ir.DeoptimizeSite
+	unknown := got.kind == ""
+	isStatepoint := got.kind == ir.StatepointSite || got.kind == ir.DeoptimizeSite
 	switch {
 	case e.Addr != pc:
-		return m.tryPatchpoint(got, kind, pc, ret)
+		return m.tryPatchpoint(got, pc, ret)
 	case isStatepoint && ret:
 		got.moment = frame.InCall
 	case isStatepoint:
 		got.moment = frame.After
-	case !ret:
-		got.moment = frame.Before
-	case kind == ir.PatchPointSite || kind == "" && m.patchpointCall(e.Addr) != 0:
+	case ret && (got.kind == ir.PatchPointSite || unknown && m.patchpointCall(e.Addr) != 0):
 		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
+	case unknown && (ret || shaped):
+		// A statepoint whose callee is running or has returned, or a stackmap right
+		// behind that call: nothing here says which.
+		got.moment = frame.Unknown
 	default:
-		// A stackmap right behind a call. It has not run, but all that it recorded is
-		// in place but for what the callee may yet clobber, which the frame does not have.
+		// A stackmap right behind a running call has not run either, but all that it
+		// recorded is in place but for what the callee may yet clobber, which the frame
+		// does not have.
 		got.moment = frame.Before
 	}
 	return got, "", nil
 }
 
 // tryPatchpoint asks whether the record before pc is a patchpoint whose call ends at pc.
-func (m *matcher) tryPatchpoint(got *match, kind ir.SiteKind, pc machine.Addr, ret bool) (*match, string, error) {
-	if kind != "" && kind != ir.PatchPointSite {
+func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
+	if got.kind != "" && got.kind != ir.PatchPointSite {
 		return nil, "", nil
 	}
 	start := got.entry.Addr

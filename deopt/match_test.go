@@ -28,6 +28,8 @@ var (
 func TestMatch(t *testing.T) {
 	const start, rewritten = 0x1000, 0xabcdef00
 	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}
+	// As a statepoint with one deopt value, or a stackmap of four live values.
+	shaped := append(append([]stackmap.Location{}, statepoint[:2]...), stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: 1}, stackmap.Location{Kind: stackmap.Indirect, Size: 8})
 	reg := []stackmap.Location{{Kind: stackmap.Register, Size: 8}}
 	for _, c := range []struct {
 		name   string
@@ -44,6 +46,9 @@ func TestMatch(t *testing.T) {
 		{"statepoint, its callee running", nil, statepoint, 9, nil, start + 9, true, frame.InCall, ir.StatepointSite, ""},
 		{"statepoint, its callee back", nil, statepoint, 9, nil, start + 9, false, frame.After, ir.StatepointSite, ""},
 		{"statepoint elsewhere", nil, statepoint, 9, nil, start + 10, true, "", "", "no record here; nearest is record 2882400000, 1 bytes before"},
+		{"shaped like a statepoint, with an id of its own", nil, shaped, 9, nil, start + 9, true, frame.Unknown, "", ""},
+		{"shaped like a statepoint, its callee back or not yet called", nil, shaped, 9, nil, start + 9, false, frame.Unknown, "", ""},
+		{"neither shaped nor known", nil, reg, 9, nil, start + 9, true, frame.Unknown, "", ""},
 		{"stackmap reached", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, false, frame.Before, ir.StackMapSite, ""},
 		{"stackmap right behind a call", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite}, start + 9, true, frame.Before, ir.StackMapSite, ""},
 		{"stackmap in its shadow", nil, reg, 9, &ir.Site{Kind: ir.StackMapSite, PatchBytes: 8}, start + 12, false, "", "", "no record here; nearest is record 7, 3 bytes before"},
@@ -87,4 +92,17 @@ func TestMatch(t *testing.T) {
 			require.Empty(t, notes)
 		})
 	}
+}
+
+// The record of the function before says nothing about a frame, near as it may be.
+func TestMatchOfAnotherFunction(t *testing.T) {
+	maps := &stackmap.Map{Functions: []stackmap.Function{
+		{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Offset: 0, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}},
+	}}
+	m := &matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), function: 0x100d,
+		sites: func(stackmap.Entry) (candidates, error) { return candidates{}, nil }}
+	got, notes, err := m.find(0x100d, true)
+	require.NoError(t, err)
+	require.Nil(t, got)
+	require.Empty(t, notes)
 }

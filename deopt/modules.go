@@ -9,7 +9,7 @@ import (
 type modules struct {
 	all      []*ir.Module
 	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by id
-	having   map[stackmap.RecordID][]*ir.Func    // nil until it is asked for
+	having   map[stackmap.RecordID][]*ir.Func   // nil until it is asked for
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 }

@@ -25,6 +25,14 @@ define void @inlined(i64 %x) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %x)
   ret void
 }
+define void @inlined2(i64 %x) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %x)
+  ret void
+}
+define void @inlined3(i64 %x) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %x)
+  ret void
+}
 define i64 @any(i64 %a, i64 %b) {
   %r = call anyregcc i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 5, i32 16, ptr @cb, i32 2, i64 %a, i64 %b, i64 9)
   ret i64 %r
@@ -54,9 +62,12 @@ func TestSitesOfARecord(t *testing.T) {
 		{"a constant that is kept in a register fits either", "f", entry(2, reg, reg), []int{7, 8}, ""},
 		{"nothing tells them apart", "f", entry(3, reg), []int{9, 10}, ""},
 		{"inlined from elsewhere", "f", entry(4, reg), []int{14}, ""},
-		{"no symbol: the id alone", "", entry(1, reg, constant(7)), []int{6}, ""},
+		{"no symbol: its records lead to the function", "", entry(1, reg, constant(7)), []int{6}, ""},
+		{"no symbol, and the id of every statepoint", "", entry(2882400000, reg), nil, ""},
+		{"inlined, and the id of every statepoint", "f", entry(2882400000, reg), nil, ""},
+		{"another function has the id too", "f", entry(6, reg), nil, ""},
 		{"no such id", "f", entry(99, reg), nil, ""},
-		{"anyregcc records result and arguments first", "any", entry(5, reg, reg, reg, constant(9)), []int{18}, ""},
+		{"anyregcc records result and arguments first", "any", entry(5, reg, reg, reg, constant(9)), []int{26}, ""},
 		{"operand count", "f", entry(1, reg), nil, "m.ll does not match the process: record 1 of @f has 1 live values, and line 6 of the module 2"},
 		{"constant", "f", entry(1, reg, constant(6)), nil, "m.ll does not match the process: record 1 of @f holds the constant 6 as its live value 1, and line 6 of the module 7"},
 		{"too few for anyregcc", "any", entry(5, reg), nil, "m.ll does not match the process: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
@@ -75,5 +86,32 @@ func TestSitesOfARecord(t *testing.T) {
 			}
 			require.Equal(t, c.lines, lines)
 		})
+	}
+}
+
+// A module that fits one record by chance is not what runs when it fits none of another
+// record of the function.
+func TestSitesOfAllRecords(t *testing.T) {
+	m, err := ir.Parse("m.ll", []byte(sitesModule))
+	require.NoError(t, err)
+	e := entry(1, stackmap.Location{Kind: stackmap.Register, Size: 8}, stackmap.Location{Kind: stackmap.Register, Size: 8})
+	e.Function.Records = []stackmap.Record{*e.Record, {ID: 3}}
+	_, err = newModules([]*ir.Module{m}).sites("f", e)
+	require.EqualError(t, err, "m.ll does not match the process: record 3 of @f has 0 live values, and line 9 of the module 1")
+}
+
+// The mark of undef, as an entry of the constant table and sign-extended, is no value.
+func TestUndefMark(t *testing.T) {
+	m := &stackmap.Map{Constants: []uint64{0xFEFEFEFE, 0xFEFEFEFF}}
+	const mark = -0x1010102 // 0xFEFEFEFE in 32 bits
+	for l, want := range map[stackmap.Location]bool{
+		{Kind: stackmap.ConstantIndex, Offset: 0}: true,
+		{Kind: stackmap.ConstantIndex, Offset: 1}: false,
+		{Kind: stackmap.ConstantIndex, Offset: 2}: false,
+		{Kind: stackmap.Constant, Offset: mark}:   true,
+		{Kind: stackmap.Constant, Offset: 0}:      false,
+		{Kind: stackmap.Register, Offset: mark}:   false,
+	} {
+		require.Equal(t, want, marksUndef(m, l), "%+v", l)
 	}
 }

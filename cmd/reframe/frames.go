@@ -176,7 +176,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	}
 	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
 	if f.Record != nil {
-		line += fmt.Sprintf("  record %d, %s, %s", f.Record.ID, f.Record.Site, strings.ReplaceAll(string(f.Record.Moment), "-", " "))
+		line += fmt.Sprintf("  record %d, %s", f.Record.ID, site(f.Record))
 	}
 	if f.Resume != nil {
 		line += "   → " + target(f.Resume)
@@ -188,6 +188,14 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
 	}
+}
+
+// site says in words what a record describes and how far it has got.
+func site(r *frame.Record) string {
+	if r.Moment == frame.Unknown {
+		return "kind of site unknown"
+	}
+	return fmt.Sprintf("%s, %s", r.Site, strings.ReplaceAll(string(r.Moment), "-", " "))
 }
 
 // place is what gdb would call the location of a frame.

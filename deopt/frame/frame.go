@@ -75,9 +75,10 @@ type Moment string
 
 // The moments of a site.
 const (
-	Before Moment = "before"  // the site has not run
-	InCall Moment = "in-call" // its callee is still running
-	After  Moment = "after"   // it has run
+	Before  Moment = "before"  // the site has not run
+	InCall  Moment = "in-call" // its callee is still running
+	After   Moment = "after"   // it has run
+	Unknown Moment = "unknown" // the kind of site is not known, and with it what the place means
 )
 
 // Resume says where the frame carries on.

@@ -1,0 +1,101 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// Two statepoints of one function with the id that LLVM gives to all. The first call
+// returns, the second blocks. FIRST and SECOND are their deopt operands.
+const twoStatepoints = `
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare i32 @pause()
+declare i32 @puts(ptr)
+declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
+@ready = private constant [6 x i8] c"ready\00"
+@count = global i64 0
+define void @blocker() noinline {
+  %n = load i64, ptr @count
+  store i64 1, ptr @count
+  %first = icmp eq i64 %n, 0
+  br i1 %first, label %back, label %wait
+back:
+  ret void
+wait:
+  %x = call i32 @puts(ptr @ready)
+  br label %l
+l:
+  %r = call i32 @pause()
+  br label %l
+}
+define i64 @work(i64 %a, i64 %b) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(void ()) @blocker, i32 0, i32 0, i32 0, i32 0) [ "deopt"(FIRST) ]
+  %u = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(void ()) @blocker, i32 0, i32 0, i32 0, i32 0) [ "deopt"(SECOND) ]
+  %s = add i64 %a, %b
+  ret i64 %s
+}
+define i32 @main() {
+  %r = call i64 @work(i64 111, i64 222)
+  ret i32 0
+}
+`
+
+// A name is given only where one site alone fits; a value is right in any case.
+func TestSitesOfOneID(t *testing.T) {
+	for _, c := range []struct{ name, first, second, slot, note string }{
+		{"nothing tells them apart", "i64 %a", "i64 %b", "loc0", "no names: 2 sites of the module fit this record; give each its own id"},
+		{"a constant does", "i32 1, i64 %a", "i32 2, i64 %b", "%b", ""},
+		{"the number of values does", "i64 %a, i64 %b", "i64 %b", "%b", ""},
+	} {
+		for _, version := range []int{16, 19, 22} {
+			t.Run(fmt.Sprintf("%s lli-%d", c.name, version), func(t *testing.T) {
+				text := strings.NewReplacer("FIRST", c.first, "SECOND", c.second).Replace(twoStatepoints)
+				path := filepath.Join(t.TempDir(), "two.ll")
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+				p := livetest.Lli(t, version, path, "mcjit")
+				f := one(t, look(t, p, false, known(t, p)), "work")
+				require.NotNil(t, f.Record)
+				require.Equal(t, "statepoint", f.Record.Site)
+				require.Equal(t, frame.InCall, f.Record.Moment)
+				s := f.Slots[len(f.Slots)-1]
+				require.Equal(t, c.slot, s.Name)
+				require.EqualValues(t, "0xde", s.Hex) // 222
+				if c.note != "" {
+					require.Contains(t, f.Notes, c.note)
+					require.Nil(t, f.Resume)
+				}
+			})
+		}
+	}
+}
+
+// What can be known to be another module than the one that runs names nothing: the answer
+// is refused.
+func TestAnotherModule(t *testing.T) {
+	write := func(first, second string) string {
+		path := filepath.Join(t.TempDir(), "two.ll")
+		text := strings.NewReplacer("FIRST", first, "SECOND", second).Replace(twoStatepoints)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	p := livetest.Lli(t, 19, write("i32 1, i64 %a", "i32 2, i64 %b"), "mcjit")
+	for name, other := range map[string]string{
+		"other constants":              write("i32 1, i64 %a", "i32 3, i64 %b"),
+		"other counts":                 write("i64 %a", "i64 %b"),
+		"fits here, and not elsewhere": write("i64 %a", "i32 2, i64 %b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Frames(capture(t, p.PID), known(t, &livetest.Process{IR: other}))
+			require.ErrorAs(t, err, new(*MismatchError))
+		})
+	}
+}
