@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -31,6 +32,7 @@ type code struct {
 type symbol struct {
 	name  string
 	start machine.Addr
+	size  uint64
 	ok    bool // there is a symbol
 	// owner is where the function starts whose records may be about the address: that
 	// of the symbol, else the nearest one with records before it.
@@ -42,16 +44,12 @@ type space struct {
 	target  *ptrace.Target
 	modules map[*ptrace.Module]*code
 	objects map[*object.Image]*code
-	found   []*code
+	found   *code // what a scan found, or nil
 }
 
 func newSpace(t *ptrace.Target) *space {
 	s := &space{target: t, modules: map[*ptrace.Module]*code{}, objects: map[*object.Image]*code{}}
-	for _, f := range t.Found {
-		if c := s.scanned(f); c != nil {
-			s.found = append(s.found, c)
-		}
-	}
+	s.found = s.scanned()
 	return s
 }
 
@@ -76,10 +74,8 @@ func (s *space) at(addr machine.Addr) *code {
 		}
 		return c
 	}
-	for _, c := range s.found {
-		if c.covers(s.target, addr) {
-			return c
-		}
+	if s.found != nil && s.found.covers(s.target, addr) {
+		return s.found
 	}
 	return nil
 }
@@ -160,20 +156,52 @@ func newTable(img *object.Image) (*unwind.Table, error) {
 	return unwind.NewTable(sections)
 }
 
-// scanned makes code of what a scan found, if it parses as a stack map all of
-// whose functions lie in executable memory.
-func (s *space) scanned(f ptrace.Found) *code {
-	m, _, err := stackmap.Parse(f.Data, s.target.Arch().Order)
-	if err != nil || m.Records() == 0 {
-		return nil
-	}
-	for i := range m.Functions {
-		if r, ok := s.target.Mapping(m.Functions[i].Addr); !ok || !r.Exec {
-			return nil
+// scanned makes code of what a scan found: those that parse as a stack map all of whose
+// functions lie in executable memory. They are one, as which code lies beside which map is
+// not known. A function with records in two of them, of which one may be a leftover of code
+// that was freed, is left out.
+func (s *space) scanned() *code {
+	var maps []*stackmap.Map
+	seen := map[string]bool{}
+	in := map[machine.Addr]int{}
+	for _, f := range s.target.Found {
+		m, n, err := stackmap.Parse(f.Data, s.target.Arch().Order)
+		if err != nil || m.Records() == 0 || seen[string(f.Data[:n])] || !s.runs(m) {
+			continue
+		}
+		seen[string(f.Data[:n])] = true
+		maps = append(maps, m)
+		for i := range m.Functions {
+			in[m.Functions[i].Addr]++
 		}
 	}
-	return &code{name: fmt.Sprintf("stack map at %v", f.Addr), jit: true,
-		maps: []*stackmap.Map{m}, records: stackmap.NewIndex(m)}
+	if maps == nil {
+		return nil
+	}
+	var twice int
+	for _, m := range maps {
+		m.Functions = slices.DeleteFunc(m.Functions, func(f stackmap.Function) bool {
+			if in[f.Addr] > 1 {
+				twice++
+			}
+			return in[f.Addr] > 1
+		})
+	}
+	c := &code{name: "stack maps found in memory", jit: true, maps: maps, records: stackmap.NewIndex(maps...)}
+	if twice > 0 {
+		c.mapsErr = fmt.Errorf("%d functions have several stack maps in memory, of which at most one can be right", twice)
+	}
+	return c
+}
+
+// runs says whether all functions of a map lie in executable memory.
+func (s *space) runs(m *stackmap.Map) bool {
+	for i := range m.Functions {
+		if r, ok := s.target.Mapping(m.Functions[i].Addr); !ok || !r.Exec {
+			return false
+		}
+	}
+	return true
 }
 
 // covers says whether addr lies in a mapping that holds one of the functions.
@@ -214,7 +242,7 @@ func (c *code) at(addr machine.Addr) symbol {
 func (c *code) find(addr machine.Addr) (s symbol) {
 	if c.image != nil {
 		if sym, ok := c.image.SymbolAt(addr); ok {
-			return symbol{sym.Name, sym.Addr, true, sym.Addr}
+			return symbol{sym.Name, sym.Addr, sym.Size, true, sym.Addr}
 		}
 	}
 	for _, m := range c.maps {

@@ -142,9 +142,7 @@ func TargetMaps(t *ptrace.Target) (*Maps, error) {
 			}
 		}
 	}
-	for _, c := range space.found {
-		add(c)
-	}
+	add(space.found)
 	if len(out.Images) == 0 {
 		return nil, fmt.Errorf("process %d: %w: %s", t.PID, ErrNoMaps, whyNoMaps(t))
 	}

@@ -40,7 +40,10 @@ func (v *View) Summary() Summary {
 
 // all lists the code that was read.
 func (s *space) all() []*code {
-	out := slices.Clone(s.found)
+	var out []*code
+	if s.found != nil {
+		out = append(out, s.found)
+	}
 	for _, c := range s.modules {
 		out = append(out, c)
 	}

@@ -82,6 +82,9 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 	if err != nil {
 		return nil, err
 	}
+	if err := f.enter(point, values); err != nil {
+		return nil, err
+	}
 	machine, err := interp.New(fn.Module, interp.Options{Memory: v.target, Arch: v.target.Arch(),
 		Symbol: f.symbol(fn), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
 	if err != nil {
@@ -125,26 +128,6 @@ func (f *Frame) Title() string {
 	return fmt.Sprintf("frame #%d, %s", f.Index, name)
 }
 
-// point is the place in the function where the frame carries on.
-func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
-	if _, err := fn.Body(); err != nil {
-		return interp.Point{}, err
-	}
-	switch r := f.Resume; {
-	case r.After != "":
-		i := f.match.site.Instr
-		return interp.Point{Block: i.Block, Index: i.Index + 1}, nil
-	case r.At != "":
-		i := f.match.site.Instr
-		return interp.Point{Block: i.Block, Index: i.Index}, nil
-	}
-	b := fn.Block(f.Resume.Block)
-	if b == nil {
-		return interp.Point{}, fmt.Errorf("@%s has no block %%%s", fn.Name, f.Resume.Block)
-	}
-	return interp.Point{Block: b}, nil
-}
-
 // inputs makes the interpreter's values of the slots that have one.
 func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 	values := map[ir.Value]interp.Value{}
@@ -172,7 +155,7 @@ func (f *Frame) missing(m *interp.MissingError) error {
 				why = s.Reason
 			}
 		}
-		if site := f.match.site; site != nil && f.Resume.After != "" && site.Instr.Ref() == name {
+		if f.isResult(name) {
 			why = "it is what the call returns, and the call is still running"
 			if f.Record.Moment == frame.After {
 				why = "it is what the call returned, and no record holds it"

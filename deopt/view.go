@@ -166,6 +166,15 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if f.code.records != nil && (found != nil || f.Kind == frame.JIT) {
 		f.Notes = append(f.Notes, notes...)
 	}
+	if found != nil && !f.physical.Return {
+		why := f.reached(found)
+		if why != "" {
+			f.Notes = append(f.Notes, why)
+		}
+		if why != "" && found.kind != "" {
+			found = nil
+		}
+	}
 	f.match = found
 	switch {
 	case found == nil:

@@ -37,6 +37,16 @@ func TestLli(t *testing.T) {
 	}
 }
 
+// What lli dumps for perf goes where the test's files go. perf's convention is that the dump is mapped.
+func TestDumpIsRemoved(t *testing.T) {
+	for _, version := range []int{14, 16, 19, 22} {
+		p := Lli(t, version, "jit_pp.ll", "mcjit")
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
+		require.NoError(t, err)
+		require.Contains(t, string(maps), " "+p.cmd.Dir+"/.debug/jit/", "LLVM %d", version)
+	}
+}
+
 func TestHost(t *testing.T) {
 	libraries := map[int]string{14: "/libLLVM-14.so", 19: "/libLLVM.so.19"}
 	modes := map[int][]string{

@@ -48,6 +48,9 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	master, slave := openTerminal(t)
 	cmd.Stdout, cmd.Stderr = slave, slave
 	cmd.Dir = t.TempDir() // where it may drop a core
+	// MCJIT's perf listener writes a dump of each run, which on Debian lands in /tmp/.debug, kept for ever and closed
+	// to the next user, unless this names a place.
+	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+cmd.Dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := startFromLastingThread(cmd)
 	slave.Close()

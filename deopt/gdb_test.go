@@ -1,0 +1,83 @@
+package deopt
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+var (
+	gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(0x[0-9a-f]+) in `)
+	gdbValue = regexp.MustCompile(`(?m)^\$\d+ = (0x[0-9a-f]+)$`)
+)
+
+// gdb runs commands on a live process.
+func gdb(t *testing.T, pid int, commands ...string) string {
+	t.Helper()
+	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on"}
+	for _, c := range commands {
+		args = append(args, "-ex", c)
+	}
+	out, err := exec.Command(livetest.Tool(t, "gdb"), args...).Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// question asks gdb for the value at a location, as it sees the registers of the frame.
+func question(l *frame.Location) string {
+	size := map[int]string{1: "char", 2: "short", 4: "int", 8: "long"}[l.Size]
+	switch l.Kind {
+	case "Register":
+		return "p/x $" + l.Register
+	case "Direct":
+		return fmt.Sprintf("p/x (unsigned long)$%s%+d", l.Register, l.Offset)
+	}
+	return fmt.Sprintf("p/x *(unsigned %s*)((unsigned long)$%s%+d)", size, l.Register, l.Offset)
+}
+
+// gdb unwinds the same stack to the same frames, and finds the same bits where the
+// record says that the values are.
+func TestAgainstGDB(t *testing.T) {
+	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
+		for _, version := range []int{14, 19, 22} {
+			if version == 14 && program == "deoptimize.ll" {
+				version = 16 // LLVM 14 does not take it
+			}
+			t.Run(fmt.Sprintf("%s lli-%d", program, version), func(t *testing.T) {
+				p := livetest.Lli(t, version, program, "mcjit")
+				v := look(t, p, false, known(t, p))
+				var ours, theirs []string
+				for _, f := range v.Threads[0].Frames {
+					ours = append(ours, string(f.PC))
+				}
+				for _, m := range gdbFrame.FindAllStringSubmatch(gdb(t, p.PID, "bt"), -1) {
+					theirs = append(theirs, "0x"+strings.TrimLeft(m[2][2:], "0"))
+				}
+				require.Equal(t, theirs, ours)
+
+				f := recorded(t, v)
+				commands := []string{fmt.Sprintf("frame %d", f.Index)}
+				var asked []frame.Slot
+				for _, s := range f.Slots {
+					if s.Status == frame.OK && (s.Location.Kind == "Register" || s.Location.Kind == "Indirect" || s.Location.Kind == "Direct") {
+						asked = append(asked, s)
+						commands = append(commands, question(s.Location))
+					}
+				}
+				require.NotEmpty(t, asked)
+				answers := gdbValue.FindAllStringSubmatch(gdb(t, p.PID, commands...), -1)
+				require.Len(t, answers, len(asked))
+				for i, s := range asked {
+					require.Equal(t, answers[i][1], string(s.Hex), "%s at %+v", s.Name, s.Location)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package deopt
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// framesOf captures a process and returns what the modules make of it.
+func framesOf(t *testing.T, p *livetest.Process, modules ...*ir.Module) (*View, error) {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	return Frames(target, Options{Modules: modules})
+}
+
+const twoFunctions = `
+define i64 @first(i64 %a) noinline {
+  %x = add i64 %a, 1
+  %r = call i64 @wait(i64 1)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)
+  %s = add i64 %x, %r
+  ret i64 %s
+}
+define i64 @work(i64 %a) noinline {
+  %y = add i64 %a, 2
+  %r = call i64 @first(i64 %y)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %y, i64 %a)
+  %s = add i64 %y, %r
+  %s2 = add i64 %s, %a
+  ret i64 %s2
+}
+`
+
+// A record near a place, with the same id, may be another function's: it says nothing
+// about the one that the frame is in, and the module is not held against it.
+func TestRecordOfTheFunctionBeside(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")
+		v := look(t, p, false, known(t, p))
+		require.Equal(t, "102", slot(t, one(t, v, "work"), "%y").Value)
+		require.Equal(t, "103", slot(t, one(t, v, "first"), "%x").Value)
+	}
+}
+
+// Modules that are not the one that was compiled name nothing, or are refused.
+func TestOtherModules(t *testing.T) {
+	p := livetest.Lli(t, 19, program(t, prelude+twoFunctions+start), "mcjit")
+	for _, c := range []struct {
+		name    string
+		modules []string
+		first   string // the name of @first's only slot
+		note    string
+		err     string
+	}{
+		{"the one that was compiled", []string{twoFunctions}, "%x", "", ""},
+		{"without the function, and with the id", []string{strings.ReplaceAll(twoFunctions, "@first", "@unrelated")}, "loc0",
+			"no names: no given module defines @first", ""},
+		{"two that fit", []string{twoFunctions, strings.ReplaceAll(twoFunctions, "%x", "%older")}, "loc0",
+			"no names: 2 sites of the module fit this record", ""},
+		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", "", ""},
+		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "", "",
+			"m0.ll does not match the process: record 1 of @first has 1 live values, and line "},
+		{"no site of that id", []string{strings.ReplaceAll(twoFunctions, "i64 1, i32 0", "i64 2, i32 0")}, "loc0",
+			"no names: @first of the module has no site with the id of record 1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var modules []*ir.Module
+			for n, text := range c.modules {
+				modules = append(modules, module(t, "m"+string(rune('0'+n))+".ll", prelude+text))
+			}
+			v, err := framesOf(t, p, modules...)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			f := one(t, v, "first")
+			require.Len(t, f.Slots, 1)
+			require.Equal(t, c.first, f.Slots[0].Name)
+			require.Contains(t, strings.Join(f.Notes, "\n"), c.note)
+			require.EqualValues(t, "0x67", f.Slots[0].Hex)
+		})
+	}
+}
+
+// A module that fits the record at which the frame stands, and none of another of the
+// same function, is not what was compiled.
+func TestModuleThatFitsByChance(t *testing.T) {
+	text := prelude + `
+define i64 @work(i64 %a) noinline {
+  %x = add i64 %a, 1
+  %r = call i64 @wait(i64 1)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 8, i64 %x, i64 %r)
+  %s = add i64 %x, %r
+  ret i64 %s
+}` + start
+	p := livetest.Lli(t, 22, program(t, text), "mcjit")
+	other := strings.NewReplacer("i64 1, i32 0, i64 %x", "i64 1, i32 0, i64 %a", "i64 2, i32 8, i64 %x, i64 %r", "i64 2, i32 8, i64 %x").Replace(text)
+	_, err := framesOf(t, p, module(t, "other.ll", other))
+	require.ErrorContains(t, err, "other.ll does not match the process: record 2 of @work has 2 live values, and line ")
+}
+
+// Statepoints that share an id are told apart by what they call, where the call says it.
+func TestStatepointsOfOneID(t *testing.T) {
+	text := prelude + `
+define i64 @other(i64 %a) noinline {
+  %r = call i64 @wait(i64 %a)
+  ret i64 %r
+}
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %x = add i64 %a, 1
+  %y = add i64 %a, 2
+  %c = icmp eq i64 %a, 100
+  br i1 %c, label %yes, label %no
+yes:
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) @other, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %x) ]
+  br label %done
+no:
+  %t2 = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) CALLEE, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %y) ]
+  br label %done
+done:
+  %p = phi i64 [ %x, %yes ], [ %y, %no ]
+  ret i64 %p
+}` + start
+	for callee, want := range map[string]string{"@wait": "%x", "@other": "loc0"} {
+		p := livetest.Lli(t, 16, raw(t, strings.ReplaceAll(text, "CALLEE", callee)), "orc")
+		f := one(t, look(t, p, false, known(t, p)), "work")
+		require.Equal(t, want, f.Slots[0].Name, callee)
+		require.EqualValues(t, "0x65", f.Slots[0].Hex)
+		require.Equal(t, callee == "@other", len(f.Notes) > 0)
+	}
+}

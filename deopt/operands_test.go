@@ -1,0 +1,158 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// An operand that the code generator finds to be undef is recorded like one that the
+// module says is: the mark is never shown as a value. Some releases record any register
+// instead, which is a value that undef may have.
+func TestOperandFoundToBeUndef(t *testing.T) {
+	text := prelude + again + `
+define i64 @work(i64 %s) noinline {
+  %u = add i64 undef, 1
+  %v = add i64 %u, 2
+  %w = freeze i64 undef
+  %x = add i64 %s, 1
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 8, i64 %v, i64 %w, i64 %x, i64 4278124286)
+  ret i64 %x
+}`
+	for _, version := range []int{14, 16, 19} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			control, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
+			f := one(t, v, "work")
+			for _, name := range []string{"%v", "%w"} {
+				s := slot(t, f, name)
+				require.Equal(t, frame.Missing, s.Status, name)
+				require.Contains(t, s.Reason, "0xfefefefe, which LLVM writes for undef")
+				require.Empty(t, s.Hex)
+			}
+			require.Equal(t, "101", slot(t, f, "%x").Value)
+			require.Equal(t, "4278124286", f.Slots[3].Value, "the module says that it is this number")
+			require.NoError(t, control.Detach())
+		})
+	}
+}
+
+// Of an i128 that is passed on the stack a statepoint records where it lies.
+func TestArgumentOnTheStack(t *testing.T) {
+	text := prelude + `
+define i64 @work(i64 %s) noinline {
+  %w0 = zext i64 %s to i128
+  %w = shl i128 %w0, 70
+  %r = call i64 @f(i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 %s, i128 %w)
+  ret i64 %r
+}
+define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i128 %w, i64 %h) ]
+  ret i64 %h
+}` + start
+	for _, version := range []int{16, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, raw(t, text), "mcjit")
+			f := one(t, look(t, p, false, known(t, p)), "f")
+			w := slot(t, f, "%w")
+			require.Equal(t, frame.Missing, w.Status)
+			require.Equal(t, "Direct", w.Location.Kind)
+			require.Equal(t, "LLVM records an address in the frame for it, and not what lies there", w.Reason)
+			require.Equal(t, "100", slot(t, f, "%h").Value)
+		})
+	}
+}
+
+// A pair of gc pointers gets no name where the pair may be that of a deopt value which
+// lies in two places: here %p has no pair, because nobody relocates it.
+func TestPairOfAnotherPointer(t *testing.T) {
+	text := prelude + `
+@heap = global [64 x i64] zeroinitializer
+@heap2 = global [64 x i64] zeroinitializer
+define i64 @v(<2 x ptr addrspace(1)> %o, ptr addrspace(1) %p, i64 %a) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %a, <2 x ptr addrspace(1)> %o), "gc-live"(<2 x ptr addrspace(1)> %o, ptr addrspace(1) %p) ]
+  %n = call <2 x ptr addrspace(1)> @llvm.experimental.gc.relocate.v2p1(token %t, i32 0, i32 0)
+  %e = extractelement <2 x ptr addrspace(1)> %n, i32 1
+  %l = load i64, ptr addrspace(1) %e
+  ret i64 %l
+}
+define i64 @work(i64 %s) noinline {
+  %g = addrspacecast ptr @heap to ptr addrspace(1)
+  %g2 = addrspacecast ptr @heap2 to ptr addrspace(1)
+  %v = insertelement <2 x ptr addrspace(1)> undef, ptr addrspace(1) %g, i32 0
+  %v2 = insertelement <2 x ptr addrspace(1)> %v, ptr addrspace(1) %g2, i32 1
+  %r = call i64 @v(<2 x ptr addrspace(1)> %v2, ptr addrspace(1) %g2, i64 %s)
+  ret i64 %r
+}` + start
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, raw(t, text), "mcjit",
+				"-use-registers-for-deopt-values", "-max-registers-for-gc-values=4", "-fixup-allow-gcptr-in-csr")
+			f := one(t, look(t, p, false, known(t, p)), "v")
+			require.Equal(t, "100", slot(t, f, "%a").Value)
+			require.Len(t, f.Slots, 3)
+			require.Equal(t, f.Slots[1].Hex, f.Slots[2].Hex, "the third one is %%o again")
+			require.NotEqual(t, "%p", f.Slots[2].Name)
+		})
+	}
+}
+
+// Without the module, three constants at the head of a stackmap behind a call do not make
+// it a statepoint: all that it recorded is shown.
+func TestStackMapShapedLikeAStatepoint(t *testing.T) {
+	text := prelude + `
+define i64 @work(i64 %s) noinline {
+  %y = add i64 %s, 5
+  %r = call i64 @wait(i64 1)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 5, i64 0, i64 1, i64 %y)
+  %z = add i64 %y, %r
+  ret i64 %z
+}` + start
+	p := livetest.Lli(t, 19, program(t, text), "mcjit")
+	f := one(t, look(t, p, false, Options{}), "work")
+	require.Equal(t, "unknown", f.Record.Site)
+	var got []string
+	for _, s := range f.Slots {
+		got = append(got, s.Name+" "+string(s.Hex))
+	}
+	require.Equal(t, []string{"loc0 0x5", "loc1 0x0", "loc2 0x1", "loc3 0x69"}, got)
+	f = one(t, look(t, p, false, known(t, p)), "work")
+	require.Equal(t, "stackmap", f.Record.Site)
+	require.Equal(t, "105", slot(t, f, "%y").Value)
+}
+
+// With anyregcc, which may be written as a number too, the result and the arguments are
+// recorded before the live values.
+func TestAnyRegister(t *testing.T) {
+	for _, cc := range []string{"anyregcc", "cc 13"} {
+		text := prelude + strings.ReplaceAll(`
+define i64 @work(i64 %s) noinline {
+  %y = add i64 %s, 5
+  %z = mul i64 %s, 7
+  %r = call CC i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 9, i32 32, ptr @wait, i32 1, i64 %s, i64 %y, i64 77)
+  %a = add i64 %y, %r
+  %b = add i64 %a, %z
+  ret i64 %b
+}`, "CC", cc) + start
+		for _, version := range []int{14, 22} {
+			t.Run(fmt.Sprintf("%s lli-%d", cc, version), func(t *testing.T) {
+				p := livetest.Lli(t, version, program(t, text), "mcjit")
+				f := one(t, look(t, p, false, known(t, p)), "work")
+				require.Equal(t, "patchpoint", f.Record.Site)
+				require.Len(t, f.Slots, 2)
+				check(t, f, map[string]string{"%y": "105"}, []string{"77"})
+			})
+		}
+	}
+}
+
+// raw writes a module whose statepoints are written out. Its collector is one that
+// livetest does not take for a reason to rewrite them.
+func raw(t *testing.T, text string) string {
+	t.Helper()
+	return program(t, strings.ReplaceAll(text, ` gc "`, ` gc  "`))
+}

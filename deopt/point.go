@@ -1,0 +1,103 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// point is the place in the function where the frame carries on.
+func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
+	if _, err := fn.Body(); err != nil {
+		return interp.Point{}, err
+	}
+	switch r := f.Resume; {
+	case r.After != "":
+		i := f.match.site.Instr
+		if i.Op == ir.OpInvoke {
+			return interp.Point{Block: i.Blocks[0]}, nil
+		}
+		return interp.Point{Block: i.Block, Index: i.Index + 1}, nil
+	case r.At != "":
+		i := f.match.site.Instr
+		return interp.Point{Block: i.Block, Index: i.Index}, nil
+	}
+	b := fn.Block(f.Resume.Block)
+	if b == nil {
+		return interp.Point{}, fmt.Errorf("@%s has no block %%%s", fn.Name, f.Resume.Block)
+	}
+	return interp.Point{Block: b}, nil
+}
+
+// enter gives the phis of the block behind an invoke what they take from the invoke's own
+// block, so far as that is known.
+func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
+	if f.Resume.After == "" || f.match.site.Instr.Op != ir.OpInvoke {
+		return nil
+	}
+	taken := map[*ir.Instr]interp.Value{}
+	for _, phi := range p.Block.Instrs {
+		if phi.Op != ir.OpPhi {
+			break
+		}
+		for k, from := range phi.Blocks {
+			if from != f.match.site.Instr.Block || k >= len(phi.Args) {
+				continue
+			}
+			v, known, err := incoming(phi.Args[k], values)
+			if err != nil {
+				return fmt.Errorf("%s: %w", phi.Ref(), err)
+			}
+			if known {
+				taken[phi] = v
+			}
+		}
+	}
+	// All phis take their values at once: one may be what another takes.
+	for _, phi := range p.Block.Instrs {
+		if phi.Op != ir.OpPhi {
+			break
+		}
+		delete(values, phi)
+	}
+	for phi, v := range taken {
+		values[phi] = v
+	}
+	return nil
+}
+
+// incoming is what a phi takes: a constant, or a value that may be known.
+func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool, error) {
+	c, ok := v.(*ir.Const)
+	if !ok {
+		out, known := values[v]
+		return out, known, nil
+	}
+	unset, err := interp.Undef(c.Typ)
+	if err != nil {
+		return interp.Value{}, false, err
+	}
+	switch c.Kind {
+	case ir.ConstInt, ir.ConstFloat:
+		return interp.FromBig(c.Typ, c.Int), true, nil
+	case ir.ConstNull:
+		return interp.FromUint(c.Typ, 0), true, nil
+	case ir.ConstUndef, ir.ConstPoison:
+		return unset, true, nil
+	}
+	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
+}
+
+// isResult says whether a name is that of what the call of the frame's site returns.
+func (f *Frame) isResult(name string) bool {
+	site := f.match.site
+	if site == nil || f.Resume.After == "" {
+		return false
+	}
+	if site.Instr.Ref() == name {
+		return true
+	}
+	r := site.Result()
+	return r != nil && r.Ref() == name
+}

@@ -1,0 +1,99 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// Behind an invoke the frame carries on at the block to which it returns, whose phis take
+// what they take from there.
+func TestResumeBehindAnInvoke(t *testing.T) {
+	text := prelude + `
+define i64 @work(i64 %a) noinline gc "statepoint-example" personality ptr @__gxx_personality_v0 {
+entry:
+  %x = add i64 %a, 1
+  %t = invoke token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, i64 %x) ] to label %ok unwind label %bad
+ok:
+  %p = phi i64 [ 11, %entry ]
+  %q = phi i64 [ %x, %entry ]
+  %m = mul i64 %p, 1000
+  %n = add i64 %q, %m
+  ret i64 %n
+bad:
+  %lp = landingpad token cleanup
+  ret i64 1
+}` + start
+	for _, version := range []int{16, 22} {
+		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		v := look(t, p, true, known(t, p))
+		out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+		require.NoError(t, err)
+		require.Equal(t, "11101", out.Result.Value)
+	}
+}
+
+// What is missing because the call has not returned says so, under the name of the result.
+func TestResultOfARunningStatepoint(t *testing.T) {
+	text := prelude + `
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a) ]
+  %r = call i64 @llvm.experimental.gc.result.i64(token %t)
+  %n = add i64 %a, %r
+  ret i64 %n
+}` + start
+	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	v := look(t, p, true, known(t, p))
+	_, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
+}
+
+// An exit into a module of its own: an internal name of that module is not looked for in
+// the image that was left, which has another thing under it.
+func TestInternalNameOfAnotherModule(t *testing.T) {
+	baseline := `
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+@rate = internal global i64 7
+define i64 @baseline(i64 %n) noinline {
+entry:
+  %k = load volatile i64, ptr @rate
+  store volatile i64 %k, ptr @rate
+  %m = mul i64 %k, %n
+  ret i64 %m
+}`
+	text := prelude + `
+@rate = internal global i64 2
+declare i64 @baseline(i64)
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %k = load volatile i64, ptr @rate
+  store volatile i64 %k, ptr @rate
+  %b = call i64 @baseline(i64 0)
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a) ]
+  %s = add i64 %k, %b
+  ret i64 %s
+}` + start
+	for _, version := range []int{19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			other := program(t, baseline)
+			p := livetest.Lli(t, version, raw(t, text), "mcjit", "-extra-module="+other)
+			o := known(t, p)
+			m, err := ir.ParseFile(other)
+			require.NoError(t, err)
+			o.Modules = append(o.Modules, m)
+			layout, err := ParseLayout("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
+				"resume":{"function":"baseline","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
+			require.NoError(t, err)
+			o.Layouts = []*Layout{layout}
+			v := look(t, p, true, o)
+			out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+			require.NoError(t, err)
+			require.Equal(t, "700", out.Result.Value)
+		})
+	}
+}
