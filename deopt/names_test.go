@@ -131,10 +131,12 @@ done:
   ret i64 %p
 }` + start
 	for callee, want := range map[string]string{"@wait": "%x", "@other": "loc0"} {
-		p := livetest.Lli(t, 16, raw(t, strings.ReplaceAll(text, "CALLEE", callee)), "orc")
-		f := one(t, look(t, p, false, known(t, p)), "work")
-		require.Equal(t, want, f.Slots[0].Name, callee)
-		require.EqualValues(t, "0x65", f.Slots[0].Hex)
-		require.Equal(t, callee == "@other", len(f.Notes) > 0)
+		for _, kind := range []string{"mcjit", "orc"} { // call through a register, and a direct one
+			p := livetest.Lli(t, 19, raw(t, strings.ReplaceAll(text, "CALLEE", callee)), kind)
+			f := one(t, look(t, p, false, known(t, p)), "work")
+			require.Equal(t, want, f.Slots[0].Name, callee)
+			require.EqualValues(t, "0x65", f.Slots[0].Hex)
+			require.Equal(t, callee == "@other", len(f.Notes) > 0)
+		}
 	}
 }

@@ -186,46 +186,6 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	return nil
 }
 
-// narrow keeps the sites whose callee may be what the frame really calls, so far as the
-// call before its pc tells. Addresses are compared, for one function may have several
-// names.
-func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
-	if len(sites) < 2 {
-		return sites
-	}
-	to, ok := f.view.calledBefore(f.physical.PC)
-	if !ok {
-		return sites
-	}
-	var out []*ir.Site
-	for _, s := range sites {
-		callee, direct := s.Callee.(*ir.Func)
-		if direct {
-			if at, known := f.symbol(s.Func)(callee.Name); known && at != to {
-				continue
-			}
-		}
-		out = append(out, s)
-	}
-	if len(out) == 0 {
-		return sites
-	}
-	return out
-}
-
-// calledBefore returns the function that the call before pc calls directly. It is false
-// where no function starts there: a stub may lead anywhere.
-func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
-	const callRel32 = 5
-	var b [callRel32]byte
-	if pc < callRel32 || v.target.ReadMemory(b[:], pc-callRel32) != nil || b[0] != 0xe8 {
-		return 0, false
-	}
-	to := pc + machine.Addr(int64(int32(v.target.Arch().Order.Uint32(b[1:]))))
-	_, ok := v.symbolAt(to)
-	return to, ok
-}
-
 // Report makes the JSON of the view.
 func (v *View) Report() *frame.Report {
 	r := &frame.Report{Schema: frame.Schema, Target: frame.Target{Kind: "process", PID: v.target.PID,
