@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"golang.org/x/arch/x86/x86asm"
-
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
@@ -34,37 +32,17 @@ func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
 	return out
 }
 
-// calledBefore returns the function that the call before pc calls: call rel32, or, in the
-// large code model, movabs $target,%reg and call *%reg. It is false where no function
-// starts there: a stub may lead anywhere.
+// calledBefore returns the function that the call before pc calls directly. It is false
+// where no function starts there: a stub may lead anywhere. A call through a register
+// tells nothing, even behind the instruction that loads it: LLVM merges the ends of
+// blocks, so that other code, which loads another address, jumps to the call.
 func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
-	const direct, movabs = 5, 10
-	for _, n := range []machine.Addr{direct, movabs + 2, movabs + 3} {
-		b := make([]byte, n)
-		if pc < n || v.target.ReadMemory(b, pc-n) != nil {
-			continue
-		}
-		inst, err := x86asm.Decode(b, 64)
-		if err != nil {
-			continue
-		}
-		to := machine.Addr(0)
-		switch by, relative := inst.Args[0].(x86asm.Rel); {
-		case relative && inst.Op == x86asm.CALL && inst.Len == direct && n == direct:
-			to = pc + machine.Addr(int64(by))
-		case inst.Op == x86asm.MOV && inst.Len == movabs && n > movabs:
-			call, err := x86asm.Decode(b[movabs:], 64)
-			if err != nil || call.Op != x86asm.CALL || call.Len != int(n)-movabs || call.Args[0] != inst.Args[0] {
-				continue
-			}
-			imm, _ := inst.Args[1].(x86asm.Imm)
-			to = machine.Addr(imm)
-		default:
-			continue
-		}
-		if _, ok := v.symbolAt(to); ok {
-			return to, true
-		}
+	const callRel32 = 5
+	var b [callRel32]byte
+	if pc < callRel32 || v.target.ReadMemory(b[:], pc-callRel32) != nil || b[0] != 0xe8 {
+		return 0, false
 	}
-	return 0, false
+	to := pc + machine.Addr(int64(int32(v.target.Arch().Order.Uint32(b[1:]))))
+	_, ok := v.symbolAt(to)
+	return to, ok
 }

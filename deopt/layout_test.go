@@ -56,6 +56,10 @@ func TestLayoutMistakes(t *testing.T) {
 		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), "l.json: exits[0].when[0].operand: 2, and the exits of @opt have 2 live values, counted from 0"},
 		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), "l.json: exits[0].slots[0].operand: -1, and the exits of @opt have 2 live values, counted from 0"},
 		{"value", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%m"}]}`), "l.json: exits[0].slots[0].name: @plain has no value %m"},
+		{"more behind it", exit("") + "{}", "l.json: there is more behind its object"},
+		{"no function", exit(`{` + resume + `}`), "l.json: exits[0].function: names none"},
+		{"no resume function", exit(`{"function":"opt"}`), "l.json: exits[0].resume.function: names none"},
+		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"%n"}]}`), "l.json: exits[0].slots[1].name: %n a second time"},
 		{"value without its sign", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"n"}]}`), "l.json: exits[0].slots[0].name: @plain has no value n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,10 +14,15 @@ import (
 // framesOf captures a process and returns what the modules make of it.
 func framesOf(t *testing.T, p *livetest.Process, modules ...*ir.Module) (*View, error) {
 	t.Helper()
+	return framesWith(t, p, Options{Modules: modules})
+}
+
+func framesWith(t *testing.T, p *livetest.Process, o Options) (*View, error) {
+	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	return Frames(target, Options{Modules: modules})
+	return Frames(target, o)
 }
 
 const twoFunctions = `
@@ -130,13 +135,15 @@ done:
   %p = phi i64 [ %x, %yes ], [ %y, %no ]
   ret i64 %p
 }` + start
-	for callee, want := range map[string]string{"@wait": "%x", "@other": "loc0"} {
-		for _, kind := range []string{"mcjit", "orc"} { // call through a register, and a direct one
-			p := livetest.Lli(t, 19, raw(t, strings.ReplaceAll(text, "CALLEE", callee)), kind)
-			f := one(t, look(t, p, false, known(t, p)), "work")
-			require.Equal(t, want, f.Slots[0].Name, callee)
-			require.EqualValues(t, "0x65", f.Slots[0].Hex)
-			require.Equal(t, callee == "@other", len(f.Notes) > 0)
-		}
+	for _, c := range []struct{ kind, callee, want string }{
+		{"orc", "@wait", "%x"}, // direct calls
+		{"orc", "@other", "loc0"},
+		{"mcjit", "@wait", "loc0"}, // movabs $wait,%rax; call *%rax, and %yes jumps to the call with @other in rax
+	} {
+		p := livetest.Lli(t, 19, raw(t, strings.ReplaceAll(text, "CALLEE", c.callee)), c.kind)
+		f := one(t, look(t, p, false, known(t, p)), "work")
+		require.Equal(t, c.want, f.Slots[0].Name, c.callee)
+		require.EqualValues(t, "0x65", f.Slots[0].Hex)
+		require.Equal(t, c.want == "loc0", len(f.Notes) > 0)
 	}
 }

@@ -55,15 +55,11 @@ func (a *app) demo(ctx context.Context) error {
 	if err := a.demoFrames(process.PID, options); err != nil {
 		return err
 	}
-	target, err := ptrace.Capture(process.PID, ptrace.Options{Hold: true})
+	target, view, err := capture(process.PID, ptrace.Options{Hold: true}, options)
 	if err != nil {
 		return err
 	}
 	defer target.Close()
-	view, err := deopt.Frames(target, options)
-	if err != nil {
-		return err
-	}
 	thread, exit, err := view.Pick(deopt.Choice{Frame: -1})
 	if err != nil {
 		return err
@@ -90,15 +86,11 @@ func (a *app) demo(ctx context.Context) error {
 
 // demoFrames is what `reframe frames` does.
 func (a *app) demoFrames(pid int, o deopt.Options) error {
-	target, err := ptrace.Capture(pid, ptrace.Options{})
+	target, view, err := capture(pid, ptrace.Options{}, o)
 	if err != nil {
 		return err
 	}
 	defer target.Close()
-	view, err := deopt.Frames(target, o)
-	if err != nil {
-		return err
-	}
 	return a.printView(view, target)
 }
 

@@ -36,27 +36,15 @@ has a record or it failed.`,
   reframe frames -p $(pidof lli) -t 41823 --function sum_opt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := k.check(c); err != nil {
-				return err
-			}
-			o, err := k.options()
-			if err != nil {
-				return err
-			}
-			t, err := ptrace.Capture(k.pid, ptrace.Options{StackBytes: k.stack})
+			t, view, err := k.look(c, false)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			view, err := deopt.Frames(t, o)
-			if err != nil {
-				return err
-			}
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
-			} else {
-				err = a.printView(view, t)
+			} else if err = a.printView(view, t); err == nil {
 				a.hint(view, t, &k)
 			}
 			if err != nil {

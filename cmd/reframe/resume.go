@@ -33,22 +33,11 @@ Without -f and --function it takes the innermost frame that has a record.`,
   reframe resume -p 41822 --ir loop.ll --function sum_opt --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := k.check(c); err != nil {
-				return err
-			}
-			o, err := k.options()
-			if err != nil {
-				return err
-			}
-			t, err := ptrace.Capture(k.pid, ptrace.Options{Hold: true, StackBytes: k.stack})
+			t, view, err := k.look(c, true)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			view, err := deopt.Frames(t, o)
-			if err != nil {
-				return err
-			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
 			return a.resume(ctx, t, view, choice, limits)

@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/ir"
+	"reframe/ptrace"
 )
 
 // known are the flags that say which target and what is known about its code.
@@ -68,6 +69,32 @@ func (k *known) options() (deopt.Options, error) {
 		o.Layouts = append(o.Layouts, l)
 	}
 	return o, nil
+}
+
+// look captures the process and makes its frames. The caller closes the target.
+func (k *known) look(c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
+	if err := k.check(c); err != nil {
+		return nil, nil, err
+	}
+	o, err := k.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	return capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack}, o)
+}
+
+// capture captures a process and makes its frames. The caller closes the target.
+func capture(pid int, p ptrace.Options, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
+	t, err := ptrace.Capture(pid, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	view, err := deopt.Frames(t, o)
+	if err != nil {
+		t.Close()
+		return nil, nil, err
+	}
+	return t, view, nil
 }
 
 // completePID offers the running processes with their names.

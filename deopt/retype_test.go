@@ -1,0 +1,90 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// A layout gives a live value the name of a value of its own kind and width, or is refused:
+// the bits of a double are no integer.
+func TestLayoutKeepsTypes(t *testing.T) {
+	text := prelude + `
+define i64 @plain(i64 %n, i32 %small, double %d, ptr %p, float %f) {
+entry:
+  ret i64 %n
+}
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, double 2.5, i64 undef) ]
+  ret i64 %a
+}` + start
+	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	o := known(t, p)
+	for _, c := range []struct {
+		operand     int
+		name, value string
+		err         string
+	}{
+		{0, "%n", "100", ""},
+		{0, "%p", "0x64", ""},
+		{0, "%small", "", "l.json: slots[0]: %small of @plain: it is i32 there, and live value 0 is i64"},
+		{0, "%d", "", "l.json: slots[0]: %d of @plain: it is double there, and live value 0 is i64"},
+		{1, "%d", "2.5", ""},
+		{1, "%n", "", "l.json: slots[0]: %n of @plain: it is i64 there, and live value 1 is double"},
+		{1, "%f", "", "l.json: slots[0]: %f of @plain: it is float there, and live value 1 is double"},
+		{2, "%n", "", ""}, // undef
+	} {
+		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q}]}]}`, c.operand, c.name))
+		require.NoError(t, err)
+		o.Layouts = []*Layout{layout}
+		v, err := framesWith(t, p, o)
+		if c.err != "" {
+			require.EqualError(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.value, slot(t, one(t, v, "work"), c.name).Value)
+
+		// Without the module nothing says that the record counts its values from its fourth location on.
+		v, err = framesWith(t, p, Options{Layouts: o.Layouts})
+		require.NoError(t, err)
+		f := one(t, v, "work")
+		require.Nil(t, f.Resume)
+		require.Contains(t, strings.Join(f.Notes, "\n"), "l.json: not applied: which location is which live value, only the module can say")
+	}
+}
+
+// Where several sites fit, a layout may still count the values; one that is undef at some
+// of the sites is not shown as if it had been had.
+func TestLayoutOfAmbiguousSites(t *testing.T) {
+	m := module(t, "m.ll", prelude+`
+define i64 @plain(i64 %n) {
+entry:
+  ret i64 %n
+}
+define i64 @work(i64 %a) gc "statepoint-example" {
+  %r = call i64 @wait(i64 1) [ "deopt"(i64 %a, i64 %a) ]
+  %q = call i64 @wait(i64 1) [ "deopt"(i64 %a, i64 undef) ]
+  ret i64 %a
+}`)
+	text := prelude + `
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, i64 %a) ]
+  ret i64 %a
+}` + start
+	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	for operand, reason := range []string{"", "it is undefined if the site is that of line "} {
+		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
+		require.NoError(t, err)
+		v, err := framesWith(t, p, Options{Modules: []*ir.Module{m}, Layouts: []*Layout{layout}})
+		require.NoError(t, err)
+		s := slot(t, one(t, v, "work"), "%n")
+		require.Equal(t, reason == "", s.Value == "100")
+		require.Contains(t, s.Reason, reason)
+	}
+}

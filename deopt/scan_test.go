@@ -1,0 +1,28 @@
+package deopt
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// Two objects in one mapping, neither of them registered: the scan finds the maps of both,
+// and the frame has the record of the one that runs.
+func TestUnregisteredObjectsInOneMapping(t *testing.T) {
+	include := "-I" + filepath.Join("..", "demo", "target")
+	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
+	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
+	require.NoError(t, err)
+	v := look(t, p, false, Options{Modules: []*ir.Module{m}})
+	require.Len(t, v.space.found.maps, 2)
+	f := recorded(t, v)
+	require.EqualValues(t, 31, f.Record.ID)
+	require.EqualValues(t, f.Record.Offset+13, *f.Offset, "the call of a patchpoint is 13 bytes long")
+	require.Contains(t, strings.Join(f.Notes, "\n"), "its function has no symbol; its records are those of @jf")
+	check(t, f, map[string]string{"%a": "1000", "%b": "7", "%x": "1007", "%y": "7000", "%d": "2.5"}, []string{"3"})
+}
