@@ -41,6 +41,7 @@ has a record or it failed.`,
 				return err
 			}
 			defer t.Close()
+			all := view.Records()
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
@@ -50,7 +51,7 @@ has a record or it failed.`,
 			if err != nil {
 				return err
 			}
-			return outcome(view)
+			return outcome(view, all)
 		},
 	}
 	k.flags(c)
@@ -60,9 +61,12 @@ has a record or it failed.`,
 	return c
 }
 
-// outcome is the exit status of a view that was printed.
-func outcome(v *deopt.View) error {
+// outcome is the exit status of a view that was printed, of which all frames had so many
+// records.
+func outcome(v *deopt.View, all int) error {
 	switch {
+	case v.Records() == 0 && all > 0:
+		return &status{exitFailed, fmt.Sprintf("no frame that was asked for stands at a recorded site; of all frames, %d do", all)}
 	case v.Records() == 0:
 		return &status{exitFailed, v.WhyNone()}
 	case v.Partial():

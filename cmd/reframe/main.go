@@ -102,6 +102,7 @@ a reference interpreter carry on from there.`,
 		Example: `  reframe demo                                          the whole story, on a built-in target
   reframe frames -p 41822 --ir loop.ll                  abstract frames of every thread
   reframe resume -p 41822 --ir loop.ll --layout loop.layout.json`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -116,4 +117,13 @@ a reference interpreter carry on from there.`,
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.mapsCommand(), a.demoCommand())
 	return root
+}
+
+// version says which build this is, as Go recorded it.
+func version() string {
+	v := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
