@@ -89,6 +89,9 @@ func permissionHint(pid int) string {
 	if s := strings.TrimSpace(string(scope)); err == nil && s != "0" && os.Geteuid() != 0 {
 		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", s)
 	}
+	if os.Geteuid() == 0 {
+		return "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
+	}
 	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 }
 

@@ -206,6 +206,7 @@ func TestFramesChoice(t *testing.T) {
 	r.failsEmpty(t, 2, "no thread 1")
 	r = reframe(t, "frames", "-p", pid(p), "-f", "0")
 	r.fails(t, 2)
+	require.Contains(t, r.stderr, "no frame that was asked for stands at a recorded site; of all frames, 1 do")
 	unharmed(t, p)
 }
 
