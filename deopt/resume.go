@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/ptrace"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.
@@ -155,6 +157,9 @@ func (f *Frame) missing(m *interp.MissingError) error {
 				why = s.Reason
 			}
 		}
+		if strings.HasSuffix(why, syscall.ESRCH.Error()) { // of a held process memory is read as it is touched
+			return &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
+		}
 		if f.isResult(name) {
 			why = "it is what the call returns, and the call is still running"
 			if f.Record.Moment == frame.After {
@@ -183,8 +188,14 @@ func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
 		if linkage == "private" {
 			return 0, false
 		}
+		if img != nil && linkage != "internal" {
+			if sym, ok := img.Exported(name); ok {
+				return sym.Addr, true
+			}
+		}
+		// What a linker hid is local too.
 		if img != nil {
-			if sym, ok := img.Lookup(name); ok {
+			if sym, ok := img.Only(name); ok {
 				return sym.Addr, true
 			}
 		}

@@ -3,6 +3,7 @@ package deopt
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,5 +96,37 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			require.NoError(t, err)
 			require.Equal(t, "700", out.Result.Value)
 		})
+	}
+}
+
+// Two objects that were linked into one image each keep a name to themselves: the image
+// does not say which of the two a module means, so that the value is not known.
+func TestInternalNameTwiceInAnImage(t *testing.T) {
+	text := prelude + `
+@counter = internal global i64 22
+@own = internal global i64 5
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a) ]
+  %k = load volatile i64, ptr @NAME
+  store volatile i64 %k, ptr @NAME
+  %s = add i64 %k, %a
+  ret i64 %s
+}
+define void @keep() {
+  store volatile i64 1, ptr @counter
+  store volatile i64 1, ptr @own
+  ret void
+}` + start
+	for name, want := range map[string]string{"counter": "", "own": "105"} {
+		p := livetest.Linked(t, 19, raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
+		o := known(t, p)
+		v := look(t, p, true, o)
+		out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+		if want == "" {
+			require.ErrorContains(t, err, "the global @counter has no address in the target, so its value cannot be known")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, out.Result.Value)
 	}
 }

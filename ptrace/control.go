@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-delve/delve/pkg/proc"
 	"github.com/go-delve/delve/pkg/proc/native"
@@ -122,13 +123,42 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 		}
 	})
 	var exited proc.ErrProcessExited
-	if errors.As(err, &exited) || err != nil && exists(c.pid) != nil {
-		err = ErrGone
+	if err != nil {
+		// Delve may learn of the end by an error of whatever it was about to do.
+		if errors.As(err, &exited) || c.ending() {
+			c.collect()
+			err = ErrGone
+		}
 	}
 	if err != nil {
 		return t, explain(c.pid, fmt.Sprintf("cannot run it to %v", addr), err)
 	}
 	return t, nil
+}
+
+// ending says whether the process has ended or was killed: threads of one that was
+// killed end one after the other.
+func (c *Control) ending() bool {
+	return exists(c.pid) != nil || ended(c.pid, c.pid)
+}
+
+// collect takes the exit of every thread but the first of a process that is ending: one
+// that ended while it was traced stays until its tracer does, and the process is not
+// over for its parent before that. Delve does not get to it when it learns of the end by an
+// error. The first thread is left to the parent.
+func (c *Control) collect() {
+	for range 1000 { // a second, in which a killed process ends
+		tids, err := threadIDs(c.pid)
+		if err != nil || !slices.ContainsFunc(tids, func(tid int) bool { return tid != c.pid }) {
+			return
+		}
+		for _, tid := range tids {
+			if tid != c.pid {
+				_, _ = unix.Wait4(tid, nil, unix.WALL|unix.WNOHANG, nil) // not yet, or no longer
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Target looks at the process where it stands. It stays stopped; the target is good

@@ -198,7 +198,7 @@ func exists(pid int) error {
 	case '?':
 		return &Error{pid, "cannot attach", ErrNoProcess, fmt.Sprintf("list the processes with: ps -e | grep %d", pid)}
 	case 'Z', 'X':
-		if tids, err := threadIDs(pid); err == nil && len(tids) > 1 {
+		if !ended(pid, firstAlive(pid)) {
 			return nil // only its first thread has ended
 		}
 		return &Error{pid, "cannot attach", ErrNoProcess, "it has ended and its parent has not collected it yet"}

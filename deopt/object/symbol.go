@@ -147,7 +147,23 @@ func (i *Image) Exported(name string) (Symbol, bool) {
 	return i.lookup(name, func(s rawSymbol) bool { return s.bind != elf.STB_LOCAL })
 }
 
+// Only returns the symbol that the image defines under that name, local ones too, and
+// false where several of them have different addresses: each of the objects that were
+// linked into an image may keep a name to itself.
+func (i *Image) Only(name string) (Symbol, bool) {
+	first, ok := i.Lookup(name)
+	if !ok {
+		return Symbol{}, false
+	}
+	_, another := i.lookupAt(name, func(_ rawSymbol, at machine.Addr) bool { return at != first.Addr })
+	return first, !another
+}
+
 func (i *Image) lookup(name string, accept func(rawSymbol) bool) (Symbol, bool) {
+	return i.lookupAt(name, func(s rawSymbol, _ machine.Addr) bool { return accept(s) })
+}
+
+func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool) (Symbol, bool) {
 	if name == "" || strings.IndexByte(name, 0) >= 0 {
 		return Symbol{}, false // symbols that have no name, and a row of several names
 	}
@@ -170,7 +186,7 @@ func (i *Image) lookup(name string, accept func(rawSymbol) bool) (Symbol, bool) 
 				continue
 			}
 			// A thread's own variable has no address that a table could tell.
-			if addr, ok := i.address(sym); ok && sym.kind != elf.STT_TLS && accept(sym) {
+			if addr, ok := i.address(sym); ok && sym.kind != elf.STT_TLS && accept(sym, addr) {
 				return Symbol{Name: name, Addr: addr, Size: sym.size}, true
 			}
 		}
