@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -125,7 +126,7 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 	var exited proc.ErrProcessExited
 	if err != nil {
 		// Delve may learn of the end by an error of whatever it was about to do.
-		if errors.As(err, &exited) || c.ending() {
+		if errors.As(err, &exited) || c.ending(err) {
 			c.collect()
 			err = ErrGone
 		}
@@ -136,26 +137,40 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 	return t, nil
 }
 
-// ending says whether the process has ended or was killed: threads of one that was
-// killed end one after the other.
-func (c *Control) ending() bool {
-	return exists(c.pid) != nil || ended(c.pid, c.pid)
+// A killed process ends within this time: its threads go one after the other.
+const endPatience = 1000 // milliseconds
+
+// ending says whether the process has ended or was killed. An ESRCH of Delve's says that
+// some thread is gone, which is how the end of the process begins.
+func (c *Control) ending(err error) bool {
+	for range endPatience {
+		if exists(c.pid) != nil || ended(c.pid, c.pid) {
+			return true
+		}
+		if !errors.Is(err, unix.ESRCH) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
 }
 
-// collect takes the exit of every thread but the first of a process that is ending: one
-// that ended while it was traced stays until its tracer does, and the process is not
-// over for its parent before that. Delve does not get to it when it learns of the end by an
-// error. The first thread is left to the parent.
+// collect takes the exit of the threads of a process that is ending: one that ended while
+// it was traced stays until its tracer does, and the process is not over for its parent
+// before that. Delve does not get to it when it learns of the end by an error. The first
+// thread of a child of ours is left to whoever waits for the child.
 func (c *Control) collect() {
-	for range 1000 { // a second, in which a killed process ends
+	child := statusField(c.pid, "PPid") == strconv.Itoa(os.Getpid())
+	for range endPatience {
 		tids, err := threadIDs(c.pid)
-		if err != nil || !slices.ContainsFunc(tids, func(tid int) bool { return tid != c.pid }) {
+		if child {
+			tids = slices.DeleteFunc(tids, func(tid int) bool { return tid == c.pid })
+		}
+		if err != nil || len(tids) == 0 {
 			return
 		}
 		for _, tid := range tids {
-			if tid != c.pid {
-				_, _ = unix.Wait4(tid, nil, unix.WALL|unix.WNOHANG, nil) // not yet, or no longer
-			}
+			_, _ = unix.Wait4(tid, nil, unix.WALL|unix.WNOHANG, nil) // not yet, or no longer
 		}
 		time.Sleep(time.Millisecond)
 	}
