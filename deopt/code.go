@@ -89,13 +89,10 @@ func newImageCode(img *object.Image, loaded []byte) *code {
 	return c
 }
 
-// StackMapSection is the name that LLVM gives the section in ELF files.
-const StackMapSection = ".llvm_stackmaps"
-
 func (c *code) readMaps(loaded []byte) {
 	data := loaded
 	if data == nil {
-		s := c.image.Section(StackMapSection)
+		s := c.image.Section(object.StackMapSection)
 		if s == nil || !c.image.Registered {
 			return
 		}

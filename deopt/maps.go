@@ -104,9 +104,9 @@ func fileMaps(path string, r io.ReaderAt, size int64) (*Maps, error) {
 		return nil, err
 	}
 	img.PlaceSections()
-	s := img.Section(StackMapSection)
+	s := img.Section(object.StackMapSection)
 	if s == nil {
-		return nil, fmt.Errorf("%s: %w: it has no section %s", path, ErrNoMaps, StackMapSection)
+		return nil, fmt.Errorf("%s: %w: it has no section %s", path, ErrNoMaps, object.StackMapSection)
 	}
 	c := &code{name: path, image: img}
 	data, _, err := s.Relocated()

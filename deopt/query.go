@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 	"reframe/ptrace"
 )
 
@@ -108,6 +109,10 @@ func (f *Frame) Address() machine.Addr { return f.physical.PC }
 // integer or pointer of up to 64 bits: rax (System V ABI, AMD64 supplement, 3.2.3).
 func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0) }
 
+// howToRegister is what the host of a JIT can do.
+const howToRegister = "the host must register what it compiles: " +
+	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14)"
+
 // whyNoMaps says why a process shows no stack map, and what its host can do.
 func whyNoMaps(t *ptrace.Target) string {
 	registered, broken := 0, ""
@@ -131,10 +136,11 @@ func whyNoMaps(t *ptrace.Target) string {
 		return fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; "))
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
-			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, StackMapSection)
+			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
+	case t.ScanCut: // only code outside of files makes a search worth it
+		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
 	case t.HasJITCode():
-		return "its JIT registered no object, and memory holds no loaded stack map; the host must register what it compiles: " +
-			"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14)"
+		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
 	}
-	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", StackMapSection)
+	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
 }

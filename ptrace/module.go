@@ -41,7 +41,6 @@ func (m *Module) Contains(addr machine.Addr) bool {
 }
 
 const (
-	stackMapSection  = ".llvm_stackmaps"
 	maxStackMaps     = 1 << 30
 	maxVDSO          = 1 << 20
 	deletedSuffix    = " (deleted)"
@@ -198,19 +197,19 @@ func openRegular(path string, inode uint64) (*os.File, error) {
 // readStackMaps reads the section of ahead-of-time code from memory, because a
 // position-independent module has it relocated there and not in the file.
 func (m *Module) readStackMaps(mem live) error {
-	s := m.Image.Section(stackMapSection)
+	s := m.Image.Section(object.StackMapSection)
 	if s == nil || !s.Alloc || s.Size == 0 {
 		return nil
 	}
 	if s.Size > maxStackMaps {
-		return fmt.Errorf("%s claims %d bytes", stackMapSection, s.Size)
+		return fmt.Errorf("%s claims %d bytes", object.StackMapSection, s.Size)
 	}
 	if !m.Contains(s.Loaded()) {
-		return fmt.Errorf("%s lies outside of the mapped segments", stackMapSection)
+		return fmt.Errorf("%s lies outside of the mapped segments", object.StackMapSection)
 	}
 	b := make([]byte, s.Size)
 	if err := mem.ReadMemory(b, s.Loaded()); err != nil {
-		return fmt.Errorf("%s: %w", stackMapSection, err)
+		return fmt.Errorf("%s: %w", object.StackMapSection, err)
 	}
 	m.StackMaps = b
 	return nil

@@ -1,24 +1,12 @@
 // corrupt loop|wild|wildfile|hugesize|badmagic|truncated: a process whose list of JIT objects is broken, waiting
 // in pause. The list is that of the GDB manual, "JIT Compilation Interface".
+#include "../demo/target/gdbjit.h"
+
 #include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-struct jit_code_entry {
-  struct jit_code_entry *next, *prev;
-  const void *symfile_addr;
-  uint64_t symfile_size;
-};
-
-struct jit_descriptor {
-  uint32_t version, action_flag;
-  struct jit_code_entry *relevant_entry, *first_entry;
-};
-
-struct jit_descriptor __jit_debug_descriptor = {1, 0, 0, 0};
-__attribute__((noinline)) void __jit_debug_register_code(void) { __asm__ volatile(""); }
 
 // An object without any section is well-formed and holds nothing.
 static Elf64_Ehdr empty = {

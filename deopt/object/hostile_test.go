@@ -5,10 +5,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,19 +57,6 @@ func survey(t testing.TB, data []byte) {
 	img.Exported("f")
 }
 
-func allocated(f func()) uint64 {
-	least := uint64(math.MaxUint64)
-	// The count is the whole process's, so what else runs in it only adds.
-	for range 3 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		f()
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
-	}
-	return least
-}
-
 func seed(t testing.TB, version int, program string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(livetest.Object(t, version, program))
@@ -85,7 +70,7 @@ func TestEveryByteChanged(t *testing.T) {
 	data := seed(t, 19, "dup.ll")
 	original := append([]byte(nil), data...)
 	headers := int(binary.LittleEndian.Uint64(data[40:]))
-	usual := allocated(func() { survey(t, data) })
+	usual := livetest.Allocated(func() { survey(t, data) })
 	for at := range data {
 		values := []byte{0, 1, 0x7f, 0x80, 0xff, original[at] + 1, original[at] - 1, original[at] ^ 8, original[at] ^ 0x40}
 		if at < 64 || at >= headers {
@@ -94,7 +79,7 @@ func TestEveryByteChanged(t *testing.T) {
 				values = append(values, byte(v))
 			}
 		}
-		spent := allocated(func() {
+		spent := livetest.Allocated(func() {
 			for _, v := range values {
 				data[at] = v
 				survey(t, data)
@@ -166,7 +151,7 @@ func TestAmplification(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := c.w.bytes()
-			spent := allocated(func() {
+			spent := livetest.Allocated(func() {
 				img, err := New("image", bytes.NewReader(data), int64(len(data)))
 				if err != nil {
 					return

@@ -63,6 +63,9 @@ type Image struct {
 	read     bool
 }
 
+// StackMapSection is the name that LLVM gives the stack maps of an ELF image.
+const StackMapSection = ".llvm_stackmaps"
+
 // Section is one section of an image.
 type Section struct {
 	Name  string

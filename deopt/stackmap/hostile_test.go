@@ -3,26 +3,12 @@ package stackmap
 import (
 	"encoding/binary"
 	"errors"
-	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
-	least := uint64(math.MaxUint64)
-	// The count is the whole process's, so what else runs in it only adds.
-	for range 3 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		f()
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
-	}
-	return least
-}
+	"reframe/internal/livetest"
+)
 
 // What a parse may allocate: a small multiple of what it was given, and an error.
 const (
@@ -78,7 +64,7 @@ func TestEveryTruncation(t *testing.T) {
 				require.ErrorIs(t, err, ErrTruncated, "%d of %d bytes", n, len(seed))
 			}
 			require.Empty(t, maps)
-			require.LessOrEqual(t, allocated(func() { parse(t, data) }), uint64(perByte*n+perCall))
+			require.LessOrEqual(t, livetest.Allocated(func() { parse(t, data) }), uint64(perByte*n+perCall))
 		}
 	}
 }
@@ -87,7 +73,7 @@ func TestEveryByteChanged(t *testing.T) {
 	for _, seed := range seeds(t) {
 		data := append([]byte(nil), seed...)
 		for at := range data {
-			spent := allocated(func() {
+			spent := livetest.Allocated(func() {
 				for v := range 256 {
 					data[at] = byte(v)
 					parse(t, data)
@@ -116,7 +102,7 @@ func TestAllocationIsBounded(t *testing.T) {
 		w := &writer{order: binary.LittleEndian}
 		c.fill(w.u8(3, 0, 0, 0))
 		data := append(w.b, make([]byte, size-len(w.b))...)
-		spent := allocated(func() { parse(t, data) })
+		spent := livetest.Allocated(func() { parse(t, data) })
 		require.LessOrEqual(t, spent, uint64(perByte*size), c.name)
 	}
 }
