@@ -96,8 +96,9 @@ func (c *code) readMaps(loaded []byte) {
 		if s == nil || !c.image.Registered {
 			return
 		}
-		var unresolved int
-		data, unresolved, c.mapsErr = s.Relocated()
+		var done []object.Relocation
+		data, done, c.mapsErr = s.Relocated()
+		unresolved := object.Undefined(done)
 		if unresolved > 0 && c.mapsErr == nil {
 			c.mapsErr = fmt.Errorf("%s: %d functions of its stack map are not in it", c.name, unresolved)
 		}

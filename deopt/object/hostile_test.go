@@ -201,9 +201,9 @@ func TestRelocatedTwice(t *testing.T) {
 func TestErrors(t *testing.T) {
 	good := seed(t, 19, "dup.ll")
 	_, err := New("text", bytes.NewReader([]byte("#!/bin/sh\n")), 10)
-	require.ErrorIs(t, err, ErrNotELF)
+	require.ErrorIs(t, err, ErrNotObject)
 	_, err = New("nothing", bytes.NewReader(nil), 0)
-	require.ErrorIs(t, err, ErrNotELF)
+	require.ErrorIs(t, err, ErrNotObject)
 	_, err = New("short", bytes.NewReader(good[:20]), 20)
 	require.ErrorContains(t, err, "short: it ends inside its header")
 	wide := append([]byte(nil), good...)

@@ -1,19 +1,19 @@
-// Package object reads one ELF image as it lies in a target: the file behind a
-// mapping, or an object that a JIT registered with the GDB JIT interface.
+// Package object reads one image of machine code as it lies in a file or in a target:
+// an executable, a shared object or an unlinked object, be it ELF, Mach-O or COFF.
 //
 // Its main type is [Image]: sections at their loaded addresses, relocations
-// applied where nobody has applied them, and symbols by name and by address.
+// applied where nobody has applied them, and symbols by name and by address. [Images]
+// opens what holds several: archives and universal files.
 //
 // # Security
 //
 // An image is hostile. Every size is checked against the size of the image
-// before anything is allocated, and debug/elf, which promises no such thing,
-// runs behind a recover. Nothing is read but what is asked for: a lookup in a
+// before anything is allocated, and the standard library's readers, which promise no
+// such thing, run behind a recover. Nothing is read but what is asked for: a lookup in a
 // 100 MB library reads its headers and its symbol table.
 package object
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -42,10 +42,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrNotELF is wrapped where the bytes are no ELF image at all.
-var ErrNotELF = errors.New("not an ELF image")
+// ErrNotObject is wrapped where the bytes are no image of a format that is known.
+var ErrNotObject = errors.New("not an object file")
 
-// Image is one ELF image. Its methods are not safe for concurrent use.
+// Image is one image. Its methods are not safe for concurrent use.
 type Image struct {
 	Name string // the path, or what the object is called in messages
 	// Bias is what has to be added to the addresses in the file to get those in
@@ -54,17 +54,33 @@ type Image struct {
 	// Registered says that a JIT registered the image.
 	Registered bool
 
-	file     *elf.File
+	format   format
 	size     int64
 	sections map[string]*Section
 	all      []*Section
 	placed   bool
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
+	starts   []start // of symbols, by address; nil until one is asked for
 }
 
-// StackMapSection is the name that LLVM gives the stack maps of an ELF image.
-const StackMapSection = ".llvm_stackmaps"
+// format is what the formats of images do each in their own way.
+type format interface {
+	// arch returns the architecture, or an error that names it.
+	arch() (*machine.Arch, error)
+	// relocatable says that the image is an unlinked object.
+	relocatable() bool
+	// relocate does to data, the bytes of s, what a loader would.
+	relocate(s *Section, data []byte) ([]Relocation, error)
+	// symbolTables returns the tables that can be read.
+	symbolTables() []*symbolTable
+	// relative says that the values of symbols count from the start of their section.
+	relative() bool
+	// fileAddr is [Image.FileAddr].
+	fileAddr(off uint64) (machine.Addr, bool)
+	// stackMaps is the name of the section that holds stack maps.
+	stackMaps() string
+}
 
 // Section is one section of an image.
 type Section struct {
@@ -75,11 +91,12 @@ type Section struct {
 	Exec  bool // holds code
 	Bits  bool // has bytes in the image
 
-	section *elf.Section
-	image   *Image
+	data  io.ReaderAt // nil where they are compressed
+	index int         // in the image's own counting from 0
+	image *Image
 }
 
-// New reads the headers of an ELF image of size bytes.
+// New reads the headers of an image of size bytes.
 func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -87,43 +104,50 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 		}
 	}()
 	var magic [4]byte
-	if _, err := r.ReadAt(magic[:], 0); err != nil || string(magic[:]) != elf.ELFMAG {
-		return nil, &Error{name, "", 0, ErrNotELF}
+	if n, err := r.ReadAt(magic[:], 0); n < len(magic) && err != nil {
+		return nil, &Error{name, "", 0, ErrNotObject}
 	}
+	img = &Image{Name: name, size: size, sections: map[string]*Section{}}
 	whole := io.NewSectionReader(r, 0, size)
-	if err := checkHeader(whole, size); err != nil {
-		return nil, &Error{name, "", -1, err}
+	switch {
+	case isELF(magic):
+		err = img.openELF(whole)
+	default:
+		err = ErrNotObject
 	}
-	f, err := elf.NewFile(whole)
 	if err != nil {
 		return nil, &Error{name, "", -1, err}
-	}
-	img = &Image{Name: name, file: f, size: size, sections: map[string]*Section{}}
-	for _, s := range f.Sections {
-		sec := &Section{
-			Name: s.Name, Addr: machine.Addr(s.Addr), Size: s.Size, section: s, image: img,
-			Alloc: s.Flags&elf.SHF_ALLOC != 0, Exec: s.Flags&elf.SHF_EXECINSTR != 0,
-			Bits: s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL,
-		}
-		img.all = append(img.all, sec)
-		if _, twice := img.sections[s.Name]; !twice {
-			img.sections[s.Name] = sec
-		}
 	}
 	return img, nil
 }
 
-// Arch returns the architecture of the image, or an error that names it.
-func (i *Image) Arch() (*machine.Arch, error) {
-	if i.file.Machine == elf.EM_X86_64 && i.file.Class == elf.ELFCLASS64 {
-		return machine.AMD64, nil
+// add adds a section. Of two of one name, the first is found by it.
+func (i *Image) add(s *Section) {
+	s.image, s.index = i, len(i.all)
+	i.all = append(i.all, s)
+	if _, twice := i.sections[s.Name]; !twice {
+		i.sections[s.Name] = s
 	}
-	return nil, &Error{i.Name, "", -1, fmt.Errorf("%v %v is not supported yet", i.file.Class, i.file.Machine)}
 }
 
-// Relocatable says that the image is an unlinked object (ET_REL), whose
-// relocations nobody has applied to the bytes at hand.
-func (i *Image) Relocatable() bool { return i.file.Type == elf.ET_REL }
+// Arch returns the architecture of the image, or an error that names it.
+func (i *Image) Arch() (*machine.Arch, error) {
+	arch, err := i.format.arch()
+	if err != nil {
+		return nil, &Error{i.Name, "", -1, err}
+	}
+	return arch, nil
+}
+
+// Relocatable says that the image is an unlinked object, whose relocations nobody has
+// applied to the bytes at hand.
+func (i *Image) Relocatable() bool { return i.format.relocatable() }
+
+// StackMaps returns the section that holds stack maps, or nil.
+func (i *Image) StackMaps() *Section { return i.sections[i.format.stackMaps()] }
+
+// StackMapSection is the name of the section that [Image.StackMaps] looks for.
+func (i *Image) StackMapSection() string { return i.format.stackMaps() }
 
 // PlaceSections gives each section of an unlinked object a place of its own, as a
 // loader would, so that an address tells which section it is in. The addresses mean
@@ -162,10 +186,10 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !s.Bits:
 		return 0, &Error{s.image.Name, s.Name, off, errors.New("has no bytes in the image")}
-	case s.section.ReaderAt == nil:
+	case s.data == nil:
 		return 0, &Error{s.image.Name, s.Name, off, errors.New("is compressed")}
 	}
-	return s.section.ReaderAt.ReadAt(p, off)
+	return s.data.ReadAt(p, off)
 }
 
 // Data returns the bytes of the section as they stand in the image.
@@ -173,13 +197,13 @@ func (s *Section) Data() ([]byte, error) {
 	switch {
 	case !s.Bits:
 		return nil, &Error{s.image.Name, s.Name, 0, errors.New("has no bytes in the image")}
-	case s.section.ReaderAt == nil:
+	case s.data == nil:
 		return nil, &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
 	case s.Size > uint64(s.image.size):
 		return nil, &Error{s.image.Name, s.Name, 0, fmt.Errorf("claims %d bytes in an image of %d", s.Size, s.image.size)}
 	}
 	b := make([]byte, s.Size)
-	if _, err := s.section.ReaderAt.ReadAt(b, 0); err != nil && !(err == io.EOF && s.Size == 0) {
+	if _, err := s.data.ReadAt(b, 0); err != nil && !(err == io.EOF && s.Size == 0) {
 		return nil, &Error{s.image.Name, s.Name, 0, err}
 	}
 	return b, nil
@@ -210,13 +234,4 @@ func (i *Image) CodeAt(addr machine.Addr) *Section {
 
 // FileAddr returns the address, as the image counts it, of the byte at file
 // offset off, by its loadable segments.
-func (i *Image) FileAddr(off uint64) (machine.Addr, bool) {
-	for _, p := range i.file.Progs {
-		// A mapping starts at a page, so it may start before its segment does.
-		start := p.Off &^ 0xfff
-		if p.Type == elf.PT_LOAD && off >= start && off < p.Off+p.Filesz {
-			return machine.Addr(p.Vaddr - p.Off + off), true
-		}
-	}
-	return 0, false
-}
+func (i *Image) FileAddr(off uint64) (machine.Addr, bool) { return i.format.fileAddr(off) }

@@ -123,9 +123,9 @@ func TestRelocatedIsWhatIsLoaded(t *testing.T) {
 					if s == nil || s.Addr == 0 {
 						continue
 					}
-					got, unresolved, err := s.Relocated()
+					got, relocated, err := s.Relocated()
 					require.NoError(t, err)
-					require.Zero(t, unresolved)
+					require.Zero(t, Undefined(relocated))
 					raw, err := s.Data()
 					require.NoError(t, err)
 					require.NotEqual(t, raw, got, "%s has nothing to relocate", name)
@@ -154,9 +154,9 @@ func TestRelocatedOfJITLink(t *testing.T) {
 					continue
 				}
 				require.Zero(t, s.Addr)
-				b, unresolved, err := s.Relocated()
+				b, relocated, err := s.Relocated()
 				require.NoError(t, err)
-				require.Zero(t, unresolved)
+				require.Zero(t, Undefined(relocated))
 				addr := binary.LittleEndian.Uint64(b[16:])
 				sym, ok := img.SymbolAt(machine.Addr(addr))
 				require.True(t, ok)
@@ -199,9 +199,9 @@ here:	.quad 0
 	img := openFile(t, out)
 	img.PlaceSections()
 	s, here := img.Section(".words"), uint64(img.Section(".place").Addr)+8
-	got, unresolved, err := s.Relocated()
+	got, relocated, err := s.Relocated()
 	require.NoError(t, err)
-	require.Equal(t, 1, unresolved)
+	require.Equal(t, 1, Undefined(relocated))
 	p := uint64(s.Addr)
 	var want []byte
 	want = binary.LittleEndian.AppendUint64(want, 0)

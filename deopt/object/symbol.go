@@ -2,8 +2,9 @@ package object
 
 import (
 	"bytes"
-	"debug/elf"
-	"fmt"
+	"cmp"
+	"slices"
+	"sort"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -13,88 +14,81 @@ import (
 type Symbol struct {
 	Name string // as the image spells it, mangled
 	Addr machine.Addr
-	Size uint64
+	Size uint64 // 0 where the image does not say it
 }
 
 // symbolTable keeps a table as it stands in the image. libLLVM exports some
 // 40,000 symbols and a lookup wants one of them: walking the raw rows is
 // quicker than making 40,000 Go values.
 type symbolTable struct {
-	rows    []byte
-	names   *Section
-	image   *Image
-	strings []byte // all names, read when a name is searched for
+	rows    uint64
+	row     func(n uint64) rawSymbol // n < rows
+	names   *Section                 // nil where strings holds them from the start
+	strings []byte                   // all names, read when a name is searched for
 }
 
+// rawSymbol is one row of a symbol table.
 type rawSymbol struct {
-	name  uint32
-	kind  elf.SymType
-	bind  elf.SymBind
-	shndx elf.SectionIndex
-	value uint64
-	size  uint64
+	name    uint32 // offset in the table's strings; 0 for none
+	kind    symbolKind
+	local   bool // nobody outside of the image sees it
+	section int  // index of the image's section, or undefined, or absolute
+	value   uint64
+	size    uint64
 }
 
-const symbolRow = elf.Sym64Size
+type symbolKind uint8
 
-// table reads one symbol table section.
-func (i *Image) table(s *Section) (*symbolTable, error) {
-	if s.section.Type != elf.SHT_SYMTAB && s.section.Type != elf.SHT_DYNSYM || i.file.Class != elf.ELFCLASS64 {
-		return nil, &Error{i.Name, s.Name, 0, fmt.Errorf("is no symbol table of a 64-bit image")}
-	}
-	if int(s.section.Link) >= len(i.all) {
-		return nil, &Error{i.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", s.section.Link, len(i.all))}
-	}
-	rows, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	return &symbolTable{rows: rows, names: i.all[s.section.Link], image: i}, nil
-}
+const (
+	codeOrData symbolKind = iota
+	sectionSymbol
+	placeless // a thread's own variable, a file: no address that the table could tell
+)
 
-// symbolTables returns .symtab and .dynsym, those of them that can be read. An image
-// has at most one of each (System V ABI, chapter 4, "Section Types"); a hostile one
-// has as many as it has section headers, each as large as the whole image.
+const (
+	undefined = -1
+	absolute  = -2
+)
+
 func (i *Image) symbolTables() []*symbolTable {
 	if !i.read {
-		i.read = true
-		seen := map[elf.SectionType]bool{}
-		for _, s := range i.all {
-			kind := s.section.Type
-			if (kind == elf.SHT_SYMTAB || kind == elf.SHT_DYNSYM) && !seen[kind] {
-				seen[kind] = true
-				if t, err := i.table(s); err == nil {
-					i.tables = append(i.tables, t)
-				}
-			}
-		}
+		i.read, i.tables = true, i.format.symbolTables()
 	}
 	return i.tables
 }
 
-func (t *symbolTable) len() uint64 { return uint64(len(t.rows) / symbolRow) }
-
 func (t *symbolTable) at(n uint64) (rawSymbol, bool) {
-	if n >= t.len() {
+	if n >= t.rows {
 		return rawSymbol{}, false
 	}
-	b, order := t.rows[n*symbolRow:], t.image.file.ByteOrder
-	return rawSymbol{
-		name: order.Uint32(b), kind: elf.SymType(b[4] & 15), bind: elf.SymBind(b[4] >> 4), shndx: elf.SectionIndex(order.Uint16(b[6:])),
-		value: order.Uint64(b[8:]), size: order.Uint64(b[16:]),
-	}, true
+	return t.row(n), true
+}
+
+// text returns all names, read at once.
+func (t *symbolTable) text() []byte {
+	if t.strings == nil && t.names != nil {
+		t.strings, _ = t.names.Data()
+	}
+	return t.strings
 }
 
 // A name longer than this is cut: it is shown to people, and hostile.
 const maxName = 4096
 
 func (t *symbolTable) name(sym rawSymbol) string {
-	var b [maxName]byte
-	n, _ := t.names.ReadAt(b[:], int64(sym.name))
-	if end := bytes.IndexByte(b[:n], 0); end >= 0 {
-		n = end
+	var b []byte
+	if t.strings == nil && t.names != nil {
+		b = make([]byte, maxName)
+		n, _ := t.names.ReadAt(b, int64(sym.name))
+		b = b[:n]
+	} else if uint64(sym.name) < uint64(len(t.strings)) {
+		b = t.strings[sym.name:]
+		b = b[:min(len(b), maxName)]
 	}
-	return string(b[:n])
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b)
 }
 
 // SymbolAt returns the function or object that addr lies in: the symbol whose
@@ -105,16 +99,13 @@ func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	var bestTable *symbolTable
 	var bestAddr machine.Addr
 	for _, t := range i.symbolTables() {
-		for n := range t.len() {
-			sym, _ := t.at(n)
-			if sym.name == 0 || sym.kind == elf.STT_SECTION || sym.kind == elf.STT_FILE || sym.kind == elf.STT_TLS {
-				continue
-			}
-			start, ok := i.address(sym)
+		for n := range t.rows {
+			sym := t.row(n)
+			start, ok := i.place(sym)
 			if !ok || start > addr || sym.size != 0 && uint64(addr-start) >= sym.size {
 				continue
 			}
-			if sym.size == 0 && (int(sym.shndx) >= len(i.all) || !i.all[sym.shndx].Contains(addr)) {
+			if sym.size == 0 && (sym.section < 0 || !i.all[sym.section].Contains(addr)) {
 				continue
 			}
 			if bestTable == nil || better(sym, start, best, bestAddr) {
@@ -128,12 +119,79 @@ func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	return Symbol{Name: bestTable.name(best), Addr: bestAddr, Size: best.size}, true
 }
 
+// place returns where a symbol is that may name code or data.
+func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
+	if sym.name == 0 || sym.kind != codeOrData {
+		return 0, false
+	}
+	return i.address(sym)
+}
+
 // better prefers a symbol whose size is known, then the one that starts later.
 func better(a rawSymbol, aAddr machine.Addr, b rawSymbol, bAddr machine.Addr) bool {
 	if (a.size != 0) != (b.size != 0) {
 		return a.size != 0
 	}
 	return aAddr > bAddr
+}
+
+// start is where a symbol starts.
+type start struct {
+	addr   machine.Addr
+	symbol rawSymbol
+	table  *symbolTable
+}
+
+// SymbolStarting returns the symbol that starts at addr: of several the one that
+// [Image.SymbolAt] would return. It sorts all symbols once, so it is for who asks
+// about many addresses.
+func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
+	all := i.sorted()
+	n := sort.Search(len(all), func(n int) bool { return all[n].addr >= addr })
+	if n == len(all) || all[n].addr != addr {
+		return Symbol{}, false
+	}
+	s := all[n]
+	s.table.text()
+	return Symbol{Name: s.table.name(s.symbol), Addr: addr, Size: s.symbol.size}, true
+}
+
+// Next returns the address of the first symbol behind addr, and false where there is none.
+func (i *Image) Next(addr machine.Addr) (machine.Addr, bool) {
+	all := i.sorted()
+	n := sort.Search(len(all), func(n int) bool { return all[n].addr > addr })
+	if n == len(all) {
+		return 0, false
+	}
+	return all[n].addr, true
+}
+
+// sorted returns the symbols by address, of those at one address the best first.
+func (i *Image) sorted() []start {
+	if i.starts != nil {
+		return i.starts
+	}
+	i.starts = []start{}
+	for _, t := range i.symbolTables() {
+		for n := range t.rows {
+			sym := t.row(n)
+			if addr, ok := i.place(sym); ok {
+				i.starts = append(i.starts, start{addr, sym, t})
+			}
+		}
+	}
+	slices.SortStableFunc(i.starts, func(a, b start) int {
+		switch {
+		case a.addr != b.addr:
+			return cmp.Compare(a.addr, b.addr)
+		case better(a.symbol, 0, b.symbol, 0):
+			return -1
+		case better(b.symbol, 0, a.symbol, 0):
+			return 1
+		}
+		return 0
+	})
+	return i.starts
 }
 
 // Lookup returns the symbol that the image defines under that name, local ones too.
@@ -144,7 +202,7 @@ func (i *Image) Lookup(name string) (Symbol, bool) {
 // Exported returns the symbol that the image defines under that name for others
 // to use: a global or weak one.
 func (i *Image) Exported(name string) (Symbol, bool) {
-	return i.lookup(name, func(s rawSymbol) bool { return s.bind != elf.STB_LOCAL })
+	return i.lookup(name, func(s rawSymbol) bool { return !s.local })
 }
 
 // Only returns the symbol that the image defines under that name, local ones too, and
@@ -169,24 +227,17 @@ func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool)
 	}
 	want := append([]byte(name), 0)
 	for _, t := range i.symbolTables() {
-		if t.strings == nil {
-			text, err := t.names.Data()
-			if err != nil {
-				continue
-			}
-			t.strings = text
-		}
+		text := t.text()
 		// Most tables do not hold the name at all, which one search tells.
-		if !bytes.Contains(t.strings, want) {
+		if !bytes.Contains(text, want) {
 			continue
 		}
-		for n := range t.len() {
-			sym, _ := t.at(n)
-			if uint64(sym.name) >= uint64(len(t.strings)) || !bytes.HasPrefix(t.strings[sym.name:], want) {
+		for n := range t.rows {
+			sym := t.row(n)
+			if uint64(sym.name) >= uint64(len(text)) || !bytes.HasPrefix(text[sym.name:], want) {
 				continue
 			}
-			// A thread's own variable has no address that a table could tell.
-			if addr, ok := i.address(sym); ok && sym.kind != elf.STT_TLS && accept(sym, addr) {
+			if addr, ok := i.address(sym); ok && sym.kind != placeless && accept(sym, addr) {
 				return Symbol{Name: name, Addr: addr, Size: sym.size}, true
 			}
 		}
