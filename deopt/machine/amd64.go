@@ -2,7 +2,7 @@ package machine
 
 import (
 	"encoding/binary"
-	"fmt"
+	"slices"
 )
 
 // AMD64 is x86-64 with the System V calling convention. The numbers are those
@@ -10,31 +10,28 @@ import (
 // (measured: zmm16 to zmm31 are 67 to 82).
 //
 // A vector register is recorded at its widest here, 64 bytes; a capture may
-// know fewer of them and says so for the rest.
+// know fewer of them and says so for the rest. mm0 to mm7 are the low 8 bytes
+// of st0 to st7; r16 to r31 are those of APX.
 var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
 	SP: 7, FP: 6, PC: 16,
-}, amd64Rows())
+}, amd64Rows(), alias{"xmm", 32, "ymm", 0}, alias{"xmm", 64, "zmm", 0})
 
 func amd64Rows() []RegisterInfo {
-	rows := []RegisterInfo{
-		{0, "rax", 8, false}, {1, "rdx", 8, false}, {2, "rcx", 8, false}, {3, "rbx", 8, true},
-		{4, "rsi", 8, false}, {5, "rdi", 8, false}, {6, "rbp", 8, true}, {7, "rsp", 8, true},
-		{8, "r8", 8, false}, {9, "r9", 8, false}, {10, "r10", 8, false}, {11, "r11", 8, false},
-		{12, "r12", 8, true}, {13, "r13", 8, true}, {14, "r14", 8, true}, {15, "r15", 8, true},
-		{16, "rip", 8, false},
-	}
-	for i := range 16 {
-		rows = append(rows, RegisterInfo{DWARFReg(17 + i), fmt.Sprintf("xmm%d", i), 64, false})
-	}
-	for i := range 8 {
-		rows = append(rows, RegisterInfo{DWARFReg(33 + i), fmt.Sprintf("st%d", i), 10, false})
-	}
-	for i := range 16 {
-		rows = append(rows, RegisterInfo{DWARFReg(67 + i), fmt.Sprintf("xmm%d", 16+i), 64, false})
-	}
-	for i := range 8 {
-		rows = append(rows, RegisterInfo{DWARFReg(118 + i), fmt.Sprintf("k%d", i), 8, false})
-	}
-	return rows
+	return slices.Concat(
+		[]RegisterInfo{
+			{0, "rax", 8, false, General}, {1, "rdx", 8, false, General}, {2, "rcx", 8, false, General},
+			{3, "rbx", 8, true, General}, {4, "rsi", 8, false, General}, {5, "rdi", 8, false, General},
+			{6, "rbp", 8, true, General}, {7, "rsp", 8, true, General},
+		},
+		rows(8, "r", 8, 4, RegisterInfo{Size: 8}),
+		rows(12, "r", 12, 4, RegisterInfo{Size: 8, Preserved: true}),
+		[]RegisterInfo{{16, "rip", 8, false, Special}},
+		rows(17, "xmm", 0, 16, RegisterInfo{Size: 64, Class: Vector}),
+		rows(33, "st", 0, 8, RegisterInfo{Size: 10, Class: Vector}),
+		rows(41, "mm", 0, 8, RegisterInfo{Size: 8, Class: Vector}),
+		rows(67, "xmm", 16, 16, RegisterInfo{Size: 64, Class: Vector}),
+		rows(118, "k", 0, 8, RegisterInfo{Size: 8, Class: Flags}),
+		rows(130, "r", 16, 16, RegisterInfo{Size: 8}),
+	)
 }

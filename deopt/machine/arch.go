@@ -23,16 +23,28 @@ type Addr uint64
 func (a Addr) String() string { return fmt.Sprintf("%#x", uint64(a)) }
 
 // DWARFReg is a register's number in the DWARF numbering of its architecture
-// (for x86-64: System V ABI, AMD64 supplement, figure 3.36).
+// (the comment of each [Arch] names the document).
 type DWARFReg uint16
 
 // RegisterInfo is one row of an architecture's table.
 type RegisterInfo struct {
 	DWARF     DWARFReg
 	Name      string
-	Size      int  // bytes
-	Preserved bool // a callee gives it back as it was (callee-saved in the C convention)
+	Size      int  // bytes, at its widest
+	Preserved bool // a callee gives all of it back as it was (callee-saved in the C convention)
+	Class     Class
 }
+
+// Class says what a register is for.
+type Class uint8
+
+// The classes of registers.
+const (
+	General Class = iota // integers and addresses
+	Vector               // floating-point numbers and vectors
+	Flags                // conditions, masks and predicates
+	Special              // what no value of a program is kept in, such as a program counter
+)
 
 // Arch describes an architecture as data.
 type Arch struct {
@@ -47,13 +59,17 @@ type Arch struct {
 
 	table map[DWARFReg]RegisterInfo
 	order []DWARFReg
+	parts map[part]string
 }
 
-func newArch(a Arch, rows []RegisterInfo) *Arch {
-	a.table = make(map[DWARFReg]RegisterInfo, len(rows))
+func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
+	a.table, a.parts = make(map[DWARFReg]RegisterInfo, len(rows)), map[part]string{}
 	for _, r := range rows {
 		a.table[r.DWARF] = r
 		a.order = append(a.order, r.DWARF)
+	}
+	for _, al := range aliases {
+		a.name(al)
 	}
 	return &a
 }

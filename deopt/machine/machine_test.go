@@ -12,29 +12,27 @@ import (
 // The numbers of System V ABI, AMD64 supplement, figure 3.36.
 func TestAMD64(t *testing.T) {
 	for n, want := range map[DWARFReg]RegisterInfo{
-		0: {0, "rax", 8, false}, 1: {1, "rdx", 8, false}, 2: {2, "rcx", 8, false}, 3: {3, "rbx", 8, true},
-		4: {4, "rsi", 8, false}, 5: {5, "rdi", 8, false}, 6: {6, "rbp", 8, true}, 7: {7, "rsp", 8, true},
-		8: {8, "r8", 8, false}, 11: {11, "r11", 8, false}, 12: {12, "r12", 8, true}, 15: {15, "r15", 8, true},
-		16: {16, "rip", 8, false}, 17: {17, "xmm0", 64, false}, 32: {32, "xmm15", 64, false}, 33: {33, "st0", 10, false},
-		40: {40, "st7", 10, false}, 67: {67, "xmm16", 64, false}, 82: {82, "xmm31", 64, false}, 118: {118, "k0", 8, false}, 125: {125, "k7", 8, false},
+		0: {0, "rax", 8, false, General}, 1: {1, "rdx", 8, false, General}, 2: {2, "rcx", 8, false, General},
+		3: {3, "rbx", 8, true, General}, 4: {4, "rsi", 8, false, General}, 5: {5, "rdi", 8, false, General},
+		6: {6, "rbp", 8, true, General}, 7: {7, "rsp", 8, true, General}, 8: {8, "r8", 8, false, General},
+		11: {11, "r11", 8, false, General}, 12: {12, "r12", 8, true, General}, 15: {15, "r15", 8, true, General},
+		16: {16, "rip", 8, false, Special}, 17: {17, "xmm0", 64, false, Vector}, 32: {32, "xmm15", 64, false, Vector},
+		33: {33, "st0", 10, false, Vector}, 40: {40, "st7", 10, false, Vector}, 41: {41, "mm0", 8, false, Vector}, 48: {48, "mm7", 8, false, Vector},
+		67: {67, "xmm16", 64, false, Vector}, 82: {82, "xmm31", 64, false, Vector}, 118: {118, "k0", 8, false, Flags}, 125: {125, "k7", 8, false, Flags},
+		130: {130, "r16", 8, false, General}, 145: {145, "r31", 8, false, General},
 	} {
 		got, ok := AMD64.Register(n)
 		require.True(t, ok)
 		require.Equal(t, want, got)
 		require.Equal(t, want.Preserved, AMD64.Preserved(n))
 	}
-	for _, n := range []DWARFReg{41, 66, 83, 117, 126, 65535} {
+	for _, n := range []DWARFReg{49, 66, 83, 117, 126, 146, 65535} {
 		_, ok := AMD64.Register(n)
 		require.False(t, ok)
 		require.False(t, AMD64.Preserved(n))
 		require.Equal(t, fmt.Sprintf("dwarf register %d", n), AMD64.RegisterName(n))
 	}
-	require.Len(t, AMD64.Registers(), 17+16+8+16+8)
-	seen := map[DWARFReg]bool{}
-	for _, n := range AMD64.Registers() {
-		require.False(t, seen[n])
-		seen[n] = true
-	}
+	require.Len(t, AMD64.Registers(), 17+16+8+8+16+8+16)
 	require.False(t, AMD64.BigEndian())
 }
 

@@ -12,6 +12,11 @@ import (
 type elfFormat struct {
 	image *Image
 	file  *elf.File
+
+	// Of the section .opd, which [Image.Entry] reads; nil until it is asked for.
+	opd     []byte
+	opdAddr machine.Addr
+	unknown map[uint64]bool // offsets that hold no address
 }
 
 // StackMapSection is the name that LLVM gives the stack maps of an ELF image.
@@ -27,7 +32,10 @@ func (i *Image) openELF(r *io.SectionReader) error {
 	if err != nil {
 		return err
 	}
-	i.format = &elfFormat{i, f}
+	if f.Type == elf.ET_CORE {
+		return ErrCore
+	}
+	i.format = &elfFormat{image: i, file: f}
 	for _, s := range f.Sections {
 		sec := &Section{
 			Name: s.Name, Addr: machine.Addr(s.Addr), Size: s.Size,
@@ -43,10 +51,28 @@ func (i *Image) openELF(r *io.SectionReader) error {
 }
 
 func (f *elfFormat) arch() (*machine.Arch, error) {
-	if f.file.Machine == elf.EM_X86_64 && f.file.Class == elf.ELFCLASS64 {
-		return machine.AMD64, nil
+	m, class, data := f.file.Machine, f.file.Class, f.file.Data
+	// x32 has the registers of x86-64, and its stack maps are the same.
+	if a := elfArchs[m][data]; a != nil && (class == elf.ELFCLASS64 || m == elf.EM_X86_64) {
+		return a, nil
 	}
-	return nil, fmt.Errorf("%v %v is not supported yet", f.file.Class, f.file.Machine)
+	return nil, fmt.Errorf("%v %v %v is not supported", class, m, data)
+}
+
+// elfArchs are the architectures of 64-bit images, by machine and byte order.
+var elfArchs = map[elf.Machine]map[elf.Data]*machine.Arch{
+	elf.EM_X86_64:    {elf.ELFDATA2LSB: machine.AMD64},
+	elf.EM_AARCH64:   {elf.ELFDATA2LSB: machine.ARM64, elf.ELFDATA2MSB: machine.ARM64BE},
+	elf.EM_PPC64:     {elf.ELFDATA2LSB: machine.PPC64LE, elf.ELFDATA2MSB: machine.PPC64},
+	elf.EM_RISCV:     {elf.ELFDATA2LSB: machine.RISCV64},
+	elf.EM_S390:      {elf.ELFDATA2MSB: machine.S390X},
+	elf.EM_LOONGARCH: {elf.ELFDATA2LSB: machine.LOONG64},
+}
+
+// Narrow says that addresses have 4 bytes in the image, though its architecture is one of 64 bits: x32.
+func (i *Image) Narrow() bool {
+	f, ok := i.format.(*elfFormat)
+	return ok && f.file.Class == elf.ELFCLASS32
 }
 
 func (f *elfFormat) relocatable() bool { return f.file.Type == elf.ET_REL }

@@ -21,33 +21,51 @@ const (
 // whatever size that claims. Layouts are those of the System V ABI, chapter 4.
 func checkHeader(r io.ReaderAt, size int64) error {
 	var h [64]byte
-	if _, err := r.ReadAt(h[:], 0); err != nil {
+	if n, err := r.ReadAt(h[:], 0); err != nil && n < binary.Size(elf.Header32{}) {
 		return errors.New("it ends inside its header")
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	if elf.Data(h[elf.EI_DATA]) == elf.ELFDATA2MSB {
 		order = binary.BigEndian
 	}
-	if class := elf.Class(h[elf.EI_CLASS]); class != elf.ELFCLASS64 {
-		return fmt.Errorf("%v %v is not supported yet", class, elf.Machine(order.Uint16(h[18:])))
+	var table, row, count, names uint64
+	wide := elf.Class(h[elf.EI_CLASS]) == elf.ELFCLASS64
+	if wide {
+		if size < int64(len(h)) {
+			return errors.New("it ends inside its header")
+		}
+		table, row = order.Uint64(h[40:]), uint64(order.Uint16(h[58:]))
+		count, names = uint64(order.Uint16(h[60:])), uint64(order.Uint16(h[62:]))
+	} else { // ELFCLASS32, or debug/elf refuses it
+		table, row = uint64(order.Uint32(h[32:])), uint64(order.Uint16(h[46:]))
+		count, names = uint64(order.Uint16(h[48:])), uint64(order.Uint16(h[50:]))
 	}
-	table, row := order.Uint64(h[40:]), uint64(order.Uint16(h[58:]))
-	count, names := uint64(order.Uint16(h[60:])), uint64(order.Uint16(h[62:]))
 	if table == 0 {
 		return nil
 	}
 	section := func(n uint64) (*elf.Section64, error) {
+		s, narrow := new(elf.Section64), new(elf.Section32)
+		length := binary.Size(narrow)
+		if wide {
+			length = binary.Size(s)
+		}
 		var b [64]byte
 		at := table + n*row
-		if row < uint64(len(b)) || at < table || at > uint64(size) {
+		if row < uint64(length) || at < table || at > uint64(size) {
 			return nil, fmt.Errorf("section header %d lies outside of it", n)
 		}
-		if _, err := r.ReadAt(b[:], int64(at)); err != nil {
+		if _, err := r.ReadAt(b[:length], int64(at)); err != nil {
 			return nil, fmt.Errorf("section header %d lies outside of it", n)
 		}
-		s := new(elf.Section64)
-		_, err := binary.Decode(b[:], order, s)
-		return s, err
+		if wide {
+			_, err := binary.Decode(b[:], order, s)
+			return s, err
+		}
+		if _, err := binary.Decode(b[:], order, narrow); err != nil {
+			return nil, err
+		}
+		return &elf.Section64{Name: narrow.Name, Type: narrow.Type, Flags: uint64(narrow.Flags),
+			Off: uint64(narrow.Off), Size: uint64(narrow.Size), Link: narrow.Link}, nil
 	}
 	// Numbers that do not fit stand in section header 0.
 	if count == 0 || names == uint64(elf.SHN_XINDEX) {

@@ -5,99 +5,185 @@ import (
 	"fmt"
 )
 
-// relocate applies the relocations of an unlinked image, as System V ABI, AMD64
-// supplement, table 4.10 says.
+// Section types that debug/elf has no name for: relocations in forms that take less room.
+const (
+	shtRELR        elf.SectionType = 19         // System V ABI, draft of 2018
+	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, where asked for
+	shtAndroidREL  elf.SectionType = 0x60000001 // lld, where asked for
+	shtAndroidRELA elf.SectionType = 0x60000002
+)
+
+// relocate applies what an unlinked image leaves to the linker, or a linked one to the loader.
 func (f *elfFormat) relocate(s *Section, data []byte) (done []Relocation, err error) {
 	if !f.relocatable() {
-		return nil, nil
+		return f.load(s, data)
 	}
 	applied := false
 	for n, r := range f.file.Sections {
-		if r.Type == elf.SHT_REL && int(r.Info) == s.index {
-			return nil, &Error{f.image.Name, r.Name, 0, fmt.Errorf("relocations without addends (SHT_REL) do not occur on %v", f.file.Machine)}
-		}
-		if r.Type != elf.SHT_RELA || int(r.Info) != s.index {
+		if int(r.Info) != s.index {
 			continue
 		}
-		// LLVM and the assemblers write one. A hostile object has one for each section
-		// header that it has, all of them with the same rows.
-		if applied {
-			return nil, &Error{f.image.Name, r.Name, 0, fmt.Errorf("relocates %s a second time", s.Name)}
+		fail := func(format string, args ...any) error {
+			return &Error{f.image.Name, r.Name, 0, fmt.Errorf(format, args...)}
 		}
-		applied = true
-		if done, err = f.apply(s, data, f.image.all[n]); err != nil {
+		switch r.Type {
+		case elf.SHT_REL:
+			return nil, fail("relocations without addends (SHT_REL) do not occur on %v", f.file.Machine)
+		case shtCREL, shtAndroidREL, shtAndroidRELA:
+			return nil, fail("compact relocations (section type %#x) cannot be read", uint32(r.Type))
+		case elf.SHT_RELA:
+			// LLVM and the assemblers write one. A hostile object has one for each section
+			// header that it has, all of them with the same rows.
+			if applied {
+				return nil, fail("relocates %s a second time", s.Name)
+			}
+			applied = true
+			if done, err = f.link(s, data, f.image.all[n]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return done, nil
+}
+
+// relaRow is one row of an SHT_RELA section (System V ABI, chapter 4, "Relocation").
+type relaRow struct {
+	at     int64 // where the row lies in its section
+	off    uint64
+	symbol uint64
+	kind   uint32
+	addend uint64
+}
+
+// rela is an SHT_RELA section.
+type rela struct {
+	f       *elfFormat
+	section *Section
+	rows    []byte
+	symbols *symbolTable // nil where the section names none
+}
+
+// word is the size of an address in the structures of the file: 8, or 4 in those of ELFCLASS32.
+func (f *elfFormat) word() int {
+	if f.file.Class == elf.ELFCLASS32 {
+		return 4
+	}
+	return 8
+}
+
+func (f *elfFormat) rela(s *Section) (*rela, error) {
+	if _, known := fixups[f.file.Machine]; !known {
+		return nil, &Error{f.image.Name, s.Name, 0, fmt.Errorf("the relocations of %v are not known", f.file.Machine)}
+	}
+	r := &rela{f: f, section: s}
+	link, all := f.file.Sections[s.index].Link, f.image.all
+	if int(link) >= len(all) {
+		return nil, r.fail(0, "names section %d of %d as its symbol table", link, len(all))
+	}
+	var err error
+	// A static position-independent executable has no dynamic symbols, and needs none.
+	if link != 0 || f.relocatable() {
+		if r.symbols, err = f.table(all[link]); err != nil {
 			return nil, err
 		}
 	}
-	return done, nil
+	r.rows, err = s.Data()
+	return r, err
 }
 
-// apply applies one SHT_RELA section to data, the bytes of s.
-func (f *elfFormat) apply(s *Section, data []byte, rela *Section) (done []Relocation, err error) {
-	img := f.image
-	if _, err := img.Arch(); err != nil {
-		return nil, err
+func (r *rela) fail(at int64, format string, args ...any) error {
+	return &Error{r.f.image.Name, r.section.Name, at, fmt.Errorf(format, args...)}
+}
+
+func (r *rela) len() int { return len(r.rows) / (3 * r.f.word()) }
+
+func (r *rela) row(n int) relaRow {
+	order, at := r.f.file.ByteOrder, n*3*r.f.word()
+	b := r.rows[at:]
+	if r.f.word() == 4 {
+		info := order.Uint32(b[4:])
+		return relaRow{int64(at), uint64(order.Uint32(b)), uint64(info >> 8), info & 0xff, uint64(int64(int32(order.Uint32(b[8:]))))}
 	}
-	link := f.file.Sections[rela.index].Link
-	if int(link) >= len(img.all) {
-		return nil, &Error{img.Name, rela.Name, 0, fmt.Errorf("names section %d of %d as its symbol table", link, len(img.all))}
+	info := order.Uint64(b[8:])
+	return relaRow{int64(at), order.Uint64(b), info >> 32, uint32(info), order.Uint64(b[16:])}
+}
+
+// symbol returns the symbol of a row.
+func (r *rela) symbol(row relaRow) (rawSymbol, error) {
+	if r.symbols == nil {
+		if row.symbol != 0 {
+			return rawSymbol{}, r.fail(row.at, "symbol %d of no symbol table", row.symbol)
+		}
+		return rawSymbol{section: undefined}, nil
 	}
-	symbols, err := f.table(img.all[link])
+	sym, ok := r.symbols.at(row.symbol)
+	if !ok {
+		return sym, r.fail(row.at, "symbol %d is past the end of the symbol table", row.symbol)
+	}
+	return sym, nil
+}
+
+// fixup returns what a row does. Kinds that only a linker or a loader can resolve, with tables that
+// it makes itself (GOT, TLS) or in the bits of an instruction, are left to it: !here.
+func (r *rela) fixup(row relaRow) (x fixup, here bool, err error) {
+	if x, here = fixups[r.f.file.Machine][row.kind]; here {
+		return x, true, nil
+	}
+	name, known := kindName(r.f.file.Machine, row.kind)
+	if !known {
+		return x, false, r.fail(row.at, "relocation %s of %v is not known here", name, r.f.file.Machine)
+	}
+	return x, false, nil
+}
+
+// link applies one SHT_RELA section to data, the bytes of s, a section of an unlinked image.
+//
+// Where a linker may shorten code (RISC-V, LoongArch), the distance of two labels is two relocations
+// of one place. A place is done as a whole or not at all.
+func (f *elfFormat) link(s *Section, data []byte, table *Section) (done []Relocation, err error) {
+	r, err := f.rela(table)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := rela.Data()
-	if err != nil {
-		return nil, err
+	type step struct {
+		fixup
+		value uint64
 	}
-	order := f.file.ByteOrder
-	const row = 24
-	for at := 0; at+row <= len(rows); at += row {
-		fail := func(format string, args ...any) error {
-			return &Error{img.Name, rela.Name, int64(at), fmt.Errorf(format, args...)}
+	var steps []step
+	for n := 0; n < r.len(); {
+		first, from := r.row(n), len(done)
+		steps = steps[:0]
+		all := true
+		for ; n < r.len(); n++ {
+			row := r.row(n)
+			if row.off != first.off {
+				break
+			}
+			sym, err := r.symbol(row)
+			if err != nil {
+				return nil, err
+			}
+			x, here, err := r.fixup(row)
+			switch {
+			case err != nil:
+				return nil, err
+			case here && x.action == nothing:
+				continue
+			case row.off > uint64(len(data)) || uint64(len(data))-row.off < uint64(x.size):
+				return nil, r.fail(row.at, "relocates offset %#x of a section of %#x bytes", row.off, len(data))
+			}
+			addr, defined := f.image.address(sym)
+			all = all && here && defined
+			steps = append(steps, step{x, uint64(addr) + row.addend})
+			done = append(done, Relocation{Offset: row.off, Addend: int64(row.addend), symbol: sym, table: r.symbols})
 		}
-		off, info := order.Uint64(rows[at:]), order.Uint64(rows[at+8:])
-		addend := order.Uint64(rows[at+16:])
-		kind := elf.R_X86_64(info & 0xffffffff)
-		sym, ok := symbols.at(info >> 32)
-		if !ok {
-			return nil, fail("symbol %d is past the end of the symbol table", info>>32)
-		}
-		if kind == elf.R_X86_64_NONE {
+		if !all {
 			continue
 		}
-		size, relative, known := relocShape(kind)
-		if !known {
-			return nil, fail("relocation %v is not known here", kind)
+		for i, x := range steps {
+			x.apply(data[first.off:], x.value, uint64(s.Loaded())+first.off, f.file.ByteOrder)
+			done[from+i].Defined = true
 		}
-		if off > uint64(len(data)) || uint64(len(data))-off < uint64(size) {
-			return nil, fail("relocates offset %#x of a section of %#x bytes", off, len(data))
-		}
-		addr, defined := img.address(sym)
-		done = append(done, Relocation{Offset: off, Addend: int64(addend), Defined: defined, symbol: sym, table: symbols})
-		if !defined {
-			continue
-		}
-		value := uint64(addr) + addend
-		if relative {
-			value -= uint64(s.Loaded()) + off
-		}
-		put(data[off:], size, value, order)
 	}
 	return done, nil
-}
-
-// relocShape gives the width of a relocation in bytes and whether it is relative to its place.
-func relocShape(kind elf.R_X86_64) (size int, relative, known bool) {
-	switch kind {
-	case elf.R_X86_64_64:
-		return 8, false, true
-	case elf.R_X86_64_PC64:
-		return 8, true, true
-	case elf.R_X86_64_32, elf.R_X86_64_32S:
-		return 4, false, true
-	case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
-		return 4, true, true
-	}
-	return 0, false, false
 }

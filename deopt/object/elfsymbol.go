@@ -2,14 +2,15 @@ package object
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 )
 
 // table reads one symbol table section.
 func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	img, header := f.image, f.file.Sections[s.index]
-	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM || f.file.Class != elf.ELFCLASS64 {
-		return nil, &Error{img.Name, s.Name, 0, fmt.Errorf("is no symbol table of a 64-bit image")}
+	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
+		return nil, &Error{img.Name, s.Name, 0, errors.New("is no symbol table")}
 	}
 	if int(header.Link) >= len(img.all) {
 		return nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
@@ -18,15 +19,24 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	const size = elf.Sym64Size
 	order := f.file.ByteOrder
-	return &symbolTable{names: img.all[header.Link], rows: uint64(len(rows) / size), row: func(n uint64) rawSymbol {
-		b := rows[n*size:]
-		return rawSymbol{
-			name: order.Uint32(b), kind: elfKind(elf.SymType(b[4] & 15)), local: elf.SymBind(b[4]>>4) == elf.STB_LOCAL,
-			section: elfSection(elf.SectionIndex(order.Uint16(b[6:]))), value: order.Uint64(b[8:]), size: order.Uint64(b[16:]),
+	size, row := uint64(elf.Sym64Size), func(b []byte) rawSymbol {
+		return elfSymbol(order.Uint32(b), b[4], order.Uint16(b[6:]), order.Uint64(b[8:]), order.Uint64(b[16:]))
+	}
+	if f.file.Class == elf.ELFCLASS32 {
+		size, row = elf.Sym32Size, func(b []byte) rawSymbol {
+			return elfSymbol(order.Uint32(b), b[12], order.Uint16(b[14:]), uint64(order.Uint32(b[4:])), uint64(order.Uint32(b[8:])))
 		}
-	}}, nil
+	}
+	return &symbolTable{names: img.all[header.Link], rows: uint64(len(rows)) / size,
+		row: func(n uint64) rawSymbol { return row(rows[n*size:]) }}, nil
+}
+
+func elfSymbol(name uint32, info byte, section uint16, value, size uint64) rawSymbol {
+	return rawSymbol{
+		name: name, kind: elfKind(elf.ST_TYPE(info)), local: elf.ST_BIND(info) == elf.STB_LOCAL,
+		section: elfSection(elf.SectionIndex(section)), value: value, size: size,
+	}
 }
 
 func elfKind(t elf.SymType) symbolKind {

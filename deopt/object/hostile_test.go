@@ -41,7 +41,7 @@ func survey(t testing.TB, data []byte) {
 			require.Fail(t, "more bytes than there are")
 		}
 	}
-	for _, name := range []string{".llvm_stackmaps", ".eh_frame", ".text"} {
+	for _, name := range []string{".llvm_stackmaps", ".llvm_st", ".eh_frame", ".text", ".opd", ".pdata"} {
 		if s := img.Section(name); s != nil {
 			_, _, err := s.Relocated()
 			sound(err)
@@ -52,14 +52,17 @@ func survey(t testing.TB, data []byte) {
 	for _, at := range []machine.Addr{0, 0x1000, 0x1010, 0x2008, 1<<64 - 1} {
 		img.SymbolAt(at)
 		img.CodeAt(at)
+		img.SymbolStarting(at)
+		img.Next(at)
+		img.Entry(at)
 	}
 	img.Lookup("work")
 	img.Exported("f")
 }
 
-func seed(t testing.TB, version int, program string) []byte {
+func seed(t testing.TB, version int, program string, flags ...string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(livetest.Object(t, version, program))
+	data, err := os.ReadFile(livetest.Object(t, version, program, flags...))
 	require.NoError(t, err)
 	return data
 }
@@ -207,13 +210,15 @@ func TestErrors(t *testing.T) {
 	_, err = New("short", bytes.NewReader(good[:20]), 20)
 	require.ErrorContains(t, err, "short: it ends inside its header")
 	wide := append([]byte(nil), good...)
-	wide[4] = byte(elf.ELFCLASS32)
-	_, err = New("narrow", bytes.NewReader(wide), int64(len(wide)))
-	require.ErrorContains(t, err, "narrow: ELFCLASS32 EM_X86_64 is not supported yet")
+	wide[4] = 3
+	_, err = New("wide", bytes.NewReader(wide), int64(len(wide)))
+	require.ErrorContains(t, err, "wide: unknown ELF class")
 	other := append([]byte(nil), good...)
-	binary.LittleEndian.PutUint16(other[18:], uint16(elf.EM_AARCH64))
+	binary.LittleEndian.PutUint16(other[18:], uint16(elf.EM_MIPS))
 	_, err = image(t, other).Arch()
-	require.ErrorContains(t, err, "ELFCLASS64 EM_AARCH64 is not supported yet")
+	require.ErrorContains(t, err, "ELFCLASS64 EM_MIPS ELFDATA2LSB is not supported")
+	_, _, err = image(t, other).StackMaps().Relocated()
+	require.ErrorContains(t, err, ".rela.llvm_stackmaps+0x0: the relocations of EM_MIPS are not known")
 	arch, err := image(t, good).Arch()
 	require.NoError(t, err)
 	require.Equal(t, machine.AMD64, arch)

@@ -45,6 +45,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrNotObject is wrapped where the bytes are no image of a format that is known.
 var ErrNotObject = errors.New("not an object file")
 
+// ErrCore is wrapped where the file is the memory of a process that has ended, and no image.
+var ErrCore = errors.New("a core")
+
 // Image is one image. Its methods are not safe for concurrent use.
 type Image struct {
 	Name string // the path, or what the object is called in messages
@@ -58,6 +61,7 @@ type Image struct {
 	size     int64
 	sections map[string]*Section
 	all      []*Section
+	laidOut  bool // an unlinked image whose sections have addresses, at distances that count
 	placed   bool
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
@@ -66,6 +70,8 @@ type Image struct {
 
 // format is what the formats of images do each in their own way.
 type format interface {
+	// kind is [Image.Format].
+	kind() string
 	// arch returns the architecture, or an error that names it.
 	arch() (*machine.Arch, error)
 	// relocatable says that the image is an unlinked object.
@@ -112,8 +118,12 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	switch {
 	case isELF(magic):
 		err = img.openELF(whole)
+	case isMachO(magic):
+		err = img.openMachO(whole)
+	case isPE(magic):
+		err = img.openPE(whole)
 	default:
-		err = ErrNotObject
+		err = img.openCOFF(whole) // which has no magic number
 	}
 	if err != nil {
 		return nil, &Error{name, "", -1, err}
@@ -156,8 +166,18 @@ func (i *Image) PlaceSections() {
 	if !i.Relocatable() {
 		return
 	}
-	i.placed = true
 	const first, align = 0x1000, 0x1000
+	if i.laidOut {
+		// Assemblers for Mach-O write distances between sections as they are.
+		for _, s := range i.all {
+			if !i.placed {
+				s.Addr += first
+			}
+		}
+		i.placed = true
+		return
+	}
+	i.placed = true
 	next := machine.Addr(first)
 	for _, s := range i.all {
 		if s.Alloc {

@@ -57,12 +57,31 @@ func Undefined(relocations []Relocation) int {
 	return n
 }
 
+// put writes the low size bytes of v: 1, 2, 4 or 8.
 func put(p []byte, size int, v uint64, order binary.ByteOrder) {
-	if size == 8 {
-		order.PutUint64(p, v)
-	} else {
+	switch size {
+	case 1:
+		p[0] = byte(v)
+	case 2:
+		order.PutUint16(p, uint16(v))
+	case 4:
 		order.PutUint32(p, uint32(v))
+	case 8:
+		order.PutUint64(p, v)
 	}
+}
+
+// get reads what [put] writes.
+func get(p []byte, size int, order binary.ByteOrder) uint64 {
+	switch size {
+	case 1:
+		return uint64(p[0])
+	case 2:
+		return uint64(order.Uint16(p))
+	case 4:
+		return uint64(order.Uint32(p))
+	}
+	return order.Uint64(p)
 }
 
 // address returns where a symbol is loaded, and false where the image does not define it.

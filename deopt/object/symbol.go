@@ -25,6 +25,7 @@ type symbolTable struct {
 	row     func(n uint64) rawSymbol // n < rows
 	names   *Section                 // nil where strings holds them from the start
 	strings []byte                   // all names, read when a name is searched for
+	asked   bool                     // they were, with success or without
 }
 
 // rawSymbol is one row of a symbol table.
@@ -32,6 +33,7 @@ type rawSymbol struct {
 	name    uint32 // offset in the table's strings; 0 for none
 	kind    symbolKind
 	local   bool // nobody outside of the image sees it
+	label   bool // made by an assembler: at its address another name is better
 	section int  // index of the image's section, or undefined, or absolute
 	value   uint64
 	size    uint64
@@ -66,7 +68,8 @@ func (t *symbolTable) at(n uint64) (rawSymbol, bool) {
 
 // text returns all names, read at once.
 func (t *symbolTable) text() []byte {
-	if t.strings == nil && t.names != nil {
+	if !t.asked && t.names != nil {
+		t.asked = true
 		t.strings, _ = t.names.Data()
 	}
 	return t.strings
@@ -127,12 +130,16 @@ func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	return i.address(sym)
 }
 
-// better prefers a symbol whose size is known, then the one that starts later.
+// better prefers a symbol whose size is known, then the one that starts later, then
+// one that is no label of an assembler.
 func better(a rawSymbol, aAddr machine.Addr, b rawSymbol, bAddr machine.Addr) bool {
 	if (a.size != 0) != (b.size != 0) {
 		return a.size != 0
 	}
-	return aAddr > bAddr
+	if aAddr != bAddr {
+		return aAddr > bAddr
+	}
+	return !a.label && b.label
 }
 
 // start is where a symbol starts.
@@ -173,9 +180,10 @@ func (i *Image) sorted() []start {
 	}
 	i.starts = []start{}
 	for _, t := range i.symbolTables() {
+		text := t.text()
 		for n := range t.rows {
 			sym := t.row(n)
-			if addr, ok := i.place(sym); ok {
+			if addr, ok := i.place(sym); ok && !label(sym, text) {
 				i.starts = append(i.starts, start{addr, sym, t})
 			}
 		}
@@ -192,6 +200,20 @@ func (i *Image) sorted() []start {
 		return 0
 	})
 	return i.starts
+}
+
+// label says that a symbol is a place inside of a function: a label that the assembler kept for the
+// linker's sake (RISC-V and LoongArch, whose linkers may shorten code, keep many: ".L0 "), or the mark
+// where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
+func label(sym rawSymbol, text []byte) bool {
+	if !sym.local || sym.size != 0 || uint64(sym.name)+2 > uint64(len(text)) {
+		return false
+	}
+	switch string(text[sym.name : sym.name+2]) {
+	case ".L", "$x", "$d":
+		return true
+	}
+	return false
 }
 
 // Lookup returns the symbol that the image defines under that name, local ones too.

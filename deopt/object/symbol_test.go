@@ -1,7 +1,9 @@
 package object
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -211,6 +213,49 @@ third:	.skip 16
 	require.False(t, ok)
 	_, ok = img.Exported("second")
 	require.True(t, ok)
+}
+
+// countedReads counts how often an image is read.
+type countedReads struct {
+	io.ReaderAt
+	n int
+}
+
+func (c *countedReads) ReadAt(p []byte, off int64) (int, error) {
+	c.n++
+	return c.ReaderAt.ReadAt(p, off)
+}
+
+// Who asks for the name of every function of a large object must not read the file for each.
+func TestSymbolsOfManyFunctions(t *testing.T) {
+	const many = 20000
+	dir := t.TempDir()
+	source, out := filepath.Join(dir, "many.s"), filepath.Join(dir, "many.o")
+	var b strings.Builder
+	b.WriteString("\t.text\n")
+	for n := range many {
+		fmt.Fprintf(&b, "function_%d:\n\tret\n", n)
+	}
+	require.NoError(t, os.WriteFile(source, []byte(b.String()), 0o644))
+	for _, triple := range []string{"x86_64-linux-gnu", "x86_64-windows-msvc"} {
+		run(t, livetest.LLVM(t, 22, "llvm-mc"), "-filetype=obj", "-triple="+triple, "-o", out, source)
+		data, err := os.ReadFile(out)
+		require.NoError(t, err)
+		r := &countedReads{ReaderAt: bytes.NewReader(data)}
+		img, err := New("many", r, int64(len(data)))
+		require.NoError(t, err)
+		img.PlaceSections()
+		text := img.Section(".text").Addr
+		for n := range many {
+			sym, ok := img.SymbolStarting(text + machine.Addr(n))
+			require.True(t, ok)
+			require.Equal(t, "function_"+strconv.Itoa(n), sym.Name)
+			next, ok := img.Next(sym.Addr)
+			require.Equal(t, n < many-1, ok)
+			require.True(t, !ok || next == sym.Addr+1)
+		}
+		require.Less(t, r.n, 40, triple)
+	}
 }
 
 // The first byte of each loadable segment, and of the page it starts in, by readelf's program headers.

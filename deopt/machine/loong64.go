@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// LOONG64 is 64-bit LoongArch with the calling convention LP64D. The numbers are those
+// of "DWARF for the LoongArch Architecture", "Register Numbers"; names and what a
+// callee preserves are in "Procedure Call Standard for the LoongArch Architecture",
+// "Register Convention". tp and r21 are the same in all of a thread's procedures.
+//
+// fa0 to fs7 are recorded at their widest, the LASX registers xr0 to xr31, of which they
+// are the low 8 bytes. Of those with the names fs0 to fs7 a callee preserves these
+// bytes alone, so that they do not count as preserved.
+var LOONG64 = newArch(Arch{
+	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian,
+	SP: 3, FP: 22, PC: 1, // ra
+}, slices.Concat(
+	[]RegisterInfo{
+		{0, "zero", 8, true, General}, {1, "ra", 8, false, General}, {2, "tp", 8, true, General},
+		{3, "sp", 8, true, General},
+	},
+	rows(4, "a", 0, 8, RegisterInfo{Size: 8}),
+	rows(12, "t", 0, 9, RegisterInfo{Size: 8}),
+	[]RegisterInfo{{21, "r21", 8, true, General}, {22, "fp", 8, true, General}},
+	rows(23, "s", 0, 9, RegisterInfo{Size: 8, Preserved: true}),
+	rows(32, "fa", 0, 8, RegisterInfo{Size: 32, Class: Vector}),
+	rows(40, "ft", 0, 16, RegisterInfo{Size: 32, Class: Vector}),
+	rows(56, "fs", 0, 8, RegisterInfo{Size: 32, Class: Vector}),
+),
+	alias{"fa", 16, "vr", 0}, alias{"ft", 16, "vr", 8}, alias{"fs", 16, "vr", 24},
+	alias{"fa", 32, "xr", 0}, alias{"ft", 32, "xr", 8}, alias{"fs", 32, "xr", 24})

@@ -1,0 +1,140 @@
+package object
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// An archive is a magic string and members, each with a header of 60 bytes of text (ar(5)). GNU
+// keeps names that do not fit in a member "//", BSD puts them before a member's bytes. Import
+// libraries of Windows are GNU archives with an index more.
+const (
+	archiveMagic = "!<arch>\n"
+	thinMagic    = "!<thin>\n"
+	memberHeader = 60
+)
+
+func isArchive(magic [8]byte) bool {
+	return string(magic[:]) == archiveMagic || string(magic[:]) == thinMagic
+}
+
+// member is one file of an archive.
+type member struct {
+	name string // libx.a(member.o)
+	data *io.SectionReader
+}
+
+// members yields the members of an archive that are files. What is wrong with one ends them, as
+// nothing tells where the next one starts.
+func members(name string, r io.ReaderAt, size int64) iter.Seq2[member, error] {
+	return func(yield func(member, error) bool) {
+		a := archive{name: name, r: r, size: size}
+		var magic [8]byte
+		_, _ = r.ReadAt(magic[:], 0)
+		a.thin = string(magic[:]) == thinMagic
+		for at := int64(len(magic)); at < size; {
+			m, next, err := a.member(at)
+			if err != nil {
+				yield(member{}, &Error{name, "", at, err})
+				return
+			}
+			if m.data != nil && !yield(m, nil) {
+				return
+			}
+			at = next
+		}
+	}
+}
+
+type archive struct {
+	name  string
+	r     io.ReaderAt
+	size  int64
+	thin  bool
+	names *io.SectionReader // long names, where a member "//" came by
+}
+
+// member reads the member whose header is at at, and returns where the next header is. One
+// that is no file, but part of the archive, has no data.
+func (a *archive) member(at int64) (m member, next int64, err error) {
+	var h [memberHeader]byte
+	if n, _ := a.r.ReadAt(h[:], at); n < len(h) {
+		return m, 0, errors.New("it ends inside the header of a member")
+	}
+	if h[58] != '`' || h[59] != '\n' {
+		return m, 0, errors.New("here is no header of a member")
+	}
+	field := strings.TrimRight(string(h[48:58]), " ")
+	length, err := strconv.ParseInt(field, 10, 64)
+	if err != nil || length < 0 {
+		return m, 0, fmt.Errorf("%q is no size of a member", field)
+	}
+	name := strings.TrimRight(string(h[:16]), " ")
+	start := at + memberHeader
+	// In a thin archive only its own parts have bytes.
+	own := name == "/" || name == "//" || name == "/SYM64/"
+	if a.thin && !own {
+		if name, err = a.longName(name); err != nil {
+			return m, 0, err
+		}
+		return m, 0, fmt.Errorf("a thin archive: its members are files of their own, the first is %q: name those", name)
+	}
+	if length > a.size-start {
+		return m, 0, fmt.Errorf("a member of %d bytes where %d are left", length, a.size-start)
+	}
+	// Members start at even offsets.
+	next = start + length + length&1
+	data := io.NewSectionReader(a.r, start, length)
+	switch {
+	case name == "//":
+		a.names = data
+		return m, next, nil
+	case own || strings.HasPrefix(name, "/<"): // </ECSYMBOLS/>, </HYBRIDMAP/> and the like
+		return m, next, nil
+	case strings.HasPrefix(name, "#1/"):
+		n, err := strconv.ParseInt(name[3:], 10, 64)
+		if err != nil || n < 0 || n > length {
+			return m, 0, fmt.Errorf("%q is no length of a name in a member of %d bytes", name, length)
+		}
+		b := make([]byte, min(n, maxName))
+		if _, err := a.r.ReadAt(b, start); err != nil && len(b) > 0 {
+			return m, 0, err
+		}
+		b, _, _ = bytes.Cut(b, []byte{0})
+		name, data = string(b), io.NewSectionReader(a.r, start+n, length-n)
+	default:
+		if name, err = a.longName(name); err != nil {
+			return m, 0, err
+		}
+	}
+	if strings.HasPrefix(name, "__.SYMDEF") {
+		return m, next, nil
+	}
+	return member{a.name + "(" + name + ")", data}, next, nil
+}
+
+// longName returns the name of a member as GNU writes it: with a slash at its end, or as
+// an offset in the long names. There it ends with a slash and a newline, or, on Windows, with a zero.
+func (a *archive) longName(name string) (string, error) {
+	digits, long := strings.CutPrefix(name, "/")
+	if !long {
+		return strings.TrimSuffix(name, "/"), nil
+	}
+	at, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || a.names == nil || at < 0 || at >= a.names.Size() {
+		return "", fmt.Errorf("%q is no name of a member", name)
+	}
+	b := make([]byte, min(a.names.Size()-at, maxName))
+	if _, err := a.names.ReadAt(b, at); err != nil && err != io.EOF {
+		return "", err
+	}
+	if end := bytes.IndexAny(b, "\x00\n"); end >= 0 {
+		b = b[:end]
+	}
+	return string(bytes.TrimSuffix(b, []byte("/"))), nil
+}

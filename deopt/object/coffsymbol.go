@@ -1,0 +1,127 @@
+package object
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// coffSymbols is where the symbol table of a COFF file is. The string table follows it.
+type coffSymbols struct {
+	at    int64 // 0 where there is none
+	count uint32
+	row   int64 // bytes of a row: 18, or 20 where sections have 32-bit numbers
+}
+
+func (c coffSymbols) size() int64 { return int64(c.count) * c.row }
+
+// fit says whether the table lies in a file of size bytes.
+func (c coffSymbols) fit(size int64) bool { return c.at == 0 || c.at+c.size() <= size }
+
+// strings reads the string table: its length in 4 bytes, which count too, and the strings.
+func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
+	if c.at == 0 {
+		return nil, nil
+	}
+	start := c.at + c.size()
+	var b [4]byte
+	if n, _ := r.ReadAt(b[:], start); n < len(b) {
+		return nil, nil // allowed where nothing has a long name
+	}
+	length := int64(binary.LittleEndian.Uint32(b[:]))
+	if length > size-start {
+		return nil, fmt.Errorf("a string table of %d bytes in an image of %d", length, size)
+	}
+	text := make([]byte, length)
+	if _, err := r.ReadAt(text, start); err != nil && length > 0 {
+		return nil, errors.New("its string table lies outside of it")
+	}
+	return text, nil
+}
+
+const (
+	coffStatic      = 3    // storage classes
+	coffFile        = 0x67 //
+	coffFirstString = 4
+)
+
+func (f *coffFormat) symbolTables() []*symbolTable {
+	t, err := f.table()
+	if err != nil || t == nil {
+		return nil
+	}
+	return []*symbolTable{t}
+}
+
+// table reads the symbol table, or returns nil where there is none. A row is followed by as many
+// rows of other kinds as it says; they have numbers too. A name of up to 8 characters stands in the row
+// itself and need not end with a zero, so the names are copied behind the string table, each with its zero.
+func (f *coffFormat) table() (*symbolTable, error) {
+	if f.read != nil {
+		return f.read, nil
+	}
+	c, order := f.symbols, binary.LittleEndian
+	if c.at == 0 || c.count == 0 {
+		return nil, nil
+	}
+	rows := make([]byte, c.size())
+	if _, err := f.file.ReadAt(rows, c.at); err != nil {
+		return nil, &Error{f.image.Name, "", c.at, errors.New("it ends inside its symbol table")}
+	}
+	text, err := c.strings(f.file, f.image.size)
+	if err != nil {
+		return nil, &Error{f.image.Name, "", c.at, err}
+	}
+	names := make([]uint32, c.count)
+	symbols := make([]bool, c.count)
+	for n := 0; n < len(names); n++ {
+		b := rows[int64(n)*c.row:]
+		symbols[n] = true
+		if order.Uint32(b) == 0 {
+			if at := order.Uint32(b[4:]); at >= coffFirstString {
+				names[n] = at
+			}
+		} else {
+			name, _, _ := bytes.Cut(b[:8], []byte{0})
+			if len(text) < coffFirstString {
+				text = make([]byte, coffFirstString)
+			}
+			names[n] = uint32(len(text))
+			text = append(append(text, name...), 0)
+		}
+		n += int(b[c.row-1])
+	}
+	f.read = &symbolTable{rows: uint64(c.count), strings: text, row: func(n uint64) rawSymbol {
+		if !symbols[n] {
+			return rawSymbol{kind: placeless, section: undefined}
+		}
+		return f.symbol(names[n], rows[int64(n)*c.row:])
+	}}
+	return f.read, nil
+}
+
+func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
+	order := binary.LittleEndian
+	value, number, rest := order.Uint32(b[8:]), int64(int16(order.Uint16(b[12:]))), b[14:]
+	if f.symbols.row == 20 {
+		number, rest = int64(int32(order.Uint32(b[12:]))), b[16:]
+	}
+	class, more := rest[2], rest[3] // behind the type
+	sym := rawSymbol{name: name, section: undefined, value: uint64(value)}
+	sym.local = class == coffStatic
+	switch {
+	case number > 0 && number <= int64(len(f.headers)):
+		sym.section = int(number - 1)
+	case number == -1:
+		sym.section = absolute
+	}
+	switch {
+	case class == coffFile || number == -2:
+		sym.kind = placeless
+	case class == coffStatic && sym.value == 0 && more > 0:
+		sym.kind = sectionSymbol
+	}
+	return sym
+}

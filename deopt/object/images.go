@@ -1,0 +1,72 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// Images opens each image of a file of size bytes: the one that it is, the members of an archive, the
+// architectures of a universal file, and those of a universal file in an archive or the other way round. They
+// are called libx.a(member.o) and libx.a (arm64).
+//
+// An image that cannot be read yields its error, and the next one follows. Members of an archive that are
+// no images, such as its index, are passed over. Where the file is none of all this, the one error
+// wraps [ErrNotObject]. Nothing of a member is read but what its headers ask for.
+func Images(name string, r io.ReaderAt, size int64) iter.Seq2[*Image, error] {
+	return func(yield func(*Image, error) bool) { images(name, r, size, holders{}, yield) }
+}
+
+// holders is what a file lies in. One of each kind is as deep as tools go.
+type holders struct{ archive, fat bool }
+
+// images yields the images of one file, and says whether more are wanted.
+func images(name string, r io.ReaderAt, size int64, in holders, yield func(*Image, error) bool) bool {
+	fail := func(format string, args ...any) bool {
+		return yield(nil, &Error{name, "", -1, fmt.Errorf(format, args...)})
+	}
+	var magic [8]byte
+	n, _ := r.ReadAt(magic[:min(size, 8)], 0)
+	switch {
+	case n == len(magic) && isArchive(magic):
+		if in.archive {
+			return fail("an archive in an archive is not looked into")
+		}
+		in.archive = true
+		for m, err := range members(name, r, size) {
+			if err != nil {
+				if !yield(nil, err) {
+					return false
+				}
+				continue
+			}
+			if !images(m.name, m.data, m.data.Size(), in, yield) {
+				return false
+			}
+		}
+		return true
+	}
+	if n >= 4 && isFat([4]byte(magic[:4])) {
+		list, err := fatSlices(r, size)
+		switch {
+		case err != nil && !errors.Is(err, ErrNotObject):
+			return fail("%w", err)
+		case err == nil && in.fat:
+			return fail("a universal file in a universal file is not looked into")
+		case err == nil:
+			in.fat = true
+			for _, s := range list {
+				if !images(name+" ("+s.arch+")", io.NewSectionReader(r, s.offset, s.size), s.size, in, yield) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	img, err := New(name, r, size)
+	if in.archive && errors.Is(err, ErrNotObject) {
+		return true
+	}
+	return yield(img, err)
+}

@@ -1,0 +1,63 @@
+package object
+
+import (
+	"debug/macho"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// slice is one image of a universal file.
+type slice struct {
+	arch         string // as Apple's tools call it
+	offset, size int64
+}
+
+const (
+	fatMagic64 = macho.MagicFat + 1
+	// maxSlices is below the least version of a Java class, which starts with the same
+	// magic number and has its version where a universal file counts its slices.
+	maxSlices = 42
+)
+
+// isFat says whether a file begins as a universal file does.
+func isFat(magic [4]byte) bool {
+	n := binary.BigEndian.Uint32(magic[:])
+	return n == macho.MagicFat || n == fatMagic64
+}
+
+// fatSlices lists the images of a universal file of size bytes (mach-o/fat.h; its
+// header is big-endian). It returns ErrNotObject where the file is none.
+func fatSlices(r io.ReaderAt, size int64) ([]slice, error) {
+	var head [8]byte
+	if n, _ := r.ReadAt(head[:], 0); n < len(head) || !isFat([4]byte(head[:4])) {
+		return nil, ErrNotObject
+	}
+	wide := binary.BigEndian.Uint32(head[:]) == fatMagic64
+	count := binary.BigEndian.Uint32(head[4:])
+	if count > maxSlices {
+		return nil, ErrNotObject
+	}
+	row := 20
+	if wide {
+		row = 32
+	}
+	b := make([]byte, int(count)*row)
+	if n, _ := r.ReadAt(b, int64(len(head))); n < len(b) {
+		return nil, fmt.Errorf("it ends inside the headers of its %d images", count)
+	}
+	var list []slice
+	for ; len(b) > 0; b = b[row:] {
+		order := binary.BigEndian
+		off, length := uint64(order.Uint32(b[8:])), uint64(order.Uint32(b[12:]))
+		if wide {
+			off, length = order.Uint64(b[8:]), order.Uint64(b[16:])
+		}
+		name := cpuName(macho.Cpu(order.Uint32(b)), order.Uint32(b[4:]))
+		if off > uint64(size) || length > uint64(size)-off {
+			return nil, fmt.Errorf("its image for %s lies outside of it: %#x bytes at %#x of %#x", name, length, off, size)
+		}
+		list = append(list, slice{name, int64(off), int64(length)})
+	}
+	return list, nil
+}
