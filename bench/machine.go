@@ -22,7 +22,7 @@ func (b *bench) describeMachine() {
 	require.NoError(b, unix.Uname(&system))
 	release, _, _ := bytes.Cut(system.Release[:], []byte{0})
 	facts := []string{fmt.Sprintf("%d CPUs", runtime.NumCPU()), "Linux " + string(release), runtime.Version()}
-	for _, tool := range []string{"gdb", "eu-stack", "lli-19", "lli-22"} {
+	for _, tool := range []string{"gdb", "eu-stack", "lli-19", "lli-22", "llvm-readobj-19", "llvm-readobj-22"} {
 		text, err := exec.CommandContext(b.ctx, livetest.Tool(b, tool), "--version").Output()
 		require.NoError(b, err, tool)
 		version := versionNumber.Find(text)

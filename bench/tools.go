@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"syscall"
 	"time"
@@ -18,23 +19,33 @@ const patience = 60 * time.Second
 
 // outcome is one run of a tool from its start to its end.
 type outcome struct {
-	output []byte // standard output
+	output []byte // standard output, of start
 	wall   time.Duration
 	memory int64 // bytes resident at the peak
+	code   int   // exit status, -1 of a tool that was killed
 	over   bool  // it was killed when patience was up
 }
 
 // start runs a tool. It may end with any status: what it printed says whether it did
 // its work, and reframe and eu-stack have statuses for answers that are not whole.
 func (b *bench) start(tool string, args ...string) (outcome, string) {
+	var stdout bytes.Buffer
+	o, text := b.startTo(&stdout, tool, args...)
+	o.output = stdout.Bytes()
+	return o, fmt.Sprintf("%s\n%s", text, o.output)
+}
+
+// startTo is start with the output of the tool elsewhere, in /dev/null where stdout is nil. The text is the
+// command and its standard error.
+func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome, string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	began := time.Now()
 	err := cmd.Run()
-	o := outcome{output: stdout.Bytes(), wall: time.Since(began)}
+	o := outcome{wall: time.Since(began)}
 	require.NoError(b, b.ctx.Err(), "interrupted")
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		o.over = true
@@ -43,7 +54,8 @@ func (b *bench) start(tool string, args ...string) (outcome, string) {
 	}
 	// Linux counts in KiB (getrusage(2)).
 	o.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
-	return o, fmt.Sprintf("%s\n%s\n%s", cmd, stdout.Bytes(), stderr.Bytes())
+	o.code = cmd.ProcessState.ExitCode()
+	return o, fmt.Sprintf("%s\n%s", cmd, stderr.Bytes())
 }
 
 // need is what the output of a run must show.

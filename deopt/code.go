@@ -21,6 +21,8 @@ type code struct {
 	jit   bool
 
 	records  *stackmap.Index
+	data     []byte            // the section of an unlinked object, as it stands there
+	section  *stackmap.Section // what could be read of it, even where mapsErr is set
 	maps     []*stackmap.Map
 	mapsErr  error // why there are no records although there is a section
 	table    *unwind.Table
@@ -92,12 +94,13 @@ func newImageCode(img *object.Image, loaded []byte) *code {
 func (c *code) readMaps(loaded []byte) {
 	data := loaded
 	if data == nil {
-		s := c.image.Section(object.StackMapSection)
+		s := c.image.StackMaps()
 		if s == nil || !c.image.Registered {
 			return
 		}
 		var done []object.Relocation
 		data, done, c.mapsErr = s.Relocated()
+		c.data = data
 		unresolved := object.Undefined(done)
 		if unresolved > 0 && c.mapsErr == nil {
 			c.mapsErr = fmt.Errorf("%s: %d functions of its stack map are not in it", c.name, unresolved)
@@ -106,25 +109,30 @@ func (c *code) readMaps(loaded []byte) {
 			return
 		}
 	}
-	maps, err := stackmap.ParseAll(data, machine.AMD64.Order)
+	arch, err := c.image.Arch()
+	if err == nil {
+		c.section, err = stackmap.Parse(data, stackmap.Options{Order: arch.Order})
+	}
+	if c.section != nil {
+		c.rebase(c.section)
+	}
 	if err != nil {
 		c.mapsErr = fmt.Errorf("%s: %w", c.name, err)
 		return
 	}
-	for _, m := range maps {
-		c.rebase(m)
-	}
-	c.maps, c.records = maps, stackmap.NewIndex(maps...)
+	c.maps, c.records = c.section.Maps, stackmap.NewIndex(c.section.Maps...)
 }
 
 // rebase adds the load bias to function addresses that lie in no code of the
 // image as they are: lld without -z notext leaves the linker's own addresses in
 // the memory of a position-independent module.
-func (c *code) rebase(m *stackmap.Map) {
-	for i := range m.Functions {
-		f := &m.Functions[i]
-		if c.image.CodeAt(f.Addr) == nil && c.image.CodeAt(f.Addr+c.image.Bias) != nil {
-			f.Addr += c.image.Bias
+func (c *code) rebase(s *stackmap.Section) {
+	for _, m := range s.Maps {
+		for i := range m.Functions {
+			f := &m.Functions[i]
+			if c.image.CodeAt(f.Addr) == nil && c.image.CodeAt(f.Addr+c.image.Bias) != nil {
+				f.Addr += c.image.Bias
+			}
 		}
 	}
 }
@@ -163,8 +171,8 @@ func (s *space) scanned() *code {
 	seen := map[string]bool{}
 	in := map[machine.Addr]int{}
 	for _, f := range s.target.Found {
-		m, n, err := stackmap.Parse(f.Data, s.target.Arch().Order)
-		if err != nil || m.Records() == 0 || seen[string(f.Data[:n])] || !s.runs(m) {
+		m, n, err := stackmap.ParseOne(f.Data, stackmap.Options{Order: s.target.Arch().Order})
+		if err != nil || m.Len() == 0 || seen[string(f.Data[:n])] || !s.runs(m) {
 			continue
 		}
 		seen[string(f.Data[:n])] = true
@@ -185,7 +193,7 @@ func (s *space) scanned() *code {
 			return in[f.Addr] > 1
 		})
 	}
-	c := &code{name: "stack maps found in memory", jit: true, maps: maps, records: stackmap.NewIndex(maps...)}
+	c := &code{name: "stack maps found in memory", jit: true, maps: maps, section: &stackmap.Section{Maps: maps, Dialect: stackmap.V3}, records: stackmap.NewIndex(maps...)}
 	if twice > 0 {
 		c.mapsErr = fmt.Errorf("%d functions have several stack maps in memory, of which at most one can be right", twice)
 	}

@@ -10,8 +10,6 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-type stackmapEntry = stackmap.Entry
-
 // fill reads the slots of a frame whose record is known, names them, and says where
 // the frame carries on.
 func (f *Frame) fill(layouts []*Layout) error {

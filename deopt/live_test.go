@@ -307,7 +307,7 @@ func TestFalseMatch(t *testing.T) {
 				v := look(t, p, false, o)
 				f := one(t, v, "work")
 				require.NotNil(t, f.code.records)
-				require.Len(t, f.code.records.At(f.Address()), 1, "the record is at the return address, or the program tests nothing")
+				require.Equal(t, 1, f.code.records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
 				require.Nil(t, f.Record, name)
 				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 is not it: its patchpoint starts at this return address", name)
 			}
@@ -321,7 +321,8 @@ func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Control, *View) {
 	var at machine.Addr
 	for _, c := range look(t, p, false, known(t, p)).space.objects {
 		require.Equal(t, 1, c.records.Len())
-		at = c.maps[0].Functions[0].Addr + machine.Addr(c.maps[0].Functions[0].Records[0].Offset)
+		near, _ := c.records.Nearest(0)
+		at = near.Addr
 	}
 	require.NotZero(t, at)
 	control, err := ptrace.Attach(p.PID)

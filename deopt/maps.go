@@ -1,190 +1,342 @@
 package deopt
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"slices"
 
-	"reframe/deopt/frame"
+	"github.com/ianlancetaylor/demangle"
+
+	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 )
 
-// MapsSchema names the JSON of [Maps].
-const MapsSchema = "reframe.maps/v1"
-
-// Maps are the stack map records of a file or a process.
+// Maps are the stack maps of a file, a process or a core.
 type Maps struct {
-	Schema string  `json:"schema"`
-	Source string  `json:"source"` // the file, or "process N"
-	Images []Image `json:"images"`
+	Source string // the file, "process N" or the core
+	Images []*MapImage
+
+	file *os.File
 }
 
-// Image is one image that holds stack maps.
-type Image struct {
-	Name      string     `json:"name"`
-	Error     string     `json:"error,omitempty"` // why its maps cannot be read
-	Maps      []MapInfo  `json:"maps,omitempty"`  // one for each object that was linked into it
-	Functions []Function `json:"functions"`
+// MapImage is one image that holds stack maps: a file, a member of an archive, an object
+// that a JIT registered, or memory in which they were found.
+type MapImage struct {
+	Name     string
+	Format   string            // such as "ELF object"; "" for maps that were found in memory
+	Arch     *machine.Arch     // nil where it is not known: of a bare section
+	Unlinked bool              // nobody has given its functions addresses yet
+	Section  *stackmap.Section // what could be read, even where Err is set; nil for nothing
+	Err      error             // why not all of it could be read
+
+	order   binary.ByteOrder
+	section *object.Section // of the image
+	image   *object.Image
+	named   []object.Relocation // by offset
+	modules *modules
+	target  *ptrace.Target // in whose memory the code is, where no image is
 }
 
-// MapInfo is the head of one map.
-type MapInfo struct {
-	Version   int `json:"version"`
-	Functions int `json:"functions"`
-	Constants int `json:"constants"`
-	Records   int `json:"records"`
+// MapOptions say how stack maps are read.
+type MapOptions struct {
+	Dialect stackmap.Dialect // "": told by the bytes
+	Arch    *machine.Arch    // of a bare section; nil: not known
+	Modules []*ir.Module     // what is known about the sites
 }
 
-// Function is one function and its records.
-type Function struct {
-	Name      string    `json:"name,omitempty"`
-	Address   frame.Hex `json:"address,omitempty"`    // empty in an unlinked object
-	StackSize *uint64   `json:"stack_size,omitempty"` // bytes; nil when it is dynamic
-	Records   []Record  `json:"records"`
+// ErrNoMaps says that there is no stack map in a file or process.
+var ErrNoMaps = errors.New("no stack map")
+
+// FileMaps reads the stack maps of a file: an executable, a shared object, an unlinked
+// object, an archive of them, or the bytes of a section alone. A file without one is
+// [ErrNoMaps], one that is nothing of these [object.ErrNotObject]. The caller closes it.
+func FileMaps(path string, o MapOptions) (*Maps, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	m := &Maps{Source: path, file: f}
+	if err := m.read(f, info.Size(), o); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
 }
 
-// Record is one record of a function.
-type Record struct {
-	ID        uint64           `json:"id"`
-	Offset    uint32           `json:"offset"`
-	Locations []frame.Location `json:"locations"`
-	LiveOuts  []LiveOut        `json:"live_outs,omitempty"`
+// Close closes the file.
+func (m *Maps) Close() {
+	if m.file != nil {
+		m.file.Close()
+	}
 }
 
-// LiveOut is a register that is live after the site.
-type LiveOut struct {
-	Register string `json:"register"`
-	DWARF    uint16 `json:"dwarf"`
-	Size     uint8  `json:"size"` // bytes
+func (m *Maps) read(r io.ReaderAt, size int64, o MapOptions) error {
+	ms := newModules(o.Modules)
+	images, section := 0, ""
+	for img, err := range object.Images(m.Source, r, size) {
+		switch {
+		case errors.Is(err, object.ErrNotObject):
+			return m.readBare(r, size, o, ms)
+		case err != nil && images == 0 && len(m.Images) == 0:
+			// Of a file that is one image there is nothing else to show.
+			m.Images = append(m.Images, &MapImage{Name: m.Source, Err: err})
+			continue
+		case err != nil:
+			m.Images = append(m.Images, &MapImage{Name: m.Source, Err: err})
+			continue
+		}
+		images++
+		section = img.StackMapSection()
+		if out := fileImage(img, o, ms); out != nil {
+			m.Images = append(m.Images, out)
+		}
+	}
+	switch {
+	case len(m.Images) == 0 && images == 1:
+		return fmt.Errorf("%s: %w: it has no section %s", m.Source, ErrNoMaps, section)
+	case len(m.Images) == 0:
+		return fmt.Errorf("%s: %w: none of its %d members has a section %s", m.Source, ErrNoMaps, images, section)
+	case images == 0 && len(m.Images) == 1:
+		return m.Images[0].Err
+	}
+	return nil
+}
+
+// fileImage reads the stack maps of one image of a file, or returns nil where it has none.
+func fileImage(img *object.Image, o MapOptions, ms *modules) *MapImage {
+	s := img.StackMaps()
+	if s == nil {
+		return nil
+	}
+	out := &MapImage{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms}
+	if out.Arch, out.Err = img.Arch(); out.Err != nil {
+		return out
+	}
+	img.PlaceSections()
+	data, done, err := s.Relocated()
+	if out.Err = err; err != nil {
+		return out
+	}
+	slices.SortStableFunc(done, func(a, b object.Relocation) int { return cmp.Compare(a.Offset, b.Offset) })
+	out.named = done
+	out.parse(data, out.Arch.Order, o.Dialect)
+	return out
+}
+
+// parse reads the section of an image.
+func (i *MapImage) parse(data []byte, order binary.ByteOrder, d stackmap.Dialect) {
+	i.order = order
+	i.Section, i.Err = stackmap.Parse(data, stackmap.Options{Order: order, Dialect: d})
+	if i.Err != nil {
+		i.Err = fmt.Errorf("%s: %w", i.Name, i.Err)
+	}
+}
+
+// maxBare is the largest file that is taken for the bytes of a section alone.
+const maxBare = 1 << 30
+
+// readBare reads a file that is nothing but the bytes of a section.
+func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) error {
+	var head [4]byte
+	n, _ := r.ReadAt(head[:], 0)
+	if asked := o.Dialect != "" || o.Arch != nil; n < len(head) || !asked && (head[0] == 0 || head[0] > 3 || head[1]|head[2]|head[3] != 0) {
+		return fmt.Errorf("%s: %w, nor does it begin as a stack map section does", m.Source, object.ErrNotObject)
+	}
+	if size > maxBare {
+		return fmt.Errorf("%s: a section of %d bytes; %d at most are read", m.Source, size, maxBare)
+	}
+	data := make([]byte, size)
+	if _, err := r.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	out := &MapImage{Name: m.Source, Format: "section", Arch: o.Arch, modules: ms}
+	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
+	if o.Arch != nil {
+		orders = []binary.ByteOrder{o.Arch.Order}
+	}
+	// The header's counts are so small that only one order fits them.
+	for _, order := range orders {
+		if out.parse(data, order, o.Dialect); out.Err == nil {
+			m.Images = append(m.Images, out)
+			return nil
+		}
+	}
+	if len(orders) > 1 { // the error that is shown is that of the usual order
+		out.parse(data, orders[0], o.Dialect)
+	}
+	return out.Err
+}
+
+// TargetMaps reads the stack maps of everything that a target has: modules, all
+// registered objects, and what a scan found.
+func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
+	out := &Maps{Source: t.String()}
+	ms := newModules(o.Modules)
+	space := newSpace(t)
+	add := func(c *code, data []byte) {
+		if c.mapsErr == nil && (c.section == nil || empty(c.section)) {
+			return
+		}
+		i := &MapImage{Name: c.name, Arch: t.Arch(), Section: c.section, Err: c.mapsErr, image: c.image, modules: ms, target: t}
+		if c.image != nil {
+			i.Format = c.image.Format()
+		}
+		if o.Dialect != "" && data != nil {
+			if i.parse(data, t.Arch().Order, o.Dialect); i.Section != nil {
+				c.rebase(i.Section)
+			}
+		}
+		out.Images = append(out.Images, i)
+	}
+	for _, m := range t.Modules {
+		if m.StackMaps != nil {
+			add(newImageCode(m.Image, m.StackMaps), m.StackMaps)
+		}
+	}
+	for _, r := range t.Registries {
+		for _, e := range r.Entries {
+			if img := e.Image(); img != nil {
+				c := newImageCode(img, nil)
+				add(c, c.data)
+			}
+		}
+	}
+	if space.found != nil {
+		add(space.found, nil)
+	}
+	if len(out.Images) == 0 {
+		return nil, fmt.Errorf("%s: %w: %s", out.Source, ErrNoMaps, whyNoMaps(t))
+	}
+	return out, nil
+}
+
+// empty says whether a section holds no record.
+func empty(s *stackmap.Section) bool {
+	return !slices.ContainsFunc(s.Maps, func(m *stackmap.Map) bool { return m.Len() > 0 })
+}
+
+// MapFunction is one function of a map.
+type MapFunction struct {
+	*stackmap.Function
+	Image     *MapImage
+	Map       *stackmap.Map
+	Number    int    // of the map in its section, from 0
+	Index     int    // of the function in its map, from 0
+	Name      string // as the image spells it; "" where it has no symbol
+	Source    string // as a module spells it: without what Mach-O puts before it
+	Demangled string // as its author would spell it; the same as Name where it is not mangled
+	// Loose says that this is no function, but the records of a map that does not tell
+	// which of its functions they belong to (version 1).
+	Loose bool
+	// Code is where its code starts: Addr, but on ppc64 big-endian, where the address of a
+	// function is that of its descriptor. CodeKnown is false where the image does not tell.
+	Code      machine.Addr
+	CodeKnown bool
+}
+
+// Records lists the records, in the order of the section. Each one is reused for the next.
+func (f *MapFunction) Records() iter.Seq[*stackmap.Record] {
+	if f.Loose {
+		return f.Map.Records(nil)
+	}
+	return f.Map.Records(f.Function)
+}
+
+// Functions lists the functions of all maps of the image, in the order of the section.
+func (i *MapImage) Functions() iter.Seq[*MapFunction] {
+	return func(yield func(*MapFunction) bool) {
+		if i.Section == nil {
+			return
+		}
+		for number, m := range i.Section.Maps {
+			for n := range m.Functions {
+				f := &MapFunction{Function: &m.Functions[n], Image: i, Map: m, Number: number, Index: n}
+				f.Name = i.nameOf(m, n)
+				f.Source, f.Demangled = f.Name, f.Name
+				if i.image != nil {
+					f.Source = i.image.SourceName(f.Name)
+				}
+				if name := demangle.Filter(f.Source); name != f.Source {
+					f.Demangled = name
+				}
+				f.Code, f.CodeKnown = f.Addr, true
+				if i.image != nil {
+					f.Code, f.CodeKnown = i.image.Entry(f.Addr)
+				}
+				if !yield(f) {
+					return
+				}
+			}
+			if m.Unattributed() > 0 && !yield(&MapFunction{Function: new(stackmap.Function), Image: i, Map: m, Number: number, Loose: true}) {
+				return
+			}
+		}
+	}
+}
+
+// nameOf names function n of a map: by the symbol that the linker is to fill in, or else
+// by the symbol that starts at its address.
+func (i *MapImage) nameOf(m *stackmap.Map, n int) string {
+	if len(i.named) > 0 {
+		at, found := slices.BinarySearchFunc(i.named, uint64(m.FunctionPos(&m.Functions[n])),
+			func(r object.Relocation, pos uint64) int { return cmp.Compare(r.Offset, pos) })
+		if found && i.named[at].Addend == 0 {
+			if name := i.named[at].Symbol(); name != "" {
+				return name
+			}
+		}
+	}
+	if i.image == nil {
+		return ""
+	}
+	s, _ := i.image.SymbolStarting(m.Functions[n].Addr)
+	return s.Name
+}
+
+// Site returns where a record's site is; false in an unlinked object, whose functions
+// have no address.
+func (f *MapFunction) Site(rec *stackmap.Record) (machine.Addr, bool) {
+	return f.Code + machine.Addr(rec.Offset), f.CodeKnown && !f.Image.Unlinked
 }
 
 // Records counts the records of all images.
 func (m *Maps) Records() int {
 	n := 0
 	for _, i := range m.Images {
-		for _, f := range i.Functions {
-			n += len(f.Records)
+		if i.Section != nil {
+			for _, blob := range i.Section.Maps {
+				n += blob.Len()
+			}
 		}
 	}
 	return n
 }
 
-// ErrNoMaps says that there is no stack map in a file or process.
-var ErrNoMaps = errors.New("no stack map")
-
-// FileMaps reads the stack maps of an ELF file: an executable, a shared object or an
-// unlinked object. A file without one is [ErrNoMaps].
-func FileMaps(path string) (*Maps, error) {
-	f, err := os.Open(path)
+// Unrelocated returns the maps as they stand in the image, with the addresses that nobody
+// has filled in.
+func (i *MapImage) Unrelocated() (*stackmap.Section, error) {
+	if i.Err != nil || i.section == nil {
+		return i.Section, i.Err
+	}
+	data, err := i.section.Data()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	return fileMaps(path, f, info.Size())
-}
-
-func fileMaps(path string, r io.ReaderAt, size int64) (*Maps, error) {
-	img, err := object.New(path, r, size)
-	if err != nil {
-		return nil, err
-	}
-	arch, err := img.Arch()
-	if err != nil {
-		return nil, err
-	}
-	img.PlaceSections()
-	s := img.Section(object.StackMapSection)
-	if s == nil {
-		return nil, fmt.Errorf("%s: %w: it has no section %s", path, ErrNoMaps, object.StackMapSection)
-	}
-	c := &code{name: path, image: img}
-	data, _, err := s.Relocated()
-	if err != nil {
-		return nil, err
-	}
-	c.readMaps(data)
-	if c.mapsErr != nil {
-		return nil, c.mapsErr
-	}
-	return &Maps{MapsSchema, path, []Image{c.describe(arch)}}, nil
-}
-
-// TargetMaps reads the stack maps of everything that a target has: modules, all
-// registered objects, and what a scan found.
-func TargetMaps(t *ptrace.Target) (*Maps, error) {
-	out := &Maps{Schema: MapsSchema, Source: fmt.Sprintf("process %d", t.PID), Images: []Image{}}
-	space := newSpace(t)
-	add := func(c *code) {
-		if c != nil && (c.mapsErr != nil || c.records != nil && c.records.Len() > 0) {
-			out.Images = append(out.Images, c.describe(t.Arch()))
-		}
-	}
-	for _, m := range t.Modules {
-		if m.StackMaps != nil {
-			add(newImageCode(m.Image, m.StackMaps))
-		}
-	}
-	for _, r := range t.Registries {
-		for _, e := range r.Entries {
-			if img := e.Image(); img != nil {
-				add(newImageCode(img, nil))
-			}
-		}
-	}
-	add(space.found)
-	if len(out.Images) == 0 {
-		return nil, fmt.Errorf("process %d: %w: %s", t.PID, ErrNoMaps, whyNoMaps(t))
-	}
-	return out, nil
-}
-
-// describe makes the printable form of an image's maps.
-func (c *code) describe(arch *machine.Arch) Image {
-	out := Image{Name: c.name, Functions: []Function{}}
-	if c.mapsErr != nil {
-		out.Error = c.mapsErr.Error()
-	}
-	for _, m := range c.maps {
-		out.Maps = append(out.Maps, MapInfo{m.Version, len(m.Functions), len(m.Constants), m.Records()})
-		for i := range m.Functions {
-			out.Functions = append(out.Functions, c.describeFunction(m, &m.Functions[i], arch))
-		}
-	}
-	return out
-}
-
-func (c *code) describeFunction(m *stackmap.Map, f *stackmap.Function, arch *machine.Arch) Function {
-	out := Function{Records: []Record{}}
-	if name, start, ok := c.function(f.Addr); ok && start == f.Addr {
-		out.Name = name
-	}
-	if c.image == nil || !c.image.Placed() {
-		out.Address = frame.HexOf(f.Addr)
-	}
-	if f.StackSize != stackmap.DynamicStack {
-		out.StackSize = &f.StackSize
-	}
-	for j := range f.Records {
-		rec := &f.Records[j]
-		r := Record{ID: uint64(rec.ID), Offset: rec.Offset, Locations: []frame.Location{}}
-		for _, l := range rec.Locations {
-			r.Locations = append(r.Locations, *location(m, l, arch))
-		}
-		for _, l := range rec.LiveOuts {
-			r.LiveOuts = append(r.LiveOuts, LiveOut{arch.RegisterName(l.Reg), uint16(l.Reg), l.Size})
-		}
-		out.Records = append(out.Records, r)
-	}
-	return out
+	return stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
 }

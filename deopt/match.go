@@ -12,9 +12,15 @@ import (
 	"reframe/deopt/unwind"
 )
 
+// recordEntry is a record with what it belongs to, decoded.
+type recordEntry struct {
+	stackmap.Entry
+	Record *stackmap.Record
+}
+
 // match is a record that describes the place where a frame stands.
 type match struct {
-	entry  stackmap.Entry
+	entry  recordEntry
 	site   *ir.Site    // nil where no module says which it is
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
@@ -32,7 +38,7 @@ type matcher struct {
 	function machine.Addr
 	// sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
-	sites func(stackmap.Entry) (candidates, error)
+	sites func(recordEntry) (candidates, error)
 }
 
 // maxPatch bounds how far before a return address a patchpoint may begin: a region
@@ -56,17 +62,15 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		return nil, nil, nil
 	}
 	var matches []*match
-	refuse := func(e stackmap.Entry, why string) {
+	refuse := func(e recordEntry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
 	near := m.records.Range(pc-min(pc, maxPatch), pc+1)
-	if len(near) > maxNear {
-		near = near[len(near)-maxNear:] // those at pc come last
-	}
-	for _, e := range near {
-		if e.Function.Addr != m.function {
+	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ { // those at pc come last
+		if near.Entry(n).Function.Addr != m.function {
 			continue
 		}
+		e := recordEntry{near.Entry(n), near.Entry(n).Record()}
 		got, why, err := m.try(e, pc, ret)
 		if err != nil {
 			return nil, nil, err
@@ -91,15 +95,16 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 }
 
 func nearest(e stackmap.Entry, pc machine.Addr) string {
+	id := uint64(e.Record().ID)
 	if e.Addr <= pc {
-		return fmt.Sprintf("%d, %d bytes before", uint64(e.Record.ID), uint64(pc-e.Addr))
+		return fmt.Sprintf("%d, %d bytes before", id, uint64(pc-e.Addr))
 	}
-	return fmt.Sprintf("%d, %d bytes after", uint64(e.Record.ID), uint64(e.Addr-pc))
+	return fmt.Sprintf("%d, %d bytes after", id, uint64(e.Addr-pc))
 }
 
 // try holds one record against the place. why is set where a record that lies at
 // the place, or just before it, is refused.
-func (m *matcher) try(e stackmap.Entry, pc machine.Addr, ret bool) (got *match, why string, err error) {
+func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why string, err error) {
 	c, err := m.sites(e)
 	if err != nil {
 		return nil, "", err

@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,16 @@ var (
 	// movabs $…,%r10; call *%r10: not what LLVM emits
 	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
 )
+
+// mapOf writes a map and reads it back.
+func mapOf(t *testing.T, constants []uint64, functions ...stackmap.BlobFunction) *stackmap.Map {
+	t.Helper()
+	data, err := stackmap.AppendBlob(nil, binary.LittleEndian, &stackmap.Blob{Version: 3, Dialect: stackmap.V3, Functions: functions, Constants: constants})
+	require.NoError(t, err)
+	m, _, err := stackmap.ParseOne(data, stackmap.Options{Order: binary.LittleEndian})
+	require.NoError(t, err)
+	return m
+}
 
 // A record matches by the convention of its kind of site ("Stack maps and patch
 // points in LLVM"), or it does not.
@@ -71,9 +82,9 @@ func TestMatch(t *testing.T) {
 			if len(c.record) == 3 {
 				id = rewritten
 			}
-			maps := &stackmap.Map{Functions: []stackmap.Function{{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}}}}
+			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
 			m := &matcher{memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
-				sites: func(stackmap.Entry) (candidates, error) {
+				sites: func(recordEntry) (candidates, error) {
 					if c.site == nil {
 						return candidates{}, nil
 					}
@@ -96,11 +107,9 @@ func TestMatch(t *testing.T) {
 
 // The record of the function before says nothing about a frame, near as it may be.
 func TestMatchOfAnotherFunction(t *testing.T) {
-	maps := &stackmap.Map{Functions: []stackmap.Function{
-		{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Offset: 0, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}},
-	}}
+	maps := mapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
 	m := &matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), function: 0x100d,
-		sites: func(stackmap.Entry) (candidates, error) { return candidates{}, nil }}
+		sites: func(recordEntry) (candidates, error) { return candidates{}, nil }}
 	got, notes, err := m.find(0x100d, true)
 	require.NoError(t, err)
 	require.Nil(t, got)

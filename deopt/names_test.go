@@ -71,7 +71,7 @@ func TestOtherModules(t *testing.T) {
 			"no names: 2 sites of the module fit this record", ""},
 		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", "", ""},
 		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "", "",
-			"m0.ll does not match the process: record 1 of @first has 1 live values, and line "},
+			"m0.ll is not what was compiled: record 1 of @first has 1 live values, and line "},
 		{"no site of that id", []string{strings.ReplaceAll(twoFunctions, "i64 1, i32 0", "i64 2, i32 0")}, "loc0",
 			"no names: @first of the module has no site with the id of record 1", ""},
 	} {
@@ -110,7 +110,7 @@ define i64 @work(i64 %a) noinline {
 	p := livetest.Lli(t, 22, program(t, text), "mcjit")
 	other := strings.NewReplacer("i64 1, i32 0, i64 %x", "i64 1, i32 0, i64 %a", "i64 2, i32 8, i64 %x, i64 %r", "i64 2, i32 8, i64 %x").Replace(text)
 	_, err := framesOf(t, p, module(t, "other.ll", other))
-	require.ErrorContains(t, err, "other.ll does not match the process: record 2 of @work has 2 live values, and line ")
+	require.ErrorContains(t, err, "other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
 }
 
 // Statepoints that share an id are told apart by what they call, where the call says it.

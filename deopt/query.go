@@ -30,7 +30,7 @@ func (v *View) Summary() Summary {
 	for _, c := range v.space.all() {
 		for _, m := range c.maps {
 			s.Functions += len(m.Functions)
-			s.Records += m.Records()
+			s.Records += m.Len()
 			if !slices.Contains(s.Versions, m.Version) {
 				s.Versions = append(s.Versions, m.Version)
 			}

@@ -22,7 +22,7 @@ func (e *MismatchError) Error() string {
 	if e.Function != "" {
 		where = " of @" + e.Function
 	}
-	return fmt.Sprintf("%s does not match the process: record %d%s %s", e.Module, e.Record, where, e.Why)
+	return fmt.Sprintf("%s is not what was compiled: record %d%s %s", e.Module, e.Record, where, e.Why)
 }
 
 // candidates are the sites that a record may be.
@@ -37,7 +37,7 @@ type candidates struct {
 //
 // The error is a [*MismatchError] where sites of the function have the record's id and none
 // of them fits, or where no site fits another record of the same function.
-func (ms *modules) sites(name string, e stackmap.Entry) (candidates, error) {
+func (ms *modules) sites(name string, e recordEntry) (candidates, error) {
 	if len(ms.all) == 0 {
 		return candidates{}, nil
 	}
@@ -83,7 +83,7 @@ func (ms *modules) sites(name string, e stackmap.Entry) (candidates, error) {
 }
 
 // fits keeps the sites that the record may be. Where there is none, it says why not.
-func fits(sites []*ir.Site, e stackmap.Entry) (fit []*ir.Site, wrong *MismatchError) {
+func fits(sites []*ir.Site, e recordEntry) (fit []*ir.Site, wrong *MismatchError) {
 	for _, s := range sites {
 		why := misfit(s, e)
 		if why == "" {
@@ -101,7 +101,7 @@ func fits(sites []*ir.Site, e stackmap.Entry) (fit []*ir.Site, wrong *MismatchEr
 // other holds the other records of the function of e against the sites of f: a module
 // that fits one record by chance is not what the process runs when it fits none of
 // another. Only numbers of values are compared, for there may be many.
-func (ms *modules) other(f *ir.Func, e stackmap.Entry) (*MismatchError, error) {
+func (ms *modules) other(f *ir.Func, e recordEntry) (*MismatchError, error) {
 	key := comparison{f, e.Function}
 	if wrong, done := ms.compared[key]; done {
 		return wrong, nil
@@ -111,8 +111,8 @@ func (ms *modules) other(f *ir.Func, e stackmap.Entry) (*MismatchError, error) {
 		return nil, err
 	}
 	var wrong *MismatchError
-	for i := range e.Function.Records {
-		other := stackmap.Entry{Addr: e.Addr, Map: e.Map, Function: e.Function, Record: &e.Function.Records[i]}
+	for rec := range e.Map.Records(e.Function) {
+		other := recordEntry{e.Entry, rec}
 		sites := all[uint64(other.Record.ID)]
 		if why := miscounted(sites, other); why != "" {
 			wrong = &MismatchError{f.Module.Name, f.Name, uint64(other.Record.ID), why}
@@ -124,7 +124,7 @@ func (ms *modules) other(f *ir.Func, e stackmap.Entry) (*MismatchError, error) {
 }
 
 // miscounted says why none of the sites has as many values as the record, or "".
-func miscounted(sites []*ir.Site, e stackmap.Entry) (why string) {
+func miscounted(sites []*ir.Site, e recordEntry) (why string) {
 	tried := map[shape]bool{}
 	for _, s := range sites {
 		if k := shapeOf(s); !tried[k] {
@@ -150,7 +150,7 @@ func shapeOf(s *ir.Site) shape {
 // inlined finds the sites of a record that none of its function's own sites has the id
 // of: it may have come with a function that was inlined, if that is the only one with the
 // id. The ids that LLVM gives by itself lead nowhere.
-func (ms *modules) inlined(into []*ir.Func, e stackmap.Entry) (candidates, error) {
+func (ms *modules) inlined(into []*ir.Func, e recordEntry) (candidates, error) {
 	none := candidates{why: fmt.Sprintf("no names: @%s of the module has no site with the id of record %d", into[0].Name, uint64(e.Record.ID))}
 	if byDefault(e.Record.ID) {
 		return none, nil
@@ -179,7 +179,7 @@ func (ms *modules) inlined(into []*ir.Func, e stackmap.Entry) (candidates, error
 
 // nameless finds the sites of a record whose function has no symbol: those of the only
 // function of the modules that has sites for all records of it.
-func (ms *modules) nameless(e stackmap.Entry) (candidates, error) {
+func (ms *modules) nameless(e recordEntry) (candidates, error) {
 	const noSymbol = "its function has no symbol"
 	if byDefault(e.Record.ID) {
 		return candidates{why: fmt.Sprintf("no names: %s, and record %d has the id that LLVM gives to every statepoint", noSymbol, uint64(e.Record.ID))}, nil
@@ -206,13 +206,13 @@ func (ms *modules) nameless(e stackmap.Entry) (candidates, error) {
 }
 
 // holdsAll says whether f has a site for every record of the function of e.
-func (ms *modules) holdsAll(f *ir.Func, e stackmap.Entry) bool {
+func (ms *modules) holdsAll(f *ir.Func, e recordEntry) bool {
 	key := comparison{f, e.Function}
 	all, done := ms.held[key]
 	if !done {
 		all = true
-		for i := range e.Function.Records {
-			other := stackmap.Entry{Map: e.Map, Function: e.Function, Record: &e.Function.Records[i]}
+		for rec := range e.Map.Records(e.Function) {
+			other := recordEntry{e.Entry, rec}
 			sites := ms.sitesOf[f][uint64(other.Record.ID)]
 			if all = len(sites) > 0 && miscounted(sites, other) == ""; !all {
 				break
@@ -225,7 +225,7 @@ func (ms *modules) holdsAll(f *ir.Func, e stackmap.Entry) bool {
 
 // live returns the locations of the values that a site's Live operands became, and
 // for a statepoint the whole reading of the record.
-func live(s *ir.Site, e stackmap.Entry) (locations []stackmap.Location, sp *stackmap.Statepoint, why string) {
+func live(s *ir.Site, e recordEntry) (locations []stackmap.Location, sp *stackmap.Statepoint, why string) {
 	switch s.Kind {
 	case ir.StatepointSite, ir.DeoptimizeSite:
 		view, ok := e.Map.AsStatepoint(e.Record)
@@ -264,7 +264,7 @@ const patchpointHead = 4
 
 // countMisfit says why the record cannot be that of the site by the number of its
 // values, or "".
-func countMisfit(s *ir.Site, e stackmap.Entry) string {
+func countMisfit(s *ir.Site, e recordEntry) string {
 	locations, _, why := live(s, e)
 	if why != "" {
 		return why
@@ -276,7 +276,7 @@ func countMisfit(s *ir.Site, e stackmap.Entry) string {
 }
 
 // misfit says why the record cannot be that of the site, or "".
-func misfit(s *ir.Site, e stackmap.Entry) string {
+func misfit(s *ir.Site, e recordEntry) string {
 	if why := countMisfit(s, e); why != "" {
 		return why
 	}

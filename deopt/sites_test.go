@@ -39,8 +39,16 @@ define i64 @any(i64 %a, i64 %b) {
 }
 `
 
-func entry(id stackmap.RecordID, locations ...stackmap.Location) stackmap.Entry {
-	return stackmap.Entry{Map: &stackmap.Map{}, Function: &stackmap.Function{}, Record: &stackmap.Record{ID: id, Locations: locations}}
+// entry is the first record of a function that has those that follow too.
+func entry(t *testing.T, id stackmap.RecordID, locations ...stackmap.Location) recordEntry {
+	t.Helper()
+	return entryOf(t, stackmap.Record{ID: id, Locations: locations})
+}
+
+func entryOf(t *testing.T, records ...stackmap.Record) recordEntry {
+	t.Helper()
+	m := mapOf(t, nil, stackmap.BlobFunction{Records: records})
+	return recordEntry{stackmap.Entry{Map: m, Function: &m.Functions[0]}, &records[0]}
 }
 
 func TestSitesOfARecord(t *testing.T) {
@@ -53,24 +61,24 @@ func TestSitesOfARecord(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, function string
-		e              stackmap.Entry
+		e              recordEntry
 		lines          []int
 		mismatch       string
 	}{
-		{"one", "f", entry(1, reg, constant(7)), []int{6}, ""},
-		{"told apart by a constant", "f", entry(2, reg, constant(8)), []int{8}, ""},
-		{"a constant that is kept in a register fits either", "f", entry(2, reg, reg), []int{7, 8}, ""},
-		{"nothing tells them apart", "f", entry(3, reg), []int{9, 10}, ""},
-		{"inlined from elsewhere", "f", entry(4, reg), []int{14}, ""},
-		{"no symbol: its records lead to the function", "", entry(1, reg, constant(7)), []int{6}, ""},
-		{"no symbol, and the id of every statepoint", "", entry(2882400000, reg), nil, ""},
-		{"inlined, and the id of every statepoint", "f", entry(2882400000, reg), nil, ""},
-		{"another function has the id too", "f", entry(6, reg), nil, ""},
-		{"no such id", "f", entry(99, reg), nil, ""},
-		{"anyregcc records result and arguments first", "any", entry(5, reg, reg, reg, constant(9)), []int{26}, ""},
-		{"operand count", "f", entry(1, reg), nil, "m.ll does not match the process: record 1 of @f has 1 live values, and line 6 of the module 2"},
-		{"constant", "f", entry(1, reg, constant(6)), nil, "m.ll does not match the process: record 1 of @f holds the constant 6 as its live value 1, and line 6 of the module 7"},
-		{"too few for anyregcc", "any", entry(5, reg), nil, "m.ll does not match the process: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
+		{"one", "f", entry(t, 1, reg, constant(7)), []int{6}, ""},
+		{"told apart by a constant", "f", entry(t, 2, reg, constant(8)), []int{8}, ""},
+		{"a constant that is kept in a register fits either", "f", entry(t, 2, reg, reg), []int{7, 8}, ""},
+		{"nothing tells them apart", "f", entry(t, 3, reg), []int{9, 10}, ""},
+		{"inlined from elsewhere", "f", entry(t, 4, reg), []int{14}, ""},
+		{"no symbol: its records lead to the function", "", entry(t, 1, reg, constant(7)), []int{6}, ""},
+		{"no symbol, and the id of every statepoint", "", entry(t, 2882400000, reg), nil, ""},
+		{"inlined, and the id of every statepoint", "f", entry(t, 2882400000, reg), nil, ""},
+		{"another function has the id too", "f", entry(t, 6, reg), nil, ""},
+		{"no such id", "f", entry(t, 99, reg), nil, ""},
+		{"anyregcc records result and arguments first", "any", entry(t, 5, reg, reg, reg, constant(9)), []int{26}, ""},
+		{"operand count", "f", entry(t, 1, reg), nil, "m.ll is not what was compiled: record 1 of @f has 1 live values, and line 6 of the module 2"},
+		{"constant", "f", entry(t, 1, reg, constant(6)), nil, "m.ll is not what was compiled: record 1 of @f holds the constant 6 as its live value 1, and line 6 of the module 7"},
+		{"too few for anyregcc", "any", entry(t, 5, reg), nil, "m.ll is not what was compiled: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := ms.sites(c.function, c.e)
@@ -94,15 +102,15 @@ func TestSitesOfARecord(t *testing.T) {
 func TestSitesOfAllRecords(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(sitesModule))
 	require.NoError(t, err)
-	e := entry(1, stackmap.Location{Kind: stackmap.Register, Size: 8}, stackmap.Location{Kind: stackmap.Register, Size: 8})
-	e.Function.Records = []stackmap.Record{*e.Record, {ID: 3}}
+	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
+	e := entryOf(t, stackmap.Record{ID: 1, Locations: []stackmap.Location{reg, reg}}, stackmap.Record{ID: 3})
 	_, err = newModules([]*ir.Module{m}).sites("f", e)
-	require.EqualError(t, err, "m.ll does not match the process: record 3 of @f has 0 live values, and line 9 of the module 1")
+	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, and line 9 of the module 1")
 }
 
 // The mark of undef, as an entry of the constant table and sign-extended, is no value.
 func TestUndefMark(t *testing.T) {
-	m := &stackmap.Map{Constants: []uint64{0xFEFEFEFE, 0xFEFEFEFF}}
+	m := mapOf(t, []uint64{0xFEFEFEFE, 0xFEFEFEFF})
 	const mark = -0x1010102 // 0xFEFEFEFE in 32 bits
 	for l, want := range map[stackmap.Location]bool{
 		{Kind: stackmap.ConstantIndex, Offset: 0}: true,

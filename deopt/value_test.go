@@ -47,7 +47,7 @@ func TestLocations(t *testing.T) {
 		0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, // rbp-16: -5
 		1, 2, 3, 4, 5, 6, 7, 8, // rbp-8
 	}}
-	m := &stackmap.Map{Constants: []uint64{0x123456789abcdef, 1 << 63}}
+	m := mapOf(t, []uint64{0x123456789abcdef, 1 << 63})
 	r := &reader{machine.AMD64, memory, regs, m}
 
 	reg := func(n machine.DWARFReg, size uint16, bit int32) stackmap.Location {

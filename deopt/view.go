@@ -152,7 +152,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 // findRecord finds the record of the frame, if there is one. owner is where the function
 // starts whose records may be about it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
-	m := &matcher{memory: f.view.target, records: f.code.records, function: owner, sites: func(e stackmapEntry) (candidates, error) {
+	m := &matcher{memory: f.view.target, records: f.code.records, function: owner, sites: func(e recordEntry) (candidates, error) {
 		c, err := f.view.modules.sites(function, e)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			c.sites = f.narrow(c.sites)

@@ -69,13 +69,9 @@ func Survey(pid int) (*Target, error) {
 			t.Close()
 			return nil, err
 		}
-		for _, r := range t.Registries {
-			for n, e := range r.Entries {
-				t.read(e, n+1)
-			}
-		}
+		t.readAllObjects()
 		if t.unchanged() {
-			t.memory = live(t.via)
+			t.memory = t.source
 			return t, nil
 		}
 		t.Close()
@@ -145,7 +141,7 @@ func (t *Target) captureHeld(o Options) error {
 	t.finish(s)
 	t.copied = t.memory
 	if o.Hold {
-		t.memory = live(t.via)
+		t.memory = t.source
 	} else {
 		t.Release()
 	}
@@ -165,7 +161,18 @@ func (t *Target) survey() error {
 		return err
 	}
 	t.maps, t.Modules = maps, readModules(t.via, maps)
+	t.find()
+	return nil
+}
+
+// find finds what a JIT made in the target: the lists of registered objects and, where
+// there is none, memory that looks like a stack map.
+func (t *Target) find() {
 	t.Registries, t.Found, t.Scanned, t.objects = nil, nil, false, 0
+	room := maxEntries
+	if n := t.source.size() / entrySize; n < maxEntries {
+		room = int(n)
+	}
 	registered, sections := 0, 0
 	seen := map[machine.Addr]bool{}
 	for _, m := range t.Modules {
@@ -177,22 +184,29 @@ func (t *Target) survey() error {
 		}
 		if sym, ok := m.Image.Lookup(descriptorName); ok && !seen[sym.Addr] {
 			seen[sym.Addr] = true
-			r := readRegistry(live(t.via), m.Path, sym.Addr, maxEntries-registered)
+			r := readRegistry(t.source, t.arch, m.Path, sym.Addr, room-registered)
 			t.Registries = append(t.Registries, r)
 			registered += len(r.Entries)
 		}
 	}
 	if registered == 0 && sections == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
 		var whole bool
-		t.Found, whole = scan(live(t.via), t.maps)
+		t.Found, whole = scan(t.source, t.arch.Order, t.maps)
 		t.Scanned, t.ScanCut = true, !whole
 	}
-	return nil
+}
+
+func (t *Target) readAllObjects() {
+	for _, r := range t.Registries {
+		for n, e := range r.Entries {
+			t.read(e, n+1)
+		}
+	}
 }
 
 func (t *Target) unchanged() bool {
 	for _, r := range t.Registries {
-		if r.Broken == "" && !r.unchanged(live(t.via)) {
+		if r.Broken == "" && !r.unchanged(t.source) {
 			return false
 		}
 	}

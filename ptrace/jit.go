@@ -38,6 +38,7 @@ type Registry struct {
 	// Broken says why the list could not be followed to its end, or is "".
 	Broken string
 
+	arch   *machine.Arch
 	head   []byte // the descriptor's bytes
 	ranges []codeRange
 }
@@ -64,8 +65,8 @@ type codeRange struct {
 // learns where their code lies. The objects themselves are read when they are needed.
 //
 // room is how many entries it may have.
-func readRegistry(mem live, module string, descriptor machine.Addr, room int) *Registry {
-	r := &Registry{Descriptor: descriptor, Module: module, head: make([]byte, descriptorSize)}
+func readRegistry(mem memory, arch *machine.Arch, module string, descriptor machine.Addr, room int) *Registry {
+	r := &Registry{Descriptor: descriptor, Module: module, arch: arch, head: make([]byte, descriptorSize)}
 	if err := mem.ReadMemory(r.head, descriptor); err != nil {
 		r.Broken = "the descriptor cannot be read: " + err.Error()
 		return r
@@ -94,18 +95,19 @@ func (r *Registry) order() {
 	sort.SliceStable(r.ranges, func(i, j int) bool { return r.ranges[i].start < r.ranges[j].start })
 }
 
-func (r *Registry) first() machine.Addr { return machine.Addr(arch.Order.Uint64(r.head[16:])) }
+func (r *Registry) first() machine.Addr { return machine.Addr(r.arch.Order.Uint64(r.head[16:])) }
 
-func (r *Registry) walk(mem live, room int) {
+func (r *Registry) walk(mem memory, room int) {
+	order := r.arch.Order
 	seen := map[machine.Addr]bool{}
 	var b [entrySize]byte
-	for at := r.first(); at != 0; at = machine.Addr(arch.Order.Uint64(b[:])) {
+	for at := r.first(); at != 0; at = machine.Addr(order.Uint64(b[:])) {
 		switch {
 		case seen[at]:
 			r.Broken = fmt.Sprintf("entry %d is again the entry at %v: the list is a loop", len(r.Entries), at)
 			return
 		case len(r.Entries) >= room:
-			r.Broken = fmt.Sprintf("over %d entries", maxEntries)
+			r.Broken = fmt.Sprintf("over %d entries", room)
 			return
 		}
 		if err := mem.ReadMemory(b[:], at); err != nil {
@@ -113,7 +115,7 @@ func (r *Registry) walk(mem live, room int) {
 			return
 		}
 		seen[at] = true
-		e := &Entry{Addr: at, Start: machine.Addr(arch.Order.Uint64(b[16:])), Size: arch.Order.Uint64(b[24:])}
+		e := &Entry{Addr: at, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:])}
 		if e.Size < elf64Header || e.Size > maxObjectSize {
 			e.Bad = fmt.Sprintf("it claims %d bytes", e.Size)
 		}
@@ -126,9 +128,18 @@ const (
 	elf64Section = 64
 )
 
+// byteOrder is how an ELF image says the byte order of an architecture.
+func byteOrder(arch *machine.Arch) elf.Data {
+	if arch.BigEndian() {
+		return elf.ELFDATA2MSB
+	}
+	return elf.ELFDATA2LSB
+}
+
 // readHeaders reads the ELF headers of all entries in one batch and their section
 // headers in a second one.
-func (r *Registry) readHeaders(mem live) {
+func (r *Registry) readHeaders(mem memory) {
+	order := r.arch.Order
 	headers := make([]want, 0, len(r.Entries))
 	owners := make([]*Entry, 0, len(r.Entries))
 	for _, e := range r.Entries {
@@ -144,33 +155,34 @@ func (r *Registry) readHeaders(mem live) {
 	tables := make([]want, 0, len(headers))
 	tableOwners := make([]*Entry, 0, len(headers))
 	kinds := make([]elf.Type, 0, len(headers))
-	total := 0
+	room := min(maxTables, mem.size())
 	for i, h := range headers {
 		e := owners[i]
 		if !h.ok {
 			e.Bad = "it points outside of memory"
 			continue
 		}
-		if !bytes.HasPrefix(h.buf, []byte(elf.ELFMAG)) || h.buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.buf[elf.EI_DATA] != byte(elf.ELFDATA2LSB) {
+		if !bytes.HasPrefix(h.buf, []byte(elf.ELFMAG)) || h.buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.buf[elf.EI_DATA] != byte(byteOrder(r.arch)) {
 			e.Bad = "it points to something that is no 64-bit ELF object"
 			continue
 		}
-		off, size, count := arch.Order.Uint64(h.buf[40:]), arch.Order.Uint16(h.buf[58:]), arch.Order.Uint16(h.buf[60:])
-		length := int(count) * elf64Section
+		off, size, count := order.Uint64(h.buf[40:]), order.Uint16(h.buf[58:]), order.Uint16(h.buf[60:])
+		length := uint64(count) * elf64Section
 		if count == 0 && off == 0 {
 			continue // it holds nothing
 		}
-		if size != elf64Section || count == 0 || off > e.Size || uint64(length) > e.Size-off {
+		if size != elf64Section || count == 0 || off > e.Size || length > e.Size-off {
 			e.Bad = "its section headers lie outside of it"
 			continue
 		}
-		if total += length; total > maxTables {
-			r.Broken = fmt.Sprintf("the section headers take over %d MiB", maxTables>>20)
+		if length > room {
+			r.Broken = fmt.Sprintf("the section headers take over %d bytes", min(maxTables, mem.size()))
 			return
 		}
+		room -= length
 		tables = append(tables, want{addr: e.Start + machine.Addr(off), buf: make([]byte, length)})
 		tableOwners = append(tableOwners, e)
-		kinds = append(kinds, elf.Type(arch.Order.Uint16(h.buf[16:])))
+		kinds = append(kinds, elf.Type(order.Uint16(h.buf[16:])))
 	}
 	if err := mem.readMany(tables); err != nil {
 		r.Broken = err.Error()
@@ -183,8 +195,8 @@ func (r *Registry) readHeaders(mem live) {
 			continue
 		}
 		for at := 0; at < len(t.buf); at += elf64Section {
-			flags := elf.SectionFlag(arch.Order.Uint64(t.buf[at+8:]))
-			addr, size := machine.Addr(arch.Order.Uint64(t.buf[at+16:])), arch.Order.Uint64(t.buf[at+32:])
+			flags := elf.SectionFlag(order.Uint64(t.buf[at+8:]))
+			addr, size := machine.Addr(order.Uint64(t.buf[at+16:])), order.Uint64(t.buf[at+32:])
 			const code = elf.SHF_ALLOC | elf.SHF_EXECINSTR
 			// At address 0 lies a section of an unlinked object that was not loaded.
 			if flags&code == code && size > 0 && size <= maxObjectSize && (addr != 0 || kinds[i] != elf.ET_REL) {
@@ -196,7 +208,7 @@ func (r *Registry) readHeaders(mem live) {
 
 // unchanged says whether the descriptor still holds what it held when the list was
 // walked. Each registration writes the entry it is about into it.
-func (r *Registry) unchanged(mem live) bool {
+func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
 }
@@ -219,12 +231,12 @@ func (r *Registry) at(addr machine.Addr) *Entry {
 }
 
 // read reads the object of an entry. An object that cannot be read is bad.
-func (e *Entry) read(mem live, number int) {
+func (e *Entry) read(mem memory, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
-	data := make([]byte, e.Size)
-	if err := mem.ReadMemory(data, e.Start); err != nil {
+	data, err := readAll(mem, e.Start, e.Size)
+	if err != nil {
 		e.Bad = "it lies partly outside of memory: " + err.Error()
 		return
 	}

@@ -215,14 +215,14 @@ func TestCandidates(t *testing.T) {
 	binary.LittleEndian.PutUint32(good[20:], 1)
 	binary.LittleEndian.PutUint64(good[32:], 0x4000)
 	executable := func(addr machine.Addr) bool { return addr == 0x4000 }
-	require.Equal(t, []int{16}, candidates(good, executable))
-	require.Empty(t, candidates(good[:16+39], executable), "cut")
+	require.Equal(t, []int{16}, candidates(good, binary.LittleEndian, executable))
+	require.Empty(t, candidates(good[:16+39], binary.LittleEndian, executable), "cut")
 	for at, v := range map[int]byte{16: 2, 17: 1, 19: 1, 20: 0, 32: 1, 39: 0x80} {
 		bad := append([]byte(nil), good...)
 		bad[at] = v
-		require.Empty(t, candidates(bad, executable), "byte %d", at)
+		require.Empty(t, candidates(bad, binary.LittleEndian, executable), "byte %d", at)
 	}
-	require.Empty(t, candidates(good[4:], executable), "not aligned")
+	require.Empty(t, candidates(good[4:], binary.LittleEndian, executable), "not aligned")
 }
 
 // Survey does not stop: the process is never traced, and its threads are never disturbed.

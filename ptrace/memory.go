@@ -3,6 +3,7 @@ package ptrace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +11,41 @@ import (
 	"reframe/deopt/machine"
 )
 
+// memory is what lists, objects and stack maps are read from: that of a process or of
+// a core.
+type memory interface {
+	machine.Memory
+	// readUpTo reads until p is full or memory ends, and returns how much it read. It
+	// fails only where it read nothing.
+	readUpTo(p []byte, addr machine.Addr) (int, error)
+	// readMany reads many small ranges, and notes which of them could be had.
+	readMany(wants []want) error
+	// size is more than all of memory can hold: what lists in it claim is held against
+	// that before there is room made for it.
+	size() uint64
+}
+
+// Room for more than this is made only as bytes arrive to fill it.
+const readChunk = 1 << 20
+
+// readAll reads size bytes. What it allocates is bounded by what there is to be read.
+func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error) {
+	b := make([]byte, min(size, readChunk))
+	for at := uint64(0); ; {
+		if err := mem.ReadMemory(b[at:], addr+machine.Addr(at)); err != nil {
+			return nil, err
+		}
+		if at = uint64(len(b)); at == size {
+			return b, nil
+		}
+		b = append(b, make([]byte, min(size-at, at))...)
+	}
+}
+
 // live reads the memory of a running or stopped process by process_vm_readv(2).
 type live int
+
+func (pid live) size() uint64 { return math.MaxInt64 }
 
 // ReadMemory implements [machine.Memory].
 func (pid live) ReadMemory(p []byte, addr machine.Addr) error {

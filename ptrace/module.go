@@ -21,9 +21,15 @@ type Module struct {
 	Image *object.Image // nil where the file is no ELF image or cannot be read
 	Why   string        // why Image is nil
 
+	// Unverified says why it cannot be told whether the file is the one that was mapped,
+	// or is "". Only a core leaves that open.
+	Unverified string
+
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
 	// the dynamic linker may have relocated it.
 	StackMaps []byte
+	// MapsWhy is why StackMaps is nil although the image has that section.
+	MapsWhy string
 
 	maps []machine.Mapping
 	data io.ReaderAt
@@ -41,6 +47,7 @@ func (m *Module) Contains(addr machine.Addr) bool {
 }
 
 const (
+	vdsoPath         = "[vdso]"
 	maxStackMaps     = 1 << 30
 	maxVDSO          = 1 << 20
 	deletedSuffix    = " (deleted)"
@@ -57,7 +64,7 @@ func readModules(pid int, maps []machine.Mapping) []*Module {
 	}
 	byFile := map[file]*Module{}
 	for _, r := range maps {
-		if r.Inode == 0 && r.Path != "[vdso]" {
+		if r.Inode == 0 && r.Path != vdsoPath {
 			continue
 		}
 		key := file{r.Path, r.Inode}
@@ -74,11 +81,18 @@ func readModules(pid int, maps []machine.Mapping) []*Module {
 	}
 	for _, m := range modules {
 		if err := m.open(pid); err != nil {
-			m.Why = err.Error()
-			m.close()
+			m.fail(err)
+			continue
 		}
+		m.readStackMaps(live(pid))
 	}
 	return modules
+}
+
+// fail notes why there is no image.
+func (m *Module) fail(err error) {
+	m.close()
+	m.Why = err.Error()
 }
 
 func (m *Module) close() {
@@ -89,16 +103,50 @@ func (m *Module) close() {
 }
 
 func (m *Module) open(pid int) error {
-	size, err := m.openData(pid)
+	if m.Path == vdsoPath {
+		return m.openVDSO(live(pid), arch)
+	}
+	f, err := openMapped(pid, m.maps[0])
 	if err != nil {
 		return err
 	}
+	return m.openFile(f, arch)
+}
+
+func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
+	m.file, m.data = f, f
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return m.openImage(info.Size(), arch)
+}
+
+// openVDSO reads the kernel's own page: the same for the life of the process.
+func (m *Module) openVDSO(mem machine.Memory, arch *machine.Arch) error {
+	size := uint64(m.maps[0].End - m.maps[0].Start)
+	if size > maxVDSO {
+		return fmt.Errorf("a vdso of %d bytes", size)
+	}
+	b, err := readAll(mem, m.maps[0].Start, size)
+	if err != nil {
+		return err
+	}
+	m.data = bytes.NewReader(b)
+	return m.openImage(int64(size), arch)
+}
+
+// openImage reads the headers of the module's data and finds out where it is loaded.
+func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	img, err := object.New(m.Path, m.data, size)
 	if err != nil {
 		return err
 	}
-	if _, err := img.Arch(); err != nil {
+	// Files of other architectures are mapped too, by those who compile for them.
+	if of, err := img.Arch(); err != nil {
 		return err
+	} else if of != arch {
+		return fmt.Errorf("it is made for %s", of.Title)
 	}
 	bias, ok := m.bias(img)
 	if !ok {
@@ -106,7 +154,7 @@ func (m *Module) open(pid int) error {
 	}
 	img.Bias = bias
 	m.Image = img
-	return m.readStackMaps(live(pid))
+	return nil
 }
 
 // bias finds out where the image is loaded: the first mapping by which its code lies in
@@ -132,32 +180,6 @@ func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	return bias, known
 }
 
-func (m *Module) openData(pid int) (int64, error) {
-	if m.Path == "[vdso]" {
-		// The kernel's own page: the same for the life of the process.
-		size := m.maps[0].End - m.maps[0].Start
-		if size > maxVDSO {
-			return 0, fmt.Errorf("a vdso of %d bytes", size)
-		}
-		b := make([]byte, size)
-		if err := live(pid).ReadMemory(b, m.maps[0].Start); err != nil {
-			return 0, err
-		}
-		m.data = bytes.NewReader(b)
-		return int64(size), nil
-	}
-	f, err := openMapped(pid, m.maps[0])
-	if err != nil {
-		return 0, err
-	}
-	m.file, m.data = f, f
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
 // openMapped opens the very file that a mapping shows. The path may lie in another
 // mount namespace, the file there may be a newer one, and a file made by
 // memfd_create(2) has none: the inode tells. map_files always leads to it, and needs
@@ -175,7 +197,7 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	return nil, errors.New("the file was replaced or cannot be reached")
 }
 
-// openRegular opens a regular file that has the inode. Opening a device or a pipe could
+// openRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could
 // block or act, and what a path leads to is up to the target: it is taken hold of without
 // being opened (O_PATH) until it is known what it is.
 func openRegular(path string, inode uint64) (*os.File, error) {
@@ -188,7 +210,10 @@ func openRegular(path string, inode uint64) (*os.File, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != inode {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, errors.New("not a regular file")
+	}
+	if inode != 0 && st.Ino != inode {
 		return nil, errors.New("another file")
 	}
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
@@ -196,21 +221,23 @@ func openRegular(path string, inode uint64) (*os.File, error) {
 
 // readStackMaps reads the section of ahead-of-time code from memory, because a
 // position-independent module has it relocated there and not in the file.
-func (m *Module) readStackMaps(mem live) error {
+func (m *Module) readStackMaps(mem machine.Memory) {
 	s := m.Image.Section(object.StackMapSection)
 	if s == nil || !s.Alloc || s.Size == 0 {
-		return nil
+		return
 	}
-	if s.Size > maxStackMaps {
-		return fmt.Errorf("%s claims %d bytes", object.StackMapSection, s.Size)
+	switch {
+	case s.Size > maxStackMaps:
+		m.MapsWhy = fmt.Sprintf("%s claims %d bytes", object.StackMapSection, s.Size)
+		return
+	case !m.Contains(s.Loaded()):
+		m.MapsWhy = object.StackMapSection + " lies outside of the mapped segments"
+		return
 	}
-	if !m.Contains(s.Loaded()) {
-		return fmt.Errorf("%s lies outside of the mapped segments", object.StackMapSection)
-	}
-	b := make([]byte, s.Size)
-	if err := mem.ReadMemory(b, s.Loaded()); err != nil {
-		return fmt.Errorf("%s: %w", object.StackMapSection, err)
+	b, err := readAll(mem, s.Loaded(), s.Size)
+	if err != nil {
+		m.MapsWhy = fmt.Sprintf("%s: %v", object.StackMapSection, err)
+		return
 	}
 	m.StackMaps = b
-	return nil
 }

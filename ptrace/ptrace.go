@@ -1,5 +1,5 @@
 // Package ptrace provides targets, and nothing else: a running process that is
-// captured without a trace, or one that is controlled through Delve.
+// captured without a trace, one that is controlled through Delve, or a core.
 //
 // Its main type is [Target]: the threads of a process with their registers, the
 // memory that was copied while they stood still, the files that are mapped, and
@@ -11,11 +11,19 @@
 // does not depend on how much is registered. After the stop, what was read before is
 // held against what is there now; where the list changed, the capture starts again.
 //
+// A core is read by the same code, from the segments of its file and, for what it left
+// out, from the files that were mapped: never where the process may have written over
+// those, and never from a file that is known to be another one by now.
+//
 // # Security
 //
 // All that is read from the process is hostile. Sizes are held against limits before
 // anything is allocated, lists are walked with a bound, and a process that
 // dies, forks or unmaps in the middle ends in an error.
+//
+// So is a core, which may also name any file. Only regular ones are opened, to be read,
+// and nothing of them is taken into account before they are ELF images. Its memory is
+// read when it is asked for; lists in it are held against its size.
 //
 // Reading writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
 // reader dies, however it dies, the kernel lets the process go on.

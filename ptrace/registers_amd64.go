@@ -57,11 +57,7 @@ func (r *rawRegisters) pc() machine.Addr { return machine.Addr(r.general.Rip) }
 // decode makes a register file of it.
 func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(arch, "a capture does not read this register")
-	g := &r.general
-	for n, v := range []uint64{g.Rax, g.Rdx, g.Rcx, g.Rbx, g.Rsi, g.Rdi, g.Rbp, g.Rsp,
-		g.R8, g.R9, g.R10, g.R11, g.R12, g.R13, g.R14, g.R15, g.Rip} {
-		regs.SetUint(machine.DWARFReg(n), v)
-	}
+	setGeneral(regs, &r.general)
 	vectors, err := decodeXsave(r.xsave, cpuid.AMD64XstateZMMHi256Offset())
 	for i := range 16 {
 		reg := machine.DWARFReg(17 + i)
@@ -72,6 +68,14 @@ func (r *rawRegisters) decode() *machine.Registers {
 		regs.Set(reg, vectors[i])
 	}
 	return regs
+}
+
+// setGeneral sets the general registers and the program counter.
+func setGeneral(regs *machine.Registers, g *unix.PtraceRegs) {
+	for n, v := range []uint64{g.Rax, g.Rdx, g.Rcx, g.Rbx, g.Rsi, g.Rdi, g.Rbp, g.Rsp,
+		g.R8, g.R9, g.R10, g.R11, g.R12, g.R13, g.R14, g.R15, g.Rip} {
+		regs.SetUint(machine.DWARFReg(n), v)
+	}
 }
 
 // Offsets in an XSAVE area (Intel SDM vol. 1, 13.4 and 13.5). That of the upper

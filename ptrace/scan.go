@@ -1,6 +1,8 @@
 package ptrace
 
 import (
+	"encoding/binary"
+
 	"reframe/deopt/machine"
 )
 
@@ -8,7 +10,7 @@ import (
 // is one, only a parse to its end can tell.
 type Found struct {
 	Addr machine.Addr
-	Data []byte // up to the end of its mapping
+	Data []byte // up to the end of its mapping, or of what can be read of that
 }
 
 // Limits on a scan. LLVM's own heap, which is most of what is scanned, takes some
@@ -31,7 +33,7 @@ const (
 // first function whose address lies in executable memory. Copies in the heap that
 // nobody relocated have the function address 0, so they are no candidates. It
 // returns false where it did not get to the end.
-func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
+func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []Found, whole bool) {
 	var code []machine.Mapping
 	for _, r := range maps {
 		if r.Exec {
@@ -42,7 +44,14 @@ func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
 		_, ok := findMapping(code, addr)
 		return ok
 	}
-	budget, sum := maxScan, 0
+	// Candidates in one mapping overlap: a copy ends where the mapping does.
+	const overlap = 16
+	room := maxFoundSum / overlap
+	if n := mem.size(); n < uint64(room) {
+		room = int(n)
+	}
+	room *= overlap
+	budget := maxScan
 	chunk := make([]byte, scanChunk+mapHeader+mapFunction)
 	for _, r := range maps {
 		if !r.Read || !r.Anonymous() || r.Path == "[vvar]" || r.Path == "[vsyscall]" {
@@ -58,15 +67,15 @@ func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
 			if err != nil {
 				break
 			}
-			for _, off := range candidates(chunk[:got], executable) {
+			for _, off := range candidates(chunk[:got], order, executable) {
 				addr := at + machine.Addr(off)
 				size := min(uint64(r.End-addr), maxFoundSize)
-				if sum += int(size); len(found) == maxFound || sum > maxFoundSum {
+				if room -= int(size); len(found) == maxFound || room < 0 {
 					return found, false
 				}
 				data := make([]byte, size)
-				if mem.ReadMemory(data, addr) == nil {
-					found = append(found, Found{addr, data})
+				if n, err := mem.readUpTo(data, addr); err == nil {
+					found = append(found, Found{addr, data[:n]})
 				}
 			}
 		}
@@ -76,14 +85,14 @@ func scan(mem live, maps []machine.Mapping) (found []Found, whole bool) {
 
 // candidates returns the offsets in b, aligned to 8, at which a section may begin
 // within the first scanChunk bytes.
-func candidates(b []byte, executable func(machine.Addr) bool) []int {
+func candidates(b []byte, order binary.ByteOrder, executable func(machine.Addr) bool) []int {
 	var offsets []int
 	for off := 0; off < scanChunk && off+mapHeader+mapFunction <= len(b); off += 8 {
-		if b[off] != 3 || arch.Order.Uint32(b[off:]) != 3 {
+		if b[off] != 3 || b[off+1] != 0 || b[off+2] != 0 || b[off+3] != 0 {
 			continue
 		}
-		functions := arch.Order.Uint32(b[off+4:])
-		if functions > 0 && executable(machine.Addr(arch.Order.Uint64(b[off+mapHeader:]))) {
+		functions := order.Uint32(b[off+4:])
+		if functions > 0 && executable(machine.Addr(order.Uint64(b[off+mapHeader:]))) {
 			offsets = append(offsets, off)
 		}
 	}

@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sort"
 	"time"
@@ -10,12 +11,16 @@ import (
 	"reframe/deopt/object"
 )
 
-// Target is a process at one moment. It does not change while it is looked at.
+// Target is a process at one moment, or a core of one. It does not change while it is
+// looked at.
 type Target struct {
 	PID     int
-	Command string // its command line
+	Core    string // path of the core; "" for a process
+	Command string // its command line; a core holds 79 bytes of it, and one by gcore the name alone
 	Pause   time.Duration
 	Modules []*Module
+	// Notes are what there is to know about a core as a whole, such as that it was cut.
+	Notes []string
 	// Registries are the lists behind each __jit_debug_descriptor.
 	Registries []*Registry
 	// Scanned says that memory was searched for stack maps because nothing was
@@ -25,8 +30,11 @@ type Target struct {
 	Found   []Found
 	ScanCut bool
 
-	via     int // the thread through which memory is read
-	objects int // bytes of the registered objects that were read
+	arch    *machine.Arch
+	via     int    // the thread through which memory is read
+	source  memory // the whole of it, as it is now
+	file    *os.File
+	objects uint64 // bytes of the registered objects that were read
 	maps    []machine.Mapping
 	threads []machine.Thread
 	memory  machine.Memory
@@ -35,7 +43,8 @@ type Target struct {
 }
 
 func newTarget(pid int) *Target {
-	return &Target{PID: pid, Command: commandLine(pid), via: firstAlive(pid)}
+	via := firstAlive(pid)
+	return &Target{PID: pid, Command: commandLine(pid), arch: arch, via: via, source: live(via)}
 }
 
 // firstAlive returns a thread through which the memory of a process can be read. It is
@@ -63,19 +72,28 @@ func (t *Target) read(e *Entry, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
-	if t.objects+int(e.Size) > maxObjects {
+	if t.objects+e.Size > min(maxObjects, t.source.size()) {
 		e.Bad = fmt.Sprintf("the objects before it took %d MiB", t.objects>>20)
 		return
 	}
-	t.objects += int(e.Size)
-	e.read(live(t.via), number)
+	t.objects += e.Size
+	e.read(t.source, number)
+}
+
+// String names the target as messages do: "process 41822", or "core PATH".
+func (t *Target) String() string {
+	if t.Core != "" {
+		return "core " + t.Core
+	}
+	return fmt.Sprintf("process %d", t.PID)
 }
 
 // Arch returns the architecture of the target.
-func (t *Target) Arch() *machine.Arch { return arch }
+func (t *Target) Arch() *machine.Arch { return t.arch }
 
 // ReadMemory implements [machine.Memory]: what was copied, and code that lies in
-// files; of a process that is held, all of its memory as it is, until it is let go.
+// files; of a process that is held, all of its memory as it is, until it is let go; of a
+// core, what it holds, and what files hold that were mapped and not written to.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
 // Threads returns the threads, the first one first, then by number.
@@ -158,6 +176,9 @@ func (t *Target) Close() {
 	t.Release()
 	for _, m := range t.Modules {
 		m.close()
+	}
+	if t.file != nil {
+		t.file.Close()
 	}
 }
 

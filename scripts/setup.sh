@@ -16,6 +16,7 @@ have() {
   llvm-*)
     for tool in lli llc opt llvm-config llvm-readobj; do command -v "$tool-${1#llvm-}" || return 1; done
     ;;
+  lld-*) command -v "ld.lld-${1#lld-}" && command -v "ld64.lld-${1#lld-}" && command -v "lld-link-${1#lld-}" ;;
   elfutils) command -v eu-stack ;;
   binutils) command -v ld && command -v objdump ;;
   libc6-dev) test -e /usr/include/stdio.h && test -e /usr/include/linux/futex.h ;;
@@ -30,7 +31,7 @@ fail() {
 
 case ${1-} in
 demo) packages= ;;
-test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev llvm-22 gdb elfutils gcc libc6-dev binutils make git" ;;
+test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc libc6-dev binutils make git" ;;
 *) fail "usage: scripts/setup.sh demo|test" ;;
 esac
 

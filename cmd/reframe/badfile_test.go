@@ -26,7 +26,7 @@ func TestModuleDoesNotMatch(t *testing.T) {
 			module := edited(t, p.IR, deoptBundle(t, p.IR, bundle), edit.bundle)
 			for _, verb := range []string{"frames", "resume"} {
 				r := reframe(t, verb, "-p", pid(p), "--ir", module)
-				r.failsEmpty(t, 2, module+" does not match the process", "record 2882400000", "@sum_opt", edit.want)
+				r.failsEmpty(t, 2, module+" is not what was compiled", "record 2882400000", "@sum_opt", edit.want)
 			}
 		})
 	}

@@ -1,116 +1,239 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"regexp"
+	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
-	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 )
 
+// mapsFlags are what maps can be asked.
+type mapsFlags struct {
+	known    known
+	core     string
+	dialect  string
+	arch     string
+	format   string
+	check    bool
+	function string
+	records  []string
+	address  string
+}
+
 func (a *app) mapsCommand() *cobra.Command {
-	pid := 0
+	var f mapsFlags
 	c := &cobra.Command{
-		Use:   "maps FILE | -p PID",
-		Short: "Print the stack map records of a file or a process",
-		Long: `maps prints every stack map record of an ELF file (executable, shared object or
-unlinked object), or of a process: its modules, the objects that its JIT registered,
-and, where nothing is registered, what looks like a stack map in its memory. The
-process is read while it runs.`,
+		Use:   "maps FILE | -p PID | --core CORE",
+		Short: "Print and check the stack map records of a file, a process or a core",
+		Long: `maps prints every stack map record of a file: an ELF, Mach-O or COFF executable,
+shared object or unlinked object, an archive of them, or the bytes of a section
+alone. Of a process or a core it prints those of its modules, of the objects that
+its JIT registered, and, where nothing is registered, what looks like a stack map
+in its memory. The process is read while it runs.
+
+A record does not say what kind of site it belongs to. With --ir, the module that was
+compiled, it is known, and locations have names; without, a record that has the shape
+of a statepoint's is shown as such, and marked as a reading.
+
+--check holds the maps against the rules that they must keep, each with the fact
+behind it; with --ir also against the sites of the module.
+
+Exit status: 0 all of it worked, 1 there is no stack map, no record fits the filters,
+some map cannot be read or --check found a broken rule, 2 it failed.`,
 		Example: `  reframe maps loop.o
-  reframe maps -p 41822
-  reframe maps loop.o --json`,
+  reframe maps libjit.a --function 'sum.*' --json
+  reframe maps -p 41822 --address 0x7f184e5d308b
+  reframe maps loop.o --ir loop.ll --check
+  reframe maps section.bin --arch s390x
+  diff <(llvm-readobj --stackmap loop.o | sed '1,/^LoadName/d') <(reframe maps --format=llvm loop.o)`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			var maps *deopt.Maps
-			var err error
-			switch byPID := c.Flags().Changed("pid"); {
-			case byPID == (len(args) == 1):
-				return usage("maps takes one of FILE and -p PID")
-			case byPID && pid <= 0:
-				return usage("-p %d: a process number is above 0", pid)
-			case byPID:
-				var t *ptrace.Target
-				if t, err = ptrace.Survey(pid); err == nil {
-					defer t.Close()
-					maps, err = deopt.TargetMaps(t)
-				}
-			default:
-				maps, err = deopt.FileMaps(args[0])
-			}
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return writeJSON(a.stdout, maps)
-			}
-			return a.printMaps(maps)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return a.maps(c, args, &f) },
 	}
-	c.Flags().IntVarP(&pid, "pid", "p", 0, "the process to look at")
-	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+")")
+	flags := c.Flags()
+	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
+	flags.StringVar(&f.core, "core", "", "the core `FILE` to look at")
+	flags.StringArrayVar(&f.known.modules, "ir", nil, "the IR module that was compiled, `FILE.ll` (repeatable)")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+", with --check "+deopt.CheckSchema+")")
+	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
+	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
+	flags.StringVar(&f.function, "function", "", "only functions whose whole name, mangled or not, fits the regular expression `RE`")
+	flags.StringArrayVar(&f.records, "record", nil, "only records of this `ID` (repeatable)")
+	flags.StringVar(&f.address, "address", "", "only records whose site is at `ADDR`")
+	flags.StringVar(&f.dialect, "dialect", "", "read the section in this `LAYOUT`, whatever it looks like: "+dialects())
+	flags.StringVar(&f.arch, "arch", "", "the `ARCHITECTURE` of the bytes of a section alone: "+archs())
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
+	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "llvm"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(strings.Split(dialects(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(strings.Split(archs(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-func (a *app) printMaps(m *deopt.Maps) error {
-	s := a.style()
-	var out strings.Builder
-	for _, image := range m.Images {
-		fmt.Fprintln(&out, s.bold(printable(image.Name)))
-		if image.Error != "" {
-			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(image.Error)))
-		}
-		for n, head := range image.Maps {
-			fmt.Fprintf(&out, "  map %d: version %d, %s, %s, %s\n", n, head.Version,
-				count(head.Functions, "function"), count(head.Constants, "large constant"), count(head.Records, "record"))
-		}
-		for i := range image.Functions {
-			printFunction(&out, s, &image.Functions[i])
-		}
+func dialects() string {
+	var names []string
+	for _, d := range stackmap.Dialects() {
+		names = append(names, string(d))
 	}
-	_, err := io.WriteString(a.stdout, out.String())
-	return err
+	return strings.Join(names, ", ")
 }
 
-func printFunction(out *strings.Builder, s style, f *deopt.Function) {
-	name := printable(f.Name)
-	if name == "" {
-		name = "(no symbol)"
+func archs() string {
+	var names []string
+	for _, a := range machine.Archs() {
+		names = append(names, a.Name)
 	}
-	size := "dynamic"
-	if f.StackSize != nil {
-		size = fmt.Sprintf("%d bytes", *f.StackSize)
-	}
-	at := "unlinked"
-	if f.Address != "" {
-		at = "at " + string(f.Address)
-	}
-	fmt.Fprintf(out, "\n  %s %s, stack %s\n", s.bold(name), at, size)
-	for i := range f.Records {
-		r := &f.Records[i]
-		fmt.Fprintf(out, "    record %d at +%#x, %s\n", r.ID, r.Offset, count(len(r.Locations), "location"))
-		for k := range r.Locations {
-			l := &r.Locations[k]
-			fmt.Fprintf(out, "      #%-3d %-13s %-20s %s\n", k, l.Kind, mapLocation(l), count(l.Size, "byte"))
-		}
-		if len(r.LiveOuts) > 0 {
-			names := make([]string, len(r.LiveOuts))
-			for k, l := range r.LiveOuts {
-				names[k] = fmt.Sprintf("%s:%d", l.Register, l.Size)
-			}
-			fmt.Fprintf(out, "      live-outs %s\n", strings.Join(names, " "))
-		}
-	}
+	return strings.Join(names, ", ")
 }
 
-func mapLocation(l *frame.Location) string {
-	if l.Constant != "" {
-		return l.Constant
+func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
+	o, want, err := f.options(c, args)
+	if err != nil {
+		return err
 	}
-	return bracket(l)
+	debug.SetGCPercent(100) // nothing is stopped here, and what is printed may be much
+	maps, release, err := f.open(args, o)
+	if errors.Is(err, deopt.ErrNoMaps) {
+		return &status{exitPartial, err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	shown := 0
+	switch {
+	case f.check:
+		return a.checkMaps(maps)
+	case f.format == "llvm":
+		return a.printLLVM(maps)
+	case a.json:
+		shown, err = a.writeMaps(maps, want)
+	default:
+		shown, err = a.printMaps(maps, want)
+	}
+	if err != nil {
+		return err
+	}
+	for _, i := range maps.Images {
+		if i.Err != nil {
+			return &status{code: exitPartial} // it was printed where it belongs
+		}
+	}
+	if shown == 0 && !want.All() {
+		return &status{exitPartial, noneFits(maps, want)}
+	}
+	return nil
+}
+
+// noneFits says that the filters leave nothing.
+func noneFits(maps *deopt.Maps, want *deopt.MapFilter) string {
+	text := fmt.Sprintf("%s: none of its %s fits the filters", maps.Source, count(maps.Records(), "record"))
+	if want.Address == nil {
+		return text
+	}
+	if near, ok := maps.Nearest(*want.Address); ok {
+		return fmt.Sprintf("%s; nearest to %v is record %d at %v", text, *want.Address, uint64(near.Record().ID), near.Addr)
+	}
+	return text + "; an unlinked object has no addresses"
+}
+
+// options says what is wanted, or refuses what cannot be meant.
+func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions, want *deopt.MapFilter, err error) {
+	sources := len(args)
+	for _, name := range []string{"pid", "core"} {
+		if c.Flags().Changed(name) {
+			sources++
+		}
+	}
+	filtered := f.function != "" || f.records != nil || f.address != ""
+	switch {
+	case sources != 1:
+		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
+	case c.Flags().Changed("pid") && f.known.pid <= 0:
+		return o, nil, usage("-p %d: a process number is above 0", f.known.pid)
+	case f.format != "text" && f.format != "llvm":
+		return o, nil, usage("--format %s: text or llvm", f.format)
+	case f.format == "llvm" && (filtered || f.check || c.Flags().Changed("json")):
+		return o, nil, usage("--format llvm prints all that llvm-readobj would; it goes with no filter, --check or --json")
+	case f.check && filtered:
+		return o, nil, usage("--check looks at whole maps; it goes with no filter")
+	case f.arch != "" && len(args) == 0:
+		return o, nil, usage("--arch is for the bytes of a section alone")
+	}
+	if want, err = f.filter(); err != nil {
+		return o, nil, err
+	}
+	o.Dialect = stackmap.Dialect(f.dialect)
+	if f.dialect != "" && !strings.Contains(", "+dialects()+", ", ", "+f.dialect+", ") {
+		return o, nil, usage("--dialect %s: one of %s", f.dialect, dialects())
+	}
+	if f.arch != "" {
+		ok := false
+		if o.Arch, ok = machine.ByName(f.arch); !ok {
+			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
+		}
+	}
+	known, err := f.known.options()
+	o.Modules = known.Modules
+	return o, want, err
+}
+
+func (f *mapsFlags) filter() (*deopt.MapFilter, error) {
+	want := new(deopt.MapFilter)
+	if f.function != "" {
+		re, err := regexp.Compile("^(?:" + f.function + ")$")
+		if err != nil {
+			return nil, usage("--function %s: %v", f.function, err)
+		}
+		want.Name = re
+	}
+	for _, text := range f.records {
+		id, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return nil, usage("--record %s: a number of 64 bits, such as 2882400000 or 0xabcdef00", text)
+		}
+		want.IDs = append(want.IDs, id)
+	}
+	if f.address != "" {
+		addr, err := strconv.ParseUint(f.address, 0, 64)
+		if err != nil {
+			return nil, usage("--address %s: an address, such as 0x7f184e5d308b", f.address)
+		}
+		at := machine.Addr(addr)
+		want.Address = &at
+	}
+	return want, nil
+}
+
+// open reads the maps. What release frees is needed until they are printed.
+func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, release func(), err error) {
+	if len(args) == 1 {
+		maps, err = deopt.FileMaps(args[0], o)
+		if errors.Is(err, object.ErrCore) {
+			err = fmt.Errorf("%w; look at it with --core", err)
+		}
+		return maps, maps.Close, err
+	}
+	var t *ptrace.Target
+	if f.core != "" {
+		t, err = ptrace.OpenCore(f.core)
+	} else {
+		t, err = ptrace.Survey(f.known.pid)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if maps, err = deopt.TargetMaps(t, o); err != nil {
+		t.Close()
+	}
+	return maps, t.Close, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -71,19 +72,31 @@ func pad(plain, painted string, width int) string {
 	return painted
 }
 
-// writeJSON prints v with two spaces of indentation. Its strings hold names of the
-// target; characters in them that a terminal may obey are written as \u escapes,
-// which encoding/json does of its own for those below 0x20 only.
+// writeJSON prints v with two spaces of indentation.
 func writeJSON(w io.Writer, v any) error {
-	var out strings.Builder
+	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return err
 	}
+	_, err := w.Write(safeJSON(out.Bytes()))
+	return err
+}
+
+// safeJSON writes characters that a terminal may obey as \u escapes, which encoding/json
+// does of its own for those below 0x20 only: strings hold names of the target.
+func safeJSON(text []byte) []byte {
+	ascii := true
+	for _, c := range text {
+		ascii = ascii && (c == '\n' || c >= ' ' && c < 0x7f)
+	}
+	if ascii {
+		return text
+	}
 	var safe []byte
-	for _, r := range out.String() {
+	for _, r := range string(text) {
 		if r == '\n' || unicode.IsPrint(r) {
 			safe = utf8.AppendRune(safe, r)
 			continue
@@ -92,8 +105,7 @@ func writeJSON(w io.Writer, v any) error {
 			safe = fmt.Appendf(safe, "\\u%04x", unit)
 		}
 	}
-	_, err := w.Write(safe)
-	return err
+	return safe
 }
 
 // count is "1 record" or "2 records".

@@ -17,8 +17,8 @@ const (
 )
 
 // parse parses hostile bytes: they are maps, or an error that lies within them.
-func parse(t testing.TB, data []byte) {
-	maps, err := ParseAll(data, binary.LittleEndian)
+func parse(t testing.TB, data []byte, o Options) *Section {
+	s, err := Parse(data, o)
 	if err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
@@ -28,93 +28,147 @@ func parse(t testing.TB, data []byte) {
 			require.Fail(t, "an error outside of the section", "%v of %#x", err, len(data))
 		}
 	}
+	return s
+}
+
+// use decodes all that hostile maps hold.
+func use(t testing.TB, maps []*Map) {
+	records := 0
 	for _, m := range maps {
-		for i := range m.Functions {
-			for j := range m.Functions[i].Records {
-				rec := &m.Functions[i].Records[j]
+		for i := range len(m.Functions) + 1 {
+			var f *Function
+			if i < len(m.Functions) {
+				f = &m.Functions[i]
+				m.Prologue(i)
+			}
+			for rec := range m.Records(f) {
+				records++
 				m.AsStatepoint(rec)
 				for _, l := range rec.Locations {
 					_, _ = m.Constant(l)
 				}
 			}
+			for range m.Reserved(f) {
+			}
 		}
+		for i := range m.NumConstants() {
+			m.ConstantAt(i)
+		}
+		records -= m.Len()
 	}
+	require.Zero(t, records, "Len and Records disagree")
 	x := NewIndex(maps...)
 	x.Nearest(0x1234)
 	x.At(1<<64 - 1)
 }
 
-// seeds are sections that llc wrote, and the one written by hand.
-func seeds(t testing.TB) [][]byte {
-	return [][]byte{
-		sample(binary.LittleEndian),
-		section(t, object(t, 19, "testdata/shapes.ll")),
-		section(t, object(t, 14, "jit_sp.ll")),
-		section(t, object(t, 22, "jit_pp.ll")),
-		section(t, object(t, 16, "dup.ll")),
+// seed is a section and its layout.
+type seed struct {
+	name    string
+	data    []byte
+	dialect Dialect
+}
+
+// seeds are sections that llc wrote, and those written by hand, in little-endian bytes.
+func seeds(t testing.TB) []seed {
+	list := []seed{
+		{"shapes.ll", section(t, object(t, 19, "testdata/shapes.ll")), V3},
+		{"jit_sp.ll", section(t, object(t, 14, "jit_sp.ll")), V3},
+		{"jit_pp.ll", section(t, object(t, 22, "jit_pp.ll")), V3},
+		{"dup.ll", section(t, object(t, 16, "dup.ll")), V3},
 	}
+	for i := range literals {
+		l := &literals[i]
+		list = append(list, seed{l.name, l.data(binary.LittleEndian), l.dialect})
+	}
+	return list
+}
+
+// readings are the ways to read bytes that were once a section of that layout.
+func readings(d Dialect) []Options {
+	return []Options{little, {binary.LittleEndian, d}}
 }
 
 func TestEveryTruncation(t *testing.T) {
 	for _, seed := range seeds(t) {
-		for n := range seed {
-			data := seed[:n:n]
-			maps, err := ParseAll(data, binary.LittleEndian)
-			if n > 0 {
-				require.ErrorIs(t, err, ErrTruncated, "%d of %d bytes", n, len(seed))
+		for n := range seed.data {
+			data := seed.data[:n:n]
+			for _, o := range readings(seed.dialect) {
+				s, err := Parse(data, o)
+				if n > 0 && (o.Dialect == seed.dialect || seed.dialect == named(data[0]).dialect) {
+					require.ErrorIs(t, err, ErrTruncated, "%d of %d bytes of %s", n, len(seed.data), seed.name)
+					require.Empty(t, s.Maps)
+				}
+				require.LessOrEqual(t, livetest.Allocated(func() { parse(t, data, o) }), uint64(perByte*n+perCall))
+				use(t, s.Maps)
 			}
-			require.Empty(t, maps)
-			require.LessOrEqual(t, livetest.Allocated(func() { parse(t, data) }), uint64(perByte*n+perCall))
 		}
 	}
 }
 
 func TestEveryByteChanged(t *testing.T) {
 	for _, seed := range seeds(t) {
-		data := append([]byte(nil), seed...)
-		for at := range data {
-			spent := livetest.Allocated(func() {
-				for v := range 256 {
+		data := append([]byte(nil), seed.data...)
+		for _, o := range readings(seed.dialect) {
+			for at := range data {
+				maps := make([][]*Map, 256)
+				spent := livetest.Allocated(func() {
+					for v := range maps {
+						data[at] = byte(v)
+						maps[v] = parse(t, data, o).Maps
+					}
+				})
+				require.LessOrEqual(t, spent, uint64(256*(perByte*len(data)+perCall)))
+				for v := range maps {
 					data[at] = byte(v)
-					parse(t, data)
+					use(t, maps[v])
 				}
-			})
-			data[at] = seed[at]
-			require.LessOrEqual(t, spent, uint64(256*(perByte*len(data)+perCall)))
+				data[at] = seed.data[at]
+			}
 		}
 	}
 }
 
 // Counts that are as large as the bytes behind them allow, and no larger.
 func TestAllocationIsBounded(t *testing.T) {
-	const size = 1 << 20
+	const size = 1 << 18
 	for _, c := range []struct {
 		name string
-		fill func(w *writer)
+		fill func(w *raw)
 	}{
-		{"functions", func(w *writer) { w.u32((size-16)/24, 0, 0) }},
-		{"constants", func(w *writer) { w.u32(0, (size-16)/8, 0) }},
-		{"records", func(w *writer) { w.u32(1, 0, (size-16)/20).u64(0, 0, (size-16)/20) }},
-		{"all", func(w *writer) { w.u32((size-16)/24, (size-16)/8, (size-16)/20) }},
-		{"records of one function", func(w *writer) { w.u32(1, 0, (size-40)/24).u64(0, 0, (size-40)/24) }},
-		{"locations", func(w *writer) { w.u32(1, 0, 1).u64(0, 0, 1).u64(0).u32(0).u16(0, 65535) }},
+		{"functions", func(w *raw) { w.u32((size-16)/24, 0, 0) }},
+		{"constants", func(w *raw) { w.u32(0, (size-16)/8, 0) }},
+		{"records", func(w *raw) { w.u32(1, 0, (size-16)/20).u64(0, 0, (size-16)/20) }},
+		{"all", func(w *raw) { w.u32((size-16)/24, (size-16)/8, (size-16)/20) }},
+		{"records of one function", func(w *raw) { w.u32(1, 0, (size-40)/24).u64(0, 0, (size-40)/24) }},
+		{"locations", func(w *raw) { w.u32(1, 0, 1).u64(0, 0, 1).u64(0).u32(0).u16(0, 65535) }},
+		{"prologues", func(w *raw) { w.u32(size/30, 0, 0) }},
+		{"empty maps", func(w *raw) {
+			for w.u32(0, 0, 0); len(w.b) < size; {
+				w.u8(3, 0, 0, 0).u32(0, 0, 0)
+			}
+		}},
+		{"empty maps that end in an error", func(w *raw) {
+			for w.u32(0, 0, 0); len(w.b) < size-8; {
+				w.u8(3, 0, 0, 0).u32(0, 0, 0)
+			}
+			w.b = append(w.b[:size-8], "no map!!"...)
+		}},
+		{"empty maps of two layouts", func(w *raw) {
+			for w.u32(0, 0, 0); len(w.b) < size; {
+				w.u8(1+byte(len(w.b)/16%3), 0, 0, 0).u32(0, 0, 0)
+			}
+		}},
 	} {
-		w := &writer{order: binary.LittleEndian}
-		c.fill(w.u8(3, 0, 0, 0))
-		data := append(w.b, make([]byte, size-len(w.b))...)
-		spent := livetest.Allocated(func() { parse(t, data) })
-		require.LessOrEqual(t, spent, uint64(perByte*size), c.name)
+		for version := byte(1); version <= lastVersion; version++ {
+			w := &raw{order: binary.LittleEndian}
+			c.fill(w.u8(version, 0, 0, 0))
+			data := append(w.b, make([]byte, max(0, size-len(w.b)))...)
+			for _, d := range append(Dialects(), "") {
+				spent := livetest.Allocated(func() { parse(t, data, Options{binary.LittleEndian, d}) })
+				require.LessOrEqual(t, spent, uint64(perByte*size), "%s, version %d, layout %q", c.name, version, d)
+			}
+			use(t, parse(t, data, little).Maps)
+		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, seed := range seeds(f) {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		parse(t, data)
-		m, n, err := Parse(data, binary.BigEndian)
-		require.Equal(t, err == nil, m != nil)
-		require.LessOrEqual(t, n, len(data))
-	})
 }

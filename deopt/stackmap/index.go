@@ -8,76 +8,160 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Entry is a record with what it belongs to. Addr is where its site is: the
+// Entry is a record with what it belongs to, not decoded. Addr is where its site is: the
 // function's address plus the record's offset.
 type Entry struct {
 	Addr     machine.Addr
 	Map      *Map
 	Function *Function
-	Record   *Record
+
+	record uint32 // where it is in the blob, in units of 8 bytes
 }
+
+// Record decodes the record. It is the caller's.
+func (e Entry) Record() *Record {
+	d := decoder{m: e.Map, at: int(e.record) * alignment}
+	return d.next()
+}
+
+// Pos returns where the record stands in the section, without decoding it.
+func (e Entry) Pos() int64 { return e.Map.Offset + int64(e.record)*alignment }
 
 // Index finds records by address. Its zero value is empty.
 type Index struct {
-	entries []Entry // by Addr; at one address in the order of the section
+	addrs   addresses // of the records, sorted; equal ones in the order of the section
+	records []indexRow   // at each of them
+	maps    []indexed
 }
 
-// NewIndex makes an index over all records of maps.
+// indexRow is where a record is.
+type indexRow struct {
+	function uint32 // counted through all maps
+	record   uint32 // in units of 8 bytes of its blob
+}
+
+// indexed is a map of an index.
+type indexed struct {
+	m         *Map
+	functions []Function // m.Functions as they were
+	first     uint32     // the count of the first through all maps
+}
+
+// NewIndex makes an index over all records of maps that have a function, at the addresses
+// that the functions have now. The index points into Map.Functions, which must not
+// change while it is in use.
 func NewIndex(maps ...*Map) *Index {
+	x := &Index{maps: make([]indexed, 0, len(maps))}
 	total := 0
+	function := uint32(0)
 	for _, m := range maps {
-		total += m.Records()
+		x.maps = append(x.maps, indexed{m, m.Functions, function})
+		total += m.Len() - m.loose
+		function += uint32(len(m.Functions))
 	}
-	x := &Index{entries: make([]Entry, 0, total)}
-	for _, m := range maps {
-		for i := range m.Functions {
-			f := &m.Functions[i]
-			for j := range f.Records {
-				rec := &f.Records[j]
-				x.entries = append(x.entries, Entry{f.Addr + machine.Addr(rec.Offset), m, f, rec})
-			}
-		}
+	x.records = make([]indexRow, 0, total)
+	x.addrs.offsets = make([]uint32, 0, total)
+	// Compilers and linkers emit records by address: they are sorted only if they must be.
+	if !x.walk(x.add) {
+		x.sort(total)
 	}
-	slices.SortStableFunc(x.entries, func(a, b Entry) int { return cmp.Compare(a.Addr, b.Addr) })
+	x.addrs.fill()
 	return x
 }
 
+// add appends a record, and does not where its address is less than the last.
+func (x *Index) add(addr uint64, at indexRow) bool {
+	x.records = append(x.records, at)
+	return x.addrs.add(addr)
+}
+
+// walk goes through the records of all maps in the order of the section, until visit
+// returns false.
+func (x *Index) walk(visit func(addr uint64, at indexRow) bool) bool {
+	for _, in := range x.maps {
+		for i := range in.functions {
+			f := &in.functions[i]
+			p, n := in.m.start(f)
+			for range n {
+				addr := uint64(f.Addr) + uint64(u32(in.m.data, p+8, in.m.big))
+				if !visit(addr, indexRow{in.first + uint32(i), uint32(p / alignment)}) {
+					return false
+				}
+				p = in.m.end(p)
+			}
+		}
+	}
+	return true
+}
+
+// sort adds all records by address, and those at one address in the order of the section.
+func (x *Index) sort(total int) {
+	type located struct {
+		addr uint64
+		at   indexRow
+	}
+	list := make([]located, 0, total)
+	x.walk(func(addr uint64, at indexRow) bool {
+		list = append(list, located{addr, at})
+		return true
+	})
+	slices.SortFunc(list, func(a, b located) int {
+		if a.addr != b.addr {
+			return cmp.Compare(a.addr, b.addr)
+		}
+		return cmp.Or(cmp.Compare(a.at.function, b.at.function), cmp.Compare(a.at.record, b.at.record))
+	})
+	x.addrs = addresses{offsets: x.addrs.offsets[:0]}
+	x.records = x.records[:0]
+	for _, l := range list {
+		x.add(l.addr, l.at)
+	}
+}
+
 // Len counts the records.
-func (x *Index) Len() int { return len(x.entries) }
+func (x *Index) Len() int { return len(x.records) }
+
+// Span is a run of records of an index, by address.
+type Span struct {
+	x          *Index
+	first, end int
+}
+
+// Len counts the records.
+func (s Span) Len() int { return s.end - s.first }
+
+// Entry returns record i of the span. It panics where there is none.
+func (s Span) Entry(i int) Entry {
+	at := s.x.records[s.first:s.end][i]
+	// The last map whose functions begin at at.function or before is its own: those
+	// without functions begin where the next one does.
+	k := sort.Search(len(s.x.maps), func(k int) bool { return s.x.maps[k].first > at.function }) - 1
+	in := &s.x.maps[k]
+	return Entry{machine.Addr(s.x.addrs.at(s.first + i)), in.m, &in.functions[at.function-in.first], at.record}
+}
 
 // At returns the records whose site is at addr, in the order of the section.
-func (x *Index) At(addr machine.Addr) []Entry {
-	first := x.search(addr)
-	last := first
-	for last < len(x.entries) && x.entries[last].Addr == addr {
-		last++
-	}
-	return x.entries[first:last]
+func (x *Index) At(addr machine.Addr) Span {
+	first, end := x.addrs.run(uint64(addr))
+	return Span{x, first, end}
 }
 
 // Range returns the records whose sites lie in [from, to), by address.
-func (x *Index) Range(from, to machine.Addr) []Entry {
-	first := x.search(from)
-	last := first + sort.Search(len(x.entries)-first, func(i int) bool { return x.entries[first+i].Addr >= to })
-	return x.entries[first:last]
+func (x *Index) Range(from, to machine.Addr) Span {
+	first := x.addrs.search(uint64(from))
+	return Span{x, first, max(first, x.addrs.search(uint64(to)))}
 }
 
 // Nearest returns the record whose site is nearest to addr, and false in an
 // empty index. Of two that are equally near it is the one before addr.
 func (x *Index) Nearest(addr machine.Addr) (Entry, bool) {
-	if len(x.entries) == 0 {
+	n := x.Len()
+	if n == 0 {
 		return Entry{}, false
 	}
-	i := x.search(addr)
-	switch {
-	case i == len(x.entries):
-		return x.entries[i-1], true
-	case i > 0 && addr-x.entries[i-1].Addr <= x.entries[i].Addr-addr:
-		return x.entries[i-1], true
+	i := x.addrs.search(uint64(addr))
+	if i == n || i > 0 && uint64(addr)-x.addrs.at(i-1) <= x.addrs.at(i)-uint64(addr) {
+		i--
 	}
-	return x.entries[i], true
-}
-
-func (x *Index) search(addr machine.Addr) int {
-	return sort.Search(len(x.entries), func(i int) bool { return x.entries[i].Addr >= addr })
+	return Span{x, 0, n}.Entry(i), true
 }

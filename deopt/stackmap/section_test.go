@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,56 +70,43 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// writer writes a section by hand.
-type writer struct {
-	order binary.AppendByteOrder
-	b     []byte
+// parsed parses a whole section of little-endian bytes, in the layout that they tell.
+func parsed(t testing.TB, data []byte) []*Map {
+	t.Helper()
+	s, err := Parse(data, Options{Order: binary.LittleEndian})
+	require.NoError(t, err)
+	return s.Maps
 }
 
-func (w *writer) u8(v ...uint8) *writer { w.b = append(w.b, v...); return w }
-
-func (w *writer) u16(v ...uint16) *writer {
-	for _, v := range v {
-		w.b = w.order.AppendUint16(w.b, v)
+// blobs returns what maps hold as plain values.
+func blobs(maps []*Map) []*Blob {
+	var list []*Blob
+	for _, m := range maps {
+		list = append(list, m.Blob())
 	}
-	return w
+	return list
 }
 
-func (w *writer) u32(v ...uint32) *writer {
-	for _, v := range v {
-		w.b = w.order.AppendUint32(w.b, v)
+// unplaced returns a copy of blobs whose records do not say where they stand.
+func unplaced(list []*Blob) []*Blob {
+	clear := func(records []Record) []Record {
+		records = slices.Clone(records)
+		for i := range records {
+			records[i].Pos = 0
+		}
+		return records
 	}
-	return w
-}
-
-func (w *writer) u64(v ...uint64) *writer {
-	for _, v := range v {
-		w.b = w.order.AppendUint64(w.b, v)
+	var out []*Blob
+	for _, b := range list {
+		c := *b
+		c.Functions = slices.Clone(b.Functions)
+		for i := range c.Functions {
+			c.Functions[i].Records = clear(c.Functions[i].Records)
+		}
+		c.Unattributed = clear(c.Unattributed)
+		out = append(out, &c)
 	}
-	return w
-}
-
-// location writes a kind, a size, a register and an offset.
-func (w *writer) location(kind uint8, size, reg uint16, offset int32) *writer {
-	return w.u8(kind, 0).u16(size, reg, 0).u32(uint32(offset))
-}
-
-// sample is a section with every kind of location: two functions, the second without
-// records and with a stack of no fixed size, two constants, and two records, of which the
-// first needs padding after its locations and after its live-outs.
-func sample(order binary.AppendByteOrder) []byte {
-	w := &writer{order: order}
-	w.u8(3, 0, 0, 0).u32(2, 2, 2)
-	w.u64(0x7f0000001000, 24, 2)
-	w.u64(0x7f0000002000, 1<<64-1, 0)
-	w.u64(0x123456789abcdef0, 1<<63)
-	w.u64(1<<64-1).u32(0x44).u16(0, 5)
-	w.location(1, 8, 3, 0).location(2, 8, 6, -16).location(3, 4, 7, 1<<31-1).location(4, 8, 0, -1).location(5, 8, 0, 1)
-	w.u32(0)            // up to a multiple of 8
-	w.u16(0xffff, 1)    // padding, which the format does not want to be anything
-	w.u16(17).u8(0, 64) // xmm0
-	w.u64(7).u32(0).u16(0x8000, 0).u16(0, 0).u32(0)
-	return w.b
+	return out
 }
 
 func describe(maps []*Map) string {
@@ -126,15 +114,15 @@ func describe(maps []*Map) string {
 	for _, m := range maps {
 		fmt.Fprintf(&b, "LLVM StackMap Version: %d\nNum Functions: %d\n", m.Version, len(m.Functions))
 		for _, f := range m.Functions {
-			fmt.Fprintf(&b, "  Function address: %d, stack size: %d, callsite record count: %d\n", uint64(f.Addr), f.StackSize, len(f.Records))
+			fmt.Fprintf(&b, "  Function address: %d, stack size: %d, callsite record count: %d\n", uint64(f.Addr), f.StackSize, f.Len())
 		}
-		fmt.Fprintf(&b, "Num Constants: %d\n", len(m.Constants))
-		for i, c := range m.Constants {
-			fmt.Fprintf(&b, "  #%d: %d\n", i+1, c)
+		fmt.Fprintf(&b, "Num Constants: %d\n", m.NumConstants())
+		for i := range m.NumConstants() {
+			fmt.Fprintf(&b, "  #%d: %d\n", i+1, m.ConstantAt(i))
 		}
-		fmt.Fprintf(&b, "Num Records: %d\n", m.Records())
-		for _, f := range m.Functions {
-			for _, r := range f.Records {
+		fmt.Fprintf(&b, "Num Records: %d\n", m.Len())
+		for i := range m.Functions {
+			for r := range m.Records(&m.Functions[i]) {
 				fmt.Fprintf(&b, "  Record ID: %d, instruction offset: %d\n    %d locations:\n", r.ID, r.Offset, len(r.Locations))
 				for i, l := range r.Locations {
 					fmt.Fprintf(&b, "      #%d: %s, size: %d\n", i+1, where(m, l), l.Size)

@@ -1,21 +1,23 @@
-// Package stackmap reads the stack maps that LLVM writes: the section
-// .llvm_stackmaps of format version 3, as "Stack maps and patch points in LLVM"
-// (llvm.org/docs/StackMaps.html, "Stack Map Format") lays it out.
+// Package stackmap reads and writes the stack maps of LLVM: the section
+// .llvm_stackmaps, as "Stack maps and patch points in LLVM"
+// (llvm.org/docs/StackMaps.html, "Stack Map Format") lays it out, in each of its
+// versions and in the layouts of ykllvm (see [Dialect]).
 //
-// Its main type is [Map], one blob of the section; an [Index] finds the records
-// of an address. It knows nothing of processes: the addresses in a map are as
-// the bytes give them.
+// Its main type is [Map], one blob of the section. A Map is a view: its records stay
+// in the bytes that it was parsed from and are decoded when asked for, so those bytes
+// must not change while it is in use. An [Index] finds the records of an address. The
+// package knows nothing of processes: addresses are as the bytes give them.
 //
 // # Security
 //
-// A section is hostile. Every count is held against the bytes that are left
-// before anything is allocated, and every error tells the offset.
+// A section is hostile. Every count is held against the bytes that are left before
+// anything is allocated or walked, every error tells the offset, and telling the layouts
+// apart looks at each byte a bounded number of times.
 package stackmap
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"slices"
 
 	"reframe/deopt/machine"
 )
@@ -63,36 +65,105 @@ type LiveOut struct {
 // Record is one stack map record.
 type Record struct {
 	ID        RecordID
-	Offset    uint32 // of the site in its function, by the convention of the kind of site
-	Flags     uint16 // reserved by the format
-	Locations []Location
-	LiveOuts  []LiveOut
+	Offset    uint32     // of the site in its function, by the convention of the kind of site
+	Flags     uint16     // reserved by the format
+	Locations []Location // nil where there are none
+	LiveOuts  []LiveOut  // nil where there are none
+
+	// Vars says how many of Locations each live variable takes, in their order. Only the
+	// yk layouts have them; nil in the others.
+	Vars []int
+	// Extra holds the extra locations of each of Locations: more places that keep the
+	// same value, a register's DWARF number where it is not negative and a slot's offset
+	// from the frame pointer where it is. Only layout Yk has them; nil in the others.
+	Extra [][]int16
+
+	Pos int64 // where the record stands in the section; the writer does not look at it
+}
+
+// Clone returns a copy that shares nothing with r.
+func (r *Record) Clone() *Record {
+	c := *r
+	c.Locations, c.LiveOuts, c.Vars = slices.Clone(r.Locations), slices.Clone(r.LiveOuts), slices.Clone(r.Vars)
+	c.Extra = slices.Clone(r.Extra)
+	for i := range c.Extra {
+		c.Extra[i] = slices.Clone(c.Extra[i])
+	}
+	return &c
 }
 
 // DynamicStack is the stack size of a function whose frame has no fixed size.
 const DynamicStack = ^uint64(0)
 
-// Function is one function and its records.
+// Function is one function of a map. Its records are had from the map: see
+// [Map.Records].
 type Function struct {
 	Addr      machine.Addr
 	StackSize uint64 // bytes, or DynamicStack
-	Records   []Record
+
+	row     uint32 // its place in the blob's table, whatever was deleted from Map.Functions
+	records uint32
+}
+
+// Len counts the records of f. In a map of layout V1 with several functions it is 0:
+// see [Map.Unattributed].
+func (f *Function) Len() int { return int(f.records) }
+
+// Prologue is what a function of layout Yk saved when it was entered.
+type Prologue struct {
+	HasFramePointer bool
+	Saved           []SavedRegister
+}
+
+// SavedRegister is a callee-saved register and where its value is.
+type SavedRegister struct {
+	Reg    machine.DWARFReg
+	Offset int32 // as ykllvm gives it: the number of a slot of LLVM's frame, no byte offset
 }
 
 // Map is one blob of the section.
 type Map struct {
-	Version   int
+	Version   int     // as its header says
+	Dialect   Dialect // its layout
+	Offset    int64   // of the blob in the section
+	Size      int64   // of the blob, without padding after it
 	Functions []Function
-	Constants []uint64
+
+	data      []byte // the blob
+	big       bool
+	layout    *layout
+	constants int
+	loose     int      // records without a function
+	records   int      // offset of the first record
+	first     []uint32 // of each row of the blob's function table: its first record, in units of 8 bytes
+	tail      int      // offset of the prologue table
+	prologues []uint32 // of each row: its prologue, in units of 2 bytes from tail
 }
 
-// Records counts the records of all functions.
-func (m *Map) Records() int {
-	n := 0
+// Len counts the records: those of Functions, and the unattributed.
+func (m *Map) Len() int {
+	n := m.loose
 	for i := range m.Functions {
-		n += len(m.Functions[i].Records)
+		n += m.Functions[i].Len()
 	}
 	return n
+}
+
+// Unattributed counts the records that belong to one of several functions without the
+// map saying to which. Layout V1 has no record counts, so that a blob of it with
+// more than one function cannot tell; its functions are then without records, no
+// [Index] can place these, and Records(nil) goes through them.
+func (m *Map) Unattributed() int { return m.loose }
+
+// NumConstants returns the size of the constant table.
+func (m *Map) NumConstants() int { return m.constants }
+
+// ConstantAt returns entry i of the constant table. It panics where there is none.
+func (m *Map) ConstantAt(i int) uint64 {
+	if i < 0 || i >= m.constants {
+		panic(fmt.Sprintf("stackmap: constant %d of a table of %d", i, m.constants))
+	}
+	return u64(m.data, headerSize+len(m.first)*m.layout.functionSize+i*constantSize, m.big)
 }
 
 // Constant returns the value of a Constant or ConstantIndex location as 64
@@ -103,164 +174,8 @@ func (m *Map) Constant(l Location) (uint64, error) {
 		return uint64(int64(l.Offset)), nil
 	case l.Kind != ConstantIndex:
 		return 0, fmt.Errorf("%v is no constant", l.Kind)
-	case l.Offset < 0 || int(l.Offset) >= len(m.Constants):
-		return 0, fmt.Errorf("constant %d of a table of %d", l.Offset, len(m.Constants))
+	case l.Offset < 0 || int(l.Offset) >= m.constants:
+		return 0, fmt.Errorf("constant %d of a table of %d", l.Offset, m.constants)
 	}
-	return m.Constants[l.Offset], nil
-}
-
-// Error says what is wrong with a section, and where.
-type Error struct {
-	Offset int64 // in the section
-	Err    error
-}
-
-func (e *Error) Error() string { return fmt.Sprintf(".llvm_stackmaps+%#x: %v", e.Offset, e.Err) }
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrTruncated is wrapped where the section ends before its own counts say it should.
-var ErrTruncated = errors.New("the section ends inside a map")
-
-// Sizes in bytes, "Stack Map Format".
-const (
-	headerSize   = 16
-	functionSize = 24
-	constantSize = 8
-	recordSize   = 16 // header alone
-	locationSize = 12
-	liveOutSize  = 4
-	liveOutHead  = 4 // padding and count
-)
-
-// Parse reads the one map that data starts with and returns how many bytes it
-// takes.
-func Parse(data []byte, order binary.ByteOrder) (*Map, int, error) {
-	r := &reader{data: data, order: order}
-	version := r.uint8()
-	if r.err == nil && version != 3 {
-		return nil, 0, &Error{0, fmt.Errorf("version %d is not known; version 3 is", version)}
-	}
-	r.zero(3, "the header's reserved bytes")
-	functions, constants, records := r.uint32(), r.uint32(), r.uint32()
-	r.fits(uint64(functions), functionSize, "functions")
-	r.fits(uint64(constants), constantSize, "constants")
-	r.fits(uint64(records), recordSize+liveOutHead, "records")
-	if r.err != nil {
-		return nil, 0, r.err
-	}
-	m := &Map{Version: 3, Functions: make([]Function, functions)}
-	counts := make([]uint64, functions)
-	var sum uint64
-	for i := range m.Functions {
-		m.Functions[i].Addr, m.Functions[i].StackSize = machine.Addr(r.uint64()), r.uint64()
-		counts[i] = r.uint64()
-		if counts[i] > uint64(records) {
-			r.fail("function %d claims %d of %d records", i, counts[i], records)
-			break
-		}
-		sum += counts[i]
-	}
-	if r.err == nil && sum != uint64(records) {
-		r.fail("the functions claim %d records, the header %d", sum, records)
-	}
-	r.fits(uint64(constants), constantSize, "constants")
-	if r.err != nil {
-		return nil, 0, r.err
-	}
-	m.Constants = make([]uint64, constants)
-	for i := range m.Constants {
-		m.Constants[i] = r.uint64()
-	}
-	for i := range m.Functions {
-		m.Functions[i].Records = r.records(counts[i])
-	}
-	if r.err != nil {
-		return nil, 0, r.err
-	}
-	return m, r.off, nil
-}
-
-func (r *reader) records(count uint64) []Record {
-	r.fits(count, recordSize+liveOutHead, "records")
-	if r.err != nil {
-		return nil
-	}
-	list := make([]Record, count)
-	for i := range list {
-		rec := &list[i]
-		rec.ID, rec.Offset, rec.Flags = RecordID(r.uint64()), r.uint32(), r.uint16()
-		rec.Locations = r.locations(r.uint16())
-		r.align(8)
-		r.uint16()
-		rec.LiveOuts = r.liveOuts(r.uint16())
-		r.align(8)
-		if r.err != nil {
-			return nil
-		}
-	}
-	return list
-}
-
-func (r *reader) locations(count uint16) []Location {
-	r.fits(uint64(count), locationSize, "locations")
-	if r.err != nil || count == 0 {
-		return nil
-	}
-	list := make([]Location, count)
-	for i := range list {
-		l := &list[i]
-		l.Kind = Kind(r.uint8())
-		if r.err == nil && (l.Kind < Register || l.Kind > ConstantIndex) {
-			r.fail("location of unknown kind %d", l.Kind)
-			return nil
-		}
-		r.uint8()
-		l.Size, l.Reg = r.uint16(), machine.DWARFReg(r.uint16())
-		r.uint16()
-		l.Offset = int32(r.uint32())
-	}
-	return list
-}
-
-func (r *reader) liveOuts(count uint16) []LiveOut {
-	r.fits(uint64(count), liveOutSize, "live-outs")
-	if r.err != nil || count == 0 {
-		return nil
-	}
-	list := make([]LiveOut, count)
-	for i := range list {
-		list[i].Reg = machine.DWARFReg(r.uint16())
-		r.uint8()
-		list[i].Size = r.uint8()
-	}
-	return list
-}
-
-// ParseAll reads a whole section. A linker lays the maps of all its objects one
-// after the other, each with its own header; zero bytes may fill the gaps up to
-// the alignment of 8 and the end.
-func ParseAll(data []byte, order binary.ByteOrder) ([]*Map, error) {
-	var maps []*Map
-	for off := 0; ; {
-		for off < len(data) && data[off] == 0 {
-			off++
-		}
-		if off == len(data) {
-			return maps, nil
-		}
-		if off%8 != 0 {
-			return maps, &Error{int64(off), errors.New("a map that is not aligned to 8 bytes")}
-		}
-		m, n, err := Parse(data[off:], order)
-		if err != nil {
-			var e *Error
-			if errors.As(err, &e) {
-				e.Offset += int64(off)
-			}
-			return maps, err
-		}
-		maps = append(maps, m)
-		off += n
-	}
+	return m.ConstantAt(int(l.Offset)), nil
 }

@@ -14,17 +14,18 @@ type Statepoint struct {
 // Pair is a gc pointer and the base pointer that it was derived from.
 type Pair struct{ Base, Derived Location }
 
-// statepointHead is the number of constants before the deopt values.
-const statepointHead = 3
+// StatepointHead is the number of constants at the start of a statepoint's record, before
+// its deopt values.
+const StatepointHead = 3
 
 // AsStatepoint reads rec as a statepoint's record. A record does not say that it
 // is one, so a true result is a reading: it begins with three constants and the
 // third counts values that are there.
 func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
-	if len(rec.Locations) < statepointHead {
+	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false
 	}
-	var head [statepointHead]uint64
+	var head [StatepointHead]uint64
 	for i := range head {
 		l := rec.Locations[i]
 		if l.Kind != Constant && l.Kind != ConstantIndex {
@@ -36,7 +37,7 @@ func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
 		}
 		head[i] = v
 	}
-	rest := rec.Locations[statepointHead:]
+	rest := rec.Locations[StatepointHead:]
 	if head[2] > uint64(len(rest)) {
 		return Statepoint{}, false
 	}

@@ -1,7 +1,6 @@
 package stackmap
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -14,10 +13,8 @@ import (
 func TestStatepoint(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			maps, err := ParseAll(section(t, object(t, version, "jit_sp.ll")), binary.LittleEndian)
-			require.NoError(t, err)
-			m := maps[0]
-			s, ok := m.AsStatepoint(&m.Functions[0].Records[0])
+			m := parsed(t, section(t, object(t, version, "jit_sp.ll")))[0]
+			s, ok := m.AsStatepoint(&m.Blob().Functions[0].Records[0])
 			require.True(t, ok)
 			require.Zero(t, s.CallConv)
 			require.Zero(t, s.Flags)
@@ -54,11 +51,8 @@ func TestStatepoint(t *testing.T) {
 // transition of shapes.ll: flag 1, one deopt value, one alloca and nothing else.
 func TestStatepointAlloca(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
-		maps, err := ParseAll(section(t, object(t, version, "testdata/shapes.ll")), binary.LittleEndian)
-		require.NoError(t, err)
-		m := maps[0]
-		f := m.Functions[len(m.Functions)-1]
-		s, ok := m.AsStatepoint(&f.Records[0])
+		m := parsed(t, section(t, object(t, version, "testdata/shapes.ll")))[0]
+		s, ok := m.AsStatepoint(&m.Blob().Functions[len(m.Functions)-1].Records[0])
 		require.True(t, ok)
 		require.Equal(t, uint64(1), s.Flags)
 		require.Len(t, s.Deopt, 1)
@@ -73,7 +67,7 @@ func TestAsStatepoint(t *testing.T) {
 	slot := Location{Kind: Indirect, Size: 8, Reg: 7, Offset: 8}
 	other := Location{Kind: Indirect, Size: 8, Reg: 7, Offset: 16}
 	alloca := Location{Kind: Direct, Size: 8, Reg: 7, Offset: 24}
-	m := &Map{Constants: []uint64{2, 1 << 40}}
+	m := written(t, &Blob{Version: 3, Dialect: V3, Constants: []uint64{2, 1 << 40}})
 	for _, k := range []struct {
 		name string
 		in   []Location

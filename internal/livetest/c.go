@@ -45,17 +45,42 @@ func dependencies(t testing.TB, args []string) []string {
 // an LLVM release, and returns its path. Flags are passed on to llc.
 func Object(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
-	ir := irFor(t, version, program)
+	return build(t, objectRecipe(t, version, IR(t, version, program), flags))
+}
+
+// TryObject is Object for a target that may not take the program: llc fails or crashes on many. It returns ""
+// then.
+func TryObject(t testing.TB, version int, program string, flags ...string) string {
+	t.Helper()
+	ir, failure := module(t, version, program)
+	if failure != "" {
+		return ""
+	}
+	output, failure := objectRecipe(t, version, ir, flags).make(t)
+	if failure != "" {
+		return ""
+	}
+	return output
+}
+
+func objectRecipe(t testing.TB, version int, ir string, flags []string) recipe {
+	t.Helper()
 	args := []string{"-filetype=obj"}
 	if version == 14 && usesOpaquePointers(t, ir) {
 		args = append(args, "-opaque-pointers")
 	}
-	return build(t, recipe{
+	return recipe{
 		output: strings.TrimSuffix(filepath.Base(ir), ".ll") + ".o",
 		tool:   LLVM(t, version, "llc"),
 		args:   append(append(args, flags...), ir),
 		inputs: []string{ir},
-	})
+	}
+}
+
+// Link links objects with gcc and returns the path of the result.
+func Link(t testing.TB, output string, args []string, objects ...string) string {
+	t.Helper()
+	return build(t, recipe{output: output, tool: Tool(t, "gcc"), args: append(args[:len(args):len(args)], objects...), inputs: objects})
 }
 
 // ManyObjects runs manyobjects.c with n registered JIT objects and returns once it waits in pause.
@@ -78,6 +103,6 @@ func Linked(t testing.TB, version int, program string, flags ...string) *Process
 		inputs: []string{object},
 	})
 	p := start(t, exec.Command(path), inPause)
-	p.IR = irFor(t, version, program)
+	p.IR = IR(t, version, program)
 	return p
 }

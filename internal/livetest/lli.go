@@ -30,7 +30,7 @@ var lliKinds = map[string][]string{
 func Lli(t testing.TB, version int, program, kind string, flags ...string) *Process {
 	t.Helper()
 	require.Contains(t, lliKinds, kind)
-	ir := irFor(t, version, program)
+	ir := IR(t, version, program)
 	args := append([]string{}, lliKinds[kind]...)
 	if version == 14 && usesOpaquePointers(t, ir) {
 		args = append(args, "-opaque-pointers") // the default from 15 on
@@ -41,24 +41,33 @@ func Lli(t testing.TB, version int, program, kind string, flags ...string) *Proc
 	return p
 }
 
-// irFor returns the module that a program becomes for an LLVM release.
-func irFor(t testing.TB, version int, program string) string {
+// IR returns the module that a program of testdata/programs, or any .ll file given by its absolute path, becomes for an
+// LLVM release.
+func IR(t testing.TB, version int, program string) string {
 	t.Helper()
-	path := program
+	path, failure := module(t, version, program)
+	require.Empty(t, failure)
+	return path
+}
+
+// module is IR, or why opt does not take the program.
+func module(t testing.TB, version int, program string) (path, failure string) {
+	t.Helper()
+	path = program
 	if !filepath.IsAbs(path) {
 		path = Testdata(t, "programs", program)
 	}
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	if !strings.Contains(string(text), ` gc "`) {
-		return path
+		return path, ""
 	}
-	return build(t, recipe{
+	return recipe{
 		output: fmt.Sprintf("%s-llvm%d.ll", strings.TrimSuffix(filepath.Base(path), ".ll"), version),
 		tool:   LLVM(t, version, "opt"),
 		args:   []string{"-passes=rewrite-statepoints-for-gc", "-S", path},
 		inputs: []string{path},
-	})
+	}.make(t)
 }
 
 var (

@@ -1,0 +1,119 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// targets are those that llc of some release emits stack maps for; the others that it has
+// a back end for crash or refuse.
+var targets = []struct {
+	triple string
+	flags  []string
+}{
+	{triple: "x86_64-linux-gnu"}, {triple: "x86_64-linux-gnux32"}, {triple: "x86_64-unknown-freebsd"},
+	{triple: "aarch64-linux-gnu"}, {triple: "aarch64_be-linux-gnu"},
+	{triple: "powerpc64le-linux-gnu"}, {triple: "powerpc64-linux-gnu"},
+	{triple: "riscv64-linux-gnu", flags: []string{"-mattr=+m,+d", "-target-abi=lp64d"}},
+	{triple: "s390x-linux-gnu"}, {triple: "loongarch64-linux-gnu"},
+	{triple: "x86_64-apple-macosx10.14"}, {triple: "x86_64-apple-macosx10.15"},
+	{triple: "arm64-apple-macosx11"}, {triple: "arm64e-apple-macosx12"}, {triple: "arm64_32-apple-watchos"},
+	{triple: "x86_64-pc-windows-msvc"}, {triple: "x86_64-pc-windows-gnu"}, {triple: "aarch64-pc-windows-msvc"},
+}
+
+// links are the ways in which objects of x86-64 Linux are linked.
+var links = map[string][]string{
+	"pie":    {"-w", "-nostdlib", "-pie", "-Wl,-z,notext", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0"},
+	"no-pie": {"-w", "-nostdlib", "-no-pie", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0"},
+	"shared": {"-w", "-nostdlib", "-shared", "-Wl,-z,notext"},
+}
+
+// Every program of testdata, for every target and in every kind of file: what maps
+// prints as LLVM does is what llvm-readobj of that release prints.
+func TestCorpusAgainstReadobj(t *testing.T) {
+	programs := corpus(t)
+	var files, empty atomic.Int64
+	t.Run("all", func(t *testing.T) {
+		for _, version := range []int{14, 19, 22} {
+			for _, target := range targets {
+				t.Run(fmt.Sprintf("%d/%s", version, target.triple), func(t *testing.T) {
+					t.Parallel()
+					flags := append([]string{"-mtriple=" + target.triple, "-enable-patchpoint-liveness=false"}, target.flags...)
+					for _, program := range programs {
+						object := livetest.TryObject(t, version, program, flags...)
+						if object == "" {
+							continue
+						}
+						if !sameAsReadobj(t, version, object) {
+							empty.Add(1)
+							continue
+						}
+						files.Add(1)
+						if target.triple != "x86_64-linux-gnu" {
+							continue
+						}
+						for name, link := range links {
+							pic := livetest.Object(t, version, program, append([]string{"-relocation-model=pic"}, flags...)...)
+							require.True(t, sameAsReadobj(t, version, livetest.Link(t, name, link, pic)))
+							files.Add(1)
+						}
+					}
+				})
+			}
+		}
+	})
+	t.Logf("%d files agree; %d objects have no stack map", files.Load(), empty.Load())
+	require.Greater(t, files.Load(), int64(150))
+}
+
+// recorded is what a program calls, or its rewriting makes, that leaves a record. The
+// others have no section to compare, and some of them keep llc 14 busy with objects of 4 GiB.
+var recorded = regexp.MustCompile(`llvm\.experimental\.(stackmap|patchpoint|gc\.statepoint|deoptimize)| gc "`)
+
+// corpus lists every IR program of the repository's testdata that leaves records.
+func corpus(t *testing.T) []string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	var programs []string
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".ll") && slices.Contains(strings.Split(path, string(filepath.Separator)), "testdata") {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if recorded.Match(text) {
+				programs = append(programs, path)
+			}
+		}
+		return err
+	}))
+	require.NotEmpty(t, programs)
+	return programs
+}
+
+// sameAsReadobj holds a file against llvm-readobj, and says whether it has a stack map.
+func sameAsReadobj(t *testing.T, version int, path string) bool {
+	t.Helper()
+	out, err := exec.Command(livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path).Output()
+	require.NoError(t, err, path)
+	_, want, some := strings.Cut(string(out), "LLVM StackMap Version")
+	r := reframe(t, "maps", "--format=llvm", path)
+	if !some {
+		require.Equal(t, 1, r.code, "%s\n%s", path, r.stderr)
+		require.Contains(t, r.stderr, "no stack map")
+		return false
+	}
+	require.Equal(t, 0, r.code, "%s\n%s", path, r.stderr)
+	require.Equal(t, "LLVM StackMap Version"+want, r.stdout, path)
+	return true
+}

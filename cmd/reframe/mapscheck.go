@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+
+	"reframe/deopt"
+)
+
+// checkMaps prints how the rules are kept, and says with its status whether they are.
+func (a *app) checkMaps(m *deopt.Maps) error {
+	report, err := m.Check()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, report)
+	} else {
+		err = a.printCheck(report)
+	}
+	if err == nil && report.Broken() > 0 {
+		err = &status{code: exitPartial} // each break was printed
+	}
+	return err
+}
+
+func (a *app) printCheck(report *deopt.CheckReport) error {
+	out, s := bufio.NewWriter(a.stdout), a.style()
+	for n, i := range report.Images {
+		if n > 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(out, "%s\n", s.bold(printable(i.Name)))
+		if i.Error != "" {
+			fmt.Fprintf(out, "  %s\n", s.yellow(printable(i.Error)))
+		}
+		for k := range i.Rules {
+			printRule(out, s, &i.Rules[k])
+		}
+	}
+	return out.Flush()
+}
+
+func printRule(out *bufio.Writer, s style, r *deopt.CheckRule) {
+	word, painted := "kept", s.green("kept")
+	switch {
+	case r.Broken > 0:
+		word, painted = "BROKEN", s.yellow("BROKEN")
+	case r.Checked == r.Unknown:
+		word, painted = "-", s.dim("-")
+	}
+	fmt.Fprintf(out, "  %s %s", pad(word, painted, 7), r.Rule)
+	switch {
+	case r.Broken > 0:
+		fmt.Fprintf(out, "  %d of %d", r.Broken, r.Checked)
+	case r.Checked > 0:
+		fmt.Fprintf(out, "  %d", r.Checked)
+	}
+	if r.Unknown > 0 {
+		fmt.Fprintf(out, ", %d cannot be told", r.Unknown)
+	}
+	fmt.Fprintln(out)
+	if r.Skipped != "" {
+		fmt.Fprintf(out, "          %s\n", s.dim("not checked: "+printable(r.Skipped)))
+	}
+	if r.Broken == 0 {
+		return
+	}
+	fmt.Fprintf(out, "          because %s\n", printable(r.Fact))
+	for _, v := range r.Violations {
+		where := fmt.Sprintf("map %d, +%#x", v.Map, v.Offset)
+		if v.Function != "" {
+			where += ", " + printable(v.Function)
+		}
+		fmt.Fprintf(out, "          %s: %s\n", where, printable(v.What))
+	}
+	if more := r.Broken - len(r.Violations); more > 0 {
+		fmt.Fprintf(out, "          and %d more\n", more)
+	}
+}

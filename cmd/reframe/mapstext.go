@@ -1,0 +1,297 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+)
+
+// mapsText prints stack maps to be read. There may be a million records, so their lines
+// are put together by hand in one buffer.
+type mapsText struct {
+	out     io.Writer
+	style   style
+	want    *deopt.MapFilter
+	reading deopt.Reading
+	b       []byte   // what was not written yet
+	names   []string // of parts of registers of arch, where they were asked for
+	arch    *machine.Arch
+	shown   int // records
+	err     error
+}
+
+// pile is how much is written at once.
+const pile = 1 << 16
+
+// flush writes what has piled up.
+func (p *mapsText) flush() {
+	if p.err == nil {
+		_, p.err = p.out.Write(p.b)
+	}
+	p.b = p.b[:0]
+}
+
+func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
+
+func (a *app) printMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err error) {
+	p := &mapsText{out: a.stdout, style: a.style(), want: want}
+	for n, i := range m.Images {
+		if n > 0 {
+			p.printf("\n")
+		}
+		p.image(i)
+	}
+	p.flush()
+	return p.shown, p.err
+}
+
+func (p *mapsText) image(i *deopt.MapImage) {
+	what := i.Format
+	if i.Arch != nil {
+		what += ", " + i.Arch.Title
+	}
+	p.printf("%s  %s\n", p.style.bold(printable(i.Name)), p.style.dim(strings.TrimPrefix(what, ", ")))
+	if i.Err != nil {
+		p.printf("  %s\n", p.style.yellow(printable(i.Err.Error())))
+	}
+	if i.Section == nil {
+		return
+	}
+	for n, m := range i.Section.Maps {
+		p.printf("  map %d: version %d%s at +%#x, %s, %s, %s\n", n, m.Version, layout(m), m.Offset,
+			count(len(m.Functions), "function"), count(m.NumConstants(), "large constant"), count(m.Len(), "record"))
+	}
+	if len(i.Section.Also) > 0 {
+		also := make([]string, len(i.Section.Also))
+		for n, d := range i.Section.Also {
+			also[n] = string(d)
+		}
+		p.printf("  %s\n", p.style.yellow("the section fits the layout "+strings.Join(also, " and ")+" to the last byte too; choose with --dialect"))
+	}
+	for f := range i.Functions() {
+		if p.want.Function(f) {
+			p.function(f)
+		}
+	}
+}
+
+// layout names the layout of a map where its version does not.
+func layout(m *stackmap.Map) string {
+	if string(m.Dialect) == fmt.Sprintf("v%d", m.Version) {
+		return ""
+	}
+	return fmt.Sprintf(" (layout %s)", m.Dialect)
+}
+
+func (p *mapsText) function(f *deopt.MapFunction) {
+	headed := false
+	for rec := range f.Records() {
+		if !p.want.Record(f, rec) {
+			continue
+		}
+		if !headed {
+			p.head(f)
+			headed = true
+		}
+		p.record(f, rec)
+		p.shown++
+	}
+	if !headed && p.want.All() {
+		p.head(f)
+	}
+}
+
+func (p *mapsText) head(f *deopt.MapFunction) {
+	if f.Loose {
+		p.printf("\n  %s\n", p.style.yellow("a map of version 1 with several functions does not say which of them these belong to"))
+		return
+	}
+	name := printable(f.Demangled)
+	if name == "" {
+		name = "(no symbol)"
+	}
+	b := append(append(p.b, "\n  "...), p.style.bold(name)...)
+	if f.Image.Unlinked {
+		b = append(b, " unlinked, stack "...)
+	} else {
+		b = strconv.AppendUint(append(b, " at 0x"...), uint64(f.Addr), 16)
+		if f.Code != f.Addr && f.CodeKnown {
+			b = strconv.AppendUint(append(b, ", code at 0x"...), uint64(f.Code), 16)
+		}
+		b = append(b, ", stack "...)
+	}
+	if f.StackSize == stackmap.DynamicStack {
+		b = append(b, "dynamic"...)
+	} else {
+		b = strconv.AppendUint(b, f.StackSize, 10)
+		b = append(b, " bytes"...)
+	}
+	p.b = append(b, '\n')
+	if prologue, ok := f.Prologue(); ok {
+		saved := make([]string, len(prologue.Saved))
+		for n, s := range prologue.Saved {
+			saved[n] = fmt.Sprintf("%s%+d", f.Image.RegisterName(s.Reg, 0), s.Offset)
+		}
+		fp := "no frame pointer"
+		if prologue.HasFramePointer {
+			fp = "a frame pointer"
+		}
+		p.printf("    prologue: %s, saves %s\n", fp, strings.Join(saved, " "))
+	}
+}
+
+func (p *mapsText) record(f *deopt.MapFunction, rec *stackmap.Record) {
+	r := &p.reading
+	f.Read(rec, r)
+	b := append(p.b, "    record "...)
+	b = strconv.AppendUint(b, uint64(rec.ID), 10)
+	b = append(b, " at +0x"...)
+	b = strconv.AppendUint(b, uint64(rec.Offset), 16)
+	if addr, ok := f.Site(rec); ok {
+		b = append(b, " (0x"...)
+		b = strconv.AppendUint(b, uint64(addr), 16)
+		b = append(b, ')')
+	}
+	b = append(b, ", "...)
+	b = appendCount(b, len(rec.Locations), "location")
+	if rec.Flags != 0 {
+		b = append(b, ", flags 0x"...)
+		b = strconv.AppendUint(b, uint64(rec.Flags), 16)
+	}
+	switch {
+	case r.Kind != "" && r.Sure:
+		b = append(append(b, ", "...), r.Kind...)
+		if len(r.Sites) == 1 {
+			b = fmt.Appendf(b, " of line %d", r.Sites[0].Instr.Line)
+		}
+	case r.Kind != "":
+		b = append(append(b, ", reads as a "...), r.Kind...)
+	}
+	b = append(b, '\n')
+	if r.Note != "" {
+		b = fmt.Appendf(b, "      %s\n", p.style.yellow(printable(r.Note)))
+	}
+	at, variable := 0, 0
+	for n, l := range rec.Locations {
+		if rec.Vars != nil && n == at && variable < len(rec.Vars) {
+			b = fmt.Appendf(b, "      variable %d, %s\n", variable, count(rec.Vars[variable], "location"))
+			at += rec.Vars[variable]
+			variable++
+		}
+		b = p.location(b, f, r, n, l)
+		if rec.Extra != nil && len(rec.Extra[n]) > 0 {
+			b = fmt.Appendf(b[:len(b)-1], "  also %v\n", rec.Extra[n])
+		}
+	}
+	if len(rec.LiveOuts) > 0 {
+		b = append(b, "      live-outs"...)
+		for _, l := range rec.LiveOuts {
+			b = append(append(b, ' '), p.register(f.Image, l.Reg, int(l.Size))...)
+			b = strconv.AppendUint(append(b, ':'), uint64(l.Size), 10)
+		}
+		b = append(b, '\n')
+	}
+	if p.b = b; len(b) > pile {
+		p.flush()
+	}
+}
+
+// location appends one line: number, kind, place, size, and what it is for.
+func (p *mapsText) location(b []byte, f *deopt.MapFunction, r *deopt.Reading, n int, l stackmap.Location) []byte {
+	start := len(b)
+	b = append(b, "      #"...)
+	b = strconv.AppendInt(b, int64(n), 10)
+	b = fill(b, start, 11)
+	b = append(b, l.Kind.String()...)
+	b = fill(b, start, 25)
+	b = p.appendPlace(b, f, l)
+	b = fill(b, start, 46)
+	b = appendCount(b, int(l.Size), "byte")
+	if pointers := f.Pointers(r, n, l); pointers > 0 {
+		b = append(append(b, " = "...), count(pointers, "pointer")...)
+	}
+	role := r.Role(n)
+	if role.What != "" {
+		b = fill(b, start, 57)
+		b = append(b, role.What...)
+		for _, more := range []string{role.Value, printable(role.Name), printable(role.Type)} {
+			if more != "" {
+				b = append(append(b, "  "...), more...)
+			}
+		}
+	}
+	return append(b, '\n')
+}
+
+// Registers and sizes whose names are kept.
+const (
+	keptRegisters = 256
+	keptSize      = 64
+)
+
+// register names size bytes of a register, or the whole of it for 0. It is asked some
+// million times for a few names.
+func (p *mapsText) register(i *deopt.MapImage, r machine.DWARFReg, size int) string {
+	if int(r) >= keptRegisters || size > keptSize {
+		return i.RegisterName(r, size)
+	}
+	if p.names == nil || p.arch != i.Arch {
+		p.names, p.arch = make([]string, keptRegisters*(keptSize+1)), i.Arch
+	}
+	name := &p.names[int(r)*(keptSize+1)+size]
+	if *name == "" {
+		*name = i.RegisterName(r, size)
+	}
+	return *name
+}
+
+// appendPlace says where the value is, as a person who reads assembly would write it.
+func (p *mapsText) appendPlace(b []byte, f *deopt.MapFunction, l stackmap.Location) []byte {
+	switch l.Kind {
+	case stackmap.Constant, stackmap.ConstantIndex:
+		v, err := f.Map.Constant(l)
+		if err != nil {
+			return append(b, err.Error()...)
+		}
+		return strconv.AppendInt(b, int64(v), 10)
+	case stackmap.Register:
+		b = append(b, p.register(f.Image, l.Reg, int(l.Size))...)
+		if l.Offset != 0 {
+			b = append(b, " from bit "...)
+			b = strconv.AppendInt(b, int64(l.Offset), 10)
+		}
+		return b
+	}
+	if l.Kind == stackmap.Indirect {
+		b = append(b, '[')
+	}
+	b = append(b, p.register(f.Image, l.Reg, 0)...)
+	if l.Offset >= 0 {
+		b = append(b, '+')
+	}
+	b = strconv.AppendInt(b, int64(l.Offset), 10)
+	if l.Kind == stackmap.Indirect {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// fill appends spaces up to a column of the line that begins at start, and one at least.
+func fill(b []byte, start, column int) []byte {
+	const spaces = "                                                            "
+	return append(b, spaces[:max(1, column-(len(b)-start))]...)
+}
+
+func appendCount(b []byte, n int, what string) []byte {
+	b = strconv.AppendInt(b, int64(n), 10)
+	b = append(append(b, ' '), what...)
+	if n != 1 {
+		b = append(b, 's')
+	}
+	return b
+}

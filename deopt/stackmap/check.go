@@ -1,0 +1,213 @@
+package stackmap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// Code is what [Check] asks about the code that maps describe.
+type Code interface {
+	// Function says what is known of the function that starts at addr: whether that is
+	// in executable memory, and an address past which the function does not reach.
+	// endKnown says that it is the first one past it. An end of 0 is none.
+	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
+	machine.Memory
+}
+
+// Rule is something that each map must keep.
+type Rule struct {
+	Name string
+	Fact string // why it holds
+}
+
+// Violation is one place where a rule is broken.
+type Violation struct {
+	Rule     string
+	Map      int          // which blob of the section
+	Function machine.Addr // of the function that it is in, 0 in none
+	Record   RecordID
+	Index    int   // of the record in its function; -1 where it is about no record
+	Pos      int64 // in the section
+	What     string
+}
+
+// maxViolations is how many violations of a rule are kept; all are counted.
+const maxViolations = 100
+
+// Result says how one rule is kept.
+type Result struct {
+	Rule       Rule
+	Checked    int // places where the rule was looked at
+	Broken     int // of those, where it is broken
+	Unknown    int // of those, where it cannot be told; Skipped says why
+	Violations []Violation
+	Skipped    string // why it was not checked, or not everywhere; "" if it was
+}
+
+// Add counts a violation, and keeps it if there are not too many.
+func (r *Result) Add(v Violation) {
+	r.Broken++
+	if v.Rule = r.Rule.Name; len(r.Violations) < maxViolations {
+		r.Violations = append(r.Violations, v)
+	}
+}
+
+// unknown counts a place where the rule cannot be told, and says why. The reasons are
+// few: they name no place.
+func (r *Result) unknown(why string) {
+	r.Unknown++
+	r.skip(why)
+}
+
+func (r *Result) skip(why string) {
+	if !slices.Contains(strings.Split(r.Skipped, "; "), why) {
+		r.Skipped = strings.TrimPrefix(r.Skipped+"; "+why, "; ")
+	}
+}
+
+// Check holds the maps of a section against the rules that each must keep, and returns a
+// result for each rule, in a fixed order. arch is nil where the architecture is not
+// known, code is nil where there is none to look at: rules that need what is missing say
+// that they were skipped. A rule is kept where it was checked, and is neither broken nor
+// unknown.
+//
+// The functions of s must be those that Parse found: their addresses may have been
+// changed to where the code is.
+//
+// Code is read once, as far as the last record of each function reaches, and what
+// functions that overlap read again is bounded.
+func Check(s *Section, arch *machine.Arch, code Code) []Result {
+	c := &checker{arch: arch, code: code}
+	for _, rule := range rules {
+		c.results = append(c.results, &Result{Rule: rule})
+	}
+	if arch == nil {
+		for _, r := range []int{ruleRegisters, ruleSizes, ruleBoundary} {
+			c.results[r].skip("the architecture is not known")
+		}
+	}
+	if code == nil {
+		for _, r := range []int{ruleAddress, ruleInside} {
+			c.results[r].skip("there is no code to look at")
+		}
+	}
+	for n, m := range s.Maps {
+		c.section(n, m)
+	}
+	c.functions()
+	out := make([]Result, len(c.results))
+	for i, r := range c.results {
+		out[i] = *r
+	}
+	return out
+}
+
+type checker struct {
+	arch    *machine.Arch
+	code    Code
+	results []*Result // by the number of the rule
+	starts  []start   // of all maps
+}
+
+// start is a function of a map.
+type start struct {
+	addr machine.Addr
+	mapN int
+	m    *Map
+	f    *Function
+}
+
+// spot is where the checker is.
+type spot struct {
+	mapN   int
+	m      *Map
+	f      *Function // nil for an unattributed record
+	record *Record   // nil outside of records
+	index  int
+	pos    int64
+}
+
+// broken counts a violation of a rule at p.
+func (c *checker) broken(rule int, p spot, format string, args ...any) {
+	v := Violation{Map: p.mapN, Index: -1, Pos: p.pos, What: fmt.Sprintf(format, args...)}
+	if p.f != nil {
+		v.Function = p.f.Addr
+	}
+	if p.record != nil {
+		v.Record, v.Index = p.record.ID, p.index
+	}
+	c.results[rule].Add(v)
+}
+
+// section checks all of a map that has nothing to do with code.
+func (c *checker) section(n int, m *Map) {
+	c.counts(spot{mapN: n, m: m})
+	for i := range m.Functions {
+		f := &m.Functions[i]
+		c.starts = append(c.starts, start{f.Addr, n, m, f})
+		c.records(n, m, f)
+		c.prologue(spot{mapN: n, m: m, f: f, pos: m.FunctionPos(f)}, i)
+	}
+	if loose := m.Unattributed(); loose > 0 {
+		c.records(n, m, nil)
+		about := []int{ruleInside, ruleBoundary}
+		if c.code == nil {
+			about = about[1:]
+		}
+		for range loose {
+			c.unplaced("layout v1 does not say which function a record belongs to", about...)
+		}
+	}
+}
+
+// unplaced counts a record of which it cannot be told, and why, whether it keeps rules
+// about code.
+func (c *checker) unplaced(why string, rules ...int) {
+	for _, rule := range rules {
+		if rule == ruleBoundary && c.arch == nil {
+			continue // it was skipped
+		}
+		c.results[rule].Checked++
+		c.results[rule].unknown(why)
+	}
+}
+
+// counts checks the record counts of p's map, from its bytes: a caller may have changed
+// Functions.
+func (c *checker) counts(p spot) {
+	m, r := p.m, c.results[ruleCounts]
+	r.Checked++
+	if !m.layout.counted {
+		if m.loose > 0 {
+			r.unknown("layout v1 has no record counts")
+		}
+		return
+	}
+	var sum uint64
+	for i := range m.first {
+		sum += u64(m.data, headerSize+i*m.layout.functionSize+16, m.big)
+	}
+	if header := u32(m.data, 12, m.big); sum != uint64(header) {
+		p.pos = m.Offset + 12
+		c.broken(ruleCounts, p, "the functions have %d records, the header says %d", sum, header)
+	}
+}
+
+// records checks the records of f, or with nil the unattributed.
+func (c *checker) records(n int, m *Map, f *Function) {
+	p := spot{mapN: n, m: m, f: f}
+	for rec := range m.Records(f) {
+		p.record, p.pos = rec, rec.Pos
+		c.record(p)
+		p.index++
+	}
+	// The reserved bytes come in the order of the records.
+	p.record, p.index = nil, 0
+	for b := range m.Reserved(f) {
+		p.pos = b.Pos
+		c.broken(ruleReserved, p, "%s is %#x", b.Name, b.Value)
+	}
+}

@@ -1,0 +1,91 @@
+package stackmap
+
+import "reframe/deopt/machine"
+
+// maxOverlap is how many bytes of code are decoded though they were before. Functions do
+// not overlap, so that only maps that are broken, or symbols, make it so.
+const maxOverlap = 16 << 20
+
+// walk goes from instruction to instruction.
+type walk struct {
+	code Code
+	kind *instructions // nil where they are not known
+
+	at, end machine.Addr // end is one that the function does not reach past
+	last    machine.Addr // the instruction that ends at at
+	why     string       // why it cannot go on; "" if it can
+
+	furthest machine.Addr // what was decoded reaches to here
+	again    uint64       // bytes that were decoded before
+
+	buf   [4096]byte
+	first machine.Addr // of buf
+	n     int          // bytes in buf
+}
+
+func newWalk(arch *machine.Arch, code Code) *walk {
+	w := &walk{code: code}
+	if arch != nil {
+		w.kind = instructionsOf(arch)
+	}
+	return w
+}
+
+// begin starts at the first instruction of a function.
+func (w *walk) begin(addr, end machine.Addr) {
+	w.at, w.last, w.end, w.why = addr, addr, end, ""
+}
+
+// to goes on to the first boundary at or after addr, which is not before w.last. It
+// returns why it could not get there, or "".
+func (w *walk) to(addr machine.Addr) (why string) {
+	for w.at < addr && w.why == "" {
+		b := w.bytes()
+		if len(b) == 0 {
+			w.why = "where code cannot be read"
+			break
+		}
+		n := w.kind.size(b)
+		if n == 0 || n > len(b) || uint64(n) > uint64(w.end-w.at) {
+			w.why = "after an instruction that is not known"
+			break
+		}
+		if w.at < w.furthest {
+			if w.again += uint64(n); w.again > maxOverlap {
+				w.why = "where functions overlap"
+				break
+			}
+		}
+		w.last = w.at
+		w.at += machine.Addr(n)
+		w.furthest = max(w.furthest, w.at)
+	}
+	if w.at >= addr {
+		return ""
+	}
+	return w.why
+}
+
+// longest is the length of the longest instruction of any architecture.
+const longest = x86Longest
+
+// bytes returns what is at w.at: the longest instruction, or what can be had.
+func (w *walk) bytes() []byte {
+	skip := uint64(w.at - w.first)
+	if w.at < w.first || skip > uint64(w.n) || uint64(w.n)-skip < longest {
+		w.fill()
+		skip = 0
+	}
+	return w.buf[skip:min(skip+longest, uint64(w.n))]
+}
+
+// fill reads at w.at: a whole buffer, or the largest of its halves that can be had.
+func (w *walk) fill() {
+	w.first, w.n = w.at, 0
+	for size := min(uint64(len(w.buf)), uint64(w.end-w.at)); size > 0; size /= 2 {
+		if w.code.ReadMemory(w.buf[:size], w.at) == nil {
+			w.n = int(size)
+			return
+		}
+	}
+}

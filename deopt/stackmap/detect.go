@@ -1,0 +1,201 @@
+package stackmap
+
+// candidates returns the layouts that the version at offset at allows, in the order in
+// which they are tried.
+func (p *parser) candidates(at int) []*layout {
+	own := named(p.data[at])
+	if own == nil {
+		return nil
+	}
+	list := []*layout{own}
+	for i := range layouts {
+		if l := &layouts[i]; l != own && l.has(int(p.data[at])) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// fitting walks the layouts that fit all maps from at, except one. It is one pass for
+// each layout, and most end at the first location.
+func (p *parser) fitting(at int, except *layout) []*scan {
+	if at == len(p.data) {
+		return nil
+	}
+	var list []*scan
+	for _, l := range p.candidates(at) {
+		if l == except {
+			continue
+		}
+		if s, ok := p.walk(at, l); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// also names the layouts, but l, that fit all maps from at and read something else
+// than l, which fits.
+func (p *parser) also(at int, l *layout) []Dialect {
+	fits := p.fitting(at, l)
+	if len(fits) == 0 {
+		return nil
+	}
+	chosen, _ := p.walk(at, l)
+	var list []Dialect
+	for _, s := range fits {
+		if s.differs(chosen) {
+			list = append(list, s.layout.dialect)
+		}
+	}
+	return list
+}
+
+// differs says whether two readings of the same bytes, both to the end, have different
+// contents. Layouts differ in their functions and in their locations; without any they
+// are the same.
+func (s *scan) differs(o *scan) bool {
+	functions := s.layout.functionSize != o.layout.functionSize || s.layout.extended != o.layout.extended
+	return s.located || o.located || functions && (s.functions || o.functions)
+}
+
+// detect reads all maps from at in the layout that fits.
+func (p *parser) detect(at int) (*Section, error) {
+	if at == len(p.data) {
+		return &Section{}, nil
+	}
+	fits := p.fitting(at, nil)
+	if len(fits) == 0 {
+		return p.mixed(at)
+	}
+	chosen := fits[0]
+	for _, s := range fits {
+		if !s.dirty {
+			chosen = s
+			break
+		}
+	}
+	maps, bad := p.read(at, chosen.layout)
+	if bad != nil {
+		return &Section{}, bad
+	}
+	s := &Section{Maps: maps, Dialect: chosen.layout.dialect}
+	for _, other := range fits {
+		if other != chosen && other.differs(chosen) {
+			s.Also = append(s.Also, other.layout.dialect)
+		}
+	}
+	return s, nil
+}
+
+// How often each byte of a section may be looked at while its maps are told one by
+// one. Where it is not enough, the bytes are made to be ambiguous.
+const looks = 8
+
+// choice is a way to read the map at an offset.
+type choice struct {
+	layout *layout
+	end    int // where the next map starts
+}
+
+// options returns the ways to read the map at offset at that leave another map, or
+// nothing, behind it, those without dirt first; and how many bytes it looked at.
+func (p *parser) options(at int) (list []choice, looked int) {
+	var dirty []choice
+	for _, l := range p.candidates(at) {
+		s := &scan{layout: l, data: p.data, big: p.big}
+		end, ok := s.blob(at, nil)
+		if !ok {
+			looked += max(int(s.err.Offset), s.far) - at + headerSize
+			continue
+		}
+		looked += end - at
+		next, bad := p.skip(end)
+		switch {
+		case bad != nil:
+		case s.dirty:
+			dirty = append(dirty, choice{l, next})
+		default:
+			list = append(list, choice{l, next})
+		}
+	}
+	return append(list, dirty...), looked
+}
+
+// mixed reads maps of different layouts: depth first, and each offset at most once,
+// because what follows an offset does not depend on what is before it.
+func (p *parser) mixed(start int) (*Section, error) {
+	type step struct {
+		at    int
+		left  []choice // what has not been tried
+		taken *layout
+	}
+	seen := make([]bool, len(p.data)/alignment+1)
+	budget := looks * len(p.data)
+	var path []step
+	at := start
+	for at < len(p.data) {
+		if !seen[at/alignment] && budget > 0 {
+			seen[at/alignment] = true
+			list, looked := p.options(at)
+			budget -= looked
+			path = append(path, step{at: at, left: list})
+		}
+		for len(path) > 0 && len(path[len(path)-1].left) == 0 {
+			path = path[:len(path)-1]
+		}
+		if len(path) == 0 {
+			return p.partial(start)
+		}
+		top := &path[len(path)-1]
+		top.taken, at = top.left[0].layout, top.left[0].end
+		top.left = top.left[1:]
+	}
+	s := &Section{}
+	scan := &scan{data: p.data, big: p.big}
+	for _, step := range path {
+		m := new(Map)
+		scan.layout = step.taken
+		if _, ok := scan.blob(step.at, m); !ok {
+			return s, scan.err
+		}
+		s.Maps = append(s.Maps, m)
+	}
+	s.Dialect = dialectOf(s.Maps)
+	return s, nil
+}
+
+// partial reads the maps that can be told without what follows them, up to the first
+// that fits no layout, and returns its error: that of the layout which its version
+// names.
+func (p *parser) partial(at int) (*Section, error) {
+	s := &Section{}
+	budget := looks * len(p.data)
+	for at < len(p.data) {
+		r := &scan{layout: named(p.data[at]), data: p.data, big: p.big}
+		if r.layout == nil {
+			r.layout = &layouts[lastVersion-1] // any will do to say which versions are known
+		}
+		if budget > 0 {
+			list, looked := p.options(at)
+			budget -= looked
+			if len(list) > 0 {
+				r.layout = list[0].layout
+			}
+		}
+		m := new(Map)
+		end, ok := r.blob(at, m)
+		if !ok {
+			s.Dialect = dialectOf(s.Maps)
+			return s, r.err
+		}
+		s.Maps = append(s.Maps, m)
+		var bad *Error
+		if at, bad = p.skip(end); bad != nil {
+			s.Dialect = dialectOf(s.Maps)
+			return s, bad
+		}
+	}
+	s.Dialect = dialectOf(s.Maps)
+	return s, nil
+}

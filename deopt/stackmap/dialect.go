@@ -1,0 +1,103 @@
+package stackmap
+
+import "fmt"
+
+// Dialect names a layout of the section. The version in a map's header does not
+// tell it: three layouts carry version 3, and llc -stackmap-version=1 or 2 writes
+// layout v3 under another version.
+type Dialect string
+
+// The layouts, and where each is laid down.
+const (
+	// V1 is that of LLVM 3.5 to 3.9: functions without a count of their records,
+	// locations of 8 bytes with an 8-bit size (docs/StackMaps.rst, "Stack Map
+	// Format", and lib/CodeGen/StackMaps.cpp of those releases).
+	V1 Dialect = "v1"
+	// V2 is that of LLVM 4: V1 with a record count for each function.
+	V2 Dialect = "v2"
+	// V3 is that of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and
+	// padding to 8 bytes before the live-outs.
+	V3 Dialect = "v3"
+	// Yk is what ykllvm writes today (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at
+	// 126a0def, emitCallsiteEntries and emitCSRInfo, with YkStackMapAdditionalLocs):
+	// a record holds live variables, each an 8-bit count and that many locations; a
+	// location of V3 has a 16-bit count and that many 16-bit extra locations before its
+	// offset; and a table of prologues, one for each function, ends the map, not
+	// padded.
+	Yk Dialect = "yk"
+	// YkOld is that of ykllvm before the prologue table and the extra locations
+	// (vext01/llvm-project, the same file at 16975b81), and still today's without
+	// YkStackMapAdditionalLocs: V3 with live variables.
+	YkOld Dialect = "yk-old"
+)
+
+// layout describes a Dialect as data.
+type layout struct {
+	dialect      Dialect
+	first, last  int // the versions that its headers carry
+	functionSize int
+	locationSize int // without extra locations
+	counted      bool
+	variables    bool // locations stand in live variables
+	extended     bool // locations have extra locations, functions a prologue
+}
+
+// layouts are in the order in which they are tried. Yk comes before YkOld because it
+// wants more: what is laid out as YkOld has no table at its end, so that it can pass for
+// Yk only with luck and trailing zeros, while a Yk table of zeros passes for padding.
+//
+// Only V3 is found under versions that are not its own: ykllvm refuses to write any
+// version but 3, and no LLVM writes an old layout under a new version.
+var layouts = [...]layout{
+	{dialect: V1, first: 1, last: 1, functionSize: 16, locationSize: 8},
+	{dialect: V2, first: 2, last: 2, functionSize: 24, locationSize: 8, counted: true},
+	{dialect: V3, first: 1, last: 3, functionSize: 24, locationSize: 12, counted: true},
+	{dialect: Yk, first: 3, last: 3, functionSize: 24, locationSize: 14, counted: true, variables: true, extended: true},
+	{dialect: YkOld, first: 3, last: 3, functionSize: 24, locationSize: 12, counted: true, variables: true},
+}
+
+const lastVersion = 3
+
+// Dialects returns the layouts in the order in which they are tried.
+func Dialects() []Dialect {
+	list := make([]Dialect, len(layouts))
+	for i := range layouts {
+		list[i] = layouts[i].dialect
+	}
+	return list
+}
+
+// find returns the layout of that name.
+func (d Dialect) find() (*layout, error) {
+	for i := range layouts {
+		if layouts[i].dialect == d {
+			return &layouts[i], nil
+		}
+	}
+	return nil, fmt.Errorf("layout %q is not known; %v are", string(d), Dialects())
+}
+
+// named returns the layout that a version names, or nil.
+func named(version byte) *layout {
+	if version < 1 || version > lastVersion {
+		return nil
+	}
+	return &layouts[version-1]
+}
+
+func (l *layout) has(version int) bool { return l.first <= version && version <= l.last }
+
+// Sizes in bytes, the same in every layout ("Stack Map Format").
+const (
+	headerSize    = 16
+	constantSize  = 8
+	recordHead    = 16 // id, offset, flags, number of locations or live variables
+	liveOutHead   = 4  // padding and count
+	liveOutSize   = 4
+	smallestEntry = 24 // a record without locations and live-outs, padded
+	prologueHead  = 6
+	savedSize     = 8
+	alignment     = 8
+)
+
+func align(n int) int { return (n + alignment - 1) &^ (alignment - 1) }

@@ -1,0 +1,19 @@
+package stackmap
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Error says what is wrong with a section, and where.
+type Error struct {
+	Offset int64 // in the section
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf(".llvm_stackmaps+%#x: %v", e.Offset, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrTruncated is wrapped where the section ends before its own counts say it should.
+var ErrTruncated = errors.New("the section ends inside a map")

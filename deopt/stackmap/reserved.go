@@ -1,0 +1,97 @@
+package stackmap
+
+import "iter"
+
+// Reserved is a field that the format reserves or pads with, and that is not zero.
+type Reserved struct {
+	Pos    int64 // in the section
+	Name   string
+	Value  uint64
+	Record int64 // where the record stands in the section that the field is of; -1 in a prologue
+}
+
+// Reserved goes through the reserved fields that are not zero of the records of f, or with
+// nil of the unattributed ones, and of the prologue of f. Those of a header are zero, or it
+// would not have been read; the flags of a record are in [Record]. Nothing decoded
+// has room for these bytes, because they have no meaning.
+func (m *Map) Reserved(f *Function) iter.Seq[Reserved] {
+	return func(yield func(Reserved) bool) {
+		w := &reservedWalk{m: m, yield: yield}
+		at, n := m.start(f)
+		for ; n > 0 && !w.done; n-- {
+			w.record = m.Offset + int64(at)
+			at = w.fields(at)
+		}
+		if w.record = -1; f != nil && int(f.row) < len(m.prologues) {
+			w.prologue(m.prologue(f))
+		}
+	}
+}
+
+type reservedWalk struct {
+	m      *Map
+	yield  func(Reserved) bool
+	record int64
+	done   bool
+}
+
+// field looks at the size bytes at p.
+func (w *reservedWalk) field(p, size int, name string) {
+	var v uint64
+	for i := range size {
+		shift := 8 * i
+		if w.m.big {
+			shift = 8 * (size - 1 - i)
+		}
+		v |= uint64(w.m.data[p+i]) << shift
+	}
+	if v != 0 && !w.done {
+		w.done = !w.yield(Reserved{w.m.Offset + int64(p), name, v, w.record})
+	}
+}
+
+// fields looks at the record at p and returns where it ends.
+func (w *reservedWalk) fields(p int) int {
+	b, l, big := w.m.data, w.m.layout, w.m.big
+	count := int(u16(b, p+14, big))
+	p += recordHead
+	variables := 1
+	if l.variables {
+		variables = count
+	}
+	for range variables {
+		if l.variables {
+			count = int(b[p])
+			p++
+		}
+		for range count {
+			if l.locationSize > 8 {
+				w.field(p+1, 1, "the byte after a location's kind")
+				w.field(p+6, 2, "the half-word after a location's register")
+			}
+			if l.extended {
+				p += 2 * int(u16(b, p+8, big))
+			}
+			p += l.locationSize
+		}
+	}
+	w.field(p, align(p)-p, "the padding after the locations")
+	p = align(p)
+	w.field(p, 2, "the half-word before the number of live-outs")
+	count = int(u16(b, p+2, big))
+	p += liveOutHead
+	for range count {
+		w.field(p+2, 1, "the byte after a live-out's register")
+		p += liveOutSize
+	}
+	w.field(p, align(p)-p, "the padding after the live-outs")
+	return align(p)
+}
+
+func (w *reservedWalk) prologue(p int) {
+	w.field(p+1, 1, "the byte after a prologue's frame pointer")
+	for n := u32(w.m.data, p+2, w.m.big); n > 0 && !w.done; n-- {
+		w.field(p+prologueHead+2, 2, "the half-word after a saved register")
+		p += savedSize
+	}
+}

@@ -1,0 +1,63 @@
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// Gcore has gdb write a core of a process, which goes on, and returns the core's path. Settings are gdb's, such as
+// "use-coredump-filter off".
+func Gcore(t testing.TB, p *Process, settings ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "core")
+	// What a core holds does not depend on symbols, and gdb takes seconds to read those of libLLVM.
+	args := []string{"-nx", "-batch", "-ex", "set auto-solib-add off"}
+	for _, s := range settings {
+		args = append(args, "-ex", "set "+s)
+	}
+	cmd := exec.Command(Tool(t, "gdb"), append(args, "-p", fmt.Sprint(p.PID), "-ex", "gcore "+path)...)
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", cmd, text)
+	require.FileExists(t, path, "%s", text)
+	return path
+}
+
+// KernelCore ends a process by SIGABRT and returns the path of the core that the kernel wrote of it. Where the kernel
+// hands cores to a program, keeps them in a place for all (core_pattern of core(5)), or may not write any, the process
+// is left alone and false returned.
+func KernelCore(t testing.TB, p *Process) (path string, can bool) {
+	t.Helper()
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	require.NoError(t, err)
+	if strings.ContainsAny(string(pattern), "|/") {
+		return "", false
+	}
+	const unlimited = 1<<64 - 1
+	if unix.Prlimit(p.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unlimited, Max: unlimited}, nil) != nil {
+		return "", false // without privileges a limit of 0 stays
+	}
+	// The first one LLVM catches, and goes on when it has printed where it was.
+	for deadline := time.Now().Add(startupLimit); p.Alive(); time.Sleep(20 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "SIGABRT does not end it")
+		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
+	}
+	<-p.exited // and not until its output ends: LLVM has started a program that still writes to it
+	files, err := os.ReadDir(p.cmd.Dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		if f.Type().IsRegular() {
+			return filepath.Join(p.cmd.Dir, f.Name()), true
+		}
+	}
+	require.FailNow(t, "the kernel wrote no core", "%s", p.cmd)
+	return "", false
+}

@@ -1,0 +1,244 @@
+package ptrace
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// ErrNotCore is wrapped where a file is no ELF core. What it is instead stands beside it.
+var ErrNotCore = errors.New("not an ELF core")
+
+// CoreError says what is wrong with a core, and what to do about it.
+type CoreError struct {
+	Path   string
+	Offset int64 // in the file; -1 where it is about the whole of it
+	Err    error
+	Hint   string // what to do next, or ""
+}
+
+func (e *CoreError) Error() string {
+	s := e.Path
+	if e.Offset >= 0 {
+		s += fmt.Sprintf("+%#x", e.Offset)
+	}
+	s += ": " + e.Err.Error()
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+func (e *CoreError) Unwrap() error { return e.Err }
+
+// OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it: the same as
+// [Survey] finds in a process. Its memory is read from the file when it is asked for.
+//
+// A core leaves out what files held when it was written. Those files are opened by their
+// paths and used where they are the ones that were mapped; [Module.Why] and
+// [Module.Unverified] say where they are not, or may not be.
+//
+// Of its threads it knows the general registers on x86-64; on other architectures it
+// knows none.
+//
+// The errors are [*CoreError]s. A core that was cut is no error: Notes say so, and
+// what is missing is unavailable.
+func OpenCore(path string) (*Target, error) {
+	info, err := os.Stat(path) // before it is opened, which would wait for the writer of a pipe
+	if err != nil {
+		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &CoreError{path, -1, fmt.Errorf("%w: %s", ErrNotCore, kindOf(info.Mode())), "name the file that the core is in"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
+	}
+	t, err := readCore(path, f, info.Size())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	t.file = f
+	return t, nil
+}
+
+func kindOf(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeDevice != 0:
+		return "a device"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	}
+	return "not a regular file"
+}
+
+// readCore reads a core of size bytes.
+func readCore(path string, r io.ReaderAt, size int64) (t *Target, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Close()
+			t, err = nil, &CoreError{path, -1, fmt.Errorf("malformed: %v", p), ""}
+		}
+	}()
+	t = &Target{Core: path}
+	c := &core{target: t, path: path, file: r, size: uint64(size), page: 4 << 10}
+	if err := c.readHeader(); err != nil {
+		return nil, err
+	}
+	c.readNotes()
+	c.lay()
+	mem := c.held()
+	c.openModules(mem)
+	mem = c.withFiles(mem)
+	t.source, t.memory = mem, mem
+	for _, m := range t.Modules {
+		if m.Image != nil {
+			m.readStackMaps(mem)
+		}
+	}
+	t.find()
+	t.readAllObjects()
+	return t, nil
+}
+
+// core is what is known of a core while it is being opened.
+type core struct {
+	target   *Target
+	path     string
+	file     io.ReaderAt
+	size     uint64
+	header   *elfHeader
+	notes    []elf.Prog64
+	segments []segment // by address
+	files    []fileRow // by address
+	vdso     machine.Addr
+	page     uint64        // the unit of mappings
+	maps     []coreMapping // by address
+}
+
+// segment is a PT_LOAD of the core.
+type segment struct {
+	start, end machine.Addr
+	off        uint64 // in the core
+	held       uint64 // bytes from start on that the core claims to hold
+	flags      elf.ProgFlag
+}
+
+func (c *core) fail(off int64, format string, args ...any) error {
+	return &CoreError{c.path, off, fmt.Errorf(format, args...), ""}
+}
+
+// readHeader reads the ELF header and the program headers.
+func (c *core) readHeader() error {
+	h, err := readELFHeader(c.file)
+	if err != nil || h.kind != elf.ET_CORE {
+		return c.notCore(h, err)
+	}
+	if h.class != elf.ELFCLASS64 {
+		return &CoreError{c.path, elf.EI_CLASS, errors.New("a 32-bit core; only 64-bit ones can be read"), ""}
+	}
+	if c.target.arch, err = h.arch(); err != nil {
+		return &CoreError{c.path, -1, err, ""}
+	}
+	c.header = h
+	programs, err := h.programs(c.file, c.size, maxMappings)
+	if err != nil {
+		return &CoreError{c.path, int64(h.phoff), err, ""}
+	}
+	end := uint64(0)
+	for n, p := range programs {
+		switch elf.ProgType(p.Type) {
+		case elf.PT_NOTE:
+			c.notes = append(c.notes, p)
+		case elf.PT_LOAD:
+			if p.Memsz == 0 {
+				continue
+			}
+			if p.Vaddr+p.Memsz <= p.Vaddr {
+				return c.fail(int64(h.phoff), "segment %d has %#x bytes at %#x: it ends outside of the address space", n, p.Memsz, p.Vaddr)
+			}
+			c.segments = append(c.segments, segment{machine.Addr(p.Vaddr), machine.Addr(p.Vaddr + p.Memsz), p.Off, min(p.Filesz, p.Memsz), elf.ProgFlag(p.Flags)})
+		default:
+			continue
+		}
+		if p.Off+p.Filesz > p.Off {
+			end = max(end, p.Off+p.Filesz)
+		}
+	}
+	slices.SortStableFunc(c.segments, func(a, b segment) int { return cmp.Compare(a.start, b.start) })
+	for i := 1; i < len(c.segments); i++ {
+		if a, b := c.segments[i-1], c.segments[i]; a.end > b.start {
+			return c.fail(int64(h.phoff), "two segments hold the address %v: they begin at %v and at %v", b.start, a.start, b.start)
+		}
+	}
+	if len(c.segments) == 0 {
+		return c.fail(-1, "it holds no memory")
+	}
+	if end > c.size {
+		c.target.Notes = append(c.target.Notes, fmt.Sprintf(
+			"the core is cut short: it has %d of its %d bytes (was there a limit on the size of cores, or no room on the disk?)", c.size, end))
+	}
+	return nil
+}
+
+// notCore says what a file is that is no core.
+func (c *core) notCore(h *elfHeader, err error) error {
+	what, hint := "", "reframe maps FILE reads the stack maps of a file"
+	var magic [6]byte
+	n, _ := c.file.ReadAt(magic[:], 0)
+	switch {
+	case c.size == 0:
+		what, hint = "it is empty", "was there a limit on the size of cores (ulimit -c), or no room on the disk?"
+	case h != nil:
+		what = map[elf.Type]string{elf.ET_EXEC: "an executable", elf.ET_DYN: "a shared object or a position-independent executable",
+			elf.ET_REL: "an unlinked object"}[h.kind]
+		if what == "" {
+			what = "an ELF file of type " + h.kind.String()
+		}
+	case bytes.HasPrefix(magic[:n], []byte(elf.ELFMAG)):
+		what, hint = "a broken ELF file: "+err.Error(), ""
+	default:
+		what, hint = "no ELF file", ""
+		for _, z := range compressions {
+			if bytes.HasPrefix(magic[:n], []byte(z.magic)) {
+				what, hint = "compressed by "+z.tool, "decompress it first, or have it written by coredumpctl dump"
+			}
+		}
+	}
+	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
+}
+
+// systemd-coredump(8) and its like compress what they keep.
+var compressions = []struct{ magic, tool string }{
+	{"\x28\xb5\x2f\xfd", "zstd"}, {"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"}, {"\x1f\x8b", "gzip"},
+}
+
+// arch asks deopt/object, which knows how ELF names architectures, by way of an image
+// that is nothing but a header.
+func (h *elfHeader) arch() (*machine.Arch, error) {
+	b := bytes.Clone(h.raw[:])
+	h.order.PutUint16(b[16:], uint16(elf.ET_EXEC))
+	clear(b[24:]) // no entry, no program headers, no sections
+	h.order.PutUint16(b[52:], elf64Header)
+	img, err := object.New("core", bytes.NewReader(b), elf64Header)
+	if err != nil {
+		return nil, err
+	}
+	arch, err := img.Arch()
+	if e := (*object.Error)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	return arch, err
+}

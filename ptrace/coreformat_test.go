@@ -1,0 +1,505 @@
+package ptrace
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// A coreImage writes cores by elf(5) and core(5), good ones and others.
+type coreImage struct {
+	order    byteOrders
+	machine  elf.Machine
+	notes    []byte
+	files    []fileRow
+	unit     uint64 // of offsets in files
+	segments []coreSegment
+	xnum     bool // the number of segments stands in section header 0
+}
+
+type byteOrders interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+type coreSegment struct {
+	elf.Prog64
+	data []byte
+}
+
+func (c *coreImage) note(owner string, kind uint32, desc []byte) {
+	b := c.order.AppendUint32(nil, uint32(len(owner)+1))
+	b = c.order.AppendUint32(b, uint32(len(desc)))
+	b = c.order.AppendUint32(b, kind)
+	for _, part := range [][]byte{append([]byte(owner), 0), desc} {
+		b = append(b, part...)
+		for len(b)%4 != 0 {
+			b = append(b, 0)
+		}
+	}
+	c.notes = append(c.notes, b...)
+}
+
+// load adds a segment that holds data and has size bytes in memory.
+func (c *coreImage) load(addr uint64, flags elf.ProgFlag, data []byte, size uint64) {
+	c.segments = append(c.segments, coreSegment{elf.Prog64{
+		Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Vaddr: addr, Filesz: uint64(len(data)), Memsz: size}, data})
+}
+
+func (c *coreImage) fileNote() []byte {
+	b := c.order.AppendUint64(nil, uint64(len(c.files)))
+	b = c.order.AppendUint64(b, c.unit)
+	for _, f := range c.files {
+		for _, v := range []uint64{uint64(f.start), uint64(f.end), f.off} {
+			b = c.order.AppendUint64(b, v)
+		}
+	}
+	for _, f := range c.files {
+		b = append(append(b, f.path...), 0)
+	}
+	return b
+}
+
+func (c *coreImage) bytes() []byte {
+	if c.files != nil {
+		c.note("CORE", ntFile, c.fileNote())
+		c.files = nil
+	}
+	all := append([]coreSegment{{elf.Prog64{Type: uint32(elf.PT_NOTE), Filesz: uint64(len(c.notes)), Align: 4}, c.notes}}, c.segments...)
+	off := uint64(64 + 64 + 56*len(all))
+	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(c.machine), Version: 1, Phoff: 128, Shoff: 64, Ehsize: 64, Phentsize: 56, Phnum: uint16(len(all)), Shentsize: 64}
+	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
+	if c.order == byteOrders(binary.BigEndian) {
+		h.Ident[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
+	}
+	first := elf.Section64{}
+	if c.xnum {
+		h.Phnum, first.Info = pnXNum, uint32(len(all))
+	}
+	var out bytes.Buffer
+	write := func(v any) { _ = binary.Write(&out, c.order, v) }
+	write(h)
+	write(first)
+	for i := range all {
+		if all[i].Off == 0 {
+			all[i].Off = off
+		}
+		off += uint64(len(all[i].data))
+		write(all[i].Prog64)
+	}
+	for _, s := range all {
+		out.Write(s.data)
+	}
+	return out.Bytes()
+}
+
+// The program whose descriptor the small core has, and where the list and the object lie.
+const (
+	smallEntry  = 0x10000000
+	smallObject = 0x10001000
+)
+
+// smallCore is a core of corrupt.c as a process could leave it that registered one object, jit.
+func smallCore(t testing.TB, jit []byte) (c *coreImage, program string) {
+	program = livetest.CBinary(t, "corrupt.c", "-no-pie")
+	file, err := os.ReadFile(program)
+	require.NoError(t, err)
+	descriptor := uint64(0)
+	image, err := elf.NewFile(bytes.NewReader(file))
+	require.NoError(t, err)
+	symbols, err := image.Symbols()
+	require.NoError(t, err)
+	for _, s := range symbols {
+		if s.Name == descriptorName {
+			descriptor = s.Value
+		}
+	}
+	require.NotZero(t, descriptor)
+	c = &coreImage{order: binary.LittleEndian, machine: elf.EM_X86_64, unit: 4096}
+	status := make([]byte, 336)
+	binary.LittleEndian.PutUint32(status[32:], 4242)
+	binary.LittleEndian.PutUint64(status[112+8*16:], 0x401234) // rip
+	info := make([]byte, 136)
+	binary.LittleEndian.PutUint32(info[24:], 4242)
+	copy(info[56:], "small --core ")
+	c.note("CORE", uint32(elf.NT_PRSTATUS), status)
+	c.note("CORE", uint32(elf.NT_PRPSINFO), info)
+	for _, p := range image.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		start, off := p.Vaddr&^0xfff, p.Off&^0xfff
+		end := (p.Vaddr + p.Filesz + 0xfff) &^ 0xfff
+		c.files = append(c.files, fileRow{machine.Addr(start), machine.Addr(end), off / 4096, program})
+		switch {
+		case p.Off == 0:
+			c.load(start, p.Flags, file[:1024], end-start)
+		case p.Flags&elf.PF_W != 0:
+			data := make([]byte, end-start)
+			copy(data, file[off:p.Off+p.Filesz])
+			binary.LittleEndian.PutUint32(data[descriptor-start:], 1)
+			binary.LittleEndian.PutUint64(data[descriptor-start+16:], smallEntry)
+			// Only the page with the descriptor, to keep it small.
+			page := (descriptor &^ 0xfff) - start
+			c.load(start+page, p.Flags, data[page:min(page+4096, uint64(len(data)))], 4096)
+		default:
+			c.load(start, p.Flags, nil, end-start)
+		}
+	}
+	entry := make([]byte, 32)
+	binary.LittleEndian.PutUint64(entry[16:], smallObject)
+	binary.LittleEndian.PutUint64(entry[24:], uint64(len(jit)))
+	c.load(smallEntry, elf.PF_R|elf.PF_W, entry, 4096)
+	c.load(smallObject, elf.PF_R|elf.PF_W, jit, uint64(len(jit))+4096)
+	return c, program
+}
+
+func readBytes(t testing.TB, b []byte) *Target {
+	t.Helper()
+	target, err := readCore("core", bytes.NewReader(b), int64(len(b)))
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	return target
+}
+
+func hostObject(t testing.TB) []byte {
+	t.Helper()
+	b, err := os.ReadFile(livetest.Object(t, 19, "host_mod.ll"))
+	require.NoError(t, err)
+	return b
+}
+
+func TestSmallCore(t *testing.T) {
+	for _, xnum := range []bool{false, true} {
+		c, program := smallCore(t, hostObject(t))
+		c.xnum = xnum
+		target := readBytes(t, c.bytes())
+		require.Empty(t, target.Notes)
+		require.Equal(t, []any{4242, "small --core", "core core"}, []any{target.PID, target.Command, target.String()})
+		require.Len(t, target.Modules, 1)
+		m := target.Modules[0]
+		require.Equal(t, []string{program, "", ""}, []string{m.Path, m.Why, m.Unverified})
+		require.Zero(t, m.Image.Bias)
+		require.Len(t, target.Registries, 1)
+		require.Len(t, target.Registries[0].Entries, 1)
+		e := target.Registries[0].Entries[0]
+		require.Equal(t, []any{machine.Addr(smallEntry), machine.Addr(smallObject), ""}, []any{e.Addr, e.Start, e.Bad})
+		require.NotNil(t, e.Image().Section(".llvm_stackmaps"))
+		pc, err := target.Threads()[0].Registers.Addr(16)
+		require.NoError(t, err)
+		require.Equal(t, machine.Addr(0x401234), pc)
+		for addr, why := range map[machine.Addr]string{
+			smallEntry + 32: "16 bytes at 0x10000020: not in the core: it was never written to, or it is kept out of cores",
+			smallEntry + 24: "16 bytes at 0x10000018: not in the core: it was never written to, or it is kept out of cores",
+			0x20000000:      "16 bytes at 0x20000000: not in the core",
+			1<<64 - 8:       "16 bytes at 0xfffffffffffffff8: not in the core",
+			smallEntry - 8:  "16 bytes at 0xffffff8: not in the core",
+		} {
+			require.EqualError(t, target.ReadMemory(make([]byte, 16), addr), why)
+		}
+		// What lies behind the bytes that the core has of the first page is the file's.
+		file, err := os.ReadFile(program)
+		require.NoError(t, err)
+		b := make([]byte, 512)
+		require.NoError(t, target.ReadMemory(b, m.maps[0].Start+768))
+		require.Equal(t, file[768:768+512], b)
+	}
+}
+
+// Every cut, and every change of a byte in headers and notes: an error or a target, never a panic.
+func TestEveryCut(t *testing.T) {
+	c, _ := smallCore(t, hostObject(t))
+	whole := c.bytes()
+	for n := range whole {
+		target, err := readCore("core", bytes.NewReader(whole[:n]), int64(n))
+		if err != nil {
+			require.Less(t, n, 128+56*(len(c.segments)+1), "the headers are there")
+			continue
+		}
+		require.NotEmpty(t, target.Notes, "%d of %d bytes", n, len(whole))
+		target.Close()
+	}
+	headers := 128 + 56*(len(c.segments)+1) + len(c.notes)
+	for n := range headers {
+		for _, v := range []byte{0, 0xff, whole[n] ^ 0x80, whole[n] ^ 1} {
+			changed := bytes.Clone(whole)
+			changed[n] = v
+			if target, err := readCore("core", bytes.NewReader(changed), int64(len(changed))); err == nil {
+				require.NotContains(t, target.Notes, "panic")
+				target.Close()
+			} else {
+				require.NotContains(t, err.Error(), "malformed", "byte %d as %#x", n, v)
+			}
+		}
+	}
+}
+
+// Which file lies there now is told by what the core has of the one that was mapped.
+func TestCoreFileIdentity(t *testing.T) {
+	dir := t.TempDir()
+	build := func(source string, flags ...string) []byte {
+		b, err := os.ReadFile(livetest.CBinary(t, source, append(flags, "-no-pie")...))
+		require.NoError(t, err)
+		return b
+	}
+	with, other := build("nojit.c"), build("threads.c")
+	without, otherWithout := build("nojit.c", "-Wl,--build-id=none"), build("threads.c", "-Wl,--build-id=none")
+	text := []byte("a text\n")
+	for _, c := range []struct {
+		name       string
+		mapped     []byte // the first page in the core
+		disk       []byte
+		path       string
+		why        string
+		unverified string
+	}{
+		{"the same", with[:4096], with, "/same", "", ""},
+		{"stripped since", with[:4096], append(bytes.Clone(with), 1, 2, 3), "/longer", "", ""},
+		{"another", with[:4096], other, "/another", `^the file there now is another one: its build id is [0-9a-f]{40}, and that in the core [0-9a-f]{40}$`, ""},
+		{"not held", nil, with, "/unheld", "", "the core does not hold the beginning of the file that was mapped"},
+		{"headers alone", with[:700], with, "/headers", "", "the core does not hold its build id; its headers are the same"},
+		{"other headers alone", with[:700], other, "/otherheaders", "^the file there now is another one: its headers are not those in the core$", ""},
+		{"no build id", without[:4096], without, "/without", "", "it has no build id; its headers are the same"},
+		{"another without", without[:4096], otherWithout, "/otherwithout", "^the file there now is another one: its headers are not those in the core$", ""},
+		{"build id lost", with[:4096], without, "/lost", "^the file there now is another one: its headers are not those in the core$", ""},
+		{"a text in the core", append(text, make([]byte, 100)...), with, "/text", "^the file there now is another one: in the core it is no ELF file$", ""},
+		{"a text now", with[:4096], text, "/textnow", "^no ELF file$", ""},
+		{"empty now", with[:4096], []byte{}, "/empty", "^the file there now is empty$", ""},
+		{"gone", with[:4096], nil, "/gone", "^cannot be opened here: no such file or directory$", ""},
+		{"deleted, and there", with[:4096], with, "/deleted (deleted)", "", ""},
+		{"deleted, and not to be told", nil, with, "/deleted2 (deleted)", "^it was deleted, and it cannot be told whether the file there now is the same: ", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(dir, c.path)
+			if c.disk != nil {
+				require.NoError(t, os.WriteFile(strings.TrimSuffix(path, deletedSuffix), c.disk, 0o755))
+			}
+			img := &coreImage{order: binary.LittleEndian, machine: elf.EM_X86_64, unit: 1,
+				files: []fileRow{{0x400000, 0x401000, 0, path}, {0x401000, 0x402000, 0x1000, path}}}
+			img.load(0x400000, elf.PF_R, c.mapped, 0x1000)
+			img.load(0x401000, elf.PF_R|elf.PF_X, nil, 0x1000)
+			img.load(0x10000000, elf.PF_R|elf.PF_W, make([]byte, 16), 0x1000)
+			target := readBytes(t, img.bytes())
+			m := target.Modules[0]
+			require.Equal(t, path, m.Path)
+			require.Equal(t, c.unverified, m.Unverified)
+			err := target.ReadMemory(make([]byte, 16), 0x401000)
+			if c.why == "" {
+				require.NotNil(t, m.Image, m.Why)
+				require.NoError(t, err)
+				return
+			}
+			require.Regexp(t, c.why, m.Why)
+			require.Nil(t, m.Image)
+			require.EqualError(t, err, "16 bytes at 0x401000: not in the core, and "+path+" cannot be used")
+		})
+	}
+	// Too short for what was mapped, and twice the same file.
+	path := filepath.Join(dir, "short")
+	require.NoError(t, os.WriteFile(path, with[:8000], 0o755))
+	require.NoError(t, os.Link(path, path+"2"))
+	img := &coreImage{order: binary.LittleEndian, machine: elf.EM_X86_64, unit: 4096, files: []fileRow{
+		{0x400000, 0x401000, 2, path}, {0x500000, 0x501000, 0, path + "2"}, {0x600000, 0x601000, 0, "relative"},
+		{0x700000, 0x701000, 0, "/dev/null"}, {0x800000, 0x801000, 0, dir}}}
+	img.load(0x400000, elf.PF_R, nil, 0x1000)
+	var why []string
+	for _, m := range readBytes(t, img.bytes()).Modules {
+		why = append(why, m.Why)
+	}
+	require.Equal(t, []string{
+		"the file there now is another one: it has 8000 bytes, and offset 8192 was mapped", "the same file as " + path, "its name is no path",
+		"cannot be opened here: not a regular file", "cannot be opened here: not a regular file"}, why)
+}
+
+// What headers and notes may claim.
+func TestHostileCores(t *testing.T) {
+	load := func(addr, memsz uint64) func(*coreImage) {
+		return func(c *coreImage) { c.load(addr, elf.PF_R|elf.PF_W, []byte("12345678"), memsz) }
+	}
+	header := func(off int, size int, v uint64) func([]byte) {
+		return func(b []byte) {
+			var w [8]byte
+			binary.LittleEndian.PutUint64(w[:], v)
+			copy(b[off:off+size], w[:])
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		build func(*coreImage)
+		patch func([]byte)
+		err   string
+		note  string
+	}{
+		{"no segments", nil, nil, "core: it holds no memory", ""},
+		{"overlap", func(c *coreImage) { load(0x1000, 0x2000)(c); load(0x2000, 0x1000)(c) }, nil,
+			"core+0x80: two segments hold the address 0x2000: they begin at 0x1000 and at 0x2000", ""},
+		{"the whole address space", load(0, math.MaxUint64), nil, "", ""},
+		{"past its end", load(0x1000, math.MaxUint64), nil, "core+0x80: segment 1 has 0xffffffffffffffff bytes at 0x1000: it ends outside of the address space", ""},
+		{"a terabyte", load(0x1000, 1<<40), nil, "", ""},
+		{"more held than there is", load(0x1000, 4), nil, "", ""},
+		{"offset past the end", load(0x1000, 8), header(128+56+8, 8, math.MaxUint64-4), "", ""},
+		{"claims more than the file", load(0x1000, 1<<20), header(128+56+32, 8, 1<<20), "", "the core is cut short: it has 248 of its 1048816 bytes"},
+		{"program headers past the end", load(0x1000, 8), header(32, 8, 1<<60), "core+0x1000000000000000: it ends inside its 2 program headers", ""},
+		{"many program headers", load(0x1000, 8), header(56, 2, 0xfffe), "core+0x80: it ends inside its 65534 program headers", ""},
+		{"small program headers", load(0x1000, 8), header(54, 2, 32), "core+0x80: program headers of 32 bytes", ""},
+		{"too many to count", load(0x1000, 8), func(b []byte) { header(56, 2, pnXNum)(b); header(64+44, 4, math.MaxUint32)(b) },
+			"core+0x80: 4294967295 program headers; 1048576 are read at most", ""},
+		{"no section header to count in", load(0x1000, 8), func(b []byte) { header(56, 2, pnXNum)(b); header(40, 8, 1<<60)(b) },
+			"core+0x80: section header 0 lies at 0x1000000000000000 of 0xf8 bytes", ""},
+		{"a huge note", func(c *coreImage) { load(0x1000, 8)(c); c.notes = bytes.Repeat([]byte{0xff}, 16) }, nil, "", "the notes of the core are incomplete"},
+		{"notes outside", load(0x1000, 8), func(b []byte) { header(128+8, 8, 1<<50)(b); header(128+32, 8, 16)(b) }, "", "the core is cut short"},
+		{"files that are not there", func(c *coreImage) {
+			load(0x1000, 8)(c)
+			c.note("CORE", ntFile, append(c.order.AppendUint64(nil, 1<<60), make([]byte, 64)...))
+		}, nil, "", "its list of mapped files (NT_FILE) is corrupt: it claims more files than it has room for"},
+		{"a name without an end", func(c *coreImage) {
+			load(0x1000, 8)(c)
+			c.note("CORE", ntFile, append(append(c.order.AppendUint64(nil, 1), make([]byte, 32)...), "xxxx"...))
+		}, nil, "", "its list of mapped files (NT_FILE) is corrupt: a name does not end"},
+		{"rows that mean nothing", func(c *coreImage) {
+			load(0x1000, 0x1000)(c)
+			c.unit = 4096
+			c.files = []fileRow{{0x3000, 0x2000, 0, "/a"}, {0x1000, 0x2000, 1 << 60, "/b"}, {0x1800, 0x2800, 0, "/c"}, {0x2000, 0x3000, 0, "/d"}, {0, math.MaxUint64, math.MaxUint64 / 4096, "/e"}}
+		}, nil, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			img := &coreImage{order: binary.LittleEndian, machine: elf.EM_X86_64}
+			if c.build != nil {
+				c.build(img)
+			}
+			b := img.bytes()
+			if c.patch != nil {
+				c.patch(b)
+			}
+			var target *Target
+			var err error
+			used := livetest.Allocated(func() { target, err = readCore("core", bytes.NewReader(b), int64(len(b))) })
+			require.Less(t, used, uint64(4<<20))
+			if c.err != "" {
+				require.EqualError(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			defer target.Close()
+			notes := strings.Join(target.Notes, "\n")
+			require.Contains(t, notes, c.note)
+			require.Equal(t, c.note == "", notes == "", notes)
+		})
+	}
+}
+
+// Cores of other architectures and byte orders: what was loaded without being registered is found.
+func TestCoreOfOtherArchitectures(t *testing.T) {
+	for _, c := range []struct {
+		machine elf.Machine
+		order   byteOrders
+		arch    *machine.Arch
+	}{
+		{elf.EM_X86_64, binary.LittleEndian, machine.AMD64},
+		{elf.EM_AARCH64, binary.LittleEndian, machine.ARM64},
+		{elf.EM_RISCV, binary.LittleEndian, machine.RISCV64},
+		{elf.EM_S390, binary.BigEndian, machine.S390X},
+	} {
+		const code, at = 0x40000000, 0x50000000
+		img := &coreImage{order: c.order, machine: c.machine}
+		status := make([]byte, 336)
+		c.order.PutUint32(status[32:], 77)
+		img.note("CORE", uint32(elf.NT_PRSTATUS), status)
+		img.load(code, elf.PF_R|elf.PF_X, make([]byte, 64), 4096)
+		// A header of version 3 with one function, at code: "Stack Map Format" of LLVM.
+		section := []byte{3, 0, 0, 0}
+		section = c.order.AppendUint32(section, 1)
+		section = c.order.AppendUint64(section, 0)
+		section = c.order.AppendUint64(section, code)
+		section = append(section, make([]byte, 16)...)
+		img.load(at, elf.PF_R|elf.PF_W, append(make([]byte, 64), section...), 4096)
+		target := readBytes(t, img.bytes())
+		require.Same(t, c.arch, target.Arch())
+		require.True(t, target.Scanned)
+		require.Equal(t, []Found{{at + 64, section}}, target.Found, c.arch.Name)
+		require.Equal(t, 77, target.PID)
+		require.Len(t, target.Threads(), 1)
+		require.Equal(t, c.arch == machine.AMD64, target.Threads()[0].Registers != nil)
+	}
+}
+
+// What is no core is called by what it is.
+func TestNoCore(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		return path
+	}
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	core := func(m elf.Machine, order byteOrders) []byte {
+		c := &coreImage{order: order, machine: m}
+		c.load(0x1000, elf.PF_R, []byte("12345678"), 8)
+		return c.bytes()
+	}
+	bits32 := core(elf.EM_386, binary.LittleEndian)
+	bits32[elf.EI_CLASS] = byte(elf.ELFCLASS32)
+	const readsFiles = ": reframe maps FILE reads the stack maps of a file"
+	for path, want := range map[string]string{
+		filepath.Join(dir, "missing"): "no such file or directory",
+		dir:                           "not an ELF core: a directory: name the file that the core is in",
+		"/dev/null":                   "not an ELF core: a device: name the file that the core is in",
+		pipe:                          "not an ELF core: a pipe: name the file that the core is in",
+		write("empty", nil):           "not an ELF core: it is empty: was there a limit on the size of cores (ulimit -c), or no room on the disk?",
+		write("text", []byte("text")): "not an ELF core: no ELF file",
+		write("cut", []byte("\x7fELF\x02\x01\x01")):                  "not an ELF core: a broken ELF file: it ends inside its header",
+		write("zstd", []byte("\x28\xb5\x2f\xfd and more")):           "not an ELF core: compressed by zstd: decompress it first, or have it written by coredumpctl dump",
+		livetest.Object(t, 19, "host_mod.ll"):                        "not an ELF core: an unlinked object" + readsFiles,
+		livetest.CBinary(t, "nojit.c", "-no-pie"):                    "not an ELF core: an executable" + readsFiles,
+		livetest.CBinary(t, "nojit.c"):                               "not an ELF core: a shared object or a position-independent executable" + readsFiles,
+		write("32", bits32):                                          "a 32-bit core; only 64-bit ones can be read",
+		write("68k", core(elf.EM_68K, binary.BigEndian)):             "ELFCLASS64 EM_68K",
+		write("order", append([]byte("\x7fELF\x02\x07"), bits32...)): "not an ELF core: a broken ELF file: its byte order is 7",
+	} {
+		_, err := OpenCore(path)
+		var e *CoreError
+		require.ErrorAs(t, err, &e, path)
+		require.Equal(t, path, e.Path)
+		require.ErrorContains(t, err, path)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, strings.Contains(want, "not an ELF core"), errors.Is(err, ErrNotCore), path)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func FuzzCore(f *testing.F) {
+	c, _ := smallCore(f, hostObject(f))
+	f.Add(c.bytes())
+	c, _ = smallCore(f, nil)
+	c.xnum = true
+	f.Add(c.bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		target, err := readCore("core", bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			require.NotContains(t, err.Error(), "malformed")
+			return
+		}
+		defer target.Close()
+		for _, m := range target.maps {
+			p := make([]byte, 64)
+			if err := target.ReadMemory(p, m.Start); err != nil {
+				var e *machine.MemoryError
+				require.ErrorAs(t, err, &e)
+				require.NotEmpty(t, e.Why)
+			}
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package ptrace
+
+import (
+	"debug/elf"
+	"io"
+	"slices"
+	"sort"
+
+	"reframe/deopt/machine"
+)
+
+// coreMapping is a mapping of the process that the core is of.
+type coreMapping struct {
+	machine.Mapping
+	segment *segment    // nil where only the list of files names it
+	module  *coreModule // nil where no file is behind it
+}
+
+// What the kernel maps into every process at a place of its own.
+const (
+	vsyscallPath = "[vsyscall]"
+	vsyscall     = 0xffffffffff600000 // of x86-64: VSYSCALL_ADDR of asm/vsyscall.h
+)
+
+// lay makes mappings of the segments and of the list of files. The kernel writes a segment
+// for each mapping; gdb leaves those out of which it writes nothing, so that only the list
+// of files has them. Where one of both ends inside the other, a mapping ends too.
+func (c *core) lay() {
+	var cuts []machine.Addr
+	for _, s := range c.segments {
+		cuts = append(cuts, s.start, s.end)
+	}
+	for _, f := range c.files {
+		cuts = append(cuts, f.start, f.end)
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	segments, files := c.segments, c.files
+	for i := 1; i < len(cuts); i++ {
+		m := coreMapping{Mapping: machine.Mapping{Start: cuts[i-1], End: cuts[i]}}
+		for len(segments) > 0 && segments[0].end <= m.Start {
+			segments = segments[1:]
+		}
+		for len(files) > 0 && files[0].end <= m.Start {
+			files = files[1:]
+		}
+		if len(segments) > 0 && segments[0].start <= m.Start {
+			s := &segments[0]
+			m.segment, m.Read, m.Write, m.Exec = s, s.flags&elf.PF_R != 0, s.flags&elf.PF_W != 0, s.flags&elf.PF_X != 0
+		}
+		switch {
+		case len(files) > 0 && files[0].start <= m.Start:
+			m.Path, m.Offset = files[0].path, files[0].off+uint64(m.Start-files[0].start)
+		case m.segment == nil:
+			continue
+		case m.Start == c.vdso && c.vdso != 0:
+			m.Path = vdsoPath
+		case m.Start == vsyscall && c.target.arch == machine.AMD64:
+			m.Path = vsyscallPath
+		}
+		c.maps = append(c.maps, m)
+	}
+}
+
+// keepsPrivate says whether the core holds private memory: a process can choose that it
+// does not (coredump_filter of core(5)). Then what it wrote into its copies of files
+// is not in there either, and the files do not tell.
+func (c *core) keepsPrivate() bool {
+	return slices.ContainsFunc(c.maps, func(m coreMapping) bool {
+		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
+	})
+}
+
+// coreMemory is the memory of a core: regions that do not overlap, by address.
+type coreMemory struct {
+	regions []region
+	limit   uint64
+}
+
+// region is memory whose bytes come from one place, or from none.
+type region struct {
+	start, end machine.Addr
+	from       io.ReaderAt // nil where the bytes cannot be had
+	off        uint64
+	why        string       // from is nil
+	left       *coreMapping // what the core left out of this mapping
+}
+
+const notHeld = "not in the core"
+
+// held is the memory that the core itself holds. A segment that has fewer bytes in the file
+// than in memory is one of which the rest was left out: in a core, unlike in a program,
+// those bytes are not zero.
+func (c *core) held() *coreMemory {
+	mem := &coreMemory{limit: c.size}
+	for i := range c.maps {
+		m := &c.maps[i]
+		from := m.Start
+		// until adds what lies before end.
+		until := func(end machine.Addr, r region) {
+			if end = min(end, m.End); end > from {
+				r.start, r.end = from, end
+				mem.regions = append(mem.regions, r)
+				from = end
+			}
+		}
+		if s := m.segment; s != nil {
+			there := uint64(0)
+			if c.size > s.off {
+				there = min(s.held, c.size-s.off)
+			}
+			until(s.start+machine.Addr(there), region{from: c.file, off: s.off + uint64(m.Start-s.start)})
+			until(s.start+machine.Addr(s.held), region{why: "the core is cut short before it"})
+		}
+		until(m.End, region{why: notHeld, left: m})
+	}
+	return mem
+}
+
+// withFiles adds what files hold of the mappings that the core left out.
+func (c *core) withFiles(held *coreMemory) *coreMemory {
+	private := c.keepsPrivate()
+	if !private {
+		c.target.Notes = append(c.target.Notes, "the core holds no private memory: coredump_filter (core(5)) of the process kept that out")
+	}
+	mem := &coreMemory{limit: held.limit}
+	for _, r := range held.regions {
+		m := r.left
+		switch {
+		case m == nil || m.module == nil && m.Path != "":
+		case m.module == nil:
+			// The kernel leaves out what has no pages, which is zero, and what it was told to
+			// (MADV_DONTDUMP of madvise(2)), which is not; nothing tells them apart.
+			r.why = notHeld + ": it was never written to, or it is kept out of cores"
+		case m.module.file == nil:
+			r.why = notHeld + ", and " + m.Path + " cannot be used"
+		case !private:
+			r.why = notHeld + ", and neither is what was written over " + m.Path
+		case m.Write:
+			// It may be shared: then the file has changed since.
+			r.why = notHeld + ": writable memory of " + m.Path
+		default:
+			off := m.Offset + uint64(r.start-m.Start)
+			if off < m.module.size {
+				file := r
+				file.end = min(r.end, r.start+machine.Addr(m.module.size-off))
+				file.from, file.off = m.module.file, off
+				mem.regions = append(mem.regions, file)
+				r.start = file.end
+			}
+			r.why = "past the end of " + m.Path
+		}
+		if r.start < r.end {
+			mem.regions = append(mem.regions, r)
+		}
+	}
+	return mem
+}
+
+// read reads until p is full or memory ends, and returns how much it read and why it ended.
+func (c *coreMemory) read(p []byte, addr machine.Addr) (n int, why string) {
+	for n < len(p) {
+		at := addr + machine.Addr(n)
+		if at < addr {
+			return n, "past the end of the address space"
+		}
+		i := sort.Search(len(c.regions), func(i int) bool { return c.regions[i].end > at })
+		if i == len(c.regions) || c.regions[i].start > at {
+			return n, notHeld
+		}
+		r := &c.regions[i]
+		if r.from == nil {
+			return n, r.why
+		}
+		size := int(min(uint64(len(p)-n), uint64(r.end-at)))
+		got, err := r.from.ReadAt(p[n:n+size], int64(r.off)+int64(at-r.start))
+		n += got
+		if got < size {
+			return n, "cannot be read: " + err.Error()
+		}
+	}
+	return n, ""
+}
+
+// ReadMemory implements [machine.Memory].
+func (c *coreMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	if n, why := c.read(p, addr); n < len(p) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+	}
+	return nil
+}
+
+func (c *coreMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
+	n, why := c.read(p, addr)
+	if n == 0 && len(p) > 0 {
+		return 0, &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+	}
+	return n, nil
+}
+
+func (c *coreMemory) readMany(wants []want) error {
+	for i := range wants {
+		w := &wants[i]
+		w.ok = c.ReadMemory(w.buf, w.addr) == nil
+	}
+	return nil
+}
+
+func (c *coreMemory) size() uint64 { return c.limit }
+
+// fileView shows the first part of a file as it lies in memory.
+type fileView struct {
+	mem  *coreMemory
+	maps []machine.Mapping
+}
+
+// ReadAt implements [io.ReaderAt].
+func (v fileView) ReadAt(p []byte, off int64) (int, error) {
+	best, err := 0, io.ErrUnexpectedEOF
+	for _, m := range v.maps[:min(len(v.maps), mappingsToTry)] {
+		at := uint64(off) - m.Offset
+		if uint64(off) < m.Offset || at >= uint64(m.End-m.Start) {
+			continue
+		}
+		end := min(uint64(len(p)), uint64(m.End-m.Start)-at)
+		if n, _ := v.mem.read(p[:end], m.Start+machine.Addr(at)); n == len(p) {
+			return n, nil
+		} else if n > best {
+			best = n
+		}
+	}
+	return best, err
+}

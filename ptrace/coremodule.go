@@ -1,0 +1,244 @@
+package ptrace
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+)
+
+// coreModule is a module of a core.
+type coreModule struct {
+	*Module
+	rows []*coreMapping
+	size uint64 // of the file
+}
+
+// openModules groups the mappings by file and opens those that are ELF images. A core does
+// not say which file was mapped but by its path. mem is what the core holds.
+func (c *core) openModules(mem *coreMemory) {
+	byPath := map[string]*coreModule{}
+	var modules []*coreModule
+	for i := range c.maps {
+		row := &c.maps[i]
+		if row.Path == "" || row.Path == vsyscallPath {
+			continue
+		}
+		m := byPath[row.Path]
+		if m == nil {
+			if len(modules) == modulesToLookFor {
+				c.target.Notes = append(c.target.Notes, fmt.Sprintf("of its files %d are looked at", modulesToLookFor))
+				break
+			}
+			m = &coreModule{Module: &Module{Path: row.Path}}
+			byPath[row.Path] = m
+			modules = append(modules, m)
+		}
+		row.module = m
+		m.rows = append(m.rows, row)
+	}
+	seen := map[fileID]string{}
+	for _, m := range modules {
+		if err := c.openModule(m, mem, seen); err != nil {
+			m.fail(err)
+		}
+		c.target.Modules = append(c.target.Modules, m.Module)
+	}
+	for _, row := range c.maps {
+		c.target.maps = append(c.target.maps, row.Mapping)
+	}
+}
+
+type fileID struct{ device, inode uint64 }
+
+func (c *core) openModule(m *coreModule, mem *coreMemory, seen map[fileID]string) error {
+	m.show()
+	if m.Path == vdsoPath {
+		return m.openVDSO(mem, c.target.arch)
+	}
+	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
+	if !filepath.IsAbs(path) {
+		return errors.New("its name is no path")
+	}
+	f, err := openRegular(path, 0)
+	if err != nil {
+		if e := (*fs.PathError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		return fmt.Errorf("cannot be opened here: %w", err)
+	}
+	m.file = f
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Size <= 0 {
+		return errors.New("the file there now is empty") // as those of proc(5), which may block, say they are
+	}
+	m.size = uint64(st.Size)
+	// Thousands of names for one large file would cost as much as thousands of files.
+	id := fileID{st.Dev, st.Ino}
+	if other := seen[id]; other != "" {
+		return fmt.Errorf("the same file as %s", other)
+	}
+	seen[id] = m.Path
+	disk, err := readIdentity(f, m.size)
+	if err != nil {
+		return err
+	}
+	unverified, err := m.compare(disk, mem)
+	if err != nil {
+		return err
+	}
+	if deleted && unverified != "" {
+		return errors.New("it was deleted, and it cannot be told whether the file there now is the same: " + unverified)
+	}
+	m.permit(disk.loads(c.page))
+	m.show()
+	if err := m.openFile(f, c.target.arch); err != nil {
+		return err
+	}
+	m.Unverified = unverified
+	return nil
+}
+
+// show gives the module its mappings as they are known by now.
+func (m *coreModule) show() {
+	m.maps = m.maps[:0]
+	for _, row := range m.rows {
+		m.maps = append(m.maps, row.Mapping)
+	}
+}
+
+// load is a segment of a file as it is mapped: from the beginning of a page on.
+type load struct {
+	addr, off, end uint64 // end is an offset
+	flags          elf.ProgFlag
+}
+
+// Files have some five.
+const maxLoads = 64
+
+func (id *identity) loads(page uint64) (list []load) {
+	for _, p := range id.programs {
+		if elf.ProgType(p.Type) == elf.PT_LOAD && p.Filesz > 0 && len(list) < maxLoads {
+			skew := p.Off & (page - 1)
+			list = append(list, load{p.Vaddr - skew, p.Off - skew, p.Off + p.Filesz, elf.ProgFlag(p.Flags)})
+		}
+	}
+	return list
+}
+
+// bias is what the mapping lies above the segment, if it shows a part of it.
+func (l load) bias(m machine.Mapping) (machine.Addr, bool) {
+	return m.Start - machine.Addr(l.addr+m.Offset-l.off), m.Offset >= l.off && m.Offset < l.end
+}
+
+// permit takes what may be done with a mapping that only the list of files names from the
+// segment of the file that it shows. One page of a file may belong to two segments; which
+// of them is mapped shows in the distance to the other mappings.
+func (m *coreModule) permit(loads []load) {
+	votes := map[machine.Addr]int{}
+	var bias machine.Addr
+	for _, row := range m.rows[:min(len(m.rows), mappingsToTry)] {
+		for _, l := range loads {
+			if b, ok := l.bias(row.Mapping); ok {
+				if votes[b]++; votes[b] > votes[bias] {
+					bias = b
+				}
+			}
+		}
+	}
+	for _, row := range m.rows {
+		if row.segment != nil {
+			continue
+		}
+		for _, l := range loads {
+			if b, ok := l.bias(row.Mapping); ok && b == bias {
+				row.Read, row.Write, row.Exec = l.flags&elf.PF_R != 0, l.flags&elf.PF_W != 0, l.flags&elf.PF_X != 0
+			}
+		}
+	}
+}
+
+// identity is what tells ELF files apart.
+type identity struct {
+	header   [elf64Header]byte
+	programs []elf.Prog64 // nil where they cannot be read
+	build    []byte       // nil where it has none, or it cannot be read
+}
+
+// Limits on what is read of a file to tell which one it is.
+const (
+	maxFilePrograms = 1 << 10
+	maxFileNotes    = 1 << 8
+	maxBuildID      = 64
+)
+
+// readIdentity reads the identity of a file of size bytes.
+func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
+	h, err := readELFHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	id := &identity{header: h.raw}
+	if h.class != elf.ELFCLASS64 {
+		return nil, errors.New("a 32-bit file")
+	}
+	// Without them the header alone has to do.
+	id.programs, _ = h.programs(r, size, maxFilePrograms)
+	budget := noteBudget(maxFileNotes)
+	for _, p := range id.programs {
+		if elf.ProgType(p.Type) != elf.PT_NOTE {
+			continue
+		}
+		budget.each(r, size, h.order, p, func(n note) {
+			if n.owner == "GNU" && n.kind == elf.NType(3) && n.desc.Size() <= maxBuildID { // NT_GNU_BUILD_ID of elf.h
+				if b, ok := n.read(1, maxBuildID); ok {
+					id.build = b
+				}
+			}
+		})
+	}
+	return id, nil
+}
+
+// compare holds the file that lies there now against what the core holds of the one that was
+// mapped. It fails where they differ, and returns why it cannot tell.
+func (m *coreModule) compare(disk *identity, mem *coreMemory) (unverified string, err error) {
+	const another = "the file there now is another one: "
+	for _, row := range m.rows {
+		// The last page that is mapped may reach past the end of the file.
+		if row.Offset >= m.size {
+			return "", fmt.Errorf(another+"it has %d bytes, and offset %d was mapped", m.size, row.Offset)
+		}
+	}
+	view := fileView{mem, m.maps}
+	var magic [4]byte
+	if n, _ := view.ReadAt(magic[:], 0); n < len(magic) {
+		return "the core does not hold the beginning of the file that was mapped", nil
+	}
+	mapped, err := readIdentity(view, m.size)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf(another+"in the core it is %w", err)
+	case mapped.build != nil && disk.build != nil && !bytes.Equal(mapped.build, disk.build):
+		return "", fmt.Errorf(another+"its build id is %x, and that in the core %x", disk.build, mapped.build)
+	case mapped.build != nil && disk.build != nil:
+		return "", nil
+	case mapped.header != disk.header || mapped.programs != nil && !slices.Equal(mapped.programs, disk.programs):
+		return "", errors.New(another + "its headers are not those in the core")
+	case disk.build != nil:
+		return "the core does not hold its build id; its headers are the same", nil
+	}
+	return "it has no build id; its headers are the same", nil
+}
