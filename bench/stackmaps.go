@@ -82,7 +82,7 @@ func (m *mapRun) reading() []row {
 	}
 	text := printed("\n    record ", m.reframe, "maps", m.path)
 	llvm := printed("\n  Record ID: ", m.reframe, "maps", "--format=llvm", m.path)
-	// A record of a million takes as long as one of few, and a million too long.
+	// Of a million this would take the better part of a minute each run, and say nothing else.
 	var json *times
 	if m.records < 100_000 {
 		json = printed("\n              \"id\": ", m.reframe, "maps", "--json", m.path)

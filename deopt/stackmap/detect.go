@@ -1,5 +1,7 @@
 package stackmap
 
+import "slices"
+
 // candidates returns the layouts that the version at offset at allows, in the order in
 // which they are tried.
 func (p *parser) candidates(at int) []*layout {
@@ -64,22 +66,26 @@ func (p *parser) detect(at int) (*Section, error) {
 	if at == len(p.data) {
 		return &Section{}, nil
 	}
-	fits := p.fitting(at, nil)
+	own := named(p.data[at])
+	if own == nil {
+		return p.partial(at)
+	}
+	// Nearly always it is this one: the maps come of the same pass that finds out.
+	maps, chosen, bad := p.read(at, own)
+	fits := p.fitting(at, own)
+	if bad == nil {
+		fits = append([]*scan{chosen}, fits...)
+	}
 	if len(fits) == 0 {
 		return p.mixed(at)
 	}
-	chosen := fits[0]
-	for _, s := range fits {
-		if !s.dirty {
-			chosen = s
-			break
+	if best := fits[max(0, slices.IndexFunc(fits, func(s *scan) bool { return !s.dirty }))]; best != chosen {
+		chosen = best
+		if maps, _, bad = p.read(at, best.layout); bad != nil {
+			return &Section{}, bad
 		}
 	}
-	maps, bad := p.read(at, chosen.layout)
-	if bad != nil {
-		return &Section{}, bad
-	}
-	s := &Section{Maps: maps, Dialect: chosen.layout.dialect}
+	s := &Section{Maps: maps, Dialect: dialectOf(maps)}
 	for _, other := range fits {
 		if other != chosen && other.differs(chosen) {
 			s.Also = append(s.Also, other.layout.dialect)
@@ -152,12 +158,11 @@ func (p *parser) mixed(start int) (*Section, error) {
 		top.left = top.left[1:]
 	}
 	s := &Section{}
-	scan := &scan{data: p.data, big: p.big}
 	for _, step := range path {
 		m := new(Map)
-		scan.layout = step.taken
-		if _, ok := scan.blob(step.at, m); !ok {
-			return s, scan.err
+		r := &scan{layout: step.taken, data: p.data, big: p.big}
+		if _, ok := r.blob(step.at, m); !ok {
+			return s, r.err
 		}
 		s.Maps = append(s.Maps, m)
 	}

@@ -29,8 +29,8 @@ func (e Entry) Pos() int64 { return e.Map.Offset + int64(e.record)*alignment }
 
 // Index finds records by address. Its zero value is empty.
 type Index struct {
-	addrs   addresses // of the records, sorted; equal ones in the order of the section
-	records []indexRow   // at each of them
+	addrs   addresses  // of the records, sorted; equal ones in the order of the section
+	records []indexRow // at each of them
 	maps    []indexed
 }
 

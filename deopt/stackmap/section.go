@@ -51,7 +51,7 @@ func Parse(data []byte, o Options) (*Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	maps, bad := p.read(at, l)
+	maps, _, bad := p.read(at, l)
 	s := &Section{Maps: maps, Dialect: dialectOf(maps)}
 	if bad == nil {
 		s.Also = p.also(at, l)
@@ -114,20 +114,20 @@ func (p *parser) skip(at int) (int, *Error) {
 }
 
 // read reads all maps from at as l, and returns those before the first error.
-func (p *parser) read(at int, l *layout) (maps []*Map, bad *Error) {
-	s := &scan{layout: l, data: p.data, big: p.big}
+func (p *parser) read(at int, l *layout) (maps []*Map, s *scan, bad *Error) {
+	s = &scan{layout: l, data: p.data, big: p.big}
 	for at < len(p.data) {
 		m := new(Map)
 		end, ok := s.blob(at, m)
 		if !ok {
-			return maps, s.err
+			return maps, s, s.err
 		}
 		maps = append(maps, m)
 		if at, bad = p.skip(end); bad != nil {
-			return maps, bad
+			return maps, s, bad
 		}
 	}
-	return maps, nil
+	return maps, s, nil
 }
 
 // walk goes through all maps from at and reports whether l fits.

@@ -75,7 +75,8 @@ type Record struct {
 	Vars []int
 	// Extra holds the extra locations of each of Locations: more places that keep the
 	// same value, a register's DWARF number where it is not negative and a slot's offset
-	// from the frame pointer where it is. Only layout Yk has them; nil in the others.
+	// from the frame pointer where it is (ykjit/yk, yksmp/src/lib.rs at 9ce25bcf, Location).
+	// Only layout Yk has them; nil in the others.
 	Extra [][]int16
 
 	Pos int64 // where the record stands in the section; the writer does not look at it
@@ -117,8 +118,10 @@ type Prologue struct {
 
 // SavedRegister is a callee-saved register and where its value is.
 type SavedRegister struct {
-	Reg    machine.DWARFReg
-	Offset int32 // as ykllvm gives it: the number of a slot of LLVM's frame, no byte offset
+	Reg machine.DWARFReg
+	// Offset is as ykllvm writes it: the number of a spill slot. Times the size of a register
+	// it is a distance in bytes (ykjit/yk, yksmp/src/lib.rs at 9ce25bcf, PrologueInfo).
+	Offset int32
 }
 
 // Map is one blob of the section.
