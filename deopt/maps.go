@@ -21,7 +21,8 @@ import (
 
 // Maps are the stack maps of a file, a process or a core.
 type Maps struct {
-	Source string // the file, "process N" or the core
+	Source string   // the file, "process N" or "core FILE"
+	Notes  []string // what is missing in a target, or uncertain
 	Images []*MapImage
 
 	file *os.File
@@ -186,7 +187,7 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 // TargetMaps reads the stack maps of everything that a target has: modules, all
 // registered objects, and what a scan found.
 func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
-	out := &Maps{Source: t.String()}
+	out := &Maps{Source: t.String(), Notes: slices.Concat(t.Notes, registryTrouble(t), moduleTrouble(t))}
 	ms := newModules(o.Modules)
 	space := newSpace(t)
 	add := func(c *code, data []byte) {
@@ -257,6 +258,10 @@ func (f *MapFunction) Records() iter.Seq[*stackmap.Record] {
 	}
 	return f.Map.Records(f.Function)
 }
+
+// HasModules says whether modules were given: what is known of them is shared by all
+// images, and must not be asked for by two goroutines.
+func (i *MapImage) HasModules() bool { return i.modules != nil && len(i.modules.all) > 0 }
 
 // Functions lists the functions of all maps of the image, in the order of the section.
 func (i *MapImage) Functions() iter.Seq[*MapFunction] {

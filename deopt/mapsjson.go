@@ -170,7 +170,7 @@ func (f *MapFunction) JSONRecord(rec *stackmap.Record) RecordJSON {
 	variable := variables(rec)
 	for n, l := range rec.Locations {
 		role := r.Role(n)
-		doc := LocationJSON{Location: *f.Image.location(f.Map, l), Role: role.What, Name: role.Name, Type: role.Type, Pointers: f.Pointers(r, n, l)}
+		doc := LocationJSON{Location: *f.Image.location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(r, n, l)}
 		if variable != nil {
 			doc.Variable = &variable[n]
 		}

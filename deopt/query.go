@@ -113,27 +113,16 @@ func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0)
 const howToRegister = "the host must register what it compiles: " +
 	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14)"
 
-// whyNoMaps says why a process shows no stack map, and what its host can do.
+// whyNoMaps says why a target shows no stack map, and what the host of a process can do.
 func whyNoMaps(t *ptrace.Target) string {
-	registered, broken := 0, ""
-	var bad []string
+	registered := 0
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
-		if r.Broken != "" {
-			broken = r.Broken
-		}
-		for n, e := range r.Entries {
-			if e.Bad != "" {
-				bad = append(bad, fmt.Sprintf("object %d: %s", n+1, e.Bad))
-			}
-		}
 	}
+	trouble := slices.Concat(registryTrouble(t), t.Notes, moduleTrouble(t))
 	switch {
-	case broken != "":
-		return fmt.Sprintf("its list of registered JIT objects is corrupt: %s", broken)
-	case len(bad) > 0:
-		const shown = 3 // a broken JIT may have registered thousands of them
-		return fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; "))
+	case len(trouble) > 0:
+		return strings.Join(trouble, "; ")
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
@@ -143,4 +132,40 @@ func whyNoMaps(t *ptrace.Target) string {
 		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
 	}
 	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
+}
+
+// registryTrouble says what is wrong with the lists of registered objects.
+func registryTrouble(t *ptrace.Target) (trouble []string) {
+	registered := 0
+	var bad []string
+	for _, r := range t.Registries {
+		registered += len(r.Entries)
+		if r.Broken != "" {
+			trouble = append(trouble, "its list of registered JIT objects is corrupt: "+r.Broken)
+		}
+		for n, e := range r.Entries {
+			if e.Bad != "" {
+				bad = append(bad, fmt.Sprintf("object %d: %s", n+1, e.Bad))
+			}
+		}
+	}
+	if len(bad) > 0 {
+		const shown = 3 // a broken JIT may have registered thousands of them
+		trouble = append(trouble, fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; ")))
+	}
+	return trouble
+}
+
+// moduleTrouble says which modules hold stack maps that cannot be had, or may be those of
+// another file than the one that was mapped.
+func moduleTrouble(t *ptrace.Target) (trouble []string) {
+	for _, m := range t.Modules {
+		switch {
+		case m.MapsWhy != "":
+			trouble = append(trouble, m.Path+": "+m.MapsWhy)
+		case m.StackMaps != nil && m.Unverified != "":
+			trouble = append(trouble, m.Path+": "+m.Unverified)
+		}
+	}
+	return trouble
 }

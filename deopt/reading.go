@@ -38,7 +38,7 @@ func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 		r.Kind, r.sp, r.statepoint = string(ir.StatepointSite), sp, true
 	}
 	ms := f.Image.modules
-	if ms == nil || len(ms.all) == 0 {
+	if !f.Image.HasModules() {
 		return
 	}
 	c, err := ms.sites(f.Source, recordEntry{stackmap.Entry{Map: f.Map, Function: f.Function}, rec})
@@ -67,10 +67,19 @@ func (r *Reading) name(s *ir.Site) {
 
 // Role is what one location of a record is for.
 type Role struct {
-	What  string // "deopt 0", "derived 1", "live 2"; "" where it is not known
+	What  string // "flags", "deopt", "derived", "live"; "" where it is not known
+	Of    int    // which of those, from 1; 0 where there is one
 	Name  string // as the module spells it; "" for a constant, or without a module
 	Type  string // as the module spells it
 	Value string // what a number of the statepoint's head means
+}
+
+// String is the role with its number, counted from 0: "deopt 0".
+func (r Role) String() string {
+	if r.Of == 0 {
+		return r.What
+	}
+	return fmt.Sprintf("%s %d", r.What, r.Of-1)
 }
 
 // Role says what location n is for.
@@ -82,7 +91,7 @@ func (r *Reading) Role(n int) Role {
 		return Role{What: "call"}
 	case r.site != nil && n-r.head < len(r.names):
 		v := r.names[n-r.head]
-		return Role{What: fmt.Sprintf("live %d", n-r.head), Name: name(v), Type: v.Type().String()}
+		return Role{What: "live", Of: n - r.head + 1, Name: name(v), Type: v.Type().String()}
 	}
 	return Role{}
 }
@@ -98,7 +107,7 @@ func (r *Reading) statepointRole(n int) Role {
 	}
 	n -= stackmap.StatepointHead
 	if n < len(r.sp.Deopt) {
-		role := Role{What: fmt.Sprintf("deopt %d", n)}
+		role := Role{What: "deopt", Of: n + 1}
 		if n < len(r.names) {
 			role.Name, role.Type = name(r.names[n]), r.names[n].Type().String()
 		}
@@ -107,20 +116,24 @@ func (r *Reading) statepointRole(n int) Role {
 	n -= len(r.sp.Deopt)
 	if n < 2*len(r.sp.Pairs) {
 		if n%2 == 0 {
-			return Role{What: fmt.Sprintf("base %d", n/2)}
+			return Role{What: "base", Of: n/2 + 1}
 		}
-		return Role{What: fmt.Sprintf("derived %d", n/2)}
+		return Role{What: "derived", Of: n/2 + 1}
 	}
-	return Role{What: fmt.Sprintf("alloca %d", n-2*len(r.sp.Pairs))}
+	return Role{What: "alloca", Of: n - 2*len(r.sp.Pairs) + 1}
 }
 
 // callingConvention names the calling conventions that belong to no machine (LLVM's
 // CallingConv.h, and "Calling Conventions" in the language reference).
 func callingConvention(n uint64) string {
-	names := map[uint64]string{0: "C", 8: "fast", 9: "cold", 10: "GHC", 11: "HiPE", 13: "anyreg", 14: "preserve_most",
-		15: "preserve_all", 16: "swift", 17: "cxx_fast_tls", 18: "tail", 19: "cfguard_check", 20: "swift_tail", 21: "preserve_none"}
-	return names[n]
+	if n < uint64(len(callingConventions)) {
+		return callingConventions[n]
+	}
+	return ""
 }
+
+var callingConventions = [...]string{0: "C", 8: "fast", 9: "cold", 10: "GHC", 11: "HiPE", 13: "anyreg", 14: "preserve_most",
+	15: "preserve_all", 16: "swift", 17: "cxx_fast_tls", 18: "tail", 19: "cfguard_check", 20: "swift_tail", 21: "preserve_none"}
 
 // statepointFlags says what the bits of a statepoint's flags mean (LLVM's Statepoint.h).
 func statepointFlags(flags uint64) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -100,7 +101,9 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(100) // nothing is stopped here, and what is printed may be much
+	// Nothing is stopped here, and what is printed may be much.
+	debug.SetGCPercent(100)
+	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
 	if errors.Is(err, deopt.ErrNoMaps) {
 		return &status{exitPartial, err.Error()}

@@ -21,6 +21,9 @@ func (a *app) writeMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err er
 	p.out.WriteString("{")
 	p.member("  ", "schema", deopt.MapsSchema, true)
 	p.member("  ", "source", m.Source, false)
+	if len(m.Notes) > 0 {
+		p.member("  ", "notes", m.Notes, false)
+	}
 	p.out.WriteString(",\n  \"images\": [")
 	for n, i := range m.Images {
 		p.open("    ", n > 0, i.JSON(), "functions")
@@ -98,7 +101,7 @@ func (p *mapsJSON) separate(indent string, more bool) {
 	p.out.WriteString("\n" + indent)
 }
 
-func (p *mapsJSON) member(indent, name, value string, first bool) {
+func (p *mapsJSON) member(indent, name string, value any, first bool) {
 	p.separate(indent, !first)
 	p.out.Write(p.marshal(indent, name))
 	p.out.WriteString(": ")

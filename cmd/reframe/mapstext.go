@@ -14,7 +14,7 @@ import (
 // mapsText prints stack maps to be read. There may be a million records, so their lines
 // are put together by hand in one buffer.
 type mapsText struct {
-	out     io.Writer
+	out     io.Writer // nil where all of it is kept in b
 	style   style
 	want    *deopt.MapFilter
 	reading deopt.Reading
@@ -40,6 +40,9 @@ func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, f
 
 func (a *app) printMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err error) {
 	p := &mapsText{out: a.stdout, style: a.style(), want: want}
+	for _, note := range m.Notes {
+		p.printf("%s\n", p.style.yellow(printable(note)))
+	}
 	for n, i := range m.Images {
 		if n > 0 {
 			p.printf("\n")
@@ -73,11 +76,7 @@ func (p *mapsText) image(i *deopt.MapImage) {
 		}
 		p.printf("  %s\n", p.style.yellow("the section fits the layout "+strings.Join(also, " and ")+" to the last byte too; choose with --dialect"))
 	}
-	for f := range i.Functions() {
-		if p.want.Function(f) {
-			p.function(f)
-		}
-	}
+	p.functions(i)
 }
 
 // layout names the layout of a map where its version does not.
@@ -196,7 +195,7 @@ func (p *mapsText) record(f *deopt.MapFunction, rec *stackmap.Record) {
 		}
 		b = append(b, '\n')
 	}
-	if p.b = b; len(b) > pile {
+	if p.b = b; p.out != nil && len(b) > pile {
 		p.flush()
 	}
 }
@@ -219,9 +218,12 @@ func (p *mapsText) location(b []byte, f *deopt.MapFunction, r *deopt.Reading, n 
 	if role.What != "" {
 		b = fill(b, start, 57)
 		b = append(b, role.What...)
-		for _, more := range []string{role.Value, printable(role.Name), printable(role.Type)} {
+		if role.Of > 0 {
+			b = strconv.AppendInt(append(b, ' '), int64(role.Of-1), 10)
+		}
+		for _, more := range [...]string{role.Value, role.Name, role.Type} {
 			if more != "" {
-				b = append(append(b, "  "...), more...)
+				b = append(append(b, "  "...), printable(more)...)
 			}
 		}
 	}

@@ -72,8 +72,8 @@ func TestTables(t *testing.T) {
 	}{
 		{ARM64, false, "sp", "x29", "x30", 32 + 16 + 32 + 32, map[string]int{"x0": 8, "x18": 8, "sp": 8}, map[string]int{"v0": 16, "z0": 256, "p0": 32}},
 		{ARM64BE, true, "sp", "x29", "x30", 32 + 16 + 32 + 32, map[string]int{"x0": 8}, map[string]int{"v31": 16}},
-		{PPC64, true, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1, map[string]int{"r0": 8}, map[string]int{"f0": 16, "v0": 16, "cr0": 4, "ctr": 8}},
-		{PPC64LE, false, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1, map[string]int{"r31": 8}, map[string]int{"f31": 16, "v31": 16, "lr": 8}},
+		{PPC64, true, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1 + 32, map[string]int{"r0": 8}, map[string]int{"f0": 16, "v0": 16, "cr0": 4, "ctr": 8}},
+		{PPC64LE, false, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1 + 32, map[string]int{"r31": 8}, map[string]int{"f31": 16, "v31": 16, "lr": 8}},
 		{RISCV64, false, "sp", "s0", "ra", 32 + 32 + 32, map[string]int{"zero": 8, "a0": 8, "t6": 8, "s11": 8}, map[string]int{"fa0": 8, "ft11": 8, "v0": 8192}},
 		{S390X, true, "r15", "r11", "r14", 16 + 16 + 16 + 16, map[string]int{"r0": 8}, map[string]int{"f0": 16, "v16": 16, "v31": 16, "a0": 4}},
 		{LOONG64, false, "sp", "fp", "ra", 32 + 32, map[string]int{"zero": 8, "a7": 8, "t8": 8, "s8": 8}, map[string]int{"fa0": 32, "ft15": 32, "fs7": 32}},
@@ -104,14 +104,16 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Each number and each name stands once in a table.
+// Each number and each name stands once in a table, but for those that LLVM gives the
+// halves of ppc64's general registers.
 func TestUnique(t *testing.T) {
 	require.Len(t, Archs(), 8)
 	for _, a := range Archs() {
 		numbers, names := map[DWARFReg]bool{}, map[string]bool{}
 		for _, r := range a.Registers() {
 			require.False(t, numbers[r], "%s %d", a.Name, r)
-			require.False(t, names[a.RegisterName(r)], "%s %s", a.Name, a.RegisterName(r))
+			again := r >= 1200 && a.RegisterName(r) == a.RegisterName(r-1200)
+			require.Equal(t, again, names[a.RegisterName(r)], "%s %s", a.Name, a.RegisterName(r))
 			numbers[r], names[a.RegisterName(r)] = true, true
 		}
 	}

@@ -69,7 +69,7 @@ func (c *checker) record(p spot) {
 		of := func() string { return fmt.Sprintf("live-out %d", i) }
 		if info, ok := c.register(p, l.Reg, of); ok {
 			c.results[ruleSizes].Checked++
-			if l.Size == 0 || int(l.Size) > info.Size {
+			if l.Size == 0 || int(l.Size) > c.liveWidth(info) {
 				c.broken(ruleSizes, p, "live-out %d of record %d: %d bytes of %s, which has %d", i, r.ID, l.Size, info.Name, info.Size)
 			}
 		}
@@ -78,6 +78,18 @@ func (c *checker) record(p spot) {
 			c.broken(ruleLiveOuts, p, "live-out %d of record %d is register %d, after register %d", i, r.ID, l.Reg, r.LiveOuts[i-1].Reg)
 		}
 	}
+}
+
+// liveWidth is how many bytes can live in a register and what shares its number: of 64-bit
+// Power's pairs of vector registers, those of v0 to v31 have the number of their first
+// (LLVM's PPCRegisterInfo.td, VSRPair).
+func (c *checker) liveWidth(info machine.RegisterInfo) int {
+	const v0, v31 = 77, 108
+	power := c.arch == machine.PPC64 || c.arch == machine.PPC64LE
+	if power && info.DWARF >= v0 && info.DWARF <= v31 && (info.DWARF-v0)%2 == 0 {
+		return 2 * info.Size
+	}
+	return info.Size
 }
 
 // location checks location i of p's record.

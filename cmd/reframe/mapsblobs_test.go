@@ -1,0 +1,218 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// large is a function whose stackmap holds a constant of its own.
+func large(name string, id int, constant uint64) string {
+	return fmt.Sprintf(`declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @%s(i64 %%a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 0, i64 %%a, i64 %d, i64 %d)
+  ret void
+}
+`, name, id, constant, constant+1)
+}
+
+// alpha, beta and gamma are objects of one function each. Their constants do not fit in 32
+// bits, so that each has a table of two.
+var three = []struct {
+	name     string
+	id       int
+	constant uint64
+}{{"alpha", 1, 0x1111111111}, {"beta", 2, 0x2222222222}, {"gamma", 3, 0x3333333333}}
+
+func threeObjects(t *testing.T, triple string, flags ...string) []string {
+	t.Helper()
+	var objects []string
+	for _, o := range three {
+		objects = append(objects, named(t, o.name+".o", compiled(t, large(o.name, o.id, o.constant), triple, flags...)))
+	}
+	return objects
+}
+
+// named is a file under another base name.
+func named(t *testing.T, name, path string) string {
+	t.Helper()
+	to := filepath.Join(filepath.Dir(path), name)
+	require.NoError(t, os.Rename(path, to))
+	return to
+}
+
+// own requires that a function is one of three, with its own constants.
+func own(t *testing.T, n int, function map[string]any) {
+	t.Helper()
+	require.Equal(t, three[n].name, function["name"])
+	records := list(t, function["records"])
+	require.Len(t, records, 1)
+	require.Equal(t, fmt.Sprint(three[n].id), fmt.Sprint(records[0]["id"]))
+	locations := list(t, records[0]["locations"])
+	require.Len(t, locations, 3)
+	for k := range 2 {
+		require.Equal(t, "ConstantIndex", locations[1+k]["kind"])
+		require.Equal(t, fmt.Sprint(three[n].constant+uint64(k)), locations[1+k]["constant"])
+	}
+}
+
+// A linker lays the maps of its objects one behind the other, and llvm-readobj reads the
+// first alone. Constant 0 of each is another.
+func TestMapsOfSeveralObjects(t *testing.T) {
+	t.Parallel()
+	for triple, linkers := range map[string][]string{
+		"x86_64-linux-gnu":  {"ld.bfd", "ld.lld-19", "ld.gold"},
+		"s390x-linux-gnu":   {"ld.lld-19"},
+		"aarch64-linux-gnu": {"ld.lld-19"},
+	} {
+		t.Run(triple, func(t *testing.T) {
+			t.Parallel()
+			objects := threeObjects(t, triple, "-relocation-model=pic")
+			for _, linker := range linkers {
+				for _, way := range []string{"-no-pie", "-shared -z notext", "-r"} {
+					path := filepath.Join(t.TempDir(), "linked")
+					ran(t, linker, append(append(strings.Fields(way), "-e", "0", "-o", path), objects...)...)
+					images := mapsOf(t, path)
+					require.Len(t, images, 1)
+					maps := list(t, images[0]["maps"])
+					require.Len(t, maps, 3)
+					functions := list(t, images[0]["functions"])
+					require.Len(t, functions, 3)
+					for n, f := range functions {
+						require.Equal(t, fmt.Sprint(n), fmt.Sprint(f["map"]))
+						require.Equal(t, "2", fmt.Sprint(maps[n]["constants"]))
+						own(t, n, f)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The bytes of a linked section alone, to which both orders are tried.
+func TestMapsOfSection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ triple, arch, register string }{
+		{"x86_64-linux-gnu", "amd64", "rdi"},
+		{"s390x-linux-gnu", "s390x", "r2"},
+		{"powerpc64-linux-musl", "ppc64", "r3"},
+	} {
+		t.Run(c.triple, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			whole, section := filepath.Join(dir, "linked"), filepath.Join(dir, "section")
+			ran(t, "ld.lld-19", append([]string{"-e", "0", "-o", whole}, threeObjects(t, c.triple, "-relocation-model=pic")...)...)
+			ran(t, "llvm-objcopy-19", "--dump-section", ".llvm_stackmaps="+section, whole, os.DevNull)
+			want := list(t, mapsOf(t, whole)[0]["functions"])
+			for _, args := range [][]string{{section}, {section, "--arch", c.arch}} {
+				images := mapsOf(t, args...)
+				require.Len(t, images, 1)
+				require.Equal(t, "section", images[0]["format"])
+				functions := list(t, images[0]["functions"])
+				require.Len(t, functions, 3)
+				for n, f := range functions {
+					require.NotContains(t, f, "name") // a section has no symbols
+					require.Equal(t, want[n]["address"], f["address"])
+					f["name"] = three[n].name
+					own(t, n, f)
+				}
+				first := list(t, list(t, functions[0]["records"])[0]["locations"])[0]
+				if len(args) == 1 { // nor an architecture
+					require.NotContains(t, images[0], "arch")
+					require.NotContains(t, c.register, first["register"])
+				} else {
+					require.Equal(t, c.arch, images[0]["arch"])
+					require.Equal(t, c.register, first["register"])
+				}
+			}
+		})
+	}
+	// The other names that people give an architecture.
+	object := threeObjects(t, "x86_64-linux-gnu")[0]
+	section := filepath.Join(t.TempDir(), "section")
+	ran(t, "llvm-objcopy-19", "--dump-section", ".llvm_stackmaps="+section, object, os.DevNull)
+	for _, name := range []string{"amd64", "x86_64", "x86-64"} {
+		require.Equal(t, "amd64", mapsOf(t, section, "--arch", name)[0]["arch"])
+	}
+}
+
+// An archive shows the members that have maps, and passes over the others.
+func TestMapsOfArchive(t *testing.T) {
+	t.Parallel()
+	objects := threeObjects(t, "x86_64-linux-gnu")
+	without := named(t, "without.o", compiled(t, "define void @plain() {\n  ret void\n}\n", "x86_64-linux-gnu"))
+	const long = "a_member_with_a_name_of_more_than_fifteen_bytes.o"
+	objects[1] = named(t, long, objects[1])
+	members := append([]string{write(t, "notes.txt", "an odd text"), without}, objects...)
+	for _, archiver := range [][]string{
+		{"llvm-ar-19", "rcs", "--format=gnu"}, {"llvm-ar-19", "rcs", "--format=bsd"}, {"llvm-ar-19", "rcs", "--format=darwin"},
+		{"llvm-ar-19", "rcs", "--format=coff"}, {"ar", "rcs"}, {"ar", "rcS"},
+	} {
+		t.Run(strings.Join(archiver, " "), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "lib.a")
+			ran(t, archiver[0], append(append(archiver[1:len(archiver):len(archiver)], path), members...)...)
+			images := mapsOf(t, path)
+			require.Len(t, images, 3)
+			for n, name := range []string{"alpha.o", long, "gamma.o"} {
+				require.Equal(t, path+"("+name+")", images[n]["name"])
+				require.Equal(t, "ELF object", images[n]["format"])
+				functions := list(t, images[n]["functions"])
+				require.Len(t, functions, 1)
+				own(t, n, functions[0])
+				require.Contains(t, reframe(t, "maps", path).stdout, path+"("+name+")  ELF object, x86-64\n")
+			}
+		})
+	}
+}
+
+// What is wrong with one member is said with it, and the others are shown.
+func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
+	t.Parallel()
+	objects := threeObjects(t, "x86_64-linux-gnu")
+	broken := named(t, "broken.o", changed(t, objects[1], "beta.o", func(b []byte, at int) []byte { b[at] = 9; return b }))
+	path := filepath.Join(t.TempDir(), "lib.a")
+	ran(t, "ar", "rcS", path, objects[0], broken, objects[2])
+	r := reframe(t, "maps", path, "--json")
+	require.Equal(t, 1, r.code, r.stderr)
+	valid(t, "maps.schema.json", r.stdout)
+	images := list(t, r.object(t)["images"])
+	require.Len(t, images, 3)
+	require.Contains(t, images[1]["name"], "(broken.o)")
+	require.Contains(t, images[1]["error"], "version 9")
+	require.Empty(t, images[1]["functions"])
+	own(t, 0, list(t, images[0]["functions"])[0])
+	own(t, 2, list(t, images[2]["functions"])[0])
+
+	r = reframe(t, "maps", path)
+	require.Equal(t, 1, r.code, r.stderr)
+	for _, text := range []string{"(broken.o)", "version 9", "\n  alpha unlinked", "\n  gamma unlinked"} {
+		require.Contains(t, r.stdout, text)
+	}
+}
+
+// A thin archive has no members in it, only their names.
+func TestMapsOfThinArchive(t *testing.T) {
+	t.Parallel()
+	objects := threeObjects(t, "x86_64-linux-gnu")
+	for _, archiver := range [][]string{{"ar", "rcsT"}, {"llvm-ar-19", "rcs", "--thin"}} {
+		path := filepath.Join(filepath.Dir(objects[0]), strings.Join(archiver, "")+".a")
+		ran(t, archiver[0], append(append(archiver[1:len(archiver):len(archiver)], path), objects...)...)
+		reframe(t, "maps", path).failsEmpty(t, 2, "thin archive", "alpha.o")
+	}
+}
+
+// Archives without any map, or any object.
+func TestMapsOfArchiveWithoutMaps(t *testing.T) {
+	t.Parallel()
+	without := compiled(t, "define void @plain() {\n  ret void\n}\n", "x86_64-linux-gnu")
+	path := filepath.Join(t.TempDir(), "lib.a")
+	ran(t, "ar", "rcs", path, without)
+	reframe(t, "maps", path).failsEmpty(t, 1, "lib.a", "no stack map")
+	texts := filepath.Join(t.TempDir(), "texts.a")
+	ran(t, "ar", "rcs", texts, write(t, "notes.txt", "an odd text"))
+	reframe(t, "maps", texts).failsEmpty(t, 1, "texts.a", "no stack map")
+}

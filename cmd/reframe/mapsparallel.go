@@ -1,0 +1,78 @@
+package main
+
+import (
+	"runtime"
+
+	"reframe/deopt"
+)
+
+// batch is how many records, at least, one goroutine puts into words at a time.
+const batch = 4096
+
+// part is a run of functions, and where its text goes.
+type part struct {
+	functions []*deopt.MapFunction
+	done      chan text
+}
+
+// text is what a part became.
+type text struct {
+	b     []byte
+	shown int
+}
+
+// functions prints the wanted functions of an image in their order. Putting a million
+// records into words takes longer than reading them, so all processors take their share.
+func (p *mapsText) functions(i *deopt.MapImage) {
+	// What is known of modules is found out once, and not by two at a time.
+	if i.HasModules() {
+		for f := range i.Functions() {
+			if p.want.Function(f) {
+				p.function(f)
+			}
+		}
+		return
+	}
+	workers := runtime.GOMAXPROCS(0)
+	work, order := make(chan part, workers), make(chan chan text, 2*workers)
+	for range workers {
+		go func() {
+			own := &mapsText{style: p.style, want: p.want}
+			for w := range work {
+				own.b, own.shown = make([]byte, 0, batch*512), 0
+				for _, f := range w.functions {
+					own.function(f)
+				}
+				w.done <- text{own.b, own.shown}
+			}
+		}()
+	}
+	go func() {
+		send := func(functions []*deopt.MapFunction) {
+			w := part{functions, make(chan text, 1)}
+			order <- w.done
+			work <- w
+		}
+		var functions []*deopt.MapFunction
+		records := 0
+		for f := range i.Functions() {
+			if !p.want.Function(f) {
+				continue
+			}
+			functions = append(functions, f)
+			if records += f.Len(); records >= batch {
+				send(functions)
+				functions, records = nil, 0
+			}
+		}
+		send(functions)
+		close(work)
+		close(order)
+	}()
+	for done := range order {
+		t := <-done
+		p.b = append(p.b, t.b...)
+		p.shown += t.shown
+		p.flush()
+	}
+}
