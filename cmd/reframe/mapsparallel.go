@@ -7,7 +7,7 @@ import (
 )
 
 // batch is how many records, at least, one goroutine puts into words at a time.
-const batch = 4096
+const batch = 2048
 
 // part is a run of functions, and where its text goes.
 type part struct {
@@ -33,13 +33,19 @@ func (p *mapsText) functions(i *deopt.MapImage) {
 		}
 		return
 	}
+	p.flush()
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan part, workers), make(chan chan text, 2*workers)
+	free := make(chan []byte, 4*workers)
 	for range workers {
 		go func() {
 			own := &mapsText{style: p.style, want: p.want}
 			for w := range work {
-				own.b, own.shown = make([]byte, 0, batch*512), 0
+				own.b, own.shown = nil, 0
+				select {
+				case own.b = <-free:
+				default:
+				}
 				for _, f := range w.functions {
 					own.function(f)
 				}
@@ -71,8 +77,12 @@ func (p *mapsText) functions(i *deopt.MapImage) {
 	}()
 	for done := range order {
 		t := <-done
-		p.b = append(p.b, t.b...)
-		p.shown += t.shown
+		p.b, p.shown = t.b, p.shown+t.shown
 		p.flush()
+		select {
+		case free <- p.b:
+		default:
+		}
 	}
+	p.b = nil
 }

@@ -13,6 +13,7 @@ import (
 func (m *Map) Records(f *Function) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		d := decoder{m: m}
+		d.locs, d.outs = d.fewLocs[:0], d.fewOuts[:0]
 		var n int
 		if d.at, n = m.start(f); n == 0 {
 			return
@@ -46,6 +47,11 @@ type decoder struct {
 	outs []LiveOut
 	vars []int
 	more [][]int16
+
+	// Room for most records: there may be as many functions as records.
+	fewLocs [12]Location
+	fewOuts [12]LiveOut
+
 	pool []int16 // what the slices of more are cut from
 }
 

@@ -53,6 +53,9 @@ func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
 		return Statepoint{}, false
 	}
 	s.Allocas = rest[end:]
+	if end > 0 {
+		s.Pairs = make([]Pair, 0, end/2)
+	}
 	for i := 0; i < end; i += 2 {
 		s.Pairs = append(s.Pairs, Pair{rest[i], rest[i+1]})
 	}
