@@ -65,7 +65,7 @@ func own(t *testing.T, n int, function map[string]any) {
 func TestMapsOfSeveralObjects(t *testing.T) {
 	t.Parallel()
 	for triple, linkers := range map[string][]string{
-		"x86_64-linux-gnu":  {"ld.bfd", "ld.lld-19", "ld.gold"},
+		"x86_64-linux-gnu":  {"ld", "ld.lld-19"},
 		"s390x-linux-gnu":   {"ld.lld-19"},
 		"aarch64-linux-gnu": {"ld.lld-19"},
 	} {

@@ -230,39 +230,37 @@ func TestMapsOfLinkedELF(t *testing.T) {
 	}
 }
 
-// The other linkers, and what strip leaves.
-func TestMapsOfLinkers(t *testing.T) {
+// GNU's linker, and what strip leaves.
+func TestMapsOfLinkedByGNU(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, twoOfThree("x86_64-linux-gnu"), "x86_64-linux-gnu", "-relocation-model=pic")
 	at := offsets(t, object)
-	for _, linker := range []string{"ld.bfd", "ld.gold"} {
-		for _, way := range []string{"-no-pie", "-pie -z notext", "-shared -z notext"} {
-			t.Run(linker+" "+way, func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "linked")
-				ran(t, linker, append(strings.Fields(way), "-e", "0", "-o", path, object)...)
-				images := mapsOf(t, path)
-				require.Len(t, images, 1)
-				linked(t, images[0], path, object)
+	for _, way := range []string{"-no-pie", "-pie -z notext", "-shared -z notext"} {
+		t.Run(way, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "linked")
+			ran(t, "ld", append(strings.Fields(way), "-e", "0", "-o", path, object)...)
+			images := mapsOf(t, path)
+			require.Len(t, images, 1)
+			linked(t, images[0], path, object)
 
-				address := nm(t, path)
-				r := reframe(t, "maps", path)
-				require.Contains(t, r.stdout, fmt.Sprintf("\n  first at %#x, stack ", address["first"]))
-				require.Contains(t, r.stdout, fmt.Sprintf("(%#x)", address["third"]+at["22"]))
+			address := nm(t, path)
+			r := reframe(t, "maps", path)
+			require.Contains(t, r.stdout, fmt.Sprintf("\n  first at %#x, stack ", address["first"]))
+			require.Contains(t, r.stdout, fmt.Sprintf("(%#x)", address["third"]+at["22"]))
 
-				ran(t, "llvm-strip-19", "--strip-all", path)
-				text := reframe(t, "maps", path).stdout
-				for n, f := range list(t, mapsOf(t, path)[0]["functions"]) {
-					name := []string{"first", "third"}[n]
-					require.Equal(t, hex(address[name]), f["address"])
-					if way == "-shared -z notext" { // its names are what it exports
-						require.Equal(t, name, f["name"])
-						continue
-					}
-					require.NotContains(t, f, "name")
-					require.Contains(t, text, fmt.Sprintf("\n  (no symbol) at %#x, stack ", address[name]))
+			ran(t, "llvm-strip-19", "--strip-all", path)
+			text := reframe(t, "maps", path).stdout
+			for n, f := range list(t, mapsOf(t, path)[0]["functions"]) {
+				name := []string{"first", "third"}[n]
+				require.Equal(t, hex(address[name]), f["address"])
+				if way == "-shared -z notext" { // its names are what it exports
+					require.Equal(t, name, f["name"])
+					continue
 				}
-			})
-		}
+				require.NotContains(t, f, "name")
+				require.Contains(t, text, fmt.Sprintf("\n  (no symbol) at %#x, stack ", address[name]))
+			}
+		})
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *checker) inside(at site, end machine.Addr, known bool) bool {
 		c.brokenAt(ruleInside, at, "offset %#x of record %d: the function has %#x bytes", at.offset, at.id, size)
 		return false
 	case uint64(at.offset) > size:
-		c.brokenAt(ruleInside, at, "offset %#x of record %d: %#x bytes after the function's start its code, or another function, has ended or begun", at.offset, at.id, size)
+		c.brokenAt(ruleInside, at, "offset %#x of record %d: %#x bytes after the function's start its code ends or another function starts", at.offset, at.id, size)
 		return false
 	case !known:
 		r.unknown("where a function ends is not known")
@@ -139,7 +139,7 @@ func (c *checker) boundary(at *site, w *walk) {
 			r.unknown(why)
 		case w.at != to:
 			c.brokenAt(ruleBoundary, *at, "offset %#x of record %d is inside the instruction of %d bytes at offset %#x",
-				at.offset, at.id, w.at-w.last, w.last-at.f.Addr)
+				at.offset, at.id, uint64(w.at-w.last), uint64(w.last-at.f.Addr))
 		}
 	}
 }

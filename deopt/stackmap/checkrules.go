@@ -47,7 +47,10 @@ var rules = [...]Rule{
 // record checks one record, but for where it is in the code.
 func (c *checker) record(p spot) {
 	r := p.record
-	c.results[ruleReserved].Checked++
+	c.results[ruleReserved].Checked += 4 + len(r.LiveOuts) // flags, two paddings, what stands before the live-outs' count
+	if p.m.layout.locationSize > 8 {
+		c.results[ruleReserved].Checked += 2 * len(r.Locations)
+	}
 	if r.Flags != 0 {
 		c.broken(ruleReserved, p, "the flags of record %d are %#x", r.ID, r.Flags)
 	}
@@ -179,6 +182,7 @@ func (c *checker) prologue(p spot, i int) {
 	if !ok {
 		return
 	}
+	c.results[ruleReserved].Checked += 1 + len(saved.Saved)
 	for n, s := range saved.Saved {
 		c.register(p, s.Reg, func() string { return fmt.Sprintf("saved register %d", n) })
 	}
