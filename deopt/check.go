@@ -129,7 +129,14 @@ func (i *MapImage) placed() *stackmap.Section {
 func (i *MapImage) code() stackmap.Code {
 	switch {
 	case i.image != nil:
-		return imageCode{i.image}
+		c := imageCode{i.image, map[machine.Addr]machine.Addr{}}
+		for f := range i.Functions() {
+			// The symbol is at the descriptor, with the size of the code.
+			if s, ok := i.image.SymbolStarting(f.Addr); ok && s.Size > 0 && f.CodeKnown && f.Code != f.Addr {
+				c.ends[f.Code] = f.Code + machine.Addr(s.Size)
+			}
+		}
+		return c
 	case i.target != nil:
 		return targetCode{i.target}
 	}
@@ -137,7 +144,10 @@ func (i *MapImage) code() stackmap.Code {
 }
 
 // imageCode is the code of an image, at its loaded addresses.
-type imageCode struct{ *object.Image }
+type imageCode struct {
+	*object.Image
+	ends map[machine.Addr]machine.Addr // of functions that have a descriptor
+}
 
 // targetCode is code in the memory of a target that no image stands behind.
 type targetCode struct{ *ptrace.Target }
@@ -147,6 +157,9 @@ func (c imageCode) Function(addr machine.Addr) (end machine.Addr, executable, en
 	s := c.CodeAt(addr)
 	if s == nil {
 		return 0, false, false
+	}
+	if end, ok := c.ends[addr]; ok {
+		return end, true, true
 	}
 	end = s.Loaded() + machine.Addr(s.Size)
 	if sym, ok := c.SymbolStarting(addr); ok && sym.Size > 0 {

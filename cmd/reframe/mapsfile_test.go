@@ -357,3 +357,60 @@ func TestMapsOfProgram(t *testing.T) {
 	}
 	unharmed(t, p)
 }
+
+// Functions are shown as their authors would write them, and found under both names. What is
+// not mangled, or not by a known scheme, stays as it is. llvm-cxxfilt says the same, but for the
+// hash behind old names of Rust, which no author wrote, and the space between two brackets.
+func TestMapsNames(t *testing.T) {
+	t.Parallel()
+	const definition = "define void @\"%s\"() {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n  ret void\n}\n"
+	names := [][2]string{ // mangled (Itanium C++ ABI §5.1; Rust RFC 2603), demangled
+		{"_ZN3foo3barEi", "foo::bar(int)"},
+		{"_ZNKSt6vectorIiE4sizeEv", "std::vector<int>::size() const"},
+		{"_RNvC7mycrate3foo", "mycrate::foo"},
+		{"_RNvMC7mycrateNtC7mycrate3Bar3baz", "<mycrate::Bar>::baz"},
+		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
+		{"plain", ""}, {"_Znonsense", ""}, {"with space", ""},
+	}
+	module := "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
+	for _, n := range names {
+		module += fmt.Sprintf(definition, n[0])
+	}
+	for _, triple := range []string{"x86_64-linux-gnu", "arm64-apple-macosx11", "x86_64-pc-windows-gnu"} {
+		t.Run(triple, func(t *testing.T) {
+			t.Parallel()
+			underscore := ""
+			if strings.Contains(triple, "apple") {
+				underscore = "_"
+			}
+			object := compiled(t, module, triple)
+			symbols, text := ran(t, "llvm-nm-19", object), reframe(t, "maps", object).stdout
+			functions := functionsOf(t, mapsOf(t, object))
+			require.Len(t, functions, len(names))
+			for n, name := range names {
+				require.Contains(t, symbols, " T "+underscore+name[0]+"\n")
+				require.Equal(t, underscore+name[0], functions[n]["name"])
+				shown := underscore + name[0]
+				if name[1] == "" {
+					require.NotContains(t, functions[n], "demangled")
+				} else {
+					shown = name[1]
+					require.Equal(t, shown, functions[n]["demangled"])
+				}
+				require.Contains(t, text, "\n  "+shown+" unlinked, ")
+				for _, want := range []string{shown, underscore + name[0]} {
+					only := functionsOf(t, mapsOf(t, object, "--function", regexp.QuoteMeta(want)))
+					require.Len(t, only, 1)
+					require.Equal(t, functions[n], only[0])
+				}
+			}
+		})
+	}
+}
+
+// functionsOf are the functions of the only image.
+func functionsOf(t *testing.T, images []map[string]any) []map[string]any {
+	t.Helper()
+	require.Len(t, images, 1)
+	return list(t, images[0]["functions"])
+}
