@@ -94,12 +94,13 @@ func (m *Maps) read(r io.ReaderAt, size int64, o MapOptions) error {
 		switch {
 		case errors.Is(err, object.ErrNotObject):
 			return m.readBare(r, size, o, ms)
-		case err != nil && images == 0 && len(m.Images) == 0:
-			// Of a file that is one image there is nothing else to show.
-			m.Images = append(m.Images, &MapImage{Name: m.Source, Err: err})
-			continue
 		case err != nil:
-			m.Images = append(m.Images, &MapImage{Name: m.Source, Err: err})
+			name := m.Source
+			var e *object.Error
+			if errors.As(err, &e) {
+				name = e.Image
+			}
+			m.Images = append(m.Images, &MapImage{Name: name, Err: err})
 			continue
 		}
 		images++
@@ -108,7 +109,12 @@ func (m *Maps) read(r io.ReaderAt, size int64, o MapOptions) error {
 			m.Images = append(m.Images, out)
 		}
 	}
+	if o.Arch != nil && images > 0 {
+		return fmt.Errorf("%s: an object file tells its architecture; --arch is for the bytes of a section alone", m.Source)
+	}
 	switch {
+	case len(m.Images) == 0 && images == 0:
+		return fmt.Errorf("%s: %w: it holds no object", m.Source, ErrNoMaps)
 	case len(m.Images) == 0 && images == 1:
 		return fmt.Errorf("%s: %w: it has no section %s", m.Source, ErrNoMaps, section)
 	case len(m.Images) == 0:
@@ -117,6 +123,16 @@ func (m *Maps) read(r io.ReaderAt, size int64, o MapOptions) error {
 		return m.Images[0].Err
 	}
 	return nil
+}
+
+// Unreadable returns why nothing could be read, or nil where some map was.
+func (m *Maps) Unreadable() error {
+	for _, i := range m.Images {
+		if i.Err == nil || i.Section != nil && len(i.Section.Maps) > 0 {
+			return nil
+		}
+	}
+	return m.Images[0].Err
 }
 
 // fileImage reads the stack maps of one image of a file, or returns nil where it has none.

@@ -70,6 +70,7 @@ type RecordJSON struct {
 	Line       int             `json:"line,omitempty"`      // of the site in the module
 	Note       string          `json:"note,omitempty"`
 	Statepoint *StatepointJSON `json:"statepoint,omitempty"`
+	Variables  *int            `json:"variables,omitempty"` // live variables, some without a location, in the yk layouts
 	Locations  []LocationJSON  `json:"locations"`
 	LiveOuts   []LiveOut       `json:"live_outs,omitempty"`
 }
@@ -168,6 +169,9 @@ func (f *MapFunction) JSONRecord(rec *stackmap.Record) RecordJSON {
 		out.Statepoint = &StatepointJSON{sp.CallConv, sp.Flags, sp.Flags&1 != 0, len(sp.Deopt), len(sp.Pairs), len(sp.Allocas)}
 	}
 	variable := variables(rec)
+	if n := len(rec.Vars); rec.Vars != nil {
+		out.Variables = &n
+	}
 	for n, l := range rec.Locations {
 		role := r.Role(n)
 		doc := LocationJSON{Location: *f.Image.location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(r, n, l)}
@@ -231,6 +235,14 @@ func (i *MapImage) RegisterName(r machine.DWARFReg, size int) string {
 		return i.Arch.RegisterName(r)
 	}
 	return i.Arch.NameOf(r, size)
+}
+
+// FramePointer names the register that keeps the frame pointer.
+func (i *MapImage) FramePointer() string {
+	if i.Arch == nil {
+		return "frame pointer"
+	}
+	return i.Arch.RegisterName(i.Arch.FP)
 }
 
 // unknownArch has no registers, so it gives numbers for names.

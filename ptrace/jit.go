@@ -231,7 +231,7 @@ func (r *Registry) at(addr machine.Addr) *Entry {
 }
 
 // read reads the object of an entry. An object that cannot be read is bad.
-func (e *Entry) read(mem memory, number int) {
+func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
@@ -241,6 +241,9 @@ func (e *Entry) read(mem memory, number int) {
 		return
 	}
 	img, err := object.New(fmt.Sprintf("JIT object %d", number), bytes.NewReader(data), int64(len(data)))
+	if err == nil {
+		err = madeFor(img, arch)
+	}
 	if err != nil {
 		e.Bad = err.Error()
 		return

@@ -142,11 +142,8 @@ func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	if err != nil {
 		return err
 	}
-	// Files of other architectures are mapped too, by those who compile for them.
-	if of, err := img.Arch(); err != nil {
+	if err := madeFor(img, arch); err != nil {
 		return err
-	} else if of != arch {
-		return fmt.Errorf("it is made for %s", of.Title)
 	}
 	bias, ok := m.bias(img)
 	if !ok {
@@ -154,6 +151,21 @@ func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	}
 	img.Bias = bias
 	m.Image = img
+	return nil
+}
+
+// madeFor returns an error where an image holds no code for the target: files of other
+// architectures are mapped too, by those who compile for them.
+func madeFor(img *object.Image, arch *machine.Arch) error {
+	of, err := img.Arch()
+	switch {
+	case err != nil:
+		return err
+	case of != arch:
+		return fmt.Errorf("it is made for %s", of.Title)
+	case img.Narrow():
+		return fmt.Errorf("it is made for %s with addresses of 32 bits", of.Title)
+	}
 	return nil
 }
 

@@ -77,7 +77,7 @@ func (t *Target) read(e *Entry, number int) {
 		return
 	}
 	t.objects += e.Size
-	e.read(t.source, number)
+	e.read(t.source, t.arch, number)
 }
 
 // String names the target as messages do: "process 41822", or "core PATH".

@@ -50,7 +50,7 @@ of a statepoint's is shown as such, and marked as a reading.
 behind it; with --ir also against the sites of the module.
 
 Exit status: 0 all of it worked, 1 there is no stack map, no record fits the filters,
-some map cannot be read or --check found a broken rule, 2 it failed.`,
+some map but not all can be read, or --check found a broken rule, 2 it failed.`,
 		Example: `  reframe maps loop.o
   reframe maps libjit.a --function 'sum.*' --json
   reframe maps -p 41822 --address 0x7f184e5d308b
@@ -112,10 +112,14 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 		return err
 	}
 	defer release()
+	if f.check {
+		return a.checkMaps(maps)
+	}
+	if err := maps.Unreadable(); err != nil {
+		return err
+	}
 	shown := 0
 	switch {
-	case f.check:
-		return a.checkMaps(maps)
 	case f.format == "llvm":
 		return a.printLLVM(maps)
 	case a.json:

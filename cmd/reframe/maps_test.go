@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -130,37 +129,6 @@ func TestMapsOfProcess(t *testing.T) {
 		}
 		unharmed(t, p)
 	}
-}
-
-func TestMapsOfWrongFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	object := livetest.Object(t, 19, "jit_pp.ll")
-	for _, c := range []struct{ name, path, want string }{
-		{"no section", binary, "no stack map: it has no section .llvm_stackmaps"},
-		{"text", write(t, "text.o", "this is not an object file\n"), "text.o"},
-		{"empty", write(t, "empty.o", ""), "empty.o"},
-		{"a header alone", write(t, "head.o", "\x7fELF\x02\x01\x01\x00"), "head.o"},
-		{"directory", dir, "not a regular file"},
-		{"device", "/dev/zero", "not a regular file"},
-		{"missing", filepath.Join(dir, "missing.o"), "no such file or directory"},
-		{"cut short", changed(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), "cut.o"},
-		// The header of the section: version, then the numbers of functions, constants
-		// and records from byte 4 on (LLVM, "Stack Map Format").
-		{"version 9", changed(t, object, "v9.o", func(b []byte, at int) []byte { b[at] = 9; return b }), "version 9"},
-		{"2³²-1 records", changed(t, object, "many.o", func(b []byte, at int) []byte {
-			copy(b[at+12:], "\xff\xff\xff\xff")
-			return b
-		}), ".llvm_stackmaps"},
-		{"escapes", write(t, "\x1b[31mred.o", "text"), "[31mred.o"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := reframe(t, "maps", c.path)
-			r.failsEmpty(t, 2, c.want)
-			require.NotContains(t, r.stderr, escape)
-		})
-	}
-	reframe(t, "maps", binary, "--json").failsEmpty(t, 2, "no stack map")
 }
 
 // changed is a changed copy of an object; at is where its stack maps lie.

@@ -1,6 +1,10 @@
 package main_test
 
 import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,5 +51,38 @@ func TestMapsOfSmallCore(t *testing.T) {
 	dead := mapsOf(t, "--core", livetest.Gcore(t, p, "dump-excluded-mappings off"))
 	require.Len(t, dead, 1)
 	require.Equal(t, live[0]["functions"], dead[0]["functions"])
+	unharmed(t, p)
+}
+
+// A program that runs, and its core: what its file says, moved by as much as it was loaded.
+func TestMapsOfProgram(t *testing.T) {
+	t.Parallel()
+	p := livetest.Linked(t, 19, "jit_pp.ll", "-pie", "-w")
+	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
+	require.NoError(t, err)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
+	require.NoError(t, err)
+	first := regexp.MustCompile(`(?m)^([0-9a-f]+)-\S+ \S+ 00000000 .*` + regexp.QuoteMeta(file) + `$`).FindSubmatch(text)
+	require.NotNil(t, first, "%s", text)
+	bias, err := strconv.ParseUint(string(first[1]), 16, 64)
+	require.NoError(t, err)
+	work := regexp.MustCompile(`(?m)^work T ([0-9a-f]+) `).FindStringSubmatch(ran(t, "llvm-nm-19", "--format=posix", file))
+	require.NotNil(t, work)
+	at, err := strconv.ParseUint(work[1], 16, 64)
+	require.NoError(t, err)
+
+	for _, source := range [][]string{{"-p", pid(p)}, {"--core", livetest.Gcore(t, p)}, {file}} {
+		images := mapsOf(t, source...)
+		require.Len(t, images, 1)
+		require.Equal(t, file, images[0]["name"])
+		functions := list(t, images[0]["functions"])
+		require.Len(t, functions, 1)
+		require.Equal(t, "work", functions[0]["name"])
+		if len(source) == 1 {
+			bias = 0
+		}
+		require.Equal(t, hex(at+bias), functions[0]["address"])
+		require.Equal(t, readobj(t, livetest.Object(t, 19, "jit_pp.ll", "-relocation-model=pic")), recount(t, images))
+	}
 	unharmed(t, p)
 }

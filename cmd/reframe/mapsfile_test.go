@@ -3,7 +3,6 @@ package main_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -285,6 +284,25 @@ func TestMapsOfMachO(t *testing.T) {
 			}
 		}
 	}
+	// Objects lie in a universal file of archives, and in an archive of a universal file.
+	dir := t.TempDir()
+	fat, archives := []string{"-create", "-output", filepath.Join(dir, "fat.o")}, []string{"-create", "-output", filepath.Join(dir, "fat.a")}
+	for n, arch := range archs {
+		archive := filepath.Join(dir, arch+".a")
+		ran(t, "llvm-ar-19", "rcs", "--format=darwin", archive, objects[n])
+		fat, archives = append(fat, objects[n]), append(archives, archive)
+	}
+	ran(t, "llvm-lipo-19", fat...)
+	ran(t, "llvm-lipo-19", archives...)
+	ran(t, "llvm-ar-19", "rcs", filepath.Join(dir, "of.a"), filepath.Join(dir, "fat.o"))
+	for n, arch := range archs {
+		for file, name := range map[string]string{"fat.o": "%s (%s)", "fat.a": "%s (%s)(module.o)", "of.a": "%s(fat.o) (%s)"} {
+			path := filepath.Join(dir, file)
+			image := imageOf(mapsOf(t, path), fmt.Sprintf(name, path, arch))
+			require.NotNil(t, image, path)
+			unlinked(t, image, objects[n])
+		}
+	}
 	universal := filepath.Join(t.TempDir(), "universal")
 	ran(t, "llvm-lipo-19", append([]string{"-create", "-output", universal}, slices...)...)
 	images := mapsOf(t, universal)
@@ -323,94 +341,4 @@ func TestMapsOfPE(t *testing.T) {
 			linked(t, images[0], path, object)
 		})
 	}
-}
-
-// A program that runs, and its core: what its file says, moved by as much as it was loaded.
-func TestMapsOfProgram(t *testing.T) {
-	t.Parallel()
-	p := livetest.Linked(t, 19, "jit_pp.ll", "-pie", "-w")
-	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
-	require.NoError(t, err)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
-	require.NoError(t, err)
-	first := regexp.MustCompile(`(?m)^([0-9a-f]+)-\S+ \S+ 00000000 .*` + regexp.QuoteMeta(file) + `$`).FindSubmatch(text)
-	require.NotNil(t, first, "%s", text)
-	bias, err := strconv.ParseUint(string(first[1]), 16, 64)
-	require.NoError(t, err)
-	work := regexp.MustCompile(`(?m)^work T ([0-9a-f]+) `).FindStringSubmatch(ran(t, "llvm-nm-19", "--format=posix", file))
-	require.NotNil(t, work)
-	at, err := strconv.ParseUint(work[1], 16, 64)
-	require.NoError(t, err)
-
-	for _, source := range [][]string{{"-p", pid(p)}, {"--core", livetest.Gcore(t, p)}, {file}} {
-		images := mapsOf(t, source...)
-		require.Len(t, images, 1)
-		require.Equal(t, file, images[0]["name"])
-		functions := list(t, images[0]["functions"])
-		require.Len(t, functions, 1)
-		require.Equal(t, "work", functions[0]["name"])
-		if len(source) == 1 {
-			bias = 0
-		}
-		require.Equal(t, hex(at+bias), functions[0]["address"])
-		require.Equal(t, readobj(t, livetest.Object(t, 19, "jit_pp.ll", "-relocation-model=pic")), recount(t, images))
-	}
-	unharmed(t, p)
-}
-
-// Functions are shown as their authors would write them, and found under both names. What is
-// not mangled, or not by a known scheme, stays as it is. llvm-cxxfilt says the same, but for the
-// hash behind old names of Rust, which no author wrote, and the space between two brackets.
-func TestMapsNames(t *testing.T) {
-	t.Parallel()
-	const definition = "define void @\"%s\"() {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n  ret void\n}\n"
-	names := [][2]string{ // mangled (Itanium C++ ABI §5.1; Rust RFC 2603), demangled
-		{"_ZN3foo3barEi", "foo::bar(int)"},
-		{"_ZNKSt6vectorIiE4sizeEv", "std::vector<int>::size() const"},
-		{"_RNvC7mycrate3foo", "mycrate::foo"},
-		{"_RNvMC7mycrateNtC7mycrate3Bar3baz", "<mycrate::Bar>::baz"},
-		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
-		{"plain", ""}, {"_Znonsense", ""}, {"with space", ""},
-	}
-	module := "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
-	for _, n := range names {
-		module += fmt.Sprintf(definition, n[0])
-	}
-	for _, triple := range []string{"x86_64-linux-gnu", "arm64-apple-macosx11", "x86_64-pc-windows-gnu"} {
-		t.Run(triple, func(t *testing.T) {
-			t.Parallel()
-			underscore := ""
-			if strings.Contains(triple, "apple") {
-				underscore = "_"
-			}
-			object := compiled(t, module, triple)
-			symbols, text := ran(t, "llvm-nm-19", object), reframe(t, "maps", object).stdout
-			functions := functionsOf(t, mapsOf(t, object))
-			require.Len(t, functions, len(names))
-			for n, name := range names {
-				require.Contains(t, symbols, " T "+underscore+name[0]+"\n")
-				require.Equal(t, underscore+name[0], functions[n]["name"])
-				shown := underscore + name[0]
-				if name[1] == "" {
-					require.NotContains(t, functions[n], "demangled")
-				} else {
-					shown = name[1]
-					require.Equal(t, shown, functions[n]["demangled"])
-				}
-				require.Contains(t, text, "\n  "+shown+" unlinked, ")
-				for _, want := range []string{shown, underscore + name[0]} {
-					only := functionsOf(t, mapsOf(t, object, "--function", regexp.QuoteMeta(want)))
-					require.Len(t, only, 1)
-					require.Equal(t, functions[n], only[0])
-				}
-			}
-		})
-	}
-}
-
-// functionsOf are the functions of the only image.
-func functionsOf(t *testing.T, images []map[string]any) []map[string]any {
-	t.Helper()
-	require.Len(t, images, 1)
-	return list(t, images[0]["functions"])
 }

@@ -140,6 +140,9 @@ func (p *mapsText) head(f *deopt.MapFunction) {
 		if prologue.HasFramePointer {
 			fp = "a frame pointer"
 		}
+		if len(saved) == 0 {
+			saved = []string{"nothing"}
+		}
 		p.printf("    prologue: %s, saves %s\n", fp, strings.Join(saved, " "))
 	}
 }
@@ -177,15 +180,17 @@ func (p *mapsText) record(f *deopt.MapFunction, rec *stackmap.Record) {
 	}
 	at, variable := 0, 0
 	for n, l := range rec.Locations {
-		if rec.Vars != nil && n == at && variable < len(rec.Vars) {
-			b = fmt.Appendf(b, "      variable %d, %s\n", variable, count(rec.Vars[variable], "location"))
+		for ; variable < len(rec.Vars) && n == at; variable++ {
+			b = appendVariable(b, rec, variable)
 			at += rec.Vars[variable]
-			variable++
 		}
 		b = p.location(b, f, r, n, l)
 		if rec.Extra != nil && len(rec.Extra[n]) > 0 {
-			b = fmt.Appendf(b[:len(b)-1], "  also %v\n", rec.Extra[n])
+			b = append(p.appendExtra(append(b[:len(b)-1], "  also"...), f, rec.Extra[n]), '\n')
 		}
+	}
+	for ; variable < len(rec.Vars); variable++ {
+		b = appendVariable(b, rec, variable)
 	}
 	if len(rec.LiveOuts) > 0 {
 		b = append(b, "      live-outs"...)
@@ -198,6 +203,23 @@ func (p *mapsText) record(f *deopt.MapFunction, rec *stackmap.Record) {
 	if p.b = b; p.out != nil && len(b) > pile {
 		p.flush()
 	}
+}
+
+func appendVariable(b []byte, rec *stackmap.Record, n int) []byte {
+	return fmt.Appendf(b, "      variable %d, %s\n", n, count(rec.Vars[n], "location"))
+}
+
+// appendExtra appends the further places of a value in the yk layout: a register, or a place
+// below the frame pointer.
+func (p *mapsText) appendExtra(b []byte, f *deopt.MapFunction, extra []int16) []byte {
+	for _, e := range extra {
+		if e >= 0 {
+			b = append(append(b, ' '), p.register(f.Image, machine.DWARFReg(e), 0)...)
+		} else {
+			b = fmt.Appendf(b, " [%s%d]", f.Image.FramePointer(), e)
+		}
+	}
+	return b
 }
 
 // location appends one line: number, kind, place, size, and what it is for.

@@ -44,6 +44,7 @@ func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 const (
 	coffStatic      = 3    // storage classes
 	coffFile        = 0x67 //
+	coffWeak        = 0x69 //
 	coffFirstString = 4
 )
 
@@ -97,9 +98,24 @@ func (f *coffFormat) table() (*symbolTable, error) {
 		if !symbols[n] {
 			return rawSymbol{kind: placeless, section: undefined}
 		}
-		return f.symbol(names[n], rows[int64(n)*c.row:])
+		sym := f.symbol(names[n], rows[int64(n)*c.row:])
+		if tag, ok := f.weak(rows[int64(n)*c.row:]); ok && tag < uint64(len(symbols)) && symbols[tag] {
+			other := f.symbol(0, rows[int64(tag)*c.row:])
+			sym.section, sym.value = other.section, other.value
+		}
+		return sym
 	}}
 	return f.read, nil
+}
+
+// weak returns the number of the symbol that a weak external is where nobody else defines it (PE
+// Format, "Auxiliary Format 3: Weak Externals"). b starts with the symbol's row.
+func (f *coffFormat) weak(b []byte) (tag uint64, ok bool) {
+	row := f.symbols.row
+	if sym := f.symbol(0, b); b[row-2] != coffWeak || b[row-1] == 0 || sym.section != undefined || int64(len(b)) < 2*row {
+		return 0, false
+	}
+	return uint64(binary.LittleEndian.Uint32(b[row:])), true
 }
 
 func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
@@ -118,7 +134,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 		sym.section = absolute
 	}
 	switch {
-	case class == coffFile || number == -2:
+	case class == coffFile || number < 0: // @feat.00 and its like are numbers, and no places
 		sym.kind = placeless
 	case class == coffStatic && sym.value == 0 && more > 0:
 		sym.kind = sectionSymbol

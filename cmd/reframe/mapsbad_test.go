@@ -1,0 +1,268 @@
+package main_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// bare is the section of an object alone, as llvm-objcopy takes it out.
+func bare(t *testing.T, object string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "section.bin")
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-objcopy"), "--dump-section", ".llvm_stackmaps="+path, object, "/dev/null").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
+}
+
+func TestMapsOfWrongFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	object := livetest.Object(t, 19, "jit_pp.ll")
+	section := string(bare(t, object))
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, c := range []struct {
+		name, path string
+		code       int
+		want       string
+	}{
+		{"no section", binary, 1, "no stack map: it has no section .llvm_stackmaps"},
+		{"text", write(t, "text.o", "this is not an object file\n"), 2, "not an object file"},
+		{"empty", write(t, "empty.o", ""), 2, "not an object file"},
+		{"three bytes", write(t, "three.o", "\x03\x00\x00"), 2, "not an object file"},
+		{"zeros", write(t, "zeros.o", strings.Repeat("\x00", 4096)), 2, "not an object file"},
+		{"a header alone", write(t, "head.o", "\x7fELF\x02\x01\x01\x00"), 2, "it ends inside its header"},
+		{"directory", dir, 2, "not a regular file"},
+		{"device", "/dev/zero", 2, "not a regular file"},
+		{"pipe", pipe, 2, "not a regular file"},
+		{"missing", filepath.Join(dir, "missing.o"), 2, "no such file or directory"},
+		{"no name", "", 2, "no such file or directory"},
+		{"an archive without members", write(t, "none.a", "!<arch>\n"), 1, "no stack map"},
+		{"an archive cut short", write(t, "cut.a", "!<arch>\nmember.o/       0"), 2, "it ends inside the header of a member"},
+		{"cut short", changed(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "lies outside of it"},
+		{"cut before the section ends", changed(t, object, "cut.o", func(b []byte, at int) []byte { return b[:at+20] }), 2, "lies outside of it"},
+		{"escapes", write(t, "\x1b[31mred.o", "text"), 2, "[31mred.o"},
+		// The bytes of a section alone: version, three reserved bytes, then the numbers of
+		// functions, constants and records (LLVM, "Stack Map Format").
+		{"bare, a header of 4 bytes", write(t, "b", section[:4]), 2, ".llvm_stackmaps+0x0: a header in 4 bytes"},
+		{"bare, a header alone", write(t, "b", section[:16]), 2, "1 functions in 0 bytes"},
+		{"bare, cut in a location", write(t, "b", section[:100]), 2, "the section ends inside a map"},
+		{"bare, cut before its end", write(t, "b", section[:len(section)-8]), 2, "the section ends inside a map"},
+		{"bare, 2³²-1 functions", write(t, "b", "\x03\x00\x00\x00\xff\xff\xff\xff"+section[8:]), 2, "4294967295 functions in "},
+		{"bare, 2³²-1 constants", write(t, "b", section[:8]+"\xff\xff\xff\xff"+section[12:]), 2, "4294967295 constants in "},
+		{"bare, 2³²-1 of all", write(t, "b", "\x03\x00\x00\x00"+strings.Repeat("\xff", 12)), 2, "4294967295 functions in 0 bytes"},
+		{"bare, version 9", write(t, "b", "\x09"+section[1:]), 2, "1, 2 and 3 are"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, more := range [][]string{nil, {"--json"}, {"--check"}, {"--format", "llvm"}} {
+				r := reframe(t, append([]string{"maps", c.path}, more...)...)
+				r.failsEmpty(t, c.code, c.want)
+				require.NotContains(t, r.stderr, escape)
+			}
+		})
+	}
+}
+
+// What is wrong inside the section of an object is said where its maps would be: there
+// may be others in the file.
+func TestMapsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	object := livetest.Object(t, 19, "jit_pp.ll")
+	set := func(off int, text string) func([]byte, int) []byte {
+		return func(b []byte, at int) []byte { copy(b[at+off:], text); return b }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(b []byte, at int) []byte
+		args   []string
+		want   []string
+	}{
+		{"version 9", set(0, "\x09"), nil, []string{"version 9 is not known", "1, 2 and 3 are"}},
+		{"version 0", set(0, "\x00\x00\x00\x07"), nil, []string{".llvm_stackmaps+0x"}},
+		{"version 9 as v3", set(0, "\x09"), []string{"--dialect", "v3"}, []string{"version 9 is not known", "1, 2 and 3 are"}},
+		{"2³²-1 functions", set(4, "\xff\xff\xff\xff"), nil, []string{"4294967295 functions in "}},
+		{"2³²-1 constants", set(8, "\xff\xff\xff\xff"), nil, []string{"4294967295 constants in "}},
+		{"2³²-1 records", set(12, "\xff\xff\xff\xff"), nil, []string{"4294967295"}},
+		{"2⁶⁴-1 records of a function", set(16+16, "\xff\xff\xff\xff\xff\xff\xff\xff"), nil, []string{"18446744073709551615"}},
+		{"65535 locations", set(16+24+8+14, "\xff\xff"), nil, []string{"65535 locations in "}},
+		{"65535 live-outs", set(16+24+8+16+16*12+2, "\xff\xff"), nil, []string{"65535 live-outs in "}},
+		{"kind 9", set(16+24+8+16, "\x09"), nil, []string{"unknown kind 9"}},
+		{"as yk", set(0, ""), []string{"--dialect", "yk"}, []string{"as layout yk", "layout v3 fits"}},
+		{"as yk-old", set(0, ""), []string{"--dialect", "yk-old"}, []string{"as layout yk-old", "layout v3 fits"}},
+		{"as v1", set(0, ""), []string{"--dialect", "v1"}, []string{"layout v1 does not carry version 3", "layout v3 fits"}},
+		{"as v2", set(0, ""), []string{"--dialect", "v2"}, []string{"layout v2 does not carry version 3", "layout v3 fits"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := changed(t, object, "bad.o", c.change)
+			r := reframe(t, append([]string{"maps", path}, c.args...)...)
+			require.Equal(t, 1, r.code, r.stderr)
+			require.Empty(t, r.stderr)
+			require.Equal(t, 1, strings.Count(r.stdout, ".llvm_stackmaps+0x"), r.stdout)
+			for _, want := range c.want {
+				require.Contains(t, r.stdout, want)
+			}
+			require.NotContains(t, r.stdout, "    record ")
+
+			r = reframe(t, append([]string{"maps", path, "--json"}, c.args...)...)
+			require.Equal(t, 1, r.code, r.stderr)
+			images := list(t, r.object(t)["images"])
+			require.Len(t, images, 1)
+			for _, want := range c.want {
+				require.Contains(t, images[0]["error"], want)
+			}
+
+			r = reframe(t, append([]string{"maps", path, "--check"}, c.args...)...)
+			require.Equal(t, 1, r.code, r.stderr)
+			require.Empty(t, r.stderr)
+			require.Contains(t, r.stdout, c.want[0])
+			require.NotContains(t, r.stdout, "kept")
+
+			reframe(t, append([]string{"maps", path, "--format", "llvm"}, c.args...)...).failsEmpty(t, 2, c.want...)
+		})
+	}
+}
+
+// The layout that fits is named, of a section alone too.
+func TestMapsWrongDialect(t *testing.T) {
+	t.Parallel()
+	section := write(t, "section", string(bare(t, livetest.Object(t, 19, "jit_pp.ll"))))
+	for _, dialect := range []string{"v1", "v2", "yk", "yk-old"} {
+		r := reframe(t, "maps", section, "--dialect", dialect)
+		r.failsEmpty(t, 2, "as layout "+dialect+": ", "layout v3 fits")
+	}
+	require.Equal(t, 0, reframe(t, "maps", section, "--dialect", "v3").code)
+	// A section of the other order has no place for what it counts.
+	reframe(t, "maps", section, "--arch", "s390x").failsEmpty(t, 2, "16777216 functions in ")
+	// An object says of itself what it is for.
+	r := reframe(t, "maps", livetest.Object(t, 19, "jit_pp.ll"), "--arch", "s390x")
+	r.failsEmpty(t, 64, "--arch is for the bytes of a section alone")
+}
+
+// Who may not read a file is told so.
+func TestMapsUnreadable(t *testing.T) {
+	t.Parallel()
+	path := livetest.Object(t, 19, "jit_pp.ll")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "reframe-unreadable-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	secret := filepath.Join(dir, "secret.o")
+	require.NoError(t, os.WriteFile(secret, b, 0o600))
+	finish(t, asNobody(t, command(t, "maps", secret))).failsEmpty(t, 2, secret, "permission denied")
+}
+
+// A core belongs behind --core, and nothing else does.
+func TestMapsOfWrongCore(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	core := livetest.Gcore(t, p)
+	object := livetest.Object(t, 19, "jit_pp.ll")
+	text, err := os.ReadFile(core)
+	require.NoError(t, err)
+	machine := func(name string, m elf.Machine) string {
+		b := bytes.Clone(text)
+		b[18], b[19] = byte(m), byte(m>>8) // e_machine
+		return write(t, name, string(b))
+	}
+	narrow := bytes.Clone(text)
+	narrow[elf.EI_CLASS] = byte(elf.ELFCLASS32)
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want []string
+	}{
+		{"as a file", []string{core}, 2, []string{core, "a core", "--core"}},
+		{"as a file, another machine's", []string{machine("arm", elf.EM_AARCH64)}, 2, []string{"a core", "--core"}},
+		{"as a file, cut short", []string{write(t, "cut", string(text[:4096]))}, 2, []string{"a core", "--core"}},
+		{"without maps", []string{"--core", core}, 1, []string{core, "no stack map"}},
+		{"cut short", []string{"--core", write(t, "cut", string(text[:4096]))}, 1, []string{"no stack map", "the core is cut short: it has 4096 of its "}},
+		{"of 32 bits", []string{"--core", write(t, "narrow", string(narrow))}, 2, []string{"a 32-bit core"}},
+		{"an object", []string{"--core", object}, 2, []string{object, "not an ELF core", "reframe maps FILE"}},
+		{"text", []string{"--core", write(t, "text", "text\n")}, 2, []string{"not an ELF core"}},
+		{"empty", []string{"--core", write(t, "empty", "")}, 2, []string{"not an ELF core: it is empty"}},
+		{"missing", []string{"--core", filepath.Join(dir, "missing")}, 2, []string{"no such file or directory"}},
+		{"directory", []string{"--core", dir}, 2, []string{"not an ELF core: a directory"}},
+		{"device", []string{"--core", "/dev/zero"}, 2, []string{"not an ELF core: a device"}},
+		{"pipe", []string{"--core", pipe}, 2, []string{"not an ELF core: a pipe"}},
+		{"escapes", []string{"--core", write(t, "\x1b[31mred", "text\n")}, 2, []string{"[31mred"}},
+		{"no process", []string{"-p", "4194305"}, 2, []string{"4194305", "no such process"}}, // above PID_MAX_LIMIT
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, more := range [][]string{nil, {"--json"}, {"--check"}, {"--format", "llvm"}} {
+				r := reframe(t, append(append([]string{"maps"}, c.args...), more...)...)
+				r.failsEmpty(t, c.code, c.want...)
+				require.NotContains(t, r.stderr, escape)
+			}
+		})
+	}
+}
+
+// A module that cannot be read stops maps before it opens the file.
+func TestMapsBrokenModule(t *testing.T) {
+	t.Parallel()
+	object := livetest.Object(t, 19, "jit_pp.ll")
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe.ll")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, c := range []struct{ name, path, want string }{
+		{"missing", filepath.Join(dir, "missing.ll"), "no such file or directory"},
+		{"directory", dir, "is a directory"},
+		{"pipe", pipe, "not a regular file"},
+		{"an object", object, ":1:1: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := reframe(t, "maps", object, "--ir", c.path)
+			require.Equal(t, 2, r.code, r.stderr)
+			require.Empty(t, r.stdout)
+			line, _, _ := strings.Cut(r.stderr, "\n")
+			require.Contains(t, line, c.want)
+			require.NotContains(t, r.stderr, "\x7f")
+		})
+	}
+}
+
+// However long a file of the other kinds is cut, it is refused or read as far as it says
+// what is missing.
+func TestMapsOfCutFiles(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]string{
+		"ELF":    livetest.Object(t, 19, "sp_push.ll"),
+		"Mach-O": livetest.Object(t, 19, "sp_push.ll", "-mtriple=arm64-apple-macosx11"),
+		"COFF":   livetest.Object(t, 19, "sp_push.ll", "-mtriple=x86_64-pc-windows-msvc"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole, err := os.ReadFile(object)
+			require.NoError(t, err)
+			path := filepath.Join(t.TempDir(), "cut.o")
+			for n := 0; n < len(whole); n += 1 + len(whole)/40 {
+				require.NoError(t, os.WriteFile(path, whole[:n], 0o600))
+				r := reframe(t, "maps", path)
+				require.Contains(t, []int{1, 2}, r.code, fmt.Sprint(n))
+				if r.code == 2 {
+					r.failsEmpty(t, 2, path)
+				} else {
+					require.NotEmpty(t, r.stdout+r.stderr)
+				}
+			}
+		})
+	}
+}
