@@ -9,8 +9,7 @@ import (
 	"iter"
 	"os"
 	"slices"
-
-	"github.com/ianlancetaylor/demangle"
+	"syscall"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -60,7 +59,7 @@ var ErrNoMaps = errors.New("no stack map")
 // object, an archive of them, or the bytes of a section alone. A file without one is
 // [ErrNoMaps], one that is nothing of these [object.ErrNotObject]. The caller closes it.
 func FileMaps(path string, o MapOptions) (*Maps, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +292,7 @@ func (i *MapImage) Functions() iter.Seq[*MapFunction] {
 				if i.image != nil {
 					f.Source = i.image.SourceName(f.Name)
 				}
-				if name := demangle.Filter(f.Source); name != f.Source {
+				if name := Demangled(f.Source); name != f.Source {
 					f.Demangled = name
 				}
 				f.Code, f.CodeKnown = f.Addr, true

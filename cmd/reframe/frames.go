@@ -200,7 +200,7 @@ func place(f *frame.Frame) string {
 	}
 	name := string(f.PC)
 	if f.Function != "" {
-		name = printable(demangle.Filter(f.Function, demangle.NoParams))
+		name = printable(deopt.Demangled(f.Function, demangle.NoParams))
 		return fmt.Sprintf("%s+%#x", name, *f.Offset)
 	}
 	return fmt.Sprintf("%s (+%#x)", name, *f.Offset)

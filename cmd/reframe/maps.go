@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -161,7 +163,8 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 			sources++
 		}
 	}
-	filtered := f.function != "" || f.records != nil || f.address != ""
+	given := c.Flags().Changed
+	filtered := given("function") || given("record") || given("address")
 	switch {
 	case sources != 1:
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
@@ -173,17 +176,17 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 		return o, nil, usage("--format llvm prints all that llvm-readobj would; it goes with no filter, --check or --json")
 	case f.check && filtered:
 		return o, nil, usage("--check looks at whole maps; it goes with no filter")
-	case f.arch != "" && len(args) == 0:
+	case given("arch") && len(args) == 0:
 		return o, nil, usage("--arch is for the bytes of a section alone")
 	}
-	if want, err = f.filter(); err != nil {
+	if want, err = f.filter(given); err != nil {
 		return o, nil, err
 	}
 	o.Dialect = stackmap.Dialect(f.dialect)
-	if f.dialect != "" && !strings.Contains(", "+dialects()+", ", ", "+f.dialect+", ") {
+	if given("dialect") && !slices.Contains(stackmap.Dialects(), o.Dialect) {
 		return o, nil, usage("--dialect %s: one of %s", f.dialect, dialects())
 	}
-	if f.arch != "" {
+	if given("arch") {
 		ok := false
 		if o.Arch, ok = machine.ByName(f.arch); !ok {
 			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
@@ -194,14 +197,13 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 	return o, want, err
 }
 
-func (f *mapsFlags) filter() (*deopt.MapFilter, error) {
+func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
 	want := new(deopt.MapFilter)
-	if f.function != "" {
-		re, err := regexp.Compile("^(?:" + f.function + ")$")
-		if err != nil {
-			return nil, usage("--function %s: %v", f.function, err)
+	if given("function") {
+		if _, err := regexp.Compile(f.function); err != nil || f.function == "" {
+			return nil, usage("--function %q is no regular expression: %v", f.function, cmp.Or(err, errors.New("it is empty")))
 		}
-		want.Name = re
+		want.Name = regexp.MustCompile("^(?:" + f.function + ")$")
 	}
 	for _, text := range f.records {
 		id, err := strconv.ParseUint(text, 0, 64)
@@ -210,7 +212,7 @@ func (f *mapsFlags) filter() (*deopt.MapFilter, error) {
 		}
 		want.IDs = append(want.IDs, id)
 	}
-	if f.address != "" {
+	if given("address") {
 		addr, err := strconv.ParseUint(f.address, 0, 64)
 		if err != nil {
 			return nil, usage("--address %s: an address, such as 0x7f184e5d308b", f.address)

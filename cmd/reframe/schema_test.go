@@ -35,7 +35,6 @@ func TestMapsSchema(t *testing.T) {
 		{patchpoint, "--function", "nothing"},
 		{patchpoint, "--record", "2001"},
 		{patchpoint, "--address", "0x1"},
-		{broken},
 		{"-p", pid(p)},
 		{"-p", pid(p), "--ir", p.IR},
 	} {

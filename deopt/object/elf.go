@@ -25,15 +25,16 @@ const StackMapSection = ".llvm_stackmaps"
 func isELF(magic [4]byte) bool { return string(magic[:]) == elf.ELFMAG }
 
 func (i *Image) openELF(r *io.SectionReader) error {
+	var head [18]byte // up to the type
+	if _, err := r.ReadAt(head[:], 0); err == nil && head[16]|head[17] == byte(elf.ET_CORE) {
+		return ErrCore // what it holds may have been cut off
+	}
 	if err := checkHeader(r, i.size); err != nil {
 		return err
 	}
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return err
-	}
-	if f.Type == elf.ET_CORE {
-		return ErrCore
 	}
 	i.format = &elfFormat{image: i, file: f}
 	for _, s := range f.Sections {

@@ -1,0 +1,178 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// moduleOf is a module with a function of each name, in the escapes of LLVM's assembly.
+func moduleOf(names ...string) string {
+	var b strings.Builder
+	b.WriteString("target triple = \"x86_64-pc-linux-gnu\"\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
+	for n, name := range names {
+		b.WriteString("define void @\"")
+		for _, c := range []byte(name) {
+			fmt.Fprintf(&b, "\\%02X", c)
+		}
+		fmt.Fprintf(&b, "\"(i64 %%a) {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 0, i64 %%a)\n  ret void\n}\n", n)
+	}
+	return b.String()
+}
+
+// hostile are names that an object may give to its functions, and what no reader of text
+// or JSON may take them for.
+var hostile = []string{
+	"\x1b[31mred\x07", "\x1b]0;title\x07", "two\nlines", "carriage\rreturn", "tab\ttab", `quo"te`, `back\slash`, `\u0041`,
+	"c1\u009b31m", "not\xffUTF-8", "\xed\xa0\x80surrogate", "cut\xe2\x80", "right\u202eto left", "\x7f", "<script>&", "line\u2028separator",
+	"\U0001f600", " ", "'", "}", "],", "-", strings.Repeat("n", 4096), strings.Repeat("\x1b", 4096), "_Z", "_Z3foo", "_ZN", "_R", "_RNv",
+	"_Z4\x1b[1mv", "_Z999999999999999999999f", "_Z1fIXadL_Z1gvEEEvv", strings.Repeat("_ZN", 1000), "_Z1f" + strings.Repeat("P", 4000) + "i",
+}
+
+// control is a character that a terminal may obey.
+func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }
+
+// Whatever functions are called, the JSON is JSON and gives their names, and no output
+// has a character that a terminal obeys.
+func TestMapsHostileNames(t *testing.T) {
+	t.Parallel()
+	object := livetest.Object(t, 19, write(t, "named.ll", moduleOf(hostile...)))
+	r := reframe(t, "maps", object, "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, -1, strings.IndexFunc(r.stdout, control))
+	require.True(t, utf8.ValidString(r.stdout))
+	valid(t, "maps.schema.json", r.stdout)
+	other(t, r.stdout)
+	images := list(t, r.object(t)["images"])
+	require.Len(t, images, 1)
+	functions := list(t, images[0]["functions"])
+	require.Len(t, functions, len(hostile))
+	for n, f := range functions {
+		require.Equal(t, strings.ToValidUTF8(hostile[n], ""), strings.ReplaceAll(f["name"].(string), "\ufffd", ""))
+		require.Equal(t, json.Number(fmt.Sprint(n)), list(t, f["records"])[0]["id"])
+	}
+
+	r = reframe(t, "maps", object)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, -1, strings.IndexFunc(r.stdout, control))
+	require.Equal(t, len(hostile), strings.Count(r.stdout, "\n    record "))
+	// A name is one line, so that none can pass for a record.
+	require.Equal(t, 2+4*len(hostile), strings.Count(r.stdout, "\n"))
+
+	// Bytes that a rule complains about are said to be of such a function.
+	broken := changed(t, object, "broken.o", func(b []byte, at int) []byte {
+		for n := range hostile {
+			record := at + 16 + 24*len(hostile) + n*(16+12+4+8)
+			b[record+12] = 1 // the flags
+		}
+		return b
+	})
+	for _, args := range [][]string{{"--check"}, {"--check", "--json"}} {
+		r = reframe(t, append([]string{"maps", broken}, args...)...)
+		require.Equal(t, 1, r.code)
+		require.Empty(t, r.stderr)
+		require.Equal(t, -1, strings.IndexFunc(r.stdout, control))
+	}
+	valid(t, "check.schema.json", r.stdout)
+	other(t, r.stdout)
+	v, _, _ := verdict(t, r)
+	require.Len(t, v["reserved fields are zero"], len(hostile))
+}
+
+// other has a reader that others wrote read JSON.
+func other(t *testing.T, text string) {
+	t.Helper()
+	c := exec.Command(livetest.Tool(t, "python3"), "-c", "import json, sys; json.load(sys.stdin)")
+	c.Stdin = strings.NewReader(text)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// A short mangled name may stand for one of any length: each argument here is a template
+// of two of the one before it (Itanium C++ ABI, 5.1.10, substitutions). 400 bytes would
+// become 2⁴⁰.
+func TestMapsNameThatGrows(t *testing.T) {
+	t.Parallel()
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	name := "_Z1f1AIiiE"
+	for n := range 40 {
+		seq := string(digits[n%36])
+		if n >= 36 {
+			seq = "1" + seq
+		}
+		name += "S_IS" + seq + "_S" + seq + "_E"
+	}
+	object := livetest.Object(t, 19, write(t, "grows.ll", moduleOf(name)))
+	for _, args := range [][]string{nil, {"--json"}, {"--function", "f.*"}, {"--check"}} {
+		// A limit of the address space, so that a failure costs this process alone.
+		c := command(t)
+		c.Path, c.Args = livetest.Tool(t, "prlimit"), append([]string{"prlimit", "--as=2147483648", binary, "maps", object}, args...)
+		r := finish(t, c)
+		if args == nil || args[0] != "--function" {
+			require.Equal(t, 0, r.code)
+		}
+		require.Less(t, len(r.stdout), 100_000)
+	}
+}
+
+// The names of files and members are no more to be trusted.
+func TestMapsHostileFileNames(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(livetest.Object(t, 19, "sp_push.ll"))
+	require.NoError(t, err)
+	member := write(t, "\x1b[31m\"\\\xff\u009b.o", string(text))
+	archive := filepath.Join(t.TempDir(), "\x1b[32m\u202e.a")
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-ar"), "rc", archive, member).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, path := range []string{member, archive} {
+		for _, args := range [][]string{nil, {"--json"}, {"--check"}, {"--check", "--json"}, {"--record", "1"}, {"--record", "1", "--json"}} {
+			r := reframe(t, append([]string{"maps", path}, args...)...)
+			require.Contains(t, []int{0, 1}, r.code)
+			require.Equal(t, -1, strings.IndexFunc(r.stdout+r.stderr, control), "%q", r.stdout+r.stderr)
+			if len(args) > 0 && args[len(args)-1] == "--json" {
+				require.True(t, utf8.ValidString(r.stdout))
+				other(t, r.stdout)
+				source := r.object(t)["source"].(string)
+				require.Equal(t, strings.ToValidUTF8(path, ""), strings.ReplaceAll(source, "\ufffd", ""))
+			}
+		}
+	}
+}
+
+// Numbers of 64 bits keep all of their digits.
+func TestMapsJSONKeepsDigits(t *testing.T) {
+	t.Parallel()
+	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
+	require.NoError(t, err)
+	r := reframe(t, "maps", livetest.Object(t, 19, shapes), "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	other(t, r.stdout)
+	ids := map[string]bool{}
+	for _, image := range list(t, r.object(t)["images"]) {
+		for _, f := range list(t, image["functions"]) {
+			if f["name"] == "dynamic" {
+				require.NotContains(t, f, "stack_size")
+			} else {
+				require.Contains(t, f, "stack_size")
+			}
+			for _, rec := range list(t, f["records"]) {
+				ids[rec["id"].(json.Number).String()] = true
+				if rec["id"] == json.Number("5") {
+					locations := list(t, rec["locations"])
+					require.Equal(t, "-9223372036854775808", locations[3]["constant"])
+					require.Equal(t, "-1", locations[4]["constant"])
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]bool{"1": true, "18446744073709551615": true, "81985529216486895": true, "4": true, "5": true, "6": true}, ids)
+}
