@@ -172,7 +172,11 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 	var head [4]byte
 	n, _ := r.ReadAt(head[:], 0)
 	if asked := o.Dialect != "" || o.Arch != nil; n < len(head) || !asked && (head[0] == 0 || head[0] > 3 || head[1]|head[2]|head[3] != 0) {
-		return fmt.Errorf("%s: %w, nor does it begin as a stack map section does", m.Source, object.ErrNotObject)
+		why := ""
+		if n == len(head) && head[0] > 3 && head[1]|head[2]|head[3] == 0 {
+			why = fmt.Sprintf(" (version %d is not known; 1, 2 and 3 are)", head[0])
+		}
+		return fmt.Errorf("%s: %w, nor does it begin as a stack map section does%s", m.Source, object.ErrNotObject, why)
 	}
 	if size > maxBare {
 		return fmt.Errorf("%s: a section of %d bytes; %d at most are read", m.Source, size, maxBare)
@@ -187,16 +191,18 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 		orders = []binary.ByteOrder{o.Arch.Order}
 	}
 	// The header's counts are so small that only one order fits them.
+	var first *MapImage // the usual order, whose error is shown where none fits
 	for _, order := range orders {
-		if out.parse(data, order, o.Dialect); out.Err == nil {
-			m.Images = append(m.Images, out)
-			return nil
+		try := *out
+		if try.parse(data, order, o.Dialect); first == nil || try.Err == nil {
+			first = &try
+		}
+		if try.Err == nil {
+			break
 		}
 	}
-	if len(orders) > 1 { // the error that is shown is that of the usual order
-		out.parse(data, orders[0], o.Dialect)
-	}
-	return out.Err
+	m.Images = append(m.Images, first)
+	return nil
 }
 
 // TargetMaps reads the stack maps of everything that a target has: modules, all
@@ -349,9 +355,9 @@ func (m *Maps) Records() int {
 }
 
 // Unrelocated returns the maps as they stand in the image, with the addresses that nobody
-// has filled in.
+// has filled in; with an error those before it, or nil.
 func (i *MapImage) Unrelocated() (*stackmap.Section, error) {
-	if i.Err != nil || i.section == nil {
+	if i.Section == nil || i.section == nil {
 		return i.Section, i.Err
 	}
 	data, err := i.section.Data()

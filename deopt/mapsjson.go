@@ -211,7 +211,7 @@ func (f *MapFunction) Pointers(r *Reading, n int, l stackmap.Location) int {
 		return 0
 	}
 	first := stackmap.StatepointHead + len(r.sp.Deopt)
-	size := f.Image.Arch.Pointer
+	size := f.Image.pointer()
 	if n < first || n >= first+2*len(r.sp.Pairs) || int(l.Size) <= size || int(l.Size)%size != 0 {
 		return 0
 	}
@@ -235,6 +235,14 @@ func (i *MapImage) RegisterName(r machine.DWARFReg, size int) string {
 		return i.Arch.RegisterName(r)
 	}
 	return i.Arch.NameOf(r, size)
+}
+
+// pointer is the size of an address in the image, whose architecture is known.
+func (i *MapImage) pointer() int {
+	if i.image != nil && i.image.Narrow() {
+		return 4
+	}
+	return i.Arch.Pointer
 }
 
 // FramePointer names the register that keeps the frame pointer.

@@ -123,7 +123,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	shown := 0
 	switch {
 	case f.format == "llvm":
-		return a.printLLVM(maps)
+		err = a.printLLVM(maps)
 	case a.json:
 		shown, err = a.writeMaps(maps, want)
 	default:
@@ -168,6 +168,8 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 	switch {
 	case sources != 1:
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
+	case given("core") && f.core == "" || len(args) == 1 && args[0] == "":
+		return o, nil, usage("the name of the file is empty")
 	case c.Flags().Changed("pid") && f.known.pid <= 0:
 		return o, nil, usage("-p %d: a process number is above 0", f.known.pid)
 	case f.format != "text" && f.format != "llvm":
@@ -201,7 +203,7 @@ func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
 	want := new(deopt.MapFilter)
 	if given("function") {
 		if _, err := regexp.Compile(f.function); err != nil || f.function == "" {
-			return nil, usage("--function %q is no regular expression: %v", f.function, cmp.Or(err, errors.New("it is empty")))
+			return nil, usage("--function %s: %v", f.function, cmp.Or(err, errors.New("a regular expression")))
 		}
 		want.Name = regexp.MustCompile("^(?:" + f.function + ")$")
 	}

@@ -159,7 +159,10 @@ func TestMapsPartlyRead(t *testing.T) {
 	require.NotContains(t, r.stdout, "BROKEN")
 	require.Contains(t, r.stdout, "kept    record counts add up  1\n")
 
-	reframe(t, "maps", path, "--format", "llvm").fails(t, 2, what)
+	r = reframe(t, "maps", path, "--format", "llvm")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, what)
+	require.Equal(t, want.records, strings.Count(r.stdout, "  Record ID: "))
 }
 
 // The layout that fits is named, of a section alone too.
@@ -248,12 +251,9 @@ func TestMapsBrokenModule(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, "jit_pp.ll")
 	dir := t.TempDir()
-	pipe := filepath.Join(dir, "pipe.ll")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, c := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "missing.ll"), "no such file or directory"},
 		{"directory", dir, "is a directory"},
-		{"pipe", pipe, "not a regular file"},
 		{"an object", object, ":1:1: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,7 +18,10 @@ func (a *app) printLLVM(m *deopt.Maps) error {
 	for _, i := range m.Images {
 		section, err := i.Unrelocated()
 		if err != nil {
-			return err
+			fmt.Fprintf(a.stderr, "reframe: %s\n", printable(err.Error()))
+		}
+		if section == nil {
+			continue
 		}
 		for _, m := range section.Maps {
 			b = appendLLVM(b[:0], m, out)

@@ -19,8 +19,9 @@ type Pair struct{ Base, Derived Location }
 const StatepointHead = 3
 
 // AsStatepoint reads rec as a statepoint's record. A record does not say that it
-// is one, so a true result is a reading: it begins with three constants and the
-// third counts values that are there.
+// is one, so a true result is a reading: it begins with three small constants, of which the
+// first may be a calling convention (at most 1023, LLVM's CallingConv.h), the second holds
+// flags that there are (Statepoint.h), and the third counts values that are there.
 func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
 	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false
@@ -28,17 +29,14 @@ func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
 	var head [StatepointHead]uint64
 	for i := range head {
 		l := rec.Locations[i]
-		if l.Kind != Constant && l.Kind != ConstantIndex {
+		if l.Kind != Constant || l.Offset < 0 {
 			return Statepoint{}, false
 		}
-		v, err := m.Constant(l)
-		if err != nil {
-			return Statepoint{}, false
-		}
-		head[i] = v
+		head[i] = uint64(l.Offset)
 	}
+	const maxCallConv, allFlags = 1023, 3
 	rest := rec.Locations[StatepointHead:]
-	if head[2] > uint64(len(rest)) {
+	if head[0] > maxCallConv || head[1] > allFlags || head[2] > uint64(len(rest)) {
 		return Statepoint{}, false
 	}
 	s := Statepoint{CallConv: head[0], Flags: head[1], Deopt: rest[:head[2]]}
