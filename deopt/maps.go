@@ -364,5 +364,9 @@ func (i *MapImage) Unrelocated() (*stackmap.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
+	section, err := stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
+	if i.Err != nil {
+		err = i.Err // what was found wrong is the same, and it says where
+	}
+	return section, err
 }

@@ -187,9 +187,7 @@ define %[1]s @f() {
 				numbers = append(numbers, fmt.Sprintf("R#%s (%s-bytes)", l["dwarf"], l["size"]))
 			}
 			text := ran(t, "llvm-readobj-19", "--stackmap", object)
-			for _, m := range regexp.MustCompile(`R#\d+ \(\d+-bytes\)`).FindAllString(text, -1) {
-				want = append(want, m)
-			}
+			want = append(want, regexp.MustCompile(`R#\d+ \(\d+-bytes\)`).FindAllString(text, -1)...)
 			require.Equal(t, want, numbers)
 			require.Len(t, got, len(want))
 		})
