@@ -111,7 +111,9 @@ func appendLLVMRecord(b []byte, m *stackmap.Map, rec *stackmap.Record) []byte {
 	b = strconv.AppendInt(b, int64(len(rec.LiveOuts)), 10)
 	b = append(b, " live-outs: [ "...)
 	for _, l := range rec.LiveOuts {
-		b = fmt.Appendf(b, "R#%d (%d-bytes) ", uint16(l.Reg), l.Size)
+		b = strconv.AppendUint(append(b, "R#"...), uint64(l.Reg), 10)
+		b = strconv.AppendUint(append(b, " ("...), uint64(l.Size), 10)
+		b = append(b, "-bytes) "...)
 	}
 	return append(b, "]\n"...)
 }

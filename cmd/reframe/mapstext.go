@@ -225,14 +225,18 @@ func (p *mapsText) appendExtra(b []byte, f *deopt.MapFunction, extra []int16) []
 // location appends one line: number, kind, place, size, and what it is for.
 func (p *mapsText) location(b []byte, f *deopt.MapFunction, r *deopt.Reading, n int, l stackmap.Location) []byte {
 	start := len(b)
-	b = append(b, "      #"...)
-	b = strconv.AppendInt(b, int64(n), 10)
-	b = fill(b, start, 11)
-	b = append(b, l.Kind.String()...)
-	b = fill(b, start, 25)
+	if n < len(heads) && int(l.Kind) < len(heads[n]) {
+		b = append(b, heads[n][l.Kind]...)
+	} else {
+		b = appendHead(b, n, l.Kind)
+	}
 	b = p.appendPlace(b, f, l)
 	b = fill(b, start, 46)
-	b = appendCount(b, int(l.Size), "byte")
+	if int(l.Size) < len(sizes) {
+		b = append(b, sizes[l.Size]...)
+	} else {
+		b = appendCount(b, int(l.Size), "byte")
+	}
 	if pointers := f.Pointers(r, n, l); pointers > 0 {
 		b = append(append(b, " = "...), count(pointers, "pointer")...)
 	}
@@ -250,6 +254,37 @@ func (p *mapsText) location(b []byte, f *deopt.MapFunction, r *deopt.Reading, n 
 		}
 	}
 	return append(b, '\n')
+}
+
+// The starts of most lines, and most sizes: of each there are a few, and millions of lines.
+var (
+	heads = commonHeads()
+	sizes = commonSizes()
+)
+
+func commonHeads() (heads [16][stackmap.ConstantIndex + 1]string) {
+	for n := range heads {
+		for kind := range heads[n] {
+			heads[n][kind] = string(appendHead(nil, n, stackmap.Kind(kind)))
+		}
+	}
+	return heads
+}
+
+func commonSizes() (sizes [65]string) {
+	for n := range sizes {
+		sizes[n] = count(n, "byte")
+	}
+	return sizes
+}
+
+// appendHead appends the number and kind of a location.
+func appendHead(b []byte, n int, kind stackmap.Kind) []byte {
+	start := len(b)
+	b = append(b, "      #"...)
+	b = strconv.AppendInt(b, int64(n), 10)
+	b = fill(b, start, 11)
+	return fill(append(b, kind.String()...), start, 25)
 }
 
 // Registers and sizes whose names are kept.
