@@ -40,12 +40,13 @@ type CheckRule struct {
 	Violations []CheckViolation `json:"violations,omitempty"`
 }
 
-// CheckViolation is one place where a rule is broken.
+// CheckViolation is one place where a rule is broken. Something that is missing from the
+// section has neither a map nor an offset.
 type CheckViolation struct {
-	Map      int       `json:"map"`
+	Map      *int      `json:"map,omitempty"`
 	Function string    `json:"function,omitempty"`
 	Address  frame.Hex `json:"address,omitempty"` // of the function; empty in an unlinked object
-	Offset   int64     `json:"offset"`            // in the section
+	Offset   *int64    `json:"offset,omitempty"`  // in the section
 	What     string    `json:"what"`
 }
 
@@ -90,7 +91,12 @@ func (r *CheckReport) Broken() int {
 func (i *MapImage) rule(r stackmap.Result) CheckRule {
 	out := CheckRule{Rule: r.Rule.Name, Fact: r.Rule.Fact, Checked: r.Checked, Broken: r.Broken, Unknown: r.Unknown, Skipped: r.Skipped}
 	for _, v := range r.Violations {
-		c := CheckViolation{Map: v.Map, Offset: v.Pos, What: v.What}
+		c := CheckViolation{What: v.What}
+		if v.Pos < 0 {
+			out.Violations = append(out.Violations, c)
+			continue
+		}
+		c.Map, c.Offset = &v.Map, &v.Pos
 		if !i.Unlinked {
 			c.Address = frame.HexOf(v.Function)
 		}
@@ -129,7 +135,7 @@ func (i *MapImage) placed() *stackmap.Section {
 func (i *MapImage) code() stackmap.Code {
 	switch {
 	case i.image != nil:
-		c := imageCode{i.image, map[machine.Addr]machine.Addr{}}
+		c := imageCode{i.image, i, map[machine.Addr]machine.Addr{}}
 		for f := range i.Functions() {
 			// The symbol is at the descriptor, with the size of the code.
 			if s, ok := i.image.SymbolStarting(f.Addr); ok && s.Size > 0 && f.CodeKnown && f.Code != f.Addr {
@@ -146,11 +152,31 @@ func (i *MapImage) code() stackmap.Code {
 // imageCode is the code of an image, at its loaded addresses.
 type imageCode struct {
 	*object.Image
+	maps *MapImage
 	ends map[machine.Addr]machine.Addr // of functions that have a descriptor
 }
 
 // targetCode is code in the memory of a target that no image stands behind.
 type targetCode struct{ *ptrace.Target }
+
+// Placed implements [stackmap.Code]. In an unlinked object the place of an address holds
+// what its relocation made of it, and without one nothing.
+func (c imageCode) Placed(pos int64) bool {
+	if !c.maps.Unlinked {
+		return true
+	}
+	r, found := c.maps.relocation(pos)
+	return found && r.Defined
+}
+
+// Pointer implements [stackmap.Code].
+func (c imageCode) Pointer() int { return c.maps.pointer() }
+
+// Placed implements [stackmap.Code]: whoever put the map into memory has placed it.
+func (c targetCode) Placed(int64) bool { return true }
+
+// Pointer implements [stackmap.Code].
+func (c targetCode) Pointer() int { return c.Arch().Pointer }
 
 // Function implements [stackmap.Code].
 func (c imageCode) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {

@@ -26,58 +26,118 @@ type irCheck struct {
 	image   *MapImage
 	results map[string]*stackmap.Result
 	order   []*stackmap.Result
-	held    map[*ir.Instr]bool // the instructions of sites that have a record
+	held    map[*ir.Instr]bool  // the instructions of sites that have a record
+	emitted map[*ir.Func]bool   // the functions that have one
+	of      map[*ir.Module]bool // modules that maps are of; false where that is not sure
+
+	missing  []int // the maps whose module was not given
+	doubtful []int // those that may be of one or another
 }
 
 // checkIR returns the results of the rules that need modules.
 func (i *MapImage) checkIR() ([]stackmap.Result, error) {
-	c := &irCheck{image: i, results: map[string]*stackmap.Result{}, held: map[*ir.Instr]bool{}}
+	c := &irCheck{image: i, results: map[string]*stackmap.Result{}, held: map[*ir.Instr]bool{},
+		emitted: map[*ir.Func]bool{}, of: map[*ir.Module]bool{}}
 	for _, r := range []stackmap.Rule{siteHasRecord, recordHasSite, operandCounts, constantsAgree, nothingLost} {
 		result := &stackmap.Result{Rule: r}
 		c.results[r.Name] = result
 		c.order = append(c.order, result)
-		if len(i.modules.all) == 0 {
-			result.Skipped = "no module was given; give it with --ir"
+		if !i.HasModules() {
+			result.Skip("no module was given; give it with --ir")
 		}
 	}
-	if len(i.modules.all) > 0 {
-		compiled := map[string]bool{}
-		for f := range i.Functions() {
-			compiled[f.Source] = true
-			if err := c.function(f); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.sites(compiled); err != nil {
+	if i.HasModules() {
+		if err := c.maps(); err != nil {
 			return nil, err
 		}
+		if err := c.sites(); err != nil {
+			return nil, err
+		}
+		c.skipped()
 	}
 	out := make([]stackmap.Result, len(c.order))
 	for n, r := range c.order {
-		if r.Checked == 0 && r.Skipped == "" {
-			r.Skipped = "no given module defines a function with records here"
-		}
 		out[n] = *r
 	}
 	return out, nil
 }
 
-// function holds the records of one function against the sites of its definitions.
-func (c *irCheck) function(f *MapFunction) error {
+// maps holds each map against the modules that it may be of.
+func (c *irCheck) maps() error {
 	ms := c.image.modules
-	defined := ms.definitions(f.Source)
+	origins := make([]*compiled, len(c.image.Section.Maps))
+	for n, m := range c.image.Section.Maps {
+		origin, err := ms.mapOf(c.image, m)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(origin.from) > 0:
+		case origin.why == notGiven:
+			c.missing = append(c.missing, n)
+		default:
+			c.doubtful = append(c.doubtful, n)
+		}
+		_, named := origin.named()
+		for _, m := range origin.from {
+			c.of[m] = named && len(origin.from) == 1
+		}
+		origins[n] = origin
+	}
+	for f := range c.image.Functions() {
+		if f.Loose {
+			continue
+		}
+		if err := c.function(f, origins[f.Number]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skipped says what was not checked.
+func (c *irCheck) skipped() {
+	list := func(r *stackmap.Result, maps []int, one, several string) {
+		switch len(maps) {
+		case 0:
+		case 1:
+			r.Skip(fmt.Sprintf("map %d: %s", maps[0], one))
+		default:
+			r.Skip(fmt.Sprintf("%d maps, the first of them map %d: %s", len(maps), maps[0], several))
+		}
+	}
+	for _, r := range c.order {
+		if r.Checked == 0 && !c.image.defined() {
+			r.Skip("no given module defines a function with records here")
+			continue
+		}
+		list(r, c.missing, "no given module is what it was compiled from", "no given module is what they were compiled from")
+		list(r, c.doubtful, "which of several functions of one name it has is not known", "which of several functions of one name they have is not known")
+		if r.Checked == 0 && r.Skipped == "" {
+			r.Skip("no record here is of a function that a given module defines by its name")
+		}
+	}
+}
+
+// function holds the records of one function against the sites of its definitions.
+func (c *irCheck) function(f *MapFunction, origin *compiled) error {
+	ms := c.image.modules.only(origin.from)
+	names := origin.names(f.Function)
+	if len(names) == 0 {
+		return nil
+	}
+	defined := ms.definitions(names...)
 	if len(defined) == 0 {
-		return nil // of another module, or without a symbol
+		return nil // of another module
+	}
+	for _, g := range defined {
+		c.emitted[g] = true
 	}
 	for rec := range f.Records() {
 		e := recordEntry{stackmap.Entry{Map: f.Map, Function: f.Function}, rec}
-		var sites []*ir.Site
-		for _, g := range defined {
-			own, err := ms.withID(g, rec.ID)
-			if err != nil {
-				return err
-			}
-			sites = append(sites, own...)
+		sites, err := ms.withIDIn(defined, rec.ID)
+		if err != nil {
+			return err
 		}
 		if len(sites) == 0 {
 			inlined, err := ms.inlined(defined, e)
@@ -133,11 +193,15 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 		broken(constantsAgree, why)
 		return
 	}
-	c.results[nothingLost.Name].Checked++
+	lost := c.results[nothingLost.Name]
 	if len(fit) > 1 {
-		c.results[nothingLost.Name].Unknown++
+		for range fit[0].Live {
+			lost.Checked++
+			lost.Untold("where several sites fit a record")
+		}
 		return
 	}
+	lost.Checked += len(fit[0].Live)
 	locations, _, _ := live(fit[0], e)
 	at := 0
 	for k, v := range fit[0].Live {
@@ -153,26 +217,47 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 }
 
 // sites looks for sites without a record, in the functions that the image holds.
-func (c *irCheck) sites(compiled map[string]bool) error {
+func (c *irCheck) sites() error {
 	for _, m := range c.image.modules.all {
 		for _, f := range m.Funcs {
-			if f.Declared() || !compiled[f.Name] && !c.image.defines(f.Name) {
+			if !emits(f) || !c.emitted[f] && !c.image.defines(f.Name) {
 				continue
 			}
 			all, err := f.Sites()
 			if err != nil {
 				return err
 			}
+			unsure := c.unsure(f)
 			for _, s := range all {
-				c.results[siteHasRecord.Name].Checked++
-				if !c.held[s.Instr] {
-					c.broken(siteHasRecord, stackmap.Violation{Record: stackmap.RecordID(s.ID),
+				r := c.results[siteHasRecord.Name]
+				r.Checked++
+				switch {
+				case c.held[s.Instr]:
+				case unsure != "":
+					r.Untold(unsure)
+				default:
+					r.Add(stackmap.Violation{Map: -1, Index: -1, Pos: -1, Record: stackmap.RecordID(s.ID),
 						What: fmt.Sprintf("the %s of @%s at line %d, of id %d, has no record", s.Kind, f.Name, s.Instr.Line, s.ID)})
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// unsure says why a function of a module that the image has code for under its name may be
+// another module's all the same, or "".
+func (c *irCheck) unsure(f *ir.Func) string {
+	sure, of := c.of[f.Module]
+	switch {
+	case of && !sure:
+		return "where several modules may be what a map was compiled from"
+	case c.emitted[f], len(c.image.Section.Maps) == 1 && of:
+		return ""
+	case !external(f) || !of && len(c.missing)+len(c.doubtful) > 0:
+		return "where a function of the image may be another module's"
+	}
+	return ""
 }
 
 // defines says whether the image holds the code of a function.
@@ -191,7 +276,4 @@ func (i *MapImage) defines(name string) bool {
 	return false
 }
 
-func (c *irCheck) broken(rule stackmap.Rule, v stackmap.Violation) {
-	v.Rule = rule.Name
-	c.results[rule.Name].Add(v)
-}
+func (c *irCheck) broken(rule stackmap.Rule, v stackmap.Violation) { c.results[rule.Name].Add(v) }

@@ -94,18 +94,22 @@ func newImageCode(img *object.Image, loaded []byte) *code {
 func (c *code) readMaps(loaded []byte) {
 	data := loaded
 	if data == nil {
-		s := c.image.StackMaps()
-		if s == nil || !c.image.Registered {
+		sections := c.image.StackMaps()
+		if len(sections) == 0 || !c.image.Registered {
 			return
 		}
-		var done []object.Relocation
-		data, done, c.mapsErr = s.Relocated()
-		c.data = data
-		unresolved := object.Undefined(done)
-		if unresolved > 0 && c.mapsErr == nil {
-			c.mapsErr = fmt.Errorf("%s: %d functions of its stack map are not in it", c.name, unresolved)
+		unresolved := 0
+		for _, s := range sections { // all as one, each where a map may start
+			part, done, err := s.Relocated()
+			if c.mapsErr = err; err != nil {
+				return
+			}
+			unresolved += object.Undefined(done)
+			data = append(data, make([]byte, -len(data)&7)...)
+			data = append(data, part...)
 		}
-		if c.mapsErr != nil {
+		if c.data = data; unresolved > 0 {
+			c.mapsErr = fmt.Errorf("%s: %d functions of its stack map are not in it", c.name, unresolved)
 			return
 		}
 	}

@@ -179,7 +179,7 @@ func (f *Frame) doubt(slot *frame.Slot, operand int) {
 // where there are no modules. Of several definitions it is that of the module that the
 // frame's own site is in.
 func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
-	defined := f.view.modules.definitions(x.Resume.Function)
+	defined := f.view.modules.bodies(x.Resume.Function)
 	var to *ir.Func
 	for _, d := range defined {
 		if len(defined) == 1 || f.match.site != nil && f.match.site.Func.Module == d.Module {

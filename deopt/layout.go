@@ -149,7 +149,7 @@ func (l *Layout) check(ms *modules) error {
 		fail := func(path, format string, args ...any) error {
 			return &LayoutError{l.Name, fmt.Sprintf("exits[%d]%s", n, path), fmt.Errorf(format, args...)}
 		}
-		from, to := ms.definitions(x.Function), ms.definitions(x.Resume.Function)
+		from, to := ms.definitions(x.Function), ms.bodies(x.Resume.Function)
 		if len(from) == 0 {
 			return fail(".function", "no module defines a function @%s", x.Function)
 		}
@@ -210,7 +210,7 @@ func most(f *ir.Func, record *uint64) (int, error) {
 	}
 	n := -1
 	for _, s := range sites {
-		if record == nil || *record == s.ID {
+		if record == nil || slices.Contains(s.IDs(), *record) {
 			n = max(n, len(s.Live))
 		}
 	}

@@ -104,7 +104,13 @@ func (m *Maps) read(r io.ReaderAt, size int64, o MapOptions) error {
 		}
 		images++
 		section = img.StackMapSection()
-		if out := fileImage(img, o, ms); out != nil {
+		img.PlaceSections()
+		all := img.StackMaps()
+		for n, s := range all {
+			out := fileImage(img, s, o, ms)
+			if len(all) > 1 {
+				out.Name = fmt.Sprintf("%s (section %d of %d)", img.Name, n+1, len(all))
+			}
 			m.Images = append(m.Images, out)
 		}
 	}
@@ -134,17 +140,13 @@ func (m *Maps) Unreadable() error {
 	return m.Images[0].Err
 }
 
-// fileImage reads the stack maps of one image of a file, or returns nil where it has none.
-func fileImage(img *object.Image, o MapOptions, ms *modules) *MapImage {
-	s := img.StackMaps()
-	if s == nil {
-		return nil
-	}
+// fileImage reads one section of stack maps of an image. An image has several where a linker
+// was told to keep those of its objects apart (ld -r --unique).
+func fileImage(img *object.Image, s *object.Section, o MapOptions, ms *modules) *MapImage {
 	out := &MapImage{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms}
 	if out.Arch, out.Err = img.Arch(); out.Err != nil {
 		return out
 	}
-	img.PlaceSections()
 	data, done, err := s.Relocated()
 	if out.Err = err; err != nil {
 		return out
@@ -258,11 +260,12 @@ type MapFunction struct {
 	*stackmap.Function
 	Image     *MapImage
 	Map       *stackmap.Map
-	Number    int    // of the map in its section, from 0
-	Index     int    // of the function in its map, from 0
-	Name      string // as the image spells it; "" where it has no symbol
-	Source    string // as a module spells it: without what Mach-O puts before it
-	Demangled string // as its author would spell it; the same as Name where it is not mangled
+	Number    int      // of the map in its section, from 0
+	Index     int      // of the function in its map, from 0
+	Name      string   // as the image spells it; "" where it has no symbol
+	Aliases   []string // its other names, as the image spells them
+	Source    string   // as a module spells it: without what Mach-O puts before it
+	Demangled string   // as its author would spell it; the same as Name where it is not mangled
 	// Loose says that this is no function, but the records of a map that does not tell
 	// which of its functions they belong to (version 1).
 	Loose bool
@@ -293,7 +296,7 @@ func (i *MapImage) Functions() iter.Seq[*MapFunction] {
 		for number, m := range i.Section.Maps {
 			for n := range m.Functions {
 				f := &MapFunction{Function: &m.Functions[n], Image: i, Map: m, Number: number, Index: n}
-				f.Name = i.nameOf(m, n)
+				f.Name, f.Aliases = i.namesOf(m, n)
 				f.Source, f.Demangled = f.Name, f.Name
 				if i.image != nil {
 					f.Source = i.image.SourceName(f.Name)
@@ -316,23 +319,37 @@ func (i *MapImage) Functions() iter.Seq[*MapFunction] {
 	}
 }
 
-// nameOf names function n of a map: by the symbol that the linker is to fill in, or else
-// by the symbol that starts at its address.
-func (i *MapImage) nameOf(m *stackmap.Map, n int) string {
+// namesOf names function n of a map: by the symbol that the linker is to fill in, or else
+// by the symbols that start at its address, of which that comes first which a given module
+// defines as a function.
+func (i *MapImage) namesOf(m *stackmap.Map, n int) (name string, aliases []string) {
+	var names []string
 	if len(i.named) > 0 {
 		at, found := slices.BinarySearchFunc(i.named, uint64(m.FunctionPos(&m.Functions[n])),
 			func(r object.Relocation, pos uint64) int { return cmp.Compare(r.Offset, pos) })
 		if found && i.named[at].Addend == 0 {
 			if name := i.named[at].Symbol(); name != "" {
-				return name
+				names = append(names, name)
 			}
 		}
 	}
-	if i.image == nil {
-		return ""
+	if i.image != nil {
+		for _, s := range i.image.SymbolsStarting(m.Functions[n].Addr) {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
+		}
 	}
-	s, _ := i.image.SymbolStarting(m.Functions[n].Addr)
-	return s.Name
+	if len(names) == 0 {
+		return "", nil
+	}
+	if i.HasModules() {
+		defined := func(name string) bool { return len(i.modules.definitions(i.image.SourceName(name))) > 0 }
+		if k := slices.IndexFunc(names, defined); k > 0 {
+			names[0], names[k] = names[k], names[0]
+		}
+	}
+	return names[0], names[1:]
 }
 
 // Site returns where a record's site is; false in an unlinked object, whose functions

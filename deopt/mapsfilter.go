@@ -20,7 +20,7 @@ func (w *MapFilter) All() bool { return w.Name == nil && w.IDs == nil && w.Addre
 
 // Function says whether records of f may be wanted.
 func (w *MapFilter) Function(f *MapFunction) bool {
-	return w.Name == nil || w.Name.MatchString(f.Name) || w.Name.MatchString(f.Source) || w.Name.MatchString(f.Demangled)
+	return w.Name == nil || slices.ContainsFunc(f.Aliases, w.Name.MatchString) || w.Name.MatchString(f.Name) || w.Name.MatchString(f.Source) || w.Name.MatchString(f.Demangled)
 }
 
 // Record says whether a record of a wanted function is wanted.

@@ -36,6 +36,7 @@ type MapJSON struct {
 type FunctionJSON struct {
 	Map       int           `json:"map"` // number of its map
 	Name      string        `json:"name,omitempty"`
+	Aliases   []string      `json:"aliases,omitempty"`    // its other names
 	Demangled string        `json:"demangled,omitempty"`  // where it differs from the name
 	Address   frame.Hex     `json:"address,omitempty"`    // empty in an unlinked object
 	Code      frame.Hex     `json:"code,omitempty"`       // where its code starts, if not at the address: on ppc64 big-endian that is a descriptor's
@@ -127,7 +128,7 @@ func (i *MapImage) JSON() ImageJSON {
 
 // JSON describes the function without its records.
 func (f *MapFunction) JSON() FunctionJSON {
-	out := FunctionJSON{Map: f.Number, Name: f.Name}
+	out := FunctionJSON{Map: f.Number, Name: f.Name, Aliases: f.Aliases}
 	if f.Demangled != f.Name {
 		out.Demangled = f.Demangled
 	}

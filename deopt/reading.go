@@ -1,9 +1,13 @@
 package deopt
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 )
 
@@ -41,10 +45,20 @@ func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 	if !f.Image.HasModules() {
 		return
 	}
-	c, err := ms.sites(f.Source, recordEntry{stackmap.Entry{Map: f.Map, Function: f.Function}, rec})
+	e := recordEntry{stackmap.Entry{Map: f.Map, Function: f.Function}, rec}
+	var c candidates
+	var err error
+	if f.Loose {
+		c, err = ms.sites(e)
+	} else {
+		c, err = ms.ofRecord(f.Image, e, f.Source)
+	}
 	r.Sites, r.Note = c.sites, c.why
-	if err != nil {
+	switch {
+	case err != nil:
 		r.Note = err.Error()
+	case c.why == "" && len(c.sites) > 1:
+		r.Note = disagreement(c.sites)
 	}
 	if kind := kindOf(c.sites); kind != "" {
 		r.Kind, r.Sure = string(kind), true
@@ -69,7 +83,7 @@ func (r *Reading) name(s *ir.Site) {
 type Role struct {
 	What  string // "flags", "deopt", "derived", "live"; "" where it is not known
 	Of    int    // which of those, from 1; 0 where there is one
-	Name  string // as the module spells it; "" for a constant, or without a module
+	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
 	Type  string // as the module spells it
 	Value string // what a number of the statepoint's head means
 }
@@ -91,9 +105,18 @@ func (r *Reading) Role(n int) Role {
 		return Role{What: "call"}
 	case r.site != nil && n-r.head < len(r.names):
 		v := r.names[n-r.head]
-		return Role{What: "live", Of: n - r.head + 1, Name: name(v), Type: v.Type().String()}
+		return Role{What: "live", Of: n - r.head + 1, Name: roleName(v), Type: v.Type().String()}
 	}
 	return Role{}
+}
+
+// roleName is the name of a value, and for one that the module leaves open, whatever number
+// stands in the record, the word for that.
+func roleName(v ir.Value) string {
+	if isUndef(v) {
+		return v.Ref()
+	}
+	return name(v)
 }
 
 func (r *Reading) statepointRole(n int) Role {
@@ -109,7 +132,7 @@ func (r *Reading) statepointRole(n int) Role {
 	if n < len(r.sp.Deopt) {
 		role := Role{What: "deopt", Of: n + 1}
 		if n < len(r.names) {
-			role.Name, role.Type = name(r.names[n]), r.names[n].Type().String()
+			role.Name, role.Type = roleName(r.names[n]), r.names[n].Type().String()
 		}
 		return role
 	}
@@ -149,4 +172,90 @@ func statepointFlags(flags uint64) string {
 		return "gc transition, deopt live-in"
 	}
 	return "unknown"
+}
+
+// blobs implements [namer].
+func (i *MapImage) blobs() []*stackmap.Map { return i.Section.Maps }
+
+// file implements [namer].
+func (i *MapImage) file() *object.Image { return i.image }
+
+// symbols implements [namer]: the symbol that the linker is to fill in, or else all that
+// start at the function's address.
+func (i *MapImage) symbols(m *stackmap.Map, n int) []string {
+	if i.image == nil {
+		return nil
+	}
+	r, found := i.relocation(m.FunctionPos(&m.Functions[n]))
+	if found && r.Addend == 0 {
+		if name := r.Symbol(); name != "" {
+			return []string{name}
+		}
+	}
+	if i.Unlinked && !(found && r.Defined) {
+		return nil // the address is no address yet
+	}
+	return symbolsAt(i.image, m.Functions[n].Addr)
+}
+
+// relocation returns what is to be filled in, or was, at a place of the section.
+func (i *MapImage) relocation(pos int64) (object.Relocation, bool) {
+	at, found := slices.BinarySearchFunc(i.named, uint64(pos),
+		func(r object.Relocation, pos uint64) int { return cmp.Compare(r.Offset, pos) })
+	if !found {
+		return object.Relocation{}, false
+	}
+	return i.named[at], true
+}
+
+// symbolsAt names the symbols that start at an address.
+func symbolsAt(image *object.Image, addr machine.Addr) []string {
+	var names []string
+	for _, s := range image.SymbolsStarting(addr) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// NoteModules notes it when the modules that were given are about nothing here. It makes
+// the members of an archive of one architecture peers: they are parts of one program.
+func (m *Maps) NoteModules() {
+	type part struct { // of a fat file
+		arch   *machine.Arch
+		narrow bool
+	}
+	programs := map[part]*peers{}
+	defined, any := false, false
+	for _, i := range m.Images {
+		if !i.HasModules() || i.Section == nil {
+			continue
+		}
+		any = true
+		own := part{i.Arch, i.image != nil && i.image.Narrow()}
+		p := programs[own]
+		if p == nil || i.target != nil {
+			p = &peers{}
+			programs[own] = p
+		}
+		i.modules.know(p, i, i.blobs())
+		defined = defined || i.defined()
+	}
+	if any && !defined {
+		m.Notes = append(m.Notes, "no given module defines a function with records here")
+	}
+}
+
+// defined says whether a module defines a function of the image's maps, or may: one that
+// has no name is told by its records.
+func (i *MapImage) defined() bool {
+	for _, m := range i.blobs() {
+		c := i.modules.maps[m]
+		for n := range m.Functions {
+			names := c.names(&m.Functions[n])
+			if len(names) == 0 || len(i.modules.definitions(names...)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -31,22 +31,27 @@ type candidates struct {
 	why   string // why there are none, although modules were given; or what is uncertain about them
 }
 
-// sites finds the sites that a record of the named function can belong to. The id
-// need not be unique, so what the record holds has to agree too: the number of live
-// values, and the constants. name is "" where the function has no symbol.
+// disagreement says that several sites may be that of a record.
+func disagreement(sites []*ir.Site) string {
+	return fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", len(sites))
+}
+
+// sites finds the sites that a record of the function of these names can belong to. The
+// id need not be unique, so what the record holds has to agree too: the number of live
+// values, and the constants. Without a name the function has no symbol.
 //
 // The error is a [*MismatchError] where sites of the function have the record's id and none
 // of them fits, or where no site fits another record of the same function.
-func (ms *modules) sites(name string, e recordEntry) (candidates, error) {
+func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 	if len(ms.all) == 0 {
 		return candidates{}, nil
 	}
-	if name == "" {
+	if len(names) == 0 {
 		return ms.nameless(e)
 	}
-	defined := ms.definitions(name)
+	defined := ms.definitions(names...)
 	if len(defined) == 0 {
-		return candidates{why: fmt.Sprintf("no names: no given module defines @%s", name)}, nil
+		return candidates{why: fmt.Sprintf("no names: no given module defines @%s", names[0])}, nil
 	}
 	var fitting []*ir.Site
 	var mismatch *MismatchError
@@ -191,6 +196,9 @@ func (ms *modules) nameless(e recordEntry) (candidates, error) {
 	var found []*ir.Site
 	owners := 0
 	for _, f := range having {
+		if !emits(f) {
+			continue
+		}
 		if fit, _ := fits(ms.sitesOf[f][uint64(e.Record.ID)], e); len(fit) > 0 && ms.holdsAll(f, e) {
 			found = append(found, fit...)
 			owners++

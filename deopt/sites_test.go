@@ -81,7 +81,11 @@ func TestSitesOfARecord(t *testing.T) {
 		{"too few for anyregcc", "any", entry(t, 5, reg), nil, "m.ll is not what was compiled: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			found, err := ms.sites(c.function, c.e)
+			var names []string
+			if c.function != "" {
+				names = []string{c.function}
+			}
+			found, err := ms.sites(c.e, names...)
 			if c.mismatch != "" {
 				require.EqualError(t, err, c.mismatch)
 				require.ErrorAs(t, err, new(*MismatchError))
@@ -104,7 +108,7 @@ func TestSitesOfAllRecords(t *testing.T) {
 	require.NoError(t, err)
 	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
 	e := entryOf(t, stackmap.Record{ID: 1, Locations: []stackmap.Location{reg, reg}}, stackmap.Record{ID: 3})
-	_, err = newModules([]*ir.Module{m}).sites("f", e)
+	_, err = newModules([]*ir.Module{m}).sites(e, "f")
 	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, and line 9 of the module 1")
 }
 

@@ -153,7 +153,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 // starts whose records may be about it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	m := &matcher{memory: f.view.target, records: f.code.records, function: owner, sites: func(e recordEntry) (candidates, error) {
-		c, err := f.view.modules.sites(function, e)
+		c, err := f.view.modules.ofRecord(f.code, e, function)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			c.sites = f.narrow(c.sites)
 		}
@@ -181,7 +181,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	case found.why != "":
 		f.Notes = append(f.Notes, found.why)
 	case len(found.sites) > 1:
-		f.Notes = append(f.Notes, fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", len(found.sites)))
+		f.Notes = append(f.Notes, disagreement(found.sites))
 	}
 	return nil
 }

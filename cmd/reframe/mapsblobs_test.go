@@ -218,3 +218,37 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	r.failsEmpty(t, 1, "texts.a", "no stack map")
 	require.NotContains(t, r.stderr, "section \n") // of what format would it have a name?
 }
+
+// A linker that is told to keep sections apart leaves several of the one name in an object.
+func TestMapsOfSeveralSections(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "apart.o")
+	ran(t, "ld", "-r", "--unique=.llvm_stackmaps", "-o", out,
+		compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu"), compiled(t, large("beta", 2, 1<<41), "x86_64-linux-gnu"))
+	images := mapsOf(t, out)
+	require.Len(t, images, 2)
+	for n, want := range []string{"alpha", "beta"} {
+		require.Equal(t, fmt.Sprintf("%s (section %d of 2)", out, n+1), images[n]["name"])
+		require.Equal(t, want, list(t, images[n]["functions"])[0]["name"])
+	}
+}
+
+// A function has every name that its image gives it, and is found by each of them.
+func TestMapsOfAliases(t *testing.T) {
+	t.Parallel()
+	module := large("worker", 1, 1<<40) + "@zalias = alias void (i64), ptr @worker\n@walias = weak alias void (i64), ptr @worker\n@local = internal alias void (i64), ptr @worker\n"
+	object := compiled(t, module, "x86_64-linux-gnu", "-relocation-model=pic")
+	linked := filepath.Join(t.TempDir(), "linked.so")
+	ran(t, "ld.lld-19", "-shared", "-z", "notext", "-o", linked, object)
+	ir := write(t, "worker.ll", module)
+	for _, file := range []string{object, linked} {
+		f := list(t, mapsOf(t, file, "--ir", ir)[0]["functions"])[0]
+		require.Equal(t, "worker", f["name"], "the module defines it under this name")
+		require.ElementsMatch(t, []any{"zalias", "walias", "local"}, f["aliases"])
+		for _, name := range []string{"worker", "zalias", "walias"} {
+			require.Len(t, list(t, mapsOf(t, file, "--function", name)[0]["functions"]), 1)
+		}
+		r := reframe(t, "maps", "--check", file, "--ir", ir)
+		require.Equal(t, 0, r.code, r.stdout)
+	}
+}

@@ -68,11 +68,15 @@ func printRule(out *bufio.Writer, s style, r *deopt.CheckRule) {
 	}
 	fmt.Fprintf(out, "          because %s\n", printable(r.Fact))
 	for _, v := range r.Violations {
-		where := fmt.Sprintf("map %d, +%#x", v.Map, v.Offset)
-		if v.Function != "" {
-			where += ", " + printable(v.Function)
+		where := ""
+		if v.Map != nil && v.Offset != nil {
+			where = fmt.Sprintf("map %d, +%#x", *v.Map, *v.Offset)
+			if v.Function != "" {
+				where += ", " + printable(v.Function)
+			}
+			where += ": "
 		}
-		fmt.Fprintf(out, "          %s: %s\n", where, printable(v.What))
+		fmt.Fprintf(out, "          %s%s\n", where, printable(v.What))
 	}
 	if more := r.Broken - len(r.Violations); more > 0 {
 		fmt.Fprintf(out, "          and %d more\n", more)

@@ -115,6 +115,10 @@ func (p *mapsText) head(f *deopt.MapFunction) {
 		name = "(no symbol)"
 	}
 	b := append(append(p.b, "\n  "...), p.style.bold(name)...)
+	if len(f.Aliases) > 0 {
+		b = append(append(b, " (also "...), printable(strings.Join(f.Aliases, ", "))...)
+		b = append(b, ')')
+	}
 	if f.Image.Unlinked {
 		b = append(b, " unlinked, stack "...)
 	} else {

@@ -39,6 +39,17 @@ type Site struct {
 	CC     string
 
 	result *Instr // the gc.result of a gc.statepoint
+	either bool   // the record has bundleID if nothing has rewritten the call
+}
+
+// IDs returns the ids that the record of the site may have, the likelier first. There are
+// two for a call with a deopt bundle that asks for none in a function whose collector
+// rewrite-statepoints-for-gc handles: it depends on whether that pass has run.
+func (s *Site) IDs() []uint64 {
+	if s.either {
+		return []uint64{s.ID, bundleID}
+	}
+	return []uint64{s.ID}
 }
 
 // Result is the instruction whose value is what the call returned: the call
@@ -172,7 +183,7 @@ func (s *Site) statepoint() error {
 func (s *Site) bundled() error {
 	s.ID = bundleID
 	if gc := s.Func.GC; gc == "statepoint-example" || gc == "coreclr" {
-		s.ID = rewrittenID // the strategies that rewrite-statepoints-for-gc handles
+		s.ID, s.either = rewrittenID, true // the strategies that rewrite-statepoints-for-gc handles
 	}
 	s.Live, s.GCLive = bundle(s.Instr, "deopt"), bundle(s.Instr, "gc-live")
 	for key, into := range map[string]*uint64{"statepoint-id": &s.ID, "statepoint-num-patch-bytes": &s.PatchBytes} {
@@ -183,6 +194,9 @@ func (s *Site) bundled() error {
 		// LLVM takes an attribute that is no number as not there.
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			*into = n
+			if key == "statepoint-id" {
+				s.either = false
+			}
 		}
 	}
 	return nil

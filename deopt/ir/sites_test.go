@@ -117,6 +117,7 @@ define i64 @f(i64 %a) {
 }
 define void @managed(i64 %a) gc "coreclr" {
   call void @g(i64 %a) "statepoint-id"="none" [ "deopt"(i64 %a) ]
+  call void @g(i64 %a) "statepoint-id"="0" [ "deopt"(i64 %a) ]
   ret void
 }
 attributes #0 = { "statepoint-id"="77" "statepoint-num-patch-bytes"="5" }
@@ -127,7 +128,18 @@ attributes #0 = { "statepoint-id"="77" "statepoint-num-patch-bytes"="5" }
 		"statepoint 77+5 in @f line 10 calls @h live (i64 %a, double 1.000000e+00) gc () result %r",
 		"deoptimize 9+0 in @f line 11 calls none live () gc () result %d",
 		"statepoint 2882400000+0 in @managed line 15 calls @g live (i64 %a) gc () result none",
+		"statepoint 0+0 in @managed line 16 calls @g live (i64 %a) gc () result none",
 	}, sitesOf(t, m))
+	// Only where a pass decides there are two.
+	var ids [][]uint64
+	for _, f := range m.Funcs {
+		sites, err := f.Sites()
+		require.NoError(t, err)
+		for _, s := range sites {
+			ids = append(ids, s.IDs())
+		}
+	}
+	require.Equal(t, [][]uint64{{0xABCDEF0F}, {77}, {9}, {0xABCDEF00, 0xABCDEF0F}, {0}}, ids)
 }
 
 func TestSiteResultOfAStatepoint(t *testing.T) {

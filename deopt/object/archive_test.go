@@ -80,9 +80,9 @@ func TestArchives(t *testing.T) {
 			require.NoError(t, err)
 			name := strings.TrimSuffix(strings.TrimPrefix(img.Name, "lib.a("), ")")
 			alone := openFile(t, filepath.Join(dir, name))
-			a, _, err := alone.StackMaps().Relocated()
+			a, _, err := alone.StackMaps()[0].Relocated()
 			require.NoError(t, err)
-			b, _, err := img.StackMaps().Relocated()
+			b, _, err := img.StackMaps()[0].Relocated()
 			require.NoError(t, err)
 			require.Equal(t, a, b)
 		}
@@ -198,7 +198,7 @@ func surveyImages(t testing.TB, data []byte) {
 			require.ErrorAs(t, err, &e)
 		}
 		if err == nil {
-			if s := img.StackMaps(); s != nil {
+			for _, s := range img.StackMaps() {
 				_, _, _ = s.Relocated()
 			}
 		}

@@ -113,10 +113,10 @@ func TestCOFF(t *testing.T) {
 				require.Equal(t, c.arch, arch)
 				// llc 14 for x86-64 writes none for those of its programs that have calls.
 				if c.triple[0] == 'x' && version == 14 && program != "dup.ll" {
-					require.Nil(t, img.StackMaps())
+					require.Empty(t, img.StackMaps())
 					continue
 				}
-				require.NotNil(t, img.StackMaps())
+				require.Len(t, img.StackMaps(), 1)
 				compared++
 			}
 		}
@@ -143,10 +143,10 @@ func TestRelocatedIsWhatLLDLinkLinks(t *testing.T) {
 						s.Addr = o.Addr
 					}
 				}
-				want, none, err := whole.StackMaps().Relocated()
+				want, none, err := whole.StackMaps()[0].Relocated()
 				require.NoError(t, err)
 				require.Empty(t, none)
-				got, done, err := img.StackMaps().Relocated()
+				got, done, err := img.StackMaps()[0].Relocated()
 				require.NoError(t, err, name)
 				require.Zero(t, Undefined(done))
 				require.Equal(t, want, got, name)
@@ -229,7 +229,7 @@ func TestBigCOFF(t *testing.T) {
 	require.Greater(t, len(img.all), many)
 	img.PlaceSections()
 	want := img.Section(".text").Addr + 1
-	got, done, err := img.StackMaps().Relocated()
+	got, done, err := img.StackMaps()[0].Relocated()
 	require.NoError(t, err)
 	require.Len(t, done, many)
 	for _, r := range done {
@@ -267,10 +267,10 @@ func TestNotCOFF(t *testing.T) {
 	i386 := change(0, 0x4c, 1)
 	_, err = image(t, i386).Arch()
 	require.EqualError(t, err, "image: COFF for i386 is not supported")
-	_, _, err = image(t, i386).StackMaps().Relocated()
+	_, _, err = image(t, i386).StackMaps()[0].Relocated()
 	require.ErrorContains(t, err, ".llvm_stackmaps: its relocation 0: the relocations of i386 are not known")
-	s := image(t, good).StackMaps()
+	s := image(t, good).StackMaps()[0]
 	at := image(t, good).format.(*coffFormat).headers[s.index].Relocations
-	_, _, err = image(t, change(int(at)+8, 0x77)).StackMaps().Relocated()
+	_, _, err = image(t, change(int(at)+8, 0x77)).StackMaps()[0].Relocated()
 	require.EqualError(t, err, "image: .llvm_stackmaps: its relocation 0: kind 0x77 of x86-64 at 0x10 is not known")
 }

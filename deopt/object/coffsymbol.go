@@ -45,8 +45,13 @@ const (
 	coffStatic      = 3    // storage classes
 	coffFile        = 0x67 //
 	coffWeak        = 0x69 //
+	coffFunction    = 2    // IMAGE_SYM_DTYPE_FUNCTION
 	coffFirstString = 4
 )
+
+// coffWeakDefault begins the name that assemblers make for what a weak external is where nobody else defines
+// it: .weak.f.default.g, the last part being a global name of the object, that the linker sees no name twice.
+var coffWeakDefault = []byte(".weak.")
 
 func (f *coffFormat) symbolTables() []*symbolTable {
 	t, err := f.table()
@@ -99,6 +104,7 @@ func (f *coffFormat) table() (*symbolTable, error) {
 			return rawSymbol{kind: placeless, section: undefined}
 		}
 		sym := f.symbol(names[n], rows[int64(n)*c.row:])
+		sym.label = uint64(sym.name) < uint64(len(text)) && bytes.HasPrefix(text[sym.name:], coffWeakDefault)
 		if tag, ok := f.weak(rows[int64(n)*c.row:]); ok && tag < uint64(len(symbols)) && symbols[tag] {
 			other := f.symbol(0, rows[int64(tag)*c.row:])
 			sym.section, sym.value = other.section, other.value
@@ -126,7 +132,13 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 	}
 	class, more := rest[2], rest[3] // behind the type
 	sym := rawSymbol{name: name, section: undefined, value: uint64(value)}
-	sym.local = class == coffStatic
+	sym.code = order.Uint16(rest)>>4&3 == coffFunction
+	switch class {
+	case coffStatic:
+		sym.binding = local
+	case coffWeak:
+		sym.binding = weak
+	}
 	switch {
 	case number > 0 && number <= int64(len(f.headers)):
 		sym.section = int(number - 1)

@@ -70,12 +70,6 @@ var elfArchs = map[elf.Machine]map[elf.Data]*machine.Arch{
 	elf.EM_LOONGARCH: {elf.ELFDATA2LSB: machine.LOONG64},
 }
 
-// Narrow says that addresses have 4 bytes in the image, though its architecture is one of 64 bits: x32.
-func (i *Image) Narrow() bool {
-	f, ok := i.format.(*elfFormat)
-	return ok && f.file.Class == elf.ELFCLASS32
-}
-
 func (f *elfFormat) relocatable() bool { return f.file.Type == elf.ET_REL }
 
 // relative: the value of a symbol is an address only once the image is linked.

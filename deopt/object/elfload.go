@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"iter"
 
 	"reframe/deopt/machine"
 )
@@ -14,11 +15,11 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 	if !s.Alloc {
 		return nil, nil
 	}
-	left := uint64(f.image.size)
+	left, packed := uint64(f.image.size), false
 	for n, header := range f.file.Sections {
 		table := f.image.all[n]
 		switch header.Type {
-		case elf.SHT_RELA, elf.SHT_REL, shtRELR, shtAndroidREL, shtAndroidRELA:
+		case elf.SHT_RELA, elf.SHT_REL, shtRELR, shtAndroidRELR, shtAndroidREL, shtAndroidRELA:
 		default:
 			continue
 		}
@@ -32,12 +33,17 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 		left -= table.Size
 		var more []Relocation
 		switch header.Type {
-		case elf.SHT_RELA:
-			more, err = f.loadRELA(s, data, table)
-		case shtRELR:
+		case elf.SHT_RELA, elf.SHT_REL:
+			more, err = f.loadRows(s, data, table, header.Type == elf.SHT_REL, (*rela).all)
+		case shtRELR, shtAndroidRELR:
 			more, err = f.loadRELR(s, data, table)
 		default:
-			err = &Error{f.image.Name, table.Name, 0, fmt.Errorf("relocations of section type %#x do not occur on %v", uint32(header.Type), f.file.Machine)}
+			// A few bytes may stand for as many rows as the image has words.
+			if packed {
+				return nil, &Error{f.image.Name, table.Name, 0, errors.New("is a second table of packed relocations")}
+			}
+			packed = true
+			more, err = f.loadRows(s, data, table, header.Type == shtAndroidREL, (*rela).unpacked)
 		}
 		if err != nil {
 			return nil, err
@@ -47,13 +53,27 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 	return done, nil
 }
 
-func (f *elfFormat) loadRELA(s *Section, data []byte, table *Section) (done []Relocation, err error) {
+// all yields the rows of a table that is not packed.
+func (r *rela) all() iter.Seq2[relaRow, error] {
+	return func(yield func(relaRow, error) bool) {
+		for n := range r.len() {
+			if !yield(r.row(n), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bool, rows func(*rela) iter.Seq2[relaRow, error]) (done []Relocation, err error) {
 	r, err := f.rela(table)
 	if err != nil {
 		return nil, err
 	}
-	for n := range r.len() {
-		row := r.row(n)
+	r.inPlace = inPlace
+	for row, err := range rows(r) {
+		if err != nil {
+			return nil, err
+		}
 		off := row.off - uint64(s.Addr)
 		if row.off < uint64(s.Addr) || off >= uint64(len(data)) {
 			continue
@@ -79,6 +99,15 @@ func (f *elfFormat) loadRELA(s *Section, data []byte, table *Section) (done []Re
 			continue
 		case uint64(len(data))-off < uint64(x.size):
 			return nil, r.fail(row.at, "relocates offset %#x of a section of %#x bytes", off, len(data))
+		case len(done) > max(len(data)/4, r.len()): // packed rows may take no room
+			return nil, r.fail(row.at, "relocates more words of %s than it has", s.Name)
+		}
+		if here && r.inPlace {
+			if x.action != absoluteTo && x.action != relativeTo {
+				name, _ := kindName(f.file.Machine, row.kind)
+				return nil, r.fail(row.at, "%s has no addend in its place", name)
+			}
+			row.addend = signed(get(data[off:], x.size, f.file.ByteOrder), x.size)
 		}
 		if here && defined {
 			x.apply(data[off:], uint64(addr)+row.addend, row.off, f.file.ByteOrder)

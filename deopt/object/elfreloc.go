@@ -11,6 +11,7 @@ const (
 	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, where asked for
 	shtAndroidREL  elf.SectionType = 0x60000001 // lld, where asked for
 	shtAndroidRELA elf.SectionType = 0x60000002
+	shtAndroidRELR elf.SectionType = 0x6fffff00 // what shtRELR was called before it had a number
 )
 
 // relocate applies what an unlinked image leaves to the linker, or a linked one to the loader.
@@ -55,12 +56,13 @@ type relaRow struct {
 	addend uint64
 }
 
-// rela is an SHT_RELA section.
+// rela is an SHT_RELA section, or one of a linked image in another form that has the same rows.
 type rela struct {
 	f       *elfFormat
 	section *Section
 	rows    []byte
 	symbols *symbolTable // nil where the section names none
+	inPlace bool         // the addends stand in the places (SHT_REL), and those of the rows are 0
 }
 
 // word is the size of an address in the structures of the file: 8, or 4 in those of ELFCLASS32.
@@ -95,17 +97,40 @@ func (r *rela) fail(at int64, format string, args ...any) error {
 	return &Error{r.f.image.Name, r.section.Name, at, fmt.Errorf(format, args...)}
 }
 
-func (r *rela) len() int { return len(r.rows) / (3 * r.f.word()) }
+// size returns the bytes of a row.
+func (r *rela) size() int {
+	if r.inPlace {
+		return 2 * r.f.word()
+	}
+	return 3 * r.f.word()
+}
+
+func (r *rela) len() int { return len(r.rows) / r.size() }
 
 func (r *rela) row(n int) relaRow {
-	order, at := r.f.file.ByteOrder, n*3*r.f.word()
+	order, word, at := r.f.file.ByteOrder, r.f.word(), n*r.size()
 	b := r.rows[at:]
-	if r.f.word() == 4 {
-		info := order.Uint32(b[4:])
-		return relaRow{int64(at), uint64(order.Uint32(b)), uint64(info >> 8), info & 0xff, uint64(int64(int32(order.Uint32(b[8:]))))}
+	row := relaRow{at: int64(at), off: get(b, word, order)}
+	row.setInfo(get(b[word:], word, order), word)
+	if !r.inPlace {
+		row.addend = signed(get(b[2*word:], word, order), word)
 	}
-	info := order.Uint64(b[8:])
-	return relaRow{int64(at), order.Uint64(b), info >> 32, uint32(info), order.Uint64(b[16:])}
+	return row
+}
+
+// setInfo takes apart r_info, which has word bytes.
+func (r *relaRow) setInfo(info uint64, word int) {
+	if word == 4 {
+		r.symbol, r.kind = info>>8, uint32(info&0xff)
+	} else {
+		r.symbol, r.kind = info>>32, uint32(info)
+	}
+}
+
+// signed extends the sign of a number of size bytes.
+func signed(v uint64, size int) uint64 {
+	shift := 64 - 8*size
+	return uint64(int64(v<<shift) >> shift)
 }
 
 // symbol returns the symbol of a row.

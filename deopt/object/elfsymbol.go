@@ -33,8 +33,9 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 }
 
 func elfSymbol(name uint32, info byte, section uint16, value, size uint64) rawSymbol {
+	t := elf.ST_TYPE(info)
 	return rawSymbol{
-		name: name, kind: elfKind(elf.ST_TYPE(info)), local: elf.ST_BIND(info) == elf.STB_LOCAL,
+		name: name, kind: elfKind(t), code: t == elf.STT_FUNC || t == elf.STT_GNU_IFUNC, binding: elfBinding(elf.ST_BIND(info)),
 		section: elfSection(elf.SectionIndex(section)), value: value, size: size,
 	}
 }
@@ -47,6 +48,16 @@ func elfKind(t elf.SymType) symbolKind {
 		return placeless
 	}
 	return codeOrData
+}
+
+func elfBinding(b elf.SymBind) binding {
+	switch b {
+	case elf.STB_LOCAL:
+		return local
+	case elf.STB_WEAK:
+		return weak
+	}
+	return global
 }
 
 func elfSection(n elf.SectionIndex) int {

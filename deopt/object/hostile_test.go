@@ -53,6 +53,7 @@ func survey(t testing.TB, data []byte) {
 		img.SymbolAt(at)
 		img.CodeAt(at)
 		img.SymbolStarting(at)
+		img.SymbolsStarting(at)
 		img.Next(at)
 		img.Entry(at)
 	}
@@ -217,7 +218,7 @@ func TestErrors(t *testing.T) {
 	binary.LittleEndian.PutUint16(other[18:], uint16(elf.EM_MIPS))
 	_, err = image(t, other).Arch()
 	require.ErrorContains(t, err, "ELFCLASS64 EM_MIPS ELFDATA2LSB is not supported")
-	_, _, err = image(t, other).StackMaps().Relocated()
+	_, _, err = image(t, other).StackMaps()[0].Relocated()
 	require.ErrorContains(t, err, ".rela.llvm_stackmaps+0x0: the relocations of EM_MIPS are not known")
 	arch, err := image(t, good).Arch()
 	require.NoError(t, err)

@@ -66,6 +66,10 @@ type Image struct {
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
 	starts   []start // of symbols, by address; nil until one is asked for
+
+	// What SymbolsStarting has returned.
+	named      map[machine.Addr][]Symbol
+	namedBytes int64
 }
 
 // format is what the formats of images do each in their own way.
@@ -84,7 +88,7 @@ type format interface {
 	relative() bool
 	// fileAddr is [Image.FileAddr].
 	fileAddr(off uint64) (machine.Addr, bool)
-	// stackMaps is the name of the section that holds stack maps.
+	// stackMaps is the name of the sections that hold stack maps.
 	stackMaps() string
 }
 
@@ -153,10 +157,19 @@ func (i *Image) Arch() (*machine.Arch, error) {
 // applied to the bytes at hand.
 func (i *Image) Relocatable() bool { return i.format.relocatable() }
 
-// StackMaps returns the section that holds stack maps, or nil.
-func (i *Image) StackMaps() *Section { return i.sections[i.format.stackMaps()] }
+// StackMaps returns the sections that hold stack maps, in the order of the image. There is one where there
+// are any, unless somebody kept those of several objects apart (ld -r --unique).
+func (i *Image) StackMaps() []*Section {
+	var list []*Section
+	for _, s := range i.all {
+		if s.Name == i.format.stackMaps() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
 
-// StackMapSection is the name of the section that [Image.StackMaps] looks for.
+// StackMapSection is the name of the sections that [Image.StackMaps] looks for.
 func (i *Image) StackMapSection() string { return i.format.stackMaps() }
 
 // PlaceSections gives each section of an unlinked object a place of its own, as a
@@ -205,7 +218,7 @@ func (s *Section) Contains(addr machine.Addr) bool {
 func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !s.Bits:
-		return 0, &Error{s.image.Name, s.Name, off, errors.New("has no bytes in the image")}
+		return 0, &Error{s.image.Name, s.Name, off, s.image.noBytes()}
 	case s.data == nil:
 		return 0, &Error{s.image.Name, s.Name, off, errors.New("is compressed")}
 	}
@@ -216,7 +229,7 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 func (s *Section) Data() ([]byte, error) {
 	switch {
 	case !s.Bits:
-		return nil, &Error{s.image.Name, s.Name, 0, errors.New("has no bytes in the image")}
+		return nil, &Error{s.image.Name, s.Name, 0, s.image.noBytes()}
 	case s.data == nil:
 		return nil, &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
 	case s.Size > uint64(s.image.size):
@@ -227,6 +240,17 @@ func (s *Section) Data() ([]byte, error) {
 		return nil, &Error{s.image.Name, s.Name, 0, err}
 	}
 	return b, nil
+}
+
+// noBytes is the error of a section that has none. Where code has none either, it is because somebody took
+// out all but debug information (objcopy --only-keep-debug, dsymutil).
+func (i *Image) noBytes() error {
+	for _, s := range i.all {
+		if s.Alloc && s.Exec && s.Size > 0 && !s.Bits {
+			return errors.New("has no bytes in the image: a file of debug information alone")
+		}
+	}
+	return errors.New("has no bytes in the image")
 }
 
 // Code lists the sections that hold loaded code. In an unlinked object a

@@ -15,9 +15,29 @@ func (f *elfFormat) kind() string {
 	case elf.ET_EXEC:
 		return "ELF executable"
 	case elf.ET_DYN:
-		return "ELF shared object or position-independent executable"
+		if f.positionIndependent() {
+			return "ELF position-independent executable"
+		}
+		return "ELF shared object"
 	}
 	return "ELF file"
+}
+
+// positionIndependent says whether the linker marked a shared object as an executable
+// (DF_1_PIE in DT_FLAGS_1).
+func (f *elfFormat) positionIndependent() bool {
+	const pie = 0x08000000
+	s := f.image.Section(".dynamic")
+	if s == nil || f.file.Class != elf.ELFCLASS64 {
+		return false
+	}
+	rows, err := s.Data()
+	for ; err == nil && len(rows) >= 16; rows = rows[16:] {
+		if elf.DynTag(f.file.ByteOrder.Uint64(rows)) == elf.DT_FLAGS_1 {
+			return f.file.ByteOrder.Uint64(rows[8:])&pie != 0
+		}
+	}
+	return false
 }
 
 func (f *coffFormat) kind() string {
@@ -41,4 +61,15 @@ func (i *Image) SourceName(symbol string) string {
 		return strings.TrimPrefix(symbol, "_")
 	}
 	return symbol
+}
+
+// Narrow says that addresses have 4 bytes in the image, though its architecture is one of 64 bits: x32 and arm64_32.
+func (i *Image) Narrow() bool {
+	switch f := i.format.(type) {
+	case *elfFormat:
+		return f.file.Class == elf.ELFCLASS32
+	case *machoFormat:
+		return f.cpu == machoCPU32on64
+	}
+	return false
 }

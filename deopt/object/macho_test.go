@@ -186,8 +186,8 @@ func checkMachOSections(t *testing.T, path string) {
 			require.Equal(t, bytes, got, name)
 		}
 	}
-	require.NotNil(t, img.StackMaps())
-	require.Equal(t, img.Section("__LLVM_STACKMAPS,__llvm_stackmaps"), img.StackMaps())
+	require.Len(t, img.StackMaps(), 1)
+	require.Equal(t, img.Section("__LLVM_STACKMAPS,__llvm_stackmaps"), img.StackMaps()[0])
 }
 
 func TestMachOSections(t *testing.T) {
@@ -286,6 +286,7 @@ func TestMachOArch(t *testing.T) {
 		} else {
 			require.Equal(t, machine.ARM64, got)
 		}
+		require.Equal(t, arch == "arm64_32", img.Narrow())
 	}
 	for triple, name := range map[string]string{"i386-apple-macosx10.14": "i386", "armv7-apple-ios9": "arm", "x86_64h-apple-macosx11": "x86_64h"} {
 		img := openFile(t, livetest.Object(t, 19, assembled(t, "nothing.ll", "define void @f() {\n ret void\n}\n"), "-mtriple="+triple))

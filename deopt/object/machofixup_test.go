@@ -17,7 +17,7 @@ import (
 // functionsOf lists the functions of the stack maps of an image, and zeroes their addresses in the bytes.
 func functionsOf(t *testing.T, img *Image) (names []string, addrs []uint64, rest []byte) {
 	t.Helper()
-	data, done, err := img.StackMaps().Relocated()
+	data, done, err := img.StackMaps()[0].Relocated()
 	require.NoError(t, err)
 	require.Zero(t, Undefined(done))
 	count := int(binary.LittleEndian.Uint32(data[4:]))

@@ -259,10 +259,10 @@ func TestMachORelocationErrors(t *testing.T) {
 	} {
 		t.Run(c.arch+" "+c.kind, func(t *testing.T) {
 			data := seed(t, 19, "jit_pp.ll", "-mtriple="+machoTriples[c.arch])
-			rows := image(t, data).format.(*machoFormat).sections[image(t, data).StackMaps().index].relocations
+			rows := image(t, data).format.(*machoFormat).sections[image(t, data).StackMaps()[0].index].relocations
 			binary.LittleEndian.PutUint32(data[rows.off:], c.off)
 			binary.LittleEndian.PutUint32(data[rows.off+4:], c.bits)
-			_, _, err := image(t, data).StackMaps().Relocated()
+			_, _, err := image(t, data).StackMaps()[0].Relocated()
 			require.ErrorContains(t, err, c.want)
 			var e *Error
 			require.ErrorAs(t, err, &e)

@@ -13,6 +13,7 @@ const (
 	nPrivate = 0x10 // private extern: for the objects that are linked together
 	nKind    = 0x0e // mask
 	nExtern  = 0x01
+	nWeakDef = 0x80 // N_WEAK_DEF of n_desc
 
 	nAbsolute = 0x2
 	nSection  = 0xe
@@ -50,7 +51,12 @@ func (f *machoFormat) table() (*symbolTable, error) {
 		} else {
 			sym.value = uint64(order.Uint32(b[8:]))
 		}
-		sym.local = kind&nExtern == 0 || kind&nPrivate != 0
+		switch {
+		case kind&nExtern == 0 || kind&nPrivate != 0:
+			sym.binding = local
+		case b[6]&nWeakDef != 0:
+			sym.binding = weak
+		}
 		if kind&nStab != 0 {
 			sym.kind = placeless
 			return sym
@@ -64,7 +70,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 				sym.section = n
 				if f.relocatable() {
 					sym.value -= f.sections[n].addr
-					sym.label = isLabel(t.strings, sym.name)
+					sym.label = sym.binding == local && isLabel(t.strings, sym.name)
 				}
 			}
 		}
@@ -98,7 +104,7 @@ func (f *machoFormat) export(name []byte) (rawSymbol, bool) {
 	if f.exported == nil {
 		f.exported = map[uint64]rawSymbol{}
 		for n := range t.rows {
-			if sym := t.row(n); !sym.local && sym.kind == codeOrData && sym.section != undefined {
+			if sym := t.row(n); sym.binding != local && sym.kind == codeOrData && sym.section != undefined {
 				f.exported[maphash.Bytes(exportSeed, nameAt(names, sym.name))] = sym
 			}
 		}

@@ -2,9 +2,6 @@ package object
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
-	"sort"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -32,12 +29,22 @@ type symbolTable struct {
 type rawSymbol struct {
 	name    uint32 // offset in the table's strings; 0 for none
 	kind    symbolKind
-	local   bool // nobody outside of the image sees it
+	binding binding
+	code    bool // typed as a function
 	label   bool // made by an assembler: at its address another name is better
 	section int  // index of the image's section, or undefined, or absolute
 	value   uint64
 	size    uint64
 }
+
+// binding says who may use a symbol. The stronger come first.
+type binding uint8
+
+const (
+	global binding = iota
+	weak           // others may replace it
+	local          // nobody outside of the image sees it
+)
 
 type symbolKind uint8
 
@@ -94,128 +101,6 @@ func (t *symbolTable) name(sym rawSymbol) string {
 	return string(b)
 }
 
-// SymbolAt returns the function or object that addr lies in: the symbol whose
-// size covers it, or else, of symbols without a size (assembly), the nearest
-// one before it in the same section.
-func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
-	var best rawSymbol
-	var bestTable *symbolTable
-	var bestAddr machine.Addr
-	for _, t := range i.symbolTables() {
-		for n := range t.rows {
-			sym := t.row(n)
-			start, ok := i.place(sym)
-			if !ok || start > addr || sym.size != 0 && uint64(addr-start) >= sym.size {
-				continue
-			}
-			if sym.size == 0 && (sym.section < 0 || !i.all[sym.section].Contains(addr)) {
-				continue
-			}
-			if bestTable == nil || better(sym, start, best, bestAddr) {
-				best, bestTable, bestAddr = sym, t, start
-			}
-		}
-	}
-	if bestTable == nil {
-		return Symbol{}, false
-	}
-	return Symbol{Name: bestTable.name(best), Addr: bestAddr, Size: best.size}, true
-}
-
-// place returns where a symbol is that may name code or data.
-func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
-	if sym.name == 0 || sym.kind != codeOrData {
-		return 0, false
-	}
-	return i.address(sym)
-}
-
-// better prefers a symbol whose size is known, then the one that starts later, then
-// one that is no label of an assembler.
-func better(a rawSymbol, aAddr machine.Addr, b rawSymbol, bAddr machine.Addr) bool {
-	if (a.size != 0) != (b.size != 0) {
-		return a.size != 0
-	}
-	if aAddr != bAddr {
-		return aAddr > bAddr
-	}
-	return !a.label && b.label
-}
-
-// start is where a symbol starts.
-type start struct {
-	addr   machine.Addr
-	symbol rawSymbol
-	table  *symbolTable
-}
-
-// SymbolStarting returns the symbol that starts at addr: of several the one that
-// [Image.SymbolAt] would return. It sorts all symbols once, so it is for who asks
-// about many addresses.
-func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
-	all := i.sorted()
-	n := sort.Search(len(all), func(n int) bool { return all[n].addr >= addr })
-	if n == len(all) || all[n].addr != addr {
-		return Symbol{}, false
-	}
-	s := all[n]
-	s.table.text()
-	return Symbol{Name: s.table.name(s.symbol), Addr: addr, Size: s.symbol.size}, true
-}
-
-// Next returns the address of the first symbol behind addr, and false where there is none.
-func (i *Image) Next(addr machine.Addr) (machine.Addr, bool) {
-	all := i.sorted()
-	n := sort.Search(len(all), func(n int) bool { return all[n].addr > addr })
-	if n == len(all) {
-		return 0, false
-	}
-	return all[n].addr, true
-}
-
-// sorted returns the symbols by address, of those at one address the best first.
-func (i *Image) sorted() []start {
-	if i.starts != nil {
-		return i.starts
-	}
-	i.starts = []start{}
-	for _, t := range i.symbolTables() {
-		text := t.text()
-		for n := range t.rows {
-			sym := t.row(n)
-			if addr, ok := i.place(sym); ok && !label(sym, text) {
-				i.starts = append(i.starts, start{addr, sym, t})
-			}
-		}
-	}
-	slices.SortStableFunc(i.starts, func(a, b start) int {
-		switch {
-		case a.addr != b.addr:
-			return cmp.Compare(a.addr, b.addr)
-		case better(a.symbol, 0, b.symbol, 0):
-			return -1
-		case better(b.symbol, 0, a.symbol, 0):
-			return 1
-		}
-		return 0
-	})
-	return i.starts
-}
-
-// label says that a symbol is a place inside of a function: a label that the assembler kept for the
-// linker's sake (RISC-V and LoongArch, whose linkers may shorten code, keep many: ".L0 "), or the mark
-// where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
-func label(sym rawSymbol, text []byte) bool {
-	if !sym.local || sym.size != 0 || uint64(sym.name)+2 > uint64(len(text)) {
-		return false
-	}
-	switch string(text[sym.name : sym.name+2]) {
-	case ".L", "$x", "$d":
-		return true
-	}
-	return false
-}
-
 // Lookup returns the symbol that the image defines under that name, local ones too.
 func (i *Image) Lookup(name string) (Symbol, bool) {
 	return i.lookup(name, func(rawSymbol) bool { return true })
@@ -224,7 +109,7 @@ func (i *Image) Lookup(name string) (Symbol, bool) {
 // Exported returns the symbol that the image defines under that name for others
 // to use: a global or weak one.
 func (i *Image) Exported(name string) (Symbol, bool) {
-	return i.lookup(name, func(s rawSymbol) bool { return !s.local })
+	return i.lookup(name, func(s rawSymbol) bool { return s.binding != local })
 }
 
 // Only returns the symbol that the image defines under that name, local ones too, and

@@ -14,6 +14,12 @@ type Code interface {
 	// in executable memory, and an address past which the function does not reach.
 	// endKnown says that it is the first one past it. An end of 0 is none.
 	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
+	// Placed says whether it is known where the function is whose address stands at pos in
+	// the section: in an object that nobody has linked, the bytes alone do not tell.
+	Placed(pos int64) bool
+	// Pointer returns the size of an address in bytes. An ABI of 32 bits on an
+	// architecture of 64 has its own.
+	Pointer() int
 	machine.Memory
 }
 
@@ -30,7 +36,7 @@ type Violation struct {
 	Function machine.Addr // of the function that it is in, 0 in none
 	Record   RecordID
 	Index    int   // of the record in its function; -1 where it is about no record
-	Pos      int64 // in the section
+	Pos      int64 // in the section; -1 where it is about something that the section lacks
 	What     string
 }
 
@@ -55,14 +61,15 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// unknown counts a place where the rule cannot be told, and says why. The reasons are
+// Untold counts a place where the rule cannot be told, and says why. The reasons are
 // few: they name no place.
-func (r *Result) unknown(why string) {
+func (r *Result) Untold(why string) {
 	r.Unknown++
-	r.skip(why)
+	r.Skip(why)
 }
 
-func (r *Result) skip(why string) {
+// Skip says why a rule was not checked, or not everywhere; each reason once.
+func (r *Result) Skip(why string) {
 	if !slices.Contains(strings.Split(r.Skipped, "; "), why) {
 		r.Skipped = strings.TrimPrefix(r.Skipped+"; "+why, "; ")
 	}
@@ -86,12 +93,12 @@ func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	}
 	if arch == nil {
 		for _, r := range []int{ruleRegisters, ruleSizes, ruleBoundary} {
-			c.results[r].skip("the architecture is not known")
+			c.results[r].Skip("the architecture is not known")
 		}
 	}
 	if code == nil {
 		for _, r := range []int{ruleAddress, ruleInside} {
-			c.results[r].skip("there is no code to look at")
+			c.results[r].Skip("there is no code to look at")
 		}
 	}
 	for n, m := range s.Maps {
@@ -147,9 +154,14 @@ func (c *checker) section(n int, m *Map) {
 	c.counts(spot{mapN: n, m: m})
 	for i := range m.Functions {
 		f := &m.Functions[i]
-		c.starts = append(c.starts, start{f.Addr, n, m, f})
+		pos := m.FunctionPos(f)
 		c.records(n, m, f)
-		c.prologue(spot{mapN: n, m: m, f: f, pos: m.FunctionPos(f)}, i)
+		c.prologue(spot{mapN: n, m: m, f: f, pos: pos}, i)
+		if c.code != nil && !c.code.Placed(pos) {
+			c.nowhere(m, f)
+			continue
+		}
+		c.starts = append(c.starts, start{f.Addr, n, m, f})
 	}
 	if loose := m.Unattributed(); loose > 0 {
 		c.records(n, m, nil)
@@ -163,6 +175,16 @@ func (c *checker) section(n int, m *Map) {
 	}
 }
 
+// nowhere counts a function, and its records, of which it is not known where it is.
+func (c *checker) nowhere(m *Map, f *Function) {
+	const why = "nothing says where a function is"
+	c.results[ruleAddress].Checked++
+	c.results[ruleAddress].Untold(why)
+	for range m.Records(f) {
+		c.unplaced(why, ruleInside, ruleBoundary)
+	}
+}
+
 // unplaced counts a record of which it cannot be told, and why, whether it keeps rules
 // about code.
 func (c *checker) unplaced(why string, rules ...int) {
@@ -171,7 +193,7 @@ func (c *checker) unplaced(why string, rules ...int) {
 			continue // it was skipped
 		}
 		c.results[rule].Checked++
-		c.results[rule].unknown(why)
+		c.results[rule].Untold(why)
 	}
 }
 
@@ -182,7 +204,7 @@ func (c *checker) counts(p spot) {
 	r.Checked++
 	if !m.layout.counted {
 		if m.loose > 0 {
-			r.unknown("layout v1 has no record counts")
+			r.Untold("layout v1 has no record counts")
 		}
 		return
 	}

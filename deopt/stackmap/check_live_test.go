@@ -83,6 +83,10 @@ func (c *elfCode) section(addr machine.Addr) (*elf.Section, machine.Addr) {
 	return nil, 0
 }
 
+func (c *elfCode) Placed(int64) bool { return true } // place sees to it
+
+func (c *elfCode) Pointer() int { return 8 }
+
 func (c *elfCode) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {
 	s, base := c.section(addr)
 	if s == nil {

@@ -17,6 +17,18 @@ type text struct {
 	code  []byte
 	ends  map[machine.Addr]machine.Addr
 	reads int // bytes that were read
+
+	unplaced int64 // where the address of a function stands that is nowhere; 0 for none
+	narrow   bool  // addresses have 4 bytes
+}
+
+func (c *text) Placed(pos int64) bool { return pos != c.unplaced }
+
+func (c *text) Pointer() int {
+	if c.narrow {
+		return 4
+	}
+	return 8
 }
 
 func (c *text) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {
@@ -294,4 +306,29 @@ func TestCheckOutside(t *testing.T) {
 	r := Check(parsedBlob(t, blob), machine.AMD64, code)[ruleInside]
 	require.Equal(t, 1, r.Broken)
 	require.Equal(t, "offset 0x11 of record 7: 0x10 bytes after the function's start its code ends or another function starts", r.Violations[0].What)
+}
+
+// A function that may be anywhere is neither in code nor outside of it.
+func TestCheckNowhere(t *testing.T) {
+	blob := sampleBlob()
+	blob.Functions[1].Addr = 0 // as an object has it that lost its relocations
+	code := sampleText()
+	code.unplaced = 16 + 24
+	results := Check(parsedBlob(t, blob), machine.AMD64, code)
+	const why = "nothing says where a function is"
+	require.Equal(t, Result{Rule: rules[ruleAddress], Checked: 2, Unknown: 1, Skipped: why}, results[ruleAddress])
+	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Unknown: 2, Skipped: why}, results[ruleInside])
+	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: why}, results[ruleBoundary])
+}
+
+// An ABI of 32 bits has addresses of 4 bytes on an architecture of 64.
+func TestCheckNarrow(t *testing.T) {
+	blob := sampleBlob()
+	code := sampleText()
+	code.narrow = true
+	r := Check(parsedBlob(t, blob), machine.AMD64, code)[ruleFields]
+	require.Len(t, r.Violations, 1)
+	require.Equal(t, "location 3 of record 7: an address of 8 bytes; a pointer has 4", r.Violations[0].What)
+	blob.Functions[0].Records[0].Locations[3].Size = 4
+	require.Zero(t, Check(parsedBlob(t, blob), machine.AMD64, code)[ruleFields].Broken)
 }

@@ -105,7 +105,7 @@ func (c *checker) inside(at site, end machine.Addr, known bool) bool {
 		c.brokenAt(ruleInside, at, "offset %#x of record %d: %#x bytes after the function's start its code ends or another function starts", at.offset, at.id, size)
 		return false
 	case !known:
-		r.unknown("where a function ends is not known")
+		r.Untold("where a function ends is not known")
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (c *checker) boundary(at *site, w *walk) {
 	r := c.results[ruleBoundary]
 	r.Checked++
 	if w.kind == nil {
-		r.unknown("the instructions of " + c.arch.Title + " are not known")
+		r.Untold("the instructions of " + c.arch.Title + " are not known")
 		return
 	}
 	to := at.f.Addr + machine.Addr(at.offset)
@@ -132,11 +132,11 @@ func (c *checker) boundary(at *site, w *walk) {
 	switch {
 	case w.kind.fixed:
 	case c.code == nil:
-		r.unknown("there is no code to look at")
+		r.Untold("there is no code to look at")
 	default:
 		switch why := w.to(to); {
 		case why != "":
-			r.unknown(why)
+			r.Untold(why)
 		case w.at != to:
 			c.brokenAt(ruleBoundary, *at, "offset %#x of record %d is inside the instruction of %d bytes at offset %#x",
 				at.offset, at.id, uint64(w.at-w.last), uint64(w.last-at.f.Addr))

@@ -123,9 +123,9 @@ func (c *checker) location(p spot, i int, l Location) {
 		c.results[ruleFields].Checked++
 		switch {
 		case c.arch == nil:
-			c.results[ruleFields].unknown("the size of a pointer is not known")
-		case int(l.Size) != c.arch.Pointer:
-			c.broken(ruleFields, p, "location %d of record %d: an address of %d bytes; a pointer has %d", i, r.ID, l.Size, c.arch.Pointer)
+			c.results[ruleFields].Untold("the size of a pointer is not known")
+		case int(l.Size) != c.pointer():
+			c.broken(ruleFields, p, "location %d of record %d: an address of %d bytes; a pointer has %d", i, r.ID, l.Size, c.pointer())
 		}
 	}
 	info, ok := c.register(p, l.Reg, func() string { return fmt.Sprintf("location %d", i) })
@@ -136,6 +136,14 @@ func (c *checker) location(p spot, i int, l Location) {
 	case info.Class != machine.General:
 		c.broken(ruleRegisters, p, "location %d of record %d: %s holds no address", i, r.ID, info.Name)
 	}
+}
+
+// pointer is the size of an address, of an architecture that is known.
+func (c *checker) pointer() int {
+	if c.code != nil {
+		return c.code.Pointer()
+	}
+	return c.arch.Pointer
 }
 
 // part checks how many bytes of which register location i of p's record is.

@@ -4,3 +4,7 @@ package stackmap
 func (m *Map) FunctionPos(f *Function) int64 {
 	return m.Offset + headerSize + int64(f.row)*int64(m.layout.functionSize)
 }
+
+// Row returns which of the functions of its blob f is, from 0, whatever was deleted from
+// [Map.Functions].
+func (f *Function) Row() int { return int(f.row) }

@@ -1,0 +1,186 @@
+package object
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"reframe/deopt/machine"
+)
+
+// start is where a symbol starts.
+type start struct {
+	addr   machine.Addr
+	symbol rawSymbol
+	table  *symbolTable
+}
+
+func (s start) named() Symbol {
+	return Symbol{Name: s.table.name(s.symbol), Addr: s.addr, Size: s.symbol.size}
+}
+
+// SymbolAt returns the function or object that addr lies in: the symbol whose
+// size covers it, or else, of symbols without a size (assembly), the nearest
+// one before it in the same section. Of several that start there it is the first of
+// [Image.SymbolsStarting].
+func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
+	var best start
+	for _, t := range i.symbolTables() {
+		for n := range t.rows {
+			sym := t.row(n)
+			at, ok := i.place(sym)
+			if !ok || at > addr || sym.size != 0 && uint64(addr-at) >= sym.size {
+				continue
+			}
+			if sym.size == 0 && !i.all[sym.section].Contains(addr) {
+				continue
+			}
+			s := start{at, sym, t}
+			if (best.table == nil || covers(s, best) < 0) && !s.label() {
+				best = s
+			}
+		}
+	}
+	if best.table == nil {
+		return Symbol{}, false
+	}
+	return best.named(), true
+}
+
+// place returns where a symbol is that may name code or data. Absolute symbols are numbers, though
+// one may equal an address, and all the more easily one of [Image.PlaceSections].
+func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
+	if sym.name == 0 || sym.kind != codeOrData || sym.section == absolute {
+		return 0, false
+	}
+	return i.address(sym)
+}
+
+// covers orders symbols that an address lies in: those whose size says so, then the one that starts last.
+func covers(a, b start) int {
+	return cmp.Or(compareBool(a.symbol.size != 0, b.symbol.size != 0), cmp.Compare(b.addr, a.addr), compareRank(a.symbol, b.symbol))
+}
+
+// compareRank orders symbols that start at one address, the best first.
+func compareRank(a, b rawSymbol) int {
+	return cmp.Or(
+		compareBool(a.size != 0, b.size != 0),
+		compareBool(!a.label, !b.label),
+		cmp.Compare(a.binding, b.binding),
+		compareBool(a.code, b.code),
+	)
+}
+
+// compareBool puts true first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// SymbolStarting returns the first of [Image.SymbolsStarting]. It sorts all symbols
+// once, so it is for who asks about many addresses.
+func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
+	all := i.sorted()
+	n := from(all, addr)
+	if n == len(all) || all[n].addr != addr {
+		return Symbol{}, false
+	}
+	return all[n].named(), true
+}
+
+// SymbolsStarting returns all symbols of code or data that start at addr, no name twice, the best
+// first: those with a size, then global before weak before local ones, those typed as functions, and else in
+// the order of the symbol table. A label of the assembler is returned where there is no other
+// name. The caller must not change the result.
+//
+// Names that share their bytes may be larger than the image together. Once those returned are four times
+// larger, only the best of an address is.
+func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
+	if list, ok := i.named[addr]; ok {
+		return list
+	}
+	var list []Symbol
+	seen := map[string]bool{}
+	all := i.sorted()
+	for _, s := range all[from(all, addr):] {
+		if s.addr != addr || len(list) > 0 && (s.symbol.label || i.namedBytes > 4*i.size) {
+			break // labels are the last
+		}
+		sym := s.named()
+		i.namedBytes += int64(len(sym.Name))
+		if !seen[sym.Name] {
+			seen[sym.Name] = true
+			list = append(list, sym)
+		}
+	}
+	if i.named == nil {
+		i.named = map[machine.Addr][]Symbol{}
+	}
+	if len(list) > 0 {
+		i.named[addr] = list
+	}
+	return list
+}
+
+// from returns the index of the first symbol that does not start before addr.
+func from(all []start, addr machine.Addr) int {
+	return sort.Search(len(all), func(n int) bool { return all[n].addr >= addr })
+}
+
+// Next returns the address of the first symbol behind addr, and false where there is none.
+func (i *Image) Next(addr machine.Addr) (machine.Addr, bool) {
+	all := i.sorted()
+	n := sort.Search(len(all), func(n int) bool { return all[n].addr > addr })
+	if n == len(all) {
+		return 0, false
+	}
+	return all[n].addr, true
+}
+
+// sorted returns the symbols by address, of those at one address the best first.
+func (i *Image) sorted() []start {
+	if i.starts != nil {
+		return i.starts
+	}
+	i.starts = []start{}
+	for _, t := range i.symbolTables() {
+		t.text()
+		for n := range t.rows {
+			s := start{symbol: t.row(n), table: t}
+			var ok bool
+			if s.addr, ok = i.place(s.symbol); ok && !s.label() {
+				i.starts = append(i.starts, s)
+			}
+		}
+	}
+	slices.SortStableFunc(i.starts, func(a, b start) int {
+		if a.addr != b.addr {
+			return cmp.Compare(a.addr, b.addr)
+		}
+		return compareRank(a.symbol, b.symbol)
+	})
+	return i.starts
+}
+
+// label says that a symbol is a place inside of a function: a label that the assembler kept for the
+// linker's sake (RISC-V and LoongArch, whose linkers may shorten code, keep many: ".L0 "), or the mark
+// where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
+func (s start) label() bool {
+	if s.symbol.binding != local || s.symbol.size != 0 {
+		return false
+	}
+	text := s.table.text()
+	if uint64(s.symbol.name)+2 > uint64(len(text)) {
+		return false
+	}
+	switch string(text[s.symbol.name : s.symbol.name+2]) {
+	case ".L", "$x", "$d":
+		return true
+	}
+	return false
+}

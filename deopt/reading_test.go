@@ -1,0 +1,295 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// written writes a module to a file of its own and reads it.
+func written(t *testing.T, name, text string) (path string, m *ir.Module) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path, module(t, name, text)
+}
+
+// llc compiles a module as it stands: nothing rewrites its statepoints before.
+func llc(t *testing.T, version int, path string, flags ...string) string {
+	t.Helper()
+	object := strings.TrimSuffix(path, ".ll") + ".o"
+	run(t, livetest.LLVM(t, version, "llc"), append(flags, "-filetype=obj", path, "-o", object)...)
+	return object
+}
+
+func run(t *testing.T, tool string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(tool, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// mapsOf reads the maps of a file with modules.
+func mapsOf(t *testing.T, path string, modules ...*ir.Module) *Maps {
+	t.Helper()
+	m, err := FileMaps(path, MapOptions{Modules: modules})
+	require.NoError(t, err)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// readings says for each record the number of its map, its function, and the names of its
+// operands or the note.
+func readings(t *testing.T, m *Maps) []string {
+	t.Helper()
+	var out []string
+	for _, i := range m.Images {
+		for f := range i.Functions() {
+			for rec := range f.Records() {
+				var r Reading
+				f.Read(rec, &r)
+				var names []string
+				for n := range rec.Locations {
+					if name := r.Role(n).Name; name != "" {
+						names = append(names, name)
+					}
+				}
+				require.True(t, len(names) == 0 || r.Note == "", "%v %s", names, r.Note)
+				out = append(out, fmt.Sprintf("%d %s: %s%s", f.Number, f.Name, strings.Join(names, " "), r.Note))
+			}
+		}
+	}
+	return out
+}
+
+// twin is a module with an internal function @helper, whose record has an operand %NAME
+// and a constant, and one that others see. OWN is what is in that.
+const twin = `
+target triple = "x86_64-unknown-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define internal i64 @helper(i64 %NAME) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 ID, i32 5, i64 %NAME, i32 CONSTANT)
+  ret i64 %NAME
+}
+define i64 @SEEN(i64 %x) {
+  OWN
+  %r = call i64 @helper(i64 %x)
+  ret i64 %r
+}
+`
+
+// A function of an image is that of one module, and not of another one with such a function.
+func TestTwinFunctions(t *testing.T) {
+	const (
+		several  = "no names: several functions are called @helper; which of them this is is not known"
+		notGiven = "no names: no given module is what this map was compiled from"
+		own      = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 5, i64 %x)"
+	)
+	type changes struct{ id, constant, own string }
+	same := changes{"1", "7", ""}
+	for _, c := range []struct {
+		name          string
+		first, second changes
+		given         [3][]string // what is read with the first module, the second, both
+	}{
+		{"nothing tells them apart", same, same, [3][]string{
+			{"0 helper: " + several, "1 helper: " + several},
+			{"0 helper: " + several, "1 helper: " + several},
+			{"0 helper: " + several, "1 helper: " + several}}},
+		{"the ids do", same, changes{"2", "7", ""}, [3][]string{
+			{"0 helper: %width", "1 helper: " + notGiven},
+			{"0 helper: " + notGiven, "1 helper: %price"},
+			{"0 helper: %width", "1 helper: %price"}}},
+		{"a constant does", same, changes{"1", "8", ""}, [3][]string{
+			{"0 helper: %width", "1 helper: " + notGiven},
+			{"0 helper: " + notGiven, "1 helper: %price"},
+			{"0 helper: %width", "1 helper: %price"}}},
+		// What others see is of the first alone, so that its other function is too; and the
+		// second map, which lacks it, cannot be of the same module.
+		{"another function of the map does", changes{"1", "7", own}, same, [3][]string{
+			{"0 helper: %width", "0 one: %x", "1 helper: " + notGiven},
+			{"0 helper: " + notGiven, "0 one: no names: no given module defines @one", "1 helper: %price"},
+			{"0 helper: %width", "0 one: %x", "1 helper: %price"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			spell := func(file, name, seen string, x changes) (string, *ir.Module) {
+				path, m := written(t, file, strings.NewReplacer("NAME", name, "SEEN", seen, "ID", x.id, "CONSTANT", x.constant, "OWN", x.own).Replace(twin))
+				return llc(t, 19, path, "-relocation-model=pic"), m
+			}
+			one, first := spell("one.ll", "width", "one", c.first)
+			two, second := spell("two.ll", "price", "two", c.second)
+			dir := t.TempDir()
+			shared, relinked, archive := filepath.Join(dir, "h.so"), filepath.Join(dir, "h.o"), filepath.Join(dir, "h.a")
+			run(t, "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, one, two)
+			run(t, "ld", "-r", "-o", relinked, one, two)
+			run(t, "ar", "rc", archive, one, two)
+			for k, given := range [][]*ir.Module{{first}, {second}, {first, second}, {second, first}} {
+				want := c.given[min(k, 2)]
+				require.Equal(t, want, readings(t, mapsOf(t, shared, given...)), k)
+				require.Equal(t, want, readings(t, mapsOf(t, relinked, given...)), k)
+				// Each member of an archive has a map 0.
+				m := mapsOf(t, archive, given...)
+				m.NoteModules()
+				require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "1 helper", "0 helper"), strings.Join(readings(t, m), "\n"), k)
+			}
+		})
+	}
+}
+
+// Two sites that one record may be of are said to be.
+func TestReadingOfOneOfTwoSites(t *testing.T) {
+	path, m := written(t, "two.ll", `
+target triple = "x86_64-unknown-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @f(i64 %a, i64 %b) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %b)
+  ret void
+}`)
+	const note = "0 f: no names: 2 sites of the module fit this record; give each its own id"
+	require.Equal(t, []string{note, note}, readings(t, mapsOf(t, llc(t, 19, path), m)))
+}
+
+// What the module leaves open is shown as that, and not as the mark that LLVM writes for it.
+func TestReadingOfUndef(t *testing.T) {
+	path, m := written(t, "undef.ll", `
+target triple = "x86_64-unknown-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @f(i64 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 undef, i64 %a, i64 poison, i64 5)
+  ret void
+}`)
+	require.Equal(t, []string{"0 f: undef %a poison"}, readings(t, mapsOf(t, llc(t, 19, path), m)))
+}
+
+// An alias is a name of the function that it stands for.
+func TestReadingByAlias(t *testing.T) {
+	path, m := written(t, "alias.ll", `
+target triple = "x86_64-unknown-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@aaa = alias void (i64), ptr @f
+@zzz = weak alias void (i64), ptr @f
+define internal void @f(i64 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a)
+  ret void
+}`)
+	shared := filepath.Join(t.TempDir(), "alias.so")
+	run(t, "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, llc(t, 19, path, "-relocation-model=pic"))
+	run(t, "strip", "-x", shared) // only the aliases are left
+	got := readings(t, mapsOf(t, shared, m))
+	require.Len(t, got, 1)
+	require.Contains(t, got[0], ": %a")
+}
+
+// unrewritten is a call with a deopt bundle, and an exit, in a function whose collector
+// rewrite-statepoints-for-gc handles.
+const unrewritten = prelude + `
+declare i64 @llvm.experimental.deoptimize.i64(...)
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %x = add i64 %a, 1
+  %r = call i64 @wait(i64 %a) [ "deopt"(i64 %x, i32 17) ]
+  %c = icmp eq i64 %r, 3
+  br i1 %c, label %exit, label %done
+exit:
+  %y = add i64 %x, %r
+  %d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y) ]
+  ret i64 %d
+done:
+  %s = add i64 %x, %r
+  ret i64 %s
+}` + start
+
+// A site has its names and keeps the rules whether rewrite-statepoints-for-gc has run or not;
+// what id it has then, LLVM decides.
+func TestUnrewrittenBundle(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		path, m := written(t, "unrewritten.ll", unrewritten)
+		object := llc(t, version, path, "-relocation-model=pic")
+		for _, r := range readings(t, mapsOf(t, object, m)) {
+			require.Contains(t, []string{"0 work: %x", "0 work: %y"}, r)
+		}
+		report, err := mapsOf(t, object, m).Check()
+		require.NoError(t, err)
+		require.Zero(t, report.Broken(), "%+v", report)
+	}
+	// In a process too.
+	p := livetest.Lli(t, 19, raw(t, unrewritten), "mcjit")
+	m, err := ir.ParseFile(p.IR)
+	require.NoError(t, err)
+	f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "work")
+	require.NotNil(t, f.Record)
+	require.EqualValues(t, 0xABCDEF0F, f.Record.ID)
+	require.Equal(t, "statepoint", f.Record.Site)
+	require.Equal(t, "101", slot(t, f, "%x").Value)
+}
+
+// A process that has two functions of one name is told them apart as a file is.
+func TestTwinFunctionsInAProcess(t *testing.T) {
+	const text = `
+define internal i64 @helper(i64 %NAME) noinline {
+  %r = call i64 @NEXT(i64 7)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %NAME)
+  %s = add i64 %r, %NAME
+  ret i64 %s
+}
+`
+	first := prelude + strings.NewReplacer("NAME", "width", "NEXT", "other").Replace(text) + `
+declare i64 @other(i64)
+define i64 @work(i64 %a) noinline {
+  %r = call i64 @helper(i64 %a)
+  ret i64 %r
+}` + start
+	second := strings.NewReplacer("NAME", "price", "NEXT", "wait").Replace(`
+target triple = "x86_64-pc-linux-gnu"
+declare i64 @wait(i64)
+declare void @llvm.experimental.stackmap(i64, i32, ...)`+text) + `
+define i64 @other(i64 %a) noinline {
+  %r = call i64 @helper(i64 %a)
+  ret i64 %r
+}`
+	main, m := written(t, "first.ll", first)
+	more, _ := written(t, "second.ll", second)
+	object := llc(t, 19, more, "-relocation-model=pic")
+	p := livetest.Linked(t, 19, main, "-pie", "-Wl,-z,notext", object)
+	v := look(t, p, false, Options{Modules: []*ir.Module{m}})
+	frames := 0
+	for _, thread := range v.Threads {
+		for _, f := range thread.Frames {
+			if f.Function == "helper" {
+				frames++
+				require.Contains(t, f.Notes, "no names: several functions are called @helper; which of them this is is not known")
+				require.Equal(t, "loc0", f.Slots[0].Name)
+			}
+		}
+	}
+	require.Equal(t, 2, frames)
+}
+
+// Modules that have nothing to do with a file are said to have nothing to do with it.
+func TestModulesOfNothing(t *testing.T) {
+	const note = "no given module defines a function with records here"
+	object := livetest.Object(t, 19, "sm_spill.ll")
+	own, err := ir.ParseFile(livetest.IR(t, 19, "sm_spill.ll"))
+	require.NoError(t, err)
+	other := module(t, "other.ll", "define void @nothing() {\n  ret void\n}\n")
+	for _, c := range []struct {
+		given []*ir.Module
+		noted bool
+	}{{nil, false}, {[]*ir.Module{own}, false}, {[]*ir.Module{other, own}, false}, {[]*ir.Module{other}, true}} {
+		m := mapsOf(t, object, c.given...)
+		m.NoteModules()
+		if c.noted {
+			require.Contains(t, m.Notes, note)
+		} else {
+			require.NotContains(t, m.Notes, note)
+		}
+	}
+}
