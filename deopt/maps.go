@@ -76,6 +76,7 @@ func FileMaps(path string, o MapOptions) (*Maps, error) {
 		m.Close()
 		return nil, err
 	}
+	m.NoteModules()
 	return m, nil
 }
 
@@ -203,6 +204,9 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 			break
 		}
 	}
+	if first.Err != nil && (first.Section == nil || len(first.Section.Maps) == 0) {
+		return first.Err
+	}
 	m.Images = append(m.Images, first)
 	return nil
 }
@@ -247,6 +251,7 @@ func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
 	if len(out.Images) == 0 {
 		return nil, fmt.Errorf("%s: %w: %s", out.Source, ErrNoMaps, whyNoMaps(t))
 	}
+	out.NoteModules()
 	return out, nil
 }
 

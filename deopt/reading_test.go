@@ -137,7 +137,6 @@ func TestTwinFunctions(t *testing.T) {
 				require.Equal(t, want, readings(t, mapsOf(t, relinked, given...)), k)
 				// Each member of an archive has a map 0.
 				m := mapsOf(t, archive, given...)
-				m.NoteModules()
 				require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "1 helper", "0 helper"), strings.Join(readings(t, m), "\n"), k)
 			}
 		})
@@ -189,7 +188,7 @@ define internal void @f(i64 %a) {
 	require.Contains(t, got[0], ": %a")
 }
 
-// unrewritten is a call with a deopt bundle, and an exit, in a function whose collector
+// unrewritten is a call with a deopt bundle, and what follows it at EXIT, in a function whose collector
 // rewrite-statepoints-for-gc handles.
 const unrewritten = prelude + `
 declare i64 @llvm.experimental.deoptimize.i64(...)
@@ -200,8 +199,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   br i1 %c, label %exit, label %done
 exit:
   %y = add i64 %x, %r
-  %d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y) ]
-  ret i64 %d
+  EXIT
 done:
   %s = add i64 %x, %r
   ret i64 %s
@@ -211,17 +209,18 @@ done:
 // what id it has then, LLVM decides.
 func TestUnrewrittenBundle(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
-		path, m := written(t, "unrewritten.ll", unrewritten)
+		path, m := written(t, "unrewritten.ll", strings.Replace(unrewritten, "EXIT", `%d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y, i64 %x) ]
+  ret i64 %d`, 1))
 		object := llc(t, version, path, "-relocation-model=pic")
 		for _, r := range readings(t, mapsOf(t, object, m)) {
-			require.Contains(t, []string{"0 work: %x", "0 work: %y"}, r)
+			require.Contains(t, []string{"0 work: %x", "0 work: %y %x"}, r)
 		}
 		report, err := mapsOf(t, object, m).Check()
 		require.NoError(t, err)
 		require.Zero(t, report.Broken(), "%+v", report)
 	}
 	// In a process too.
-	p := livetest.Lli(t, 19, raw(t, unrewritten), "mcjit")
+	p := livetest.Lli(t, 19, raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
 	m, err := ir.ParseFile(p.IR)
 	require.NoError(t, err)
 	f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "work")
@@ -285,7 +284,6 @@ func TestModulesOfNothing(t *testing.T) {
 		noted bool
 	}{{nil, false}, {[]*ir.Module{own}, false}, {[]*ir.Module{other, own}, false}, {[]*ir.Module{other}, true}} {
 		m := mapsOf(t, object, c.given...)
-		m.NoteModules()
 		if c.noted {
 			require.Contains(t, m.Notes, note)
 		} else {

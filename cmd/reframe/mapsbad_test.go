@@ -49,7 +49,6 @@ func TestMapsOfWrongFile(t *testing.T) {
 		{"device", "/dev/zero", 2, "not a regular file"},
 		{"pipe", pipe, 2, "not a regular file"},
 		{"missing", filepath.Join(dir, "missing.o"), 2, "no such file or directory"},
-		{"no name", "", 2, "no such file or directory"},
 		{"an archive without members", write(t, "none.a", "!<arch>\n"), 1, "no stack map"},
 		{"an archive cut short", write(t, "cut.a", "!<arch>\nmember.o/       0"), 2, "it ends inside the header of a member"},
 		{"cut short", changed(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "lies outside of it"},
