@@ -248,7 +248,11 @@ func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
 	if space.found != nil {
 		add(space.found, nil)
 	}
-	if len(out.Images) == 0 {
+	switch {
+	case len(out.Images) > 0:
+	case len(out.Notes) > 0: // there may be some, where nobody could look
+		return nil, fmt.Errorf("%s: %v: %s", out.Source, ErrNoMaps, whyNoMaps(t))
+	default:
 		return nil, fmt.Errorf("%s: %w: %s", out.Source, ErrNoMaps, whyNoMaps(t))
 	}
 	out.NoteModules()

@@ -96,8 +96,8 @@ func TestNoStackMap(t *testing.T) {
 	r = reframe(t, "frames", "-p", pid(p), "--json")
 	r.fails(t, 2, "no stack map")
 	require.Equal(t, "native", frameOf(t, r.object(t), "main")["kind"])
-	for _, verb := range []string{"resume", "maps"} {
-		reframe(t, verb, "-p", pid(p)).failsEmpty(t, 2, "process "+pid(p), "no stack map", "no code outside of its files")
+	for verb, status := range map[string]int{"resume": 2, "maps": 1} {
+		reframe(t, verb, "-p", pid(p)).failsEmpty(t, status, "process "+pid(p), "no stack map", "no code outside of its files")
 	}
 	unharmed(t, p)
 }
@@ -107,8 +107,11 @@ func TestHostMustTurnOn(t *testing.T) {
 	t.Parallel()
 	p := livetest.Host(t, 19, "orc", "block")
 	for _, verb := range looks {
-		r := reframe(t, verb, "-p", pid(p))
-		r.fails(t, 2, "process "+pid(p), "registered no object", "LLVMOrcLLJITEnableDebugSupport")
+		status := 2
+		if verb == "maps" { // that there is none is an answer
+			status = 1
+		}
+		reframe(t, verb, "-p", pid(p)).fails(t, status, "process "+pid(p), "registered no object", "LLVMOrcLLJITEnableDebugSupport")
 	}
 	unharmed(t, p)
 }
