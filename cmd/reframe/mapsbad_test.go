@@ -223,7 +223,7 @@ func TestMapsOfWrongCore(t *testing.T) {
 		{"as a file, another machine's", []string{machine("arm", elf.EM_AARCH64)}, 2, []string{"a core", "--core"}},
 		{"as a file, cut short", []string{write(t, "cut", string(text[:4096]))}, 2, []string{"a core", "--core"}},
 		{"without maps", []string{"--core", core}, 1, []string{core, "no stack map"}},
-		{"cut short", []string{"--core", write(t, "cut", string(text[:4096]))}, 1, []string{"no stack map", "the core is cut short: it has 4096 of its "}},
+		{"cut short", []string{"--core", write(t, "cut", string(text[:4096]))}, 2, []string{"no stack map", "the core is cut short: it has 4096 of its "}},
 		{"of 32 bits", []string{"--core", write(t, "narrow", string(narrow))}, 2, []string{"a 32-bit core"}},
 		{"an object", []string{"--core", object}, 2, []string{object, "not an ELF core", "reframe maps FILE"}},
 		{"text", []string{"--core", write(t, "text", "text\n")}, 2, []string{"not an ELF core"}},
