@@ -31,7 +31,7 @@ fail() {
 
 case ${1-} in
 demo) packages= ;;
-test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc libc6-dev binutils make git" ;;
+test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc libc6-dev binutils python3 make git" ;;
 *) fail "usage: scripts/setup.sh demo|test" ;;
 esac
 
