@@ -29,7 +29,6 @@ func TestMapFile(t *testing.T) {
 	section, err := stackmap.Parse(mapsOf(t, path), stackmap.Options{Order: binary.LittleEndian})
 	require.NoError(t, err)
 	require.Len(t, section.Maps, 1)
-	made := section.Maps[0]
 	for _, f := range blob.Functions {
 		require.NotEmpty(t, f.Records)
 		for _, r := range f.Records {
@@ -38,7 +37,7 @@ func TestMapFile(t *testing.T) {
 			require.LessOrEqual(t, len(r.Locations), 8)
 			if r.ID == statepointID {
 				statepoints++
-				_, ok := made.AsStatepoint(&r)
+				_, ok := r.AsStatepoint()
 				require.True(t, ok, "%+v", r)
 			}
 			if r.LiveOuts != nil {

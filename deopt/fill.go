@@ -43,7 +43,7 @@ func (f *Frame) fillRaw(r *reader) {
 	locations := f.match.recorded()
 	var extra []stackmap.Location
 	if f.match.kind == ir.StatepointSite || f.match.kind == ir.DeoptimizeSite {
-		if sp, ok := f.match.entry.Map.AsStatepoint(f.match.entry.Record); ok {
+		if sp, ok := f.match.entry.Record.AsStatepoint(); ok {
 			for _, p := range sp.Pairs {
 				extra = append(extra, p.Base, p.Derived)
 			}

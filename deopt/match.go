@@ -113,7 +113,7 @@ func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why
 	if len(c.sites) == 1 {
 		got.site = c.sites[0]
 	}
-	_, shaped := e.Map.AsStatepoint(e.Record)
+	_, shaped := e.Record.AsStatepoint()
 	if got.kind == "" && shaped && e.Addr == pc && byDefault(e.Record.ID) {
 		// What the record looks like, where it lies and the id that LLVM gives to
 		// statepoints say the same. Shape and place alone do not: a stackmap behind a
@@ -263,7 +263,7 @@ func (m *match) recorded() []stackmap.Location {
 		locations, _, _ := live(m.sites[0], m.entry)
 		return locations
 	default:
-		if sp, ok := m.entry.Map.AsStatepoint(m.entry.Record); ok {
+		if sp, ok := m.entry.Record.AsStatepoint(); ok {
 			return sp.Deopt
 		}
 	}

@@ -37,7 +37,7 @@ func (r *Reading) Statepoint() (stackmap.Statepoint, bool) { return r.sp, r.stat
 // is forgotten.
 func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 	*r = Reading{}
-	sp, shaped := f.Map.AsStatepoint(rec)
+	sp, shaped := rec.AsStatepoint()
 	if shaped {
 		r.Kind, r.sp, r.statepoint = string(ir.StatepointSite), sp, true
 	}

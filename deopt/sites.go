@@ -236,7 +236,7 @@ func (ms *modules) holdsAll(f *ir.Func, e recordEntry) bool {
 func live(s *ir.Site, e recordEntry) (locations []stackmap.Location, sp *stackmap.Statepoint, why string) {
 	switch s.Kind {
 	case ir.StatepointSite, ir.DeoptimizeSite:
-		view, ok := e.Map.AsStatepoint(e.Record)
+		view, ok := e.Record.AsStatepoint()
 		if !ok {
 			return nil, nil, "is not shaped like that of a statepoint, which the module has there"
 		}

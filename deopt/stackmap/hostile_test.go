@@ -43,7 +43,7 @@ func use(t testing.TB, maps []*Map) {
 			}
 			for rec := range m.Records(f) {
 				records++
-				m.AsStatepoint(rec)
+				rec.AsStatepoint()
 				for _, l := range rec.Locations {
 					_, _ = m.Constant(l)
 				}

@@ -22,7 +22,7 @@ const StatepointHead = 3
 // is one, so a true result is a reading: it begins with three small constants, of which the
 // first may be a calling convention (at most 1023, LLVM's CallingConv.h), the second holds
 // flags that there are (Statepoint.h), and the third counts values that are there.
-func (m *Map) AsStatepoint(rec *Record) (Statepoint, bool) {
+func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false
 	}

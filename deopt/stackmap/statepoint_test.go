@@ -14,7 +14,7 @@ func TestStatepoint(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			m := parsed(t, section(t, object(t, version, "jit_sp.ll")))[0]
-			s, ok := m.AsStatepoint(&m.Blob().Functions[0].Records[0])
+			s, ok := m.Blob().Functions[0].Records[0].AsStatepoint()
 			require.True(t, ok)
 			require.Zero(t, s.CallConv)
 			require.Zero(t, s.Flags)
@@ -52,7 +52,7 @@ func TestStatepoint(t *testing.T) {
 func TestStatepointAlloca(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		m := parsed(t, section(t, object(t, version, "testdata/shapes.ll")))[0]
-		s, ok := m.AsStatepoint(&m.Blob().Functions[len(m.Functions)-1].Records[0])
+		s, ok := m.Blob().Functions[len(m.Functions)-1].Records[0].AsStatepoint()
 		require.True(t, ok)
 		require.Equal(t, uint64(1), s.Flags)
 		require.Len(t, s.Deopt, 1)
@@ -67,7 +67,6 @@ func TestAsStatepoint(t *testing.T) {
 	slot := Location{Kind: Indirect, Size: 8, Reg: 7, Offset: 8}
 	other := Location{Kind: Indirect, Size: 8, Reg: 7, Offset: 16}
 	alloca := Location{Kind: Direct, Size: 8, Reg: 7, Offset: 24}
-	m := written(t, &Blob{Version: 3, Dialect: V3, Constants: []uint64{2, 1 << 40}})
 	for _, k := range []struct {
 		name string
 		in   []Location
@@ -91,7 +90,7 @@ func TestAsStatepoint(t *testing.T) {
 			Statepoint{Deopt: []Location{alloca}, Pairs: []Pair{{slot, other}, {slot, slot}}, Allocas: []Location{alloca}}, true},
 		{"two allocas", []Location{c(0), c(0), c(0), alloca, alloca}, Statepoint{Deopt: []Location{}, Allocas: []Location{alloca, alloca}}, true},
 	} {
-		got, ok := m.AsStatepoint(&Record{Locations: k.in})
+		got, ok := (&Record{Locations: k.in}).AsStatepoint()
 		require.Equal(t, k.ok, ok, k.name)
 		require.Equal(t, k.want, got, k.name)
 	}
