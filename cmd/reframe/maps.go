@@ -104,7 +104,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 		return err
 	}
 	// Nothing is stopped here, and what is printed may be much.
-	debug.SetGCPercent(100)
+	debug.SetGCPercent(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
 	if errors.Is(err, deopt.ErrNoMaps) {

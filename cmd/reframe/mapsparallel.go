@@ -6,8 +6,12 @@ import (
 	"reframe/deopt"
 )
 
-// batch is how many records, at least, one goroutine puts into words at a time.
-const batch = 2048
+// batch is how many records, at least, one goroutine puts into words at a time, and usual how
+// many bytes those of one take.
+const (
+	batch = 1024
+	usual = 512
+)
 
 // part is a run of functions, and where its text goes.
 type part struct {
@@ -45,6 +49,7 @@ func (p *mapsText) functions(i *deopt.MapImage) {
 				select {
 				case own.b = <-free:
 				default:
+					own.b = make([]byte, 0, batch*usual)
 				}
 				for _, f := range w.functions {
 					own.function(f)
