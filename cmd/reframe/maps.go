@@ -49,7 +49,8 @@ compiled, it is known, and locations have names; without, a record that has the 
 of a statepoint's is shown as such, and marked as a reading.
 
 --check holds the maps against the rules that they must keep, each with the fact
-behind it; with --ir also against the sites of the module.
+behind it; with --ir also against the sites of the module. A rule with "-" had nothing
+to look at, or says why it could not.
 
 Exit status: 0 all of it worked, 1 there is no stack map, no record fits the filters,
 some map but not all can be read, or --check found a broken rule, 2 it failed.`,
