@@ -267,10 +267,17 @@ func empty(s *stackmap.Section) bool {
 func (m *Maps) Records() int {
 	n := 0
 	for _, i := range m.Images {
-		if i.Section != nil {
-			for _, blob := range i.Section.Maps {
-				n += blob.Len()
-			}
+		n += i.Records()
+	}
+	return n
+}
+
+// Records counts the records of the image.
+func (i *MapImage) Records() int {
+	n := 0
+	if i.Section != nil {
+		for _, m := range i.Section.Maps {
+			n += m.Len()
 		}
 	}
 	return n

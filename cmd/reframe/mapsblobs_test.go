@@ -1,13 +1,18 @@
 package main_test
 
 import (
+	bits "encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
 )
 
 // large is a function whose stackmap holds a constant of its own.
@@ -251,4 +256,27 @@ func TestMapsOfAliases(t *testing.T) {
 		r := reframe(t, "maps", "--check", file, "--ir", ir)
 		require.Equal(t, 0, r.code, r.stdout)
 	}
+}
+
+// Records that several processors put into words come out in the order of the section.
+func TestMapsOfManyRecords(t *testing.T) {
+	t.Parallel()
+	const functions = 10_000
+	blob := &stackmap.Blob{Version: 3, Dialect: stackmap.V3}
+	var want []string
+	for n := range functions {
+		rec := stackmap.Record{ID: stackmap.RecordID(n), Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8, Reg: 3}}}
+		blob.Functions = append(blob.Functions, stackmap.BlobFunction{Addr: machine.Addr(n * 16), Records: []stackmap.Record{rec}})
+		want = append(want, fmt.Sprint(n))
+	}
+	data, err := stackmap.AppendBlob(nil, bits.LittleEndian, blob)
+	require.NoError(t, err)
+	r := reframe(t, "maps", write(t, "section", string(data)), "--arch", "amd64")
+	require.Equal(t, 0, r.code, r.stderr)
+	var got []string
+	for _, m := range regexp.MustCompile(`(?m)^    record (\d+) at `).FindAllStringSubmatch(r.stdout, -1) {
+		got = append(got, m[1])
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, functions, strings.Count(r.stdout, "  Register      rbx  "))
 }

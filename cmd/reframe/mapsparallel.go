@@ -28,8 +28,9 @@ type text struct {
 // functions prints the wanted functions of an image in their order. Putting a million
 // records into words takes longer than reading them, so all processors take their share.
 func (p *mapsText) functions(i *deopt.MapImage) {
-	// What is known of modules is found out once, and not by two at a time.
-	if i.HasModules() {
+	// What is known of modules is found out once, and not by two at a time. A JIT may have
+	// registered many objects of few records.
+	if i.HasModules() || i.Records() < 2*batch {
 		for f := range i.Functions() {
 			if p.want.Function(f) {
 				p.function(f)
