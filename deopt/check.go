@@ -136,10 +136,16 @@ func (i *MapImage) code() stackmap.Code {
 	switch {
 	case i.image != nil:
 		c := imageCode{i.image, i, map[machine.Addr]machine.Addr{}}
-		for f := range i.Functions() {
-			// The symbol is at the descriptor, with the size of the code.
-			if s, ok := i.image.SymbolStarting(f.Addr); ok && s.Size > 0 && f.CodeKnown && f.Code != f.Addr {
-				c.ends[f.Code] = f.Code + machine.Addr(s.Size)
+		for _, m := range i.Section.Maps {
+			for _, f := range m.Functions {
+				code, known := i.image.Entry(f.Addr)
+				if !known || code == f.Addr {
+					continue
+				}
+				// The symbol is at the descriptor, with the size of the code.
+				if s, ok := i.image.SymbolStarting(f.Addr); ok && s.Size > 0 {
+					c.ends[code] = code + machine.Addr(s.Size)
+				}
 			}
 		}
 		return c

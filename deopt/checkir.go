@@ -162,32 +162,15 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 		broken(recordHasSite, "has an id that no site of the module has that could be in it")
 		return
 	}
-	var counted []*ir.Site
-	why := ""
-	for _, s := range sites {
-		if w := countMisfit(s, e); w != "" {
-			why = w
-		} else {
-			counted = append(counted, s)
-		}
-	}
+	counted, why := keep(sites, e, countMisfit)
 	c.results[operandCounts.Name].Checked++
 	if len(counted) == 0 {
+		c.hold(sites) // they have a record, if a wrong one
 		broken(operandCounts, why)
-		for _, s := range sites {
-			c.held[s.Instr] = true // they have a record, if a wrong one
-		}
 		return
 	}
-	var fit []*ir.Site
-	for _, s := range counted {
-		c.held[s.Instr] = true
-		if w := misfit(s, e); w != "" {
-			why = w
-		} else {
-			fit = append(fit, s)
-		}
-	}
+	c.hold(counted)
+	fit, why := keep(counted, e, misfit)
 	c.results[constantsAgree.Name].Checked++
 	if len(fit) == 0 {
 		broken(constantsAgree, why)
@@ -213,6 +196,25 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 			broken(nothingLost, fmt.Sprintf("does not hold operand %d, of type %s: %s", k, v.Type(), why))
 		}
 		at++
+	}
+}
+
+// keep returns the sites that a record fits, and why it does not fit the last of the others.
+func keep(sites []*ir.Site, e recordEntry, misfit func(*ir.Site, recordEntry) string) (fit []*ir.Site, why string) {
+	for _, s := range sites {
+		if w := misfit(s, e); w != "" {
+			why = w
+		} else {
+			fit = append(fit, s)
+		}
+	}
+	return fit, why
+}
+
+// hold takes down that sites have a record.
+func (c *irCheck) hold(sites []*ir.Site) {
+	for _, s := range sites {
+		c.held[s.Instr] = true
 	}
 }
 
