@@ -14,19 +14,19 @@ import (
 // of st0 to st7; r16 to r31 are those of APX.
 var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
-	SP: 7, FP: 6, PC: 16,
+	SP: 7, FP: 6, PC: 16, Link: 16,
 }, amd64Rows(), alias{"xmm", 32, "ymm", 0}, alias{"xmm", 64, "zmm", 0})
 
 func amd64Rows() []RegisterInfo {
 	return slices.Concat(
 		[]RegisterInfo{
-			{0, "rax", 8, false, General}, {1, "rdx", 8, false, General}, {2, "rcx", 8, false, General},
-			{3, "rbx", 8, true, General}, {4, "rsi", 8, false, General}, {5, "rdi", 8, false, General},
-			{6, "rbp", 8, true, General}, {7, "rsp", 8, true, General},
+			{0, "rax", 8, 0, General}, {1, "rdx", 8, 0, General}, {2, "rcx", 8, 0, General},
+			{3, "rbx", 8, 8, General}, {4, "rsi", 8, 0, General}, {5, "rdi", 8, 0, General},
+			{6, "rbp", 8, 8, General}, {7, "rsp", 8, 8, General},
 		},
 		rows(8, "r", 8, 4, RegisterInfo{Size: 8}),
-		rows(12, "r", 12, 4, RegisterInfo{Size: 8, Preserved: true}),
-		[]RegisterInfo{{16, "rip", 8, false, Special}},
+		rows(12, "r", 12, 4, RegisterInfo{Size: 8, Kept: 8}),
+		[]RegisterInfo{{16, "rip", 8, 0, Special}},
 		rows(17, "xmm", 0, 16, RegisterInfo{Size: 64, Class: Vector}),
 		rows(33, "st", 0, 8, RegisterInfo{Size: 10, Class: Vector}),
 		rows(41, "mm", 0, 8, RegisterInfo{Size: 8, Class: Vector}),

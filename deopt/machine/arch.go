@@ -28,11 +28,11 @@ type DWARFReg uint16
 
 // RegisterInfo is one row of an architecture's table.
 type RegisterInfo struct {
-	DWARF     DWARFReg
-	Name      string
-	Size      int  // bytes, at its widest
-	Preserved bool // a callee gives all of it back as it was (callee-saved in the C convention)
-	Class     Class
+	DWARF DWARFReg
+	Name  string
+	Size  int // bytes, at its widest
+	Kept  int // bytes, from its first, that a callee gives back as they were (callee-saved in the C convention)
+	Class Class
 }
 
 // Class says what a register is for.
@@ -55,11 +55,54 @@ type Arch struct {
 
 	SP DWARFReg // the stack pointer
 	FP DWARFReg // the frame pointer, where code keeps one
-	PC DWARFReg // the column of an unwind table that holds the return address
+	PC DWARFReg // the program counter; noNumber where DWARF has none for it
+	// Link is the register in which a call leaves the return address, which a function
+	// that calls nothing need not save. It is PC itself where a call pushes the address.
+	Link DWARFReg
+
+	// Code is which bits of a code address are the address, where pointer
+	// authentication signs the others; 0 for all.
+	Code uint64
+	// Chain is how code that keeps a frame pointer, or a back chain, links its
+	// frames; the zero value where it does not.
+	Chain Chain
+	// Trampolines are what signal handlers return to.
+	Trampolines []Trampoline
 
 	table map[DWARFReg]RegisterInfo
 	order []DWARFReg
 	parts map[part]string
+	plan  plan
+}
+
+// noNumber is the program counter's number where DWARF gives it none. No table has it.
+const noNumber DWARFReg = 0xffff
+
+// Chain says where the frame of a function has the link to its caller's. Offsets are
+// in bytes from the address in Base.
+type Chain struct {
+	Base DWARFReg // the frame pointer, or the stack pointer where it is a back chain
+	// Linked is where the caller's value of Base was saved.
+	Linked int64
+	// Return is where the return address was saved; for a back chain, as the distance
+	// from the CFA.
+	Return int64
+	// CFA is the CFA as the distance from Base. It is told by the record unless NoCFA is set,
+	// and for a back chain it is the caller's value of Base.
+	CFA   int64
+	NoCFA bool
+}
+
+// Exists says whether frames are linked at all.
+func (c Chain) Exists() bool { return c != Chain{} }
+
+// Trampoline is the code that a signal handler returns to, which gives back the registers
+// of what the signal interrupted.
+type Trampoline struct {
+	Code []byte // its instructions from the first, which the pc of its frame is at
+	// Saved is where the kernel saved each register, in bytes from the stack pointer at
+	// the first instruction. That of PC is the instruction that the signal interrupted.
+	Saved map[DWARFReg]int64
 }
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
@@ -71,6 +114,7 @@ func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
 	for _, al := range aliases {
 		a.name(al)
 	}
+	a.plan = newPlan(&a)
 	return &a
 }
 
@@ -85,18 +129,30 @@ func (a *Arch) RegisterName(r DWARFReg) string {
 	if info, ok := a.table[r]; ok {
 		return info.Name
 	}
+	if r == a.PC {
+		return "pc"
+	}
 	return fmt.Sprintf("dwarf register %d", r)
 }
 
 // Registers lists the numbers of all registers in the table's order.
 func (a *Arch) Registers() []DWARFReg { return a.order }
 
-// Preserved says whether a callee gives r back as it was.
-func (a *Arch) Preserved(r DWARFReg) bool { return a.table[r].Preserved }
+// Kept returns how many bytes of r, from its first, a callee gives back as they were.
+func (a *Arch) Kept(r DWARFReg) int { return a.table[r].Kept }
+
+// Preserved says whether a callee gives all of r back as it was.
+func (a *Arch) Preserved(r DWARFReg) bool {
+	info := a.table[r]
+	return info.Kept > 0 && info.Kept == info.Size
+}
 
 // Uint reads an address-sized or smaller unsigned integer in the byte order
 // of the architecture. Of more than eight bytes the low eight are taken.
 func (a *Arch) Uint(b []byte) uint64 {
+	if len(b) == 8 {
+		return a.Order.Uint64(b)
+	}
 	if len(b) > 8 {
 		if a.BigEndian() {
 			b = b[len(b)-8:]
@@ -114,3 +170,24 @@ func (a *Arch) Uint(b []byte) uint64 {
 	}
 	return v
 }
+
+// PutUint writes an unsigned integer of the size of b, at most eight bytes, in the byte
+// order of the architecture: what [Arch.Uint] reads.
+func (a *Arch) PutUint(b []byte, v uint64) {
+	if len(b) == 8 {
+		a.Order.PutUint64(b, v)
+		return
+	}
+	for i := range b {
+		if a.BigEndian() {
+			b[len(b)-1-i] = byte(v)
+		} else {
+			b[i] = byte(v)
+		}
+		v >>= 8
+	}
+}
+
+// BigEndian says whether the most significant byte comes first. It is spelled once,
+// because an interface compares only with its like.
+func (a *Arch) BigEndian() bool { return a.Order == binary.ByteOrder(binary.BigEndian) }

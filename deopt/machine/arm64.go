@@ -21,11 +21,11 @@ var (
 func newARM64(name, title string, order binary.ByteOrder) *Arch {
 	return newArch(Arch{
 		Name: name, Title: title, Pointer: 8, Order: order,
-		SP: 31, FP: 29, PC: 30, // x30 is the return address
+		SP: 31, FP: 29, PC: 32, Link: 30,
 	}, slices.Concat(
 		rows(0, "x", 0, 19, RegisterInfo{Size: 8}),
-		rows(19, "x", 19, 11, RegisterInfo{Size: 8, Preserved: true}),
-		[]RegisterInfo{{30, "x30", 8, false, General}, {31, "sp", 8, true, General}},
+		rows(19, "x", 19, 11, RegisterInfo{Size: 8, Kept: 8}),
+		[]RegisterInfo{{30, "x30", 8, 0, General}, {31, "sp", 8, 8, General}},
 		rows(48, "p", 0, 16, RegisterInfo{Size: 32, Class: Flags}),
 		rows(64, "v", 0, 32, RegisterInfo{Size: 16, Class: Vector}),
 		rows(96, "z", 0, 32, RegisterInfo{Size: 256, Class: Vector}),

@@ -198,7 +198,7 @@ func TestPreserved(t *testing.T) {
 				if r != a.arch.SP && info.Class != Special {
 					clobbers = append(clobbers, fmt.Sprintf(a.clobber, a.clobbered(info.Name)))
 				}
-				if info.Preserved {
+				if a.arch.Preserved(r) {
 					want = append(want, info.Name)
 				}
 			}

@@ -15,16 +15,16 @@ import (
 // bytes alone, so that they do not count as preserved.
 var LOONG64 = newArch(Arch{
 	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian,
-	SP: 3, FP: 22, PC: 1, // ra
+	SP: 3, FP: 22, PC: noNumber, Link: 1,
 }, slices.Concat(
 	[]RegisterInfo{
-		{0, "zero", 8, true, General}, {1, "ra", 8, false, General}, {2, "tp", 8, true, General},
-		{3, "sp", 8, true, General},
+		{0, "zero", 8, 8, General}, {1, "ra", 8, 0, General}, {2, "tp", 8, 8, General},
+		{3, "sp", 8, 8, General},
 	},
 	rows(4, "a", 0, 8, RegisterInfo{Size: 8}),
 	rows(12, "t", 0, 9, RegisterInfo{Size: 8}),
-	[]RegisterInfo{{21, "r21", 8, true, General}, {22, "fp", 8, true, General}},
-	rows(23, "s", 0, 9, RegisterInfo{Size: 8, Preserved: true}),
+	[]RegisterInfo{{21, "r21", 8, 8, General}, {22, "fp", 8, 8, General}},
+	rows(23, "s", 0, 9, RegisterInfo{Size: 8, Kept: 8}),
 	rows(32, "fa", 0, 8, RegisterInfo{Size: 32, Class: Vector}),
 	rows(40, "ft", 0, 16, RegisterInfo{Size: 32, Class: Vector}),
 	rows(56, "fs", 0, 8, RegisterInfo{Size: 32, Class: Vector}),

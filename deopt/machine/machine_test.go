@@ -12,19 +12,19 @@ import (
 // The numbers of System V ABI, AMD64 supplement, figure 3.36.
 func TestAMD64(t *testing.T) {
 	for n, want := range map[DWARFReg]RegisterInfo{
-		0: {0, "rax", 8, false, General}, 1: {1, "rdx", 8, false, General}, 2: {2, "rcx", 8, false, General},
-		3: {3, "rbx", 8, true, General}, 4: {4, "rsi", 8, false, General}, 5: {5, "rdi", 8, false, General},
-		6: {6, "rbp", 8, true, General}, 7: {7, "rsp", 8, true, General}, 8: {8, "r8", 8, false, General},
-		11: {11, "r11", 8, false, General}, 12: {12, "r12", 8, true, General}, 15: {15, "r15", 8, true, General},
-		16: {16, "rip", 8, false, Special}, 17: {17, "xmm0", 64, false, Vector}, 32: {32, "xmm15", 64, false, Vector},
-		33: {33, "st0", 10, false, Vector}, 40: {40, "st7", 10, false, Vector}, 41: {41, "mm0", 8, false, Vector}, 48: {48, "mm7", 8, false, Vector},
-		67: {67, "xmm16", 64, false, Vector}, 82: {82, "xmm31", 64, false, Vector}, 118: {118, "k0", 8, false, Flags}, 125: {125, "k7", 8, false, Flags},
-		130: {130, "r16", 8, false, General}, 145: {145, "r31", 8, false, General},
+		0: {0, "rax", 8, 0, General}, 1: {1, "rdx", 8, 0, General}, 2: {2, "rcx", 8, 0, General},
+		3: {3, "rbx", 8, 8, General}, 4: {4, "rsi", 8, 0, General}, 5: {5, "rdi", 8, 0, General},
+		6: {6, "rbp", 8, 8, General}, 7: {7, "rsp", 8, 8, General}, 8: {8, "r8", 8, 0, General},
+		11: {11, "r11", 8, 0, General}, 12: {12, "r12", 8, 8, General}, 15: {15, "r15", 8, 8, General},
+		16: {16, "rip", 8, 0, Special}, 17: {17, "xmm0", 64, 0, Vector}, 32: {32, "xmm15", 64, 0, Vector},
+		33: {33, "st0", 10, 0, Vector}, 40: {40, "st7", 10, 0, Vector}, 41: {41, "mm0", 8, 0, Vector}, 48: {48, "mm7", 8, 0, Vector},
+		67: {67, "xmm16", 64, 0, Vector}, 82: {82, "xmm31", 64, 0, Vector}, 118: {118, "k0", 8, 0, Flags}, 125: {125, "k7", 8, 0, Flags},
+		130: {130, "r16", 8, 0, General}, 145: {145, "r31", 8, 0, General},
 	} {
 		got, ok := AMD64.Register(n)
 		require.True(t, ok)
 		require.Equal(t, want, got)
-		require.Equal(t, want.Preserved, AMD64.Preserved(n))
+		require.Equal(t, want.Kept == want.Size, AMD64.Preserved(n))
 	}
 	for _, n := range []DWARFReg{49, 66, 83, 117, 126, 146, 65535} {
 		_, ok := AMD64.Register(n)

@@ -82,10 +82,10 @@ func TestTables(t *testing.T) {
 		require.Equal(t, c.big, a.BigEndian())
 		require.Equal(t, c.big, a.Order == binary.ByteOrder(binary.BigEndian))
 		require.Equal(t, 8, a.Pointer)
-		require.Equal(t, []string{c.sp, c.fp, c.pc}, []string{a.RegisterName(a.SP), a.RegisterName(a.FP), a.RegisterName(a.PC)})
+		require.Equal(t, []string{c.sp, c.fp, c.pc}, []string{a.RegisterName(a.SP), a.RegisterName(a.FP), a.RegisterName(a.Link)})
 		require.True(t, a.Preserved(a.SP), a.Name)
 		require.True(t, a.Preserved(a.FP), a.Name)
-		require.False(t, a.Preserved(a.PC), a.Name)
+		require.False(t, a.Preserved(a.Link), a.Name)
 		require.Len(t, a.Registers(), c.registers, a.Name)
 		byName := map[string]RegisterInfo{}
 		for _, r := range a.Registers() {

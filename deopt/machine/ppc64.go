@@ -26,27 +26,27 @@ var (
 func newPPC64(name string, order binary.ByteOrder) *Arch {
 	return newArch(Arch{
 		Name: name, Title: name, Pointer: 8, Order: order,
-		SP: 1, FP: 31, PC: 65,
+		SP: 1, FP: 31, PC: noNumber, Link: 65,
 	}, slices.Concat(
 		ppc64General(0),
 		rows(32, "f", 0, 32, RegisterInfo{Size: 16, Class: Vector}),
-		[]RegisterInfo{{65, "lr", 8, false, Special}, {66, "ctr", 8, false, Special}},
+		[]RegisterInfo{{65, "lr", 8, 0, Special}, {66, "ctr", 8, 0, Special}},
 		rows(68, "cr", 0, 2, RegisterInfo{Size: 4, Class: Flags}),
-		rows(70, "cr", 2, 3, RegisterInfo{Size: 4, Class: Flags, Preserved: true}),
+		rows(70, "cr", 2, 3, RegisterInfo{Size: 4, Class: Flags, Kept: 4}),
 		rows(73, "cr", 5, 3, RegisterInfo{Size: 4, Class: Flags}),
-		[]RegisterInfo{{76, "xer", 8, false, Special}},
+		[]RegisterInfo{{76, "xer", 8, 0, Special}},
 		rows(77, "v", 0, 20, RegisterInfo{Size: 16, Class: Vector}),
-		rows(97, "v", 20, 12, RegisterInfo{Size: 16, Class: Vector, Preserved: true}),
-		[]RegisterInfo{{109, "vrsave", 4, false, Special}},
+		rows(97, "v", 20, 12, RegisterInfo{Size: 16, Class: Vector, Kept: 16}),
+		[]RegisterInfo{{109, "vrsave", 4, 0, Special}},
 		ppc64General(1200),
 	), alias{"f", 16, "vs", 0})
 }
 
 func ppc64General(first DWARFReg) []RegisterInfo {
 	list := rows(first, "r", 0, 32, RegisterInfo{Size: 8})
-	list[1].Preserved = true
+	list[1].Kept = 8
 	for i := 13; i < len(list); i++ {
-		list[i].Preserved = true
+		list[i].Kept = 8
 	}
 	return list
 }

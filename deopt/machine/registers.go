@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 )
@@ -22,68 +21,152 @@ func Unavailablef(format string, args ...any) error {
 // Registers is the register file of one physical frame: what its function sees.
 // A register is there with its bytes, or is missing with a reason. The zero
 // value has none; make one with [NewRegisters].
+//
+// A register may be known in part: its first bytes are there and the rest is not.
 type Registers struct {
 	arch   *Arch
-	values map[DWARFReg][]byte
+	have   uint64   // which places of words hold a register
+	words  []uint64 // by the places of the architecture's plan
+	others map[DWARFReg][]byte
 	why    map[DWARFReg]string
-	absent string
+	absent func(DWARFReg) string
 }
 
 // NewRegisters returns an empty register file. absent is the reason given for
 // a register of which nothing else was said.
 func NewRegisters(arch *Arch, absent string) *Registers {
-	return &Registers{arch: arch, values: map[DWARFReg][]byte{}, why: map[DWARFReg]string{}, absent: absent}
+	return &Registers{arch: arch, words: make([]uint64, arch.plan.count), absent: func(reg DWARFReg) string {
+		return arch.RegisterName(reg) + ": " + absent
+	}}
+}
+
+// Caller returns the register file of the function that called the one whose registers r
+// is, as far as the calling convention tells: what a callee keeps is what it is here,
+// or missing for the same reason. absent gives the reason for the others; it is
+// called when one is asked for.
+func (r *Registers) Caller(absent func(DWARFReg) string) *Registers {
+	p := &r.arch.plan
+	out := &Registers{arch: r.arch, have: r.have & p.kept, words: make([]uint64, p.count), absent: absent}
+	copy(out.words, r.words)
+	for reg, b := range r.others {
+		if kept := r.arch.Kept(reg); kept > 0 {
+			out.Set(reg, b[:min(kept, len(b))])
+		}
+	}
+	for reg, why := range r.why {
+		if r.arch.Kept(reg) > 0 {
+			out.Forget(reg, why)
+		}
+	}
+	return out
 }
 
 // Clone returns a copy that can be changed by itself.
 func (r *Registers) Clone() *Registers {
-	return &Registers{arch: r.arch, values: maps.Clone(r.values), why: maps.Clone(r.why), absent: r.absent}
+	c := *r
+	c.words = append([]uint64(nil), r.words...)
+	c.others, c.why = maps.Clone(r.others), maps.Clone(r.why)
+	return &c
+}
+
+// Same says whether the same registers are there in both, with the same bytes, and none is
+// missing for a reason of its own: a function cannot tell the one from the other.
+func (r *Registers) Same(s *Registers) bool {
+	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others)+len(r.why)+len(s.why) > 0 {
+		return false
+	}
+	for i, v := range r.words {
+		if r.have>>i&1 != 0 && v != s.words[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // Arch returns the architecture whose registers these are.
 func (r *Registers) Arch() *Arch { return r.arch }
 
-// Set gives reg its bytes, lowest address first. The slice is kept.
+// Set gives reg its bytes, lowest address first: all of them, or its first. The slice is kept.
 func (r *Registers) Set(reg DWARFReg, b []byte) {
-	r.values[reg] = b
+	if len(b) == word {
+		r.SetUint(reg, r.arch.Uint(b))
+		return
+	}
+	if i, ok := r.arch.plan.place(reg); ok {
+		r.have &^= 1 << i
+	}
+	if r.others == nil {
+		r.others = map[DWARFReg][]byte{}
+	}
+	r.others[reg] = b
 	delete(r.why, reg)
 }
 
 // SetUint gives an address-sized register its value.
 func (r *Registers) SetUint(reg DWARFReg, v uint64) {
-	b := make([]byte, 8)
-	r.arch.Order.PutUint64(b, v)
-	if r.arch.Pointer == 4 {
-		b = b[:4]
-		r.arch.Order.PutUint32(b, uint32(v))
+	if i, ok := r.arch.plan.place(reg); ok {
+		r.words[i] = v
+		r.have |= 1 << i
+		if r.others != nil {
+			delete(r.others, reg)
+		}
+		if r.why != nil {
+			delete(r.why, reg)
+		}
+		return
 	}
-	r.Set(reg, b)
+	b := make([]byte, r.arch.Pointer)
+	r.arch.PutUint(b, v)
+	if r.others == nil {
+		r.others = map[DWARFReg][]byte{}
+	}
+	r.others[reg] = b
+	delete(r.why, reg)
 }
 
 // Forget makes reg unavailable with a reason.
 func (r *Registers) Forget(reg DWARFReg, reason string) {
-	delete(r.values, reg)
+	if i, ok := r.arch.plan.place(reg); ok {
+		r.have &^= 1 << i
+	}
+	delete(r.others, reg)
+	if r.why == nil {
+		r.why = map[DWARFReg]string{}
+	}
 	r.why[reg] = reason
 }
 
-// Bytes returns the bytes of reg, or an [Unavailable].
+// reason says why reg is not there.
+func (r *Registers) reason(reg DWARFReg) error {
+	if why, ok := r.why[reg]; ok {
+		return &Unavailable{Reason: why}
+	}
+	return &Unavailable{Reason: r.absent(reg)}
+}
+
+// Bytes returns the bytes of reg that are there, from its first, or an [Unavailable]. The
+// caller may keep them and must not change them.
 func (r *Registers) Bytes(reg DWARFReg) ([]byte, error) {
-	if b, ok := r.values[reg]; ok {
+	if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
+		b := make([]byte, word)
+		r.arch.PutUint(b, r.words[i])
 		return b, nil
 	}
-	if why, ok := r.why[reg]; ok {
-		return nil, &Unavailable{Reason: why}
+	if b, ok := r.others[reg]; ok {
+		return b, nil
 	}
-	return nil, Unavailablef("%s: %s", r.arch.RegisterName(reg), r.absent)
+	return nil, r.reason(reg)
 }
 
 // Uint returns the value of an address-sized register, or an [Unavailable].
 func (r *Registers) Uint(reg DWARFReg) (uint64, error) {
-	b, err := r.Bytes(reg)
-	if err != nil {
-		return 0, err
+	if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
+		return r.words[i], nil
 	}
-	return r.arch.Uint(b), nil
+	if b, ok := r.others[reg]; ok {
+		return r.arch.Uint(b), nil
+	}
+	return 0, r.reason(reg)
 }
 
 // Addr is [Registers.Uint] for a register that holds an address.
@@ -91,6 +174,3 @@ func (r *Registers) Addr(reg DWARFReg) (Addr, error) {
 	v, err := r.Uint(reg)
 	return Addr(v), err
 }
-
-// BigEndian says whether the most significant byte comes first. It is spelled once, because an interface compares only with its like.
-func (a *Arch) BigEndian() bool { return a.Order == binary.ByteOrder(binary.BigEndian) }
