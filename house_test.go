@@ -12,7 +12,7 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"deopt/machine", "deopt/frame", "deopt/ir"},
-	{"deopt/object"},
+	{"deopt/object", "deopt/x86"},
 	{"deopt/stackmap", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},

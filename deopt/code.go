@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -20,14 +21,13 @@ type code struct {
 	image *object.Image // nil for a scan's find
 	jit   bool
 
-	records  *stackmap.Index
-	data     []byte            // the section of an unlinked object, as it stands there
-	section  *stackmap.Section // what could be read of it, even where mapsErr is set
-	maps     []*stackmap.Map
-	mapsErr  error // why there are no records although there is a section
-	table    *unwind.Table
-	tableErr error
-	named    map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
+	records *stackmap.Index
+	data    []byte            // the section of an unlinked object, as it stands there
+	section *stackmap.Section // what could be read of it, even where mapsErr is set
+	maps    []*stackmap.Map
+	mapsErr error // why there are no records although there is a section
+	unwind  *unwind.Code
+	named   map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
 }
 
 // symbol is the function that an address lies in.
@@ -47,10 +47,13 @@ type space struct {
 	modules map[*ptrace.Module]*code
 	objects map[*object.Image]*code
 	found   *code // what a scan found, or nil
+	unknown *unwind.Code
+	lost    map[string]*unwind.Code // objects that cannot be used, by the reason
 }
 
 func newSpace(t *ptrace.Target) *space {
-	s := &space{target: t, modules: map[*ptrace.Module]*code{}, objects: map[*object.Image]*code{}}
+	s := &space{target: t, modules: map[*ptrace.Module]*code{}, objects: map[*object.Image]*code{},
+		unknown: &unwind.Code{}, lost: map[string]*unwind.Code{}}
 	s.found = s.scanned()
 	return s
 }
@@ -87,7 +90,10 @@ func (s *space) at(addr machine.Addr) *code {
 func newImageCode(img *object.Image, loaded []byte) *code {
 	c := &code{name: img.Name, image: img, jit: img.Registered}
 	c.readMaps(loaded)
-	c.table, c.tableErr = newTable(img)
+	table, err := newTable(img)
+	// Go's functions keep no registers, and its linker's tables do not say so.
+	compiledByGo := img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
+	c.unwind = &unwind.Code{Source: c.name, Table: table, Err: err, Functions: c, NoneKept: compiledByGo}
 	return c
 }
 
@@ -147,23 +153,34 @@ func newTable(img *object.Image) (*unwind.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	eh := img.Section(".eh_frame")
-	if eh == nil || !eh.Bits || eh.Size == 0 {
-		return nil, nil
-	}
-	if img.Relocatable() {
-		data, _, err := eh.Relocated()
-		if err != nil {
+	sections := unwind.Sections{Arch: arch}
+	for name, into := range map[string]*unwind.Section{
+		".eh_frame": &sections.EHFrame, ".eh_frame_hdr": &sections.EHFrameHdr, ".debug_frame": &sections.DebugFrame,
+	} {
+		if *into, err = unwindSection(img, name); err != nil {
 			return nil, err
 		}
-		return unwind.NewTable(unwind.Sections{Arch: arch,
-			EHFrame: unwind.Section{Addr: eh.Loaded(), Data: bytes.NewReader(data), Size: int64(len(data))}})
 	}
-	sections := unwind.Sections{Arch: arch, EHFrame: unwind.Section{Addr: eh.Loaded(), Data: eh, Size: int64(eh.Size)}}
-	if hdr := img.Section(".eh_frame_hdr"); hdr != nil && hdr.Bits {
-		sections.EHFrameHdr = unwind.Section{Addr: hdr.Loaded(), Data: hdr, Size: int64(hdr.Size)}
+	if sections.EHFrame.Data == nil && sections.DebugFrame.Data == nil {
+		return nil, nil
 	}
 	return unwind.NewTable(sections)
+}
+
+// unwindSection is a section of unwind information, relocated where the image is not linked.
+func unwindSection(img *object.Image, name string) (unwind.Section, error) {
+	s := img.Section(name)
+	if s == nil || !s.Bits || s.Size == 0 {
+		return unwind.Section{}, nil
+	}
+	if !img.Relocatable() {
+		return unwind.Section{Addr: s.Loaded(), Bias: img.Bias, Data: s, Size: int64(s.Size)}, nil
+	}
+	data, _, err := s.Relocated()
+	if err != nil {
+		return unwind.Section{}, err
+	}
+	return unwind.Section{Addr: s.Loaded(), Data: bytes.NewReader(data), Size: int64(len(data))}, nil
 }
 
 // scanned makes code of what a scan found: those that parse as a stack map all of whose
@@ -198,6 +215,7 @@ func (s *space) scanned() *code {
 		})
 	}
 	c := &code{name: "stack maps found in memory", jit: true, maps: maps, section: &stackmap.Section{Maps: maps, Dialect: stackmap.V3}, records: stackmap.NewIndex(maps...)}
+	c.unwind = &unwind.Code{Functions: c}
 	if twice > 0 {
 		c.mapsErr = fmt.Errorf("%d functions have several stack maps in memory, of which at most one can be right", twice)
 	}
@@ -265,16 +283,58 @@ func (c *code) find(addr machine.Addr) (s symbol) {
 	return s
 }
 
-// Table implements [unwind.Finder].
-func (s *space) Table(pc machine.Addr) (*unwind.Table, string, error) {
+// Code implements [unwind.Finder].
+func (s *space) Code(pc machine.Addr) *unwind.Code {
 	if _, why := s.target.JITObjectAt(pc); why != "" {
-		return nil, "", errors.New("the JIT object registered here cannot be used: " + why)
+		if s.lost[why] == nil {
+			s.lost[why] = &unwind.Code{Err: errors.New("the JIT object registered here cannot be used: " + why)}
+		}
+		return s.lost[why]
 	}
-	c := s.at(pc)
-	if c == nil {
-		return nil, "", nil
+	if c := s.at(pc); c != nil {
+		return c.unwind
 	}
-	return c.table, c.name, c.tableErr
+	return s.unknown
+}
+
+// pltEntry is the size of the entries of a procedure linkage table of x86-64.
+const pltEntry = 16
+
+// Function implements [unwind.Functions]. Where there is no symbol, a function with records
+// starts before; whether it goes on up to pc is for its instructions to say.
+func (c *code) Function(pc machine.Addr) (start, end machine.Addr) {
+	if c.image != nil {
+		if s := c.image.CodeAt(pc); s != nil && strings.HasPrefix(s.Name, ".plt") {
+			start = s.Loaded() + (pc-s.Loaded())/pltEntry*pltEntry
+			return start, start + pltEntry
+		}
+	}
+	s := c.at(pc)
+	if s.ok {
+		return s.start, s.start + machine.Addr(s.size)
+	}
+	return s.owner, 0
+}
+
+// Entry implements [unwind.Functions]. What gcc and LLVM split off a function has a symbol
+// with its name and an ending.
+func (c *code) Entry(addr machine.Addr) bool {
+	s := c.at(addr)
+	return s.ok && s.start == addr && !strings.HasSuffix(s.name, ".cold") && !strings.Contains(s.name, ".cold.")
+}
+
+// FrameSize implements [unwind.Functions]. It is that of the function with records which
+// starts last before pc, when a symbol says that pc is in it, or there are no symbols.
+func (c *code) FrameSize(pc machine.Addr) (bytes uint64, ok bool) {
+	s := c.at(pc)
+	for _, m := range c.maps {
+		for i := range m.Functions {
+			if f := &m.Functions[i]; s.owner != 0 && f.Addr == s.owner && f.StackSize != stackmap.DynamicStack {
+				return f.StackSize, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // Executable says whether addr lies in executable memory.

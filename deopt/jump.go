@@ -9,6 +9,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/deopt/x86"
 )
 
 // maxFunction bounds how much of a function is decoded in search of jumps.
@@ -55,11 +56,11 @@ func (c *code) jumpTo(s symbol, to machine.Addr) (from machine.Addr, found bool)
 	}
 	text := sectionMemory{section}
 	for at, end := s.start, s.start+machine.Addr(s.size); at < end; {
-		inst, n, err := decode(text, at)
-		if err != nil || n == 0 {
+		inst, _, err := x86.Read(text, at)
+		if err != nil || inst.Len == 0 {
 			return 0, false
 		}
-		next := at + machine.Addr(n)
+		next := at + machine.Addr(inst.Len)
 		if by, ok := inst.Args[0].(x86asm.Rel); ok && inst.Op != x86asm.CALL && next+machine.Addr(int64(by)) == to {
 			return at, true
 		}

@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
+	"reframe/deopt/x86"
 )
 
 // recordEntry is a record with what it belongs to, decoded.
@@ -155,7 +156,7 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 		if uint64(pc-start) > got.site.PatchBytes {
 			return nil, "", nil
 		}
-		if !m.callEnds(start, pc) {
+		if !x86.CallFrom(m.memory, start, pc) {
 			return nil, "its region holds this address, and no call in it ends here", nil
 		}
 	} else {
@@ -179,49 +180,15 @@ func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
 	if m.memory.ReadMemory(b[:], start) != nil {
 		return 0
 	}
-	mov, err := x86asm.Decode(b[:movabs], 64)
-	if err != nil || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
+	mov, known := x86.Decode(b[:])
+	if !known || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
-	jump, err := x86asm.Decode(b[movabs:], 64)
-	if err != nil || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
+	jump, known := x86.Decode(b[movabs:])
+	if !known || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
 	return start + movabs + call
-}
-
-// callEnds decodes from start and says whether a call ends just at pc.
-func (m *matcher) callEnds(start, pc machine.Addr) bool {
-	for at := start; at < pc; {
-		inst, n, err := decode(m.memory, at)
-		if err != nil {
-			return false
-		}
-		at += machine.Addr(n)
-		if at == pc {
-			return inst.Op == x86asm.CALL
-		}
-	}
-	return false
-}
-
-// maxInstruction is the longest that an x86 instruction can be.
-const maxInstruction = 15
-
-// decode reads one instruction. x86asm does not know endbr64, so it is told apart first.
-func decode(mem machine.Memory, at machine.Addr) (x86asm.Inst, int, error) {
-	var b [maxInstruction]byte
-	n := len(b)
-	for ; n > 0; n-- { // what was copied may end right behind the instruction
-		if mem.ReadMemory(b[:n], at) == nil {
-			break
-		}
-	}
-	if n >= 4 && [4]byte(b[:4]) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
-		return x86asm.Inst{}, 4, nil
-	}
-	inst, err := x86asm.Decode(b[:n], 64)
-	return inst, inst.Len, err
 }
 
 // kindOf returns the kind that all sites agree on, or "".

@@ -24,6 +24,8 @@ type View struct {
 	target  *ptrace.Target
 	space   *space
 	modules *modules
+
+	unwinder *unwind.Unwinder
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -57,6 +59,7 @@ type bound struct {
 // what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, space: newSpace(t), modules: newModules(o.Modules)}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable}
 	for _, l := range o.Layouts {
 		if err := l.check(v.modules); err != nil {
 			return nil, err
@@ -86,8 +89,7 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing}
 		return out, nil
 	}
-	u := &unwind.Unwinder{Arch: v.target.Arch(), Memory: v.target, Finder: v.space, Executable: v.space.executable}
-	physical, end := u.Unwind(t.Registers)
+	physical, end := v.unwinder.Unwind(t.Registers)
 	out.End = end
 	for i := range physical {
 		f, err := v.frame(physical[i], layouts)
@@ -109,6 +111,10 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	if p.Guess != "" {
 		f.Notes = append(f.Notes, p.Guess)
+	}
+	if p.Skipped != 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
+			v.nameOf(p.Skipped), p.Index-1))
 	}
 	// A call may be the last instruction of its function: the return address is
 	// then the first of the next one.
@@ -147,6 +153,16 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		f.Offset = &offset
 	}
 	return f, f.fill(layouts)
+}
+
+// nameOf names the function that starts at an address.
+func (v *View) nameOf(addr machine.Addr) string {
+	if c := v.space.at(addr); c != nil {
+		if name, start, ok := c.function(addr); ok && start == addr {
+			return name
+		}
+	}
+	return addr.String()
 }
 
 // findRecord finds the record of the frame, if there is one. owner is where the function

@@ -268,7 +268,9 @@ func (t *Target) finish(s *stopped) {
 		out := machine.Thread{ID: thread.tid, Name: threadName(t.PID, thread.tid), Missing: thread.missing}
 		if thread.missing == "" {
 			out.Registers = thread.raw.decode()
-			ranges = append(ranges, span{thread.stack.addr, bytes.Clone(thread.stack.data)})
+			for _, stack := range thread.stacks {
+				ranges = append(ranges, span{stack.addr, bytes.Clone(stack.data)})
+			}
 			for _, c := range thread.code {
 				if c.ok {
 					ranges = append(ranges, span{c.addr, c.buf})

@@ -39,6 +39,13 @@ func (e *CoreError) Error() string {
 
 func (e *CoreError) Unwrap() error { return e.Err }
 
+// CoreOptions say what a core does not. The zero value stands for nothing.
+type CoreOptions struct {
+	// Exe is the path of the program that the core is of, where it is not at the path that the
+	// core names, or where the core names no files, as those that QEMU's user mode writes.
+	Exe string
+}
+
 // OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it: the same as
 // [Survey] finds in a process. Its memory is read from the file when it is asked for.
 //
@@ -46,12 +53,12 @@ func (e *CoreError) Unwrap() error { return e.Err }
 // paths and used where they are the ones that were mapped; [Module.Why] and
 // [Module.Unverified] say where they are not, or may not be.
 //
-// Of its threads it knows the general registers on x86-64; on other architectures it
-// knows none.
+// Of its threads it knows the general registers, those of floating point and vectors as far
+// as the core holds them, and none on architectures that coreRegisters lacks.
 //
 // The errors are [*CoreError]s. A core that was cut is no error: Notes say so, and
 // what is missing is unavailable.
-func OpenCore(path string) (*Target, error) {
+func OpenCore(path string, o CoreOptions) (*Target, error) {
 	info, err := os.Stat(path) // before it is opened, which would wait for the writer of a pipe
 	if err != nil {
 		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
@@ -63,7 +70,7 @@ func OpenCore(path string) (*Target, error) {
 	if err != nil {
 		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
 	}
-	t, err := readCore(path, f, info.Size())
+	t, err := readCore(path, f, info.Size(), o)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -85,7 +92,7 @@ func kindOf(mode os.FileMode) string {
 }
 
 // readCore reads a core of size bytes.
-func readCore(path string, r io.ReaderAt, size int64) (t *Target, err error) {
+func readCore(path string, r io.ReaderAt, size int64, o CoreOptions) (t *Target, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.Close()
@@ -98,6 +105,11 @@ func readCore(path string, r io.ReaderAt, size int64) (t *Target, err error) {
 		return nil, err
 	}
 	c.readNotes()
+	if o.Exe != "" {
+		if err := c.placeExecutable(o.Exe); err != nil {
+			return nil, &CoreError{o.Exe, -1, err, ""}
+		}
+	}
 	c.lay()
 	mem := c.held()
 	c.openModules(mem)
@@ -121,8 +133,9 @@ type core struct {
 	size     uint64
 	header   *elfHeader
 	notes    []elf.Prog64
-	segments []segment // by address
-	files    []fileRow // by address
+	segments []segment    // by address
+	files    []fileRow    // by address
+	entry    machine.Addr // where the program starts; 0 where that is not known
 	vdso     machine.Addr
 	page     uint64        // the unit of mappings
 	maps     []coreMapping // by address

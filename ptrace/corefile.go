@@ -150,6 +150,6 @@ func (n note) read(least, most int64) ([]byte, bool) {
 		return nil, false
 	}
 	b := make([]byte, min(n.desc.Size(), most))
-	_, err := io.ReadFull(n.desc, b)
-	return b, err == nil
+	got, _ := n.desc.ReadAt(b, 0)
+	return b, got == len(b)
 }

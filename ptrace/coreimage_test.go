@@ -163,7 +163,7 @@ func smallCore(t testing.TB, jit []byte) (c *coreImage, program string) {
 
 func readBytes(t testing.TB, b []byte) *Target {
 	t.Helper()
-	target, err := readCore("core", bytes.NewReader(b), int64(len(b)))
+	target, err := readCore("core", bytes.NewReader(b), int64(len(b)), CoreOptions{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
 	return target

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
-	"encoding/binary"
 	"math/bits"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
 )
@@ -31,8 +28,10 @@ const (
 )
 
 const (
-	// Of the auxiliary vector (getauxval(3)): the size of a page, and where the vdso lies.
+	// Of the auxiliary vector (getauxval(3)): the size of a page, where the program starts,
+	// and where the vdso lies.
 	atPagesz      = 6
+	atEntry       = 9
 	atSysinfoEHDR = 33
 
 	maxAUXV     = 1 << 16
@@ -74,15 +73,11 @@ func btoi(b bool) int {
 }
 
 func (c *core) readNote(n note) {
-	if n.owner != "CORE" {
+	c.readRegisters(n)
+	if n.owner != coreOwner {
 		return
 	}
 	switch order := c.header.order; n.kind {
-	case elf.NT_PRSTATUS:
-		b, ok := n.read(statusRegisters, statusRegisters+userRegisters)
-		if ok && len(c.target.threads) < maxThreads {
-			c.target.threads = append(c.target.threads, c.thread(int(int32(order.Uint32(b[statusPID:]))), b[statusRegisters:]))
-		}
 	case elf.NT_PRPSINFO:
 		if b, ok := n.read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
@@ -93,6 +88,8 @@ func (c *core) readNote(n note) {
 		b, _ := n.read(0, maxAUXV)
 		for ; len(b) >= 16; b = b[16:] {
 			switch value := order.Uint64(b[8:]); order.Uint64(b) {
+			case atEntry:
+				c.entry = machine.Addr(value)
 			case atSysinfoEHDR:
 				c.vdso = machine.Addr(value)
 			case atPagesz:
@@ -148,20 +145,4 @@ func (c *core) readFiles(b []byte) {
 		last = r.end
 		return false
 	})
-}
-
-const userRegisters = 27 * 8 // struct user_regs_struct of x86-64
-
-// thread makes a thread of what NT_PRSTATUS says.
-func (c *core) thread(id int, b []byte) machine.Thread {
-	if c.target.arch != machine.AMD64 || len(b) < userRegisters {
-		return machine.Thread{ID: id, Missing: "the registers of this core are not known"}
-	}
-	var general unix.PtraceRegs
-	if _, err := binary.Decode(b, c.header.order, &general); err != nil {
-		return machine.Thread{ID: id, Missing: err.Error()}
-	}
-	regs := machine.NewRegisters(machine.AMD64, "not read from a core")
-	setGeneral(regs, &general)
-	return machine.Thread{ID: id, Registers: regs}
 }

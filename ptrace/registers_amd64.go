@@ -45,7 +45,9 @@ const ntX86XState = 0x202 // NT_X86_XSTATE, elf.h
 
 // is64 says whether the thread runs 64-bit code: its code segment is the
 // kernel's __USER_CS.
-func (r *rawRegisters) is64() bool { return r.general.Cs == 0x33 }
+func (r *rawRegisters) is64() bool { return r.general.Cs == userCode }
+
+const userCode = 0x33
 
 // inSyscall says whether the thread was stopped in a system call: the kernel notes its
 // number, and -1 elsewhere.

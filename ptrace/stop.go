@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
-	"sort"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"reframe/deopt/machine"
 )
 
 // tracer runs ptrace requests. Linux wants all of them from the thread that
@@ -83,7 +79,7 @@ type stoppedThread struct {
 	missing string      // why the thread does not stand still, or ""
 	ended   bool        // it ended while it was being stopped: there is no such thread
 	raw     rawRegisters
-	stack   span
+	stacks  []span // the one it runs on, then those that signals interrupted
 	code    []want
 }
 
@@ -103,8 +99,6 @@ const stopRounds = 1000
 // are read into memory that is made before the stop.
 const (
 	redZone   = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2)
-	codeSpan  = 64  // around a return address: the instructions before it and after it
-	maxCode   = 4096
 	xsaveRoom = 16 << 10
 
 	maxStacks  = 2 << 30 // of all threads together; past it each gets leastStack
@@ -144,7 +138,7 @@ func (s *stopped) stopAll() error {
 			t.raw.xsave = make([]byte, xsaveRoom)
 			room := min(s.stack, max(leastStack, s.room))
 			s.room -= room
-			t.stack.data = make([]byte, room)
+			t.stacks = []span{{data: make([]byte, room)}}
 			s.byTID[tid] = t
 			s.threads = append(s.threads, t)
 			fresh = append(fresh, t)
@@ -231,90 +225,6 @@ func (s *stopped) letGo() error {
 		s.pause = time.Since(s.since)
 	}
 	return nil
-}
-
-// copy reads what only a process that stands still can give: the registers and
-// stack of each thread, and the code around what may be return addresses into
-// code outside of files.
-func (s *stopped) copy(maps, jitCode []machine.Mapping) error {
-	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
-		return ErrGone
-	}
-	for _, t := range s.threads {
-		if t.missing != "" {
-			continue
-		}
-		if t.raw.fetch(t.tid) != nil {
-			return ErrGone // a thread that stands still ends only when the process is killed
-		}
-		if !t.raw.is64() {
-			return Err32Bit
-		}
-		t.copyStack(live(s.via), maps)
-		t.copyCode(live(s.via), jitCode)
-	}
-	return nil
-}
-
-// copyStack copies a stack up to the end of the writable memory that it lies in. Behind
-// the stack of a thread often come libraries, and to read those with it takes longer
-// than all the rest.
-func (t *stoppedThread) copyStack(mem live, maps []machine.Mapping) {
-	read := func(from machine.Addr) int {
-		into := t.stack.data
-		if end := writableEnd(maps, from); end > from {
-			into = into[:min(uint64(len(into)), uint64(end-from))]
-		}
-		n, err := mem.readUpTo(into, from)
-		if err != nil {
-			return 0
-		}
-		t.stack.addr = from
-		return n
-	}
-	n := read(t.raw.sp() - redZone)
-	if n <= redZone {
-		// The red zone may lie below the end of the stack's mapping.
-		n = read(t.raw.sp())
-	}
-	t.stack.data = t.stack.data[:n]
-}
-
-// writableEnd returns the end of the writable mappings that follow each other from addr
-// on, or 0 where addr is in none: the stack may have grown since they were read.
-func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
-	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
-	for ; i < len(maps) && maps[i].Write && (maps[i].Contains(addr) || maps[i].Start == end); i++ {
-		end = maps[i].End
-	}
-	return end
-}
-
-// copyCode copies the code around the program counter and around each word of the
-// stack that points into code outside of files: what a JIT may patch any moment.
-func (t *stoppedThread) copyCode(mem live, jitCode []machine.Mapping) {
-	add := func(at machine.Addr) {
-		if m, ok := findMapping(jitCode, at); ok && len(t.code) < maxCode {
-			from := max(m.Start, at-min(at, codeSpan))
-			to := min(m.End, at+codeSpan)
-			t.code = append(t.code, want{addr: from, buf: make([]byte, to-from)})
-		}
-	}
-	if len(jitCode) == 0 {
-		return
-	}
-	add(t.raw.pc())
-	t.eachStackWord(add)
-	// A range that cannot be read stays out; the reader of it is told so.
-	_ = mem.readMany(t.code)
-}
-
-// eachStackWord calls f with each aligned word of the copied stack.
-func (t *stoppedThread) eachStackWord(f func(machine.Addr)) {
-	skip := int(-t.stack.addr & 7)
-	for at := skip; at+8 <= len(t.stack.data); at += 8 {
-		f(machine.Addr(arch.Order.Uint64(t.stack.data[at:])))
-	}
 }
 
 // ended says whether a thread is no more than an entry in the process table, or not even that.

@@ -237,7 +237,7 @@ func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, r
 	}
 	var t *ptrace.Target
 	if f.core != "" {
-		t, err = ptrace.OpenCore(f.core)
+		t, err = ptrace.OpenCore(f.core, ptrace.CoreOptions{})
 	} else {
 		t, err = ptrace.Survey(f.known.pid)
 	}

@@ -11,10 +11,13 @@ import (
 //
 // A vector register is recorded at its widest here, 64 bytes; a capture may
 // know fewer of them and says so for the rest. mm0 to mm7 are the low 8 bytes
-// of st0 to st7; r16 to r31 are those of APX.
+// of st0 to st7; r16 to r31 are those of APX. How frames are linked is in its section
+// 3.2.2, "The Stack Frame".
 var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
 	SP: 7, FP: 6, PC: 16, Link: 16,
+	Chain:       Chain{Base: 6, Linked: 0, Return: 8, CFA: 16},
+	Trampolines: []Trampoline{amd64Sigreturn},
 }, amd64Rows(), alias{"xmm", 32, "ymm", 0}, alias{"xmm", 64, "zmm", 0})
 
 func amd64Rows() []RegisterInfo {
@@ -34,4 +37,15 @@ func amd64Rows() []RegisterInfo {
 		rows(118, "k", 0, 8, RegisterInfo{Size: 8, Class: Flags}),
 		rows(130, "r", 16, 16, RegisterInfo{Size: 8}),
 	)
+}
+
+// amd64Sigreturn is what glibc, musl and Go's runtime make handlers return to: mov
+// $__NR_rt_sigreturn,%rax; syscall. The return has taken the first word of struct
+// rt_sigframe (asm/sigframe.h of the kernel), so that the stack pointer is at its struct
+// ucontext (asm/ucontext.h, asm/sigcontext.h).
+var amd64Sigreturn = Trampoline{
+	Code: []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05},
+	Saved: words(8, 8, 40, map[DWARFReg]int64{
+		5: 104, 4: 112, 6: 120, 3: 128, 1: 136, 0: 144, 2: 152, 7: 160, 16: 168,
+	}),
 }

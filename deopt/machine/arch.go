@@ -60,6 +60,11 @@ type Arch struct {
 	// that calls nothing need not save. It is PC itself where a call pushes the address.
 	Link DWARFReg
 
+	// CallerSP is what the stack pointer was just before the call, as the distance from the
+	// CFA: 0 but where the ABI puts the CFA past an area that the caller leaves to its callees.
+	CallerSP int64
+	// Calls are the instructions that call, where they can be told by their bits.
+	Calls Calls
 	// Code is which bits of a code address are the address, where pointer
 	// authentication signs the others; 0 for all.
 	Code uint64
@@ -95,15 +100,6 @@ type Chain struct {
 
 // Exists says whether frames are linked at all.
 func (c Chain) Exists() bool { return c != Chain{} }
-
-// Trampoline is the code that a signal handler returns to, which gives back the registers
-// of what the signal interrupted.
-type Trampoline struct {
-	Code []byte // its instructions from the first, which the pc of its frame is at
-	// Saved is where the kernel saved each register, in bytes from the stack pointer at
-	// the first instruction. That of PC is the instruction that the signal interrupted.
-	Saved map[DWARFReg]int64
-}
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
 	a.table, a.parts = make(map[DWARFReg]RegisterInfo, len(rows)), map[part]string{}

@@ -8,8 +8,14 @@ import (
 // ARM64 and ARM64BE are aarch64 in its two byte orders. The numbers are those of
 // "DWARF for the Arm 64-bit Architecture" (AADWARF64), section "DWARF register
 // names"; what a callee preserves is in AAPCS64, "Register use in the AAPCS64
-// standard". Of v8 to v15 it preserves the low 8 bytes alone, so that they do not
-// count as preserved here.
+// standard", and how frames are linked in its section "The Frame Pointer": the
+// record may lie anywhere in the frame and does not tell the CFA.
+//
+// Of v8 to v15 a callee keeps the low 8 bytes, d8 to d15. They are the first ones in memory
+// where the order is little-endian; where it is not, nothing of them counts as kept.
+//
+// Where pointer authentication is in use it takes the bits of an address above the 48 that
+// Linux gives programs (kernel documentation, "Memory Layout on AArch64 Linux").
 //
 // z0 to z31 (whose low 16 bytes are v0 to v31) and p0 to p15 are those of SVE, at the
 // widest that it allows: 2048 bits, and a bit for each byte of that.
@@ -19,17 +25,45 @@ var (
 )
 
 func newARM64(name, title string, order binary.ByteOrder) *Arch {
+	low := word
+	if order == binary.ByteOrder(binary.BigEndian) {
+		low = 0
+	}
 	return newArch(Arch{
 		Name: name, Title: title, Pointer: 8, Order: order,
 		SP: 31, FP: 29, PC: 32, Link: 30,
+		Calls: arm64Calls, Code: 1<<48 - 1,
+		Chain:       Chain{Base: 29, Linked: 0, Return: 8, NoCFA: true},
+		Trampolines: []Trampoline{arm64Sigreturn},
 	}, slices.Concat(
 		rows(0, "x", 0, 19, RegisterInfo{Size: 8}),
 		rows(19, "x", 19, 11, RegisterInfo{Size: 8, Kept: 8}),
 		[]RegisterInfo{{30, "x30", 8, 0, General}, {31, "sp", 8, 8, General}},
 		rows(48, "p", 0, 16, RegisterInfo{Size: 32, Class: Flags}),
-		rows(64, "v", 0, 32, RegisterInfo{Size: 16, Class: Vector}),
+		rows(64, "v", 0, 8, RegisterInfo{Size: 16, Class: Vector}),
+		rows(72, "v", 8, 8, RegisterInfo{Size: 16, Kept: low, Class: Vector}),
+		rows(80, "v", 16, 16, RegisterInfo{Size: 16, Class: Vector}),
 		rows(96, "z", 0, 32, RegisterInfo{Size: 256, Class: Vector}),
 	),
 		alias{"v", 1, "b", 0}, alias{"v", 2, "h", 0}, alias{"v", 4, "s", 0}, alias{"v", 8, "d", 0}, alias{"v", 16, "q", 0},
 		alias{"x", 4, "w", 0}, alias{"sp", 4, "wsp", 0})
+}
+
+// arm64Calls are those of "Arm Architecture Reference Manual for A-profile architecture",
+// C6.2. Instructions are little-endian in both orders of data.
+var arm64Calls = Calls{binary.LittleEndian, []CallForm{
+	{4, 0xfc000000, 0x94000000}, // bl
+	{4, 0xfffffc1f, 0xd63f0000}, // blr
+	{4, 0xfffffc1f, 0xd63f081f}, // blraaz
+	{4, 0xfffffc1f, 0xd63f0c1f}, // blrabz
+	{4, 0xfffffc00, 0xd73f0800}, // blraa
+	{4, 0xfffffc00, 0xd73f0c00}, // blrab
+}}
+
+// arm64Sigreturn is in the vdso and in musl: mov x8,#__NR_rt_sigreturn; svc #0. At the
+// stack pointer is the kernel's struct rt_sigframe: siginfo_t and struct ucontext, with
+// struct sigcontext of asm/sigcontext.h.
+var arm64Sigreturn = Trampoline{
+	Code:  []byte{0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4},
+	Saved: words(0, 32, 312, map[DWARFReg]int64{32: 568}), // sp follows x30
 }

@@ -29,9 +29,8 @@ type llvmArch struct {
 	internal map[string]string
 
 	clobber string   // the spelling of a register in a clobber
-	partly  []string // registers that llc saves and of which a callee preserves a part
 	fixed   []string // preserved registers that no function needs to save
-	saved   []string // registers that llc saves though a callee does not preserve them
+	saved   []string // registers that llc saves though nothing of them counts as kept
 }
 
 func llvmArches() []llvmArch {
@@ -40,7 +39,7 @@ func llvmArches() []llvmArch {
 		arch: ARM64, triple: "aarch64-linux-gnu", cfi: "%s",
 		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 stands for a list of lanes
 		internal: map[string]string{}, clobber: "~{%s}",
-		partly: numbered("v", 8, 15), fixed: []string{"sp"}, saved: []string{"x30"},
+		fixed: []string{"sp"}, saved: []string{"x30"},
 	}
 	for i := range 32 {
 		arm.internal[fmt.Sprint("z", i)] = fmt.Sprint("Z", i)
@@ -50,12 +49,13 @@ func llvmArches() []llvmArch {
 	}
 	armBE := arm
 	armBE.arch, armBE.triple = ARM64BE, "aarch64_be-linux-gnu"
+	armBE.saved = append(numbered("v", 8, 15), "x30") // their last 8 bytes
 
 	loong := llvmArch{
 		arch: LOONG64, triple: "loongarch64-linux-gnu", flags: []string{"-mattr=+d,+lasx"},
 		internal: map[string]string{"zero": "R0", "ra": "R1", "tp": "R2", "sp": "R3", "r21": "R21", "fp": "R22"},
 		clobber:  "~{$%s}",
-		partly:   numbered("fs", 0, 7), fixed: []string{"zero", "tp", "sp", "r21"}, saved: []string{"ra"},
+		fixed:    []string{"zero", "tp", "sp", "r21"}, saved: []string{"ra"},
 	}
 	for _, g := range []struct {
 		name         string
@@ -74,7 +74,7 @@ func llvmArches() []llvmArch {
 		arch: PPC64LE, triple: "powerpc64le-linux-gnu", flags: []string{"-mcpu=pwr8"}, cfi: "%s", spelled: same,
 		internal: map[string]string{"xer": "XER"},
 		clobber:  "~{%s}",
-		partly:   numbered("f", 14, 31), fixed: []string{"r1", "r13"},
+		fixed:    []string{"r1", "r13"},
 	}
 	ppcBE := ppc
 	ppcBE.arch, ppcBE.triple = PPC64, "powerpc64-linux-gnu"
@@ -100,8 +100,7 @@ func llvmArches() []llvmArch {
 		},
 		{
 			arch: S390X, triple: "s390x-linux-gnu", flags: []string{"-mattr=+vector"}, cfi: "%%%s", spelled: same, clobber: "~{%s}",
-			partly: []string{"f8", "f9", "f10", "f11", "f12", "f13", "f14", "f15"},
-			fixed:  []string{"a0", "a1"}, saved: []string{"r14"},
+			fixed: []string{"a0", "a1"}, saved: []string{"r14"},
 		},
 		loong,
 	}
@@ -184,41 +183,69 @@ func TestLoongArchNames(t *testing.T) {
 	}
 }
 
-// A function that overwrites every register saves those that a callee preserves.
-func TestPreserved(t *testing.T) {
+// A function that overwrites every register saves those of which a callee keeps something,
+// and as much of each as the table says.
+func TestKept(t *testing.T) {
 	for _, a := range llvmArches() {
 		t.Run(a.arch.Name, func(t *testing.T) {
 			clobbers := []string{"~{memory}"}
 			want := slices.Clone(a.saved)
 			for _, r := range a.arch.Registers() {
 				info, _ := a.arch.Register(r)
+				require.Equal(t, info.Kept, a.arch.Kept(r))
 				if r >= 1200 {
 					continue // r0 to r31 of ppc64 again
 				}
 				if r != a.arch.SP && info.Class != Special {
 					clobbers = append(clobbers, fmt.Sprintf(a.clobber, a.clobbered(info.Name)))
 				}
-				if a.arch.Preserved(r) {
+				if info.Kept > 0 {
 					want = append(want, info.Name)
 				}
 			}
-			want = slices.DeleteFunc(append(want, a.partly...), func(name string) bool { return slices.Contains(a.fixed, name) })
-			program := filepath.Join(t.TempDir(), "f.ll")
-			require.NoError(t, os.WriteFile(program, []byte(fmt.Sprintf(
-				"define void @f() uwtable \"frame-pointer\"=\"all\" {\n  call void asm sideeffect \"\", \"%s\"()\n  ret void\n}\n",
-				strings.Join(clobbers, ","))), 0o644))
-			object := filepath.Join(t.TempDir(), "f.o")
-			run(t, "", tool(t, "llc", a, "-filetype=obj", program, "-o", object)...)
+			want = slices.DeleteFunc(want, func(name string) bool { return slices.Contains(a.fixed, name) })
+			type slot struct {
+				at int64
+				RegisterInfo
+			}
 			var got []string
-			text := run(t, "", "readelf", "--debug-dump=frames", object)
-			for _, m := range regexp.MustCompile(`DW_CFA_offset\w*: r(\d+)`).FindAllStringSubmatch(text, -1) {
-				got = append(got, a.arch.RegisterName(number(t, m[1])))
+			var slots []slot
+			text := run(t, "", "readelf", "--debug-dump=frames", a.function(t, "call void asm sideeffect \"\", \""+strings.Join(clobbers, ",")+"\"()"))
+			for _, m := range regexp.MustCompile(`DW_CFA_offset\w*: r(\d+) .*at cfa([-+]\d+)`).FindAllStringSubmatch(text, -1) {
+				r := number(t, m[1])
+				at, err := strconv.ParseInt(m[2], 10, 64)
+				require.NoError(t, err)
+				info, _ := a.arch.Register(r)
+				got = append(got, info.Name)
+				slots = append(slots, slot{at, info})
 			}
 			slices.Sort(want)
 			slices.Sort(got)
 			require.Equal(t, want, slices.Compact(got))
+			slices.SortFunc(slots, func(x, y slot) int { return int(x.at - y.at) })
+			for i, s := range slots[1:] {
+				below := slots[i]
+				if below.Class != Flags && below.Name != s.Name { // all of cr is in one word
+					require.LessOrEqual(t, below.at+int64(below.Kept), s.at, "%s and %s", below.Name, s.Name)
+				}
+				if below.Class == Vector && s.Class == Vector && below.Size == s.Size && a.arch != ARM64BE {
+					require.Equal(t, s.at, below.at+int64(below.Kept), "%s is as wide as it is kept", below.Name)
+				}
+			}
 		})
 	}
+}
+
+// function compiles a function with a frame pointer whose body is one instruction of LLVM's, and
+// returns the path of the object.
+func (a *llvmArch) function(t *testing.T, instruction string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "f.ll")
+	require.NoError(t, os.WriteFile(program, []byte(fmt.Sprintf(
+		"define void @f(ptr %%p) uwtable \"frame-pointer\"=\"all\" {\n  %s\n  ret void\n}\n", instruction)), 0o644))
+	object := filepath.Join(t.TempDir(), "f.o")
+	run(t, "", tool(t, "llc", *a, "-filetype=obj", program, "-o", object)...)
+	return object
 }
 
 // clobbered spells a register for a clobber of inline assembly.

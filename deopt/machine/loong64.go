@@ -11,11 +11,17 @@ import (
 // "Register Convention". tp and r21 are the same in all of a thread's procedures.
 //
 // fa0 to fs7 are recorded at their widest, the LASX registers xr0 to xr31, of which they
-// are the low 8 bytes. Of those with the names fs0 to fs7 a callee preserves these
-// bytes alone, so that they do not count as preserved.
+// are the low 8 bytes. Of those with the names fs0 to fs7 a callee keeps these bytes
+// alone. How frames are linked is what gcc and LLVM do; calls are those of "LoongArch
+// Reference Manual", volume 1, section "Branch Instructions".
 var LOONG64 = newArch(Arch{
 	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian,
 	SP: 3, FP: 22, PC: noNumber, Link: 1,
+	Calls: Calls{binary.LittleEndian, []CallForm{
+		{4, 0xfc000000, 0x54000000}, // bl
+		{4, 0xfc00001f, 0x4c000001}, // jirl ra
+	}},
+	Chain: Chain{Base: 22, Linked: -16, Return: -8, CFA: 0},
 }, slices.Concat(
 	[]RegisterInfo{
 		{0, "zero", 8, 8, General}, {1, "ra", 8, 0, General}, {2, "tp", 8, 8, General},
@@ -27,7 +33,7 @@ var LOONG64 = newArch(Arch{
 	rows(23, "s", 0, 9, RegisterInfo{Size: 8, Kept: 8}),
 	rows(32, "fa", 0, 8, RegisterInfo{Size: 32, Class: Vector}),
 	rows(40, "ft", 0, 16, RegisterInfo{Size: 32, Class: Vector}),
-	rows(56, "fs", 0, 8, RegisterInfo{Size: 32, Class: Vector}),
+	rows(56, "fs", 0, 8, RegisterInfo{Size: 32, Kept: 8, Class: Vector}),
 ),
 	alias{"fa", 16, "vr", 0}, alias{"ft", 16, "vr", 8}, alias{"fs", 16, "vr", 24},
 	alias{"fa", 32, "xr", 0}, alias{"ft", 32, "xr", 8}, alias{"fs", 32, "xr", 24})

@@ -12,8 +12,13 @@ import (
 // Roles", the same in both.
 //
 // f0 to f31 are recorded at their widest, the VSX registers vs0 to vs31, of which they
-// are the first half. Of vs14 to vs31 a callee preserves that half alone, so that
-// they do not count as preserved. It must keep r13, the thread's pointer, as it is.
+// are the first half, in both byte orders: it is the half that bit 0 is in (Power ISA,
+// "VSX Registers"), although a little-endian store puts it behind the other. Of vs14 to
+// vs31 a callee keeps that half alone. It must keep r13, the thread's pointer, as it is.
+//
+// Frames are linked by the back chain, which every function with a frame keeps; the return
+// address is saved in the caller's frame (section 2.2.3.1, "General Stack Frame
+// Requirements"; in ELFv1 it is 16 bytes from its start too).
 //
 // 1200 to 1231 are r0 to r31 again: the numbers of the registers of SPE, which no 64-bit
 // processor has, and which LLVM's stack maps give for the low half of a general register
@@ -27,9 +32,13 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 	return newArch(Arch{
 		Name: name, Title: name, Pointer: 8, Order: order,
 		SP: 1, FP: 31, PC: noNumber, Link: 65,
+		Calls:       Calls{order, ppc64Calls},
+		Chain:       Chain{Base: 1, Linked: 0, Return: 16},
+		Trampolines: []Trampoline{ppc64Sigreturn(order, 0x38210080, 0x380000ac, 0x44000002), ppc64Sigreturn(order, 0x380000ac, 0x44000002)},
 	}, slices.Concat(
 		ppc64General(0),
-		rows(32, "f", 0, 32, RegisterInfo{Size: 16, Class: Vector}),
+		rows(32, "f", 0, 14, RegisterInfo{Size: 16, Class: Vector}),
+		rows(46, "f", 14, 18, RegisterInfo{Size: 16, Kept: 8, Class: Vector}),
 		[]RegisterInfo{{65, "lr", 8, 0, Special}, {66, "ctr", 8, 0, Special}},
 		rows(68, "cr", 0, 2, RegisterInfo{Size: 4, Class: Flags}),
 		rows(70, "cr", 2, 3, RegisterInfo{Size: 4, Class: Flags, Kept: 4}),
@@ -49,4 +58,30 @@ func ppc64General(first DWARFReg) []RegisterInfo {
 		list[i].Kept = 8
 	}
 	return list
+}
+
+// ppc64Calls are the branches that set the link register (Power ISA 3.1, book I, section
+// 2.4, "Branch Instructions").
+var ppc64Calls = []CallForm{
+	{4, 0xfc000001, 0x48000001}, // bl, bla
+	{4, 0xfc000001, 0x40000001}, // bcl, bcla
+	{4, 0xfc0007ff, 0x4c000021}, // bclrl
+	{4, 0xfc0007ff, 0x4c000421}, // bcctrl
+	{4, 0xfc0007ff, 0x4c000461}, // bctarl
+}
+
+// ppc64Sigreturn is what handlers return to: in the vdso, and on the stack where there is
+// none, addi r1,r1,128; li r0,__NR_rt_sigreturn; sc, and in QEMU without the addi. Past
+// those 128 bytes from the stack pointer is struct ucontext of asm/ucontext.h, and
+// in it the general registers in the order of struct pt_regs (asm/ptrace.h).
+func ppc64Sigreturn(order binary.ByteOrder, code ...uint32) Trampoline {
+	const registers = 128 + 232
+	t := Trampoline{Saved: words(0, 33, registers, map[DWARFReg]int64{66: registers + 35*word, 65: registers + 36*word, 76: registers + 37*word})}
+	t.Saved[noNumber] = t.Saved[32] // nip follows r31
+	delete(t.Saved, 32)
+	t.Code = make([]byte, 4*len(code))
+	for i, c := range code {
+		order.PutUint32(t.Code[4*i:], c)
+	}
+	return t
 }

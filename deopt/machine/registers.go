@@ -41,12 +41,16 @@ func NewRegisters(arch *Arch, absent string) *Registers {
 }
 
 // Caller returns the register file of the function that called the one whose registers r
-// is, as far as the calling convention tells: what a callee keeps is what it is here,
-// or missing for the same reason. absent gives the reason for the others; it is
-// called when one is asked for.
-func (r *Registers) Caller(absent func(DWARFReg) string) *Registers {
+// is, as far as the calling convention tells. With kept, what a callee keeps is what it
+// is here, or missing for the same reason; without, nothing is there. absent gives the
+// reason for the others; it is called when one is asked for.
+func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
 	p := &r.arch.plan
-	out := &Registers{arch: r.arch, have: r.have & p.kept, words: make([]uint64, p.count), absent: absent}
+	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent}
+	if !kept {
+		return out
+	}
+	out.have = r.have & p.kept
 	copy(out.words, r.words)
 	for reg, b := range r.others {
 		if kept := r.arch.Kept(reg); kept > 0 {

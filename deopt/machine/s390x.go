@@ -11,11 +11,16 @@ import (
 // section 1.2.1, "Registers".
 //
 // f0 to f15 are recorded at their widest, the vector registers v0 to v15, of which they
-// are the first half. Of v8 to v15 a callee preserves that half alone, so that they
-// do not count as preserved. a0 and a1 hold the thread's pointer.
+// are the first half. Of v8 to v15 a callee keeps that half alone. a0 and a1 hold the
+// thread's pointer.
+//
+// The CFA lies past the 160 bytes at the stack pointer that a caller leaves to its callees
+// (section 1.2.2, "The Stack Frame"). Frames are not linked unless code was compiled for
+// it (gcc's -mbackchain), which nothing in it shows.
 var S390X = newArch(Arch{
 	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian,
 	SP: 15, FP: 11, PC: 65, Link: 14,
+	CallerSP: -160, Calls: s390xCalls(), Trampolines: []Trampoline{s390xSigreturn},
 }, s390xRows(), alias{"f", 16, "v", 0})
 
 func s390xRows() []RegisterInfo {
@@ -30,10 +35,34 @@ func s390xRows() []RegisterInfo {
 	for n := range 32 {
 		number := n&^7 | n<<1&6 | n>>2&1
 		r := RegisterInfo{DWARFReg(16 + n), fmt.Sprintf("f%d", number), 16, 0, Vector}
+		if number >= 8 && number < 16 {
+			r.Kept = 8
+		}
 		if n >= 16 {
 			r.DWARF, r.Name = DWARFReg(68+n-16), fmt.Sprintf("v%d", number)
 		}
 		list = append(list, r)
 	}
 	return list
+}
+
+// s390xCalls are those that leave the return address in r14 ("z/Architecture Principles of
+// Operation", chapter 7). basr and bassm with register 0 do not branch.
+func s390xCalls() Calls {
+	forms := []CallForm{
+		{6, 0xffff00000000, 0xc0e500000000}, // brasl
+		{4, 0xffff0000, 0xa7e50000},         // bras
+		{4, 0xfff00000, 0x4de00000},         // bas
+	}
+	forms = append(forms, nonzero(CallForm{2, 0xfff0, 0x0de0}, 0xf)...)                         // basr
+	return Calls{binary.BigEndian, append(forms, nonzero(CallForm{2, 0xfff0, 0x0ce0}, 0xf)...)} // bassm
+}
+
+// s390xSigreturn is svc __NR_rt_sigreturn. At the stack pointer are 160 bytes for the handler, then
+// the rest of the kernel's struct rt_sigframe: the instruction, siginfo_t and struct
+// ucontext (asm/ucontext.h), which has the program status word, the general and the access
+// registers (asm/sigcontext.h).
+var s390xSigreturn = Trampoline{
+	Code:  []byte{0x0a, 0xad},
+	Saved: words(0, 16, 352, map[DWARFReg]int64{65: 344}),
 }

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"strings"
 
 	"reframe/deopt/machine"
 )
@@ -37,6 +38,7 @@ func (i *Image) openELF(r *io.SectionReader) error {
 		return err
 	}
 	i.format = &elfFormat{image: i, file: f}
+	left := &allowance{bytes: maxInflated}
 	for _, s := range f.Sections {
 		sec := &Section{
 			Name: s.Name, Addr: machine.Addr(s.Addr), Size: s.Size,
@@ -45,6 +47,12 @@ func (i *Image) openELF(r *io.SectionReader) error {
 		}
 		if s.ReaderAt != nil {
 			sec.data = s.ReaderAt
+		}
+		if z := inflaterOf(s, left); z != nil {
+			sec.data, sec.Size = z, z.size
+			if name, ok := strings.CutPrefix(s.Name, ".zdebug_"); ok {
+				sec.Name = ".debug_" + name
+			}
 		}
 		i.add(sec)
 	}

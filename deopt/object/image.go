@@ -14,6 +14,7 @@
 package object
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -101,7 +102,7 @@ type Section struct {
 	Exec  bool // holds code
 	Bits  bool // has bytes in the image
 
-	data  io.ReaderAt // nil where they are compressed
+	data  io.ReaderAt // nil where they are compressed and should not be
 	index int         // in the image's own counting from 0
 	image *Image
 }
@@ -214,7 +215,7 @@ func (s *Section) Contains(addr machine.Addr) bool {
 	return addr >= s.Loaded() && uint64(addr-s.Loaded()) < s.Size
 }
 
-// ReadAt reads bytes of the section as they stand in the image.
+// ReadAt reads bytes of the section as they stand in the image, decompressed.
 func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !s.Bits:
@@ -222,11 +223,22 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	case s.data == nil:
 		return 0, &Error{s.image.Name, s.Name, off, errors.New("is compressed")}
 	}
-	return s.data.ReadAt(p, off)
+	n, err := s.data.ReadAt(p, off)
+	if _, ok := s.data.(*inflater); ok && err != nil && err != io.EOF {
+		err = &Error{s.image.Name, s.Name, off, err}
+	}
+	return n, err
 }
 
-// Data returns the bytes of the section as they stand in the image.
+// Data returns the bytes of the section as they stand in the image, decompressed.
 func (s *Section) Data() ([]byte, error) {
+	if z, ok := s.data.(*inflater); ok && s.Bits {
+		data, err := z.bytes()
+		if err != nil {
+			return nil, &Error{s.image.Name, s.Name, 0, err}
+		}
+		return bytes.Clone(data), nil
+	}
 	switch {
 	case !s.Bits:
 		return nil, &Error{s.image.Name, s.Name, 0, s.image.noBytes()}

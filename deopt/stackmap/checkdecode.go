@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/x86"
 )
 
 // instructions says how the instructions of an architecture are told apart.
@@ -17,7 +18,7 @@ type instructions struct {
 func instructionsOf(arch *machine.Arch) *instructions {
 	switch arch {
 	case machine.AMD64:
-		return &instructions{align: 1, size: x86Length}
+		return &instructions{align: 1, size: x86.Length}
 	case machine.ARM64, machine.ARM64BE, machine.LOONG64:
 		return &instructions{align: 4, fixed: true}
 	case machine.PPC64, machine.PPC64LE:

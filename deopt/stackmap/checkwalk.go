@@ -1,6 +1,9 @@
 package stackmap
 
-import "reframe/deopt/machine"
+import (
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
 
 // maxOverlap is how many bytes of code are decoded though they were before. Functions do
 // not overlap, so that only maps that are broken, or symbols, make it so.
@@ -67,7 +70,7 @@ func (w *walk) to(addr machine.Addr) (why string) {
 }
 
 // longest is the length of the longest instruction of any architecture.
-const longest = x86Longest
+const longest = x86.Longest
 
 // bytes returns what is at w.at: the longest instruction, or what can be had.
 func (w *walk) bytes() []byte {

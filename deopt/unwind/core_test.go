@@ -20,7 +20,7 @@ type core struct {
 	threads map[int]*machine.Registers
 	files   []coreFile
 	images  map[string]*os.File
-	tables  map[string]*Table
+	codes   map[string]*Code
 }
 
 type coreFile struct {
@@ -39,7 +39,7 @@ func openCore(t *testing.T, path string) *core {
 	file, err := elf.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { file.Close() })
-	c := &core{t: t, threads: map[int]*machine.Registers{}, images: map[string]*os.File{}, tables: map[string]*Table{}}
+	c := &core{t: t, threads: map[int]*machine.Registers{}, images: map[string]*os.File{}, codes: map[string]*Code{}}
 	for _, p := range file.Progs {
 		switch p.Type {
 		case elf.PT_LOAD:
@@ -137,20 +137,17 @@ func (c *core) image(path string) *os.File {
 	return c.images[path]
 }
 
-// Table finds the file that is mapped at pc. The files here are all linked at zero.
-func (c *core) Table(pc machine.Addr) (*Table, string, error) {
+// Code finds the file that is mapped at pc. The files here are all linked at zero.
+func (c *core) Code(pc machine.Addr) *Code {
 	f := c.file(pc)
 	if f == nil {
-		return nil, "", nil
+		return &Code{}
 	}
-	if c.tables[f.path] == nil {
+	if c.codes[f.path] == nil {
 		table, err := NewTable(sectionsOf(c.t, f.path, c.base(f.path)))
-		if err != nil {
-			return nil, "", err
-		}
-		c.tables[f.path] = table
+		c.codes[f.path] = &Code{Source: f.path, Table: table, Err: err}
 	}
-	return c.tables[f.path], f.path, nil
+	return c.codes[f.path]
 }
 
 // base is where the start of a file is mapped.

@@ -30,6 +30,14 @@ func (c *cursor) fail(err error) {
 
 func (c *cursor) failf(format string, args ...any) { c.fail(fmt.Errorf(format, args...)) }
 
+// failAt is failf for what starts at position at.
+func (c *cursor) failAt(at int, format string, args ...any) {
+	if c.err == nil {
+		c.pos = at
+		c.failf(format, args...)
+	}
+}
+
 // more says whether bytes are left and nothing went wrong.
 func (c *cursor) more() bool { return c.err == nil && c.pos < len(c.data) }
 
@@ -56,11 +64,20 @@ func (c *cursor) sub(n uint64) cursor {
 	return s
 }
 
+// rest is a cursor over all that is left.
+func (c *cursor) rest() cursor { return c.sub(uint64(len(c.data) - c.pos)) }
+
 func (c *cursor) u8() uint8 {
-	if b := c.bytes(1); b != nil {
-		return b[0]
+	if c.err != nil {
+		return 0
 	}
-	return 0
+	if c.pos == len(c.data) {
+		c.fail(errTruncated)
+		return 0
+	}
+	b := c.data[c.pos]
+	c.pos++
+	return b
 }
 
 func (c *cursor) u16() uint16 {
@@ -100,6 +117,10 @@ var errLEBRange = errors.New("LEB128 number does not fit in 64 bits")
 
 // uleb reads an unsigned LEB128 number (DWARF 5 §7.6).
 func (c *cursor) uleb() uint64 {
+	if c.err == nil && c.pos < len(c.data) && c.data[c.pos] < 0x80 { // most are
+		c.pos++
+		return uint64(c.data[c.pos-1])
+	}
 	var v uint64
 	for shift := 0; ; shift += 7 {
 		b := c.u8()

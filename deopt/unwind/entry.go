@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -16,7 +15,8 @@ type cie struct {
 	encoding     uint8 // of the addresses in its FDEs
 	augmented    bool  // its FDEs have augmentation data, with its length
 	signal       bool  // its FDEs are those of signal trampolines
-	initial      cursor
+	signs        bool  // return addresses may be signed, and an instruction says where they are
+	initial      state // after its own instructions
 }
 
 // FDE is a frame description entry: the unwind rules of one range of code
@@ -24,67 +24,100 @@ type cie struct {
 type FDE struct {
 	Start, End machine.Addr // the code that it covers; End is the first address past it
 	Signal     bool         // it is the trampoline that the kernel makes signal handlers return to
-	Offset     int64        // in .eh_frame
+	Section    string       // .eh_frame or .debug_frame
+	Offset     int64        // in the section
 
 	cie     *cie
 	program cursor
 	bases   bases
 }
 
-// header is the start of an entry: its length and the field that tells a CIE
-// (zero) from an FDE (how far before that field its CIE starts). The field has
-// four bytes in both formats (Linux Standard Base, Core 5.0 §10.6.1).
+// header is the start of an entry: its length, and the field that tells a CIE
+// from an FDE.
 type header struct {
-	at   int64 // offset of the entry
-	id   uint32
-	idAt int64 // offset of the field
-	end  int64 // offset of the next entry
+	at    int64 // offset of the entry
+	isCIE bool
+	cie   int64 // offset of the CIE of an FDE
+	idAt  int64 // offset of the field
+	end   int64 // offset of the next entry
 }
 
-// longestHeader is what the header of an entry in the 64-bit format takes.
-const longestHeader = 4 + 8 + 4
+// maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a
+// few kilobytes.
+const maxEntry = 1 << 20
 
 var errTerminator = errors.New("the zero terminator where an entry should be")
 
-// headerOf reads the header of the entry that starts at c, in a section of size bytes.
-func headerOf(c *cursor, size int64) (header, error) {
+// header reads the header of the entry that starts at c.
+//
+// In .debug_frame the field has the size of an offset (4 bytes, and 8 in the
+// 64-bit format), is all ones in a CIE, and else the offset of one (DWARF 5
+// §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats, is zero in a CIE,
+// and else says how far before the field the CIE starts (Linux Standard Base,
+// Core 5.0 §10.6.1).
+func (s *frames) header(c *cursor) (header, error) {
 	h := header{at: c.offset + int64(c.pos)}
-	length := uint64(c.u32())
+	length, wide := uint64(c.u32()), false
 	switch {
 	case c.err == nil && length == 0:
+		h.idAt = c.offset + int64(c.pos)
 		return h, &FormatError{c.section, h.at, errTerminator}
 	case length == 0xffffffff:
-		length = c.u64()
+		length, wide = c.u64(), true
 	case length >= 0xfffffff0:
 		c.failf("reserved length %#x", length)
 	}
 	h.idAt = c.offset + int64(c.pos)
+	size := uint64(4)
+	if wide && !s.eh {
+		size = 8
+	}
 	if c.err == nil {
 		switch {
 		case length > maxEntry:
 			c.failf("an entry of %d bytes; the limit is %d", length, maxEntry)
-		case int64(length) > size-h.idAt:
-			c.failf("an entry of %d bytes where %d are left", length, size-h.idAt)
-		case length < 4:
+		case int64(length) > s.Size-h.idAt:
+			c.failf("an entry of %d bytes where %d are left", length, s.Size-h.idAt)
+		case length < size:
 			c.failf("an entry of %d bytes", length)
 		}
 	}
 	h.end = h.idAt + int64(length)
-	h.id = c.u32()
+	switch {
+	case s.eh:
+		id := c.u32()
+		h.isCIE, h.cie = id == 0, h.idAt-int64(int32(id))
+	case wide:
+		id := c.u64()
+		h.isCIE, h.cie = id == 1<<64-1, int64(id)
+	default:
+		id := c.u32()
+		h.isCIE, h.cie = id == 1<<32-1, int64(id)
+	}
 	return h, c.err
 }
 
-// cieOffset is where the CIE of the FDE h lies.
-func (h header) cieOffset() int64 { return h.idAt - int64(int32(h.id)) }
-
 // parseCIE reads a CIE from c, which holds what follows its header.
 func parseCIE(c cursor, arch *machine.Arch) (*cie, error) {
-	var e cie
+	e, err := cieHead(&c, arch)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.run(&c)
+}
+
+// cieHead reads all of a CIE but its instructions, which c is at afterwards.
+func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
+	e := &cie{signs: arch.Code != 0}
 	version := c.u8()
 	if c.err == nil && version != 1 && version != 3 && version != 4 {
 		c.failf("CIE version %d", version)
 	}
 	augmentation := c.text()
+	if rest, ok := strings.CutPrefix(augmentation, "eh"); ok {
+		c.u64() // what gcc 2 wrote: the address of its exception table
+		augmentation = rest
+	}
 	if version == 4 {
 		if size := c.u8(); c.err == nil && int(size) != arch.Pointer {
 			c.failf("addresses of %d bytes in an image for %s", size, arch.Title)
@@ -99,9 +132,8 @@ func parseCIE(c cursor, arch *machine.Arch) (*cie, error) {
 	} else {
 		e.returnColumn = c.register()
 	}
-	e.augment(&c, augmentation)
-	e.initial = c.sub(uint64(len(c.data) - c.pos))
-	return &e, c.err
+	e.augment(c, augmentation)
+	return e, c.err
 }
 
 // augment reads the augmentation data of a CIE. A letter that is not known
@@ -128,6 +160,7 @@ func (e *cie) augment(c *cursor, augmentation string) {
 		case 'S':
 			e.signal = true
 		case 'B': // which key signs return addresses on aarch64; no data
+		case 'G': // the function tags its stack frame (aarch64's MTE); no data
 		default:
 			data.failf("augmentation %q", augmentation)
 		}
@@ -137,18 +170,19 @@ func (e *cie) augment(c *cursor, augmentation string) {
 	}
 }
 
-// parseFDE reads an FDE from c, which holds what follows its header.
-func parseFDE(c cursor, h header, e *cie, b bases) (*FDE, error) {
-	f := &FDE{Signal: e.signal, Offset: h.at, cie: e, bases: b}
-	f.Start = c.pointer(e.encoding, b)
-	size := c.plain(e.encoding)
-	f.End = f.Start + machine.Addr(size)
-	if c.err == nil && f.End < f.Start {
-		c.fail(fmt.Errorf("code at %v of %#x bytes", f.Start, size))
+// codeRange reads the code that an FDE covers. Of code that the linker left
+// out, but whose FDE it kept, the start is zero, or one of the highest numbers
+// (lld): the range is then empty.
+func (c *cursor) codeRange(encoding uint8, b bases) (start, end machine.Addr) {
+	value, base := c.encoded(encoding, b)
+	size := c.plain(encoding)
+	if value == 0 || value >= 1<<64-2 {
+		return 0, 0
 	}
-	if e.augmented {
-		c.bytes(c.uleb())
+	start = machine.Addr(value) + base
+	end = start + machine.Addr(size)
+	if end < start {
+		c.failf("code at %v of %#x bytes", start, size)
 	}
-	f.program = c.sub(uint64(len(c.data) - c.pos))
-	return f, c.err
+	return start, end
 }

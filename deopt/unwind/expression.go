@@ -62,7 +62,7 @@ const (
 
 const (
 	maxStack = 256
-	maxSteps = 10_000 // an expression may loop (DW_OP_bra, DW_OP_skip)
+	maxSteps = 1000 // an expression may loop (DW_OP_bra, DW_OP_skip)
 )
 
 // evaluation runs one expression over the registers of a frame. Its values
@@ -77,7 +77,10 @@ type evaluation struct {
 // evaluate runs an expression that starts with the given values on its stack,
 // and returns the value on top at the end.
 func (e Expression) evaluate(regs *machine.Registers, memory machine.Memory, start ...uint64) (uint64, error) {
-	v := evaluation{cursor: e.code, regs: regs, memory: memory, stack: start}
+	v := evaluation{regs: regs, memory: memory, stack: start}
+	if b := e.ops; b != nil {
+		v.cursor = cursor{section: b.section, offset: b.offset, order: b.order, data: b.code}
+	}
 	for steps := 0; v.more(); steps++ {
 		if steps == maxSteps {
 			v.failf("an expression of more than %d steps", maxSteps)

@@ -9,12 +9,32 @@ import (
 // Rule names how a frame was found.
 type Rule string
 
-// The rules.
+// The rules. But for the first they say how the frame before was left.
 const (
 	FromRegisters    Rule = "registers"     // frame 0: the thread's own registers
-	FromCFI          Rule = "cfi"           // from the frame before, by call frame information
-	FromFramePointer Rule = "frame pointer" // from the frame before, which has no CFI, by its frame pointer
+	FromCFI          Rule = "cfi"           // by call frame information
+	FromTrampoline   Rule = "signal frame"  // it is a signal trampoline without CFI: by what the kernel saved
+	FromCode         Rule = "code"          // by reading the instructions of its function
+	FromStackSize    Rule = "stack size"    // by the size that its stack map gives for its frame
+	FromFramePointer Rule = "frame pointer" // by its frame pointer
+	FromBackChain    Rule = "back chain"    // by the link at its stack pointer
+	FromScan         Rule = "scan"          // by the first word on its stack that is a return address
 )
+
+// means says what a frame was left by, for sentences.
+func (r Rule) means() string {
+	switch r {
+	case FromCFI:
+		return "its CFI"
+	case FromCode:
+		return "its instructions"
+	case FromStackSize:
+		return "the size of its frame"
+	case FromScan:
+		return "a scan of its stack"
+	}
+	return "its " + string(r)
+}
 
 // Frame is a physical frame: one activation on the machine stack.
 type Frame struct {
@@ -31,8 +51,15 @@ type Frame struct {
 	// frames below did not keep is unavailable, with the reason.
 	Registers *machine.Registers
 
-	Rule  Rule   // how this frame was found
-	Guess string // why a frame may be missing just before this one; "" where nothing says so
+	Rule Rule // how this frame was found
+
+	// Guess says why this frame may not be the caller of the one before, or that a frame
+	// is missing between the two; "" where nothing says so.
+	Guess string
+
+	// Skipped is the function that this frame called, where that is not the one of the frame
+	// before: it left by a jump (a tail call), and its frame is missing between the two.
+	Skipped machine.Addr
 
 	// Return says that PC is a return address: the call is before it, and may
 	// be the last instruction of its function. It is false for frame 0 and for
@@ -43,10 +70,12 @@ type Frame struct {
 	// kernel made; the next frame is the interrupted one.
 	Signal bool
 
-	// The code that the FDE covers which has PC, and the image that has the
-	// FDE. Zero and "" where there is none.
+	// FDEStart and FDEEnd are the code that the FDE covers which has PC; zero where there is none.
 	FDEStart, FDEEnd machine.Addr
-	Source           string
+	// Source is what has the code: an image, or "".
+	Source string
+
+	code *Code
 }
 
 // End says why a walk ended.

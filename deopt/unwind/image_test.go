@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"bytes"
-	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 )
 
 // run runs a tool that a test needs, and returns what it prints.
-func run(t *testing.T, name string, args ...string) []byte {
+func run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -26,7 +26,7 @@ func run(t *testing.T, name string, args ...string) []byte {
 
 // shared links a source of testdata into a shared object. gcc's own start-up
 // code stays out of it.
-func shared(t *testing.T, args ...string) string {
+func shared(t testing.TB, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "image.so")
 	run(t, "gcc", append([]string{"-shared", "-fPIC", "-nostdlib", "-o", out}, args...)...)
@@ -34,7 +34,7 @@ func shared(t *testing.T, args ...string) string {
 }
 
 // newest returns the last file that a pattern matches.
-func newest(t *testing.T, pattern string) string {
+func newest(t testing.TB, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
@@ -42,20 +42,26 @@ func newest(t *testing.T, pattern string) string {
 	return files[len(files)-1]
 }
 
-// sectionsOf takes the unwind sections out of an ELF file that is loaded at bias.
-func sectionsOf(t *testing.T, path string, bias machine.Addr) Sections {
+// sectionsOf takes the unwind sections out of an ELF file that is loaded at
+// bias. Those of an unlinked object are relocated to addresses of our own.
+func sectionsOf(t testing.TB, path string, bias machine.Addr) Sections {
 	t.Helper()
-	file, err := os.Open(path)
+	file, err := os.ReadFile(path)
 	require.NoError(t, err)
-	t.Cleanup(func() { file.Close() })
-	image, err := elf.NewFile(file)
+	image, err := object.New(path, bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
+	image.PlaceSections()
+	image.Bias = bias
 	section := func(name string) Section {
 		s := image.Section(name)
-		require.NotNil(t, s, "%s has no %s", path, name)
-		data, err := s.Data()
+		if s == nil {
+			return Section{}
+		}
+		data, _, err := s.Relocated()
 		require.NoError(t, err)
-		return Section{Addr: machine.Addr(s.Addr) + bias, Data: bytes.NewReader(data), Size: int64(s.Size)}
+		return Section{Addr: s.Loaded(), Bias: bias, Data: bytes.NewReader(data), Size: int64(len(data))}
 	}
-	return Sections{Arch: machine.AMD64, EHFrame: section(".eh_frame"), EHFrameHdr: section(".eh_frame_hdr")}
+	arch, err := image.Arch()
+	require.NoError(t, err)
+	return Sections{Arch: arch, EHFrame: section(".eh_frame"), EHFrameHdr: section(".eh_frame_hdr"), DebugFrame: section(".debug_frame")}
 }

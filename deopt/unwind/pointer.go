@@ -15,6 +15,7 @@ const (
 	peUdata2  = 0x02
 	peUdata4  = 0x03
 	peUdata8  = 0x04
+	peSigned  = 0x08
 	peSLEB    = 0x09
 	peSdata2  = 0x0a
 	peSdata4  = 0x0b
@@ -31,15 +32,16 @@ const (
 	peOmit     = 0xff
 )
 
-// bases is what the pointers of one section may be relative to; zero is unknown.
+// bases is what the pointers of one section may be relative to.
 type bases struct {
-	text, data machine.Addr
+	abs        machine.Addr // what those lack that are relative to nothing
+	text, data machine.Addr // zero is unknown
 }
 
 // plain reads a number in the form of enc, relative to nothing.
 func (c *cursor) plain(enc uint8) uint64 {
 	switch enc & peForm {
-	case peAbsptr, peUdata8, peSdata8:
+	case peAbsptr, peSigned, peUdata8, peSdata8:
 		return c.u64()
 	case peULEB:
 		return c.uleb()
@@ -78,36 +80,41 @@ func (c *cursor) align(enc uint8) {
 
 // pointer reads an address encoded as enc.
 func (c *cursor) pointer(enc uint8, b bases) machine.Addr {
-	if enc == peOmit {
+	value, base := c.encoded(enc, b)
+	return machine.Addr(value) + base
+}
+
+// encoded reads an address encoded as enc: what is written there, and what it
+// is relative to.
+func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
+	switch {
+	case enc == peOmit:
 		c.fail(errors.New("a pointer that must be there is omitted"))
-		return 0
-	}
-	if enc&peIndirect != 0 {
+	case enc&peIndirect != 0:
 		c.failf("pointer encoding %#02x: the address of code cannot be indirect", enc)
-		return 0
 	}
 	c.align(enc)
 	at := c.addr + machine.Addr(c.pos)
-	v := machine.Addr(c.plain(enc))
+	value = c.plain(enc)
 	switch enc & peBase {
 	case 0, peAligned:
-		return v
+		return value, b.abs
 	case pePCRel:
-		return v + at
+		return value, at
 	case peTextRel:
-		return c.relative("text", v, b.text)
+		return value, c.known("text", b.text)
 	case peDataRel:
-		return c.relative("data", v, b.data)
+		return value, c.known("data", b.data)
 	}
 	// What is left is relative to the function whose start is being read, or
 	// is not defined.
 	c.failf("pointer encoding %#02x", enc)
-	return 0
+	return 0, 0
 }
 
-func (c *cursor) relative(name string, v, base machine.Addr) machine.Addr {
+func (c *cursor) known(name string, base machine.Addr) machine.Addr {
 	if base == 0 {
 		c.failf("a pointer is relative to a %s base that is not known", name)
 	}
-	return v + base
+	return base
 }

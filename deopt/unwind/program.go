@@ -1,15 +1,17 @@
 package unwind
 
 import (
+	"bytes"
 	"errors"
-	"slices"
+	"sync"
 
 	"reframe/deopt/machine"
 )
 
 // Call frame instructions (DWARF 5 §7.24, table 7.29; GNU_* from the Linux
-// Standard Base, Core 5.0 §10.5.1.1). The first three hold an operand in
-// their low six bits.
+// Standard Base, Core 5.0 §10.5.1.1; AARCH64_* from "DWARF for the Arm 64-bit
+// Architecture", section "Call frame instructions"). The first three hold an
+// operand in their low six bits.
 const (
 	cfaAdvanceLoc = 0x40
 	cfaOffset     = 0x80
@@ -40,31 +42,62 @@ const (
 	cfaValOffsetSF      = 0x15
 	cfaValExpression    = 0x16
 
+	cfaAArch64NegateRAStateWithPC = 0x2c // of the feature FEAT_PAuth_LR
+	cfaAArch64NegateRAState       = 0x2d
+
 	cfaGNUArgsSize               = 0x2e
 	cfaGNUNegativeOffsetExtended = 0x2f
 )
 
-// maxRemembered bounds the stack of DW_CFA_remember_state. Compilers nest one deep.
-const maxRemembered = 64
+// Limits on what one program may make a lookup do.
+const (
+	// maxRemembered bounds the stack of DW_CFA_remember_state. Compilers nest one deep.
+	maxRemembered = 64
+	// maxInstructions is some fifty times what the largest functions of libLLVM have.
+	maxInstructions = 100_000
+)
 
 // state is what call frame instructions change.
 type state struct {
 	cfa     CFARule
 	columns columns
+	signed  bool
 }
 
-func (s state) clone() state { return state{s.cfa, slices.Clone(s.columns)} }
+// remembered is a state that DW_CFA_remember_state has put away. Its columns
+// are those of program.saved from one index on, up to the next state's.
+type remembered struct {
+	cfa    CFARule
+	signed bool
+	from   int
+}
 
-// program runs the call frame instructions of one FDE, up to one pc.
+// program runs the call frame instructions of one CIE or FDE.
 type program struct {
 	state
 	cie        *cie
-	bases      bases
-	initial    state // after the CIE's instructions: what DW_CFA_restore goes back to
 	inCIE      bool
-	remembered []state
+	bases      bases
+	remembered []remembered
+	saved      columns
 	args       uint64
 	loc        machine.Addr // where the row that is being built starts
+	steps      int
+}
+
+// programs are those that have ended: what they have grown to saves a lookup from allocating
+// more than the row that it returns.
+var programs = sync.Pool{New: func() any { return new(program) }}
+
+// run runs the instructions of a CIE.
+func (e *cie) run(c *cursor) error {
+	p := program{cie: e, inCIE: true}
+	for c.more() {
+		at := c.pos
+		p.step(c, at, p.opcode(c))
+	}
+	e.initial = state{p.cfa, p.columns.clone(), p.signed}
+	return c.err
 }
 
 // Rules returns the row that holds at pc, or a [*FormatError]. pc must lie in the FDE.
@@ -72,32 +105,27 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 	if pc < f.Start || pc >= f.End {
 		return nil, ErrNoFDE
 	}
-	p := program{cie: f.cie, bases: f.bases, loc: f.Start, inCIE: true}
-	c := f.cie.initial
+	p := programs.Get().(*program)
+	defer programs.Put(p)
+	initial := f.cie.initial
+	initial.columns = append(p.columns[:0], initial.columns...)
+	*p = program{state: initial, cie: f.cie, bases: f.bases, loc: f.Start, remembered: p.remembered[:0], saved: p.saved[:0]}
+	end := f.End
+	c := f.program
 	for c.more() {
-		p.step(&c)
-	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	p.initial, p.inCIE = p.state.clone(), false
-	row := Row{Start: f.Start, End: f.End, ReturnAddress: f.cie.returnColumn}
-	c = f.program
-	for c.more() {
-		before := p.loc
-		instruction := c
-		next, advanced := p.advance(&c)
+		at := c.pos
+		op := p.opcode(&c)
+		next, advanced := p.advance(&c, op)
 		if !advanced {
-			c = instruction
-			p.step(&c)
+			p.step(&c, at, op)
 			continue
 		}
-		if next < before {
-			c.failf("the code location goes back from %v to %v", before, next)
+		if next < p.loc {
+			c.failf("the code location goes back from %v to %v", p.loc, next)
 			break
 		}
 		if next > pc {
-			row.End = min(next, f.End)
+			end = min(next, f.End)
 			break
 		}
 		p.loc = next
@@ -105,14 +133,21 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	row.Start, row.CFA, row.columns, row.ArgsSize = p.loc, p.cfa, p.columns, p.args
-	return &row, nil
+	return &Row{Start: p.loc, End: end, CFA: p.cfa, ReturnAddress: f.cie.returnColumn,
+		ArgsSize: p.args, Signed: p.signed, columns: p.columns.clone()}, nil
 }
 
-// advance reads an instruction that starts a new row, and returns where that
-// row starts; false for any other instruction.
-func (p *program) advance(c *cursor) (machine.Addr, bool) {
-	op := c.u8()
+// opcode reads the first byte of an instruction.
+func (p *program) opcode(c *cursor) uint8 {
+	if p.steps++; p.steps > maxInstructions {
+		c.failf("more than %d instructions", maxInstructions)
+	}
+	return c.u8()
+}
+
+// advance returns where a row starts that the instruction op starts, and false
+// for any other instruction.
+func (p *program) advance(c *cursor, op uint8) (machine.Addr, bool) {
 	var delta uint64
 	switch {
 	case op&^cfaOperand == cfaAdvanceLoc:
@@ -134,16 +169,15 @@ func (p *program) advance(c *cursor) (machine.Addr, bool) {
 	return p.loc + machine.Addr(delta*p.cie.codeAlign), true
 }
 
-// step runs one instruction that changes the row (DWARF 5 §6.4.2).
-func (p *program) step(c *cursor) {
-	at := *c
-	op := c.u8()
+// step runs the instruction op, which starts at c's position at and changes
+// the row (DWARF 5 §6.4.2).
+func (p *program) step(c *cursor, at int, op uint8) {
 	switch op &^ cfaOperand {
 	case cfaOffset:
 		p.offset(c, machine.DWARFReg(op&cfaOperand), int64(c.unsigned()), RuleOffset)
 		return
 	case cfaRestore:
-		p.restore(&at, c, machine.DWARFReg(op&cfaOperand))
+		p.restore(c, at, machine.DWARFReg(op&cfaOperand))
 		return
 	}
 	switch op {
@@ -151,18 +185,9 @@ func (p *program) step(c *cursor) {
 	case cfaGNUArgsSize:
 		p.args = c.uleb()
 	case cfaRememberState:
-		if len(p.remembered) == maxRemembered {
-			c.failf("more than %d remembered states", maxRemembered)
-			return
-		}
-		p.remembered = append(p.remembered, p.state.clone())
+		p.remember(c)
 	case cfaRestoreState:
-		last := len(p.remembered) - 1
-		if last < 0 {
-			c.fail(errors.New("a state is restored that was not remembered"))
-			return
-		}
-		p.state, p.remembered = p.remembered[last], p.remembered[:last]
+		p.recall(c)
 	case cfaDefCFA, cfaDefCFASF, cfaDefCFARegister, cfaDefCFAOffset, cfaDefCFAOffsetSF, cfaDefCFAExpression:
 		p.define(c, op)
 	case cfaUndefined:
@@ -194,11 +219,38 @@ func (p *program) step(c *cursor) {
 		reg := c.register()
 		p.set(c, reg, RegisterRule{Kind: RuleValExpression, Expression: c.expression()})
 	case cfaRestoreExtended:
-		p.restore(&at, c, c.register())
+		p.restore(c, at, c.register())
+	case cfaAArch64NegateRAState, cfaAArch64NegateRAStateWithPC:
+		if !p.cie.signs {
+			c.failAt(at, "call frame instruction %#02x", op) // SPARC's DW_CFA_GNU_window_save is the same number
+		}
+		p.signed = !p.signed
 	default:
-		at.failf("call frame instruction %#02x", op)
-		c.err = at.err
+		c.failAt(at, "call frame instruction %#02x", op)
 	}
+}
+
+// remember puts the state away.
+func (p *program) remember(c *cursor) {
+	if len(p.remembered) == maxRemembered {
+		c.failf("more than %d remembered states", maxRemembered)
+		return
+	}
+	p.remembered = append(p.remembered, remembered{p.cfa, p.signed, len(p.saved)})
+	p.saved = append(p.saved, p.columns...)
+}
+
+// recall takes back the state that was put away last.
+func (p *program) recall(c *cursor) {
+	last := len(p.remembered) - 1
+	if last < 0 {
+		c.fail(errors.New("a state is restored that was not remembered"))
+		return
+	}
+	r := p.remembered[last]
+	p.cfa, p.signed = r.cfa, r.signed
+	p.columns = append(p.columns[:0], p.saved[r.from:]...)
+	p.remembered, p.saved = p.remembered[:last], p.saved[:r.from]
 }
 
 // define runs an instruction that defines the CFA (DWARF 5 §6.4.2.2).
@@ -228,14 +280,13 @@ func (p *program) offset(c *cursor, reg machine.DWARFReg, factored int64, kind R
 	p.set(c, reg, RegisterRule{Kind: kind, Offset: c.times(factored, p.cie.dataAlign)})
 }
 
-// restore gives reg the rule that the CIE gave it.
-func (p *program) restore(at, c *cursor, reg machine.DWARFReg) {
+// restore gives reg the rule that the CIE gave it, in an instruction that starts at position at.
+func (p *program) restore(c *cursor, at int, reg machine.DWARFReg) {
 	if p.inCIE {
-		at.fail(errors.New("a CIE restores a rule that it should itself define"))
-		c.err = at.err
+		c.failAt(at, "a CIE restores a rule that it should itself define")
 		return
 	}
-	p.set(c, reg, p.initial.columns.get(reg))
+	p.set(c, reg, p.cie.initial.columns.get(reg))
 }
 
 func (p *program) set(c *cursor, reg machine.DWARFReg, rule RegisterRule) {
@@ -255,4 +306,7 @@ func (c *cursor) unsigned() uint64 {
 }
 
 // expression reads the block that a DWARF expression is in.
-func (c *cursor) expression() Expression { return Expression{c.sub(c.uleb())} }
+func (c *cursor) expression() Expression {
+	code := c.sub(c.uleb())
+	return Expression{&operations{code.section, code.offset, code.order, bytes.Clone(code.data)}}
+}

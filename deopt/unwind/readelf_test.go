@@ -16,11 +16,40 @@ import (
 	"reframe/deopt/machine"
 )
 
-// readelfRow is a row of readelf's --debug-dump=frames-interp, by the names of its columns.
+// readelfRow is a row of readelf's --debug-dump=frames-interp, by the names of
+// its columns, as [machine.Arch] has them.
 type readelfRow map[string]string
 
-// otherRegister is a rule that names a register, which readelf prints twice: r1 (rdx).
-var otherRegister = regexp.MustCompile(`r\d+ \((\w+)\)`)
+var (
+	// twice is a rule that names a register, which readelf prints twice: r1 (rdx).
+	twice = regexp.MustCompile(`r\d+ \((\w+)\)`)
+	// base is the register of a CFA rule.
+	base = regexp.MustCompile(`^(\w+)([+-]\d+)$`)
+	// numbered is a register whose name readelf does not know.
+	numbered = regexp.MustCompile(`^r(\d+)$`)
+)
+
+// name is our name of a register that readelf calls s.
+func name(arch *machine.Arch, s string) string {
+	for _, reg := range arch.Registers() {
+		if arch.RegisterName(reg) == s {
+			return s
+		}
+	}
+	if m := numbered.FindStringSubmatch(s); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return arch.RegisterName(machine.DWARFReg(n))
+	}
+	return s
+}
+
+// rule is a rule as we print it.
+func rule(arch *machine.Arch, s string) string {
+	if m := base.FindStringSubmatch(s); m != nil && m[1] != "c" && m[1] != "v" {
+		return name(arch, m[1]) + m[2]
+	}
+	return name(arch, s)
+}
 
 // readelfFDE is an FDE as readelf interprets it.
 type readelfFDE struct {
@@ -28,8 +57,8 @@ type readelfFDE struct {
 	rows       map[machine.Addr]readelfRow
 }
 
-// readelfFDEs reads all that readelf prints and hands every FDE to each.
-func readelfFDEs(t *testing.T, path string, each func(readelfFDE)) {
+// readelfFDEs reads all that readelf prints of one section and hands every FDE to each.
+func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each func(readelfFDE)) {
 	cmd := exec.Command("readelf", "--wide", "--debug-dump=frames-interp", path)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -44,10 +73,17 @@ func readelfFDEs(t *testing.T, path string, each func(readelfFDE)) {
 		}
 		fde = nil
 	}
+	here := false
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		words := strings.Fields(otherRegister.ReplaceAllString(lines.Text(), "$1"))
+		words := strings.Fields(twice.ReplaceAllString(lines.Text(), "$1"))
+		if strings.HasPrefix(lines.Text(), "Contents of the ") {
+			flush()
+			here = words[3] == section
+			continue
+		}
 		switch {
+		case !here:
 		case len(words) > 3 && words[3] == "CIE":
 			flush()
 			cie = words[0]
@@ -56,13 +92,18 @@ func readelfFDEs(t *testing.T, path string, each func(readelfFDE)) {
 			from, to, ok := strings.Cut(strings.TrimPrefix(words[5], "pc="), "..")
 			require.True(t, ok, lines.Text())
 			fde = &readelfFDE{start: hex(t, from), end: hex(t, to), rows: map[machine.Addr]readelfRow{}}
-			fde.rows[fde.start] = common[strings.TrimPrefix(words[4], "cie=")]
+			cie := strings.TrimPrefix(words[4], "cie=")
+			require.Contains(t, common, cie)
+			fde.rows[fde.start] = common[cie]
 		case len(words) > 1 && words[0] == "LOC":
 			names = words[1:]
+			for i := range names {
+				names[i] = name(arch, names[i])
+			}
 		case len(words) == len(names)+1 && len(words[0]) == 16:
 			row := readelfRow{}
 			for i, name := range names {
-				row[name] = words[i+1]
+				row[name] = rule(arch, words[i+1])
 			}
 			if fde == nil {
 				common[cie] = row
@@ -84,13 +125,12 @@ func hex(t *testing.T, s string) machine.Addr {
 }
 
 // asReadelf prints a row as readelf would.
-func asReadelf(row *Row) readelfRow {
+func asReadelf(arch *machine.Arch, row *Row) readelfRow {
 	out := readelfRow{"CFA": "exp"}
 	if row.CFA.Kind == CFARegister {
-		out["CFA"] = fmt.Sprintf("%s%+d", machine.AMD64.RegisterName(row.CFA.Register), row.CFA.Offset)
+		out["CFA"] = fmt.Sprintf("%s%+d", arch.RegisterName(row.CFA.Register), row.CFA.Offset)
 	}
-	for _, reg := range row.Columns() {
-		rule := row.Rule(reg)
+	for reg, rule := range row.Rules() {
 		var s string
 		switch rule.Kind {
 		case RuleUndefined:
@@ -102,13 +142,13 @@ func asReadelf(row *Row) readelfRow {
 		case RuleValOffset:
 			s = fmt.Sprintf("v%+d", rule.Offset)
 		case RuleRegister:
-			s = machine.AMD64.RegisterName(rule.Register)
+			s = arch.RegisterName(rule.Register)
 		case RuleExpression:
 			s = "exp"
 		case RuleValExpression:
 			s = "vexp"
 		}
-		name := machine.AMD64.RegisterName(reg)
+		name := arch.RegisterName(reg)
 		if reg == row.ReturnAddress {
 			name = "ra"
 		}
@@ -138,6 +178,7 @@ func TestReadelf(t *testing.T) {
 	gdb, err := exec.LookPath("gdb")
 	require.NoError(t, err)
 	libc := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libc.so.6")))
+	libstdcxx := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libstdc++.so.6")))
 	object := filepath.Join(t.TempDir(), "shapes.o")
 	run(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
 	for _, image := range []struct {
@@ -146,6 +187,7 @@ func TestReadelf(t *testing.T) {
 		least      int // rows
 	}{
 		{"libc", libc, 1, 20_000},
+		{"libstdc++", libstdcxx, 1, 20_000},
 		{"gdb", gdb, 4, 20_000},
 		{"libLLVM", newest(t, "/usr/lib/llvm-19/lib/libLLVM.so.*"), 32, 20_000},
 		{"gcc -O0", shared(t, "-O0", "testdata/shapes.c"), 1, 15},
@@ -155,36 +197,45 @@ func TestReadelf(t *testing.T) {
 		{"llc-19", shared(t, object), 1, 15},
 	} {
 		t.Run(image.name, func(t *testing.T) {
-			table, err := NewTable(sectionsOf(t, image.path, 0))
+			sections := sectionsOf(t, image.path, 0)
+			table, err := NewTable(sections)
 			require.NoError(t, err)
-			require.NotNil(t, table.search)
-			seen, rows := 0, 0
-			readelfFDEs(t, image.path, func(want readelfFDE) {
-				if seen++; seen%image.sample != 0 || want.start == want.end {
-					return
-				}
-				rows += compareFDE(t, table, want)
-			})
-			require.Equal(t, table.search.count, seen, "FDEs")
+			require.NotNil(t, table.sections[0].search)
+			seen, rows := compareImage(t, sections, image.path, ehFrame, image.sample)
+			require.Equal(t, table.sections[0].search.count, seen, "FDEs")
 			require.GreaterOrEqual(t, rows, image.least)
-			t.Logf("%d FDEs, %d rows compared", seen, rows)
 		})
 	}
 }
 
-// compareFDE compares all rows of one FDE and returns how many there are.
-func compareFDE(t *testing.T, table *Table, want readelfFDE) int {
-	f, err := table.Find(want.start)
+// compareImage compares the rows of a sample of the FDEs of one section with
+// readelf's, and returns how many FDEs there are and how many rows were compared.
+func compareImage(t *testing.T, sections Sections, path, section string, sample int) (seen, rows int) {
+	table, err := NewTable(sections)
 	require.NoError(t, err)
+	readelfFDEs(t, sections.Arch, path, section, func(want readelfFDE) {
+		if seen++; seen%sample == 0 && want.start != want.end {
+			rows += compareFDE(t, table, sections.Arch, want, section)
+		}
+	})
+	t.Logf("%d FDEs, %d rows compared", seen, rows)
+	return seen, rows
+}
+
+// compareFDE compares all rows of one FDE and returns how many there are.
+func compareFDE(t *testing.T, table *Table, arch *machine.Arch, want readelfFDE, section string) int {
+	f, err := table.Find(want.start)
+	require.NoError(t, err, "%v", want.start)
 	require.Equal(t, want.start, f.Start)
 	require.Equal(t, want.end, f.End)
+	require.Equal(t, section, f.Section)
 	rows := 0
 	for pc := f.Start; pc < f.End; rows++ {
 		row, err := f.Rules(pc)
 		require.NoError(t, err)
 		expected, ok := want.rows[row.Start]
 		require.True(t, ok, "%v: readelf has no row", row.Start)
-		if got := asReadelf(row); !sameRules(expected, got) {
+		if got := asReadelf(arch, row); !sameRules(expected, got) {
 			require.Equal(t, expected, got, "%v", row.Start)
 		}
 		require.Greater(t, row.End, pc)
@@ -211,8 +262,8 @@ func TestIndexEqualsSearch(t *testing.T) {
 	require.NoError(t, err)
 	_, err = index.Find(0)
 	require.ErrorIs(t, err, ErrNoFDE)
-	require.Len(t, index.index, search.search.count)
-	for _, entry := range index.index {
+	require.Len(t, index.sections[0].index.fdes, search.sections[0].search.count)
+	for _, entry := range index.sections[0].index.fdes {
 		for _, pc := range []machine.Addr{entry.start, entry.end - 1, entry.end} {
 			a, errA := search.Find(pc)
 			b, errB := index.Find(pc)

@@ -1,14 +1,24 @@
 package unwind
 
 import (
+	"encoding/binary"
+	"iter"
 	"slices"
 
 	"reframe/deopt/machine"
 )
 
-// Expression is a DWARF expression with the place that it stands in.
+// Expression is a DWARF expression. It keeps its own bytes, and no others.
 type Expression struct {
-	code cursor
+	ops *operations
+}
+
+// operations are the bytes of an expression, and where they stood.
+type operations struct {
+	section string
+	offset  int64
+	order   binary.ByteOrder
+	code    []byte
 }
 
 // CFARule says how to compute the canonical frame address: a register plus an
@@ -33,8 +43,8 @@ const (
 // RegisterRule says where the caller's value of one register is (DWARF 5 §6.4.1).
 type RegisterRule struct {
 	Kind       RuleKind
-	Offset     int64            // RuleOffset, RuleValOffset: bytes from the CFA
 	Register   machine.DWARFReg // RuleRegister
+	Offset     int64            // RuleOffset, RuleValOffset: bytes from the CFA
 	Expression Expression       // RuleExpression, RuleValExpression
 }
 
@@ -61,21 +71,33 @@ type Row struct {
 	ReturnAddress machine.DWARFReg // the column of the return address
 	ArgsSize      uint64           // bytes of arguments pushed, where the code says (DW_CFA_GNU_args_size)
 
+	// Signed says that the return address is signed, where its rule finds it
+	// (aarch64's pointer authentication; DW_CFA_AARCH64_negate_ra_state).
+	Signed bool
+
 	columns columns
 }
 
 // Rule returns the rule of a register, of kind [RuleNone] where there is none.
 func (r *Row) Rule(reg machine.DWARFReg) RegisterRule { return r.columns.get(reg) }
 
+// Rules yields the registers that have a rule, in the order of their numbers.
+func (r *Row) Rules() iter.Seq2[machine.DWARFReg, RegisterRule] {
+	return func(yield func(machine.DWARFReg, RegisterRule) bool) {
+		for _, c := range r.columns {
+			if c.rule.Kind != RuleNone && !yield(c.reg, c.rule) {
+				return
+			}
+		}
+	}
+}
+
 // Columns lists the registers that have a rule, in the order of their numbers.
 func (r *Row) Columns() []machine.DWARFReg {
 	var regs []machine.DWARFReg
-	for _, c := range r.columns {
-		if c.rule.Kind != RuleNone {
-			regs = append(regs, c.reg)
-		}
+	for reg := range r.Rules() {
+		regs = append(regs, reg)
 	}
-	slices.Sort(regs)
 	return regs
 }
 
@@ -83,7 +105,8 @@ func (r *Row) Columns() []machine.DWARFReg {
 // its callees keep.
 const maxColumns = 128
 
-// columns are the register rules of a row. They are few: a search beats a map.
+// columns are the register rules of a row, in the order of the numbers. They
+// are few: a search beats a map.
 type columns []column
 
 type column struct {
@@ -91,26 +114,50 @@ type column struct {
 	rule RegisterRule
 }
 
-func (c columns) get(reg machine.DWARFReg) RegisterRule {
-	for _, x := range c {
-		if x.reg == reg {
-			return x.rule
+// find returns where the column of reg is, or would be.
+func (c columns) find(reg machine.DWARFReg) (at int, found bool) {
+	high := len(c)
+	for at < high {
+		middle := (at + high) / 2
+		if c[middle].reg < reg {
+			at = middle + 1
+		} else {
+			high = middle
 		}
+	}
+	return at, at < len(c) && c[at].reg == reg
+}
+
+func (c columns) get(reg machine.DWARFReg) RegisterRule {
+	if at, found := c.find(reg); found {
+		return c[at].rule
 	}
 	return RegisterRule{}
 }
 
 // set gives reg a rule, and says whether there was room.
 func (c *columns) set(reg machine.DWARFReg, rule RegisterRule) bool {
-	for i, x := range *c {
-		if x.reg == reg {
-			(*c)[i].rule = rule
-			return true
+	at, found := c.find(reg)
+	switch {
+	case found:
+		(*c)[at].rule = rule
+	case len(*c) == maxColumns:
+		return false
+	case at == len(*c):
+		*c = append(*c, column{reg, rule})
+	default:
+		*c = slices.Insert(*c, at, column{reg, rule})
+	}
+	return true
+}
+
+// clone copies the columns that say something.
+func (c columns) clone() columns {
+	out := make(columns, 0, len(c))
+	for _, x := range c {
+		if x.rule.Kind != RuleNone {
+			out = append(out, x)
 		}
 	}
-	if len(*c) == maxColumns {
-		return false
-	}
-	*c = append(*c, column{reg, rule})
-	return true
+	return out
 }

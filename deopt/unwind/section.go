@@ -11,16 +11,13 @@ import (
 const (
 	ehFrame    = ".eh_frame"
 	ehFrameHdr = ".eh_frame_hdr"
+	debugFrame = ".debug_frame"
 )
-
-// maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a
-// few kilobytes.
-const maxEntry = 1 << 20
 
 // FormatError is unwind information that is not what it should be, or cannot
 // be read.
 type FormatError struct {
-	Section string // .eh_frame or .eh_frame_hdr
+	Section string // such as .eh_frame
 	Offset  int64  // in the section
 	Err     error
 }
@@ -31,23 +28,27 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Section is one section of an image as it lies in the target. Relocations
-// have been applied.
+// Section is one section of an image, decompressed.
 type Section struct {
 	Addr machine.Addr // where it is loaded: what pc-relative pointers refer to
-	Data io.ReaderAt  // nil where the image has no such section
-	Size int64        // bytes
+	// Bias is what the addresses lack that stand in it as they are: how far the
+	// image is loaded from where its file says, and zero where a loader, or the
+	// caller, has relocated them.
+	Bias machine.Addr
+	Data io.ReaderAt // nil where the image has no such section
+	Size int64       // bytes
 }
 
-// Sections is what a [Table] is made of.
+// Sections is what a [Table] is made of: of the first and the last at least one.
 type Sections struct {
 	Arch       *machine.Arch
 	EHFrame    Section
 	EHFrameHdr Section // optional: saves walking all of EHFrame
+	DebugFrame Section // asked for what EHFrame does not have
 
 	// Bases of pointers encoded as textrel and datarel in EHFrame. Zero where
-	// they are not known: such a pointer is then an error. No x86-64 compiler
-	// writes them.
+	// they are not known: such a pointer is then an error. No compiler for the
+	// architectures at hand writes them.
 	Text, Data machine.Addr
 }
 
@@ -60,11 +61,19 @@ func (s *Section) read(name string, off, n int64) ([]byte, error) {
 		return nil, &FormatError{name, off, errTruncated}
 	}
 	b := make([]byte, n)
+	return b, s.fill(name, b, off)
+}
+
+// fill reads len(b) bytes from off on.
+func (s *Section) fill(name string, b []byte, off int64) error {
+	if off < 0 || off > s.Size || int64(len(b)) > s.Size-off {
+		return &FormatError{name, off, errTruncated}
+	}
 	if got, err := s.Data.ReadAt(b, off); got < len(b) {
 		if err == nil || errors.Is(err, io.EOF) {
 			err = errTruncated
 		}
-		return nil, &FormatError{name, off + int64(got), err}
+		return &FormatError{name, off + int64(max(got, 0)), err}
 	}
-	return b, nil
+	return nil
 }

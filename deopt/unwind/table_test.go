@@ -71,7 +71,7 @@ func rowsOf(table *Table) ([]string, error) {
 			return out, err
 		}
 		var words []string
-		for name, rule := range asReadelf(row) {
+		for name, rule := range asReadelf(table.sections[0].arch, row) {
 			words = append(words, name+"="+rule)
 		}
 		slices.Sort(words)
@@ -198,7 +198,10 @@ func TestEntries(t *testing.T) {
 		{name: "aligned personality", frame: pair(entry(uint32(0), 1, "zPR", 1, 0x78, 16, 16, 0x50, []byte{0, 0, 0, 0, 0, 0}, uint64(5), 0, rules),
 			uint64(0x1000), uint64(0x20), 0)},
 		{name: "unknown letter", frame: pair(entry(uint32(0), 1, "zX", 1, 0x78, 16, 1, 0, rules), uint64(0x1000), uint64(0x20), 0), err: `augmentation "zX"`},
-		{name: "no z", frame: pair(entry(uint32(0), 1, "eh", uint64(0), 1, 0x78, 16, rules), uint64(0x1000), uint64(0x20)), err: `augmentation "eh"`},
+		{name: "eh", frame: pair(entry(uint32(0), 1, "eh", uint64(77), 1, 0x78, 16, rules), uint64(0x1000), uint64(0x20))},
+		{name: "ehz", frame: pair(entry(uint32(0), 1, "ehzR", uint64(77), 1, 0x78, 16, 1, 3, rules), uint32(0x1000), uint32(0x20), 0)},
+		{name: "G", frame: pair(entry(uint32(0), 1, "zRG", 1, 0x78, 16, 1, 0, rules), uint64(0x1000), uint64(0x20), 0)},
+		{name: "no z", frame: pair(entry(uint32(0), 1, "R", 1, 0x78, 16, 1, 0, rules), uint64(0x1000), uint64(0x20)), err: `augmentation "R"`},
 		{name: "augmentation data too short", frame: pair(entry(uint32(0), 1, "zR", 1, 0x78, 16, 0, rules), uint64(0x1000), uint64(0x20)), err: "truncated"},
 		{name: "64-bit format", frame: slices.Concat(
 			le(uint32(0xffffffff), uint64(16), uint32(0), 1, "", 1, 0x78, 16, rules, 0, 0),
@@ -296,19 +299,17 @@ func TestNewTable(t *testing.T) {
 		s    Sections
 		err  string
 	}{
-		{"no .eh_frame", Sections{Arch: machine.AMD64}, "no .eh_frame"},
+		{"no section", Sections{Arch: machine.AMD64}, "neither .eh_frame nor .debug_frame"},
 		{"no architecture", Sections{EHFrame: frame}, "only architectures"},
 		{"no header", Sections{Arch: machine.AMD64, EHFrame: frame}, ""},
 		{"header", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 3, 0x3b, int32(-0x1004), uint32(1), row)}, ""},
 		{"header without table", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 0xff, 0xff, int32(-0x1004))}, ""},
 		{"header of absolute addresses", Sections{Arch: machine.AMD64, EHFrame: frame,
 			EHFrameHdr: hdr(1, 0x1b, 3, 4, int32(-0x1004), uint32(1), uint64(0x1000), uint64(0x8000))}, ""},
-		{"header of another", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 3, 0x3b, int32(-0x2004), uint32(1), row)},
-			"it is the header of an .eh_frame at 0x7000, not of the one at 0x8000"},
-		{"too many rows", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 3, 0x3b, int32(-0x1004), uint32(2), row)},
-			".eh_frame_hdr at offset 0xc: a table of 2 rows in a section of 20 bytes"},
-		{"version", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(2, 0x1b, 3, 0x3b, int32(-0x1004), uint32(1), row)}, "version 2"},
-		{"truncated", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b)}, ".eh_frame_hdr at offset 0x2: truncated"},
+		{"header of another", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 3, 0x3b, int32(-0x2004), uint32(1), row)}, ""},
+		{"too many rows", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b, 3, 0x3b, int32(-0x1004), uint32(2), row)}, ""},
+		{"version", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(2, 0x1b, 3, 0x3b, int32(-0x1004), uint32(1), row)}, ""},
+		{"truncated", Sections{Arch: machine.AMD64, EHFrame: frame, EHFrameHdr: hdr(1, 0x1b)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			table, err := NewTable(test.s)

@@ -1,21 +1,15 @@
 package unwind
 
 import (
-	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"reframe/deopt/machine"
 )
 
 // defaultMax is how many frames a walk has at most when nothing else is asked for.
 const defaultMax = 512
-
-// Finder knows which image has the code at an address.
-type Finder interface {
-	// Table returns the unwind information of the image that pc lies in, and
-	// what it came from: a path, or "jit object N". A nil table says that
-	// there is none, and that the code has to be unwound without.
-	Table(pc machine.Addr) (*Table, string, error)
-}
 
 // Unwinder walks the stacks of one stopped target. All fields but Max are needed.
 type Unwinder struct {
@@ -37,8 +31,11 @@ type caller struct {
 // walk is one stack as far as it is known.
 type walk struct {
 	*Unwinder
-	frames  []Frame
+	frames []Frame
+	// floor is an address that the CFA of the next frame must lie above.
+	floor   machine.Addr
 	signals map[machine.Addr]bool // CFAs of the signal frames that were passed
+	word    [8]byte
 }
 
 // Unwind walks a stack from the registers of its innermost frame. There is at
@@ -52,7 +49,7 @@ func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
 	if limit == 0 {
 		limit = defaultMax
 	}
-	w := walk{Unwinder: u, signals: map[machine.Addr]bool{}}
+	w := walk{Unwinder: u}
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
 		frame := w.enter(next)
@@ -72,52 +69,87 @@ func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
 // enter adds a frame.
 func (w *walk) enter(c caller) *Frame {
 	index := len(w.frames)
-	w.frames = append(w.frames, Frame{
+	f := Frame{
 		Index: index, PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess,
 		Return: index > 0 && !w.frames[index-1].Signal,
 		NoCFA:  "it was not unwound",
-	})
+	}
+	f.code = w.Finder.Code(f.lookup())
+	f.Source = f.code.Source
+	if f.Return {
+		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)
+	}
+	w.frames = append(w.frames, f)
 	return &w.frames[index]
 }
 
-// step finds the caller of the innermost frame that is not left yet: by CFI
-// where its image has some for it, else by its frame pointer. Unwind
+// step finds the caller of the innermost frame that is not left yet. Unwind
 // information that is there but cannot be used ends the walk: code that has it
 // need not keep a frame pointer.
 func (w *walk) step(f *Frame) (caller, *End) {
-	table, source, err := w.Finder.Table(f.lookup())
-	if err != nil {
-		return caller{}, cutShort("frame #%d: unwind information of %v: %v", f.Index, f.PC, err)
+	way := w.way(f)
+	if way.err != nil {
+		return caller{}, cutShort("frame #%d: %v", f.Index, way.err)
 	}
-	if table == nil {
-		return w.byFramePointer(f)
+	if s := way.cfi; s != nil {
+		f.FDEStart, f.FDEEnd, f.Signal = s.start, s.end, s.signal
+		c, end, err := w.apply(f, s)
+		if err != nil {
+			return caller{}, cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
+		}
+		return c, end
 	}
-	fde, err := table.Find(f.lookup())
-	if errors.Is(err, ErrNoFDE) {
-		return w.byFramePointer(f)
+	return w.withoutInformation(f, way)
+}
+
+// withoutInformation finds the caller of a frame whose code has no unwind information. It
+// takes the first way whose every step can be checked.
+func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
+	failed := func(why ...string) (caller, *End) {
+		return caller{}, cutShort("frame #%d has no unwind information for %v, and %s", f.Index, f.PC, strings.Join(why, "; "))
 	}
-	if err != nil {
-		return caller{}, cutShort("frame #%d: %s: %v", f.Index, source, err)
+	if !w.Executable(f.lookup()) {
+		// A jump to a wild address: nothing ran here, so the frame pointer is
+		// that of the code that jumped, and would lead past it.
+		return failed("no code is there: it is not in executable memory")
 	}
-	f.Source, f.FDEStart, f.FDEEnd, f.Signal = source, fde.Start, fde.End, fde.Signal
-	return w.byCFI(f, fde)
+	why := slices.Clone(way.why)
+	for i := range way.other {
+		c, end, err := w.prove(f, &way.other[i])
+		if err == nil {
+			return c, end
+		}
+		why = append(why, fmt.Sprintf("%s: %v", way.other[i].rule, err))
+	}
+	c, end, err := w.byChain(f)
+	if err == nil {
+		return c, end
+	}
+	why = append(why, err.Error())
+	if c, end, err = w.byScan(f); err == nil {
+		return c, end
+	}
+	return failed(append(why, err.Error())...)
 }
 
 // settle gives f its CFA, when that is possible where it lies. Stacks grow
-// down and every call pushes a return address, so a caller's CFA lies above
-// its callee's. Only a signal may be handled on another stack.
+// down and every call takes some of it, so a caller's CFA lies above its
+// callee's. Only a signal may be handled on another stack.
 func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
-	if f.Index > 0 {
-		below := &w.frames[f.Index-1]
-		if !f.Signal && !below.Signal && cfa <= below.CFA {
-			return cutShort("frame #%d: its CFA %v is not above that of frame #%d, %v", f.Index, cfa, below.Index, below.CFA)
-		}
-	}
 	if f.Signal {
 		if w.signals[cfa] {
 			return cutShort("frame #%d: a signal frame with CFA %v for the second time: a loop", f.Index, cfa)
 		}
+		if w.signals == nil {
+			w.signals = map[machine.Addr]bool{}
+		}
 		w.signals[cfa] = true
+		w.floor = 0
+	} else {
+		if f.Index > 0 && cfa <= w.floor {
+			return cutShort("frame #%d: its CFA %v is not above that of frame #%d, %v", f.Index, cfa, f.Index-1, w.floor)
+		}
+		w.floor = cfa
 	}
 	f.CFA, f.NoCFA = cfa, ""
 	return nil

@@ -17,11 +17,11 @@ type tables struct {
 	err   error
 }
 
-func (f tables) Table(pc machine.Addr) (*Table, string, error) {
+func (f tables) Code(pc machine.Addr) *Code {
 	if f.table == nil || pc < 0x1000 || pc >= 0x1100 {
-		return nil, "", f.err
+		return &Code{Err: f.err}
 	}
-	return f.table, "jit object 7", f.err
+	return &Code{Source: "jit object 7", Table: f.table, Err: f.err}
 }
 
 // executable is the code of simpleFDE and the page after it, which has none.
@@ -59,6 +59,9 @@ func code(stack words) words {
 }
 
 func TestWalk(t *testing.T) {
+	nowhere := func(sp string) string {
+		return "; no word of its stack from " + sp + " on, as far as it can be read, is a return address"
+	}
 	type regs = map[machine.DWARFReg]uint64
 	for _, test := range []struct {
 		name   string
@@ -95,25 +98,25 @@ func TestWalk(t *testing.T) {
 			stack: words{0x7000: 0x7020, 0x7008: 0x2010, 0x7020: 0, 0x7028: 0x2020},
 			pcs:   []machine.Addr{0x2004, 0x2010, 0x2020}, end: "frame #2 is the outermost: its frame pointer is zero", finish: true},
 		{name: "zero frame pointer of frame 0", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x0 lies below the stack pointer 0x6ff0"},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x0 lies below the stack pointer 0x6ff0" + nowhere("0x6ff0")},
 		{name: "misaligned", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7001},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7001 is not aligned to 8 bytes"},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7001 is not aligned to 8 bytes" + nowhere("0x6ff0")},
 		{name: "unmapped", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x8000},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x8000 does not point to a frame: 8 bytes at 0x8000: not mapped"},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x8000 does not point to a frame: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x8008: not mapped" + nowhere("0x6ff0")},
 		{name: "end of memory", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 1<<64 - 16},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0xfffffffffffffff0 lies at the end of memory"},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0xfffffffffffffff0 lies at the end of memory" + nowhere("0x6ff0")},
 		{name: "no call before", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7020, 0x7008: 0x2018},
 			pcs: []machine.Addr{0x2004},
 			end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7000 does not point to a frame: " +
-				"no call ends at 0x2018, which would be its return address"},
+				"no call ends at 0x2018, which would be its return address" + nowhere("0x6ff0")},
 		{name: "data before", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7020, 0x7008: 0x6000},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0: its return address 0x6000 is not in executable memory"},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7000 does not point to a frame: 0x6000, which would be its return address, is not in executable memory" + nowhere("0x6ff0")},
 		{name: "code that cannot be read", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7100, 0x7008: 0x2800},
 			pcs: []machine.Addr{0x2004, 0x2800},
-			end: "cut short: frame #1 has no unwind information for 0x2800, and rbp 0x7100 does not point to a frame: 8 bytes at 0x7100: not mapped"},
+			end: "cut short: frame #1 has no unwind information for 0x2800, and rbp 0x7100 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7108: not mapped" + nowhere("0x7010")},
 		{name: "a chain that loops", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7000, 0x7008: 0x2010},
 			pcs: []machine.Addr{0x2004, 0x2010},
-			end: "cut short: frame #1 has no unwind information for 0x2010, and rbp 0x7000 lies below the stack pointer 0x7010"},
+			end: "cut short: frame #1 has no unwind information for 0x2010, and rbp 0x7000 lies below the stack pointer 0x7010" + nowhere("0x7010")},
 		{name: "from CFI to frame pointers", regs: regs{rip: 0x1000, rsp: 0x6ff8, rbp: 0x7010},
 			stack: words{0x6ff8: 0x2020, 0x7010: 0, 0x7018: 0x2010},
 			pcs:   []machine.Addr{0x1000, 0x2020, 0x2010}, end: "frame #2 is the outermost: its frame pointer is zero", finish: true},
@@ -209,7 +212,7 @@ func TestFramePointerRegisters(t *testing.T) {
 	require.Len(t, frames, 3)
 	require.Equal(t, []machine.Addr{0x7010, 0x7030}, []machine.Addr{frames[0].CFA, frames[1].CFA})
 	require.Equal(t, "frame #0 may not have set up its frame pointer yet, or may have given it back: then its caller is missing here", frames[1].Guess)
-	require.Empty(t, frames[2].Guess)
+	require.Equal(t, "frame #1 is taken to keep a frame pointer: where it does not, frames are missing here", frames[2].Guess)
 	for i, want := range []struct{ rbp, rsp uint64 }{1: {0x7020, 0x7010}, 2: {0x7040, 0x7030}} {
 		if i == 0 {
 			continue
@@ -244,7 +247,7 @@ func TestSignalLoop(t *testing.T) {
 	require.True(t, frames[0].Signal)
 	require.False(t, frames[1].Return)
 	_, err := frames[1].Registers.Bytes(0)
-	require.EqualError(t, err, "frame #0 is a signal frame and its CFI does not say where rax was saved")
+	require.EqualError(t, err, "frame #0 is a signal frame and does not say where rax was saved")
 }
 
 func TestNoPC(t *testing.T) {
@@ -261,25 +264,4 @@ func TestFinderFails(t *testing.T) {
 	frames, end := u.Unwind(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
 	require.Len(t, frames, 1)
 	require.Equal(t, "cut short: frame #0: unwind information of 0x2004: libx.so is not the file that was mapped", end.Reason)
-}
-
-func TestEndsInCall(t *testing.T) {
-	for _, test := range []struct {
-		code string
-		want bool
-	}{
-		{"\x90\x90\x90\xe8\x01\x02\x03\x04", true},          // call rel32
-		{"\x90\x90\xff\xd0", true},                          // call *%rax
-		{"\x90\x41\xff\xd3", true},                          // call *%r11
-		{"\xff\x15\x01\x02\x03\x04", true},                  // call *0x4030201(%rip)
-		{"\x41\xff\x94\xc0\x01\x02\x03\x04", true},          // call *0x4030201(%r8,%rax,8)
-		{"\x66\x66\x48\xe8\x01\x02\x03\x04", true},          // as for __tls_get_addr
-		{"\xff\xe0", false},                                 // jmp *%rax
-		{"\x90\x90\x90\x90\x90\x90\xc3", false},             // ret
-		{"\xe9\x01\x02\x03\x04", false},                     // jmp rel32
-		{"\xe8\x01\x02\x03\x04\x90", false},                 // a call and one more
-		{"\x48\x89\xe5\x5d\xc3\x0f\x1f\x44\x00\x00", false}, // nothing of the kind
-	} {
-		require.Equal(t, test.want, endsInCall([]byte(test.code)), "% x", test.code)
-	}
 }

@@ -1,9 +1,10 @@
-package stackmap
+package x86
 
 import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-func TestX86Length(t *testing.T) {
+func TestLength(t *testing.T) {
 	for _, c := range []struct {
 		code string
 		want int
@@ -76,15 +77,15 @@ func TestX86Length(t *testing.T) {
 			require.NoError(t, err)
 			b = append(b, v)
 		}
-		require.Equal(t, c.want, x86Length(b), "%s  %s", c.code, c.text)
+		require.Equal(t, c.want, Length(b), "%s  %s", c.code, c.text)
 		for n := range min(c.want, len(b)) {
-			require.Zero(t, x86Length(b[:n]), "%s, cut to %d bytes", c.code, n)
+			require.Zero(t, Length(b[:n]), "%s, cut to %d bytes", c.code, n)
 		}
 	}
 }
 
 // The length of each instruction of real libraries is what objdump says.
-func TestX86Libraries(t *testing.T) {
+func TestLibraries(t *testing.T) {
 	libLLVM := filepath.Join(strings.TrimSpace(run(t, livetest.LLVM(t, 19, "llvm-config"), "--libdir")), "libLLVM.so.19.1")
 	for _, c := range []struct {
 		path  string
@@ -103,11 +104,11 @@ func TestX86Libraries(t *testing.T) {
 		stop := fmt.Sprintf("--stop-address=%#x", text.Addr+min(text.Size, c.limit))
 		list := disassembled(t, "objdump", c.path, ".text", "-w", stop)
 		require.Greater(t, len(list), 100000)
-		for i, in := range list[:len(list)-x86Longest] { // the last may be cut
+		for i, in := range list[:len(list)-Longest] { // the last may be cut
 			if strings.HasPrefix(in.text, "(bad)") || strings.HasPrefix(in.text, ".byte") {
 				continue // what lies between functions
 			}
-			n := x86Length(code[in.addr-text.Addr:])
+			n := Length(code[in.addr-text.Addr:])
 			require.Equal(t, list[i+1].addr-in.addr, uint64(n), "%s %#x %s", c.path, in.addr, in.text)
 		}
 	}
@@ -115,7 +116,7 @@ func TestX86Libraries(t *testing.T) {
 
 // Each opcode of each map, with every kind of addressing and the prefixes that change lengths, has the
 // length that binutils' and LLVM's disassemblers agree on, or none.
-func TestX86Opcodes(t *testing.T) {
+func TestOpcodes(t *testing.T) {
 	const slot = 16
 	var code []byte
 	add := func(parts ...[]byte) {
@@ -165,7 +166,7 @@ func TestX86Opcodes(t *testing.T) {
 		if g.n == 0 || g.n != l.n {
 			continue // not both know it, or the processors differ
 		}
-		switch n := x86Length(b); n {
+		switch n := Length(b); n {
 		case g.n:
 			agreed++
 		case 0:
@@ -201,4 +202,33 @@ func lengths(list []instruction) map[uint64]length {
 		}
 	}
 	return out
+}
+
+// instruction is a line of a disassembler.
+type instruction struct {
+	addr uint64
+	text string
+}
+
+// disassembled returns the instructions of a section as an objdump lists them.
+func disassembled(t *testing.T, tool, path, section string, more ...string) []instruction {
+	t.Helper()
+	var list []instruction
+	for line := range strings.Lines(run(t, tool, append([]string{"-d", "-j", section, "-z", "--no-show-raw-insn", path}, more...)...)) {
+		head, rest, ok := strings.Cut(line, ":")
+		var addr uint64
+		if _, err := fmt.Sscanf(head, "%x", &addr); !ok || err != nil || !strings.HasPrefix(line, " ") {
+			continue
+		}
+		list = append(list, instruction{addr, strings.TrimSpace(rest)})
+	}
+	return list
+}
+
+// run runs a tool and returns what it prints.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	require.NoError(t, err, "%s %v", name, args)
+	return string(out)
 }

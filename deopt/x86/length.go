@@ -1,9 +1,4 @@
-package stackmap
-
-// The lengths of x86-64 instructions, from the opcode maps of Intel's "Software Developer's
-// Manual", volume 2, appendix A, and for XOP and 3DNow! AMD's "Programmer's Manual", volume
-// 3. Nothing but the length is decoded, so that an instruction that no processor knows
-// may get one. It is no harm: compilers write none.
+package x86
 
 // What follows an opcode.
 const (
@@ -29,12 +24,12 @@ const (
 )
 
 // Each map is written as 16 rows of 16 letters, the rows by the opcode's high half.
-var x86Letters = map[byte]byte{
+var letters = map[byte]byte{
 	'.': xBad, '-': xNone, 'm': xM, 'c': xMb, 'd': xMz, 'b': xB, 'w': xW, 'z': xZ, 'v': xV, 'o': xO,
 	'r': xRel, 'j': xJcc, 'e': xEnter, 't': xTb, 'u': xTz, 'k': xMR, 'x': xMW, '=': xPrefix,
 }
 
-var x86OneByte = x86Map(
+var oneByte = opcodes(
 	"mmmmbz..mmmmbz.=", // 00: 0F starts another map
 	"mmmmbz..mmmmbz..",
 	"mmmmbz=.mmmmbz=.",
@@ -53,7 +48,7 @@ var x86OneByte = x86Map(
 	"=-==--tu------mm",
 )
 
-var x86TwoByte = x86Map(
+var twoByte = opcodes(
 	"mmmm.-----.-.m-c", // 0F 0F is 3DNow!: its opcode comes last
 	"mmmmmmmmmmmmmmmm",
 	"kkkk....mmmmmmmm",
@@ -72,23 +67,26 @@ var x86TwoByte = x86Map(
 	"mmmmmmmmmmmmmmmm",
 )
 
-func x86Map(rows ...string) (m [256]byte) {
+func opcodes(rows ...string) (m [256]byte) {
 	for i, row := range rows {
 		for j := range row {
-			m[16*i+j] = x86Letters[row[j]]
+			m[16*i+j] = letters[row[j]]
 		}
 	}
 	return m
 }
 
-// x86Longest is the length above which no processor takes an instruction.
-const x86Longest = 15
+// Longest is the length above which no processor takes an instruction.
+const Longest = 15
 
-// x86Length returns the length of the instruction that b starts with, and 0 where it is
-// not known or b is too short.
-func x86Length(b []byte) int {
-	b = b[:min(len(b), x86Longest)]
-	x := x86{b: b}
+// Length returns the length of the instruction that b starts with, in bytes, and 0 where it
+// is not known or b is too short. It is decoded from the opcode maps of Intel's "Software
+// Developer's Manual", volume 2, appendix A, and for XOP and 3DNow! AMD's "Programmer's
+// Manual", volume 3. Nothing but the length is looked at, so that an instruction that no
+// processor knows may get one. It is no harm: compilers write none.
+func Length(b []byte) int {
+	b = b[:min(len(b), Longest)]
+	x := decoder{b: b}
 	for ; x.at < len(b); x.at++ {
 		rex := false
 		switch c := b[x.at]; c {
@@ -110,7 +108,7 @@ func x86Length(b []byte) int {
 	return 0
 }
 
-type x86 struct {
+type decoder struct {
 	b         []byte
 	at        int
 	size16    bool // the prefix 66
@@ -120,7 +118,7 @@ type x86 struct {
 }
 
 // next returns the byte at x.at and steps over it, 0 where there is none.
-func (x *x86) next() byte {
+func (x *decoder) next() byte {
 	if x.at++; x.at > len(x.b) {
 		return 0
 	}
@@ -128,14 +126,14 @@ func (x *x86) next() byte {
 }
 
 // end steps over n bytes more and returns the length.
-func (x *x86) end(n int) int {
+func (x *decoder) end(n int) int {
 	if x.at += n; x.at > len(x.b) {
 		return 0
 	}
 	return x.at
 }
 
-func (x *x86) opcode() int {
+func (x *decoder) opcode() int {
 	switch c := x.next(); c {
 	case 0x0f:
 		switch c := x.next(); c {
@@ -146,7 +144,7 @@ func (x *x86) opcode() int {
 			x.at++
 			return x.operands(xMb)
 		default:
-			return x.operands(x86TwoByte[c])
+			return x.operands(twoByte[c])
 		}
 	case 0xc5:
 		x.at++
@@ -178,12 +176,12 @@ func (x *x86) opcode() int {
 		}
 		return 0
 	default:
-		return x.operands(x86OneByte[c])
+		return x.operands(oneByte[c])
 	}
 }
 
 // vector is the rest of a VEX or EVEX instruction of that opcode map.
-func (x *x86) vector(field byte) int {
+func (x *decoder) vector(field byte) int {
 	c := x.next()
 	switch field {
 	case 1:
@@ -203,7 +201,7 @@ func (x *x86) vector(field byte) int {
 }
 
 // operands steps over what follows an opcode.
-func (x *x86) operands(kind byte) int {
+func (x *decoder) operands(kind byte) int {
 	z := 4
 	if x.size16 && !x.wide {
 		z = 2
@@ -259,7 +257,7 @@ func (x *x86) operands(kind byte) int {
 }
 
 // addressing returns how many bytes the addressing of ModRM byte m takes after it.
-func (x *x86) addressing(m byte) int {
+func (x *decoder) addressing(m byte) int {
 	mod, rm := m>>6, m&7
 	if mod == 3 {
 		return 0

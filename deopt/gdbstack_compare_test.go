@@ -1,0 +1,175 @@
+package deopt
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// stackPair is one stack at one moment, unwound here and by gdb.
+type stackPair struct {
+	tid    int
+	view   *View
+	ours   []*Frame
+	end    unwind.End
+	theirs *gdbWalk
+
+	both      [][2]int // the frames that agree: the index here, gdb's
+	gaps      []gap
+	registers []registerGap
+	equal     int            // registers that have the same value in both
+	lost      map[string]int // registers that are unavailable here, by their reason with the frames' numbers left out
+}
+
+// gap is a stretch of a stack on which the two disagree: frames that one of them alone has,
+// or that differ in their CFA. ours and theirs are the first frames of it, nil where one has
+// no more.
+type gap struct {
+	*stackPair
+	ours           *unwind.Frame
+	theirs         *gdbPhysical
+	extra, missing int // frames that are only here, and only in gdb
+}
+
+// registerGap is a register of a frame that both have, with a value here that gdb does not
+// have there.
+type registerGap struct {
+	*stackPair
+	ours, theirs int // the frames
+	name         string
+	value        uint64
+}
+
+// captured unwinds a frozen process both ways.
+func captured(t *testing.T, p *livetest.Process) []*stackPair {
+	t.Helper()
+	p.Freeze(t)
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, Options{})
+	require.NoError(t, err)
+	walks := gdbWalks(t, p)
+	require.Len(t, walks, len(v.Threads))
+	var pairs []*stackPair
+	for _, thread := range v.Threads {
+		require.Contains(t, walks, thread.ID)
+		s := &stackPair{tid: thread.ID, view: v, ours: thread.Frames, end: thread.End, theirs: walks[thread.ID], lost: map[string]int{}}
+		s.compare()
+		pairs = append(pairs, s)
+	}
+	return pairs
+}
+
+// compare matches the frames of both, in their order.
+func (s *stackPair) compare() {
+	for i, j := 0, 0; i < len(s.ours) || j < len(s.theirs.frames); i, j = i+1, j+1 {
+		i2, j2 := s.next(i, j)
+		if i2 > i || j2 > j {
+			g := gap{stackPair: s, extra: i2 - i, missing: j2 - j}
+			if i < len(s.ours) {
+				g.ours = &s.ours[i].physical
+			}
+			if j < len(s.theirs.frames) {
+				g.theirs = &s.theirs.frames[j]
+			}
+			s.gaps = append(s.gaps, g)
+		}
+		if i, j = i2, j2; i < len(s.ours) {
+			s.both = append(s.both, [2]int{i, j})
+			s.compareRegisters(i, j)
+		}
+	}
+}
+
+// next returns the first frames from i and j on that are the same, and where there are none
+// the ends.
+func (s *stackPair) next(i, j int) (int, int) {
+	for j2 := j; j2 < len(s.theirs.frames); j2++ {
+		for i2 := i; i2 < len(s.ours); i2++ {
+			if same(&s.ours[i2].physical, &s.theirs.frames[j2]) {
+				return i2, j2
+			}
+		}
+	}
+	return len(s.ours), len(s.theirs.frames)
+}
+
+// same says whether both are one activation: pc and CFA. gdb computes no CFA for the
+// outermost frame, and here there is none for the one at which a walk was cut short; the
+// stack pointer decides then.
+func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
+	if ours.PC != theirs.PC || ours.Signal != theirs.Signal {
+		return false
+	}
+	if ours.NoCFA == "" && theirs.CFA != 0 {
+		return ours.CFA == theirs.CFA
+	}
+	sp, err := ours.Registers.Addr(machine.AMD64.SP)
+	return err == nil && sp == theirs.RSP
+}
+
+// calleeSaved are the registers that callees keep (System V ABI, AMD64 supplement, figure
+// 3.4). The stack pointer is the CFA of the frame below.
+var calleeSaved = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
+
+var frameNumber = regexp.MustCompile(`#\d+`)
+
+// compareRegisters compares those that are known here. gdb shows what it last saw of all
+// others.
+func (s *stackPair) compareRegisters(i, j int) {
+	for _, reg := range calleeSaved {
+		name := machine.AMD64.RegisterName(reg)
+		v, err := s.ours[i].physical.Registers.Uint(reg)
+		if err != nil {
+			why := strings.TrimPrefix(frameNumber.ReplaceAllString(err.Error(), "#"), name+": ")
+			s.lost[why]++
+			continue
+		}
+		if w, ok := s.theirs.frames[j].Registers[name]; ok && w == v {
+			s.equal++
+		} else {
+			s.registers = append(s.registers, registerGap{s, i, j, name, v})
+		}
+	}
+}
+
+// String shows the stretch and the frame before it.
+func (g gap) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "thread %d: %d frames here alone, %d in gdb alone; here it ends: %s; in gdb: %s\n", g.tid, g.extra, g.missing, g.end.Reason, g.stackPair.theirs.end)
+	const shown = 5
+	if g.ours != nil {
+		for i := max(0, g.ours.Index-1); i < min(len(g.stackPair.ours), g.ours.Index+min(shown, g.extra+1)); i++ {
+			f := g.stackPair.ours[i]
+			sp, _ := f.physical.Registers.Addr(machine.AMD64.SP)
+			fmt.Fprintf(&b, "  here #%d pc %v CFA %v %s sp %v found by %s %s %s %q\n", i, f.PC, f.CFA, f.physical.NoCFA, sp, f.Rule, f.Function, f.Module, f.physical.Guess)
+		}
+	}
+	for j := range g.stackPair.theirs.frames {
+		if f := &g.stackPair.theirs.frames[j]; f == g.theirs {
+			for j := max(0, j-1); j < min(len(g.stackPair.theirs.frames), j+min(shown, g.missing+1)); j++ {
+				f := g.stackPair.theirs.frames[j]
+				fmt.Fprintf(&b, "  gdb  #%d pc %v CFA %v sp %v %s %s\n", j, f.PC, f.CFA, f.RSP, f.Function, f.Module)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (r registerGap) String() string {
+	theirs := "unknown"
+	if w, ok := r.stackPair.theirs.frames[r.theirs].Registers[r.name]; ok {
+		theirs = fmt.Sprintf("%#x", w)
+	}
+	f := r.stackPair.ours[r.ours]
+	return fmt.Sprintf("thread %d: %s of frame #%d at %v %s found by %s: here %#x, in gdb's #%d %s\n", r.tid, r.name, r.ours, f.PC, f.Function, f.Rule, r.value, r.theirs, theirs)
+}

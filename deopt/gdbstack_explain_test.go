@@ -1,0 +1,90 @@
+package deopt
+
+import (
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// disagreements with gdb that were looked into. An entry holds for the programs whose name
+// starts with program, where the evidence is there; it is about frames or about registers.
+var disagreements = []struct {
+	program  string
+	why      string
+	frames   func(gap) bool
+	register func(registerGap) bool
+}{
+	{
+		program: "node",
+		why: "V8's code has no CFI. gdb finds no frame in a function whose start does not push rbp and copy rsp to it, and none in " +
+			"code without a symbol: it takes the word at the stack pointer for the return address. Here the frame pointer leads on, to the outermost frame.",
+		frames: gdbTookTheTop,
+	},
+	{
+		program: "java",
+		why: "HotSpot's code has neither CFI nor symbols: gdb takes the word at the stack pointer for the return address. Here the code " +
+			"and the frame pointer lead on.",
+		frames: gdbTookTheTop,
+	},
+	{
+		program: "go",
+		why:     "A goroutine's first function, and mcall, return to address 0. gdb shows that as a frame.",
+		frames: func(g gap) bool {
+			return g.ours == nil && g.end.Complete && g.missing == 1 && g.theirs.PC == 0
+		},
+	},
+	{
+		program: "go",
+		why: "A thread begins in runtime.clone, which nobody called; its CFI says that it has a return address all the same. What is there is no code: gdb shows " +
+			"two frames of it.",
+		frames: func(g gap) bool {
+			last := g.stackPair.ours[len(g.stackPair.ours)-1]
+			return g.ours == nil && strings.HasPrefix(last.Function, "runtime.clone") && g.theirs.PC > last.physical.CFA && !g.view.space.executable(g.theirs.PC)
+		},
+	},
+	{
+		program: "go without debug information",
+		why: "There is no CFI then. gdb takes the word at the stack pointer for the return address in every function that does not begin with push %rbp: " +
+			"Go's begin by looking whether there is enough stack.",
+		frames: gdbTookTheTop,
+	},
+	{
+		program: "go",
+		why: "Go's .debug_frame has no rules but those of the CFA and the return address (cmd/link, writeframes), so that gdb shows in every frame " +
+			"the rbp that the innermost one has. Each function has pushed it.",
+		register: func(r registerGap) bool { return r.name == "rbp" && r.stale() },
+	},
+}
+
+// gdbTookTheTop says that the two part at a frame without CFI, at which gdb's CFA is as if
+// the return address were on top of the stack, and that the walk here reached the end.
+func gdbTookTheTop(g gap) bool {
+	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDEStart == 0 &&
+		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer) && g.end.Complete
+}
+
+// stale says that gdb shows for the register what the frame below it has.
+func (r registerGap) stale() bool {
+	w, ok := r.stackPair.theirs.frames[r.theirs].Registers[r.name]
+	return ok && r.theirs > 0 && w == r.stackPair.theirs.frames[r.theirs-1].Registers[r.name]
+}
+
+// explained returns why a stretch of frames differs, or "".
+func (g gap) explained(program string) string {
+	for _, d := range disagreements {
+		if strings.HasPrefix(program, d.program) && d.frames != nil && d.frames(g) {
+			return d.why
+		}
+	}
+	return ""
+}
+
+// explained returns why a register differs, or "".
+func (r registerGap) explained(program string) string {
+	for _, d := range disagreements {
+		if strings.HasPrefix(program, d.program) && d.register != nil && d.register(r) {
+			return d.why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+package deopt
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// gdbPhysical is a physical frame as testdata/gdbstack/frames.py prints it.
+type gdbPhysical struct {
+	PC, CFA   machine.Addr // CFA is 0 where gdb has none
+	Signal    bool
+	Function  string // as gdb names it, "" where it prints ??
+	Module    string
+	RSP       machine.Addr
+	Top       *machine.Addr     // the word at RSP, nil where gdb cannot read it
+	Registers map[string]uint64 // that callees keep; one that gdb does not know is not there
+}
+
+// gdbWalk is what gdb sees of one thread.
+type gdbWalk struct {
+	frames []gdbPhysical
+	end    string // why the last one has no caller
+}
+
+// gdbWalks has gdb unwind all threads of a frozen process.
+func gdbWalks(t *testing.T, p *livetest.Process) map[int]*gdbWalk {
+	t.Helper()
+	walks := map[int]*gdbWalk{}
+	out := livetest.GDBScript(t, p, "testdata/gdbstack/frames.py")
+	for line := range bytes.Lines(out) {
+		if !bytes.HasPrefix(line, []byte(`{"tid"`)) {
+			continue // gdb says of its own accord which threads it found
+		}
+		var l struct {
+			TID   int
+			Frame *gdbPhysical
+			End   string
+		}
+		require.NoError(t, json.Unmarshal(line, &l), "%s", line)
+		if walks[l.TID] == nil {
+			walks[l.TID] = &gdbWalk{}
+		}
+		if l.Frame != nil {
+			walks[l.TID].frames = append(walks[l.TID].frames, *l.Frame)
+		} else {
+			walks[l.TID].end = l.End
+		}
+	}
+	require.NotEmpty(t, walks, "%s", out)
+	return walks
+}

@@ -1,0 +1,80 @@
+package deopt
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+var (
+	javaThread = regexp.MustCompile(`(?m)^"([^"]+)" .* nid=(0x[0-9a-f]+) `)
+	javaFrame  = regexp.MustCompile(`(?m)^\tat `)
+)
+
+// javaDump has a Java process print its own view of its stacks, and returns how many Java
+// frames each thread has, by its number and by its name.
+func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[string]int) {
+	t.Helper()
+	seen := len(p.Output())
+	p.Signal(t, syscall.SIGQUIT)
+	const last = "JNI global refs" // begins the part after the threads
+	require.Eventually(t, func() bool { return strings.Contains(p.Output()[seen:], last) }, 10*time.Second, 10*time.Millisecond)
+	text := p.Output()[seen:]
+	frames, ids = map[int]int{}, map[string]int{}
+	heads := javaThread.FindAllStringSubmatchIndex(text, -1)
+	for i, at := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		id, err := strconv.ParseInt(text[at[4]:at[5]], 0, 32)
+		require.NoError(t, err)
+		frames[int(id)] = len(javaFrame.FindAllString(text[at[0]:end], -1))
+		ids[text[at[2]:at[3]]] = int(id)
+	}
+	return frames, ids
+}
+
+// TestJavaStacks counts frames as the Java virtual machine does. gdb ends at the first of
+// them. An interpreted method has one physical frame; compiled methods share one with those
+// inlined into them. Each call from native code into Java has one more, of the stub that
+// changes the calling convention.
+func TestJavaStacks(t *testing.T) {
+	p := script("java", 1, "Deep.java")(t)
+	want, ids := javaDump(t, p)
+	p.Quiet(t, 1)
+	p.Freeze(t)
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, Options{})
+	require.NoError(t, err)
+	got := map[int]int{}
+	for _, thread := range v.Threads {
+		if want[thread.ID] == 0 {
+			continue // it runs no Java code
+		}
+		require.True(t, thread.End.Complete, thread.End.Reason)
+		for _, f := range thread.Frames {
+			if f.Module == "" {
+				got[thread.ID]++
+			}
+		}
+		require.NotZero(t, got[thread.ID])
+	}
+	for name, stubs := range map[string]int{"cold": 1, "Finalizer": 1, "Common-Cleaner": 1, "Reference Handler": 1} {
+		require.Equal(t, want[ids[name]]+stubs, got[ids[name]], "interpreted frames and stubs of %q", name)
+	}
+	require.Equal(t, 14, want[ids["cold"]])
+	for _, name := range []string{"sleep", "wait", "park", "spin"} {
+		require.LessOrEqual(t, got[ids[name]], want[ids[name]]+1, "frames and stubs of %q", name)
+	}
+}

@@ -1,0 +1,174 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// outline is what two runs of one program have in common in a frame, wherever it was loaded.
+type outline struct {
+	native string            // the function and the offset in it, of code that has a file
+	size   machine.Addr      // from the CFA of the frame below
+	values map[string]uint64 // of registers, such as are no addresses
+}
+
+func outlineOf(frames []*Frame, i int) outline {
+	f := frames[i]
+	o := outline{values: map[string]uint64{}}
+	if !generated(f) {
+		o.native = f.Module
+		if f.Offset != nil { // it has a symbol
+			o.native = fmt.Sprintf("%s+%d", f.Function, *f.Offset)
+		}
+	}
+	if f.physical.NoCFA == "" {
+		o.size = f.physical.CFA - frames[i-1].physical.CFA
+	}
+	for _, reg := range calleeSaved {
+		const lowest = 1 << 16 // no address is below (vm.mmap_min_addr)
+		if v, err := f.physical.Registers.Uint(reg); err == nil && v < lowest {
+			o.values[machine.AMD64.RegisterName(reg)] = v
+		}
+	}
+	return o
+}
+
+// generated says that the code of a frame has no file.
+func generated(f *Frame) bool { return !strings.HasPrefix(f.Module, "/") }
+
+// split returns where the frames of generated code begin and end, and the one of main.
+func split(t *testing.T, frames []*Frame) (begin, end, main int) {
+	t.Helper()
+	begin = slices.IndexFunc(frames, generated)
+	require.GreaterOrEqual(t, begin, 0)
+	end = begin + slices.IndexFunc(frames[begin:], func(f *Frame) bool { return !generated(f) })
+	main = end + slices.IndexFunc(frames[end:], func(f *Frame) bool { return f.Function == "main" })
+	require.Greater(t, end, begin)
+	require.GreaterOrEqual(t, main, end)
+	return begin, end, main
+}
+
+// mainThread captures a process that stands still and returns the frames of its main thread,
+// all of which it must have.
+func mainThread(t *testing.T, p *livetest.Process) []*Frame {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, Options{Thread: p.PID})
+	require.NoError(t, err)
+	require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+	return v.Threads[0].Frames
+}
+
+// registered unwinds a process whose JIT registered its code, with which gdb agrees from the
+// first frame to the last.
+func registered(t *testing.T, p *livetest.Process) []*Frame {
+	t.Helper()
+	pair := captured(t, p)[0]
+	require.Equal(t, p.PID, pair.tid)
+	require.Empty(t, pair.gaps)
+	require.Empty(t, pair.registers)
+	return pair.ours
+}
+
+// sameOutlines says that two runs have the same frames of generated code, but for the
+// innermost of each, the same that called those, and the same from main on. It returns how
+// many frames of generated code the second has, and how many the first.
+func sameOutlines(t *testing.T, want, got []*Frame) (gotJIT, wantJIT int) {
+	t.Helper()
+	wantBegin, wantEnd, wantMain := split(t, want)
+	begin, end, main := split(t, got)
+	for i := 0; i < min(wantEnd-wantBegin, end-begin); i++ {
+		w, g := outlineOf(want, wantEnd-i), outlineOf(got, end-i)
+		at := fmt.Sprintf("frame #%d of %d", end-i, len(got))
+		require.Equal(t, w.native, g.native, at)
+		require.Equal(t, w.size, g.size, at)
+		for name, v := range g.values {
+			if x, ok := w.values[name]; ok {
+				require.Equal(t, x, v, "%s of %s", name, at)
+			}
+		}
+	}
+	require.Len(t, got[main:], len(want[wantMain:]))
+	for i := range want[wantMain:] {
+		require.Equal(t, outlineOf(want, wantMain+i).native, outlineOf(got, main+i).native)
+	}
+	return end - begin, wantEnd - wantBegin
+}
+
+// unregistered are JITs of LLVM 14 that tell no debugger of their code, each beside one that
+// runs the same program and does.
+var unregistered = []struct {
+	name            string
+	silent, telling func(t *testing.T) *livetest.Process
+	jit             int // frames of JIT code
+}{
+	{"LLJIT",
+		func(t *testing.T) *livetest.Process { return livetest.Host(t, 14, "orc", "block") },
+		func(t *testing.T) *livetest.Process { return livetest.Host(t, 14, "orcgdb", "block") }, 1},
+	{"lli", jitted(14, "orc-jitlink"), jitted(14, "orc"), 10},
+}
+
+// TestUnregisteredJIT unwinds through code of which nothing is known. gdb shows ?? for the
+// first frame of it, and what it shows after that is none of the frames there are. The
+// frames here are those of the same program in a JIT that registered it.
+func TestUnregisteredJIT(t *testing.T) {
+	for _, test := range unregistered {
+		t.Run(test.name, func(t *testing.T) {
+			want := registered(t, test.telling(t))
+			p := test.silent(t)
+			pair := captured(t, p)[0]
+			require.Equal(t, p.PID, pair.tid)
+			require.True(t, pair.end.Complete, pair.end.Reason)
+			got := pair.ours
+			gotJIT, wantJIT := sameOutlines(t, want, got)
+			require.Equal(t, test.jit, wantJIT)
+			require.Equal(t, test.jit, gotJIT)
+			for i, f := range got {
+				require.NotEmpty(t, f.Rule)
+				require.Empty(t, f.physical.Guess, "frame #%d", i)
+				if generated(f) {
+					require.Zero(t, f.physical.FDEStart, "it has no CFI")
+				}
+			}
+
+			first, _, _ := split(t, got)
+			theirs := pair.theirs.frames
+			require.Equal(t, got[first].physical.PC, theirs[first].PC)
+			require.Empty(t, theirs[first].Function, "gdb prints ??")
+			for _, at := range pair.both {
+				require.LessOrEqual(t, at[0], first, "gdb knows frame #%d", at[0])
+			}
+			for _, f := range theirs {
+				require.NotEqual(t, "main", f.Function)
+			}
+		})
+	}
+}
+
+// TestInsideUnregisteredJIT stops a thread in such code itself, wherever it is at that
+// moment: in a loop, in a function that the loop calls, or on the way into it or out of it.
+func TestInsideUnregisteredJIT(t *testing.T) {
+	want := registered(t, jitted(14, "orc")(t))
+	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", source(t, "stack.ll"), "spin")
+	places := map[machine.Addr]bool{}
+	for range 40 {
+		p.Freeze(t)
+		got := mainThread(t, p)
+		p.Signal(t, syscall.SIGCONT)
+		gotJIT, wantJIT := sameOutlines(t, want, got)
+		require.Contains(t, []int{wantJIT, wantJIT + 1}, gotJIT, "@leaf may be running")
+		places[got[0].physical.PC] = true
+	}
+	require.Greater(t, len(places), 3)
+}

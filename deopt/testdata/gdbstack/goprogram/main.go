@@ -1,0 +1,57 @@
+// Command goprogram stands in many places at once: goroutines that wait for each other, a thread in a system call, one
+// that computes, one in the garbage collector's way. It prints "ready" when all have begun.
+package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"sync"
+	"syscall"
+)
+
+//go:noinline
+func down(n int, end func()) int {
+	var space [7]int
+	space[n%7] = n
+	if n == 0 {
+		end()
+		return 0
+	}
+	return down(n-1, end) + space[n%7]
+}
+
+func spin() {
+	x := uint64(1)
+	for {
+		x = x*6364136223846793005 + 1442695040888963407
+		if x == 0 {
+			return
+		}
+	}
+}
+
+func main() {
+	var begun sync.WaitGroup
+	begun.Add(4)
+	never := make(chan int)
+	go down(20, func() { begun.Done(); <-never })
+	var pipe [2]int
+	if err := syscall.Pipe(pipe[:]); err != nil {
+		panic(err)
+	}
+	go down(5, func() {
+		begun.Done()
+		_, err := syscall.Read(pipe[0], make([]byte, 1)) // blocks the thread: the poller knows nothing of it
+		panic(err)
+	})
+	go down(11, func() { begun.Done(); spin() })
+	go func() {
+		s := []int{3, 1, 2}
+		sort.Slice(s, func(i, j int) bool { begun.Done(); syscall.Pause(); return s[i] < s[j] })
+	}()
+	begun.Wait()
+	fmt.Println("ready")
+	os.Stdout.Sync()
+	<-never
+}

@@ -1,0 +1,3 @@
+// An event loop with nothing to do.
+setInterval(() => {}, 86400000);
+console.log("ready");

@@ -1,0 +1,219 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"reframe/deopt/machine"
+)
+
+// apply finds the caller of f by a row. The error says why the row cannot be used.
+func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
+	cfa, err := w.cfa(f.Registers, s.row.CFA)
+	if err != nil {
+		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
+	}
+	if end := w.settle(f, cfa); end != nil {
+		return caller{}, end, nil
+	}
+	pc, err := w.returnAddress(f, s.row)
+	switch {
+	case errors.Is(err, errOutermost):
+		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, err), nil
+	case err != nil:
+		return caller{}, nil, err
+	case pc == 0 && !s.signal:
+		return caller{}, outermost("frame #%d is the outermost: its return address is zero", f.Index), nil
+	case !s.signal:
+		// What a signal interrupted may be anywhere: a jump to a wild address is a common cause.
+		if pc = w.unsigned(pc); !w.Executable(pc - 1) {
+			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
+		}
+	}
+	return w.caller(f, s, pc), nil, nil
+}
+
+// errOutermost is CFI that says of a function that nobody called it.
+var errOutermost = errors.New("its CFI says that it has no return address")
+
+// returnAddress finds out where f returns to. Where a call leaves that in a register, a
+// function that has not called yet need not have saved it.
+func (w *walk) returnAddress(f *Frame, row *Row) (machine.Addr, error) {
+	rule := row.Rule(row.ReturnAddress)
+	switch {
+	case rule.Kind == RuleUndefined:
+		return 0, errOutermost
+	case rule.Kind == RuleNone && w.Arch.Link != w.Arch.PC && row.ReturnAddress == w.Arch.Link:
+		rule.Kind = RuleSameValue
+	case rule.Kind == RuleNone, rule.Kind == RuleSameValue && w.Arch.Link == w.Arch.PC:
+		return 0, errors.New("no rule says where the return address is")
+	}
+	v, err := w.value(f, row.ReturnAddress, rule)
+	if err != nil {
+		return 0, fmt.Errorf("the return address: %w", err)
+	}
+	return machine.Addr(v), nil
+}
+
+// unsigned strips the signature that pointer authentication puts into an address of code.
+func (w *walk) unsigned(pc machine.Addr) machine.Addr {
+	if w.Arch.Code == 0 || w.Executable(pc-1) {
+		return pc
+	}
+	return pc & machine.Addr(w.Arch.Code)
+}
+
+func (w *walk) cfa(regs *machine.Registers, rule CFARule) (machine.Addr, error) {
+	switch rule.Kind {
+	case CFARegister:
+		base, err := regs.Uint(rule.Register)
+		return machine.Addr(base + uint64(rule.Offset)), err
+	case CFAExpression:
+		v, err := rule.Expression.evaluate(regs, w.Memory)
+		return machine.Addr(v), err
+	}
+	return 0, errors.New("no rule defines it")
+}
+
+// caller makes the registers of the caller of f, which has its CFA.
+func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
+	regs := f.Registers.Caller(!s.partial, w.lost(f, s))
+	if f.NoCFA == "" {
+		regs.SetUint(w.Arch.SP, uint64(f.CFA)+uint64(w.Arch.CallerSP)) // what CFA means
+	} else {
+		regs.Forget(w.Arch.SP, f.NoCFA)
+	}
+	for _, column := range s.row.columns {
+		if column.reg == w.Arch.PC || column.rule.Kind == RuleNone {
+			continue
+		}
+		w.restore(f, regs, column)
+	}
+	regs.SetUint(w.Arch.PC, uint64(pc))
+	c := caller{pc: pc, regs: regs, rule: s.rule}
+	if s.guess != "" {
+		c.guess = fmt.Sprintf(s.guess, f.Index)
+	}
+	return c
+}
+
+// lost returns why a register that no rule restores is not there in the caller of f.
+func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
+	index, rule, signal, arch := strconv.Itoa(f.Index), s.rule, s.signal, w.Arch
+	return func(reg machine.DWARFReg) string {
+		name := arch.RegisterName(reg)
+		switch {
+		case signal:
+			return "frame #" + index + " is a signal frame and does not say where " + name + " was saved"
+		case arch.Kept(reg) > 0:
+			return "frame #" + index + " was left by " + rule.means() + ", which does not say where " + name + " was saved"
+		}
+		return name + " is caller-saved and frame #" + index + " does not keep it"
+	}
+}
+
+// restore gives a register of the caller of f its value.
+func (w *walk) restore(f *Frame, regs *machine.Registers, c column) {
+	if c.rule.Kind == RuleSameValue || c.rule.Kind == RuleRegister {
+		from := c.reg
+		if c.rule.Kind == RuleRegister {
+			from = c.rule.Register
+		}
+		b, err := f.Registers.Bytes(from)
+		if err != nil {
+			regs.Forget(c.reg, err.Error())
+			return
+		}
+		regs.Set(c.reg, b)
+		return
+	}
+	if n := w.savedSize(c.reg); n != len(w.word) && (c.rule.Kind == RuleOffset || c.rule.Kind == RuleExpression) {
+		w.restoreSized(f, regs, c, n)
+		return
+	}
+	v, err := w.value(f, c.reg, c.rule)
+	if err != nil {
+		regs.Forget(c.reg, err.Error())
+		return
+	}
+	regs.SetUint(c.reg, v)
+}
+
+// value returns the caller's value of an address-sized register by rule.
+func (w *walk) value(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64, error) {
+	switch rule.Kind {
+	case RuleUndefined:
+		return 0, machine.Unavailablef("the CFI of frame #%d says that %s is not kept", f.Index, w.Arch.RegisterName(reg))
+	case RuleSameValue:
+		return f.Registers.Uint(reg)
+	case RuleRegister:
+		return f.Registers.Uint(rule.Register)
+	case RuleOffset:
+		return w.saved(f, reg, f.CFA+machine.Addr(rule.Offset))
+	case RuleValOffset:
+		return uint64(f.CFA) + uint64(rule.Offset), nil
+	}
+	v, err := w.computed(f, reg, rule)
+	if err != nil || rule.Kind == RuleValExpression {
+		return v, err
+	}
+	return w.saved(f, reg, machine.Addr(v))
+}
+
+// computed is what the expression of a rule computes.
+func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64, error) {
+	v, err := rule.Expression.evaluate(f.Registers, w.Memory, uint64(f.CFA))
+	if err != nil {
+		return 0, machine.Unavailablef("the expression in the CFI of frame #%d for %s: %v", f.Index, w.Arch.RegisterName(reg), err)
+	}
+	return v, nil
+}
+
+// savedSize is how many bytes of a register are saved where unwind information says that it
+// is; 0 where that is not told. Of a register that a callee keeps in part, it is that part.
+func (w *walk) savedSize(reg machine.DWARFReg) int {
+	if kept := w.Arch.Kept(reg); kept > 0 {
+		return kept
+	}
+	info, ok := w.Arch.Register(reg)
+	if ok && info.Size != w.Arch.Pointer {
+		return 0
+	}
+	return w.Arch.Pointer
+}
+
+// saved reads an address-sized register from where f saved it.
+func (w *walk) saved(f *Frame, reg machine.DWARFReg, at machine.Addr) (uint64, error) {
+	if err := w.Memory.ReadMemory(w.word[:], at); err != nil {
+		return 0, w.unreadable(f, reg, err)
+	}
+	return w.Arch.Uint(w.word[:]), nil
+}
+
+func (w *walk) unreadable(f *Frame, reg machine.DWARFReg, err error) error {
+	return machine.Unavailablef("frame #%d saved %s where it cannot be read: %v", f.Index, w.Arch.RegisterName(reg), err)
+}
+
+// restoreSized is restore for a register of which other than eight bytes were saved in memory.
+func (w *walk) restoreSized(f *Frame, regs *machine.Registers, c column, size int) {
+	at := f.CFA + machine.Addr(c.rule.Offset)
+	if c.rule.Kind == RuleExpression {
+		v, err := w.computed(f, c.reg, c.rule)
+		if err != nil {
+			regs.Forget(c.reg, err.Error())
+			return
+		}
+		at = machine.Addr(v)
+	}
+	if size == 0 {
+		regs.Forget(c.reg, fmt.Sprintf("frame #%d saved %s at %v, and does not say how many bytes of it", f.Index, w.Arch.RegisterName(c.reg), at))
+		return
+	}
+	b := make([]byte, size)
+	if err := w.Memory.ReadMemory(b, at); err != nil {
+		regs.Forget(c.reg, w.unreadable(f, c.reg, err).Error())
+		return
+	}
+	regs.Set(c.reg, b)
+}

@@ -1,0 +1,140 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+)
+
+// plusRegister is the expression of a register plus an offset, and what follows.
+func plusRegister(reg machine.DWARFReg, offset int64, then ...byte) Expression {
+	code := []byte{opBregx}
+	code = appendULEB(code, uint64(reg))
+	code = appendSLEB(code, offset)
+	return Expression{&operations{section: "a row made here", code: append(code, then...)}}
+}
+
+func appendULEB(b []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
+}
+
+func appendSLEB(b []byte, v int64) []byte {
+	for ; v < -0x40 || v >= 0x40; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v)&0x7f)
+}
+
+// chainRow is the row of a function that links its frames as the architecture says.
+func chainRow(arch *machine.Arch) *Row {
+	c := arch.Chain
+	row := &Row{End: ^machine.Addr(0), ReturnAddress: arch.Link}
+	at := func(offset int64) RegisterRule {
+		return RegisterRule{Kind: RuleExpression, Expression: plusRegister(c.Base, offset)}
+	}
+	switch {
+	case c.Base == arch.SP: // the link is the caller's stack pointer
+		row.CFA = CFARule{Kind: CFAExpression, Expression: plusRegister(c.Base, c.Linked, opDeref)}
+		row.columns.set(arch.Link, RegisterRule{Kind: RuleOffset, Offset: c.Return})
+		return row
+	case !c.NoCFA:
+		row.CFA = CFARule{Kind: CFARegister, Register: c.Base, Offset: c.CFA}
+	}
+	row.columns.set(c.Base, at(c.Linked))
+	row.columns.set(arch.Link, at(c.Return))
+	return row
+}
+
+// byChain finds the caller of a frame on the assumption that its code links its frames, by
+// a frame pointer or a back chain. Every step of it is checked; where the code in truth
+// keeps no link, the chain still belongs to some frame further out, and what is missing is the
+// frames between.
+func (w *walk) byChain(f *Frame) (caller, *End, error) {
+	chain := w.Arch.Chain
+	if !chain.Exists() {
+		return caller{}, nil, fmt.Errorf("%s code does not link its frames", w.Arch.Title)
+	}
+	rule := FromFramePointer
+	if chain.Base == w.Arch.SP {
+		rule = FromBackChain
+	}
+	name := w.Arch.RegisterName(chain.Base)
+	base, err := f.Registers.Addr(chain.Base)
+	if err != nil {
+		return caller{}, nil, fmt.Errorf("%s: %w", rule, err)
+	}
+	low, known := w.lowest(f)
+	size := machine.Addr(w.Arch.Pointer)
+	switch {
+	case base == 0 && f.Rule == rule:
+		// ABIs ask for zero in the deepest frame (AMD64 supplement, §3.4.1; AAPCS64, "The
+		// Frame Pointer"), and this one was reached through a chain that ends so.
+		return caller{}, outermost("frame #%d is the outermost: its %s is zero", f.Index, rule), nil
+	case base%size != 0:
+		return caller{}, nil, fmt.Errorf("%s %v is not aligned to %d bytes", name, base, size)
+	case known && base < low:
+		return caller{}, nil, fmt.Errorf("%s %v lies below the stack pointer %v", name, base, low)
+	case base+2*size < base:
+		return caller{}, nil, fmt.Errorf("%s %v lies at the end of memory", name, base)
+	}
+	s := &step{row: chainRow(w.Arch), rule: rule, partial: true, guess: "frame #%d is taken to keep a " + string(rule) +
+		": where it does not, frames are missing here"}
+	if !f.Return {
+		s.guess = "frame #%d may not have set up its " + string(rule) + " yet, or may have given it back: then its caller is missing here"
+	}
+	follow := func() (caller, *End, error) {
+		if chain.NoCFA {
+			return w.byRecord(f, s, base)
+		}
+		return w.prove(f, s)
+	}
+	c, end, err := follow()
+	if none := (*uncalled)(nil); errors.As(err, &none) && w.linksOn(chain, base) {
+		// Interpreters push an address and jump, and runtimes return into code that follows no
+		// call. That the chain goes on says that it is one.
+		s.jumped, s.guess = true, fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
+		return follow()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %v does not point to a frame: %w", name, base, err)
+	}
+	return c, end, err
+}
+
+// linksOn says whether the frame linked from base is the last of its chain, or is itself
+// linked to one further out, with a return address into code.
+func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
+	if c.Base == w.Arch.SP {
+		return false
+	}
+	next, err := machine.ReadAddr(w.Memory, w.Arch, base+machine.Addr(c.Linked))
+	if err != nil || next == 0 {
+		return err == nil
+	}
+	if next <= base || next%machine.Addr(w.Arch.Pointer) != 0 {
+		return false
+	}
+	pc, err := machine.ReadAddr(w.Memory, w.Arch, next+machine.Addr(c.Return))
+	return err == nil && pc != 0 && w.Executable(w.unsigned(pc)-1)
+}
+
+// byRecord follows a frame record that does not tell where the frame ends.
+func (w *walk) byRecord(f *Frame, s *step, base machine.Addr) (caller, *End, error) {
+	pc, err := w.returnAddress(f, s.row)
+	if err != nil {
+		return caller{}, nil, err
+	}
+	if pc, err = w.called(pc, s.jumped); err != nil {
+		return caller{}, nil, err
+	}
+	f.NoCFA = fmt.Sprintf("frame #%d was left by its %s, which does not say where its stack ends", f.Index, s.rule)
+	w.floor = base
+	if pc == 0 {
+		return caller{}, outermost("frame #%d is the outermost: its return address is zero", f.Index), nil
+	}
+	return w.caller(f, s, pc), nil, nil
+}

@@ -1,0 +1,148 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+)
+
+// Finder knows the code of one target.
+type Finder interface {
+	// Code returns what is known of the code at an address: the same value for the same
+	// code, whenever it is asked. It is never nil.
+	Code(pc machine.Addr) *Code
+}
+
+// Code is one image, or one piece of memory, that holds code, and what it takes to unwind
+// it. What was worked out for an address stays in it, so that it must not outlive the code: an
+// object that was loaded anew is a Code anew. Not safe for concurrent use.
+type Code struct {
+	Source string // a path, "jit object N", or "" for memory of which nothing is known
+	Table  *Table // nil where there is no CFI
+	Err    error  // why unwind information that is there cannot be used
+
+	// NoneKept says that the functions which .debug_frame describes keep no registers for
+	// their callers, in a convention of their own.
+	NoneKept bool
+
+	// Functions knows the functions of code that has no CFI; it may be nil.
+	Functions Functions
+
+	ways  map[place]*way
+	calls map[machine.Addr]machine.Addr // where calls go, by the address behind them
+}
+
+// Functions knows where functions lie, and how much stack they take.
+type Functions interface {
+	// Function returns the start of the function that pc lies in, and the first address
+	// past it. A zero start says that it is not known, a zero end that the end is not.
+	Function(pc machine.Addr) (start, end machine.Addr)
+	// Entry says whether a function starts at addr that can be called, and is no part of
+	// another one.
+	Entry(addr machine.Addr) bool
+	// FrameSize returns the size of the frame of the function at pc as LLVM's stack maps
+	// count it: from the stack pointer, where the function calls another, up to the
+	// return address. False where it is not known, or not constant.
+	FrameSize(pc machine.Addr) (bytes uint64, ok bool)
+}
+
+// place is an address of code, as the pc of a frame.
+type place struct {
+	pc machine.Addr
+	is bool // a return address
+}
+
+// maxWays bounds what a Code keeps. The frames of a process share a few thousand addresses.
+const maxWays = 1 << 16
+
+// way is all that can be worked out, from the code alone, about leaving a frame at one place.
+type way struct {
+	cfi   *step
+	err   error // CFI that is there and cannot be used; nothing else is tried then
+	other []step
+	why   []string // what was tried instead of CFI and gave nothing
+}
+
+// step is one way to the caller.
+type step struct {
+	row  *Row
+	rule Rule
+	// partial says that a register which the row does not mention is unknown. Without it,
+	// the calling convention says of each whether it is kept.
+	partial bool
+	// jumped says that the return address need not come after a call.
+	jumped bool
+	signal bool
+	guess  string // what [Frame.Guess] says of the caller, in which %d is the frame that is left
+	// The code that the row's FDE covers.
+	start, end machine.Addr
+}
+
+// way returns what is known about leaving f.
+func (w *walk) way(f *Frame) *way {
+	at := place{f.PC, f.Return}
+	if known := f.code.ways[at]; known != nil {
+		return known
+	}
+	if f.code.ways == nil || len(f.code.ways) >= maxWays {
+		f.code.ways = map[place]*way{}
+	}
+	way := w.findWay(f)
+	f.code.ways[at] = way
+	return way
+}
+
+func (w *walk) findWay(f *Frame) *way {
+	if f.code.Err != nil {
+		return &way{err: fmt.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}
+	}
+	s, err := f.code.cfi(f.lookup())
+	if s != nil && s.signal && w.Arch.Link == w.Arch.PC {
+		// Elsewhere such CFI does not say where the pc was saved, for which tables have no column.
+		return &way{cfi: s}
+	}
+	// Such code may lie where a neighbour's FDE covers the byte before it.
+	if t := w.trampoline(f); t != nil {
+		return &way{cfi: t}
+	}
+	if s != nil || err != nil {
+		return &way{cfi: s, err: err}
+	}
+	return w.withoutCFI(f)
+}
+
+// cfi returns the step that CFI describes at an address, or nil where there is none.
+func (c *Code) cfi(pc machine.Addr) (*step, error) {
+	if c.Table == nil {
+		return nil, nil
+	}
+	fde, err := c.Table.Find(pc)
+	if errors.Is(err, ErrNoFDE) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Source, err)
+	}
+	row, err := fde.Rules(pc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Source, err)
+	}
+	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Section == debugFrame,
+		signal: fde.Signal, start: fde.Start, end: fde.End}, nil
+}
+
+// withoutCFI works out ways to leave code that has none, the one that says most first.
+func (w *walk) withoutCFI(f *Frame) *way {
+	var way way
+	try := func(s *step, why string) bool {
+		if s != nil {
+			way.other = append(way.other, *s)
+		} else if why != "" {
+			way.why = append(way.why, why)
+		}
+		return s != nil
+	}
+	try(w.fromStackSize(f), "")
+	return &way
+}

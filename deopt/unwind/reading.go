@@ -1,0 +1,232 @@
+package unwind
+
+import (
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// origin is what reading code tells of the 64 bits in a register or in memory: how they
+// were made from what registers and memory held where the reading began. The zero value
+// says that nothing is known.
+type origin struct {
+	kind originKind
+	reg  uint8 // fromRegister, fromMemory: the DWARF number of a general register
+	// fromMemory: where the eight bytes lay, from the value of reg. fromAligned: the
+	// number of the instruction.
+	at  int32
+	add int32 // to be added to it all
+}
+
+type originKind uint8
+
+// What the bits were made from.
+const (
+	unknown      originKind = iota
+	fromRegister            // the value that reg had
+	fromMemory              // eight bytes of memory
+	fromAligned             // the stack pointer as an instruction had rounded it down
+)
+
+// held is the value that a register had where the reading began.
+func held(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
+
+// plus is o with n added.
+func (o origin) plus(n int64) origin {
+	sum := int64(o.add) + n
+	if o.kind == unknown || sum != int64(int32(sum)) || n != int64(int32(n)) {
+		return origin{}
+	}
+	o.add = int32(sum)
+	return o
+}
+
+// from returns how far o lies above p, in bytes, where both were made from the same.
+func (o origin) from(p origin) (n int64, ok bool) {
+	n = int64(o.add) - int64(p.add)
+	o.add, p.add = 0, 0
+	return n, o == p && o.kind != unknown
+}
+
+// word is the eight bytes of memory at o, as they were where the reading began.
+func (o origin) word() origin {
+	if o.kind != fromRegister {
+		return origin{}
+	}
+	return origin{kind: fromMemory, reg: o.reg, at: o.add}
+}
+
+// slot is a run of memory that was written since the reading began.
+type slot struct {
+	addr  origin
+	size  int32
+	value origin // known only of eight bytes
+}
+
+// overlaps says whether a slot has some of the size bytes at addr. Addresses that were made
+// from different values are taken to be apart: where a function saves registers, it
+// writes nothing else.
+func (s slot) overlaps(addr origin, size int32) bool {
+	n, ok := addr.from(s.addr)
+	return ok && n < int64(s.size) && -n < int64(size)
+}
+
+// covers says whether a slot has all of the size bytes at addr.
+func (s slot) covers(addr origin, size int32) bool {
+	n, ok := addr.from(s.addr)
+	return ok && n >= 0 && n+int64(size) <= int64(s.size)
+}
+
+// moment is what is known before an instruction.
+type moment struct {
+	reached bool
+	// forgot says that memory of which there is no slot holds nothing that is known. There
+	// are only slots whose value is known then.
+	forgot bool
+	called origin // the stack pointer at the last call, where all paths agree on it
+	regs   [16]origin
+	// In the order of the writes. Moments share slots: they are never changed in place.
+	slots []slot
+}
+
+// maxSlots bounds the slots of one moment. Functions save six registers; the others are
+// what they keep on the stack for themselves.
+const maxSlots = 128
+
+// atStart is the moment where a reading begins: every register holds what it holds.
+func atStart() moment {
+	m := moment{reached: true}
+	for reg := range m.regs {
+		m.regs[reg] = held(machine.DWARFReg(reg))
+	}
+	return m
+}
+
+// load is what the eight bytes at addr are.
+func (m *moment) load(addr origin) origin {
+	for _, s := range slices.Backward(m.slots) {
+		if s.addr == addr && s.size == 8 {
+			return s.value
+		}
+		if s.overlaps(addr, 8) {
+			return origin{}
+		}
+	}
+	if m.forgot {
+		return origin{}
+	}
+	return addr.word()
+}
+
+// store writes size bytes at addr. Where the address is not known, no slot is written:
+// code reaches what it saved through the stack pointer or a frame pointer.
+func (m *moment) store(addr origin, size int32, value origin) {
+	switch {
+	case addr.kind == unknown:
+		return
+	case m.forgot:
+		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
+	default:
+		m.drop(func(s slot) bool { return slot{addr: addr, size: size}.covers(s.addr, s.size) })
+	}
+	if value.kind == unknown && m.forgot {
+		return
+	}
+	if len(m.slots) == maxSlots {
+		m.forget()
+		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
+	}
+	if value.kind != unknown && len(m.slots) < maxSlots || !m.forgot {
+		m.slots = append(m.slots[:len(m.slots):len(m.slots)], slot{addr, size, value})
+	}
+}
+
+// forget lets go of the slots that only say that memory is not what it was, and of those
+// that were written over in part.
+func (m *moment) forget() {
+	var kept []slot
+	for _, s := range m.slots {
+		if s.value.kind != unknown && m.load(s.addr) == s.value {
+			kept = append(kept, s)
+		}
+	}
+	m.slots, m.forgot = kept, true
+}
+
+// drop removes slots.
+func (m *moment) drop(gone func(slot) bool) {
+	if slices.ContainsFunc(m.slots, gone) {
+		m.slots = slices.DeleteFunc(slices.Clone(m.slots), gone)
+	}
+}
+
+// loseBelow forgets what lies below the stack pointer, where callees write.
+func (m *moment) loseBelow() {
+	sp := m.regs[machine.AMD64.SP]
+	below := func(s slot) bool {
+		above, ok := s.addr.from(sp)
+		return ok && above < 0 && s.value.kind != unknown
+	}
+	if m.forgot {
+		m.drop(below)
+	} else if slices.ContainsFunc(m.slots, below) {
+		m.slots = slices.Clone(m.slots)
+		for i := range m.slots {
+			if below(m.slots[i]) {
+				m.slots[i].value = origin{}
+			}
+		}
+	}
+}
+
+// meet keeps of m what also holds in other, by another path to the same place, and says
+// whether that is less than before.
+func (m *moment) meet(other *moment) bool {
+	if !m.reached {
+		*m = *other
+		return true
+	}
+	changed := false
+	for i := range m.regs {
+		if m.regs[i] != other.regs[i] && m.regs[i].kind != unknown {
+			m.regs[i], changed = origin{}, true
+		}
+	}
+	if m.called != other.called && m.called.kind != unknown {
+		m.called, changed = origin{}, true
+	}
+	if other.forgot && !m.forgot {
+		m.forget()
+		changed = true
+	}
+	return m.meetSlots(other) || changed
+}
+
+// meetSlots is meet for memory.
+func (m *moment) meetSlots(other *moment) bool {
+	if len(m.slots) == len(other.slots) && (len(m.slots) == 0 || &m.slots[0] == &other.slots[0]) {
+		return false // the same ones
+	}
+	changed := false
+	kept := slices.Clone(m.slots)
+	for i, s := range kept {
+		if s.value.kind != unknown && other.load(s.addr) != s.value {
+			kept[i].value, changed = origin{}, true
+		}
+	}
+	m.slots = kept
+	if m.forgot {
+		m.drop(func(s slot) bool { return s.value.kind == unknown })
+		return changed
+	}
+	for _, t := range other.slots {
+		if t.value.kind != unknown && m.load(t.addr) == t.value ||
+			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == unknown && s.covers(t.addr, t.size) }) {
+			continue
+		}
+		// What m takes for memory as it was has been written on the other path.
+		m.store(t.addr, t.size, origin{})
+		changed = true
+	}
+	return changed
+}

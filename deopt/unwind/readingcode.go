@@ -1,0 +1,242 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// reading is code as it was followed from one address: its instructions, the blocks that
+// they form, and what is known before each block.
+type reading struct {
+	memory     machine.Memory
+	start, end machine.Addr // code outside is not followed
+	limit      int          // of instructions
+
+	instrs []instr
+	number map[machine.Addr]int // of the instruction at an address
+	heads  map[machine.Addr]bool
+	blocks []block
+	headed map[machine.Addr]int // the block that starts at an address
+
+	text [4096]byte // from where it was last read
+	from machine.Addr
+	have int
+}
+
+// block is a run of instructions of which only the first is jumped to. A call ends it, too:
+// whether it returns is not known.
+type block struct {
+	first, last int // numbers of instructions; those between follow each other in memory
+	run         []int
+	before      moment
+	// The blocks that may come next; -1 where there is none. taken is where a jump leads.
+	next, taken int
+	// dead says that its call does not return.
+	dead bool
+}
+
+// follow decodes all code that direct jumps lead to, nearest first. More than the limit is
+// left alone.
+func (r *reading) follow(from machine.Addr) {
+	r.number, r.heads, r.headed = map[machine.Addr]int{}, map[machine.Addr]bool{}, map[machine.Addr]int{}
+	queue := []machine.Addr{from}
+	r.heads[from] = true
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for r.inside(at) && len(r.instrs) < r.limit {
+			if _, known := r.number[at]; known {
+				r.heads[at] = true // it ran into a block, or into its middle
+				break
+			}
+			i, ok := r.decode(at)
+			if !ok {
+				break
+			}
+			r.number[at] = len(r.instrs)
+			r.instrs = append(r.instrs, i)
+			if (i.op == opJump || i.op == opBranch) && r.inside(i.to) && !r.heads[i.to] {
+				r.heads[i.to] = true
+				queue = append(queue, i.to)
+			}
+			if i.ends() {
+				break
+			}
+			at = i.next()
+			if i.op == opBranch || i.op == opCall {
+				r.heads[at] = true
+			}
+		}
+	}
+}
+
+func (r *reading) inside(at machine.Addr) bool { return at >= r.start && at < r.end }
+
+// decode reads the instruction at an address; false where there is none that is known to
+// be one.
+func (r *reading) decode(at machine.Addr) (instr, bool) {
+	inst, known := x86.Decode(r.bytes(at))
+	if inst.Len == 0 || uint64(inst.Len) > uint64(r.end-at) {
+		return instr{}, false
+	}
+	return instrOf(at, inst, known), true
+}
+
+// bytes returns what is at an address: the longest instruction, or what can be had.
+func (r *reading) bytes(at machine.Addr) []byte {
+	skip := uint64(at - r.from)
+	if at < r.from || skip > uint64(r.have) || uint64(r.have)-skip < x86.Longest {
+		r.from, r.have, skip = at, 0, 0
+		for size := len(r.text); size > 0; size /= 2 {
+			if r.memory.ReadMemory(r.text[:size], at) == nil {
+				r.have = size
+				break
+			}
+		}
+	}
+	return r.text[skip:min(skip+x86.Longest, uint64(r.have))]
+}
+
+// divide forms the blocks.
+func (r *reading) divide() {
+	for at := range r.heads {
+		if first, ok := r.number[at]; ok {
+			r.headed[at] = len(r.blocks)
+			r.blocks = append(r.blocks, block{first: first, next: -1, taken: -1})
+		}
+	}
+	// Numbers are given in the order of decoding; that of a map is no order.
+	slices.SortFunc(r.blocks, func(a, b block) int { return a.first - b.first })
+	for n := range r.blocks {
+		r.headed[r.instrs[r.blocks[n].first].at] = n
+	}
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		for at := b.first; ; {
+			b.run = append(b.run, at)
+			i := &r.instrs[at]
+			if i.op == opJump || i.op == opBranch {
+				b.taken = r.block(i.to)
+			}
+			if i.ends() {
+				break
+			}
+			if next := r.block(i.next()); next >= 0 {
+				b.next = next
+				break
+			}
+			following, ok := r.number[i.next()]
+			if !ok {
+				break
+			}
+			at = following
+		}
+	}
+}
+
+// block returns the block that starts at an address, or -1.
+func (r *reading) block(at machine.Addr) int {
+	if n, ok := r.headed[at]; ok {
+		return n
+	}
+	return -1
+}
+
+// maxRounds bounds how often each instruction is gone through, on average, until what is
+// known before it does not change any more. Code that compilers write takes two or three.
+const maxRounds = 32
+
+var errUnsettled = errors.New("its loops do not come to rest")
+
+// settle finds out what is known before each block that is reached from the first.
+func (r *reading) settle(begin moment) error {
+	for n := range r.blocks {
+		r.blocks[n].before = moment{}
+	}
+	if len(r.blocks) == 0 {
+		return nil
+	}
+	budget := maxRounds * len(r.instrs)
+	r.blocks[0].before = begin
+	queue, queued := []int{0}, map[int]bool{0: true}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue, queued[n] = queue[1:], false
+		b := &r.blocks[n]
+		if budget -= len(b.run); budget < 0 {
+			return errUnsettled
+		}
+		next, taken := r.after(b)
+		for _, edge := range []struct {
+			to    int
+			known *moment
+		}{{b.next, next}, {b.taken, taken}} {
+			if edge.to < 0 || edge.known == nil {
+				continue
+			}
+			if r.blocks[edge.to].before.meet(edge.known) && !queued[edge.to] {
+				queue, queued[edge.to] = append(queue, edge.to), true
+			}
+		}
+	}
+	return nil
+}
+
+// after returns what is known behind a block, in memory and where its jump leads; nil where
+// it does not go on.
+func (r *reading) after(b *block) (next, taken *moment) {
+	m := b.before
+	var compared *instr
+	for _, n := range b.run {
+		i := &r.instrs[n]
+		m.apply(i, n)
+		if i.op == opCompare {
+			compared = i
+		} else if i.op != opBranch {
+			compared = nil
+		}
+	}
+	last := &r.instrs[b.run[len(b.run)-1]]
+	next, taken = &m, &m
+	if compared != nil && last.op == opBranch && last.equal != either {
+		same := m
+		same.equal(compared)
+		if last.equal == jumps {
+			taken = &same
+		} else {
+			next = &same
+		}
+	}
+	if b.dead {
+		next = nil
+	}
+	return next, taken
+}
+
+// before returns what is known before the instruction at an address.
+func (r *reading) before(at machine.Addr) (moment, error) {
+	number, ok := r.number[at]
+	if !ok {
+		return moment{}, fmt.Errorf("no instruction at %v was reached", at)
+	}
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		i := slices.Index(b.run, number)
+		if i < 0 {
+			continue
+		}
+		if !b.before.reached {
+			break
+		}
+		m := b.before
+		for _, n := range b.run[:i] {
+			m.apply(&r.instrs[n], n)
+		}
+		return m, nil
+	}
+	return moment{}, fmt.Errorf("the instruction at %v was not reached", at)
+}

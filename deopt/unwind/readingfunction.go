@@ -1,0 +1,219 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// Bounds of reading a whole function.
+const (
+	maxFunctionBytes  = 64 << 10
+	maxFunctionInstrs = 20_000
+)
+
+// codeRows are the rows of one function of x86-64 code, as its instructions tell them.
+type codeRows struct {
+	r reading
+}
+
+// readFunction reads the function at [start, end) from its first instruction, where the
+// stack pointer is 8 below the CFA and every register that a callee keeps holds what its caller
+// put there (System V ABI, AMD64 supplement, §3.2). start must be where the function is called:
+// the cold part of a function that was split has a symbol, too, and begins in the middle
+// of a frame.
+//
+// It is taken that a call gives back the stack pointer and the registers that the ABI
+// asks for, and that no pointer leads to where the function saved registers.
+func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
+	if end <= start {
+		return nil, errors.New("the function has no code")
+	}
+	c := &codeRows{reading{memory: m, start: start, end: start + min(end-start, maxFunctionBytes), limit: maxFunctionInstrs}}
+	c.r.follow(start)
+	c.r.divide()
+	begin := atStart()
+	begin.forgot = true // what lies on the stack is the caller's
+	for range maxCuts {
+		if err := c.r.settle(begin); err != nil {
+			return nil, err
+		}
+		if !c.cut() {
+			return c, nil
+		}
+	}
+	return nil, errors.New("its returns contradict each other")
+}
+
+// maxCuts bounds how often calls are found that do not return. Each time, all that can be told
+// of are found.
+const maxCuts = 16
+
+// cut marks the calls behind which the code that follows cannot be what they return to: all
+// returns that it leads to would go to something that is no return address. It says whether
+// there are any.
+func (c *codeRows) cut() bool {
+	good, bad := c.r.leadsTo(sound), c.r.leadsTo(unsound)
+	found := false
+	for n := range c.r.blocks {
+		b := &c.r.blocks[n]
+		last := &c.r.instrs[b.run[len(b.run)-1]]
+		if last.op == opCall && !b.dead && b.next >= 0 && bad[b.next] && !good[b.next] {
+			b.dead, found = true, true
+		}
+	}
+	return found
+}
+
+// sound says that a return goes to the caller.
+func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == held(machine.AMD64.SP) }
+
+// unsound says that a return does not go to the caller, or not with what it asked to keep.
+func unsound(m *moment) bool {
+	if sp := m.regs[machine.AMD64.SP]; sp.kind != unknown && !sound(m) {
+		return true
+	}
+	for _, reg := range keptRegisters {
+		if o := m.regs[reg]; o.kind != unknown && o != held(reg) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsTo returns which blocks lead to a return for which something holds.
+func (r *reading) leadsTo(holds func(*moment) bool) []bool {
+	leads := make([]bool, len(r.blocks))
+	from := make([][]int, len(r.blocks))
+	var queue []int
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		if !b.before.reached {
+			continue
+		}
+		if b.taken >= 0 {
+			from[b.taken] = append(from[b.taken], n)
+		}
+		if b.next >= 0 && !b.dead {
+			from[b.next] = append(from[b.next], n)
+		}
+		if r.instrs[b.run[len(b.run)-1]].op == opReturn {
+			if m, _ := r.after(b); holds(m) {
+				leads[n] = true
+				queue = append(queue, n)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, f := range from[n] {
+			if !leads[f] {
+				leads[f] = true
+				queue = append(queue, f)
+			}
+		}
+	}
+	return leads
+}
+
+// row returns the rules that hold at pc; where ret is set, pc is the return address of a call
+// in the function, which may be its last instruction. A register without a rule is one of
+// which nothing is known. An error says that pc was not reached, or what is not known.
+func (c *codeRows) row(pc machine.Addr, ret bool) (*Row, error) {
+	m, at, end, err := c.moment(pc, ret)
+	if err != nil {
+		return nil, err
+	}
+	cfa, ok := m.cfa()
+	if !ok {
+		return nil, fmt.Errorf("where the frame at %v ends cannot be told from its code", pc)
+	}
+	return readRow(at, end, cfa, m.rule), nil
+}
+
+// moment returns what is known at pc and the addresses that it holds for.
+func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.Addr, err error) {
+	if !ret {
+		m, err = c.r.before(pc)
+		if err == nil {
+			end = c.r.instrs[c.r.number[pc]].next()
+		}
+		return m, pc, end, err
+	}
+	for n := machine.Addr(1); n <= x86.Longest; n++ {
+		number, ok := c.r.number[pc-n]
+		if !ok {
+			continue
+		}
+		i := &c.r.instrs[number]
+		if i.op != opCall || i.next() != pc {
+			continue
+		}
+		if m, err = c.r.before(i.at); err == nil {
+			m.apply(i, number)
+			return m, pc, pc + 1, nil
+		}
+	}
+	return moment{}, 0, 0, fmt.Errorf("no call that was reached ends at %v", pc)
+}
+
+// cfa says where the CFA is to be had from what registers and memory hold: the stack pointer
+// and the frame pointer first.
+func (m *moment) cfa() (CFARule, bool) {
+	entry := held(machine.AMD64.SP)
+	for _, reg := range searched {
+		if n, ok := m.regs[reg].from(entry); ok {
+			return CFARule{Kind: CFARegister, Register: reg, Offset: 8 - n}, true
+		}
+	}
+	for _, s := range m.slots {
+		n, ok := s.value.from(entry)
+		if !ok {
+			continue
+		}
+		if reg, offset, ok := m.reach(s.addr); ok {
+			return CFARule{Kind: CFAExpression, Expression: loadedPlus(reg, offset, 8-n)}, true
+		}
+	}
+	return CFARule{}, false
+}
+
+// searched are the general registers in the order in which they are asked for an address.
+var searched = []machine.DWARFReg{7, 6, 3, 12, 13, 14, 15, 10, 11, 0, 1, 2, 4, 5, 8, 9}
+
+// reach returns a register and the distance from it to an address.
+func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool) {
+	for _, reg := range searched {
+		if offset, ok := addr.from(m.regs[reg]); ok {
+			return reg, offset, true
+		}
+	}
+	return 0, 0, false
+}
+
+// rule says where the caller's value of a register is.
+func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
+	if m.regs[reg] == held(reg) {
+		return RegisterRule{Kind: RuleSameValue}
+	}
+	for _, s := range m.slots {
+		if s.value != held(reg) {
+			continue
+		}
+		if n, ok := s.addr.from(held(machine.AMD64.SP)); ok {
+			return RegisterRule{Kind: RuleOffset, Offset: n - 8}
+		}
+		if base, offset, ok := m.reach(s.addr); ok {
+			return RegisterRule{Kind: RuleExpression, Expression: plusRegister(base, offset)}
+		}
+	}
+	for _, other := range searched {
+		if m.regs[other] == held(reg) {
+			return RegisterRule{Kind: RuleRegister, Register: other}
+		}
+	}
+	return RegisterRule{}
+}

@@ -1,0 +1,222 @@
+package unwind
+
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// instr is an instruction, as far as it matters to frames.
+type instr struct {
+	at     machine.Addr
+	to     machine.Addr // opJump, opBranch, opCall: where it leads; 0 where that is not told
+	memory operand      // what it reads or writes in memory; for opAddress only computes
+	number int64        // opEnter: the bytes of stack
+	writes x86.Set      // opOther: registers that hold something unknown after it
+	op     operation
+	size   uint8 // of the instruction, in bytes
+	bytes  uint8 // opOther: how many it writes to memory
+	equal  outcome
+	dst    uint8 // registers; noRegister where there is none
+	src    uint8
+}
+
+// operand is memory at a register plus an offset.
+type operand struct {
+	base   uint8 // noRegister where the address is none that can be told
+	offset int64
+}
+
+const noRegister = 0xff
+
+// outcome is what a conditional jump does after a comparison that found both equal.
+type outcome uint8
+
+const (
+	either outcome = iota
+	jumps
+	goesOn
+)
+
+type operation uint8
+
+// What instructions do. All registers have eight bytes.
+const (
+	opOther    operation = iota // writes and memory say what is lost
+	opMove                      // dst takes the value of src
+	opExchange                  // dst and src change places
+	opLoad                      // dst takes memory
+	opStore                     // memory takes src
+	opAddress                   // dst takes the address of memory
+	opAlign                     // the stack pointer is rounded down
+	opPush                      // of src, or of what is in memory if it has a base, or of something unknown
+	opPop                       // to dst, or to memory if it has a base, or to nowhere that matters
+	opEnter                     // with number bytes of stack
+	opLeave
+	opCompare // dst with src, for whether they are equal
+	opCall
+	opJump   // to an address that it names
+	opBranch // the same, or to the next instruction
+	opReturn
+	opStop // no more can be told: an indirect jump, a trap, what is not known
+)
+
+// ends says whether the next instruction in memory does not follow on it.
+func (i *instr) ends() bool { return i.op == opJump || i.op == opReturn || i.op == opStop }
+
+// next is the address after it.
+func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
+
+// instrOf takes from an instruction what matters. known says whether its meaning is.
+func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
+	i := instr{at: at, size: uint8(inst.Len), dst: noRegister, src: noRegister, memory: operand{base: noRegister}}
+	if !known {
+		i.op = opStop
+		return i
+	}
+	if i.flow(inst) || i.stack(inst) || i.moves(inst) {
+		return i
+	}
+	i.op, i.writes = opOther, x86.Writes(inst)
+	if memory, ok := inst.Args[0].(x86asm.Mem); ok && x86.WritesMemory(inst) {
+		i.memory, i.bytes = operandOf(memory), uint8(min(max(inst.MemBytes, 0), 255))
+		if i.bytes == 0 {
+			i.bytes = 64 // not told: as much as any vector has
+		}
+	}
+	return i
+}
+
+// flow takes an instruction that may lead elsewhere.
+func (i *instr) flow(inst x86asm.Inst) bool {
+	rel, direct := inst.Args[0].(x86asm.Rel)
+	if direct {
+		i.to = i.next() + machine.Addr(int64(rel))
+	}
+	switch inst.Op {
+	case x86asm.CALL:
+		i.op = opCall
+		if direct && i.to == i.next() { // to learn where the code is
+			i.op = opPush
+		}
+	case x86asm.RET:
+		i.op = opReturn
+	case x86asm.JMP:
+		i.op = opJump
+		if !direct {
+			i.op = opStop
+		}
+	case x86asm.LCALL, x86asm.LRET, x86asm.LJMP, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSEXIT, x86asm.SYSRET,
+		x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT, x86asm.ICEBP, x86asm.RSM, x86asm.XABORT:
+		i.op = opStop
+	case x86asm.INT:
+		i.op = opOther
+		i.writes = x86.Writes(inst)
+		if inst.Args[0] == x86asm.Arg(x86asm.Imm(3)) { // a trap, and what fills the room between functions
+			i.op = opStop
+		}
+	default:
+		if !direct {
+			return false
+		}
+		i.op = opBranch
+		i.writes = x86.Writes(inst) // LOOP counts
+		switch inst.Op {
+		case x86asm.JE:
+			i.equal = jumps
+		case x86asm.JNE:
+			i.equal = goesOn
+		}
+	}
+	return true
+}
+
+// stack takes an instruction that pushes or pops.
+func (i *instr) stack(inst x86asm.Inst) bool {
+	switch inst.Op {
+	case x86asm.PUSH, x86asm.POP, x86asm.PUSHFQ, x86asm.POPFQ, x86asm.ENTER, x86asm.LEAVE:
+		if inst.DataSize == 16 {
+			return false // moves the stack pointer by two bytes: no compiler writes it
+		}
+	}
+	switch inst.Op {
+	case x86asm.PUSH:
+		i.op = opPush
+		i.src = wholeRegister(inst.Args[0])
+		i.memory = operandIn(inst.Args[0])
+	case x86asm.POP:
+		i.op = opPop
+		i.dst = wholeRegister(inst.Args[0])
+		i.memory = operandIn(inst.Args[0])
+	case x86asm.PUSHFQ:
+		i.op = opPush
+	case x86asm.POPFQ:
+		i.op = opPop
+	case x86asm.LEAVE:
+		i.op = opLeave
+	case x86asm.ENTER:
+		size, _ := inst.Args[0].(x86asm.Imm)
+		if inst.Args[1] != x86asm.Arg(x86asm.Imm(0)) { // nested: no compiler writes it
+			return false
+		}
+		i.op, i.number = opEnter, int64(size)
+	default:
+		return false
+	}
+	return true
+}
+
+// moves takes an instruction that computes an address, or moves eight bytes.
+func (i *instr) moves(inst x86asm.Inst) bool {
+	dst, src := wholeRegister(inst.Args[0]), wholeRegister(inst.Args[1])
+	number, immediate := inst.Args[1].(x86asm.Imm)
+	switch {
+	case inst.Op == x86asm.MOV && dst != noRegister && src != noRegister:
+		i.op = opMove
+	case inst.Op == x86asm.XCHG && dst != noRegister && src != noRegister:
+		i.op = opExchange
+	case inst.Op == x86asm.CMP && dst != noRegister && src != noRegister:
+		i.op = opCompare
+	case inst.Op == x86asm.MOV && dst != noRegister && operandIn(inst.Args[1]).base != noRegister:
+		i.op, i.memory = opLoad, operandIn(inst.Args[1])
+	case inst.Op == x86asm.MOV && src != noRegister && operandIn(inst.Args[0]).base != noRegister:
+		i.op, i.memory = opStore, operandIn(inst.Args[0])
+	case inst.Op == x86asm.LEA && dst != noRegister:
+		i.op, i.memory = opAddress, operandIn(inst.Args[1])
+	case inst.Op == x86asm.ADD && dst != noRegister && immediate:
+		i.op, i.memory = opAddress, operand{dst, int64(number)}
+	case inst.Op == x86asm.SUB && dst != noRegister && immediate:
+		i.op, i.memory = opAddress, operand{dst, -int64(number)}
+	case inst.Op == x86asm.AND && dst == uint8(machine.AMD64.SP) && immediate && number < 0:
+		i.op = opAlign
+	default:
+		return false
+	}
+	i.dst, i.src = dst, src
+	return true
+}
+
+// wholeRegister is the general register of eight bytes that an operand is.
+func wholeRegister(arg x86asm.Arg) uint8 {
+	r, _ := arg.(x86asm.Reg)
+	if reg, size, ok := x86.Register(r); ok && size == 8 {
+		return uint8(reg)
+	}
+	return noRegister
+}
+
+func operandIn(arg x86asm.Arg) operand {
+	if memory, ok := arg.(x86asm.Mem); ok {
+		return operandOf(memory)
+	}
+	return operand{base: noRegister}
+}
+
+// operandOf is a memory operand without an index, in the ordinary segments.
+func operandOf(m x86asm.Mem) operand {
+	if m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS {
+		return operand{base: noRegister}
+	}
+	return operand{wholeRegister(m.Base), m.Disp}
+}

@@ -1,0 +1,94 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"reframe/deopt/machine"
+)
+
+// maxForward bounds the instructions that are looked at on the way to returns.
+const maxForward = 4096
+
+// readToReturn reads x86-64 code from pc on, up to every return that it may lead to, both ways
+// at each conditional jump and into other functions where it jumps there. Where the stack
+// pointer is at a return, the return address is; and what a function has changed or saved
+// of the registers that its caller keeps, it has put back by then. What no path to a return
+// writes is therefore as the caller left it. ret says that pc is a return address.
+//
+// Paths that end otherwise say nothing. The error says that no return was reached, or that they
+// do not agree on where the frame ends. A register without a rule is one on which they do
+// not agree, or of which nothing is known.
+func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
+	r := reading{memory: m, end: math.MaxUint64, limit: maxForward}
+	r.follow(pc)
+	r.divide()
+	begin := atStart()
+	if ret {
+		begin.called = begin.regs[machine.AMD64.SP]
+	}
+	if err := r.settle(begin); err != nil {
+		return nil, err
+	}
+	var end moment // what all returns agree on
+	var cfa origin
+	var misaligned error
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		last := &r.instrs[b.run[len(b.run)-1]]
+		if last.op != opReturn || !b.before.reached {
+			continue
+		}
+		at, _ := r.after(b)
+		found := at.regs[machine.AMD64.SP].plus(8)
+		switch distance, ok := found.from(at.called); {
+		case found.kind == unknown:
+			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
+		case ok && distance%callAlignment != 0:
+			// The call was the last instruction of its function, or of a path in it, and
+			// what follows belongs to something else.
+			misaligned = fmt.Errorf("the return at %v is not one of this frame: no call before it could return", last.at)
+			continue
+		case end.reached && cfa != found:
+			return nil, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
+		}
+		cfa = found
+		end.meet(at)
+	}
+	switch {
+	case end.reached:
+		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return ruleOf(reg, end.regs[reg], cfa) }), nil
+	case misaligned != nil:
+		return nil, misaligned
+	}
+	return nil, errors.New("it leads to no return")
+}
+
+// callAlignment is what the CFA and the stack pointer at each call are multiples of (System V
+// ABI, AMD64 supplement, §3.2.2).
+const callAlignment = 16
+
+// cfaOf is the rule for a CFA that was made from what is at hand where the reading began.
+func cfaOf(o origin) CFARule {
+	if o.kind == fromMemory {
+		return CFARule{Kind: CFAExpression, Expression: loadedPlus(machine.DWARFReg(o.reg), int64(o.at), int64(o.add))}
+	}
+	return CFARule{Kind: CFARegister, Register: machine.DWARFReg(o.reg), Offset: int64(o.add)}
+}
+
+// ruleOf is the rule for a register that holds o at the return.
+func ruleOf(reg machine.DWARFReg, o, cfa origin) RegisterRule {
+	switch {
+	case o == held(reg):
+		return RegisterRule{Kind: RuleSameValue}
+	case o.kind == fromRegister && o.add == 0:
+		return RegisterRule{Kind: RuleRegister, Register: machine.DWARFReg(o.reg)}
+	case o.kind != fromMemory || o.add != 0:
+		return RegisterRule{}
+	}
+	if n, ok := held(machine.DWARFReg(o.reg)).plus(int64(o.at)).from(cfa); ok {
+		return RegisterRule{Kind: RuleOffset, Offset: n}
+	}
+	return RegisterRule{Kind: RuleExpression, Expression: plusRegister(machine.DWARFReg(o.reg), int64(o.at))}
+}

@@ -1,0 +1,121 @@
+package unwind
+
+import (
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// apply makes m the moment after an instruction that goes on to the next. number tells the
+// instructions of one reading apart.
+func (m *moment) apply(i *instr, number int) {
+	sp, fp := machine.AMD64.SP, machine.AMD64.FP
+	switch i.op {
+	case opMove:
+		m.regs[i.dst] = m.regs[i.src]
+	case opExchange:
+		m.regs[i.dst], m.regs[i.src] = m.regs[i.src], m.regs[i.dst]
+	case opAddress:
+		m.regs[i.dst] = m.address(i.memory)
+	case opLoad:
+		m.regs[i.dst] = m.load(m.address(i.memory))
+	case opStore:
+		m.store(m.address(i.memory), 8, m.regs[i.src])
+	case opAlign:
+		m.align(number)
+	case opPush:
+		m.push(m.pushed(i))
+	case opPop:
+		value := m.load(m.regs[sp])
+		m.regs[sp] = m.regs[sp].plus(8)
+		if i.dst != noRegister {
+			m.regs[i.dst] = value
+		} else {
+			m.store(m.address(i.memory), 8, value) // counted from where the stack pointer is by then
+		}
+	case opEnter:
+		m.push(m.regs[fp])
+		m.regs[fp] = m.regs[sp]
+		m.regs[sp] = m.regs[sp].plus(-i.number)
+	case opLeave:
+		m.regs[sp] = m.regs[fp]
+		m.regs[fp] = m.load(m.regs[sp])
+		m.regs[sp] = m.regs[sp].plus(8)
+	case opCall:
+		m.called = m.regs[sp]
+		m.loseBelow()
+		m.clobber(notKept)
+	case opOther, opBranch:
+		if i.bytes > 0 {
+			m.store(m.address(i.memory), int32(i.bytes), origin{})
+		}
+		m.clobber(i.writes)
+	}
+}
+
+// notKept are the general registers that a callee may change (System V ABI, AMD64
+// supplement, §3.2.1).
+var notKept = func() x86.Set {
+	var s x86.Set
+	for reg := range machine.DWARFReg(16) {
+		if !machine.AMD64.Preserved(reg) {
+			s |= x86.Of(reg)
+		}
+	}
+	return s
+}()
+
+func (m *moment) clobber(regs x86.Set) {
+	for reg := range machine.DWARFReg(16) {
+		if regs.Has(reg) {
+			m.regs[reg] = origin{}
+		}
+	}
+}
+
+// address is what an operand's address is.
+func (m *moment) address(o operand) origin {
+	if o.base == noRegister {
+		return origin{}
+	}
+	return m.regs[o.base].plus(o.offset)
+}
+
+// pushed is what an instruction pushes.
+func (m *moment) pushed(i *instr) origin {
+	if i.src != noRegister {
+		return m.regs[i.src]
+	}
+	return m.load(m.address(i.memory))
+}
+
+func (m *moment) push(value origin) {
+	sp := machine.AMD64.SP
+	m.regs[sp] = m.regs[sp].plus(-8)
+	m.store(m.regs[sp], 8, value)
+}
+
+// align rounds the stack pointer down. How far that moves it is not known before, so that
+// what is known of it from there on is the distance to where it came to lie. What was known
+// by an earlier time at the same instruction is not the same any more.
+func (m *moment) align(number int) {
+	aligned := origin{kind: fromAligned, at: int32(number)}
+	stale := func(o origin) bool { _, same := o.from(aligned); return same }
+	for reg := range m.regs {
+		if stale(m.regs[reg]) {
+			m.regs[reg] = origin{}
+		}
+	}
+	m.drop(func(s slot) bool { return stale(s.addr) || stale(s.value) })
+	m.regs[machine.AMD64.SP] = aligned
+}
+
+// equal is the moment after a comparison that found two registers equal.
+func (m *moment) equal(i *instr) {
+	a, b := &m.regs[i.dst], &m.regs[i.src]
+	switch {
+	case a.kind == unknown:
+		*a = *b
+	case b.kind == unknown:
+		*b = *a
+	}
+}

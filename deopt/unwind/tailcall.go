@@ -1,0 +1,94 @@
+package unwind
+
+import (
+	"encoding/binary"
+
+	"reframe/deopt/machine"
+)
+
+// A call with its target in it, and how many stubs are followed from one to a function.
+const (
+	directCall = 5
+	callOpcode = 0xe8
+	maxStubs   = 4
+)
+
+// skipped returns the function that called the one of callee by a jump, and whose frame is gone
+// therefore: the call in front of pc, to which callee returns, is to it. Zero where that
+// is not so, or cannot be told. A stub such as an entry of a procedure linkage table has no
+// frame that could be missing.
+func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 {
+		return 0
+	}
+	target, known := code.calls[pc]
+	if !known {
+		if target = w.directTarget(pc); len(code.calls) >= maxWays || code.calls == nil {
+			code.calls = map[machine.Addr]machine.Addr{}
+		}
+		code.calls[pc] = target
+	}
+	if target == 0 || target >= callee.FDEStart && target < callee.FDEEnd {
+		return 0
+	}
+	for range maxStubs {
+		next, ok := w.stub(target)
+		if !ok {
+			return 0
+		}
+		if next == 0 {
+			break
+		}
+		target = next
+	}
+	if target >= callee.FDEStart && target < callee.FDEEnd || !w.starts(target) || !w.starts(callee.FDEStart) {
+		return 0
+	}
+	return target
+}
+
+// directTarget is where the call that ends at pc goes, when that is written in it; else 0.
+func (w *walk) directTarget(pc machine.Addr) machine.Addr {
+	var b [directCall]byte
+	if w.Memory.ReadMemory(b[:], pc-directCall) != nil || b[0] != callOpcode {
+		return 0
+	}
+	return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
+}
+
+// starts says whether a function is known to start at an address, which is not a part that
+// was split off another. It keeps bytes that only look like a call from meaning anything.
+func (w *walk) starts(addr machine.Addr) bool {
+	code := w.Finder.Code(addr)
+	if code.Functions == nil || !code.Functions.Entry(addr) {
+		return false
+	}
+	s, err := code.cfi(addr)
+	return err == nil && s != nil && s.start == addr
+}
+
+// stub returns where the code at an address jumps that does nothing else, or 0 where it does;
+// false where that cannot be read. It knows jmp, and jmp through a word in memory, after
+// an endbr64.
+func (w *walk) stub(addr machine.Addr) (machine.Addr, bool) {
+	var b [16]byte
+	code := w.readable(b[:], addr)
+	at := addr
+	if len(code) >= 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
+		code, at = code[4:], at+4
+	}
+	if len(code) > 0 && code[0] == 0xf2 { // a bnd prefix
+		code, at = code[1:], at+1
+	}
+	switch {
+	case len(code) < 6:
+		return 0, false
+	case code[0] == 0xe9:
+		return at + 5 + machine.Addr(int32(binary.LittleEndian.Uint32(code[1:]))), true
+	case code[0] == 0xff && code[1] == 0x25:
+		slot := at + 6 + machine.Addr(int32(binary.LittleEndian.Uint32(code[2:])))
+		to, err := machine.ReadAddr(w.Memory, w.Arch, slot)
+		return to, err == nil && to != 0
+	}
+	return 0, true
+}

@@ -1,0 +1,129 @@
+package x86
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+)
+
+func bytesOf(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+func TestDecode(t *testing.T) {
+	for _, c := range []struct {
+		code  string
+		size  int
+		known bool
+		text  string
+	}{
+		{"48 83 ec 08 c3", 4, true, "sub $0x8,%rsp"},
+		{"f3 0f 1e fa c3", 4, true, "nop"},  // endbr64
+		{"c5 f8 77 c3", 3, true, "nop"},     // vzeroupper
+		{"c5 fc 77", 3, true, "nop"},        // vzeroall
+		{"f3 c3", 2, true, "rep retq"},      // the same as ret
+		{"66 4c 0f 38 f6 c1", 6, false, ""}, // adcx %rcx,%r8
+		{"48 0f c7 f0", 4, false, ""},       // rdrand %rax
+		{"0f c7 f8", 3, false, ""},          // rdseed %eax
+		{"06", 0, false, ""},                // no instruction
+		{"48 83 ec", 0, false, ""},          // cut
+		{"", 0, false, ""},
+	} {
+		inst, known := Decode(bytesOf(t, c.code))
+		require.Equal(t, c.size, inst.Len, c.code)
+		require.Equal(t, c.known, known, c.code)
+		if known {
+			require.Equal(t, c.text, x86asm.GNUSyntax(inst, 0, nil), c.code)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	m := text("\xc5\xf8\x77\x50")
+	inst, known, err := Read(m, 0x1000)
+	require.NoError(t, err)
+	require.True(t, known)
+	require.Equal(t, 3, inst.Len)
+	inst, known, err = Read(m, 0x1003) // one byte is all that can be read
+	require.NoError(t, err)
+	require.True(t, known)
+	require.Equal(t, x86asm.PUSH, inst.Op)
+	_, known, err = Read(m, 0x1004)
+	require.EqualError(t, err, "1 bytes at 0x1004: not mapped")
+	require.False(t, known)
+}
+
+func TestRegister(t *testing.T) {
+	for r, want := range map[x86asm.Reg]struct {
+		reg  machine.DWARFReg
+		size int
+	}{
+		x86asm.RAX: {0, 8}, x86asm.RSP: {7, 8}, x86asm.R15: {15, 8}, x86asm.EBX: {3, 4}, x86asm.R12L: {12, 4},
+		x86asm.BP: {6, 2}, x86asm.R8W: {8, 2}, x86asm.BL: {3, 1}, x86asm.BH: {3, 1}, x86asm.AH: {0, 1},
+		x86asm.SPB: {7, 1}, x86asm.DIB: {5, 1}, x86asm.R14B: {14, 1},
+	} {
+		reg, size, ok := Register(r)
+		require.True(t, ok, r)
+		require.Equal(t, want.reg, reg, r)
+		require.Equal(t, want.size, size, r)
+	}
+	for _, r := range []x86asm.Reg{0, x86asm.RIP, x86asm.X0, x86asm.FS, x86asm.K1} {
+		_, _, ok := Register(r)
+		require.False(t, ok, r)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	for _, c := range []struct {
+		code, text string
+		want       Set
+		memory     bool
+	}{
+		{"48 89 e5", "mov %rsp,%rbp", Of(rbp), true},
+		{"89 c3", "mov %eax,%ebx", Of(rbx), true},
+		{"88 c7", "mov %al,%bh", Of(rbx), true},
+		{"48 39 e5", "cmp %rsp,%rbp", 0, false},
+		{"85 db", "test %ebx,%ebx", 0, false},
+		{"53", "push %rbx", Of(rsp), false},
+		{"5b", "pop %rbx", Of(rbx, rsp), true},
+		{"87 dd", "xchg %ebx,%ebp", Of(rbx, rbp), true},
+		{"0f c1 dd", "xadd %ebx,%ebp", Of(rbx, rbp), true},
+		{"48 f7 e3", "mul %rbx", Of(rax, rdx), true},
+		{"48 0f af d8", "imul %rax,%rbx", Of(rbx), true},
+		{"48 f7 fb", "idiv %rbx", Of(rax, rdx), true},
+		{"0f a2", "cpuid", Of(rax, rbx, rcx, rdx), true},
+		{"c9", "leave", Of(rsp, rbp), true},
+		{"c8 10 00 00", "enter $16,$0", Of(rsp, rbp), true},
+		{"f3 48 ab", "rep stosq", Of(rcx, rdi), true},
+		{"f3 a4", "rep movsb", Of(rcx, rsi, rdi), true},
+		{"f2 0f 10 c1", "movsd %xmm1,%xmm0", 0, true},
+		{"c5 f9 6e c3", "vmovd %ebx,%xmm0", 0, true},
+		{"c5 f9 7e c3", "vmovd %xmm0,%ebx", Of(rbx), true},
+		{"c5 fb 93 dc", "kmovd %k4,%ebx", Of(rbx), true},
+		{"c4 e2 e3 f6 c1", "mulx %rcx,%rbx,%rax", Of(rax, rbx), true},
+		{"c4 e2 e0 f3 c8", "blsr %rax,%rbx", Of(rbx), true},
+		{"c4 c3 fb f0 dc 07", "rorx $7,%r12,%rbx", Of(rbx), true},
+		{"0f c7 f3", "rdrand %ebx", Of(rbx), true},
+		{"48 8b 04 25 00 00 00 00", "mov 0,%rax", Of(rax), true},
+		{"48 8d 6c 24 08", "lea 8(%rsp),%rbp", Of(rbp), false},
+		{"0f 05", "syscall", Of(rax, rcx, r11), true},
+		{"ff d3", "call *%rbx", Of(rsp), false},
+		{"0f 18 0b", "prefetcht0 (%rbx)", 0, false},
+	} {
+		inst, known := Decode(bytesOf(t, c.code))
+		require.True(t, known, c.text)
+		require.Equal(t, c.want, Writes(inst), c.text)
+		require.Equal(t, c.memory, WritesMemory(inst), c.text)
+	}
+	require.True(t, Of(rbx, 15).Has(15))
+	require.False(t, Of(rbx, 15).Has(rbp))
+	require.False(t, Of(rbx).Has(19))
+}

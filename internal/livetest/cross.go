@@ -1,0 +1,106 @@
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Cross is an architecture whose programs run under QEMU's user mode: the tools for it as Debian
+// names them.
+type Cross struct {
+	Arch   string // Go's name of it
+	tools  string // prefix of gcc and the others
+	qemu   string // program
+	cpu    string // of QEMU's; "" for the one that it takes
+	noCore bool   // QEMU 7.2 writes no core of it
+}
+
+// Crosses are the architectures that this can be done for.
+var Crosses = []Cross{
+	// gdb 13 does not understand the signal frames of a processor with SVE as QEMU 7.2 writes them.
+	{Arch: "arm64", tools: "aarch64-linux-gnu", qemu: "qemu-aarch64", cpu: "max,sve=off"},
+	{Arch: "ppc64le", tools: "powerpc64le-linux-gnu", qemu: "qemu-ppc64le"},
+	{Arch: "ppc64", tools: "powerpc64-linux-gnu", qemu: "qemu-ppc64"},
+	{Arch: "riscv64", tools: "riscv64-linux-gnu", qemu: "qemu-riscv64", noCore: true},
+	{Arch: "s390x", tools: "s390x-linux-gnu", qemu: "qemu-s390x"},
+}
+
+// WritesCores says whether QEMU writes cores of programs of the architecture.
+func (c *Cross) WritesCores() bool { return !c.noCore }
+
+// Build compiles and links C sources, given by their paths, with the given flags.
+func (c *Cross) Build(t testing.TB, cflags []string, sources ...string) string {
+	t.Helper()
+	return build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(sources[0]), ".c") + "-" + c.Arch,
+		tool:   Tool(t, c.tools+"-gcc"),
+		args:   append(append([]string{}, cflags...), sources...),
+		inputs: sources,
+	})
+}
+
+// command is QEMU with a program.
+func (c *Cross) command(t testing.TB, flags []string, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	if c.cpu != "" {
+		flags = append(flags, "-cpu", c.cpu)
+	}
+	cmd := exec.Command(Tool(t, c.qemu), append(append(flags, program), args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// Core runs a program that ends by a signal and returns the path of the core that QEMU writes of it.
+func (c *Cross) Core(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	cmd := c.command(t, nil, program, args...)
+	// The limit is QEMU's own, and it keeps the kernel from writing one of QEMU.
+	cmd.Args = append([]string{Tool(t, "prlimit"), "--core=unlimited"}, cmd.Args...)
+	cmd.Path = cmd.Args[0]
+	text, err := cmd.CombinedOutput()
+	require.Error(t, err, "%s\n%s", cmd, text)
+	cores, err := filepath.Glob(filepath.Join(cmd.Dir, "qemu_*.core"))
+	require.NoError(t, err)
+	require.Len(t, cores, 1, "%s\n%s", cmd, text)
+	return cores[0]
+}
+
+// GDB runs a program under QEMU and a script of gdb's Python at its first instruction, by way of the
+// stub that QEMU offers, and returns what the script prints. Settings are commands for gdb that come before.
+func (c *Cross) GDB(t testing.TB, script string, settings []string, program string, args ...string) []byte {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "gdb")
+	cmd := c.command(t, []string{"-g", socket}, program, args...)
+	require.NoError(t, startFromLastingThread(cmd))
+	defer func() {
+		cmd.Process.Kill() // an error means that it has ended
+		cmd.Wait()
+	}()
+	for deadline := time.Now().Add(startupLimit); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		require.True(t, time.Now().Before(deadline), "%s opens no socket", cmd)
+	}
+	line := []string{"-nx", "-batch", "-ex", "set pagination off", "-ex", "set confirm off"}
+	for _, s := range settings {
+		line = append(line, "-ex", s)
+	}
+	line = append(line, "-ex", "target remote "+socket, "-x", script, program)
+	gdb := exec.Command(Tool(t, "gdb-multiarch"), line...)
+	var stderr strings.Builder
+	gdb.Stderr = &stderr
+	out, err := gdb.Output()
+	require.NoError(t, err, "%s\n%s%s", gdb, out, stderr.String())
+	require.NotEmpty(t, out, "%s", fmt.Sprint(gdb, "\n", stderr.String()))
+	return out
+}

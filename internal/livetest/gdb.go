@@ -1,0 +1,76 @@
+package livetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Freeze stops all threads of a process by SIGSTOP and returns once they stand: whoever looks from now on sees the
+// same moment. Only SIGCONT or the end of the test moves it again.
+func (p *Process) Freeze(t testing.TB) {
+	t.Helper()
+	p.Signal(t, syscall.SIGSTOP)
+	p.await(t, "all its threads have stopped", func() bool { return p.others(t, 'T') == 0 })
+}
+
+// Quiet returns once all threads of a process but the given number wait in the kernel.
+func (p *Process) Quiet(t testing.TB, busy int) {
+	t.Helper()
+	calm := 0 // looks in a row: a thread may just have been on its way from one wait to the next
+	p.await(t, "its threads are quiet", func() bool {
+		if calm++; p.others(t, 'S') > busy {
+			calm = 0
+		}
+		return calm == 20
+	})
+}
+
+// others counts the threads that are not in a state, of those that proc(5) lists for /proc/PID/stat.
+func (p *Process) others(t testing.TB, state byte) int {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID))
+	require.NoError(t, err)
+	n := 0
+	for _, name := range tasks {
+		text, err := os.ReadFile(name)
+		// After the command's name, in parentheses, which may hold anything.
+		rest := text[bytes.LastIndexByte(text, ')')+1:]
+		if err == nil && len(rest) > 1 && rest[1] != state { // an error: the thread has ended
+			n++
+		}
+	}
+	return n
+}
+
+// StoppedAt returns where the main thread of a frozen process stands, as /proc/PID/syscall says it.
+func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
+	require.NoError(t, err)
+	// A number or -1, with a number its six arguments, the stack pointer, the program counter.
+	fields := bytes.Fields(text)
+	require.GreaterOrEqual(t, len(fields), 3, "%s", text)
+	_, err = fmt.Sscanf(string(fields[len(fields)-1]), "0x%x", &pc)
+	require.NoError(t, err, "%s", text)
+	return pc
+}
+
+// GDBScript has gdb attach to a process, run a python script and detach, and returns what the script printed. Nothing
+// but the script and gdb's own defaults has a say: no user's settings, no scripts beside libraries, no servers.
+func GDBScript(t testing.TB, p *Process, script string) []byte {
+	t.Helper()
+	cmd := exec.Command(Tool(t, "gdb"), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
+		"-p", fmt.Sprint(p.PID), "-x", script)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s\n%s", cmd, stderr.String())
+	return out
+}

@@ -1,0 +1,46 @@
+package livetest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Program runs any program and returns once it has printed "ready" in a line of its own. Its standard input stays
+// open and empty.
+func Program(t testing.TB, path string, args ...string) *Process {
+	t.Helper()
+	cmd := exec.Command(path, args...)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { stdin.Close() })
+	return start(t, cmd, onItsWay)
+}
+
+// CXXBinary builds one C++ source file with g++ and returns the path of the executable.
+func CXXBinary(t testing.TB, source string, flags ...string) string {
+	t.Helper()
+	args := append([]string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror", source}, flags...)
+	return build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)),
+		tool:   Tool(t, "g++"),
+		args:   args,
+		inputs: []string{source},
+	})
+}
+
+// GoBinary builds the main package of a directory, which has one file, main.go, and returns the path of the executable.
+func GoBinary(t testing.TB, dir string, flags ...string) string {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	require.NoError(t, err)
+	return build(t, recipe{
+		output: filepath.Base(dir),
+		tool:   Tool(t, "go"),
+		args:   append([]string{"build", "-C", dir, "-buildvcs=false"}, flags...),
+		inputs: []string{filepath.Join(dir, "main.go")},
+	})
+}

@@ -1,0 +1,159 @@
+package ptrace
+
+import (
+	"slices"
+	"sort"
+
+	"reframe/deopt/machine"
+)
+
+// Code outside of files is copied by pages, each with its neighbours: a function of which
+// nothing is known is read from its start, or up to its return.
+const (
+	codePage = 4096
+	maxPages = 192 // of one thread
+)
+
+// maxInterrupted bounds the stacks that signals interrupted, of one thread.
+const maxInterrupted = 4
+
+// copy reads what only a process that stands still can give: the registers and
+// stacks of each thread, and the code around what may be return addresses into
+// code outside of files.
+func (s *stopped) copy(maps, jitCode []machine.Mapping) error {
+	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
+		return ErrGone
+	}
+	pages := map[machine.Addr]bool{}
+	for _, t := range s.threads {
+		if t.missing != "" {
+			continue
+		}
+		if t.raw.fetch(t.tid) != nil {
+			return ErrGone // a thread that stands still ends only when the process is killed
+		}
+		if !t.raw.is64() {
+			return Err32Bit
+		}
+		t.copyStacks(live(s.via), maps)
+		t.copyCode(live(s.via), jitCode, pages)
+	}
+	return nil
+}
+
+// copyStacks copies the stack of a thread, and those which signal handlers of it that run on
+// a stack of their own have left.
+func (t *stoppedThread) copyStacks(mem live, maps []machine.Mapping) {
+	room := len(t.stacks[0].data)
+	t.stacks[0].copy(mem, maps, t.raw.sp())
+	for i := 0; i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
+		t.stacks[i].eachInterrupted(func(sp machine.Addr) {
+			known := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= sp && sp < s.end() })
+			if !known && len(t.stacks) <= maxInterrupted {
+				more := span{data: make([]byte, room)}
+				more.copy(mem, maps, sp)
+				t.stacks = append(t.stacks, more)
+			}
+		})
+	}
+}
+
+// copy copies a stack up to the end of the writable memory that it lies in. Behind
+// the stack of a thread often come libraries, and to read those with it takes longer
+// than all the rest.
+func (s *span) copy(mem live, maps []machine.Mapping, sp machine.Addr) {
+	read := func(from machine.Addr) int {
+		into := s.data
+		if end := writableEnd(maps, from); end > from {
+			into = into[:min(uint64(len(into)), uint64(end-from))]
+		}
+		n, err := mem.readUpTo(into, from)
+		if err != nil {
+			return 0
+		}
+		s.addr = from
+		return n
+	}
+	n := read(sp - redZone)
+	if n <= redZone {
+		// The red zone may lie below the end of the stack's mapping.
+		n = read(sp)
+	}
+	s.data = s.data[:n]
+}
+
+// writableEnd returns the end of the writable mappings that follow each other from addr
+// on, or 0 where addr is in none: the stack may have grown since they were read.
+func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	for ; i < len(maps) && maps[i].Write && (maps[i].Contains(addr) || maps[i].Start == end); i++ {
+		end = maps[i].End
+	}
+	return end
+}
+
+// What the kernel puts on the stack of a signal handler, as words from its start (struct
+// rt_sigframe of arch/x86/include/asm/sigframe.h, with struct ucontext after its first
+// word): the return address, flags, a link that is always zero, where the alternate stack
+// lies and how large it is; then the interrupted registers.
+const (
+	frameLink    = 2
+	frameStack   = 3
+	frameSize    = 5
+	frameSP      = 21
+	frameSegment = 24 // cs in its low 16 bits
+	frameWords   = 25
+)
+
+// eachInterrupted calls f with the stack pointer of each context that a signal interrupted
+// whose handler runs on the alternate stack, of which s is a copy. What looks like one
+// and is none costs a copy that nobody looks at.
+func (s *span) eachInterrupted(f func(sp machine.Addr)) {
+	word := func(at int) uint64 { return arch.Order.Uint64(s.data[at:]) }
+	// The frame is aligned as if a call had pushed its first word.
+	for at := int(8-s.addr&15) & 15; at+8*frameWords <= len(s.data); at += 16 {
+		if word(at+8*frameLink) != 0 {
+			continue
+		}
+		here, stack, size := uint64(s.addr)+uint64(at), word(at+8*frameStack), word(at+8*frameSize)
+		sp := word(at + 8*frameSP)
+		if here-stack < size && sp-stack >= size && word(at+8*frameSegment)&0xffff == userCode {
+			f(machine.Addr(sp))
+		}
+	}
+}
+
+// copyCode copies the code around the program counter and around each word of the
+// stacks that points into code outside of files: what a JIT may patch any moment. pages are
+// those that are copied already.
+func (t *stoppedThread) copyCode(mem live, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
+	if len(jitCode) == 0 {
+		return
+	}
+	add := func(at machine.Addr) {
+		m, ok := findMapping(jitCode, at)
+		if !ok {
+			return
+		}
+		page := at &^ (codePage - 1)
+		for _, from := range []machine.Addr{page, page - codePage, page + codePage} {
+			if len(t.code) < maxPages && m.Contains(from) && !pages[from] {
+				pages[from] = true
+				t.code = append(t.code, want{addr: from, buf: make([]byte, min(codePage, m.End-from))})
+			}
+		}
+	}
+	add(t.raw.pc())
+	t.eachStackWord(add)
+	// A range that cannot be read stays out; the reader of it is told so.
+	_ = mem.readMany(t.code)
+}
+
+// eachStackWord calls f with each aligned word of the copied stacks.
+func (t *stoppedThread) eachStackWord(f func(machine.Addr)) {
+	for _, s := range t.stacks {
+		for at := int(-s.addr & 7); at+8 <= len(s.data); at += 8 {
+			f(machine.Addr(arch.Order.Uint64(s.data[at:])))
+		}
+	}
+}

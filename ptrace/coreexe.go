@@ -1,0 +1,91 @@
+package ptrace
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// placeExecutable makes the file at path the program of the core: in place of the one that
+// the core has mapped where the program starts, or, where it names none, with its segments
+// laid where it must have been loaded.
+func (c *core) placeExecutable(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	f, err := openRegular(path, 0)
+	if err != nil {
+		if e := (*fs.PathError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	for _, row := range c.files {
+		if row.start <= c.entry && c.entry < row.end {
+			for i := range c.files {
+				if named := c.files[i].path; named == row.path {
+					c.files[i].path = path
+				}
+			}
+			return nil
+		}
+	}
+	h, err := readELFHeader(f)
+	if err != nil {
+		return err
+	}
+	bias, err := c.biasOf(h)
+	if err != nil {
+		return err
+	}
+	programs, err := h.programs(f, uint64(info.Size()), maxFilePrograms)
+	if err != nil {
+		return err
+	}
+	last := machine.Addr(0) // two segments may share a page of the file, and not of memory
+	for _, l := range (&identity{programs: programs}).loads(c.page) {
+		row := fileRow{machine.Addr(l.addr) + bias, machine.Addr(l.addr+(l.end-l.off+c.page-1)&^(c.page-1)) + bias, l.off, path}
+		if row.start < last || row.start >= row.end {
+			return errors.New("its segments overlap, or end outside of the address space")
+		}
+		last = row.end
+		c.files = append(c.files, row)
+	}
+	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
+	for i := 1; i < len(c.files); i++ {
+		if c.files[i].start < c.files[i-1].end {
+			return fmt.Errorf("the core has %s mapped where it would lie", c.files[i-1].path)
+		}
+	}
+	return nil
+}
+
+// biasOf is what a program was loaded above its addresses.
+func (c *core) biasOf(h *elfHeader) (machine.Addr, error) {
+	if h.class != elf.ELFCLASS64 || h.kind != elf.ET_EXEC && h.kind != elf.ET_DYN {
+		return 0, errors.New("not a 64-bit program")
+	}
+	entry := machine.Addr(h.order.Uint64(h.raw[24:]))
+	bias := c.entry - entry
+	switch {
+	case c.entry == 0 && h.kind == elf.ET_DYN:
+		return 0, errors.New("the core does not say where its program was loaded (AT_ENTRY)")
+	case c.entry == 0:
+		return 0, nil
+	case h.kind == elf.ET_EXEC && bias != 0, uint64(bias)&(c.page-1) != 0:
+		return 0, fmt.Errorf("it starts at %v, and the program of the core at %v: it is another one", entry, c.entry)
+	}
+	return bias, nil
+}

@@ -1,0 +1,176 @@
+package ptrace
+
+import (
+	"debug/elf"
+	"strconv"
+
+	"reframe/deopt/machine"
+)
+
+// place is where a note has a register.
+type place struct {
+	reg  machine.DWARFReg
+	at   int // in the registers that the note holds
+	size int // bytes
+}
+
+// inTurn places registers with consecutive numbers one after the other.
+func inTurn(first machine.DWARFReg, count, at, size int) []place {
+	list := make([]place, count)
+	for i := range list {
+		list[i] = place{first + machine.DWARFReg(i), at + i*size, size}
+	}
+	return list
+}
+
+// Owners of the notes of cores, and one with the owner LINUX that linux/elf.h names.
+const (
+	coreOwner  = "CORE"
+	linuxOwner = "LINUX"
+	ntPPCVMX   = 0x100
+)
+
+// coreNote says which note it is that holds registers, and where.
+type coreNote struct {
+	owner  string
+	kind   elf.NType
+	places []place
+}
+
+// coreRegisters are the notes of each architecture, the first one that of the general
+// registers: what ptrace(2) calls its register sets. The structs are those of asm/ptrace.h,
+// or of asm/user.h for x86-64; those of floating-point registers that a vector register is wider
+// than hold the part of the former alone.
+var coreRegisters = map[*machine.Arch][]coreNote{
+	machine.AMD64: { // struct user_regs_struct, struct user_fpregs_struct
+		{coreOwner, elf.NT_PRSTATUS, amd64General()},
+		{coreOwner, elf.NT_FPREGSET, inTurn(17, 16, 160, 16)},
+	},
+	machine.ARM64:   arm64Notes(machine.ARM64),
+	machine.ARM64BE: arm64Notes(machine.ARM64BE),
+	machine.PPC64:   ppc64Notes(machine.PPC64),
+	machine.PPC64LE: ppc64Notes(machine.PPC64LE),
+	machine.RISCV64: { // struct user_regs_struct, struct __riscv_d_ext_state
+		{coreOwner, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
+		{coreOwner, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+	},
+	machine.S390X: { // s390_regs (the mask of the program status word comes first), s390_fp_regs (fpc does)
+		{coreOwner, elf.NT_PRSTATUS, append(append(inTurn(machine.S390X.PC, 1, 8, 8), inTurn(0, 16, 16, 8)...), inTurn(48, 16, 144, 4)...)},
+		{coreOwner, elf.NT_FPREGSET, s390xFloating()},
+	},
+}
+
+// arm64Notes are struct user_pt_regs, pc after x0 to x30 and sp, and struct user_fpsimd_state.
+func arm64Notes(a *machine.Arch) []coreNote {
+	return []coreNote{
+		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), place{a.PC, 32 * 8, 8})},
+		{coreOwner, elf.NT_FPREGSET, inTurn(64, 32, 0, 16)},
+	}
+}
+
+// ppc64Notes are struct pt_regs, in which msr and orig_gpr3 follow nip, and the register sets
+// elf_fpregset_t and elf_vrregset_t of asm/elf.h.
+func ppc64Notes(a *machine.Arch) []coreNote {
+	return []coreNote{
+		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), place{a.PC, 32 * 8, 8},
+			place{66, 35 * 8, 8}, place{65, 36 * 8, 8}, place{76, 37 * 8, 8})},
+		{coreOwner, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+		{linuxOwner, ntPPCVMX, inTurn(77, 32, 0, 16)},
+	}
+}
+
+func amd64General() []place {
+	var list []place
+	for i, reg := range []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7} {
+		if reg >= 0 { // orig_rax, cs and eflags are no registers of DWARF's
+			list = append(list, place{machine.DWARFReg(reg), 8 * i, 8})
+		}
+	}
+	return list
+}
+
+// s390xFloating has f0 to f15 in the order of their names, which that of their numbers is not.
+func s390xFloating() []place {
+	var list []place
+	for _, reg := range machine.S390X.Registers() {
+		name := machine.S390X.RegisterName(reg)
+		if n, err := strconv.Atoi(name[1:]); name[0] == 'f' && err == nil {
+			list = append(list, place{reg, 8 + 8*n, 8})
+		}
+	}
+	return list
+}
+
+// maxRegisterNote is more than any of these notes has.
+const maxRegisterNote = 4 << 10
+
+// readRegisters reads a note that may hold registers: of a new thread, or more of those of the
+// thread before.
+func (c *core) readRegisters(n note) {
+	if n.owner == linuxOwner && n.kind == ntX86XState && c.target.arch == machine.AMD64 {
+		c.readXState(n)
+		return
+	}
+	if n.owner == coreOwner && n.kind == elf.NT_PRSTATUS {
+		b, ok := n.read(statusRegisters, statusRegisters)
+		if !ok || len(c.target.threads) == maxThreads {
+			return
+		}
+		c.target.threads = append(c.target.threads, machine.Thread{
+			ID: int(int32(c.header.order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
+	}
+	for i, known := range coreRegisters[c.target.arch] {
+		if known.owner != n.owner || known.kind != n.kind {
+			continue
+		}
+		skip := 0
+		if i == 0 {
+			skip = statusRegisters
+		}
+		c.setRegisters(n, known.places, skip, i == 0)
+	}
+}
+
+// setRegisters gives the newest thread the registers of a note that has them after skip bytes.
+func (c *core) setRegisters(n note, places []place, skip int, general bool) {
+	if len(c.target.threads) == 0 {
+		return
+	}
+	th := &c.target.threads[len(c.target.threads)-1]
+	last := places[0]
+	for _, p := range places {
+		if p.at > last.at {
+			last = p
+		}
+	}
+	b, ok := n.read(int64(skip+last.at+last.size), maxRegisterNote)
+	if !ok {
+		return
+	}
+	if general {
+		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, "not in the core"), ""
+	}
+	if th.Registers == nil {
+		return
+	}
+	for _, p := range places {
+		th.Registers.Set(p.reg, b[skip+p.at:][:p.size])
+	}
+}
+
+// readXState reads an XSAVE area: of x86-64's vector registers more than xmm. The upper halves
+// of zmm are left out, which lie where the processor that wrote them says.
+func (c *core) readXState(n note) {
+	b, ok := n.read(xsaveLeast, maxXsave)
+	if !ok || len(c.target.threads) == 0 {
+		return
+	}
+	th := &c.target.threads[len(c.target.threads)-1]
+	vectors, err := decodeXsave(b, 0)
+	if err != nil || th.Registers == nil {
+		return
+	}
+	for i, v := range vectors {
+		th.Registers.Set(machine.DWARFReg(17+i), v)
+	}
+}
