@@ -73,7 +73,7 @@ func TestJavaStacks(t *testing.T) {
 	for name, stubs := range map[string]int{"cold": 1, "Finalizer": 1, "Common-Cleaner": 1, "Reference Handler": 1} {
 		require.Equal(t, want[ids[name]]+stubs, got[ids[name]], "interpreted frames and stubs of %q", name)
 	}
-	require.Equal(t, 14, want[ids["cold"]])
+	require.Equal(t, 16, want[ids["cold"]])
 	for _, name := range []string{"sleep", "wait", "park", "spin"} {
 		require.LessOrEqual(t, got[ids[name]], want[ids[name]]+1, "frames and stubs of %q", name)
 	}

@@ -70,7 +70,7 @@ func (w *walk) cfa(regs *machine.Registers, rule CFARule) (machine.Addr, error) 
 		base, err := regs.Uint(rule.Register)
 		return machine.Addr(base + uint64(rule.Offset)), err
 	case CFAExpression:
-		v, err := rule.Expression.evaluate(regs, w.Memory)
+		v, err := rule.Expression.evaluate(regs, w)
 		return machine.Addr(v), err
 	}
 	return 0, errors.New("no rule defines it")
@@ -163,7 +163,7 @@ func (w *walk) value(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64,
 
 // computed is what the expression of a rule computes.
 func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64, error) {
-	v, err := rule.Expression.evaluate(f.Registers, w.Memory, uint64(f.CFA))
+	v, err := rule.Expression.evaluate(f.Registers, w, uint64(f.CFA))
 	if err != nil {
 		return 0, machine.Unavailablef("the expression in the CFI of frame #%d for %s: %v", f.Index, w.Arch.RegisterName(reg), err)
 	}
@@ -185,7 +185,7 @@ func (w *walk) savedSize(reg machine.DWARFReg) int {
 
 // saved reads an address-sized register from where f saved it.
 func (w *walk) saved(f *Frame, reg machine.DWARFReg, at machine.Addr) (uint64, error) {
-	if err := w.Memory.ReadMemory(w.word[:], at); err != nil {
+	if err := w.ReadMemory(w.word[:], at); err != nil {
 		return 0, w.unreadable(f, reg, err)
 	}
 	return w.Arch.Uint(w.word[:]), nil
@@ -211,7 +211,7 @@ func (w *walk) restoreSized(f *Frame, regs *machine.Registers, c column, size in
 		return
 	}
 	b := make([]byte, size)
-	if err := w.Memory.ReadMemory(b, at); err != nil {
+	if err := w.ReadMemory(b, at); err != nil {
 		regs.Forget(c.reg, w.unreadable(f, c.reg, err).Error())
 		return
 	}

@@ -49,6 +49,19 @@ func chainRow(arch *machine.Arch) *Row {
 	return row
 }
 
+// errChainEnds is a link of zero in a frame that was reached through the chain. ABIs ask for
+// that in the outermost frame (AMD64 supplement, §3.4.1; AAPCS64, "The Frame Pointer"); code
+// that keeps no frame pointer may have a zero there, too.
+var errChainEnds = errors.New("it is zero, as that of the outermost frame is")
+
+// linkRule is what frames are linked by.
+func (w *walk) linkRule() Rule {
+	if w.Arch.Chain.Base == w.Arch.SP {
+		return FromBackChain
+	}
+	return FromFramePointer
+}
+
 // byChain finds the caller of a frame on the assumption that its code links its frames, by
 // a frame pointer or a back chain. Every step of it is checked; where the code in truth
 // keeps no link, the chain still belongs to some frame further out, and what is missing is the
@@ -58,22 +71,17 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	if !chain.Exists() {
 		return caller{}, nil, fmt.Errorf("%s code does not link its frames", w.Arch.Title)
 	}
-	rule := FromFramePointer
-	if chain.Base == w.Arch.SP {
-		rule = FromBackChain
-	}
+	rule := w.linkRule()
 	name := w.Arch.RegisterName(chain.Base)
 	base, err := f.Registers.Addr(chain.Base)
 	if err != nil {
-		return caller{}, nil, fmt.Errorf("%s: %w", rule, err)
+		return caller{}, nil, err
 	}
 	low, known := w.lowest(f)
 	size := machine.Addr(w.Arch.Pointer)
 	switch {
 	case base == 0 && f.Rule == rule:
-		// ABIs ask for zero in the deepest frame (AMD64 supplement, §3.4.1; AAPCS64, "The
-		// Frame Pointer"), and this one was reached through a chain that ends so.
-		return caller{}, outermost("frame #%d is the outermost: its %s is zero", f.Index, rule), nil
+		return caller{}, nil, errChainEnds
 	case base%size != 0:
 		return caller{}, nil, fmt.Errorf("%s %v is not aligned to %d bytes", name, base, size)
 	case known && base < low:
@@ -105,20 +113,32 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	return c, end, err
 }
 
+// linked returns a step like s, but by the link of f, where that says of the CFA what s says:
+// then both are right, and the link says where the caller's is.
+func (w *walk) linked(f *Frame, s *step) *step {
+	chain := w.Arch.Chain
+	base, err := f.Registers.Addr(chain.Base)
+	cfa, err2 := w.cfa(f.Registers, s.row.CFA)
+	if err != nil || err2 != nil || chain.NoCFA || chain.Base == w.Arch.SP || base+machine.Addr(chain.CFA) != cfa {
+		return s
+	}
+	return &step{row: chainRow(w.Arch), rule: s.rule, partial: true}
+}
+
 // linksOn says whether the frame linked from base is the last of its chain, or is itself
 // linked to one further out, with a return address into code.
 func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
 	if c.Base == w.Arch.SP {
 		return false
 	}
-	next, err := machine.ReadAddr(w.Memory, w.Arch, base+machine.Addr(c.Linked))
+	next, err := machine.ReadAddr(w, w.Arch, base+machine.Addr(c.Linked))
 	if err != nil || next == 0 {
 		return err == nil
 	}
 	if next <= base || next%machine.Addr(w.Arch.Pointer) != 0 {
 		return false
 	}
-	pc, err := machine.ReadAddr(w.Memory, w.Arch, next+machine.Addr(c.Return))
+	pc, err := machine.ReadAddr(w, w.Arch, next+machine.Addr(c.Return))
 	return err == nil && pc != 0 && w.Executable(w.unsigned(pc)-1)
 }
 

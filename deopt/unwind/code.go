@@ -31,6 +31,7 @@ type Code struct {
 
 	ways  map[place]*way
 	calls map[machine.Addr]machine.Addr // where calls go, by the address behind them
+	read  map[machine.Addr]*codeRows    // functions that were read, by their start
 }
 
 // Functions knows where functions lie, and how much stack they take.
@@ -142,6 +143,9 @@ func (w *walk) withoutCFI(f *Frame) *way {
 			way.why = append(way.why, why)
 		}
 		return s != nil
+	}
+	if !try(w.fromFunction(f)) {
+		try(w.fromReturn(f))
 	}
 	try(w.fromStackSize(f), "")
 	return &way

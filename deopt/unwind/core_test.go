@@ -21,6 +21,7 @@ type core struct {
 	files   []coreFile
 	images  map[string]*os.File
 	codes   map[string]*Code
+	hidden  []elf.Symbol // at their loaded addresses
 }
 
 type coreFile struct {
@@ -139,6 +140,11 @@ func (c *core) image(path string) *os.File {
 
 // Code finds the file that is mapped at pc. The files here are all linked at zero.
 func (c *core) Code(pc machine.Addr) *Code {
+	for _, s := range c.hidden {
+		if uint64(pc)-s.Value < s.Size {
+			return &Code{}
+		}
+	}
 	f := c.file(pc)
 	if f == nil {
 		return &Code{}
@@ -163,6 +169,11 @@ func (c *core) base(path string) machine.Addr {
 
 // symbol is where the core has a function of a file.
 func (c *core) symbol(path, name string) machine.Addr {
+	return machine.Addr(c.function(path, name).Value)
+}
+
+// function is a symbol of a file at its loaded address.
+func (c *core) function(path, name string) elf.Symbol {
 	file, err := elf.Open(path)
 	require.NoError(c.t, err)
 	defer file.Close()
@@ -170,9 +181,17 @@ func (c *core) symbol(path, name string) machine.Addr {
 	require.NoError(c.t, err)
 	for _, s := range symbols {
 		if s.Name == name {
-			return c.base(path) + machine.Addr(s.Value)
+			s.Value += uint64(c.base(path))
+			return s
 		}
 	}
 	require.FailNow(c.t, "no symbol", "%s in %s", name, path)
-	return 0
+	return elf.Symbol{}
+}
+
+// hide makes functions such of which nothing is known but their code.
+func (c *core) hide(path string, names ...string) {
+	for _, name := range names {
+		c.hidden = append(c.hidden, c.function(path, name))
+	}
 }

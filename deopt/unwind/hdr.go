@@ -39,8 +39,8 @@ var errNoTable = errors.New("no search table of a form that is known")
 
 // readHdr reads the start of the .eh_frame_hdr of an .eh_frame that is loaded
 // at frame. Linkers leave the table out where they do not understand all of
-// the .eh_frame, and write rows of two 4-byte numbers, or in a large image of
-// two 8-byte ones (lld), relative to the section.
+// the .eh_frame. All that were tried write rows of two 4-byte numbers, relative
+// to the section.
 func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, error) {
 	b, err := s.read(ehFrameHdr, 0, min(s.Size, 4+8+8))
 	if err != nil {

@@ -3,7 +3,6 @@ package unwind
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -186,7 +185,7 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 			Frame  *qemuFrame
 			Memory *struct {
 				Start machine.Addr
-				Data  string
+				Data  []byte
 			}
 			End string
 		}
@@ -195,9 +194,7 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 		case l.Frame != nil:
 			run.frames = append(run.frames, *l.Frame)
 		case l.Memory != nil:
-			data, err := hex.DecodeString(l.Memory.Data)
-			require.NoError(t, err)
-			run.memory = append(run.memory, region{l.Memory.Start, data})
+			run.memory = append(run.memory, region{l.Memory.Start, l.Memory.Data})
 		default:
 			run.end = l.End
 		}

@@ -73,6 +73,13 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 		}
 		fde = nil
 	}
+	known := map[string]string{}
+	ours := func(in func(*machine.Arch, string) string, s string) string {
+		if _, ok := known[s]; !ok {
+			known[s] = in(arch, s)
+		}
+		return known[s]
+	}
 	here := false
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -91,24 +98,22 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 			flush()
 			from, to, ok := strings.Cut(strings.TrimPrefix(words[5], "pc="), "..")
 			require.True(t, ok, lines.Text())
-			fde = &readelfFDE{start: hex(t, from), end: hex(t, to), rows: map[machine.Addr]readelfRow{}}
-			cie := strings.TrimPrefix(words[4], "cie=")
-			require.Contains(t, common, cie)
-			fde.rows[fde.start] = common[cie]
+			fde = &readelfFDE{start: address(t, from), end: address(t, to), rows: map[machine.Addr]readelfRow{}}
+			fde.rows[fde.start] = common[strings.TrimPrefix(words[4], "cie=")]
 		case len(words) > 1 && words[0] == "LOC":
 			names = words[1:]
 			for i := range names {
-				names[i] = name(arch, names[i])
+				names[i] = ours(name, names[i])
 			}
 		case len(words) == len(names)+1 && len(words[0]) == 16:
 			row := readelfRow{}
 			for i, name := range names {
-				row[name] = rule(arch, words[i+1])
+				row[name] = ours(rule, words[i+1])
 			}
 			if fde == nil {
 				common[cie] = row
 			} else {
-				fde.rows[hex(t, words[0])] = row
+				fde.rows[address(t, words[0])] = row
 			}
 		}
 	}
@@ -117,7 +122,7 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 	flush()
 }
 
-func hex(t *testing.T, s string) machine.Addr {
+func address(t *testing.T, s string) machine.Addr {
 	t.Helper()
 	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	require.NoError(t, err)

@@ -83,7 +83,10 @@ type moment struct {
 	// forgot says that memory of which there is no slot holds nothing that is known. There
 	// are only slots whose value is known then.
 	forgot bool
-	called origin // the stack pointer at the last call, where all paths agree on it
+	// called is the stack pointer at a call before, where all paths agree on it. impossible
+	// says that there were two calls of one frame which cannot both be aligned.
+	called     origin
+	impossible bool
 	regs   [16]origin
 	// In the order of the writes. Moments share slots: they are never changed in place.
 	slots []slot

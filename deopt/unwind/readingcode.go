@@ -15,6 +15,7 @@ type reading struct {
 	memory     machine.Memory
 	start, end machine.Addr // code outside is not followed
 	limit      int          // of instructions
+	aligned    bool         // a path is given up where its calls cannot all have an aligned stack
 
 	instrs []instr
 	number map[machine.Addr]int // of the instruction at an address
@@ -211,7 +212,7 @@ func (r *reading) after(b *block) (next, taken *moment) {
 			next = &same
 		}
 	}
-	if b.dead {
+	if b.dead || m.impossible && r.aligned {
 		next = nil
 	}
 	return next, taken

@@ -21,7 +21,7 @@ const maxForward = 4096
 // do not agree on where the frame ends. A register without a rule is one on which they do
 // not agree, or of which nothing is known.
 func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
-	r := reading{memory: m, end: math.MaxUint64, limit: maxForward}
+	r := reading{memory: m, end: math.MaxUint64, limit: maxForward, aligned: true}
 	r.follow(pc)
 	r.divide()
 	begin := atStart()
@@ -43,7 +43,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 		at, _ := r.after(b)
 		found := at.regs[machine.AMD64.SP].plus(8)
 		switch distance, ok := found.from(at.called); {
-		case found.kind == unknown:
+		case found.kind != fromRegister && found.kind != fromMemory:
 			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
 		case ok && distance%callAlignment != 0:
 			// The call was the last instruction of its function, or of a path in it, and
@@ -64,10 +64,6 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 	}
 	return nil, errors.New("it leads to no return")
 }
-
-// callAlignment is what the CFA and the stack pointer at each call are multiples of (System V
-// ABI, AMD64 supplement, §3.2.2).
-const callAlignment = 16
 
 // cfaOf is the rule for a CFA that was made from what is at hand where the reading began.
 func cfaOf(o origin) CFARule {

@@ -41,7 +41,7 @@ func (m *moment) apply(i *instr, number int) {
 		m.regs[fp] = m.load(m.regs[sp])
 		m.regs[sp] = m.regs[sp].plus(8)
 	case opCall:
-		m.called = m.regs[sp]
+		m.call()
 		m.loseBelow()
 		m.clobber(notKept)
 	case opOther, opBranch:
@@ -49,6 +49,21 @@ func (m *moment) apply(i *instr, number int) {
 			m.store(m.address(i.memory), int32(i.bytes), origin{})
 		}
 		m.clobber(i.writes)
+	}
+}
+
+// callAlignment is what the CFA and the stack pointer at each call are multiples of (System V
+// ABI, AMD64 supplement, §3.2.2).
+const callAlignment = 16
+
+// call notes where the stack pointer is at a call, unless an earlier one tells as much.
+func (m *moment) call() {
+	sp := m.regs[machine.AMD64.SP]
+	switch distance, ok := sp.from(m.called); {
+	case !ok:
+		m.called = sp
+	case distance%callAlignment != 0:
+		m.impossible = true
 	}
 }
 

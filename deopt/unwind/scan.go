@@ -22,7 +22,7 @@ func (w *walk) byScan(f *Frame) (caller, *End, error) {
 	}
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err != nil {
-		return caller{}, nil, fmt.Errorf("its stack: %w", err)
+		return caller{}, nil, err
 	}
 	size := w.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
@@ -45,17 +45,17 @@ func (w *walk) byScan(f *Frame) (caller, *End, error) {
 				guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call, which an earlier call may have left there"})
 		}
 		if len(b) < len(chunk) {
-			return caller{}, nil, fmt.Errorf("no word of its stack from %v on, as far as it can be read, is a return address", sp)
+			return caller{}, nil, fmt.Errorf("no word from %v on, as far as the stack can be read, is a return address", sp)
 		}
 		at += scanChunk
 	}
-	return caller{}, nil, fmt.Errorf("no word of its stack in the %d bytes from %v on is a return address", scanned, sp)
+	return caller{}, nil, fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
 // readable reads as much of b as there is.
 func (w *walk) readable(b []byte, at machine.Addr) []byte {
 	for ; len(b) > 0; b = b[:len(b)/2&^7] {
-		if w.Memory.ReadMemory(b, at) == nil {
+		if w.ReadMemory(b, at) == nil {
 			return b
 		}
 	}

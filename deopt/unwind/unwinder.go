@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,35 +36,58 @@ type walk struct {
 	// floor is an address that the CFA of the next frame must lie above.
 	floor   machine.Addr
 	signals map[machine.Addr]bool // CFAs of the signal frames that were passed
+	reads   []read
+	until   []int
 	word    [8]byte
 }
 
-// Unwind walks a stack from the registers of its innermost frame. There is at
-// least that frame, unless its pc itself is unavailable.
-func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
+// Walk walks a stack from the registers of its innermost frame. There is at least that frame,
+// unless its pc itself is unavailable.
+//
+// before, if any, is the stack of the same thread at an earlier moment, found by the same
+// Unwinder with the same Finder. Its outer frames are taken over where nothing has changed that
+// they depend on.
+func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
+	w := walk{Unwinder: u}
 	pc, err := regs.Addr(u.Arch.PC)
 	if err != nil {
-		return nil, *cutShort("frame #0 has no pc: %v", err)
+		return w.stack(*cutShort("frame #0 has no pc: %v", err))
 	}
 	limit := u.Max
 	if limit == 0 {
 		limit = defaultMax
 	}
-	w := walk{Unwinder: u}
+	compare := 0 // the next frame that may be the first of those before
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
 		frame := w.enter(next)
+		if i := frame.Index; before != nil && i >= compare && i < len(before.Frames) {
+			var same bool
+			if compare, same = w.continues(before, i); same {
+				return w.resume(before, i)
+			}
+		}
 		var end *End
-		if next, end = w.step(frame); end != nil {
+		next, end = w.step(frame)
+		w.until = append(w.until, len(w.reads))
+		if end != nil {
 			if frame.NoCFA != "" {
 				frame.NoCFA = end.Reason
 			}
-			return w.frames, *end
+			return w.stack(*end)
 		}
 		if len(w.frames) >= limit {
-			return w.frames, *cutShort("there are more than %d frames", limit)
+			return w.stack(*cutShort("there are more than %d frames", limit))
 		}
 	}
+}
+
+func (w *walk) stack(end End) *Stack { return &Stack{w.frames, end, w.reads, w.until} }
+
+// Unwind is Walk.
+func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
+	s := u.Walk(regs, nil)
+	return s.Frames, s.End
 }
 
 // enter adds a frame.
@@ -105,31 +129,38 @@ func (w *walk) step(f *Frame) (caller, *End) {
 // withoutInformation finds the caller of a frame whose code has no unwind information. It
 // takes the first way whose every step can be checked.
 func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
-	failed := func(why ...string) (caller, *End) {
-		return caller{}, cutShort("frame #%d has no unwind information for %v, and %s", f.Index, f.PC, strings.Join(why, "; "))
-	}
 	if !w.Executable(f.lookup()) {
 		// A jump to a wild address: nothing ran here, so the frame pointer is
 		// that of the code that jumped, and would lead past it.
-		return failed("no code is there: it is not in executable memory")
+		return caller{}, cutShort("frame #%d has no unwind information for %v, and no code is there: it is not in executable memory", f.Index, f.PC)
 	}
-	why := slices.Clone(way.why)
+	tried := slices.Clone(way.why)
+	failed := func(rule Rule, err error) { tried = append(tried, fmt.Sprintf("%s: %v", rule, err)) }
 	for i := range way.other {
-		c, end, err := w.prove(f, &way.other[i])
+		s := &way.other[i]
+		if s.rule == FromStackSize {
+			s = w.linked(f, s)
+		}
+		c, end, err := w.prove(f, s)
 		if err == nil {
 			return c, end
 		}
-		why = append(why, fmt.Sprintf("%s: %v", way.other[i].rule, err))
+		failed(way.other[i].rule, err)
 	}
 	c, end, err := w.byChain(f)
 	if err == nil {
 		return c, end
 	}
-	why = append(why, err.Error())
+	failed(w.linkRule(), err)
+	ends := errors.Is(err, errChainEnds)
 	if c, end, err = w.byScan(f); err == nil {
 		return c, end
 	}
-	return failed(append(why, err.Error())...)
+	if ends {
+		return caller{}, outermost("frame #%d is the outermost: its %s is zero, and nothing else leads further", f.Index, w.linkRule())
+	}
+	failed(FromScan, err)
+	return caller{}, cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
 }
 
 // settle gives f its CFA, when that is possible where it lies. Stacks grow

@@ -60,7 +60,7 @@ func code(stack words) words {
 
 func TestWalk(t *testing.T) {
 	nowhere := func(sp string) string {
-		return "; no word of its stack from " + sp + " on, as far as it can be read, is a return address"
+		return "; scan: no word from " + sp + " on, as far as the stack can be read, is a return address"
 	}
 	type regs = map[machine.DWARFReg]uint64
 	for _, test := range []struct {
@@ -96,30 +96,30 @@ func TestWalk(t *testing.T) {
 
 		{name: "frame pointers", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000},
 			stack: words{0x7000: 0x7020, 0x7008: 0x2010, 0x7020: 0, 0x7028: 0x2020},
-			pcs:   []machine.Addr{0x2004, 0x2010, 0x2020}, end: "frame #2 is the outermost: its frame pointer is zero", finish: true},
+			pcs:   []machine.Addr{0x2004, 0x2010, 0x2020}, end: "frame #2 is the outermost: its frame pointer is zero, and nothing else leads further", finish: true},
 		{name: "zero frame pointer of frame 0", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x0 lies below the stack pointer 0x6ff0" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x0 lies below the stack pointer 0x6ff0" + nowhere("0x6ff0")},
 		{name: "misaligned", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7001},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7001 is not aligned to 8 bytes" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x7001 is not aligned to 8 bytes" + nowhere("0x6ff0")},
 		{name: "unmapped", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x8000},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x8000 does not point to a frame: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x8008: not mapped" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x8000 does not point to a frame: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x8008: not mapped" + nowhere("0x6ff0")},
 		{name: "end of memory", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 1<<64 - 16},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0xfffffffffffffff0 lies at the end of memory" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0xfffffffffffffff0 lies at the end of memory" + nowhere("0x6ff0")},
 		{name: "no call before", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7020, 0x7008: 0x2018},
 			pcs: []machine.Addr{0x2004},
-			end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7000 does not point to a frame: " +
+			end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x7000 does not point to a frame: " +
 				"no call ends at 0x2018, which would be its return address" + nowhere("0x6ff0")},
 		{name: "data before", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7020, 0x7008: 0x6000},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004, and rbp 0x7000 does not point to a frame: 0x6000, which would be its return address, is not in executable memory" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x7000 does not point to a frame: 0x6000, which would be its return address, is not in executable memory" + nowhere("0x6ff0")},
 		{name: "code that cannot be read", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7100, 0x7008: 0x2800},
 			pcs: []machine.Addr{0x2004, 0x2800},
-			end: "cut short: frame #1 has no unwind information for 0x2800, and rbp 0x7100 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7108: not mapped" + nowhere("0x7010")},
+			end: "cut short: frame #1 has no unwind information for 0x2800; tried code: it leads to no return; frame pointer: rbp 0x7100 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7108: not mapped" + nowhere("0x7010")},
 		{name: "a chain that loops", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7000, 0x7008: 0x2010},
 			pcs: []machine.Addr{0x2004, 0x2010},
-			end: "cut short: frame #1 has no unwind information for 0x2010, and rbp 0x7000 lies below the stack pointer 0x7010" + nowhere("0x7010")},
+			end: "cut short: frame #1 has no unwind information for 0x2010; tried code: it leads to no return; frame pointer: rbp 0x7000 lies below the stack pointer 0x7010" + nowhere("0x7010")},
 		{name: "from CFI to frame pointers", regs: regs{rip: 0x1000, rsp: 0x6ff8, rbp: 0x7010},
 			stack: words{0x6ff8: 0x2020, 0x7010: 0, 0x7018: 0x2010},
-			pcs:   []machine.Addr{0x1000, 0x2020, 0x2010}, end: "frame #2 is the outermost: its frame pointer is zero", finish: true},
+			pcs:   []machine.Addr{0x1000, 0x2020, 0x2010}, end: "frame #2 is the outermost: its frame pointer is zero, and nothing else leads further", finish: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u := Unwinder{

@@ -1,5 +1,4 @@
-/* Code without CFI, but with frame pointers: what many compilers that run in
-   a process write. Compiled apart, with -fno-asynchronous-unwind-tables. */
+/* Code whose CFI a test keeps to itself: what compilers that run in a process write has none. */
 static __attribute__((noinline)) long third(long (*f)(long), long n)
 {
 	long x = f(n);

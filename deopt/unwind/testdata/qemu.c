@@ -12,11 +12,12 @@ extern long first(long (*)(long), long); /* qemubare.c */
 #define G2 "x28"
 #define F1 "d8"
 #define F2 "d15"
+#define DOUBLE "+w"
 #elif defined(__powerpc64__)
 #define G1 "r14"
 #define G2 "r30"
-#define F1 "f14"
-#define F2 "f31"
+#define F1 "fr14"
+#define F2 "fr31"
 #elif defined(__riscv)
 #define G1 "s1"
 #define G2 "s11"
@@ -29,10 +30,16 @@ extern long first(long (*)(long), long); /* qemubare.c */
 #define F2 "f15"
 #endif
 
+#ifndef DOUBLE
+#define DOUBLE "+f"
+#endif
+
+static long *volatile nowhere = (long *)16;
+
 /* A leaf: the return address is still where the call put it. */
 static __attribute__((noinline)) long faults(long n)
 {
-	return *(volatile long *)(n * 0 + 16);
+	return *nowhere + n;
 }
 
 static long (*volatile bottom)(long) = faults;
@@ -44,9 +51,9 @@ __attribute__((noinline)) long deep(long n)
 	register long b __asm__(G2) = 0xb0000 + n;
 	register double x __asm__(F1) = 1000.5 + n;
 	register double y __asm__(F2) = 2000.25 + n;
-	__asm__ volatile("" : "+r"(a), "+r"(b), "+f"(x), "+f"(y));
+	__asm__ volatile("" : "+r"(a), "+r"(b), DOUBLE(x), DOUBLE(y));
 	long r = n ? deep(n - 1) : bottom(n);
-	__asm__ volatile("" : "+r"(a), "+r"(b), "+f"(x), "+f"(y));
+	__asm__ volatile("" : "+r"(a), "+r"(b), DOUBLE(x), DOUBLE(y));
 	return r + a + b + (long)(x + y);
 }
 

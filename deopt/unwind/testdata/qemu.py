@@ -3,7 +3,7 @@
 #   general   names of registers that hold a word
 #   floats    names of registers that hold a double, and expressions for those
 #   writable  address and end of each part of the program that it can write to
-import json, re, struct, gdb
+import base64, json, re, struct, gdb
 
 for command in (
     "handle SIGUSR1 SIGUSR2 nostop noprint pass",
@@ -57,7 +57,7 @@ def show(addr, size):
         data = memory.read_memory(addr, size).tobytes()
     except gdb.error:
         return False
-    print(json.dumps({"memory": {"start": addr, "data": data.hex()}}))
+    print(json.dumps({"memory": {"start": addr, "data": base64.b64encode(data).decode()}}))
     return True
 
 

@@ -1,0 +1,57 @@
+package unwind
+
+import (
+	"fmt"
+
+	"reframe/deopt/machine"
+)
+
+// fromFunction is the step that the instructions of the function of f tell, from its start;
+// nil, and why, where it is not known where that is or they do not tell.
+func (w *walk) fromFunction(f *Frame) (*step, string) {
+	if w.Arch != machine.AMD64 || f.code.Functions == nil {
+		return nil, ""
+	}
+	start, end := f.code.Functions.Function(f.lookup())
+	if start == 0 {
+		return nil, ""
+	}
+	if s := w.pltHeader(f, start); s != nil {
+		return s, ""
+	}
+	if end <= f.lookup() {
+		end = start + maxFunctionBytes
+	}
+	rows, known := f.code.read[start]
+	if !known {
+		var err error
+		if rows, err = readFunction(w.Memory, start, end); err != nil {
+			return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+		}
+		if f.code.read == nil || len(f.code.read) >= maxRead {
+			f.code.read = map[machine.Addr]*codeRows{}
+		}
+		f.code.read[start] = rows
+	}
+	row, err := rows.row(f.PC, f.Return)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+	}
+	return &step{row: row, rule: FromCode, partial: true}, ""
+}
+
+// maxRead bounds the functions that are kept as they were read: what some thousand
+// instructions tell takes a megabyte.
+const maxRead = 64
+
+// fromReturn is the step that the instructions tell on the way to where the function returns.
+func (w *walk) fromReturn(f *Frame) (*step, string) {
+	if w.Arch != machine.AMD64 {
+		return nil, ""
+	}
+	row, err := readToReturn(w.Memory, f.PC, f.Return)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: %v", FromCode, err)
+	}
+	return &step{row: row, rule: FromCode, partial: true}, ""
+}
