@@ -34,7 +34,7 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 		SP: 1, FP: 31, PC: noNumber, Link: 65,
 		Calls:       Calls{order, ppc64Calls},
 		Chain:       Chain{Base: 1, Linked: 0, Return: 16},
-		Trampolines: []Trampoline{ppc64Sigreturn(order, 0x38210080, 0x380000ac, 0x44000002), ppc64Sigreturn(order, 0x380000ac, 0x44000002)},
+		Trampolines: ppc64Sigreturns(order),
 	}, slices.Concat(
 		ppc64General(0),
 		rows(32, "f", 0, 14, RegisterInfo{Size: 16, Class: Vector}),
@@ -70,16 +70,21 @@ var ppc64Calls = []CallForm{
 	{4, 0xfc0007ff, 0x4c000461}, // bctarl
 }
 
-// ppc64Sigreturn is what handlers return to: in the vdso, and on the stack where there is
-// none, addi r1,r1,128; li r0,__NR_rt_sigreturn; sc, and in QEMU without the addi. Past
-// those 128 bytes from the stack pointer is struct ucontext of asm/ucontext.h, and
-// in it the general registers in the order of struct pt_regs (asm/ptrace.h).
-func ppc64Sigreturn(order binary.ByteOrder, code ...uint32) Trampoline {
-	const registers = 128 + 232
-	t := Trampoline{Saved: words(0, 33, registers, map[DWARFReg]int64{66: registers + 35*word, 65: registers + 36*word, 76: registers + 37*word})}
-	t.Saved[noNumber] = t.Saved[32] // nip follows r31
-	delete(t.Saved, 32)
-	t.Code = make([]byte, 4*len(code))
+// ppc64Sigreturns are what handlers return to: in the vdso, and on the stack where there is
+// none, addi r1,r1,128; li r0,__NR_rt_sigreturn; sc. Past those 128 bytes from the stack
+// pointer is struct ucontext of asm/ucontext.h, and in it the general registers in the order of
+// struct pt_regs (asm/ptrace.h). QEMU's user mode leaves the addi out, and puts struct ucontext
+// 16 bytes further on, as ppc does.
+func ppc64Sigreturns(order binary.ByteOrder) []Trampoline {
+	const add, load, call = 0x38210080, 0x380000ac, 0x44000002
+	return []Trampoline{ppc64Sigreturn(order, 128, add, load, call), ppc64Sigreturn(order, 144, load, call)}
+}
+
+func ppc64Sigreturn(order binary.ByteOrder, context int64, code ...uint32) Trampoline {
+	registers := context + 232
+	t := Trampoline{Code: make([]byte, 4*len(code)), Saved: words(0, 32, registers, map[DWARFReg]int64{
+		noNumber: registers + 32*word, 66: registers + 35*word, 65: registers + 36*word, 76: registers + 37*word,
+	})}
 	for i, c := range code {
 		order.PutUint32(t.Code[4*i:], c)
 	}

@@ -20,7 +20,7 @@ import (
 var S390X = newArch(Arch{
 	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian,
 	SP: 15, FP: 11, PC: 65, Link: 14,
-	CallerSP: -160, Calls: s390xCalls(), Trampolines: []Trampoline{s390xSigreturn},
+	CallerSP: -160, Calls: s390xCalls(), Trampolines: s390xSigreturns,
 }, s390xRows(), alias{"f", 16, "v", 0})
 
 func s390xRows() []RegisterInfo {
@@ -58,11 +58,12 @@ func s390xCalls() Calls {
 	return Calls{binary.BigEndian, append(forms, nonzero(CallForm{2, 0xfff0, 0x0ce0}, 0xf)...)} // bassm
 }
 
-// s390xSigreturn is svc __NR_rt_sigreturn. At the stack pointer are 160 bytes for the handler, then
-// the rest of the kernel's struct rt_sigframe: the instruction, siginfo_t and struct
-// ucontext (asm/ucontext.h), which has the program status word, the general and the access
-// registers (asm/sigcontext.h).
-var s390xSigreturn = Trampoline{
-	Code:  []byte{0x0a, 0xad},
-	Saved: words(0, 16, 352, map[DWARFReg]int64{65: 344}),
+// s390xSigreturns are svc __NR_rt_sigreturn and, for handlers that were not installed with
+// SA_SIGINFO, svc __NR_sigreturn. At the stack pointer are 160 bytes for the handler, then the rest
+// of the kernel's struct rt_sigframe (the instruction, siginfo_t and struct ucontext) or struct
+// sigframe (struct sigcontext). Both have the program status word and the general registers,
+// which are in _sigregs of asm/sigcontext.h.
+var s390xSigreturns = []Trampoline{
+	{Code: []byte{0x0a, 0xad}, Saved: words(0, 16, 352, map[DWARFReg]int64{65: 344})},
+	{Code: []byte{0x0a, 0x77}, Saved: words(0, 16, 192, map[DWARFReg]int64{65: 184})},
 }

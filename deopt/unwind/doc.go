@@ -1,21 +1,36 @@
-// Package unwind finds the physical frames of a stopped thread: by call frame
-// information (CFI, DWARF 5 §6.4, in the form that .eh_frame has in the Linux
-// Standard Base, Core 5.0 §10.6), and by frame pointers for code that has none.
+// Package unwind finds the physical frames of a stopped thread, and says of each how.
 //
-// Its main type is [Unwinder]. It asks a [Finder] for the [Table] of the image
-// that a pc lies in, takes the one FDE and the one row that hold there, and
-// computes the caller's registers. Every frame says which rule found it, every
-// register is there or is unavailable with a reason, and the [End] says whether
-// the outermost frame was reached or where and why the walk was cut short.
+// Its main type is [Unwinder]. It asks a [Finder] for the [Code] that a pc lies in. Whatever
+// is known of that becomes a [Row]: where the canonical frame address is, and where the
+// caller's registers are. Rows come, in this order, from
+//
+//   - call frame information (CFI, DWARF 5 §6.4): .eh_frame, in the form of the Linux Standard
+//     Base, Core 5.0 §10.6, and .debug_frame; see [Table],
+//   - for a signal trampoline that has none, what the kernel is known to have saved,
+//   - the instructions of the function, from its start or on to where it returns (x86-64),
+//   - the size that a stack map gives for its frame,
+//   - the link that the architecture's frames have: a frame pointer or a back chain,
+//   - the first word on the stack that is a return address.
+//
+// Those after CFI are opinions. One is believed where the stack agrees: what it takes for the
+// return address has to come after a call. The last two are marked as guesses even then.
+// Every register of a caller is there or is unavailable with a reason, and the [End] says
+// whether the outermost frame was reached, or where and why the walk was cut short.
+//
+// [Compact] reads Apple's compact unwind into the same rows, and [StackSizes] what LLVM says
+// of the size of frames: images that are no process here have them, and are checked by them.
 //
 // Tables read what a lookup needs: a binary search of .eh_frame_hdr, then one
-// FDE and its CIE. Only a section without a usable header is walked whole, once.
+// FDE and its CIE. Only a section without a usable header is walked whole, once. What was
+// worked out for a pc is kept in its [Code], and [Unwinder.Walk] takes over the
+// outer frames of an earlier walk that have not changed.
 //
 // # Security
 //
-// Sections, registers and memory are hostile. An entry longer than 1 MiB is
+// Sections, code, registers and memory are hostile. An entry longer than 1 MiB is
 // refused, so are more than 128 register columns, 64 remembered states and 256
-// values on the stack of an expression; an expression may take 10,000 steps. A
+// values on the stack of an expression; an expression may take 1,000 steps. Of a function
+// at most 64 KiB are read, and at most 32 KiB of a stack are looked through for a frame. A
 // walk has at most [Unwinder.Max] frames; each CFA must lie above the one
 // before, except across a signal frame, and no signal frame is passed twice.
 // What cannot be read is an error or an unavailable register, never a zero. A

@@ -136,33 +136,33 @@ func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 	return e, c.err
 }
 
-// augment reads the augmentation data of a CIE. A letter that is not known
-// would leave the meaning of what follows open, so it is an error.
+// augment reads the augmentation of a CIE: letters, and after a z their data.
+// One that is not known would leave the meaning of what follows open, so it is
+// an error.
 func (e *cie) augment(c *cursor, augmentation string) {
-	if augmentation == "" || c.err != nil {
+	if c.err != nil {
 		return
 	}
-	letters, ok := strings.CutPrefix(augmentation, "z")
-	if !ok {
-		c.failf("augmentation %q", augmentation)
-		return
+	letters, augmented := strings.CutPrefix(augmentation, "z")
+	e.augmented = augmented
+	var data cursor
+	if augmented {
+		data = c.sub(c.uleb())
 	}
-	e.augmented = true
-	data := c.sub(c.uleb())
 	for _, letter := range letters {
-		switch letter {
-		case 'R':
-			e.encoding = data.u8()
-		case 'P':
-			data.skip(data.u8())
-		case 'L': // how FDEs point to their exception tables, which nobody asks for
-			data.u8()
-		case 'S':
+		switch {
+		case letter == 'S':
 			e.signal = true
-		case 'B': // which key signs return addresses on aarch64; no data
-		case 'G': // the function tags its stack frame (aarch64's MTE); no data
+		case letter == 'B': // which key signs return addresses on aarch64
+		case letter == 'G': // the function tags its stack frame (aarch64's MTE)
+		case letter == 'R' && augmented:
+			e.encoding = data.u8()
+		case letter == 'P' && augmented:
+			data.skip(data.u8())
+		case letter == 'L' && augmented: // how FDEs point to their exception tables, which nobody asks for
+			data.u8()
 		default:
-			data.failf("augmentation %q", augmentation)
+			c.failf("augmentation %q", augmentation)
 		}
 	}
 	if c.err == nil {

@@ -255,6 +255,10 @@ func (p *program) recall(c *cursor) {
 
 // define runs an instruction that defines the CFA (DWARF 5 §6.4.2.2).
 func (p *program) define(c *cursor, op uint8) {
+	if p.cfa.Kind == CFAUndefined && op == cfaDefCFARegister {
+		// With which GNU as for RISC-V starts: it means an offset of zero.
+		p.cfa.Kind = CFARegister
+	}
 	if p.cfa.Kind != CFARegister && (op == cfaDefCFARegister || op == cfaDefCFAOffset || op == cfaDefCFAOffsetSF) {
 		c.fail(errors.New("part of the CFA rule changes, but the rule is no register and offset"))
 		return

@@ -120,7 +120,7 @@ type qemuProgram struct {
 func buildQEMU(t *testing.T, a *qemuArch, bare []string, flags ...string) *qemuProgram {
 	t.Helper()
 	object := a.Build(t, append(append([]string{"-c", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-optimize-sibling-calls"}, bare...), flags...), "testdata/qemubare.c")
-	path := a.Build(t, append(append([]string{"-static", "-fno-optimize-sibling-calls", "-Wall", "-Wextra", "-Werror"}, flags...), object), "testdata/qemu.c")
+	path := a.Build(t, append(append([]string{"-static", "-fasynchronous-unwind-tables", "-fno-optimize-sibling-calls", "-Wall", "-Wextra", "-Werror"}, flags...), object), "testdata/qemu.c")
 	p := &qemuProgram{qemuArch: a, path: path}
 	var err error
 	p.image, err = elf.Open(path)

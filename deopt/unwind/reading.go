@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/x86"
 )
 
 // origin is what reading code tells of the 64 bits in a register or in memory: how they
@@ -66,13 +67,13 @@ type slot struct {
 // overlaps says whether a slot has some of the size bytes at addr. Addresses that were made
 // from different values are taken to be apart: where a function saves registers, it
 // writes nothing else.
-func (s slot) overlaps(addr origin, size int32) bool {
+func (s *slot) overlaps(addr origin, size int32) bool {
 	n, ok := addr.from(s.addr)
 	return ok && n < int64(s.size) && -n < int64(size)
 }
 
 // covers says whether a slot has all of the size bytes at addr.
-func (s slot) covers(addr origin, size int32) bool {
+func (s *slot) covers(addr origin, size int32) bool {
 	n, ok := addr.from(s.addr)
 	return ok && n >= 0 && n+int64(size) <= int64(s.size)
 }
@@ -87,7 +88,10 @@ type moment struct {
 	// says that there were two calls of one frame which cannot both be aligned.
 	called     origin
 	impossible bool
-	regs   [16]origin
+	regs       [16]origin
+	// stored are the registers whose values as they were when the reading began were written
+	// to memory, by the register that the address was made from.
+	stored [16]x86.Set
 	// In the order of the writes. Moments share slots: they are never changed in place.
 	slots []slot
 }
@@ -107,7 +111,8 @@ func atStart() moment {
 
 // load is what the eight bytes at addr are.
 func (m *moment) load(addr origin) origin {
-	for _, s := range slices.Backward(m.slots) {
+	for i := len(m.slots) - 1; i >= 0; i-- {
+		s := &m.slots[i]
 		if s.addr == addr && s.size == 8 {
 			return s.value
 		}
@@ -127,10 +132,15 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	switch {
 	case addr.kind == unknown:
 		return
+	case value.kind == fromRegister && value.add == 0:
+		m.stored[addr.reg] |= x86.Of(machine.DWARFReg(value.reg))
+	}
+	written := slot{addr, size, value}
+	switch {
 	case m.forgot:
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
 	default:
-		m.drop(func(s slot) bool { return slot{addr: addr, size: size}.covers(s.addr, s.size) })
+		m.drop(func(s slot) bool { return written.covers(s.addr, s.size) })
 	}
 	if value.kind == unknown && m.forgot {
 		return
@@ -140,7 +150,7 @@ func (m *moment) store(addr origin, size int32, value origin) {
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
 	}
 	if value.kind != unknown && len(m.slots) < maxSlots || !m.forgot {
-		m.slots = append(m.slots[:len(m.slots):len(m.slots)], slot{addr, size, value})
+		m.slots = append(m.slots[:len(m.slots):len(m.slots)], written)
 	}
 }
 
@@ -193,6 +203,11 @@ func (m *moment) meet(other *moment) bool {
 	for i := range m.regs {
 		if m.regs[i] != other.regs[i] && m.regs[i].kind != unknown {
 			m.regs[i], changed = origin{}, true
+		}
+	}
+	for i := range m.stored {
+		if both := m.stored[i] | other.stored[i]; both != m.stored[i] {
+			m.stored[i], changed = both, true
 		}
 	}
 	if m.called != other.called && m.called.kind != unknown {

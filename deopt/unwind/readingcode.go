@@ -31,9 +31,8 @@ type reading struct {
 // block is a run of instructions of which only the first is jumped to. A call ends it, too:
 // whether it returns is not known.
 type block struct {
-	first, last int // numbers of instructions; those between follow each other in memory
-	run         []int
-	before      moment
+	run    []int // the numbers of its instructions, at least one
+	before moment
 	// The blocks that may come next; -1 where there is none. taken is where a jump leads.
 	next, taken int
 	// dead says that its call does not return.
@@ -104,20 +103,21 @@ func (r *reading) bytes(at machine.Addr) []byte {
 
 // divide forms the blocks.
 func (r *reading) divide() {
+	var first []int
 	for at := range r.heads {
-		if first, ok := r.number[at]; ok {
-			r.headed[at] = len(r.blocks)
-			r.blocks = append(r.blocks, block{first: first, next: -1, taken: -1})
+		if n, ok := r.number[at]; ok {
+			first = append(first, n)
 		}
 	}
-	// Numbers are given in the order of decoding; that of a map is no order.
-	slices.SortFunc(r.blocks, func(a, b block) int { return a.first - b.first })
-	for n := range r.blocks {
-		r.headed[r.instrs[r.blocks[n].first].at] = n
+	slices.Sort(first) // the order of a map is none
+	r.blocks = make([]block, len(first))
+	for n, i := range first {
+		r.blocks[n] = block{next: -1, taken: -1}
+		r.headed[r.instrs[i].at] = n
 	}
 	for n := range r.blocks {
 		b := &r.blocks[n]
-		for at := b.first; ; {
+		for at := first[n]; ; {
 			b.run = append(b.run, at)
 			i := &r.instrs[at]
 			if i.op == opJump || i.op == opBranch {
@@ -187,6 +187,9 @@ func (r *reading) settle(begin moment) error {
 	return nil
 }
 
+// last is the instruction that ends a block.
+func (r *reading) last(b *block) *instr { return &r.instrs[b.run[len(b.run)-1]] }
+
 // after returns what is known behind a block, in memory and where its jump leads; nil where
 // it does not go on.
 func (r *reading) after(b *block) (next, taken *moment) {
@@ -201,7 +204,7 @@ func (r *reading) after(b *block) (next, taken *moment) {
 			compared = nil
 		}
 	}
-	last := &r.instrs[b.run[len(b.run)-1]]
+	last := r.last(b)
 	next, taken = &m, &m
 	if compared != nil && last.op == opBranch && last.equal != either {
 		same := m

@@ -59,7 +59,7 @@ func (c *codeRows) cut() bool {
 	found := false
 	for n := range c.r.blocks {
 		b := &c.r.blocks[n]
-		last := &c.r.instrs[b.run[len(b.run)-1]]
+		last := c.r.last(b)
 		if last.op == opCall && !b.dead && b.next >= 0 && bad[b.next] && !good[b.next] {
 			b.dead, found = true, true
 		}
@@ -99,7 +99,7 @@ func (r *reading) leadsTo(holds func(*moment) bool) []bool {
 		if b.next >= 0 && !b.dead {
 			from[b.next] = append(from[b.next], n)
 		}
-		if r.instrs[b.run[len(b.run)-1]].op == opReturn {
+		if r.last(b).op == opReturn {
 			if m, _ := r.after(b); holds(m) {
 				leads[n] = true
 				queue = append(queue, n)

@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"math"
+
 	"golang.org/x/arch/x86/x86asm"
 
 	"reframe/deopt/machine"
@@ -15,8 +17,8 @@ type instr struct {
 	number int64        // opEnter: the bytes of stack
 	writes x86.Set      // opOther: registers that hold something unknown after it
 	op     operation
-	size   uint8 // of the instruction, in bytes
-	bytes  uint8 // opOther: how many it writes to memory
+	bytes  uint16 // opOther: how many it writes to memory
+	size   uint8  // of the instruction, in bytes
 	equal  outcome
 	dst    uint8 // registers; noRegister where there is none
 	src    uint8
@@ -79,11 +81,8 @@ func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 		return i
 	}
 	i.op, i.writes = opOther, x86.Writes(inst)
-	if memory, ok := inst.Args[0].(x86asm.Mem); ok && x86.WritesMemory(inst) {
-		i.memory, i.bytes = operandOf(memory), uint8(min(max(inst.MemBytes, 0), 255))
-		if i.bytes == 0 {
-			i.bytes = 64 // not told: as much as any vector has
-		}
+	if memory, size, ok := x86.Stores(inst); ok {
+		i.memory, i.bytes = operandOf(memory), uint16(min(size, math.MaxUint16))
 	}
 	return i
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/x86"
 )
 
 // maxForward bounds the instructions that are looked at on the way to returns.
@@ -36,14 +37,14 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 	var misaligned error
 	for n := range r.blocks {
 		b := &r.blocks[n]
-		last := &r.instrs[b.run[len(b.run)-1]]
+		last := r.last(b)
 		if last.op != opReturn || !b.before.reached {
 			continue
 		}
 		at, _ := r.after(b)
 		found := at.regs[machine.AMD64.SP].plus(8)
 		switch distance, ok := found.from(at.called); {
-		case found.kind != fromRegister && found.kind != fromMemory:
+		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
 			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
 		case ok && distance%callAlignment != 0:
 			// The call was the last instruction of its function, or of a path in it, and
@@ -58,7 +59,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 	}
 	switch {
 	case end.reached:
-		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return ruleOf(reg, end.regs[reg], cfa) }), nil
+		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return end.ruleOf(reg, cfa) }), nil
 	case misaligned != nil:
 		return nil, misaligned
 	}
@@ -73,18 +74,33 @@ func cfaOf(o origin) CFARule {
 	return CFARule{Kind: CFARegister, Register: machine.DWARFReg(o.reg), Offset: int64(o.add)}
 }
 
-// ruleOf is the rule for a register that holds o at the return.
-func ruleOf(reg machine.DWARFReg, o, cfa origin) RegisterRule {
+// ruleOf is the rule for a register by what it holds at the return.
+func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) RegisterRule {
+	o := m.regs[reg]
 	switch {
 	case o == held(reg):
 		return RegisterRule{Kind: RuleSameValue}
 	case o.kind == fromRegister && o.add == 0:
 		return RegisterRule{Kind: RuleRegister, Register: machine.DWARFReg(o.reg)}
-	case o.kind != fromMemory || o.add != 0:
+	case o.kind != fromMemory || o.add != 0 || m.storedElsewhere(o).Has(reg):
 		return RegisterRule{}
 	}
 	if n, ok := held(machine.DWARFReg(o.reg)).plus(int64(o.at)).from(cfa); ok {
 		return RegisterRule{Kind: RuleOffset, Offset: n}
 	}
 	return RegisterRule{Kind: RuleExpression, Expression: plusRegister(machine.DWARFReg(o.reg), int64(o.at))}
+}
+
+// storedElsewhere are the registers that were written to memory at addresses which may be that
+// of o, for all that is known: those were made from another register. Between the instruction
+// that sets up a frame pointer and those that save registers, what the frame pointer will
+// lead to is not there yet.
+func (m *moment) storedElsewhere(o origin) x86.Set {
+	var s x86.Set
+	for reg := range m.stored {
+		if reg != int(o.reg) {
+			s |= m.stored[reg]
+		}
+	}
+	return s
 }

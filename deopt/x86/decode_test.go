@@ -85,45 +85,76 @@ func TestWrites(t *testing.T) {
 	for _, c := range []struct {
 		code, text string
 		want       Set
-		memory     bool
 	}{
-		{"48 89 e5", "mov %rsp,%rbp", Of(rbp), true},
-		{"89 c3", "mov %eax,%ebx", Of(rbx), true},
-		{"88 c7", "mov %al,%bh", Of(rbx), true},
-		{"48 39 e5", "cmp %rsp,%rbp", 0, false},
-		{"85 db", "test %ebx,%ebx", 0, false},
-		{"53", "push %rbx", Of(rsp), false},
-		{"5b", "pop %rbx", Of(rbx, rsp), true},
-		{"87 dd", "xchg %ebx,%ebp", Of(rbx, rbp), true},
-		{"0f c1 dd", "xadd %ebx,%ebp", Of(rbx, rbp), true},
-		{"48 f7 e3", "mul %rbx", Of(rax, rdx), true},
-		{"48 0f af d8", "imul %rax,%rbx", Of(rbx), true},
-		{"48 f7 fb", "idiv %rbx", Of(rax, rdx), true},
-		{"0f a2", "cpuid", Of(rax, rbx, rcx, rdx), true},
-		{"c9", "leave", Of(rsp, rbp), true},
-		{"c8 10 00 00", "enter $16,$0", Of(rsp, rbp), true},
-		{"f3 48 ab", "rep stosq", Of(rcx, rdi), true},
-		{"f3 a4", "rep movsb", Of(rcx, rsi, rdi), true},
-		{"f2 0f 10 c1", "movsd %xmm1,%xmm0", 0, true},
-		{"c5 f9 6e c3", "vmovd %ebx,%xmm0", 0, true},
-		{"c5 f9 7e c3", "vmovd %xmm0,%ebx", Of(rbx), true},
-		{"c5 fb 93 dc", "kmovd %k4,%ebx", Of(rbx), true},
-		{"c4 e2 e3 f6 c1", "mulx %rcx,%rbx,%rax", Of(rax, rbx), true},
-		{"c4 e2 e0 f3 c8", "blsr %rax,%rbx", Of(rbx), true},
-		{"c4 c3 fb f0 dc 07", "rorx $7,%r12,%rbx", Of(rbx), true},
-		{"0f c7 f3", "rdrand %ebx", Of(rbx), true},
-		{"48 8b 04 25 00 00 00 00", "mov 0,%rax", Of(rax), true},
-		{"48 8d 6c 24 08", "lea 8(%rsp),%rbp", Of(rbp), false},
-		{"0f 05", "syscall", Of(rax, rcx, r11), true},
-		{"ff d3", "call *%rbx", Of(rsp), false},
-		{"0f 18 0b", "prefetcht0 (%rbx)", 0, false},
+		{"48 89 e5", "mov %rsp,%rbp", Of(rbp)},
+		{"89 c3", "mov %eax,%ebx", Of(rbx)},
+		{"88 c7", "mov %al,%bh", Of(rbx)},
+		{"48 39 e5", "cmp %rsp,%rbp", 0},
+		{"85 db", "test %ebx,%ebx", 0},
+		{"53", "push %rbx", Of(rsp)},
+		{"5b", "pop %rbx", Of(rbx, rsp)},
+		{"87 dd", "xchg %ebx,%ebp", Of(rbx, rbp)},
+		{"0f c1 dd", "xadd %ebx,%ebp", Of(rbx, rbp)},
+		{"48 f7 e3", "mul %rbx", Of(rax, rdx)},
+		{"48 0f af d8", "imul %rax,%rbx", Of(rbx)},
+		{"48 f7 fb", "idiv %rbx", Of(rax, rdx)},
+		{"0f a2", "cpuid", Of(rax, rbx, rcx, rdx)},
+		{"c9", "leave", Of(rsp, rbp)},
+		{"c8 10 00 00", "enter $16,$0", Of(rsp, rbp)},
+		{"f3 48 ab", "rep stosq", Of(rcx, rdi)},
+		{"f3 a4", "rep movsb", Of(rcx, rsi, rdi)},
+		{"f2 0f 10 c1", "movsd %xmm1,%xmm0", 0},
+		{"c5 f9 6e c3", "vmovd %ebx,%xmm0", 0},
+		{"c5 f9 7e c3", "vmovd %xmm0,%ebx", Of(rbx)},
+		{"c5 fb 93 dc", "kmovd %k4,%ebx", Of(rbx)},
+		{"c4 e2 e3 f6 c1", "mulx %rcx,%rbx,%rax", Of(rax, rbx)},
+		{"c4 e2 e0 f3 c8", "blsr %rax,%rbx", Of(rbx)},
+		{"c4 c3 fb f0 dc 07", "rorx $7,%r12,%rbx", Of(rbx)},
+		{"0f c7 f3", "rdrand %ebx", Of(rbx)},
+		{"48 8b 04 25 00 00 00 00", "mov 0,%rax", Of(rax)},
+		{"48 8d 6c 24 08", "lea 8(%rsp),%rbp", Of(rbp)},
+		{"0f 05", "syscall", Of(rax, rcx, r11)},
+		{"ff d3", "call *%rbx", Of(rsp)},
+		{"0f 18 0b", "prefetcht0 (%rbx)", 0},
 	} {
 		inst, known := Decode(bytesOf(t, c.code))
 		require.True(t, known, c.text)
 		require.Equal(t, c.want, Writes(inst), c.text)
-		require.Equal(t, c.memory, WritesMemory(inst), c.text)
 	}
 	require.True(t, Of(rbx, 15).Has(15))
 	require.False(t, Of(rbx, 15).Has(rbp))
 	require.False(t, Of(rbx).Has(19))
+}
+
+func TestStores(t *testing.T) {
+	for _, c := range []struct {
+		code, text string
+		size       int
+		at         string
+	}{
+		{"48 89 6c 24 e8", "mov %rbp,-24(%rsp)", 8, "[RSP-0x18]"},
+		{"89 45 f8", "mov %eax,-8(%rbp)", 4, "[RBP-0x8]"},
+		{"48 83 0c 24 00", "orq $0,(%rsp)", 8, "[RSP]"},
+		{"0f 29 44 24 10", "movaps %xmm0,16(%rsp)", 16, "[RSP+0x10]"},
+		{"c5 fc 11 45 c0", "vmovups %ymm0,-64(%rbp)", 32, "[RBP-0x40]"},
+		{"db 3c 24", "fstpt (%rsp)", 10, "[RSP]"},
+		{"d9 75 e0", "fnstenv -32(%rbp)", 28, "[RBP-0x20]"},
+		{"48 0f ae 44 24 40", "fxsave64 64(%rsp)", 512, "[RSP+0x40]"},
+		{"f3 48 ab", "rep stosq", 8, "[RDI]"},
+		{"8f 44 24 08", "pop 8(%rsp)", 8, "[RSP+0x8]"},
+		{"48 8b 45 f8", "mov -8(%rbp),%rax", 0, ""},
+		{"ff 74 24 08", "push 8(%rsp)", 0, ""},
+		{"48 83 7d f8 00", "cmpq $0,-8(%rbp)", 0, ""},
+		{"48 8d 6c 24 08", "lea 8(%rsp),%rbp", 0, ""},
+		{"db 2c 24", "fldt (%rsp)", 0, ""},
+	} {
+		inst, known := Decode(bytesOf(t, c.code))
+		require.True(t, known, c.text)
+		at, size, ok := Stores(inst)
+		require.Equal(t, c.size > 0, ok, c.text)
+		require.Equal(t, c.size, size, c.text)
+		if ok {
+			require.Equal(t, c.at, strings.Replace(at.String(), "+Reg(0)", "", 1), c.text)
+		}
+	}
 }

@@ -58,15 +58,36 @@ func operand(arg x86asm.Arg) Set {
 	return 0
 }
 
-// WritesMemory says whether an instruction with a memory operand in the first place may
-// write there.
-func WritesMemory(inst x86asm.Inst) bool { return !readsFirst[inst.Op] && inst.Op != x86asm.LEA }
+// Stores returns the memory that an instruction may write through its first operand, and how
+// many bytes; of a repeated one, what it writes the first time. ok is false where it writes none.
+func Stores(inst x86asm.Inst) (at x86asm.Mem, size int, ok bool) {
+	at, ok = inst.Args[0].(x86asm.Mem)
+	if !ok || readsFirst[inst.Op] {
+		return x86asm.Mem{}, 0, false
+	}
+	size = inst.MemBytes
+	if size == 0 { // which x86asm does not tell of a few
+		switch inst.Op {
+		case x86asm.FSTP, x86asm.FBSTP:
+			size = 10
+		case x86asm.FXSAVE, x86asm.FXSAVE64:
+			size = 512
+		case x86asm.FNSTENV:
+			size = 28
+		case x86asm.FNSAVE:
+			size = 108
+		default:
+			size = 8 // string instructions
+		}
+	}
+	return at, size, true
+}
 
 // readsFirst are instructions that only read their first operand.
 var readsFirst = ops(
-	x86asm.BOUND, x86asm.BT, x86asm.CALL, x86asm.CLFLUSH, x86asm.CMP, x86asm.FLD, x86asm.FLDCW, x86asm.FLDENV,
-	x86asm.FXRSTOR, x86asm.FXRSTOR64, x86asm.INVLPG, x86asm.JMP, x86asm.LCALL, x86asm.LDMXCSR, x86asm.LJMP,
-	x86asm.NOP, x86asm.OUT, x86asm.PREFETCHNTA, x86asm.PREFETCHT0, x86asm.PREFETCHT1, x86asm.PREFETCHT2,
+	x86asm.BOUND, x86asm.BT, x86asm.CALL, x86asm.CLFLUSH, x86asm.CMP, x86asm.CMPSB, x86asm.CMPSD, x86asm.CMPSQ, x86asm.CMPSW,
+	x86asm.FBLD, x86asm.FLD, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.FXRSTOR64, x86asm.INVLPG,
+	x86asm.JMP, x86asm.LCALL, x86asm.LDMXCSR, x86asm.LJMP, x86asm.NOP, x86asm.OUT, x86asm.PREFETCHNTA, x86asm.PREFETCHT0, x86asm.PREFETCHT1, x86asm.PREFETCHT2,
 	x86asm.PREFETCHW, x86asm.PUSH, x86asm.TEST, x86asm.XRSTOR, x86asm.XRSTOR64,
 )
 
