@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
 
@@ -167,6 +168,9 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		kind = s.green(kind)
 	}
 	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
+	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
+		line += "  " + s.dim("by "+f.Rule) // how it was found where that is not the rule
+	}
 	if f.Record != nil {
 		line += fmt.Sprintf("  record %d, %s", f.Record.ID, site(f.Record))
 	}

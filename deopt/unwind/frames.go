@@ -34,38 +34,35 @@ const (
 
 // find is [Table.Find] in one section.
 func (s *frames) find(pc machine.Addr) (*FDE, error) {
-	if s.search != nil {
-		f, err := s.searched(pc)
-		if err == nil || errors.Is(err, ErrNoFDE) {
-			return f, err
+	f, err := s.searched(pc)
+	if err != nil && !errors.Is(err, ErrNoFDE) {
+		// The header is of no use: .eh_frame alone says everything too.
+		var offset int64
+		if offset, err = s.indexed(pc); err == nil {
+			f, err = s.fdeAt(offset)
 		}
-		// The header is of no use here: .eh_frame alone says everything too.
 	}
-	offset, err := s.indexed(pc)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case pc < f.Start || pc >= f.End:
+		return nil, ErrNoFDE
 	}
-	return s.covering(offset, pc)
+	return f, nil
 }
 
-// searched looks pc up by the header.
+// searched returns the FDE that the header has for pc, which need not cover it.
 func (s *frames) searched(pc machine.Addr) (*FDE, error) {
+	if s.search == nil {
+		return nil, errNoTable
+	}
 	start, at, err := s.search.find(pc)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.covering(int64(at-s.Addr), pc)
+	f, err := s.fdeAt(int64(at - s.Addr))
 	if err == nil && f.Start != start {
 		return nil, &FormatError{s.name, f.Offset, fmt.Errorf("an FDE for %v; .eh_frame_hdr says %v", f.Start, start)}
-	}
-	return f, err
-}
-
-// covering is fdeAt for an FDE that has to cover pc.
-func (s *frames) covering(offset int64, pc machine.Addr) (*FDE, error) {
-	f, err := s.fdeAt(offset)
-	if err == nil && (pc < f.Start || pc >= f.End) {
-		return nil, ErrNoFDE
 	}
 	return f, err
 }

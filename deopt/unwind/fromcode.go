@@ -49,9 +49,13 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 	if w.Arch != machine.AMD64 {
 		return nil, ""
 	}
-	row, err := readToReturn(w.Memory, f.PC, f.Return)
+	row, certain, err := readToReturn(w.Memory, f.PC, f.Return)
 	if err != nil {
 		return nil, fmt.Sprintf("%s: %v", FromCode, err)
 	}
-	return &step{row: row, rule: FromCode, partial: true}, ""
+	s := &step{row: row, rule: FromCode, partial: true}
+	if !certain {
+		s.guess = "the code of frame #%d leads to a return by calls alone: where one of those does not return, this may not be its caller"
+	}
+	return s, ""
 }

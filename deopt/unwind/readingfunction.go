@@ -206,7 +206,7 @@ func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
 		if n, ok := s.addr.from(held(machine.AMD64.SP)); ok {
 			return RegisterRule{Kind: RuleOffset, Offset: n - 8}
 		}
-		if base, offset, ok := m.reach(s.addr); ok {
+		if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
 			return RegisterRule{Kind: RuleExpression, Expression: plusRegister(base, offset)}
 		}
 	}

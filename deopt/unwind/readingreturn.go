@@ -10,7 +10,7 @@ import (
 )
 
 // maxForward bounds the instructions that are looked at on the way to returns.
-const maxForward = 4096
+const maxForward = 1024
 
 // readToReturn reads x86-64 code from pc on, up to every return that it may lead to, both ways
 // at each conditional jump and into other functions where it jumps there. Where the stack
@@ -21,7 +21,11 @@ const maxForward = 4096
 // Paths that end otherwise say nothing. The error says that no return was reached, or that they
 // do not agree on where the frame ends. A register without a rule is one on which they do
 // not agree, or of which nothing is known.
-func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
+//
+// certain says that some return is reached without a call. Otherwise a call that does not return
+// may lie before all of them: then what follows it is other code, and what is told is not
+// of this frame, though its calls have the stack aligned as this frame's have.
+func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *Row, certain bool, err error) {
 	r := reading{memory: m, end: math.MaxUint64, limit: maxForward, aligned: true}
 	r.follow(pc)
 	r.divide()
@@ -30,7 +34,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 		begin.called = begin.regs[machine.AMD64.SP]
 	}
 	if err := r.settle(begin); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var end moment // what all returns agree on
 	var cfa origin
@@ -45,25 +49,25 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (*Row, error) {
 		found := at.regs[machine.AMD64.SP].plus(8)
 		switch distance, ok := found.from(at.called); {
 		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
-			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
+			return nil, false, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
 		case ok && distance%callAlignment != 0:
 			// The call was the last instruction of its function, or of a path in it, and
 			// what follows belongs to something else.
 			misaligned = fmt.Errorf("the return at %v is not one of this frame: no call before it could return", last.at)
 			continue
 		case end.reached && cfa != found:
-			return nil, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
+			return nil, false, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
 		}
 		cfa = found
 		end.meet(at)
 	}
 	switch {
 	case end.reached:
-		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return end.ruleOf(reg, cfa) }), nil
+		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return end.ruleOf(reg, cfa) }), end.direct, nil
 	case misaligned != nil:
-		return nil, misaligned
+		return nil, false, misaligned
 	}
-	return nil, errors.New("it leads to no return")
+	return nil, false, errors.New("it leads to no return")
 }
 
 // cfaOf is the rule for a CFA that was made from what is at hand where the reading began.

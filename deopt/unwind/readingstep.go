@@ -56,8 +56,10 @@ func (m *moment) apply(i *instr, number int) {
 // ABI, AMD64 supplement, §3.2.2).
 const callAlignment = 16
 
-// call notes where the stack pointer is at a call, unless an earlier one tells as much.
+// call notes that there was a call, and where the stack pointer was at it, unless an earlier
+// one tells as much.
 func (m *moment) call() {
+	m.direct = false
 	sp := m.regs[machine.AMD64.SP]
 	switch distance, ok := sp.from(m.called); {
 	case !ok:

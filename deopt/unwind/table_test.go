@@ -133,6 +133,9 @@ func TestInstructions(t *testing.T) {
 		{"offset overflows", []byte{5, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f}, nil, "overflows"},
 		{"number too long", []byte{0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, nil, "does not fit in 64 bits"},
 		{"register number too large", []byte{7, 0x80, 0x80, 0x04}, nil, "register number 65536"},
+		{"def_cfa_register after an expression", []byte{0x0f, 1, 0x30, 0x0d, 8}, nil, "the rule is no register and offset"},
+		{"negate_ra_state elsewhere than on aarch64", []byte{0x2d}, nil, ".eh_frame at offset 0x2a: call frame instruction 0x2d"},
+		{"too many instructions", make([]byte, 100_001), nil, "more than 100000 instructions"},
 		{"too many registers", manyRegisters(), nil, "more than 128 registers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -147,6 +150,38 @@ func TestInstructions(t *testing.T) {
 			require.Equal(t, test.rows, rows)
 		})
 	}
+}
+
+// TestSignedState follows the state of the return address that aarch64 signs, which is part
+// of what is remembered, but not of what the CIE restores.
+func TestSignedState(t *testing.T) {
+	cie := entry(uint32(0), 1, "", 4, 0x78, 30, 0x0c, 31, 0)
+	frame := slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100),
+		0x41, 0x2d, 0x41, 0x0a, 0x2d, 0x41, 0x0b, 0x41, 0x2c, 0x41, 0x2d, 0xde))
+	table, err := NewTable(Sections{Arch: machine.ARM64, EHFrame: Section{
+		Addr: 0x8000, Data: bytes.NewReader(frame), Size: int64(len(frame))}})
+	require.NoError(t, err)
+	f, err := table.Find(0x1000)
+	require.NoError(t, err)
+	var signed []bool
+	for pc := f.Start; pc < 0x1018; pc += 4 {
+		row, err := f.Rules(pc)
+		require.NoError(t, err)
+		signed = append(signed, row.Signed)
+	}
+	require.Equal(t, []bool{false, true, false, true, false, true}, signed)
+}
+
+// TestRiscVStart has the CIE with which GNU as for RISC-V starts: a register without an offset.
+func TestRiscVStart(t *testing.T) {
+	cie := entry(uint32(0), 1, "", 1, 0x7c, 1, 0x0d, 2)
+	frame := slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100), 0x42, 0x0e, 16))
+	table, err := NewTable(Sections{Arch: machine.RISCV64, EHFrame: Section{
+		Addr: 0x8000, Data: bytes.NewReader(frame), Size: int64(len(frame))}})
+	require.NoError(t, err)
+	rows, err := rowsOf(table)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1000 CFA=sp+0", "1002 CFA=sp+16"}, rows)
 }
 
 func manyRegisters() []byte {

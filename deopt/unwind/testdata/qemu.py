@@ -1,14 +1,12 @@
 # Lets the program that gdb is connected to run until it faults, and prints one line of JSON for
 # each of its physical frames and one for each part of its memory that unwinding needs. Given are:
+#   faults    how often it faults until there is no handler for that any more
 #   general   names of registers that hold a word
 #   floats    names of registers that hold a double, and expressions for those
 #   writable  address and end of each part of the program that it can write to
 import base64, json, re, struct, gdb
 
-for command in (
-    "handle SIGUSR1 SIGUSR2 nostop noprint pass",
-    "set backtrace past-main on", "set backtrace past-entry on", "continue",
-):
+for command in ["set backtrace past-main on", "set backtrace past-entry on"] + faults * ["continue"]:
     gdb.execute(command, to_string=True)
 
 PAGE = 4096
