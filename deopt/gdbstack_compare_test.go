@@ -48,8 +48,9 @@ type registerGap struct {
 	value        uint64
 }
 
-// captured unwinds a frozen process both ways.
-func captured(t *testing.T, p *livetest.Process) []*stackPair {
+// captured freezes a process and unwinds it both ways, in gdb with debug information from
+// another file where one is given.
+func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair {
 	t.Helper()
 	p.Freeze(t)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
@@ -57,7 +58,7 @@ func captured(t *testing.T, p *livetest.Process) []*stackPair {
 	t.Cleanup(target.Close)
 	v, err := Frames(target, Options{})
 	require.NoError(t, err)
-	walks := gdbWalks(t, p)
+	walks := gdbWalks(t, p, symbols...)
 	require.Len(t, walks, len(v.Threads))
 	var pairs []*stackPair
 	for _, thread := range v.Threads {

@@ -18,13 +18,13 @@ var disagreements = []struct {
 		program: "node",
 		why: "V8's code has no CFI. gdb finds no frame in a function whose start does not push rbp and copy rsp to it, and none in " +
 			"code without a symbol: it takes the word at the stack pointer for the return address. Here the frame pointer leads on, to the outermost frame.",
-		frames: gdbTookTheTop,
+		frames: func(g gap) bool { return gdbTookTheTop(g) && g.end.Complete },
 	},
 	{
 		program: "java",
 		why: "HotSpot's code has neither CFI nor symbols: gdb takes the word at the stack pointer for the return address. Here the code " +
-			"and the frame pointer lead on.",
-		frames: gdbTookTheTop,
+			"and the frame pointer lead on: through all interpreted methods (TestJavaStacks); where compiled ones are left out, a frame says that they may be.",
+		frames: func(g gap) bool { return gdbTookTheTop(g) && (g.end.Complete || g.guessed()) },
 	},
 	{
 		program: "go",
@@ -43,10 +43,20 @@ var disagreements = []struct {
 		},
 	},
 	{
+		program: "go",
+		why: "A thread that is being preempted is in a signal handler. The trampoline below that, runtime.sigreturn__sigaction, has CFI as if it had been called: " +
+			"gdb follows it. Here its instructions say what it is.",
+		frames: func(g gap) bool {
+			return g.ours != nil && g.theirs != nil && g.ours.Signal && g.ours.PC == g.theirs.PC && g.theirs.Function == "runtime.sigreturn__sigaction" && g.end.Complete
+		},
+	},
+	{
 		program: "go without debug information",
-		why: "There is no CFI then. gdb takes the word at the stack pointer for the return address in every function that does not begin with push %rbp: " +
-			"Go's begin by looking whether there is enough stack.",
-		frames: gdbTookTheTop,
+		why: "runtime.mcall changes to the stack of the scheduler in the middle and never returns. Its CFI knows nothing of the change, nor does its code say " +
+			"what is above: the caller is on the other stack.",
+		frames: func(g gap) bool {
+			return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.theirs.Function == "runtime.mcall"
+		},
 	},
 	{
 		program: "go",
@@ -57,10 +67,20 @@ var disagreements = []struct {
 }
 
 // gdbTookTheTop says that the two part at a frame without CFI, at which gdb's CFA is as if
-// the return address were on top of the stack, and that the walk here reached the end.
+// the return address were on top of the stack.
 func gdbTookTheTop(g gap) bool {
 	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDEStart == 0 &&
-		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer) && g.end.Complete
+		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer)
+}
+
+// guessed says that a frame past the first of the stretch may not be the next one.
+func (g gap) guessed() bool {
+	for _, f := range g.stackPair.ours[g.ours.Index:] {
+		if f.physical.Guess != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // stale says that gdb shows for the register what the frame below it has.

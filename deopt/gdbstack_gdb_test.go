@@ -28,11 +28,12 @@ type gdbWalk struct {
 	end    string // why the last one has no caller
 }
 
-// gdbWalks has gdb unwind all threads of a frozen process.
-func gdbWalks(t *testing.T, p *livetest.Process) map[int]*gdbWalk {
+// gdbWalks has gdb unwind all threads of a frozen process, with debug information from
+// another file where one is given.
+func gdbWalks(t *testing.T, p *livetest.Process, symbols ...string) map[int]*gdbWalk {
 	t.Helper()
 	walks := map[int]*gdbWalk{}
-	out := livetest.GDBScript(t, p, "testdata/gdbstack/frames.py")
+	out := livetest.GDBScript(t, p, "testdata/gdbstack/frames.py", symbols...)
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte(`{"tid"`)) {
 			continue // gdb says of its own accord which threads it found

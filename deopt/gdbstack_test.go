@@ -25,6 +25,7 @@ type stackProgram struct {
 	frames  int // that agree
 	signals int // signal frames that agree
 	start   func(t *testing.T) *livetest.Process
+	symbols func(t *testing.T) string // a file with debug information, if it is not its own
 }
 
 var stackPrograms = []stackProgram{
@@ -52,9 +53,10 @@ var stackPrograms = []stackProgram{
 	{name: "go", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, source(t, "goprogram")))
 	}},
+	// The same code without CFI. gdb has it from the other file.
 	{name: "go without debug information", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, source(t, "goprogram"), "-ldflags=-w"))
-	}},
+	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, source(t, "goprogram")) }},
 }
 
 // source is the absolute path of a file beside these tests.
@@ -138,8 +140,12 @@ func TestStacksAgainstGDB(t *testing.T) {
 	t.Run("programs", func(t *testing.T) {
 		for _, program := range stackPrograms {
 			t.Run(program.name, func(t *testing.T) {
+				var symbols []string
+				if program.symbols != nil { // built before the others run: what is built anew replaces what may be running
+					symbols = append(symbols, program.symbols(t))
+				}
 				t.Parallel()
-				pairs := captured(t, program.start(t))
+				pairs := captured(t, program.start(t), symbols...)
 				mu.Lock()
 				defer mu.Unlock()
 				results[program.name] = program.check(t, pairs, reasons, lost)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -160,12 +161,13 @@ func TestUnregisteredJIT(t *testing.T) {
 // moment: in a loop, in a function that the loop calls, or on the way into it or out of it.
 func TestInsideUnregisteredJIT(t *testing.T) {
 	want := registered(t, jitted(14, "orc")(t))
-	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", source(t, "stack.ll"), "spin")
+	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", source(t, "stack.ll"), "compute", "please")
 	places := map[machine.Addr]bool{}
 	for range 40 {
 		p.Freeze(t)
 		got := mainThread(t, p)
 		p.Signal(t, syscall.SIGCONT)
+		time.Sleep(time.Millisecond) // so that it comes somewhere else
 		gotJIT, wantJIT := sameOutlines(t, want, got)
 		require.Contains(t, []int{wantJIT, wantJIT + 1}, gotJIT, "@leaf may be running")
 		places[got[0].physical.PC] = true

@@ -114,7 +114,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	if p.Skipped != 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
-			v.nameOf(p.Skipped), p.Index-1))
+			Demangled(v.nameOf(p.Skipped)), p.Index-1))
 	}
 	// A call may be the last instruction of its function: the return address is
 	// then the first of the next one.

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -73,7 +74,7 @@ var ppc64Calls = []CallForm{
 // ppc64Sigreturns are what handlers return to: in the vdso, and on the stack where there is
 // none, addi r1,r1,128; li r0,__NR_rt_sigreturn; sc. Past those 128 bytes from the stack
 // pointer is struct ucontext of asm/ucontext.h, and in it the general registers in the order of
-// struct pt_regs (asm/ptrace.h). QEMU's user mode leaves the addi out, and puts struct ucontext
+// struct pt_regs (asm/ptrace.h) and those of floating point. QEMU's user mode leaves the addi out, and puts struct ucontext
 // 16 bytes further on, as ppc does.
 func ppc64Sigreturns(order binary.ByteOrder) []Trampoline {
 	const add, load, call = 0x38210080, 0x380000ac, 0x44000002
@@ -85,6 +86,7 @@ func ppc64Sigreturn(order binary.ByteOrder, context int64, code ...uint32) Tramp
 	t := Trampoline{Code: make([]byte, 4*len(code)), Saved: words(0, 32, registers, map[DWARFReg]int64{
 		noNumber: registers + 32*word, 66: registers + 35*word, 65: registers + 36*word, 76: registers + 37*word,
 	})}
+	maps.Copy(t.Saved, words(32, 32, registers+48*word, nil)) // f0 to f31, in elf_fpregset_t
 	for i, c := range code {
 		order.PutUint32(t.Code[4*i:], c)
 	}

@@ -52,8 +52,9 @@ func riscv64Calls() Calls {
 
 // riscv64Sigreturn is in the vdso and in musl: li a7,__NR_rt_sigreturn; ecall. At the stack
 // pointer is the kernel's struct rt_sigframe: siginfo_t and struct ucontext (asm/ucontext.h),
-// which has struct user_regs_struct of asm/ptrace.h, pc first, at the next 16 bytes' bound.
+// which has struct user_regs_struct of asm/ptrace.h, pc first, at the next 16 bytes' bound, and
+// struct __riscv_d_ext_state after it.
 var riscv64Sigreturn = Trampoline{
 	Code:  []byte{0x93, 0x08, 0xb0, 0x08, 0x73, 0x00, 0x00, 0x00},
-	Saved: words(1, 31, 312, map[DWARFReg]int64{noNumber: 304}),
+	Saved: words(1, 31, 312, words(32, 32, 560, map[DWARFReg]int64{noNumber: 304})),
 }

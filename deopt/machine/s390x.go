@@ -31,9 +31,8 @@ func s390xRows() []RegisterInfo {
 		rows(48, "a", 0, 2, RegisterInfo{Size: 4, Class: Special, Kept: 4}),
 		rows(50, "a", 2, 14, RegisterInfo{Size: 4, Class: Special}),
 	)
-	// In each eight of them the even ones come first.
 	for n := range 32 {
-		number := n&^7 | n<<1&6 | n>>2&1
+		number := s390xFloating(n)
 		r := RegisterInfo{DWARFReg(16 + n), fmt.Sprintf("f%d", number), 16, 0, Vector}
 		if number >= 8 && number < 16 {
 			r.Kept = 8
@@ -45,6 +44,10 @@ func s390xRows() []RegisterInfo {
 	}
 	return list
 }
+
+// s390xFloating is what the nth number of a floating-point or vector register stands for: in each
+// eight of them the even ones come first.
+func s390xFloating(n int) int { return n&^7 | n<<1&6 | n>>2&1 }
 
 // s390xCalls are those that leave the return address in r14 ("z/Architecture Principles of
 // Operation", chapter 7). basr and bassm with register 0 do not branch.
@@ -61,9 +64,17 @@ func s390xCalls() Calls {
 // s390xSigreturns are svc __NR_rt_sigreturn and, for handlers that were not installed with
 // SA_SIGINFO, svc __NR_sigreturn. At the stack pointer are 160 bytes for the handler, then the rest
 // of the kernel's struct rt_sigframe (the instruction, siginfo_t and struct ucontext) or struct
-// sigframe (struct sigcontext). Both have the program status word and the general registers,
-// which are in _sigregs of asm/sigcontext.h.
+// sigframe (struct sigcontext). Both have the program status word, the general registers and
+// those of floating point, which are in _sigregs of asm/sigcontext.h.
 var s390xSigreturns = []Trampoline{
-	{Code: []byte{0x0a, 0xad}, Saved: words(0, 16, 352, map[DWARFReg]int64{65: 344})},
-	{Code: []byte{0x0a, 0x77}, Saved: words(0, 16, 192, map[DWARFReg]int64{65: 184})},
+	{Code: []byte{0x0a, 0xad}, Saved: s390xSigregs(336)},
+	{Code: []byte{0x0a, 0x77}, Saved: s390xSigregs(176)},
+}
+
+func s390xSigregs(at int64) map[DWARFReg]int64 {
+	saved := words(0, 16, at+2*word, map[DWARFReg]int64{65: at + word})
+	for n := range 16 {
+		saved[DWARFReg(16+n)] = at + 216 + int64(word*s390xFloating(n))
+	}
+	return saved
 }

@@ -5,7 +5,7 @@ package machine
 type Trampoline struct {
 	Code []byte // its instructions from the first, which the pc of its frame is at
 	// Saved is where the kernel saved each register, in bytes from the stack pointer at
-	// the first instruction: as many bytes as an address has. That of PC is the instruction
+	// the first instruction: its first eight bytes. That of PC is the instruction
 	// that the signal interrupted.
 	Saved map[DWARFReg]int64
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +24,7 @@ type signalFrame struct {
 	first    DWARFReg
 	last     DWARFReg
 	others   map[DWARFReg]string
+	floating string // those of floating point, if they are there; the numbers are 32 and on, or those of names
 }
 
 // signalFrames are those of the trampolines of each architecture, in their order.
@@ -30,7 +33,8 @@ func signalFrames() []signalFrame {
 	ppc := signalFrame{
 		arch: PPC64, compiler: "powerpc64-linux-gnu-gcc", body: "char below[128]; struct ucontext uc;", at: "0",
 		general: gp + "[%d]", first: 0, last: 31,
-		others: map[DWARFReg]string{noNumber: gp + "[PT_NIP]", 65: gp + "[PT_LNK]", 66: gp + "[PT_CTR]", 76: gp + "[PT_XER]"},
+		others:   map[DWARFReg]string{noNumber: gp + "[PT_NIP]", 65: gp + "[PT_LNK]", 66: gp + "[PT_CTR]", 76: gp + "[PT_XER]"},
+		floating: "uc.uc_mcontext.fp_regs[%d]",
 	}
 	ppcQEMU := ppc
 	ppcQEMU.body = "char below[144]; struct ucontext uc;"
@@ -51,18 +55,21 @@ func signalFrames() []signalFrame {
 		{
 			arch: RISCV64, compiler: "riscv64-linux-gnu-gcc", body: "siginfo_t info; struct ucontext uc;", at: "0",
 			general: "uc) + offsetof(struct ucontext, uc_mcontext) + offsetof(struct user_regs_struct, pc) + 8*(%d", first: 1, last: 31,
-			others: map[DWARFReg]string{noNumber: "uc.uc_mcontext.sc_regs.pc"},
+			others:   map[DWARFReg]string{noNumber: "uc.uc_mcontext.sc_regs.pc"},
+			floating: "uc.uc_mcontext.sc_fpregs.d.f[%d]",
 		},
 		{
 			arch: S390X, compiler: "s390x-linux-gnu-gcc", at: "0",
 			body:    "char used[__SIGNAL_FRAMESIZE]; unsigned short svc; siginfo_t info; struct ucontext_extended uc;",
 			general: "uc.uc_mcontext.regs.gprs[%d]", first: 0, last: 15,
-			others: map[DWARFReg]string{65: "uc.uc_mcontext.regs.psw.addr"},
+			others:   map[DWARFReg]string{65: "uc.uc_mcontext.regs.psw.addr"},
+			floating: "uc.uc_mcontext.fpregs.fprs[%d]",
 		},
 		{
 			arch: S390X, compiler: "s390x-linux-gnu-gcc", body: "char used[__SIGNAL_FRAMESIZE]; struct sigcontext sc; _sigregs sregs;", at: "0",
 			general: "sregs.regs.gprs[%d]", first: 0, last: 15,
-			others: map[DWARFReg]string{65: "sregs.regs.psw.addr"},
+			others:   map[DWARFReg]string{65: "sregs.regs.psw.addr"},
+			floating: "sregs.fpregs.fprs[%d]",
 		},
 	}
 }
@@ -76,6 +83,15 @@ func TestTrampolines(t *testing.T) {
 		fields := map[DWARFReg]string{}
 		for r := f.first; r <= f.last; r++ {
 			fields[r] = fmt.Sprintf(f.general, r)
+		}
+		for _, r := range f.arch.Registers() {
+			if info, _ := f.arch.Register(r); f.floating == "" || info.Class != Vector {
+				continue
+			} else if n, err := strconv.Atoi(strings.TrimPrefix(info.Name, "f")); f.arch == S390X && err == nil {
+				fields[r] = fmt.Sprintf(f.floating, n)
+			} else if f.arch != S390X && r >= 32 && r < 64 {
+				fields[r] = fmt.Sprintf(f.floating, r-32)
+			}
 		}
 		for r, field := range f.others {
 			fields[r] = field

@@ -6,30 +6,36 @@ import (
 	"fmt"
 )
 
-// table reads one symbol table section.
+// table reads one symbol table section, all of it.
 func (f *elfFormat) table(s *Section) (*symbolTable, error) {
-	img, header := f.image, f.file.Sections[s.index]
-	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
-		return nil, &Error{img.Name, s.Name, 0, errors.New("is no symbol table")}
+	t, rows, err := f.openTable(s)
+	if err == nil {
+		err = rows.load()
 	}
-	if int(header.Link) >= len(img.all) {
-		return nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
-	}
-	rows, err := s.Data()
 	if err != nil {
 		return nil, err
 	}
-	order := f.file.ByteOrder
-	size, row := uint64(elf.Sym64Size), func(b []byte) rawSymbol {
-		return elfSymbol(order.Uint32(b), b[4], order.Uint16(b[6:]), order.Uint64(b[8:]), order.Uint64(b[16:]))
+	return t, nil
+}
+
+// openTable is table that reads rows when they are asked for. One that cannot be read defines
+// nothing.
+func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
+	img, header := f.image, f.file.Sections[s.index]
+	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
+		return nil, nil, &Error{img.Name, s.Name, 0, errors.New("is no symbol table")}
 	}
-	if f.file.Class == elf.ELFCLASS32 {
-		size, row = elf.Sym32Size, func(b []byte) rawSymbol {
-			return elfSymbol(order.Uint32(b), b[12], order.Uint16(b[14:]), uint64(order.Uint32(b[4:])), uint64(order.Uint32(b[8:])))
-		}
+	if int(header.Link) >= len(img.all) {
+		return nil, nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
 	}
-	return &symbolTable{names: img.all[header.Link], rows: uint64(len(rows)) / size,
-		row: func(n uint64) rawSymbol { return row(rows[n*size:]) }}, nil
+	if err := s.readable(); err != nil {
+		return nil, nil, err
+	}
+	rows := &elfRows{section: s, narrow: f.file.Class == elf.ELFCLASS32, order: f.file.ByteOrder, size: elf.Sym64Size}
+	if rows.narrow {
+		rows.size = elf.Sym32Size
+	}
+	return &symbolTable{names: img.all[header.Link], rows: s.Size / rows.size, row: rows.row, near: rows.near}, rows, nil
 }
 
 func elfSymbol(name uint32, info byte, section uint16, value, size uint64) rawSymbol {
@@ -81,7 +87,8 @@ func (f *elfFormat) symbolTables() []*symbolTable {
 	for n, s := range f.file.Sections {
 		if (s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM) && !seen[s.Type] {
 			seen[s.Type] = true
-			if t, err := f.table(f.image.all[n]); err == nil {
+			if t, _, err := f.openTable(f.image.all[n]); err == nil {
+				t.hash = f.nameHash(n)
 				tables = append(tables, t)
 			}
 		}

@@ -232,26 +232,35 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 
 // Data returns the bytes of the section as they stand in the image, decompressed.
 func (s *Section) Data() ([]byte, error) {
-	if z, ok := s.data.(*inflater); ok && s.Bits {
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	if z, ok := s.data.(*inflater); ok {
 		data, err := z.bytes()
 		if err != nil {
 			return nil, &Error{s.image.Name, s.Name, 0, err}
 		}
 		return bytes.Clone(data), nil
 	}
-	switch {
-	case !s.Bits:
-		return nil, &Error{s.image.Name, s.Name, 0, s.image.noBytes()}
-	case s.data == nil:
-		return nil, &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
-	case s.Size > uint64(s.image.size):
-		return nil, &Error{s.image.Name, s.Name, 0, fmt.Errorf("claims %d bytes in an image of %d", s.Size, s.image.size)}
-	}
 	b := make([]byte, s.Size)
 	if _, err := s.data.ReadAt(b, 0); err != nil && !(err == io.EOF && s.Size == 0) {
 		return nil, &Error{s.image.Name, s.Name, 0, err}
 	}
 	return b, nil
+}
+
+// readable says why the bytes of the section cannot be had, as far as its header tells.
+func (s *Section) readable() error {
+	_, packed := s.data.(*inflater)
+	switch {
+	case !s.Bits:
+		return &Error{s.image.Name, s.Name, 0, s.image.noBytes()}
+	case s.data == nil:
+		return &Error{s.image.Name, s.Name, 0, errors.New("is compressed")}
+	case !packed && s.Size > uint64(s.image.size):
+		return &Error{s.image.Name, s.Name, 0, fmt.Errorf("claims %d bytes in an image of %d", s.Size, s.image.size)}
+	}
+	return nil
 }
 
 // noBytes is the error of a section that has none. Where code has none either, it is because somebody took

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -18,11 +19,15 @@ type Symbol struct {
 // 40,000 symbols and a lookup wants one of them: walking the raw rows is
 // quicker than making 40,000 Go values.
 type symbolTable struct {
-	rows    uint64
-	row     func(n uint64) rawSymbol // n < rows
-	names   *Section                 // nil where strings holds them from the start
-	strings []byte                   // all names, read when a name is searched for
-	asked   bool                     // they were, with success or without
+	rows uint64
+	row  func(n uint64) rawSymbol // n < rows
+	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It
+	// is nil where that cannot be told at less cost than that of all rows.
+	near    func(value uint64) iter.Seq[uint64]
+	hash    *nameHash // nil where there is none
+	names   *Section  // nil where strings holds them from the start
+	strings []byte    // all names, read when a name is searched for
+	asked   bool      // they were, with success or without
 }
 
 // rawSymbol is one row of a symbol table.
@@ -86,19 +91,25 @@ func (t *symbolTable) text() []byte {
 const maxName = 4096
 
 func (t *symbolTable) name(sym rawSymbol) string {
-	var b []byte
-	if t.strings == nil && t.names != nil {
-		b = make([]byte, maxName)
-		n, _ := t.names.ReadAt(b, int64(sym.name))
-		b = b[:n]
-	} else if uint64(sym.name) < uint64(len(t.strings)) {
-		b = t.strings[sym.name:]
-		b = b[:min(len(b), maxName)]
-	}
+	b := t.spelling(sym, maxName)
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		b = b[:end]
 	}
 	return string(b)
+}
+
+// spelling returns at most n bytes from where the name of a symbol starts.
+func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
+	if t.strings == nil && t.names != nil {
+		b := make([]byte, n)
+		got, _ := t.names.ReadAt(b, int64(sym.name))
+		return b[:got]
+	}
+	if uint64(sym.name) >= uint64(len(t.strings)) {
+		return nil
+	}
+	b := t.strings[sym.name:]
+	return b[:min(len(b), n)]
 }
 
 // Lookup returns the symbol that the image defines under that name, local ones too.
@@ -134,20 +145,30 @@ func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool)
 	}
 	want := append([]byte(name), 0)
 	for _, t := range i.symbolTables() {
-		text := t.text()
-		// Most tables do not hold the name at all, which one search tells.
-		if !bytes.Contains(text, want) {
-			continue
-		}
-		for n := range t.rows {
+		for n := range t.named(name, want) {
 			sym := t.row(n)
-			if uint64(sym.name) >= uint64(len(text)) || !bytes.HasPrefix(text[sym.name:], want) {
-				continue
-			}
-			if addr, ok := i.address(sym); ok && sym.kind != placeless && accept(sym, addr) {
+			addr, ok := i.address(sym)
+			if ok && sym.kind != placeless && bytes.Equal(t.spelling(sym, len(want)), want) && accept(sym, addr) {
 				return Symbol{Name: name, Addr: addr, Size: sym.size}, true
 			}
 		}
 	}
 	return Symbol{}, false
+}
+
+// named yields the rows that may have a name; want is that with the zero byte behind it.
+func (t *symbolTable) named(name string, want []byte) iter.Seq[uint64] {
+	if t.hash != nil {
+		if rows := t.hash.find(name); rows != nil {
+			return rows
+		}
+	}
+	return func(yield func(uint64) bool) {
+		// Most tables do not hold the name at all, which one search tells.
+		for n := range t.rows {
+			if n == 0 && !bytes.Contains(t.text(), want) || !yield(n) {
+				return
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sort"
 
@@ -26,7 +27,7 @@ func (s start) named() Symbol {
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	var best start
 	for _, t := range i.symbolTables() {
-		for n := range t.rows {
+		for n := range i.near(t, addr) {
 			sym := t.row(n)
 			at, ok := i.place(sym)
 			if !ok || at > addr || sym.size != 0 && uint64(addr-at) >= sym.size {
@@ -45,6 +46,20 @@ func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 		return Symbol{}, false
 	}
 	return best.named(), true
+}
+
+// near yields the rows of a table among which those are that addr may lie in.
+func (i *Image) near(t *symbolTable, addr machine.Addr) iter.Seq[uint64] {
+	if t.near != nil && !i.format.relative() {
+		return t.near(uint64(addr - i.Bias))
+	}
+	return func(yield func(uint64) bool) {
+		for n := range t.rows {
+			if !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // place returns where a symbol is that may name code or data. Absolute symbols are numbers, though
@@ -174,11 +189,7 @@ func (s start) label() bool {
 	if s.symbol.binding != local || s.symbol.size != 0 {
 		return false
 	}
-	text := s.table.text()
-	if uint64(s.symbol.name)+2 > uint64(len(text)) {
-		return false
-	}
-	switch string(text[s.symbol.name : s.symbol.name+2]) {
+	switch string(s.table.spelling(s.symbol, 2)) {
 	case ".L", "$x", "$d":
 		return true
 	}

@@ -22,8 +22,8 @@ type Code struct {
 	Table  *Table // nil where there is no CFI
 	Err    error  // why unwind information that is there cannot be used
 
-	// NoneKept says that the functions which .debug_frame describes keep no registers for
-	// their callers, in a convention of their own.
+	// NoneKept says that its functions follow a convention in which they keep no registers for
+	// their callers but the frame pointer. Those in .eh_frame follow C's all the same.
 	NoneKept bool
 
 	// Functions knows the functions of code that has no CFI; it may be nil.

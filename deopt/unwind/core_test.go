@@ -2,10 +2,14 @@ package unwind
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,8 +24,15 @@ type core struct {
 	threads map[int]*machine.Registers
 	files   []coreFile
 	images  map[string]*os.File
+	parsed  map[string]*elf.File
 	codes   map[string]*Code
-	hidden  []elf.Symbol // at their loaded addresses
+	hidden  []hidden
+}
+
+// hidden is a function whose CFI is kept from the unwinder.
+type hidden struct {
+	elf.Symbol // at its loaded address
+	code       *Code
 }
 
 type coreFile struct {
@@ -40,7 +51,7 @@ func openCore(t *testing.T, path string) *core {
 	file, err := elf.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { file.Close() })
-	c := &core{t: t, threads: map[int]*machine.Registers{}, images: map[string]*os.File{}, codes: map[string]*Code{}}
+	c := &core{t: t, threads: map[int]*machine.Registers{}, images: map[string]*os.File{}, parsed: map[string]*elf.File{}, codes: map[string]*Code{}}
 	for _, p := range file.Progs {
 		switch p.Type {
 		case elf.PT_LOAD:
@@ -108,9 +119,7 @@ func (c *core) executable(addr machine.Addr) bool {
 	if f == nil {
 		return false
 	}
-	image, err := elf.NewFile(c.image(f.path))
-	require.NoError(c.t, err)
-	for _, p := range image.Progs {
+	for _, p := range c.elf(f.path).Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && p.Off&^0xfff == f.offset {
 			return true
 		}
@@ -138,22 +147,44 @@ func (c *core) image(path string) *os.File {
 	return c.images[path]
 }
 
+// elf is the file behind a mapping, parsed.
+func (c *core) elf(path string) *elf.File {
+	if c.parsed[path] == nil {
+		file, err := elf.NewFile(c.image(path))
+		require.NoError(c.t, err)
+		c.parsed[path] = file
+	}
+	return c.parsed[path]
+}
+
 // Code finds the file that is mapped at pc. The files here are all linked at zero.
 func (c *core) Code(pc machine.Addr) *Code {
 	for _, s := range c.hidden {
 		if uint64(pc)-s.Value < s.Size {
-			return &Code{}
+			return s.code
 		}
 	}
-	f := c.file(pc)
-	if f == nil {
-		return &Code{}
+	path := ""
+	if f := c.file(pc); f != nil {
+		path = f.path
 	}
-	if c.codes[f.path] == nil {
-		table, err := NewTable(sectionsOf(c.t, f.path, c.base(f.path)))
-		c.codes[f.path] = &Code{Source: f.path, Table: table, Err: err}
+	if c.codes[path] == nil {
+		c.codes[path] = &Code{Source: path}
+		if path != "" {
+			table, err := NewTable(sectionsOf(c.t, path, c.base(path)))
+			c.codes[path] = &Code{Source: path, Table: table, Err: err, Functions: c.symbols(path)}
+		}
 	}
-	return c.codes[f.path]
+	return c.codes[path]
+}
+
+// walk walks the stack of the thread that stopped.
+func (s stop) walk() *Stack { return s.core.unwinder().Walk(s.registers(), nil) }
+
+func (s stop) registers() *machine.Registers { return s.core.threads[s.want[0].TID] }
+
+func (c *core) unwinder() *Unwinder {
+	return &Unwinder{Arch: machine.AMD64, Memory: c, Finder: c, Executable: c.executable}
 }
 
 // base is where the start of a file is mapped.
@@ -174,14 +205,8 @@ func (c *core) symbol(path, name string) machine.Addr {
 
 // function is a symbol of a file at its loaded address.
 func (c *core) function(path, name string) elf.Symbol {
-	file, err := elf.Open(path)
-	require.NoError(c.t, err)
-	defer file.Close()
-	symbols, err := file.Symbols()
-	require.NoError(c.t, err)
-	for _, s := range symbols {
+	for _, s := range c.symbols(path).list {
 		if s.Name == name {
-			s.Value += uint64(c.base(path))
 			return s
 		}
 	}
@@ -192,6 +217,78 @@ func (c *core) function(path, name string) elf.Symbol {
 // hide makes functions such of which nothing is known but their code.
 func (c *core) hide(path string, names ...string) {
 	for _, name := range names {
-		c.hidden = append(c.hidden, c.function(path, name))
+		c.hidden = append(c.hidden, hidden{c.function(path, name), &Code{}})
 	}
+}
+
+// hideKnowing is hide, but leaves to the unwinder where each function starts and how large
+// its frame is, where that is not zero.
+func (c *core) hideKnowing(path string, sizes map[string]uint64) {
+	for name, size := range sizes {
+		s := c.function(path, name)
+		c.hidden = append(c.hidden, hidden{s, &Code{Functions: symbols{list: []elf.Symbol{s}, frame: size}}})
+	}
+}
+
+// symbols are the functions of a file at their loaded addresses, in that order, and its
+// procedure linkage tables.
+type symbols struct {
+	list  []elf.Symbol
+	plt   []elf.SectionHeader
+	frame uint64 // of each function, bytes; 0 is not known
+}
+
+func (c *core) symbols(path string) symbols {
+	image := c.elf(path)
+	list, err := image.Symbols()
+	if errors.Is(err, elf.ErrNoSymbols) {
+		list, err = image.DynamicSymbols()
+	}
+	require.NoError(c.t, err)
+	var s symbols
+	for _, f := range list {
+		if elf.ST_TYPE(f.Info) == elf.STT_FUNC && f.Section != elf.SHN_UNDEF {
+			f.Value += uint64(c.base(path))
+			s.list = append(s.list, f)
+		}
+	}
+	slices.SortStableFunc(s.list, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	for _, section := range image.Sections {
+		if strings.HasPrefix(section.Name, ".plt") {
+			header := section.SectionHeader
+			header.Addr += uint64(c.base(path))
+			s.plt = append(s.plt, header)
+		}
+	}
+	return s
+}
+
+func (s symbols) Function(pc machine.Addr) (start, end machine.Addr) {
+	for _, p := range s.plt {
+		if uint64(pc)-p.Addr < p.Size {
+			start := machine.Addr(p.Addr + (uint64(pc)-p.Addr)&^15)
+			return start, start + 16
+		}
+	}
+	if f := s.at(pc); f != nil {
+		return machine.Addr(f.Value), machine.Addr(f.Value + f.Size)
+	}
+	return 0, 0
+}
+
+func (s symbols) Entry(addr machine.Addr) bool {
+	f := s.at(addr)
+	return f != nil && f.Value == uint64(addr) && !strings.HasSuffix(f.Name, ".cold")
+}
+
+func (s symbols) FrameSize(pc machine.Addr) (uint64, bool) {
+	return s.frame, s.frame != 0 && s.at(pc) != nil
+}
+
+func (s symbols) at(pc machine.Addr) *elf.Symbol {
+	n, _ := slices.BinarySearchFunc(s.list, uint64(pc)+1, func(f elf.Symbol, addr uint64) int { return cmp.Compare(f.Value, addr) })
+	if n > 0 && uint64(pc)-s.list[n-1].Value < s.list[n-1].Size {
+		return &s.list[n-1]
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ func TestDebugFrame(t *testing.T) {
 
 		{name: "no CIE", frame: slices.Concat(cie, entry(uint32(4), uint64(0x1000), uint64(0x20))), err: "no sound CIE at offset 0x4"},
 		{name: "CIE past the section", frame: slices.Concat(cie, entry(uint32(0xfffffffe), uint64(0x1000), uint64(0x20))), err: "no sound CIE at offset 0xfffffffe"},
-		{name: "id of the 32-bit format", frame: slices.Concat(le(none, uint64(19), uint64(none), 3, "", 1, 0x78, 16, rules)), err: "no sound CIE"},
+		{name: "id of the 32-bit format", frame: slices.Concat(le(none, uint64(18), uint64(none), 3, "", 1, 0x78, 16, rules)), err: "no sound CIE"},
 		{name: "too short for its id", frame: le(none, uint64(7), uint64(0)), err: "an entry of 7 bytes"},
 		{name: "short addresses", frame: slices.Concat(entry(none, 4, "", 4, 0, 1, 0x78, 16, rules), entry(uint32(0), uint32(0x1000), uint32(0x20))), err: "addresses of 4 bytes"},
 	} {

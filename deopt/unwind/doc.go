@@ -37,5 +37,7 @@
 // return address must lie in executable memory.
 //
 // CFI is believed once it is well formed: tables that lie consistently give
-// wrong frames. So does code that breaks the calling convention.
+// wrong frames. Code is taken to follow C's convention where it is not known to have another
+// ([Code.NoneKept]): a virtual machine whose code keeps no registers may have changed those that
+// are said to be as they were.
 package unwind

@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"fmt"
+	"slices"
 
 	"reframe/deopt/machine"
 )
@@ -37,7 +38,17 @@ func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	return &step{row: row, rule: FromCode, partial: true}, ""
+	return w.fromRow(f, row), ""
+}
+
+// fromRow is the step of a row that instructions tell. What a function does with the registers
+// that C's convention keeps means nothing where another convention holds: it may load
+// one with a result before it returns. Its frame pointer it has to give back.
+func (w *walk) fromRow(f *Frame, row *Row) *step {
+	if f.code.NoneKept {
+		row.columns = slices.DeleteFunc(row.columns, func(c column) bool { return c.reg != w.Arch.FP && c.reg != w.Arch.Link })
+	}
+	return &step{row: row, rule: FromCode, partial: true}
 }
 
 // maxRead bounds the functions that are kept as they were read: what some thousand
@@ -53,7 +64,7 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%s: %v", FromCode, err)
 	}
-	s := &step{row: row, rule: FromCode, partial: true}
+	s := w.fromRow(f, row)
 	if !certain {
 		s.guess = "the code of frame #%d leads to a return by calls alone: where one of those does not return, this may not be its caller"
 	}

@@ -14,10 +14,19 @@ import (
 
 // gdbFrame is a line that testdata/frames.py prints.
 type gdbFrame struct {
+	Moment    int
 	TID       int
 	PC, CFA   string
+	Name      string // of the function; "" where gdb prints ??
 	Signal    bool
+	Jumped    []string // functions between this frame and the one before whose frames a tail call left
 	Registers map[string]string
+}
+
+// stop is what gdb sees of the thread that stopped, and a core of the same moment.
+type stop struct {
+	want []gdbFrame
+	core *core
 }
 
 // stacks compiles testdata/stacks.c and bare.c.
@@ -34,19 +43,32 @@ func stacks(t *testing.T, flags ...string) string {
 // that gdb sees and a core of the same moment.
 func underGDB(t *testing.T, program string, args ...string) ([]gdbFrame, *core) {
 	t.Helper()
+	m := stops(t, []string{"run"}, program, args...)[0]
+	return m.want, m.core
+}
+
+// stops runs a program under gdb from one moment to the next. How is said in
+// testdata/frames.py.
+func stops(t *testing.T, to []string, program string, args ...string) []stop {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "core")
-	out := run(t, "gdb", append([]string{"-nx", "-batch", "-ex", "python core='" + path + "'",
+	steps, err := json.Marshal(to)
+	require.NoError(t, err)
+	out := run(t, "gdb", append([]string{"-nx", "-batch", "-ex", fmt.Sprintf("python core='%s'; moments=%s", path, steps),
 		"-x", "testdata/frames.py", "--args", program}, args...)...)
-	var frames []gdbFrame
+	all := make([]stop, len(to))
 	for line := range bytes.Lines(out) {
 		if bytes.HasPrefix(line, []byte("{")) {
 			var f gdbFrame
 			require.NoError(t, json.Unmarshal(line, &f))
-			frames = append(frames, f)
+			all[f.Moment].want = append(all[f.Moment].want, f)
 		}
 	}
-	require.NotEmpty(t, frames, "%s", out)
-	return frames, openCore(t, path)
+	for i := range all {
+		require.NotEmpty(t, all[i].want, "%s", out)
+		all[i].core = openCore(t, fmt.Sprintf("%s.%d", path, i))
+	}
+	return all
 }
 
 // TestGDB unwinds real stacks and compares every frame with gdb's: pc, CFA and
@@ -89,6 +111,7 @@ func TestGDB(t *testing.T) {
 				for i, f := range got {
 					require.Less(t, i, len(want), "frame #%d at %v is one more than gdb has", i, f.PC)
 					compareFrame(t, want[i], got, i)
+					require.Zero(t, f.Skipped, "no function leaves by a jump")
 					if f.Signal {
 						signals++
 					}

@@ -12,7 +12,7 @@ import (
 // global offset table and jumping through the next.
 func (w *walk) pltHeader(f *Frame, start machine.Addr) *step {
 	var b [16]byte
-	code := w.readable(b[:], start)
+	code := readable(w.Memory, b[:], start)
 	jump := 6
 	if len(code) > 6 && code[6] == 0xf2 {
 		jump = 7

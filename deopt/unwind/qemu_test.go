@@ -77,11 +77,11 @@ type qemuFrame struct {
 // qemuRun is what gdb saw of a program through QEMU's stub: its frames, and as a target its memory
 // and the registers of the innermost frame.
 type qemuRun struct {
-	frames  []qemuFrame
-	end     string // what gdb said where it could not go on
-	regs    *machine.Registers
-	memory  regions
-	program *qemuProgram
+	frames      []qemuFrame
+	regs        *machine.Registers
+	memory      regions
+	trampolines machine.Addr // the page that signal handlers return to
+	program     *qemuProgram
 }
 
 // regions is memory that was copied.
@@ -182,7 +182,7 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 				Start machine.Addr
 				Data  []byte
 			}
-			End string
+			Trampolines machine.Addr
 		}
 		require.NoError(t, json.Unmarshal(line, &l), "%s", line)
 		switch {
@@ -190,8 +190,8 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 			run.frames = append(run.frames, *l.Frame)
 		case l.Memory != nil:
 			run.memory = append(run.memory, region{l.Memory.Start, l.Memory.Data})
-		default:
-			run.end = l.End
+		case l.Trampolines != 0:
+			run.trampolines = l.Trampolines
 		}
 	}
 	require.NotEmpty(t, run.frames, "%s", out)
@@ -205,9 +205,6 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 // unwinder is ours for the same moment.
 func (r *qemuRun) unwinder() Unwinder {
 	return Unwinder{Arch: r.program.arch, Memory: r.memory, Finder: r.program, Executable: func(addr machine.Addr) bool {
-		// Of all else that was copied only the page with QEMU's trampolines can be run.
-		return r.program.executable(addr) || slices.ContainsFunc(r.frames, func(f qemuFrame) bool {
-			return f.PC/4096 == addr/4096 && f.Function == ""
-		})
+		return r.program.executable(addr) || addr/4096 == r.trampolines/4096
 	}}
 }

@@ -1,7 +1,9 @@
 package unwind
 
 import (
+	"debug/elf"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,79 +24,95 @@ var qemuBuilds = []struct {
 }{
 	{"O0", []string{"-O0"}, ""},
 	{"O2", []string{"-O2"}, ""},
-	{"O2 signed", []string{"-O2", "-mbranch-protection=standard"}, "arm64"},
+	{"signed", []string{"-O2", "-mbranch-protection=standard"}, "arm64"},
+	{"z9", []string{"-O2", "-march=z9-109"}, "s390x"}, // which cannot move general registers to others
 }
 
 // qemuDifference is why a walk of ours has other frames than gdb's.
 type qemuDifference struct {
-	arches, ways string // "" for all
-	// same is what the frames up to which both are the same have in common: 0 for all but
-	// gdb's last, else a function that the first frame of ours alone comes after.
-	gdbExtra bool   // gdb has one frame more, at 0
-	gdbLost  bool   // gdb loses its way at a signal frame, and we do not
-	ends     string // how our walk ends where it is cut short
-	why      string
+	arches, builds, ways string // "" for all
+	core                 bool   // of the core, and not of what gdb read
+	gdbExtra             bool   // gdb has one frame more, at 0
+	gdbLost              bool   // gdb loses its way, and we do not
+	ends                 string // how our walk ends where it is cut short
+	why                  string
 }
 
 var qemuDifferences = []qemuDifference{
-	{arches: "ppc64le ppc64", ways: "deep grows callback bare", gdbExtra: true,
+	{arches: "ppc64le ppc64", gdbExtra: true,
 		why: "gdb takes the zero that the outermost frame returns to for the pc of a frame"},
 	{arches: "ppc64le ppc64", ways: "altstack nested", gdbLost: true,
 		why: "gdb knows the kernel's signal trampoline, and QEMU's is another"},
+	{arches: "ppc64le ppc64", builds: "O0", ways: "bare", ends: "which does not say where r31 was saved",
+		why: "a back chain does not tell where registers were saved, and main finds its frame by r31; gdb reads the prologue"},
 	{arches: "arm64", ways: "bare", ends: "which does not say where its stack ends",
-		why: "a frame record does not tell the CFA, and main finds its own from the stack pointer; gdb reads its prologue"},
+		why: "a frame record does not tell the CFA, and main finds its own from the stack pointer; gdb reads the prologue"},
+	{arches: "arm64", builds: "signed", gdbLost: true,
+		why: "QEMU 7.2 does not tell gdb which bits of an address are a signature"},
+	{arches: "arm64", builds: "signed", ways: "bare", ends: "which does not say where its stack ends", gdbLost: true,
+		why: "both"},
+	{arches: "riscv64", builds: "O2", ways: "bare", gdbLost: true,
+		why: "gdb reads the prologue of code without CFI, and takes that of a function wrongly that keeps a frame pointer"},
 	{arches: "s390x", ways: "bare", ends: "s390x code does not link its frames",
-		why: "nothing tells the frame without CFI; gdb reads its prologue"},
+		why: "nothing tells the frame of code without CFI; gdb reads its prologue"},
+	{arches: "s390x", builds: "O0 O2", ways: "altstack nested", gdbLost: true,
+		why: "what the signal interrupted keeps its caller's registers in f0 or f2, and gdb applies no CFI to those"},
+	{arches: "s390x", builds: "O0", core: true, ends: "f2: not in the core",
+		why: "the innermost function keeps its caller's frame pointer in f2, and QEMU's cores have no floating-point registers"},
 }
 
-func (d *qemuDifference) holds(arch, way string) bool {
-	return (d.arches == "" || strings.Contains(" "+d.arches+" ", " "+arch+" ")) && strings.Contains(" "+d.ways+" ", " "+way+" ")
+// difference returns the last one that is listed for a walk, or none.
+func difference(arch, build, way string, core bool) (d qemuDifference) {
+	in := func(list, word string) bool {
+		return list == "" || slices.Contains(strings.Fields(list), word)
+	}
+	for _, known := range qemuDifferences {
+		if in(known.arches, arch) && in(known.builds, build) && in(known.ways, way) && (core || !known.core) {
+			d = known
+		}
+	}
+	d.core = core
+	return d
 }
 
 // qemuTally counts frames.
 type qemuTally struct{ frames, same, explained, registers int }
 
 // compareQEMU compares a walk of ours with gdb's, frame by frame.
-func compareQEMU(t *testing.T, run *qemuRun, way string, got []Frame, end End, tally *qemuTally) {
+func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end End, tally *qemuTally) {
 	t.Helper()
-	a := run.program.qemuArch
-	var d qemuDifference
-	for _, known := range qemuDifferences {
-		if known.holds(a.Arch, way) {
-			d = known
-		}
+	a, want := run.program.qemuArch, run.frames
+	explain := func(frames int) {
+		require.Positive(t, frames)
+		tally.frames += frames
+		tally.explained += frames
 	}
-	want := run.frames
 	if d.gdbExtra {
 		require.Zero(t, want[len(want)-1].PC)
 		want = want[:len(want)-1]
-		tally.frames++
-		tally.explained++
+		explain(1)
 	}
 	if d.gdbLost {
-		for i, f := range want {
-			if f.Function == "" {
-				want = want[:i]
-				break
-			}
+		same := 0
+		for same < min(len(want), len(got)) && want[same].PC == got[same].PC && want[same].Signal == got[same].Signal {
+			same++
 		}
-		require.Less(t, len(want), len(got))
-		require.True(t, got[len(want)].Signal)
-		tally.frames += len(got) - len(want)
-		tally.explained += len(got) - len(want)
-		requireOuter(t, run, got)
+		want = want[:same]
+		explain(len(got) - same)
 	}
 	if d.ends != "" {
 		require.Contains(t, end.Reason, d.ends)
-		require.Less(t, len(got), len(want))
-		tally.frames += len(want) - len(got)
-		tally.explained += len(want) - len(got)
-		want = want[:len(got)]
+		if !d.gdbLost {
+			explain(len(want) - len(got))
+			want = want[:len(got)]
+		}
 	} else {
 		require.True(t, end.Complete, end.Reason)
+		requireOuter(t, run, got)
 	}
-	require.GreaterOrEqual(t, len(got), len(want), end.Reason)
-	if !d.gdbLost {
+	if d.gdbLost {
+		require.Greater(t, len(got), len(want))
+	} else {
 		require.Len(t, got, len(want), end.Reason)
 	}
 	bare := false
@@ -109,7 +127,7 @@ func compareQEMU(t *testing.T, run *qemuRun, way string, got []Frame, end End, t
 		case w.CFA != 0 && !f.Signal: // of a signal frame gdb says where it lies itself, and we where what it interrupted does
 			require.Equal(t, w.CFA, f.CFA, "CFA of frame #%d", i)
 		}
-		tally.registers += compareQEMURegisters(t, a, w, f, i == 0 || got[i-1].Signal, bare)
+		tally.registers += compareQEMURegisters(t, a, w, f, d, bare)
 		tally.frames++
 		tally.same++
 	}
@@ -117,16 +135,24 @@ func compareQEMU(t *testing.T, run *qemuRun, way string, got []Frame, end End, t
 
 // compareQEMURegisters compares what we say is known of the registers of a frame with what gdb
 // says, and returns how many that were.
-func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, all, bare bool) int {
+func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, d qemuDifference, bare bool) int {
 	t.Helper()
 	known := 0
 	for name, v := range want.Registers {
 		reg := a.number(name)
+		kept := a.arch.Kept(reg) > 0
+		switch {
+		case d.core && !kept:
+			continue // not the same in two runs: the stack protector's random number, for one
+		case a.arch == machine.S390X && a.floats[name] != 0 && f.Index > 0:
+			// gdb 13 takes the numbers of floating-point registers for those of vector registers,
+			// and does not apply CFI to these. checkDeepQEMU knows what they are.
+			continue
+		}
 		b, err := f.Registers.Bytes(reg)
 		if err != nil {
-			// After a signal frame all general ones are known; before it, and after code without
-			// CFI, those are missing that nothing says anything of.
-			require.True(t, bare || a.arch.Kept(reg) == 0 || a.floats[name] != 0, "%s of frame #%d: %v", name, f.Index, err)
+			lost := d.core && (a.floats[name] != 0 || strings.Contains(err.Error(), "not in the core"))
+			require.True(t, bare || !kept || lost, "%s of frame #%d: %v", name, f.Index, err)
 			continue
 		}
 		if reg == a.arch.Link {
@@ -152,18 +178,28 @@ func requireOuter(t *testing.T, run *qemuRun, got []Frame) {
 	t.Helper()
 	var names []string
 	for _, f := range got {
-		names = append(names, strings.TrimPrefix(run.program.function(t, f.lookup()), "."))
+		names = append(names, run.program.function(t, f.lookup()))
 	}
 	require.Contains(t, strings.Join(names, " "), "main __libc_start_call_main")
 }
 
-// function names the function of the program that addr lies in.
+// function names the function of the program that addr lies in. Under ELFv1 the address of a
+// function is that of its descriptor, in .opd, which starts with the address of its code.
 func (p *qemuProgram) function(t *testing.T, addr machine.Addr) string {
 	t.Helper()
 	symbols, err := p.image.Symbols()
 	require.NoError(t, err)
+	var descriptors []byte
+	opd := p.image.Section(".opd")
+	if opd != nil {
+		descriptors, err = opd.Data()
+		require.NoError(t, err)
+	}
 	for _, s := range symbols {
-		if s.Value <= uint64(addr) && uint64(addr) < s.Value+s.Size {
+		if opd != nil && s.Value >= opd.Addr && s.Value+8 <= opd.Addr+opd.Size {
+			s.Value = p.arch.Uint(descriptors[s.Value-opd.Addr:][:8])
+		}
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value <= uint64(addr) && uint64(addr) < s.Value+s.Size {
 			return s.Name
 		}
 	}
@@ -171,17 +207,21 @@ func (p *qemuProgram) function(t *testing.T, addr machine.Addr) string {
 }
 
 // checkDeepQEMU checks the numbers that the source puts into registers: in runs of activations of
-// deep, the innermost is deep(0).
-func checkDeepQEMU(t *testing.T, run *qemuRun, got []Frame) int {
+// deep, the innermost is deep(0). Without floats the others are not known. It returns how many
+// activations there are.
+func checkDeepQEMU(t *testing.T, run *qemuRun, got []Frame, floats bool) int {
 	t.Helper()
 	a, n, seen := run.program.qemuArch, 0, 0
 	for i, f := range got {
-		if i >= len(run.frames) || !strings.HasSuffix(run.frames[i].Function, "deep") {
+		if run.program.function(t, f.lookup()) != "deep" {
 			n = 0
 			continue
 		}
 		for k, want := range []uint64{0xa0000 + uint64(n), 0xb0000 + uint64(n), math.Float64bits(1000.5 + float64(n)), math.Float64bits(2000.25 + float64(n))} {
 			b, err := f.Registers.Bytes(a.number(a.deep[k]))
+			if err != nil && k > 1 && !floats {
+				continue
+			}
 			require.NoError(t, err)
 			require.Equal(t, want, a.arch.Uint(b[:8]), "%s of frame #%d", a.deep[k], i)
 		}
@@ -208,14 +248,15 @@ func TestQEMU(t *testing.T) {
 						run := p.underStub(t, way)
 						u := run.unwinder()
 						got, end := u.Unwind(run.regs)
-						compareQEMU(t, run, way, got, end, &stub)
-						deep += checkDeepQEMU(t, run, got)
+						compareQEMU(t, run, difference(a.Arch, build.name, way, false), got, end, &stub)
+						deep += checkDeepQEMU(t, run, got, true)
 						if !a.WritesCores() {
 							return
 						}
 						u, regs := p.fromCore(t, p.Core(t, p.path, way))
 						got, end = u.Unwind(regs)
-						compareQEMU(t, run, way, got, end, &core)
+						compareQEMU(t, run, difference(a.Arch, build.name, way, true), got, end, &core)
+						checkDeepQEMU(t, run, got, false)
 					})
 				}
 			}
@@ -226,7 +267,6 @@ func TestQEMU(t *testing.T) {
 				}
 				require.Equal(t, tally.frames, tally.same+tally.explained)
 			}
-			require.Greater(t, stub.same, 100)
 			require.Greater(t, deep, 60)
 			require.Equal(t, a.WritesCores(), core.same > 0)
 		})

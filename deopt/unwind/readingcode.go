@@ -23,19 +23,18 @@ type reading struct {
 	blocks []block
 	headed map[machine.Addr]int // the block that starts at an address
 
-	text [4096]byte // from where it was last read
+	text []byte // what was last read, from that address
 	from machine.Addr
-	have int
 }
 
 // block is a run of instructions of which only the first is jumped to. A call ends it, too:
-// whether it returns is not known.
+// whether it comes back is not known.
 type block struct {
 	run    []int // the numbers of its instructions, at least one
 	before moment
 	// The blocks that may come next; -1 where there is none. taken is where a jump leads.
 	next, taken int
-	// dead says that its call does not return.
+	// dead says that its call does not come back.
 	dead bool
 }
 
@@ -67,11 +66,12 @@ func (r *reading) follow(from machine.Addr) {
 				break
 			}
 			at = i.next()
-			if i.op == opBranch || i.op == opCall {
+			if i.op == opBranch || i.mayEnd() {
 				r.heads[at] = true
 			}
 		}
 	}
+	r.text = nil
 }
 
 func (r *reading) inside(at machine.Addr) bool { return at >= r.start && at < r.end }
@@ -86,19 +86,24 @@ func (r *reading) decode(at machine.Addr) (instr, bool) {
 	return instrOf(at, inst, known), true
 }
 
+// chunk is how much code is read at once.
+const chunk = 4096
+
 // bytes returns what is at an address: the longest instruction, or what can be had.
 func (r *reading) bytes(at machine.Addr) []byte {
 	skip := uint64(at - r.from)
-	if at < r.from || skip > uint64(r.have) || uint64(r.have)-skip < x86.Longest {
-		r.from, r.have, skip = at, 0, 0
-		for size := len(r.text); size > 0; size /= 2 {
-			if r.memory.ReadMemory(r.text[:size], at) == nil {
-				r.have = size
-				break
-			}
+	if have := uint64(len(r.text)); at < r.from || skip > have || have-skip < x86.Longest {
+		r.from, skip = at, 0
+		if r.text == nil {
+			r.text = make([]byte, chunk)
 		}
+		n := chunk
+		for n > 0 && r.memory.ReadMemory(r.text[:n], at) != nil {
+			n /= 2
+		}
+		r.text = r.text[:n]
 	}
-	return r.text[skip:min(skip+x86.Longest, uint64(r.have))]
+	return r.text[skip:min(skip+x86.Longest, uint64(len(r.text)))]
 }
 
 // divide forms the blocks.

@@ -60,7 +60,7 @@ func (c *codeRows) cut() bool {
 	for n := range c.r.blocks {
 		b := &c.r.blocks[n]
 		last := c.r.last(b)
-		if last.op == opCall && !b.dead && b.next >= 0 && bad[b.next] && !good[b.next] {
+		if last.mayEnd() && !b.dead && b.next >= 0 && bad[b.next] && !good[b.next] {
 			b.dead, found = true, true
 		}
 	}

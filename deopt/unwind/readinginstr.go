@@ -58,6 +58,7 @@ const (
 	opLeave
 	opCompare // dst with src, for whether they are equal
 	opCall
+	opSystem // a system call, which may be the one that ends the process
 	opJump   // to an address that it names
 	opBranch // the same, or to the next instruction
 	opReturn
@@ -66,6 +67,9 @@ const (
 
 // ends says whether the next instruction in memory does not follow on it.
 func (i *instr) ends() bool { return i.op == opJump || i.op == opReturn || i.op == opStop }
+
+// mayEnd says whether it is not known that the next instruction follows on it.
+func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 
 // next is the address after it.
 func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
@@ -109,9 +113,10 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 	case x86asm.LCALL, x86asm.LRET, x86asm.LJMP, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSEXIT, x86asm.SYSRET,
 		x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT, x86asm.ICEBP, x86asm.RSM, x86asm.XABORT:
 		i.op = opStop
+	case x86asm.SYSCALL:
+		i.op, i.writes = opSystem, x86.Writes(inst)
 	case x86asm.INT:
-		i.op = opOther
-		i.writes = x86.Writes(inst)
+		i.op, i.writes = opSystem, x86.Writes(inst)
 		if inst.Args[0] == x86asm.Arg(x86asm.Imm(3)) { // a trap, and what fills the room between functions
 			i.op = opStop
 		}

@@ -44,6 +44,9 @@ func (m *moment) apply(i *instr, number int) {
 		m.call()
 		m.loseBelow()
 		m.clobber(notKept)
+	case opSystem:
+		m.direct = false
+		m.clobber(i.writes)
 	case opOther, opBranch:
 		if i.bytes > 0 {
 			m.store(m.address(i.memory), int32(i.bytes), origin{})
@@ -61,10 +64,9 @@ const callAlignment = 16
 func (m *moment) call() {
 	m.direct = false
 	sp := m.regs[machine.AMD64.SP]
-	switch distance, ok := sp.from(m.called); {
-	case !ok:
+	if m.called.kind == unknown {
 		m.called = sp
-	case distance%callAlignment != 0:
+	} else if distance, ok := sp.from(m.called); ok && distance%callAlignment != 0 {
 		m.impossible = true
 	}
 }

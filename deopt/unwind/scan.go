@@ -28,7 +28,7 @@ func (w *walk) byScan(f *Frame) (caller, *End, error) {
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
 	var chunk [scanChunk]byte
 	for at := start; at >= start && at < start+scanned; {
-		b := w.readable(chunk[:], at)
+		b := readable(w, chunk[:], at)
 		for i := 0; i+size <= len(b); i += size {
 			pc := machine.Addr(w.Arch.Uint(b[i : i+size]))
 			if pc == 0 || !w.Executable(pc-1) {
@@ -53,9 +53,9 @@ func (w *walk) byScan(f *Frame) (caller, *End, error) {
 }
 
 // readable reads as much of b as there is.
-func (w *walk) readable(b []byte, at machine.Addr) []byte {
+func readable(m machine.Memory, b []byte, at machine.Addr) []byte {
 	for ; len(b) > 0; b = b[:len(b)/2&^7] {
-		if w.ReadMemory(b, at) == nil {
+		if m.ReadMemory(b, at) == nil {
 			return b
 		}
 	}

@@ -28,23 +28,19 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 		}
 		code.calls[pc] = target
 	}
-	if target == 0 || target >= callee.FDEStart && target < callee.FDEEnd {
-		return 0
-	}
 	for range maxStubs {
-		next, ok := w.stub(target)
-		if !ok {
+		switch {
+		case target == 0 || target >= callee.FDEStart && target < callee.FDEEnd:
+			return 0
+		case w.starts(target):
+			if w.starts(callee.FDEStart) {
+				return target
+			}
 			return 0
 		}
-		if next == 0 {
-			break
-		}
-		target = next
+		target = w.stub(target)
 	}
-	if target >= callee.FDEStart && target < callee.FDEEnd || !w.starts(target) || !w.starts(callee.FDEStart) {
-		return 0
-	}
-	return target
+	return 0
 }
 
 // directTarget is where the call that ends at pc goes, when that is written in it; else 0.
@@ -67,12 +63,11 @@ func (w *walk) starts(addr machine.Addr) bool {
 	return err == nil && s != nil && s.start == addr
 }
 
-// stub returns where the code at an address jumps that does nothing else, or 0 where it does;
-// false where that cannot be read. It knows jmp, and jmp through a word in memory, after
-// an endbr64.
-func (w *walk) stub(addr machine.Addr) (machine.Addr, bool) {
+// stub returns where the code at an address jumps that does nothing else, or 0 where it does,
+// or cannot be read. It knows jmp, and jmp through a word in memory, after an endbr64.
+func (w *walk) stub(addr machine.Addr) machine.Addr {
 	var b [16]byte
-	code := w.readable(b[:], addr)
+	code := readable(w.Memory, b[:], addr)
 	at := addr
 	if len(code) >= 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
 		code, at = code[4:], at+4
@@ -82,13 +77,13 @@ func (w *walk) stub(addr machine.Addr) (machine.Addr, bool) {
 	}
 	switch {
 	case len(code) < 6:
-		return 0, false
 	case code[0] == 0xe9:
-		return at + 5 + machine.Addr(int32(binary.LittleEndian.Uint32(code[1:]))), true
+		return at + 5 + machine.Addr(int32(binary.LittleEndian.Uint32(code[1:])))
 	case code[0] == 0xff && code[1] == 0x25:
 		slot := at + 6 + machine.Addr(int32(binary.LittleEndian.Uint32(code[2:])))
-		to, err := machine.ReadAddr(w.Memory, w.Arch, slot)
-		return to, err == nil && to != 0
+		if to, err := machine.ReadAddr(w.Memory, w.Arch, slot); err == nil {
+			return to
+		}
 	}
-	return 0, true
+	return 0
 }

@@ -30,8 +30,7 @@ var Crosses = []Cross{
 	{Arch: "ppc64le", tools: "powerpc64le-linux-gnu", qemu: "qemu-ppc64le"},
 	{Arch: "ppc64", tools: "powerpc64-linux-gnu", qemu: "qemu-ppc64"},
 	{Arch: "riscv64", tools: "riscv64-linux-gnu", qemu: "qemu-riscv64", noCore: true},
-	// Where there are vector registers gdb 13 does not apply CFI to the floating-point registers in them.
-	{Arch: "s390x", tools: "s390x-linux-gnu", qemu: "qemu-s390x", cpu: "max,vx=off"},
+	{Arch: "s390x", tools: "s390x-linux-gnu", qemu: "qemu-s390x"},
 }
 
 // WritesCores says whether QEMU writes cores of programs of the architecture.

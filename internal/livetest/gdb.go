@@ -63,11 +63,13 @@ func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 }
 
 // GDBScript has gdb attach to a process, run a python script and detach, and returns what the script printed. Nothing
-// but the script and gdb's own defaults has a say: no user's settings, no scripts beside libraries, no servers.
-func GDBScript(t testing.TB, p *Process, script string) []byte {
+// but the script and gdb's own defaults has a say: no user's settings, no scripts beside libraries, no servers. Symbols
+// and debug information are those of the executable, or of another file that is given.
+func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byte {
 	t.Helper()
-	cmd := exec.Command(Tool(t, "gdb"), "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
-		"-p", fmt.Sprint(p.PID), "-x", script)
+	args := []string{"-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
+		"-iex", "set exec-file-mismatch off", "-p", fmt.Sprint(p.PID), "-x", script}
+	cmd := exec.Command(Tool(t, "gdb"), append(args, symbols...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

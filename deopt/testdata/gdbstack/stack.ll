@@ -1,5 +1,6 @@
 ; A stack of JIT frames of several shapes, all of which hold values across their calls: main, six of @deep, @dynamic,
-; @big, @bottom. With no argument @bottom calls pause; with one it computes for ever, in itself and in @leaf.
+; @big, @bottom. With no argument @bottom calls pause; with two it computes for ever, in itself and in @leaf. Neither
+; ends, as long as @seed is not 0.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 
@@ -26,12 +27,18 @@ entry:
   br i1 %c, label %spin, label %wait
 wait:
   %p = call i32 @pause()
-  br label %wait
+  %on = load volatile i64, ptr @seed
+  %more = icmp ne i64 %on, 0
+  br i1 %more, label %wait, label %out
 spin:
   %i = phi i64 [ %n, %entry ], [ %k, %spin ]
   %j = call i64 @leaf(i64 %i, i64 %n)
   %k = xor i64 %j, %i
-  br label %spin
+  %go = load volatile i64, ptr @seed
+  %again = icmp ne i64 %go, 0
+  br i1 %again, label %spin, label %out
+out:
+  ret i64 0
 }
 
 ; A frame of more than a page.

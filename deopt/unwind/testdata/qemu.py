@@ -1,5 +1,6 @@
 # Lets the program that gdb is connected to run until it faults, and prints one line of JSON for
-# each of its physical frames and one for each part of its memory that unwinding needs. Given are:
+# each of its physical frames and one for each part of its memory that unwinding
+# needs. Given are:
 #   faults    how often it faults until there is no handler for that any more
 #   general   names of registers that hold a word
 #   floats    names of registers that hold a double, and expressions for those
@@ -28,23 +29,20 @@ def registers_of(frame):
 
 
 frame = gdb.newest_frame()
-pages = set()
 while frame is not None:
     frame.select()
     try:
         text = gdb.execute("info frame", to_string=True)
-    except gdb.error as e:
+    except gdb.error:
         text = ""
     at = re.search(r"frame at (0x[0-9a-f]+)", text)
-    pages.add(frame.pc() // PAGE)
     print(json.dumps({"frame": {
         "pc": frame.pc(), "cfa": int(at.group(1), 16) if at else 0, "function": frame.name() or "",
         "signal": frame.type() == gdb.SIGTRAMP_FRAME, "registers": registers_of(frame),
     }}))
     try:
         frame = frame.older()
-    except gdb.error as e:
-        print(json.dumps({"end": str(e)}))
+    except gdb.error:  # it cannot go on
         break
 
 memory = gdb.selected_inferior()
@@ -61,10 +59,9 @@ def show(addr, size):
 
 for start, end in writable:
     show(start, end - start)
-# From the newest frames, which may be many, to the first word of the stack, and on to its end.
-top = int(gdb.parse_and_eval("*(unsigned long *)&__libc_stack_end"))
-page = top // PAGE - 16
+# From the newest frames, which may be many, to the first word of the stack, and on to its end. After
+# that QEMU's user mode has the page with the code that signal handlers return to.
+page = int(gdb.parse_and_eval("*(unsigned long *)&__libc_stack_end")) // PAGE - 16
 while show(page * PAGE, PAGE):
     page += 1
-for page in pages:
-    show(page * PAGE, PAGE)
+print(json.dumps({"trampolines": (page - 1) * PAGE}))

@@ -17,6 +17,16 @@ static __attribute__((noinline)) long trap(long n)
 
 static long (*bottom)(long) = trap;
 
+/* Three moments: two in the same frame, and one in a frame further in. */
+static __attribute__((noinline)) long moments(long n)
+{
+	volatile long local = n;
+	__asm__ volatile("int3" : : "D"(1L));
+	local = local + 1;
+	__asm__ volatile("int3" : : "D"(2L));
+	return trap(local) + local;
+}
+
 /* Every activation holds numbers of its own in registers that callees keep. */
 __attribute__((noinline)) long deep(long n)
 {
@@ -99,6 +109,10 @@ int main(int argc, char **argv)
 	const char *way = argc > 1 ? argv[1] : "deep";
 	if (!strcmp(way, "deep"))
 		return (int)deep(19);
+	if (!strcmp(way, "moments")) {
+		bottom = moments;
+		return (int)deep(9);
+	}
 	if (!strcmp(way, "realigned"))
 		return (int)realigned(100);
 	if (!strcmp(way, "noreturn"))

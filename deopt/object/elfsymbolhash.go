@@ -1,0 +1,120 @@
+package object
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"iter"
+)
+
+// nameHash is the section .gnu.hash: it tells which rows of a .dynsym may have a name, as it
+// tells the dynamic linker. No standard describes it; this is the form that GNU ld and lld write and
+// that glibc reads (elf/dl-lookup.c, do_lookup_x).
+//
+// It begins with four words: how many buckets there are, the number of the first row that the
+// table is about, how many words the filter has, and by how much a hash is shifted for its
+// second bit there. The filter, the buckets and the chains follow. Rows of one bucket follow each
+// other; a bucket has the number of its first. A chain has a word for each row: its hash, but for
+// the lowest bit, which says that it is the last of its bucket.
+type nameHash struct {
+	section *Section
+	order   binary.ByteOrder
+	word    uint64 // bytes of a word of the filter
+	rows    uint64 // of the symbol table
+
+	buckets, first, filters, shift uint64
+}
+
+// nameHash returns the hash of the names of symbol table section n, or nil where there is none that
+// can be used: all rows are gone through then.
+func (f *elfFormat) nameHash(n int) *nameHash {
+	for at, s := range f.file.Sections {
+		if s.Type != elf.SHT_GNU_HASH || int(s.Link) != n {
+			continue
+		}
+		h := &nameHash{section: f.image.all[at], order: f.file.ByteOrder, word: uint64(f.word()), rows: f.image.all[n].Size / elf.Sym64Size}
+		if h.word == 4 {
+			h.rows = f.image.all[n].Size / elf.Sym32Size
+		}
+		var b [16]byte
+		if h.section.readable() != nil || !h.read(b[:], 0) {
+			return nil
+		}
+		number := func(at int) uint64 { return uint64(h.order.Uint32(b[at:])) }
+		h.buckets, h.first, h.filters, h.shift = number(0), number(4), number(8), number(12)
+		if h.buckets == 0 || h.filters == 0 || h.shift > 31 || h.first > h.rows || h.chain(h.rows) > h.section.Size {
+			return nil
+		}
+		return h
+	}
+	return nil
+}
+
+func (h *nameHash) read(b []byte, at uint64) bool {
+	n, _ := h.section.ReadAt(b, int64(at))
+	return n == len(b)
+}
+
+// chain is where the word of row n is; n is not before the first row.
+func (h *nameHash) chain(n uint64) uint64 {
+	return 16 + h.filters*h.word + 4*h.buckets + 4*(n-h.first)
+}
+
+// gnuHash is the hash of a name.
+func gnuHash(name string) uint32 {
+	h := uint32(5381)
+	for _, c := range []byte(name) {
+		h = 33*h + uint32(c)
+	}
+	return h
+}
+
+// find yields, in their order, the rows that may have the name: those whose hash is that of the name,
+// and before them those that the table is not about, which others cannot refer to. It is nil where
+// the table contradicts itself.
+func (h *nameHash) find(name string) iter.Seq[uint64] {
+	hash := gnuHash(name)
+	bits := 8 * h.word
+	var b [64]byte
+	word := b[:h.word]
+	if !h.read(word, 16+uint64(hash)/bits%h.filters*h.word) {
+		return nil
+	}
+	filter, start := get(word, int(h.word), h.order), uint64(0)
+	if filter>>(uint64(hash)%bits)&1 != 0 && filter>>(uint64(hash>>h.shift)%bits)&1 != 0 {
+		if !h.read(b[:4], 16+h.filters*h.word+4*(uint64(hash)%h.buckets)) {
+			return nil
+		}
+		if start = uint64(h.order.Uint32(b[:])); start != 0 && (start < h.first || start >= h.rows) {
+			return nil
+		}
+	}
+	var rows []uint64
+	for n := start; start != 0; {
+		some := b[:min(uint64(len(b)), 4*(h.rows-n))]
+		if len(some) == 0 || !h.read(some, h.chain(n)) {
+			return nil
+		}
+		for ; len(some) > 0; some = some[4:] {
+			c := h.order.Uint32(some)
+			if c|1 == hash|1 {
+				rows = append(rows, n)
+			}
+			if n++; c&1 != 0 {
+				start = 0
+				break
+			}
+		}
+	}
+	return func(yield func(uint64) bool) {
+		for n := range h.first {
+			if !yield(n) {
+				return
+			}
+		}
+		for _, n := range rows {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package object
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"iter"
+	"math/bits"
+)
+
+// elfRows are the rows of an ELF symbol table (System V ABI, chapter 4, "Symbol Table"), read
+// as they are asked for: who knows the number of a row need not wait for megabytes of them.
+type elfRows struct {
+	section *Section
+	narrow  bool // of a 32-bit image
+	order   binary.ByteOrder
+	size    uint64 // bytes of a row
+
+	whole []byte // all rows, once they were asked for
+	asked bool
+	part  []byte // some rows
+	from  uint64 // offset of part in the section
+	parts int    // how often it was read
+}
+
+// rowsAtOnce is how many bytes of rows are read when one is wanted; who has read maxParts times
+// goes through all of them, it is taken.
+const (
+	rowsAtOnce = 16 << 10
+	maxParts   = 4
+)
+
+// load reads all rows.
+func (r *elfRows) load() (err error) {
+	if !r.asked {
+		r.asked = true
+		r.whole, err = r.section.Data()
+	}
+	return err
+}
+
+// bytes are those of row n, or nil where they cannot be read.
+func (r *elfRows) bytes(n uint64) []byte {
+	at := n * r.size
+	if at < r.from || at+r.size > r.from+uint64(len(r.part)) {
+		if r.parts == maxParts {
+			_ = r.load() // where it fails, parts of it may yet be there
+		}
+		if at+r.size <= uint64(len(r.whole)) {
+			return r.whole[at:]
+		}
+		if r.part == nil {
+			r.part = make([]byte, min(rowsAtOnce, r.section.Size))
+		}
+		r.parts = min(r.parts+1, maxParts)
+		got, _ := r.section.ReadAt(r.part[:cap(r.part)], int64(at))
+		if r.part, r.from = r.part[:got], at; uint64(got) < r.size {
+			return nil
+		}
+	}
+	return r.part[at-r.from:]
+}
+
+// row is row n, which defines nothing where it cannot be read.
+func (r *elfRows) row(n uint64) rawSymbol {
+	b, order := r.bytes(n), r.order
+	switch {
+	case b == nil:
+		return rawSymbol{section: undefined}
+	case r.narrow:
+		return elfSymbol(order.Uint32(b), b[12], order.Uint16(b[14:]), uint64(order.Uint32(b[4:])), uint64(order.Uint32(b[8:])))
+	}
+	return elfSymbol(order.Uint32(b), b[4], order.Uint16(b[6:]), order.Uint64(b[8:]), order.Uint64(b[16:]))
+}
+
+// near yields the rows that value lies in, by their own value and size, and those before it
+// that have no size. In a large library that is one of 60,000, and only that is looked at closely.
+func (r *elfRows) near(value uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		if _ = r.load(); r.narrow {
+			for n := range r.section.Size / r.size {
+				if s := r.row(n); s.value <= value && (s.size == 0 || value-s.value < s.size) && !yield(n) {
+					return
+				}
+			}
+			return
+		}
+		swap := r.order == binary.ByteOrder(binary.BigEndian)
+		n := uint64(0)
+		for b := r.whole; len(b) >= elf.Sym64Size; b = b[elf.Sym64Size:] {
+			start, size := binary.LittleEndian.Uint64(b[8:16]), binary.LittleEndian.Uint64(b[16:24])
+			if swap {
+				start, size = bits.ReverseBytes64(start), bits.ReverseBytes64(size)
+			}
+			if start <= value && (value-start < size || size == 0 && b[6]|b[7] != 0) && !yield(n) {
+				return
+			}
+			n++
+		}
+	}
+}

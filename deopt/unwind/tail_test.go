@@ -1,0 +1,101 @@
+package unwind
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// tails compiles testdata/tails.c and tailslib.c.
+func tails(t *testing.T, flags ...string) (program, library string) {
+	t.Helper()
+	dir := t.TempDir()
+	program, library = filepath.Join(dir, "tails"), filepath.Join(dir, "libtails.so")
+	flags = append([]string{"-O2", "-g", "-freorder-blocks-and-partition"}, flags...)
+	run(t, "gcc", append(flags, "-shared", "-fPIC", "-o", library, "testdata/tailslib.c")...)
+	run(t, "gcc", append(flags, "-fPIE", "-pie", "-o", program, "testdata/tails.c", library, "-Wl,-rpath,"+dir)...)
+	return program, library
+}
+
+// TestTailCalls finds out which frames are missing because their functions left by a jump.
+// gdb knows that from DWARF's call sites, where they leave one way only, and we from the
+// instruction that called.
+func TestTailCalls(t *testing.T) {
+	for _, build := range []struct {
+		name  string
+		flags []string
+	}{
+		{"lazy", []string{"-Wl,-z,lazy"}},
+		{"bound", []string{"-Wl,-z,now"}},
+		{"endbr64", []string{"-fcf-protection", "-Wl,-z,lazy,-z,ibtplt"}},
+		{"no PLT", []string{"-fno-plt"}},
+	} {
+		program, library := tails(t, build.flags...)
+		for _, test := range []struct {
+			way      string
+			inner    string // the function that the frame below the one of the way is in, where that matters
+			ours     string
+			gdbs     string
+			indirect string // ours where there is no PLT: the call does not say where it goes
+		}{
+			{way: "direct", ours: "direct: jumps", gdbs: "direct: jumps", indirect: "direct: jumps"},
+			{way: "twice", ours: "twice: jumps_twice", gdbs: "twice: jumps_twice", indirect: "twice: jumps_twice"},
+			{way: "stub", ours: "stub: only_jumps", gdbs: "stub: only_jumps", indirect: "stub: only_jumps"},
+			{way: "through_plt", ours: "through_plt: far_jumps", gdbs: "through_plt: far_jumps"},
+			{way: "to_plt", ours: "to_plt: jumps_far", gdbs: "to_plt: jumps_far", indirect: "to_plt: jumps_far"},
+			{way: "far_and_back", ours: "far_and_back: far_jumps_on"},
+			{way: "pointer", ours: "pointer: jumps_by_pointer", indirect: "pointer: jumps_by_pointer"},
+			{way: "mutual", ours: "mutual: even", indirect: "mutual: even"},
+			// Nothing can be said of a call through a register.
+			{way: "by_pointer"},
+			// No frame is missing.
+			{way: "later", inner: "jumps_later"},
+			{way: "repeat", inner: "repeats"},
+			{way: "cold", inner: "splits.cold"},
+			{way: "ended", inner: "calls_never"},
+			{way: "copies"},
+		} {
+			t.Run(build.name+"/"+test.way, func(t *testing.T) {
+				s := stops(t, []string{"run"}, program, test.way)[0]
+				stack := s.walk()
+				require.True(t, stack.End.Complete, stack.End.Reason)
+				require.Len(t, stack.Frames, len(s.want))
+				named := s.core.named(program, library)
+				var ours, gdbs []string
+				for i, f := range stack.Frames {
+					compareFrame(t, s.want[i], stack.Frames, i)
+					if s.want[i].Name == test.way && test.inner != "" {
+						require.Equal(t, test.inner, named[stack.Frames[i-1].FDEStart])
+					}
+					if f.Skipped != 0 {
+						ours = append(ours, s.want[i].Name+": "+named[f.Skipped])
+					}
+					if jumped := s.want[i].Jumped; len(jumped) > 0 { // the outermost of them last
+						gdbs = append(gdbs, s.want[i].Name+": "+jumped[len(jumped)-1])
+					}
+				}
+				want := test.ours
+				if build.name == "no PLT" {
+					want = test.indirect
+				}
+				require.Equal(t, want, strings.Join(ours, ", "))
+				require.Equal(t, test.gdbs, strings.Join(gdbs, ", "))
+			})
+		}
+	}
+}
+
+// named are the functions of files by where they start.
+func (c *core) named(paths ...string) map[machine.Addr]string {
+	names := map[machine.Addr]string{}
+	for _, path := range paths {
+		for _, f := range c.symbols(path).list {
+			names[machine.Addr(f.Value)] = f.Name
+		}
+	}
+	return names
+}
