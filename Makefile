@@ -12,7 +12,7 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
-# Installs what is missing (LLVM 14, 16, 19 and 22, lld, gdb, elfutils, gcc), then runs everything.
+# Installs what is missing (LLVM, lld, gdb, elfutils, gcc, qemu-user, Node, a JDK: scripts/setup.sh), then runs everything.
 test:
 	@scripts/setup.sh test
 	go vet ./...

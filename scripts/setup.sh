@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what a make target needs and is missing. Usage: scripts/setup.sh demo|test
 #
-# The demo needs Go alone. The tests need the LLVM releases they run as live processes, and the tools whose answers
-# they compare with. Where all is there, nothing is called and nothing printed.
+# The demo needs Go alone. The tests need the LLVM releases they run as live processes, other programs and machines
+# that they look into, and the tools whose answers they compare with. Where all is there, nothing is called and nothing printed.
 set -eu
 
 # have PACKAGE: is what the tests use of this Debian package there? By what it provides, not by name: a machine
@@ -19,6 +19,14 @@ have() {
   lld-*) command -v "ld.lld-${1#lld-}" && command -v "ld64.lld-${1#lld-}" && command -v "lld-link-${1#lld-}" ;;
   elfutils) command -v eu-stack ;;
   binutils) command -v ld && command -v objdump ;;
+  nodejs) command -v node ;;
+  default-jdk-headless) command -v javac ;;
+  qemu-user) command -v qemu-aarch64 && command -v qemu-s390x ;;
+  gcc-*-linux-gnu) command -v "${1#gcc-}-gcc" ;;
+  libc6-dev-arm64-cross) test -e /usr/aarch64-linux-gnu/include/stdio.h ;;
+  libc6-dev-ppc64el-cross) test -e /usr/powerpc64le-linux-gnu/include/stdio.h ;;
+  libc6-dev-ppc64-cross) test -e /usr/powerpc64-linux-gnu/include/stdio.h ;;
+  libc6-dev-*-cross) machine=${1#libc6-dev-} && test -e "/usr/${machine%-cross}-linux-gnu/include/stdio.h" ;;
   libc6-dev) test -e /usr/include/stdio.h && test -e /usr/include/linux/futex.h ;;
   *) command -v "$1" ;;
   esac >/dev/null 2>&1
@@ -31,7 +39,14 @@ fail() {
 
 case ${1-} in
 demo) packages= ;;
-test) packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc libc6-dev binutils python3 make git" ;;
+test)
+  packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc g++ libc6-dev binutils python3 make git"
+  # Programs whose stacks are unwound, and machines that are not at hand.
+  packages="$packages nodejs default-jdk-headless qemu-user gdb-multiarch"
+  for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do
+    packages="$packages gcc-${machine%:*}-linux-gnu libc6-dev-${machine#*:}-cross"
+  done
+  ;;
 *) fail "usage: scripts/setup.sh demo|test" ;;
 esac
 

@@ -110,10 +110,12 @@ func (z *inflater) inflate() ([]byte, error) {
 	}
 	// What is allocated grows with what is there, not with what is claimed.
 	var b bytes.Buffer
-	n, err := io.Copy(&b, io.LimitReader(z.section.Open(), int64(z.size)))
+	n, err := io.Copy(&b, io.LimitReader(z.section.Open(), int64(z.size)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("decompressing it: %w", err)
+	case uint64(n) > z.size:
+		return nil, fmt.Errorf("claims to be %d bytes, and decompresses to more", z.size)
 	case uint64(n) < z.size:
 		return nil, fmt.Errorf("claims to be %d bytes, and decompresses to %d", z.size, n)
 	}

@@ -76,25 +76,31 @@ func (r *elfRows) row(n uint64) rawSymbol {
 // that have no size. In a large library that is one of 60,000, and only that is looked at closely.
 func (r *elfRows) near(value uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		if _ = r.load(); r.narrow {
-			for n := range r.section.Size / r.size {
-				if s := r.row(n); s.value <= value && (s.size == 0 || value-s.value < s.size) && !yield(n) {
-					return
-				}
-			}
-			return
+		for n := r.nearFrom(0, value); n < r.section.Size/r.size && yield(n); n = r.nearFrom(n+1, value) {
 		}
-		swap := r.order == binary.ByteOrder(binary.BigEndian)
-		n := uint64(0)
-		for b := r.whole; len(b) >= elf.Sym64Size; b = b[elf.Sym64Size:] {
-			start, size := binary.LittleEndian.Uint64(b[8:16]), binary.LittleEndian.Uint64(b[16:24])
+	}
+}
+
+// nearFrom returns the first row from number n on that near yields, or how many there are.
+func (r *elfRows) nearFrom(n, value uint64) uint64 {
+	_ = r.load() // where it fails, parts of it may yet be there
+	swap := r.order == binary.ByteOrder(binary.BigEndian)
+	if !r.narrow {
+		for ; (n+1)*elf.Sym64Size <= uint64(len(r.whole)); n++ {
+			b := r.whole[n*elf.Sym64Size:][:elf.Sym64Size]
+			start, size := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 			if swap {
 				start, size = bits.ReverseBytes64(start), bits.ReverseBytes64(size)
 			}
-			if start <= value && (value-start < size || size == 0 && b[6]|b[7] != 0) && !yield(n) {
-				return
+			if start <= value && (value-start < size || size == 0 && b[6]|b[7] != 0) {
+				return n
 			}
-			n++
 		}
 	}
+	for ; n < r.section.Size/r.size; n++ {
+		if s := r.row(n); s.value <= value && (value-s.value < s.size || s.size == 0) {
+			break
+		}
+	}
+	return n
 }

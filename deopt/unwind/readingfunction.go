@@ -194,21 +194,32 @@ func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool
 	return 0, 0, false
 }
 
-// rule says where the caller's value of a register is.
+// rule says where the caller's value of a register is. Where it was saved comes before the
+// register itself: code that an indirect jump leads to is not followed, and may have changed
+// the register on a way to here that is not known.
 func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
-	if m.regs[reg] == held(reg) {
-		return RegisterRule{Kind: RuleSameValue}
-	}
+	var below RegisterRule
+	entry := held(machine.AMD64.SP)
 	for _, s := range m.slots {
 		if s.value != held(reg) {
 			continue
 		}
-		if n, ok := s.addr.from(held(machine.AMD64.SP)); ok {
-			return RegisterRule{Kind: RuleOffset, Offset: n - 8}
+		var rule RegisterRule
+		if n, ok := s.addr.from(entry); ok {
+			rule = RegisterRule{Kind: RuleOffset, Offset: n - 8}
+		} else if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
+			rule = RegisterRule{Kind: RuleExpression, Expression: plusRegister(base, offset)}
 		}
-		if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
-			return RegisterRule{Kind: RuleExpression, Expression: plusRegister(base, offset)}
+		if n, ok := s.addr.from(m.regs[machine.AMD64.SP]); !ok || n >= 0 {
+			return rule
 		}
+		below = rule // popped, or in the red zone
+	}
+	if m.regs[reg] == held(reg) {
+		return RegisterRule{Kind: RuleSameValue}
+	}
+	if below.Kind != RuleNone {
+		return below
 	}
 	for _, other := range searched {
 		if m.regs[other] == held(reg) {

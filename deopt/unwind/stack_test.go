@@ -137,10 +137,10 @@ func TestWalkAfterWalk(t *testing.T) {
 		_, shared = again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 2, shared)
 	})
-	for i := range first.Frames[:12] {
+	for i := range first.Frames[:11] {
 		t.Run(fmt.Sprintf("a word of frame %d", i), func(t *testing.T) {
 			f := &first.Frames[i]
-			// Below the return address, deep and main save registers; moments saves none.
+			// Below the return address, deep saves registers; moments saves none.
 			at := f.CFA - 16
 			old, err := machine.ReadUint(moment[0].core, machine.AMD64, at, 8)
 			require.NoError(t, err)
@@ -149,8 +149,8 @@ func TestWalkAfterWalk(t *testing.T) {
 			switch {
 			case i == 0:
 				require.Equal(t, 0, shared) // it is a word that no frame depends on
-			case i == 11:
-				require.Equal(t, 15, shared) // main saves one that is seen to the end
+			case i == 10:
+				require.Greater(t, shared, 12) // main saves none, so that it is seen further out
 			default:
 				require.Equal(t, i+2, shared) // the word is the caller's r15, which saves that of its own
 			}
