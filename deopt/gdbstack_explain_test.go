@@ -55,7 +55,8 @@ var disagreements = []struct {
 		why: "runtime.mcall changes to the stack of the scheduler in the middle and never returns. Its CFI knows nothing of the change, nor does its code say " +
 			"what is above: the caller is on the other stack.",
 		frames: func(g gap) bool {
-			return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.theirs.Function == "runtime.mcall"
+			last := g.stackPair.ours[len(g.stackPair.ours)-1]
+			return strings.HasPrefix(last.Function, "runtime.mcall") && g.theirs != nil && (g.ours == nil && g.theirs.PC == 0 || g.ours != nil && g.ours.PC == g.theirs.PC)
 		},
 	},
 	{

@@ -101,6 +101,10 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 	return out, nil
 }
 
+// Unwinder returns what found the frames. It keeps what it has learned about the code: to walk
+// the stacks of the target once more takes little.
+func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
+
 // frame makes one frame.
 func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	f := &Frame{physical: p, view: v}

@@ -161,6 +161,7 @@ func (t *Target) survey() error {
 		return err
 	}
 	t.maps, t.Modules = maps, readModules(t.via, maps)
+	t.places = newPlaces(t.Modules)
 	t.find()
 	return nil
 }
@@ -279,7 +280,7 @@ func (t *Target) finish(s *stopped) {
 		}
 		t.threads = append(t.threads, out)
 	}
-	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.Modules}}
+	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.places}}
 }
 
 var errKernel = errors.New("a kernel thread, which has no memory of its own")

@@ -54,7 +54,7 @@ type CoreOptions struct {
 // [Module.Unverified] say where they are not, or may not be.
 //
 // Of its threads it knows the general registers, those of floating point and vectors as far
-// as the core holds them, and none on architectures that coreRegisters lacks.
+// as the core holds them, and none where it is one of a LoongArch.
 //
 // The errors are [*CoreError]s. A core that was cut is no error: Notes say so, and
 // what is missing is unavailable.
@@ -113,6 +113,7 @@ func readCore(path string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	c.lay()
 	mem := c.held()
 	c.openModules(mem)
+	t.places = newPlaces(t.Modules)
 	mem = c.withFiles(mem)
 	t.source, t.memory = mem, mem
 	for _, m := range t.Modules {

@@ -7,18 +7,18 @@ import (
 	"reframe/deopt/machine"
 )
 
-// place is where a note has a register.
-type place struct {
+// noted is where a note has a register.
+type noted struct {
 	reg  machine.DWARFReg
 	at   int // in the registers that the note holds
 	size int // bytes
 }
 
 // inTurn places registers with consecutive numbers one after the other.
-func inTurn(first machine.DWARFReg, count, at, size int) []place {
-	list := make([]place, count)
+func inTurn(first machine.DWARFReg, count, at, size int) []noted {
+	list := make([]noted, count)
 	for i := range list {
-		list[i] = place{first + machine.DWARFReg(i), at + i*size, size}
+		list[i] = noted{first + machine.DWARFReg(i), at + i*size, size}
 	}
 	return list
 }
@@ -34,7 +34,7 @@ const (
 type coreNote struct {
 	owner  string
 	kind   elf.NType
-	places []place
+	places []noted
 }
 
 // coreRegisters are the notes of each architecture, the first one that of the general
@@ -63,7 +63,7 @@ var coreRegisters = map[*machine.Arch][]coreNote{
 // arm64Notes are struct user_pt_regs, pc after x0 to x30 and sp, and struct user_fpsimd_state.
 func arm64Notes(a *machine.Arch) []coreNote {
 	return []coreNote{
-		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), place{a.PC, 32 * 8, 8})},
+		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8})},
 		{coreOwner, elf.NT_FPREGSET, inTurn(64, 32, 0, 16)},
 	}
 }
@@ -72,30 +72,30 @@ func arm64Notes(a *machine.Arch) []coreNote {
 // elf_fpregset_t and elf_vrregset_t of asm/elf.h.
 func ppc64Notes(a *machine.Arch) []coreNote {
 	return []coreNote{
-		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), place{a.PC, 32 * 8, 8},
-			place{66, 35 * 8, 8}, place{65, 36 * 8, 8}, place{76, 37 * 8, 8})},
+		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8},
+			noted{66, 35 * 8, 8}, noted{65, 36 * 8, 8}, noted{76, 37 * 8, 8})},
 		{coreOwner, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
 		{linuxOwner, ntPPCVMX, inTurn(77, 32, 0, 16)},
 	}
 }
 
-func amd64General() []place {
-	var list []place
+func amd64General() []noted {
+	var list []noted
 	for i, reg := range []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7} {
 		if reg >= 0 { // orig_rax, cs and eflags are no registers of DWARF's
-			list = append(list, place{machine.DWARFReg(reg), 8 * i, 8})
+			list = append(list, noted{machine.DWARFReg(reg), 8 * i, 8})
 		}
 	}
 	return list
 }
 
 // s390xFloating has f0 to f15 in the order of their names, which that of their numbers is not.
-func s390xFloating() []place {
-	var list []place
+func s390xFloating() []noted {
+	var list []noted
 	for _, reg := range machine.S390X.Registers() {
 		name := machine.S390X.RegisterName(reg)
 		if n, err := strconv.Atoi(name[1:]); name[0] == 'f' && err == nil {
-			list = append(list, place{reg, 8 + 8*n, 8})
+			list = append(list, noted{reg, 8 + 8*n, 8})
 		}
 	}
 	return list
@@ -132,7 +132,7 @@ func (c *core) readRegisters(n note) {
 }
 
 // setRegisters gives the newest thread the registers of a note that has them after skip bytes.
-func (c *core) setRegisters(n note, places []place, skip int, general bool) {
+func (c *core) setRegisters(n note, places []noted, skip int, general bool) {
 	if len(c.target.threads) == 0 {
 		return
 	}

@@ -153,28 +153,26 @@ func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
 
 // fileMemory reads code that lies in files: the bytes of the file. Read-only data is
 // left out: the dynamic linker relocates it before it makes it read-only.
-type fileMemory struct{ modules []*Module }
+type fileMemory struct{ places }
 
 // ReadMemory implements [machine.Memory].
 func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	for _, m := range f.modules {
-		for _, r := range m.maps {
-			if !r.Contains(addr) {
-				continue
-			}
-			if m.data == nil {
-				return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still, and " + m.Path + " cannot be read"}
-			}
-			if !r.Exec || r.Write || uint64(r.End-addr) < uint64(len(p)) {
-				return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still, and no code of " + m.Path}
-			}
-			if _, err := m.data.ReadAt(p, int64(r.Offset)+int64(addr-r.Start)); err != nil {
-				return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", m.Path, err)}
-			}
-			return nil
-		}
+	failed := func(why string) error {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still" + why}
 	}
-	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still"}
+	r := f.at(addr)
+	switch {
+	case r == nil:
+		return failed("")
+	case r.module.data == nil:
+		return failed(", and " + r.Path + " cannot be read")
+	case !r.Exec || r.Write || uint64(r.End-addr) < uint64(len(p)):
+		return failed(", and no code of " + r.Path)
+	}
+	if _, err := r.module.data.ReadAt(p, int64(r.Offset)+int64(addr-r.Start)); err != nil {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", r.Path, err)}
+	}
+	return nil
 }
 
 // layers asks one memory after the other.

@@ -114,7 +114,7 @@ func (m *Module) open(pid int) error {
 }
 
 func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
-	m.file, m.data = f, f
+	m.file, m.data = f, &fileCache{file: f}
 	info, err := f.Stat()
 	if err != nil {
 		return err

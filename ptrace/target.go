@@ -36,6 +36,7 @@ type Target struct {
 	file    *os.File
 	objects uint64 // bytes of the registered objects that were read
 	maps    []machine.Mapping
+	places  places // of the modules
 	threads []machine.Thread
 	memory  machine.Memory
 	copied  machine.Memory // what memory is once a held process goes on
@@ -104,10 +105,8 @@ func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return fin
 
 // ModuleAt returns the module that addr lies in, or nil.
 func (t *Target) ModuleAt(addr machine.Addr) *Module {
-	for _, m := range t.Modules {
-		if m.Contains(addr) {
-			return m
-		}
+	if r := t.places.at(addr); r != nil {
+		return r.module
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
 	SP: 7, FP: 6, PC: 16, Link: 16,
 	Chain:       Chain{Base: 6, Linked: 0, Return: 8, CFA: 16},
-	Trampolines: []Trampoline{amd64Sigreturn},
+	Trampolines: amd64Sigreturns,
 }, amd64Rows(), alias{"xmm", 32, "ymm", 0}, alias{"xmm", 64, "zmm", 0})
 
 func amd64Rows() []RegisterInfo {
@@ -39,13 +39,15 @@ func amd64Rows() []RegisterInfo {
 	)
 }
 
-// amd64Sigreturn is what glibc, musl and Go's runtime make handlers return to: mov
-// $__NR_rt_sigreturn,%rax; syscall. The return has taken the first word of struct
-// rt_sigframe (asm/sigframe.h of the kernel), so that the stack pointer is at its struct
-// ucontext (asm/ucontext.h, asm/sigcontext.h).
-var amd64Sigreturn = Trampoline{
-	Code: []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05},
-	Saved: words(8, 8, 40, map[DWARFReg]int64{
-		5: 104, 4: 112, 6: 120, 3: 128, 1: 136, 0: 144, 2: 152, 7: 160, 16: 168,
-	}),
+// amd64Sigreturns are what glibc, musl and Go's runtime make handlers return to, mov
+// $__NR_rt_sigreturn,%rax; syscall, and the shorter way to the same, with %eax. The return has
+// taken the first word of struct rt_sigframe (asm/sigframe.h of the kernel), so that the
+// stack pointer is at its struct ucontext (asm/ucontext.h, asm/sigcontext.h).
+var amd64Sigreturns = []Trampoline{
+	{Code: []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, Saved: amd64Saved},
+	{Code: []byte{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05}, Saved: amd64Saved},
 }
+
+var amd64Saved = words(8, 8, 40, map[DWARFReg]int64{
+	5: 104, 4: 112, 6: 120, 3: 128, 1: 136, 0: 144, 2: 152, 7: 160, 16: 168,
+})

@@ -38,14 +38,15 @@ func signalFrames() []signalFrame {
 	}
 	ppcQEMU := ppc
 	ppcQEMU.body = "char below[144]; struct ucontext uc;"
+	amd64 := signalFrame{
+		arch: AMD64, compiler: "gcc", body: "char *pretcode; struct ucontext uc;", at: "offsetof(struct frame, uc)",
+		general: "uc.uc_mcontext.r%d", first: 8, last: 15,
+		others: map[DWARFReg]string{0: "uc.uc_mcontext.rax", 1: "uc.uc_mcontext.rdx", 2: "uc.uc_mcontext.rcx",
+			3: "uc.uc_mcontext.rbx", 4: "uc.uc_mcontext.rsi", 5: "uc.uc_mcontext.rdi", 6: "uc.uc_mcontext.rbp",
+			7: "uc.uc_mcontext.rsp", 16: "uc.uc_mcontext.rip"},
+	}
 	return []signalFrame{
-		{
-			arch: AMD64, compiler: "gcc", body: "char *pretcode; struct ucontext uc;", at: "offsetof(struct frame, uc)",
-			general: "uc.uc_mcontext.r%d", first: 8, last: 15,
-			others: map[DWARFReg]string{0: "uc.uc_mcontext.rax", 1: "uc.uc_mcontext.rdx", 2: "uc.uc_mcontext.rcx",
-				3: "uc.uc_mcontext.rbx", 4: "uc.uc_mcontext.rsi", 5: "uc.uc_mcontext.rdi", 6: "uc.uc_mcontext.rbp",
-				7: "uc.uc_mcontext.rsp", 16: "uc.uc_mcontext.rip"},
-		},
+		amd64, amd64,
 		{
 			arch: ARM64, compiler: "aarch64-linux-gnu-gcc", body: "siginfo_t info; struct ucontext uc;", at: "0",
 			general: "uc.uc_mcontext.regs[%d]", first: 0, last: 30,
@@ -136,5 +137,7 @@ func TestTrampolineCode(t *testing.T) {
 	for _, arch := range []*Arch{PPC64, PPC64LE} {
 		require.Equal(t, arch.Trampolines[0].Code[4:], arch.Trampolines[1].Code)
 	}
-	require.Equal(t, []byte{0x0a, 119}, S390X.Trampolines[1].Code) // svc 119
+	require.Equal(t, append([]byte{0xb8}, AMD64.Trampolines[0].Code[3:]...), AMD64.Trampolines[1].Code)              // mov $15, %eax
+	require.Equal(t, append([]byte{0xb8, 15, 0, 0, 0}, AMD64.Trampolines[0].Code[7:]...), AMD64.Trampolines[1].Code) // mov $15,%eax
+	require.Equal(t, []byte{0x0a, 119}, S390X.Trampolines[1].Code)                                                   // svc 119
 }

@@ -8,8 +8,8 @@
 // # Security
 //
 // An image is hostile. Every size is checked against the size of the image
-// before anything is allocated, and the standard library's readers, which promise no
-// such thing, run behind a recover. Nothing is read but what is asked for: a lookup in a
+// before anything is allocated; what is compressed may become 256 MiB in all. The standard
+// library's readers, which promise no such thing, run behind a recover. Nothing is read but what is asked for: a lookup in a
 // 100 MB library reads its headers and its symbol table.
 package object
 

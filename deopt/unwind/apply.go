@@ -24,7 +24,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	case err != nil:
 		return caller{}, nil, err
 	case pc == 0 && !s.signal:
-		return caller{}, outermost("frame #%d is the outermost: its return address is zero", f.Index), nil
+		return caller{}, w.returnsToZero(f), nil
 	case !s.signal:
 		// What a signal interrupted may be anywhere: a jump to a wild address is a common cause.
 		if pc = w.unsigned(pc); !w.Executable(pc - 1) {

@@ -1,10 +1,29 @@
 package unwind
 
 import (
+	"errors"
+
 	"reframe/deopt/machine"
 	"reframe/deopt/x86"
 )
 
-// callEndsAt says whether a call instruction ends at pc, as one must that
-// pushed pc as its return address. The error is that of the memory before pc.
-func (w *walk) callEndsAt(pc machine.Addr) (bool, error) { return x86.CallBefore(w.Memory, pc) }
+// callEndsAt says whether a call instruction ends at pc, as one must that left pc as its
+// return address. The error says that it cannot be told: that of the memory before pc, or
+// that the calls of the architecture are not known.
+func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
+	if w.Arch == machine.AMD64 {
+		return x86.CallBefore(w.Memory, pc)
+	}
+	err := errors.New("what a call is on " + w.Arch.Title + " is not known")
+	for _, form := range w.Arch.Calls.Forms {
+		var b [8]byte
+		code := b[:form.Size]
+		if err = w.Memory.ReadMemory(code, pc-machine.Addr(form.Size)); err != nil {
+			continue
+		}
+		if w.Arch.EndsInCall(code) {
+			return true, nil
+		}
+	}
+	return false, err
+}

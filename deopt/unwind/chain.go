@@ -154,7 +154,7 @@ func (w *walk) byRecord(f *Frame, s *step, base machine.Addr) (caller, *End, err
 	f.NoCFA = fmt.Sprintf("frame #%d was left by its %s, which does not say where its stack ends", f.Index, s.rule)
 	w.floor = base
 	if pc == 0 {
-		return caller{}, outermost("frame #%d is the outermost: its return address is zero", f.Index), nil
+		return caller{}, w.returnsToZero(f), nil
 	}
 	return w.caller(f, s, pc), nil, nil
 }

@@ -104,7 +104,7 @@ func (w *walk) findWay(f *Frame) *way {
 		return &way{cfi: s}
 	}
 	// Such code may lie where a neighbour's FDE covers the byte before it.
-	if t := w.trampoline(f); t != nil {
+	if t := w.trampoline(f.PC); t != nil {
 		return &way{cfi: t}
 	}
 	if s != nil || err != nil {

@@ -17,6 +17,9 @@ const (
 // that say what its frame looks like once its prologue has run. The encoding is
 // that of mach-o/compact_unwind_encoding.h, in Apple's and LLVM's libunwind.
 // Any number of goroutines may use it.
+//
+// Where it has no entry for a function, __eh_frame may: LLVM leaves out what has no
+// frame, for x86-64, and linkers then refer to the FDE.
 type Compact struct {
 	arch *machine.Arch
 	rows []CompactEntry // of an object, by Start; none overlaps another
@@ -72,18 +75,21 @@ func (c *Compact) Find(pc machine.Addr) (*CompactEntry, error) {
 // AtCalls returns the row that holds at every call in the code of e: its prologue
 // is done there and its epilogue not begun. That is all that compact unwind
 // describes, so the row is right for a pc that is a return address, and may be
-// wrong for frame 0 and for a frame that a signal interrupted: there CFI or the
-// code has to say whether pc is between prologue and epilogue. On arm64 the
-// row of a function that sets up no frame has no rule for the return address,
-// as its CFI has none: it is in x30 still, so that such a function calls nothing.
+// wrong for frame 0 and for a frame that a signal interrupted: there CFI, or the
+// code, has to say whether pc is between prologue and epilogue.
 //
-// Only for a large frame without frame pointer is memory read, four bytes more than
-// the three of an opcode: the prologue knows the size. Errors are [ErrNoFDE]
-// where the encoding says nothing, [ErrInFDE] where it refers to __eh_frame, and
-// a [*FormatError] for bits that mean nothing, and for code that cannot be
-// read or is not what the encoding says.
+// On arm64 the row of a function without a frame has no rule for the return address, as its
+// CFI has none: it is still in x30, so such a function calls nothing.
+//
+// The size of a frame of more than 2040 bytes without frame pointer is in the prologue, on x86-64; for that
+// alone memory is read. LLVM's encoding is wrong where the prologue calls
+// __chkstk_darwin: that is an error, since no size is where it should be.
+//
+// Errors are [ErrNoFDE] where the encoding says nothing, [ErrInFDE] where it refers to
+// __eh_frame, and a [*FormatError] for bits that mean nothing, and for code that cannot
+// be read or is not what the encoding says.
 func (e *CompactEntry) AtCalls(memory machine.Memory) (*Row, error) {
-	row := &Row{Start: e.Start, End: e.End, ReturnAddress: e.arch.PC}
+	row := &Row{Start: e.Start, End: e.End, ReturnAddress: e.arch.Link}
 	var err error
 	if e.arch == machine.ARM64 {
 		err = e.arm64(row)
@@ -106,6 +112,9 @@ var ErrInFDE = errors.New("compact unwind refers to __eh_frame")
 func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 	if !e.inFDE() {
 		return nil, e.errorf("encoding %#08x does not refer to __eh_frame", e.Encoding)
+	}
+	if t == nil {
+		return nil, e.errorf("encoding %#08x: there is no __eh_frame for it", e.Encoding)
 	}
 	offset := int64(e.Encoding & compactFDEOffset)
 	if offset == 0 {

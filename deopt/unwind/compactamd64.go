@@ -32,7 +32,7 @@ var amd64Saved = [...]machine.DWARFReg{3, 12, 13, 14, 15, 6} // rbx, r12 to r15,
 
 // amd64 makes the row of e, as libunwind's CompactUnwinder_x86_64 would unwind by it.
 func (e *CompactEntry) amd64(row *Row, memory machine.Memory) error {
-	row.saved(machine.AMD64.PC, -8)
+	row.saved(machine.AMD64.Link, -8)
 	switch e.Encoding & compactMode {
 	case amd64NoInfo:
 		if err := e.only(0); err != nil {

@@ -48,7 +48,7 @@ func (e *CompactEntry) arm64(row *Row) error {
 			return err
 		}
 		row.CFA = CFARule{Kind: CFARegister, Register: machine.ARM64.FP, Offset: 16}
-		row.saved(machine.ARM64.PC, -8)
+		row.saved(machine.ARM64.Link, -8)
 		row.saved(machine.ARM64.FP, -16)
 		next = -16
 	case arm64DWARF:

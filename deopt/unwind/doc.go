@@ -28,8 +28,9 @@
 // # Security
 //
 // Sections, code, registers and memory are hostile. An entry longer than 1 MiB is
-// refused, so are more than 128 register columns, 64 remembered states and 256
-// values on the stack of an expression; an expression may take 1,000 steps. Of a function
+// refused, so are more than 128 register columns, 64 remembered states, 100,000
+// instructions for a row, and 256 values on the stack of an expression; an expression may
+// take 1,000 steps. Of a function
 // at most 64 KiB are read, and at most 32 KiB of a stack are looked through for a frame. A
 // walk has at most [Unwinder.Max] frames; each CFA must lie above the one
 // before, except across a signal frame, and no signal frame is passed twice.

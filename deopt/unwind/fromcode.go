@@ -23,22 +23,31 @@ func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if end <= f.lookup() {
 		end = start + maxFunctionBytes
 	}
-	rows, known := f.code.read[start]
-	if !known {
-		var err error
-		if rows, err = readFunction(w.Memory, start, end); err != nil {
-			return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
-		}
-		if f.code.read == nil || len(f.code.read) >= maxRead {
-			f.code.read = map[machine.Addr]*codeRows{}
-		}
-		f.code.read[start] = rows
+	rows, err := w.readFunction(f, start, end)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	row, err := rows.row(f.PC, f.Return)
+	row, err := rows.row(f.PC, f.Return && !w.looksCalled(f.PC))
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
 	return w.fromRow(f, row), ""
+}
+
+// readFunction reads the function at start, of the code that f is in, once.
+func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
+	if rows, known := f.code.read[start]; known {
+		return rows, nil
+	}
+	rows, err := readFunction(w.Memory, start, end)
+	if err != nil {
+		return nil, err
+	}
+	if f.code.read == nil || len(f.code.read) >= maxRead {
+		f.code.read = map[machine.Addr]*codeRows{}
+	}
+	f.code.read[start] = rows
+	return rows, nil
 }
 
 // fromRow is the step of a row that instructions tell. What a function does with the registers

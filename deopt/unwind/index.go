@@ -50,6 +50,9 @@ func (s *frames) buildIndex() {
 			s.index.err = err
 		}
 	}
+	if s.Size < 0 {
+		keep(&FormatError{s.name, 0, fmt.Errorf("claims %d bytes", uint64(s.Size))})
+	}
 	var chunk cursor
 	for off := int64(0); off < s.Size; {
 		h, c, err := s.entry(&chunk, off, window)

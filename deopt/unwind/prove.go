@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"errors"
 	"fmt"
 
 	"reframe/deopt/machine"
@@ -25,11 +26,25 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if pc, err = w.called(pc, s.jumped); err != nil {
 		return caller{}, nil, err
 	}
+	if pc == 0 && w.Arch.Link == w.Arch.PC && (s.guess != "" || s.rule == FromStackSize) {
+		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
+	}
 	f.NoCFA, w.floor = "", cfa
 	if pc == 0 {
-		return caller{}, outermost("frame #%d is the outermost: its return address is zero", f.Index), nil
+		return caller{}, w.returnsToZero(f), nil
 	}
 	return w.caller(f, s, pc), nil, nil
+}
+
+// returnsToZero is the end of a walk at a frame whose return address is zero: that of the
+// outermost is. Where a frame was found by a guess, what follows may be zero for any reason.
+func (w *walk) returnsToZero(f *Frame) *End {
+	for i := range w.frames {
+		if w.frames[i].Rule == FromScan {
+			return cutShort("frame #%d: its return address is zero, and frame #%d was found by a guess", f.Index, i)
+		}
+	}
+	return outermost("frame #%d is the outermost: its return address is zero", f.Index)
 }
 
 // lowest is an address below which no part of the frame f lies that its CFA could be.
@@ -52,8 +67,9 @@ func (e *uncalled) Error() string {
 }
 
 // called returns pc without a signature when it may be a return address: when it is zero,
-// which is what the outermost frame has, or lies after a call, or need not. Code that cannot
-// be read is not held against it.
+// which is what the outermost frame has, or lies after a call, or is where the kernel makes
+// a signal handler return to, or in a function made for it, or need not be any of these. Code that cannot be read is not
+// held against it.
 func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
 		return 0, nil
@@ -65,8 +81,23 @@ func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if jumped {
 		return pc, nil
 	}
-	if called, err := w.callEndsAt(pc); err == nil && !called {
+	if called, err := w.callEndsAt(pc); err == nil && !called && !w.givesBack(pc) && !w.looksCalled(pc) {
 		return 0, &uncalled{pc}
 	}
 	return pc, nil
 }
+
+// looksCalled says whether pc is the second byte of a function that begins with a nop of one.
+// Runtimes let the outermost function of a stack return there, so that an unwinder which looks
+// a byte before a return address finds the function: Go's runtime.goexit is one.
+func (w *walk) looksCalled(pc machine.Addr) bool {
+	code := w.Finder.Code(pc - 1)
+	if w.Arch != machine.AMD64 || code.Functions == nil {
+		return false
+	}
+	var b [1]byte
+	start, _ := code.Functions.Function(pc - 1)
+	return start == pc-1 && w.Memory.ReadMemory(b[:], start) == nil && b[0] == nop
+}
+
+const nop = 0x90

@@ -88,9 +88,7 @@ type moment struct {
 	// says that there were two calls of one frame which cannot both be aligned.
 	called     origin
 	impossible bool
-	// direct says that some path comes here without a call.
-	direct bool
-	regs   [16]origin
+	regs       [16]origin
 	// stored are the registers whose values as they were when the reading began were written
 	// to memory, by the register that the address was made from.
 	stored [16]x86.Set
@@ -104,7 +102,7 @@ const maxSlots = 128
 
 // atStart is the moment where a reading begins: every register holds what it holds.
 func atStart() moment {
-	m := moment{reached: true, direct: true}
+	m := moment{reached: true}
 	for reg := range m.regs {
 		m.regs[reg] = held(machine.DWARFReg(reg))
 	}
@@ -201,8 +199,7 @@ func (m *moment) meet(other *moment) bool {
 		*m = *other
 		return true
 	}
-	changed := other.direct && !m.direct
-	m.direct = m.direct || other.direct
+	changed := false
 	for i := range m.regs {
 		if m.regs[i] != other.regs[i] && m.regs[i].kind != unknown {
 			m.regs[i], changed = origin{}, true

@@ -9,8 +9,8 @@ import (
 	"reframe/deopt/x86"
 )
 
-// reading is code as it was followed from one address: its instructions, the blocks that
-// they form, and what is known before each block.
+// reading is code as it is followed from one address: its instructions, the blocks that they
+// form, and what is known before each block.
 type reading struct {
 	memory     machine.Memory
 	start, end machine.Addr // code outside is not followed
@@ -38,12 +38,18 @@ type block struct {
 	dead bool
 }
 
+// newReading reads code at [start, end).
+func newReading(m machine.Memory, start, end machine.Addr, limit int) *reading {
+	return &reading{memory: m, start: start, end: end, limit: limit, number: map[machine.Addr]int{}, heads: map[machine.Addr]bool{}}
+}
+
 // follow decodes all code that direct jumps lead to, nearest first. More than the limit is
-// left alone.
-func (r *reading) follow(from machine.Addr) {
-	r.number, r.heads, r.headed = map[machine.Addr]int{}, map[machine.Addr]bool{}, map[machine.Addr]int{}
-	queue := []machine.Addr{from}
-	r.heads[from] = true
+// left alone. It returns the addresses behind calls: whether they come back is not known.
+func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
+	queue := slices.Clone(from)
+	for _, at := range from {
+		r.heads[at] = true
+	}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
@@ -62,16 +68,18 @@ func (r *reading) follow(from machine.Addr) {
 				r.heads[i.to] = true
 				queue = append(queue, i.to)
 			}
-			if i.ends() {
+			if at = i.next(); i.mayEnd() {
+				calls = append(calls, at)
+			}
+			if i.ends() || i.mayEnd() {
 				break
 			}
-			at = i.next()
-			if i.op == opBranch || i.mayEnd() {
+			if i.op == opBranch {
 				r.heads[at] = true
 			}
 		}
 	}
-	r.text = nil
+	return calls
 }
 
 func (r *reading) inside(at machine.Addr) bool { return at >= r.start && at < r.end }
@@ -108,6 +116,7 @@ func (r *reading) bytes(at machine.Addr) []byte {
 
 // divide forms the blocks.
 func (r *reading) divide() {
+	r.headed = make(map[machine.Addr]int, len(r.heads))
 	var first []int
 	for at := range r.heads {
 		if n, ok := r.number[at]; ok {

@@ -16,7 +16,7 @@ const (
 
 // codeRows are the rows of one function of x86-64 code, as its instructions tell them.
 type codeRows struct {
-	r reading
+	r *reading
 }
 
 // readFunction reads the function at [start, end) from its first instruction, where the
@@ -31,8 +31,11 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 	if end <= start {
 		return nil, errors.New("the function has no code")
 	}
-	c := &codeRows{reading{memory: m, start: start, end: start + min(end-start, maxFunctionBytes), limit: maxFunctionInstrs}}
-	c.r.follow(start)
+	c := &codeRows{newReading(m, start, start+min(end-start, maxFunctionBytes), maxFunctionInstrs)}
+	for from := []machine.Addr{start}; len(from) > 0; {
+		from = c.r.follow(from...)
+	}
+	c.r.memory, c.r.text = nil, nil
 	c.r.divide()
 	begin := atStart()
 	begin.forgot = true // what lies on the stack is the caller's
@@ -209,6 +212,8 @@ func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
 			rule = RegisterRule{Kind: RuleOffset, Offset: n - 8}
 		} else if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
 			rule = RegisterRule{Kind: RuleExpression, Expression: plusRegister(base, offset)}
+		} else {
+			continue
 		}
 		if n, ok := s.addr.from(m.regs[machine.AMD64.SP]); !ok || n >= 0 {
 			return rule

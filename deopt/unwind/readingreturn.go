@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/x86"
@@ -12,33 +13,59 @@ import (
 // maxForward bounds the instructions that are looked at on the way to returns.
 const maxForward = 1024
 
-// readToReturn reads x86-64 code from pc on, up to every return that it may lead to, both ways
-// at each conditional jump and into other functions where it jumps there. Where the stack
+// readToReturn reads x86-64 code from pc on, up to the returns that it leads to, both ways at
+// each conditional jump and into other functions where it jumps there. Where the stack
 // pointer is at a return, the return address is; and what a function has changed or saved
 // of the registers that its caller keeps, it has put back by then. What no path to a return
 // writes is therefore as the caller left it. ret says that pc is a return address.
 //
+// Of all returns, those behind the fewest calls count. certain says that there is none before
+// them. Otherwise a call that does not come back may lie there: then what follows it is
+// other code, and what is told is not of this frame, though its calls have the stack
+// aligned as this frame's have.
+//
 // Paths that end otherwise say nothing. The error says that no return was reached, or that they
 // do not agree on where the frame ends. A register without a rule is one on which they do
 // not agree, or of which nothing is known.
-//
-// certain says that some return is reached without a call. Otherwise a call that does not return
-// may lie before all of them: then what follows it is other code, and what is told is not
-// of this frame, though its calls have the stack aligned as this frame's have.
 func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *Row, certain bool, err error) {
-	r := reading{memory: m, end: math.MaxUint64, limit: maxForward, aligned: true}
-	r.follow(pc)
-	r.divide()
 	begin := atStart()
 	if ret {
 		begin.called = begin.regs[machine.AMD64.SP]
 	}
-	if err := r.settle(begin); err != nil {
-		return nil, false, err
+	r := newReading(m, 0, math.MaxUint64, maxForward)
+	r.aligned = true
+	none := errors.New("it leads to no return")
+	from := []machine.Addr{pc}
+	for certain = true; len(from) > 0; certain = false {
+		seen := len(r.instrs)
+		from = r.follow(from...)
+		if !slices.ContainsFunc(r.instrs[seen:], func(i instr) bool { return i.op == opReturn }) {
+			continue
+		}
+		r.divide()
+		if err := r.settle(begin); err != nil {
+			return nil, false, err
+		}
+		row, err := r.returned(pc)
+		if row != nil || err != nil && !errors.Is(err, errNotOurs) {
+			return row, certain, err
+		}
+		if err != nil {
+			none = err
+		}
 	}
+	return nil, false, none
+}
+
+// errNotOurs says that the only returns are behind a call that is the last instruction of its
+// function, or of a path in it: what follows belongs to something else.
+var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
+
+// returned is the row at pc that the returns tell; nil where none was reached.
+func (r *reading) returned(pc machine.Addr) (*Row, error) {
 	var end moment // what all returns agree on
 	var cfa origin
-	var misaligned error
+	var none error
 	for n := range r.blocks {
 		b := &r.blocks[n]
 		last := r.last(b)
@@ -49,25 +76,20 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *Row, certai
 		found := at.regs[machine.AMD64.SP].plus(8)
 		switch distance, ok := found.from(at.called); {
 		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
-			return nil, false, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
+			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
 		case ok && distance%callAlignment != 0:
-			// The call was the last instruction of its function, or of a path in it, and
-			// what follows belongs to something else.
-			misaligned = fmt.Errorf("the return at %v is not one of this frame: no call before it could return", last.at)
+			none = errNotOurs
 			continue
 		case end.reached && cfa != found:
-			return nil, false, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
+			return nil, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
 		}
 		cfa = found
 		end.meet(at)
 	}
-	switch {
-	case end.reached:
-		return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return end.ruleOf(reg, cfa) }), end.direct, nil
-	case misaligned != nil:
-		return nil, false, misaligned
+	if !end.reached {
+		return nil, none
 	}
-	return nil, false, errors.New("it leads to no return")
+	return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) RegisterRule { return end.ruleOf(reg, cfa) }), nil
 }
 
 // cfaOf is the rule for a CFA that was made from what is at hand where the reading began.

@@ -44,10 +44,7 @@ func (m *moment) apply(i *instr, number int) {
 		m.call()
 		m.loseBelow()
 		m.clobber(notKept)
-	case opSystem:
-		m.direct = false
-		m.clobber(i.writes)
-	case opOther, opBranch:
+	case opOther, opBranch, opSystem:
 		if i.bytes > 0 {
 			m.store(m.address(i.memory), int32(i.bytes), origin{})
 		}
@@ -59,10 +56,8 @@ func (m *moment) apply(i *instr, number int) {
 // ABI, AMD64 supplement, §3.2.2).
 const callAlignment = 16
 
-// call notes that there was a call, and where the stack pointer was at it, unless an earlier
-// one tells as much.
+// call notes where the stack pointer is at a call, unless an earlier one has told.
 func (m *moment) call() {
-	m.direct = false
 	sp := m.regs[machine.AMD64.SP]
 	if m.called.kind == unknown {
 		m.called = sp

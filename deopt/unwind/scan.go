@@ -14,43 +14,99 @@ const (
 	scanChunk = 1 << 10
 )
 
-// byScan takes the first word on the stack that can be a return address for the one of f.
-// It is a guess: a word that an earlier call left there looks the same.
-func (w *walk) byScan(f *Frame) (caller, *End, error) {
-	if w.Arch.Link != w.Arch.PC {
-		return caller{}, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
-	}
-	sp, err := f.Registers.Addr(w.Arch.SP)
-	if err != nil {
-		return caller{}, nil, err
-	}
+// eachReturn calls f with each word on the stack from sp on that lies behind a call, and where
+// it is, until f returns false. The error says that it never did.
+func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
 	size := w.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
 	var chunk [scanChunk]byte
-	for at := start; at >= start && at < start+scanned; {
+	for at := start; at >= start && at < start+scanned; at += scanChunk {
 		b := readable(w, chunk[:], at)
 		for i := 0; i+size <= len(b); i += size {
 			pc := machine.Addr(w.Arch.Uint(b[i : i+size]))
 			if pc == 0 || !w.Executable(pc-1) {
 				continue
 			}
-			if called, err := w.callEndsAt(pc); err != nil || !called {
-				continue
+			if called, err := w.callEndsAt(pc); err == nil && called && !f(at+machine.Addr(i), pc) {
+				return nil
 			}
-			slot := at + machine.Addr(i)
-			row := &Row{End: ^machine.Addr(0), ReturnAddress: w.Arch.Link,
-				CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + int64(size)}}
-			row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -int64(size)})
-			return w.prove(f, &step{row: row, rule: FromScan, partial: true,
-				guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call, which an earlier call may have left there"})
 		}
 		if len(b) < len(chunk) {
-			return caller{}, nil, fmt.Errorf("no word from %v on, as far as the stack can be read, is a return address", sp)
+			return fmt.Errorf("no word from %v on, as far as the stack can be read, is a return address", sp)
 		}
-		at += scanChunk
 	}
-	return caller{}, nil, fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
+	return fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
+
+// byScan takes the first word on the stack that can be a return address for the one of f.
+// It is a guess: a word that an earlier call left there looks the same.
+func (w *walk) byScan(f *Frame) (c caller, end *End, err error) {
+	switch {
+	case w.Arch.Link != w.Arch.PC:
+		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
+	case f.code.NoneKept:
+		// Go's stacks lie one behind the other, and are moved: they are full of such words.
+		return c, nil, errors.New("the stack of such code tells nothing")
+	}
+	sp, err := f.Registers.Addr(w.Arch.SP)
+	if err != nil {
+		return c, nil, err
+	}
+	size := int64(w.Arch.Pointer)
+	none := w.eachReturn(sp, func(slot, _ machine.Addr) bool {
+		row := &Row{End: ^machine.Addr(0), ReturnAddress: w.Arch.Link,
+			CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + size}}
+		row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -size})
+		c, end, err = w.prove(f, &step{row: row, rule: FromScan, partial: true,
+			guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call, which an earlier call may have left there"})
+		return false
+	})
+	if none != nil {
+		return c, nil, none
+	}
+	return c, end, err
+}
+
+// maxCallees bounds the functions that are read because a word on the stack follows a call to
+// them.
+const maxCallees = 16
+
+// byCallee finds the return address of f by what it follows: a call to a function which, read
+// from there to where f stands, has its return address just where that word is. It needs no
+// symbol and no return in the function.
+func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
+	if w.Arch != machine.AMD64 {
+		return c, nil, errNoCallee
+	}
+	sp, err := f.Registers.Addr(w.Arch.SP)
+	if err != nil {
+		return c, nil, err
+	}
+	var proof *step
+	callees := 0
+	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
+		start := w.directTarget(pc)
+		if start == 0 || start > f.PC || f.PC-start >= maxFunctionBytes {
+			return true
+		}
+		callees++
+		if rows, err := w.readFunction(f, start, start+maxFunctionBytes); err == nil {
+			if row, err := rows.row(f.PC, f.Return); err == nil {
+				if cfa, err := w.cfa(f.Registers, row.CFA); err == nil && cfa == slot+machine.Addr(w.Arch.Pointer) {
+					proof = w.fromRow(f, row)
+				}
+			}
+		}
+		return proof == nil && callees < maxCallees
+	})
+	if proof == nil {
+		return c, nil, errNoCallee
+	}
+	return w.prove(f, proof)
+}
+
+// errNoCallee is not worth saying of a frame: it is what most have.
+var errNoCallee = errors.New("no call on its stack leads to it")
 
 // readable reads as much of b as there is.
 func readable(m machine.Memory, b []byte, at machine.Addr) []byte {

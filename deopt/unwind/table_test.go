@@ -374,4 +374,9 @@ func TestUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	_, err = table.Find(0x1000)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
+
+	table, err = NewTable(Sections{Arch: machine.AMD64, DebugFrame: Section{Data: unreadable{}, Size: -1 << 63}})
+	require.NoError(t, err)
+	_, err = table.Find(0x1000)
+	require.EqualError(t, err, ".debug_frame at offset 0x0: claims 9223372036854775808 bytes")
 }

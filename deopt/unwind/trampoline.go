@@ -2,18 +2,20 @@ package unwind
 
 import (
 	"bytes"
+
+	"reframe/deopt/machine"
 )
 
 // trampoline returns the step from a signal trampoline that is told by its instructions, or
 // nil. Where its CFI says nothing of it, as in Go's and musl's, the handler's return address is
 // all that leads to it.
-func (w *walk) trampoline(f *Frame) *step {
+func (w *walk) trampoline(pc machine.Addr) *step {
 	for _, t := range w.Arch.Trampolines {
 		code := make([]byte, len(t.Code))
-		if w.Memory.ReadMemory(code, f.PC) != nil || !bytes.Equal(code, t.Code) {
+		if w.Memory.ReadMemory(code, pc) != nil || !bytes.Equal(code, t.Code) {
 			continue
 		}
-		row := &Row{Start: f.PC, End: f.PC + 1, ReturnAddress: w.Arch.PC}
+		row := &Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.PC}
 		for reg, at := range t.Saved {
 			rule := RegisterRule{Kind: RuleExpression, Expression: plusRegister(w.Arch.SP, at)}
 			if reg == w.Arch.SP {
@@ -25,4 +27,14 @@ func (w *walk) trampoline(f *Frame) *step {
 		return &step{row: row, rule: FromTrampoline, signal: true}
 	}
 	return nil
+}
+
+// givesBack says whether pc is the start of a signal trampoline, which the kernel gives to the
+// handler as its return address.
+func (w *walk) givesBack(pc machine.Addr) bool {
+	if w.trampoline(pc) != nil {
+		return true
+	}
+	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // such an FDE starts a byte early, for those who look there
+	return err == nil && s != nil && s.signal
 }

@@ -136,16 +136,31 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	}
 	tried := slices.Clone(way.why)
 	failed := func(rule Rule, err error) { tried = append(tried, fmt.Sprintf("%s: %v", rule, err)) }
-	for i := range way.other {
-		s := &way.other[i]
-		if s.rule == FromStackSize {
-			s = w.linked(f, s)
+	follow := func(certain bool) (caller, *End, bool) {
+		for i := range way.other {
+			s := &way.other[i]
+			if (s.guess == "") != certain {
+				continue
+			}
+			if s.rule == FromStackSize {
+				s = w.linked(f, s)
+			}
+			c, end, err := w.prove(f, s)
+			if err == nil {
+				return c, end, true
+			}
+			failed(s.rule, err)
 		}
-		c, end, err := w.prove(f, s)
-		if err == nil {
-			return c, end
-		}
-		failed(way.other[i].rule, err)
+		return caller{}, nil, false
+	}
+	if c, end, ok := follow(true); ok {
+		return c, end
+	}
+	if c, end, err := w.byCallee(f); err == nil {
+		return c, end
+	}
+	if c, end, ok := follow(false); ok {
+		return c, end
 	}
 	c, end, err := w.byChain(f)
 	if err == nil {

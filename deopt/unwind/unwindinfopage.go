@@ -59,7 +59,8 @@ func (p *infoPage) start(word uint32) uint64 {
 	return uint64(word)
 }
 
-// find returns the entry that covers want. The code of the page ends at end.
+// find returns the entry that covers want. The code of the page ends at end, above want. Whatever the order
+// of the rows is, the search has looked at the one it returns and at the next: want is between them.
 func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 	i, err := p.last(p.rows, p.start, want)
 	if err != nil {
@@ -80,11 +81,7 @@ func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 		end = p.start(next.u32())
 	}
 	at, word := p.rows.off+i*p.rows.row, row.u32()
-	start := p.start(word)
-	if start > want || want >= end {
-		return nil, &FormatError{unwindInfo, at, errors.New("the code of this row and of the next is not in order")}
-	}
-	e := &CompactEntry{Start: p.image + machine.Addr(start), End: p.image + machine.Addr(end), Section: unwindInfo}
+	e := &CompactEntry{Start: p.image + machine.Addr(p.start(word)), End: p.image + machine.Addr(end), Section: unwindInfo}
 	if p.compressed {
 		e.Offset, e.Encoding, err = p.encoding(int64(word>>24), at)
 	} else {

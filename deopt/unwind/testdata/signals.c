@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 extern long early(long), saved(long), set(long), leaf(long), restored(long);
-extern void by_rax(void), by_eax(void), by_padded(void);
+extern void (*const by_rax)(void), (*const by_eax)(void);
 
 static __attribute__((noipa)) long trap(long n)
 {
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	static char space[1 << 16];
 	stack_t other = {.ss_sp = space, .ss_size = sizeof space};
 	const char *way = argv[1], *to = argv[2], *handler = argv[3];
-	void (*restorer)(void) = !strcmp(to, "eax") ? by_eax : !strcmp(to, "padded") ? by_padded : by_rax;
+	void (*restorer)(void) = !strcmp(to, "eax") ? by_eax : by_rax;
 	void (*h)(int) = !strcmp(handler, "traps") ? traps : !strcmp(handler, "again") ? again : handles;
 	sigaltstack(&other, 0);
 	unsigned long flags = strcmp(handler, "other stack") ? 0 : SA_ONSTACK;

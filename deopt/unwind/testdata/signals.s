@@ -76,22 +76,20 @@
 	.cfi_endproc
 	.size	restored, .-restored
 
+# Without symbols: gdb takes a function with a name for one.
 	nop
-	.global	by_rax, by_eax, by_padded
-	.type	by_rax, @function
-by_rax:
+.Lrax:
 	movq	$15, %rax
 	syscall
-	.size	by_rax, .-by_rax
-	.type	by_eax, @function
-by_eax:
+.Leax:
 	movl	$15, %eax
 	syscall
-	.size	by_eax, .-by_eax
 	nop
-	.type	by_padded, @function
-by_padded:
-	movq	$15, %rax
-	syscall
-	.size	by_padded, .-by_padded
+	ud2
+
+	.section .data.rel.ro, "aw"
+	.global	by_rax, by_eax
+	.balign	8
+by_rax:	.quad	.Lrax
+by_eax:	.quad	.Leax
 	.section .note.GNU-stack, "", @progbits

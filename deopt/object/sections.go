@@ -1,0 +1,13 @@
+package object
+
+// Sections returns the sections of that name, in the order of the image. An unlinked object
+// may have many: LLVM writes a .stack_sizes for each section of code.
+func (i *Image) Sections(name string) []*Section {
+	var list []*Section
+	for _, s := range i.all {
+		if s.Name == name {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,98 @@
+package unwind
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// TestPLT steps through the calls of a function of another module, one instruction after
+// the other: its entry in the procedure linkage table, the first entry, the beginning of what
+// binds it, and, the next time, the entry and the function. Linkers may or may not describe
+// their tables in .eh_frame; where they do not, gdb loses its way, and the truth is that
+// the caller's frame is the same at each instruction of its callee.
+func TestPLT(t *testing.T) {
+	for _, build := range []struct {
+		name  string
+		flags []string
+		lld   bool
+		first int // instructions of the first call that are stepped
+	}{
+		{"ld", []string{"-Wl,-z,lazy"}, false, 16},
+		{"ld endbr64", []string{"-Wl,-z,lazy,-z,ibtplt", "-fcf-protection"}, false, 16},
+		{"ld bound", []string{"-Wl,-z,now"}, false, 4},
+		{"lld", []string{"-Wl,-z,lazy"}, true, 16},
+		{"lld endbr64", []string{"-Wl,-z,lazy,-z,force-ibt", "-fcf-protection"}, true, 16},
+		{"lld bound", []string{"-Wl,-z,now"}, true, 4},
+	} {
+		t.Run(build.name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "plt")
+			if build.lld {
+				lld, err := exec.LookPath("ld.lld-19")
+				require.NoError(t, err)
+				dir := t.TempDir()
+				require.NoError(t, os.Symlink(lld, filepath.Join(dir, "ld"))) // gcc looks there for one of that name
+				build.flags = append(build.flags, "-B"+dir)
+			}
+			run(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
+			// Up to the first call, and as far into it as leads into the dynamic linker; then the second.
+			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
+			seen := map[string]int{}
+			var caller *Frame
+			var entered int
+			for n, s := range stops(t, to, program) {
+				stack := s.walk()
+				require.True(t, stack.End.Complete, "moment %d: %s", n, stack.End.Reason)
+				f := stack.Frames
+				place := s.place(program, f[0].PC)
+				how := fmt.Sprintf("%s by %s", place, f[1].Rule)
+				seen[how]++
+				t.Log(n, f[0].PC, how, len(f), f[1].Guess)
+				if place == "calls" {
+					caller = &f[0]
+					continue
+				}
+				entered++
+				require.Empty(t, f[1].Guess)
+				require.Equal(t, "calls", s.place(program, f[1].PC))
+				require.Equal(t, caller.CFA, f[1].CFA)
+				for _, reg := range []machine.DWARFReg{3, 6, 12, 13, 14, 15} {
+					want, err := caller.Registers.Uint(reg)
+					require.NoError(t, err)
+					got, err := f[1].Registers.Uint(reg)
+					require.NoError(t, err)
+					require.Equal(t, want, got)
+				}
+				if !build.lld || place != "plt" {
+					require.Len(t, f, len(s.want))
+					for i := range f {
+						compareFrame(t, s.want[i], f, i)
+					}
+				}
+			}
+			t.Log(seen, entered)
+		})
+	}
+}
+
+// place says where an address is: the function of a program, its procedure linkage table, or
+// another file.
+func (s stop) place(program string, pc machine.Addr) string {
+	list := s.core.symbols(program)
+	if f := list.at(pc); f != nil {
+		return f.Name
+	}
+	for _, p := range list.plt {
+		if uint64(pc)-p.Addr < p.Size {
+			return "plt"
+		}
+	}
+	return "elsewhere"
+}

@@ -1,0 +1,66 @@
+package ptrace
+
+import (
+	"io"
+	"sync"
+)
+
+// The blocks that are kept of a file.
+const (
+	cacheBlock  = 1 << 10 // bytes
+	cacheBlocks = 64
+)
+
+// fileCache reads a file that is mostly read a few bytes here and there: headers, rows of a search
+// table, the code of a stub. It keeps what lay around those.
+type fileCache struct {
+	file   io.ReaderAt
+	mu     sync.Mutex
+	blocks [cacheBlocks]cachedBlock // by the remainder of their number
+}
+
+// cachedBlock is a block of a file, shorter where the file ends.
+type cachedBlock struct {
+	number int64
+	data   []byte // nil where nothing is kept
+}
+
+// ReadAt implements [io.ReaderAt].
+func (c *fileCache) ReadAt(p []byte, off int64) (n int, err error) {
+	if len(p) >= cacheBlock || off < 0 {
+		return c.file.ReadAt(p, off)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n < len(p) {
+		at := off + int64(n)
+		b, err := c.block(at / cacheBlock)
+		if err != nil {
+			return n, err
+		}
+		skip := int(at % cacheBlock)
+		if skip >= len(b) {
+			return n, io.EOF
+		}
+		n += copy(p[n:], b[skip:])
+	}
+	return n, nil
+}
+
+// block returns a block, which is empty past the end of the file.
+func (c *fileCache) block(number int64) ([]byte, error) {
+	b := &c.blocks[number%cacheBlocks]
+	if b.data != nil && b.number == number {
+		return b.data, nil
+	}
+	if b.data == nil {
+		b.data = make([]byte, cacheBlock)
+	}
+	n, err := c.file.ReadAt(b.data[:cacheBlock], number*cacheBlock)
+	if err != nil && err != io.EOF {
+		b.data = nil
+		return nil, err
+	}
+	b.number, b.data = number, b.data[:n]
+	return b.data, nil
+}
