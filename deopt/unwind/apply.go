@@ -14,6 +14,11 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
+	if s.row.Rule(s.row.ReturnAddress).Kind == RuleUndefined {
+		// Where calls push nothing, its CFA may be that of the frame it called.
+		f.CFA, f.NoCFA = cfa, ""
+		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
+	}
 	if end := w.settle(f, cfa); end != nil {
 		return caller{}, end, nil
 	}
@@ -27,7 +32,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		return caller{}, w.returnsToZero(f), nil
 	case !s.signal:
 		// What a signal interrupted may be anywhere: a jump to a wild address is a common cause.
-		if pc = w.unsigned(pc); !w.Executable(pc - 1) {
+		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
 			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
 		}
 	}

@@ -17,7 +17,7 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 		}
 		row := &Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.PC}
 		for reg, at := range t.Saved {
-			rule := RegisterRule{Kind: RuleExpression, Expression: plusRegister(w.Arch.SP, at)}
+			rule := RegisterRule{Kind: RuleValExpression, Expression: plusRegister(w.Arch.SP, at, opDeref)}
 			if reg == w.Arch.SP {
 				// The CFA of a signal frame is the stack pointer of what the signal interrupted.
 				row.CFA = CFARule{Kind: CFAExpression, Expression: plusRegister(w.Arch.SP, at, opDeref)}
