@@ -58,7 +58,7 @@ func (m *Maps) Check() (*CheckReport, error) {
 		head := i.JSON()
 		image := CheckImage{Name: head.Name, Format: head.Format, Arch: head.Arch, Error: head.Error, Rules: []CheckRule{}}
 		if i.Section != nil {
-			results := stackmap.Check(i.placed(), i.Arch, i.code())
+			results := append(stackmap.Check(i.placed(), i.Arch, i.code()), i.checkUnwind())
 			more, err := i.checkIR()
 			if err != nil {
 				return nil, err

@@ -154,11 +154,19 @@ func newTable(img *object.Image) (*unwind.Table, error) {
 		return nil, err
 	}
 	sections := unwind.Sections{Arch: arch}
-	for name, into := range map[string]*unwind.Section{
-		".eh_frame": &sections.EHFrame, ".eh_frame_hdr": &sections.EHFrameHdr, ".debug_frame": &sections.DebugFrame,
+	for _, s := range []struct {
+		name string // in ELF, or in Mach-O
+		into *unwind.Section
+	}{
+		{".eh_frame", &sections.EHFrame}, {"__TEXT,__eh_frame", &sections.EHFrame},
+		{".eh_frame_hdr", &sections.EHFrameHdr}, {".debug_frame", &sections.DebugFrame},
 	} {
-		if *into, err = unwindSection(img, name); err != nil {
+		section, err := unwindSection(img, s.name)
+		if err != nil {
 			return nil, err
+		}
+		if section.Data != nil {
+			*s.into = section
 		}
 	}
 	if sections.EHFrame.Data == nil && sections.DebugFrame.Data == nil {

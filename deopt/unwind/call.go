@@ -11,6 +11,23 @@ import (
 // return address. The error says that it cannot be told: that of the memory before pc, or
 // that the calls of the architecture are not known.
 func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
+	code := w.Finder.Code(pc - 1)
+	called, known := code.called[pc]
+	if known {
+		return called, nil
+	}
+	called, err := w.readCall(pc)
+	if err == nil {
+		if code.called == nil || len(code.called) >= maxWays {
+			code.called = map[machine.Addr]bool{}
+		}
+		code.called[pc] = called
+	}
+	return called, err
+}
+
+// readCall is callEndsAt by the code as it lies in memory.
+func (w *walk) readCall(pc machine.Addr) (bool, error) {
 	if w.Arch == machine.AMD64 {
 		return x86.CallBefore(w.Memory, pc)
 	}

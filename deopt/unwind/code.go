@@ -32,8 +32,8 @@ type Code struct {
 	ways  map[place]*way
 	calls map[machine.Addr]machine.Addr // where calls go, by the address behind them
 	read  map[machine.Addr]*codeRows    // functions that were read, by their start
-	// returned says of addresses whether one may return there.
-	returned map[machine.Addr]bool
+	// called says of addresses whether a call ends there.
+	called map[machine.Addr]bool
 }
 
 // Functions knows where functions lie, and how much stack they take.

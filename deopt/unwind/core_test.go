@@ -203,6 +203,16 @@ func (c *core) symbol(path, name string) machine.Addr {
 	return machine.Addr(c.function(path, name).Value)
 }
 
+// nameOf is what the file at an address calls the function that starts there.
+func (c *core) nameOf(addr machine.Addr) string {
+	if f := c.file(addr); f != nil {
+		if s := c.symbols(f.path).at(addr); s != nil && s.Value == uint64(addr) {
+			return s.Name
+		}
+	}
+	return addr.String()
+}
+
 // function is a symbol of a file at its loaded address.
 func (c *core) function(path, name string) elf.Symbol {
 	for _, s := range c.symbols(path).list {

@@ -17,7 +17,7 @@ func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if start == 0 {
 		return nil, ""
 	}
-	if s := w.pltHeader(f, start); s != nil {
+	if s := w.inPLT(f, start); s != nil {
 		return s, ""
 	}
 	if end <= f.lookup() {

@@ -6,33 +6,68 @@ import (
 	"reframe/deopt/machine"
 )
 
-// pltHeader returns the step from the first entry of a procedure linkage table, which others
-// jump to with one word more on the stack than a function finds; nil for anything else
-// (System V ABI, AMD64 supplement, figure 5.2). It is told by pushing a word of the
-// global offset table and jumping through the next.
-func (w *walk) pltHeader(f *Frame, start machine.Addr) *step {
+// The sizes of instructions in a procedure linkage table: jmp and push of a word in memory,
+// push of a number, and the bnd before a jmp.
+const (
+	viaMemory  = 6
+	pushNumber = 5
+	bndPrefix  = 0xf2
+)
+
+// inPLT returns the step from an instruction of a procedure linkage table that is reached
+// with more words on the stack than a function finds, or only by a jump that does not say
+// where it goes; nil for anything else (System V ABI, AMD64 supplement, figure 5.2). start is
+// that of the entry.
+func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	var b [16]byte
 	code := readable(w.Memory, b[:], start)
-	jump := 6
-	if len(code) > 6 && code[6] == 0xf2 {
-		jump = 7
-	}
-	if len(code) < jump+6 || code[0] != 0xff || code[1] != 0x35 || code[jump] != 0xff || code[jump+1] != 0x25 {
+	if len(code) < len(b) || f.Return {
 		return nil
 	}
-	slot := func(at int) int32 { return int32(binary.LittleEndian.Uint32(code[at+2:])) + int32(at) + 6 }
-	pushed := int64(2)
-	switch {
-	case slot(jump) != slot(0)+8:
-		return nil
-	case f.PC == start+6:
-		pushed++
-	case f.PC != start:
+	words := firstOfPLT(code, f.PC-start)
+	if words == 0 {
+		words = lazyEntry(code, f.PC-start)
+	}
+	if words == 0 {
 		return nil
 	}
 	word := int64(w.Arch.Pointer)
 	row := &Row{Start: f.PC, End: f.PC + 1, ReturnAddress: w.Arch.Link,
-		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: pushed * word}}
+		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: words * word}}
 	row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -word})
 	return &step{row: row, rule: FromCode} // it changes no register
+}
+
+// firstOfPLT returns how many words there are up to the CFA at an instruction of the first
+// entry, to which the others jump once they have pushed a number; 0 where it is none. It is told
+// by pushing a word of the global offset table and jumping through the next.
+func firstOfPLT(code []byte, at machine.Addr) int64 {
+	jump := viaMemory
+	if code[jump] == bndPrefix {
+		jump++
+	}
+	slot := func(at int) int32 { return int32(binary.LittleEndian.Uint32(code[at+2:])) + int32(at) + viaMemory }
+	switch {
+	case code[0] != 0xff || code[1] != 0x35 || code[jump] != 0xff || code[jump+1] != 0x25 || slot(jump) != slot(0)+8:
+		return 0
+	case at == 0:
+		return 2
+	case at == viaMemory:
+		return 3
+	}
+	return 0
+}
+
+// lazyEntry is firstOfPLT for the other entries, past the jump that leads back to the next
+// instruction until the function is bound.
+func lazyEntry(code []byte, at machine.Addr) int64 {
+	switch {
+	case code[0] != 0xff || code[1] != 0x25 || code[viaMemory] != 0x68 || code[viaMemory+pushNumber] != 0xe9:
+		return 0
+	case at == viaMemory:
+		return 1
+	case at == viaMemory+pushNumber:
+		return 2
+	}
+	return 0
 }

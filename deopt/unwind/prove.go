@@ -81,19 +81,7 @@ func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if jumped {
 		return pc, nil
 	}
-	code := w.Finder.Code(pc - 1)
-	returned, known := code.returned[pc]
-	if !known {
-		called, err := w.callEndsAt(pc)
-		if err != nil {
-			return pc, nil
-		}
-		if returned = called || w.givesBack(pc) || w.looksCalled(pc); code.returned == nil || len(code.returned) >= maxWays {
-			code.returned = map[machine.Addr]bool{}
-		}
-		code.returned[pc] = returned
-	}
-	if !returned {
+	if called, err := w.callEndsAt(pc); err == nil && !called && !w.givesBack(pc) && !w.looksCalled(pc) {
 		return 0, &uncalled{pc}
 	}
 	return pc, nil

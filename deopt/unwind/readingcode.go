@@ -107,11 +107,20 @@ func (r *reading) bytes(at machine.Addr) []byte {
 		}
 		n := chunk
 		for n > 0 && r.memory.ReadMemory(r.text[:n], at) != nil {
-			n /= 2
+			n = less(n)
 		}
 		r.text = r.text[:n]
 	}
 	return r.text[skip:min(skip+x86.Longest, uint64(len(r.text)))]
+}
+
+// less is how much to read where n bytes cannot be had: half, and where the last instruction may
+// be among them, a byte less.
+func less(n int) int {
+	if n <= x86.Longest {
+		return n - 1
+	}
+	return max(n/2, x86.Longest)
 }
 
 // divide forms the blocks.

@@ -6,19 +6,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"reframe/deopt/machine"
 )
 
 // tails compiles testdata/tails.c and tailslib.c.
-func tails(t *testing.T, flags ...string) (program, library string) {
+func tails(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	program, library = filepath.Join(dir, "tails"), filepath.Join(dir, "libtails.so")
+	program, library := filepath.Join(dir, "tails"), filepath.Join(dir, "libtails.so")
 	flags = append([]string{"-O2", "-g", "-freorder-blocks-and-partition"}, flags...)
 	run(t, "gcc", append(flags, "-shared", "-fPIC", "-o", library, "testdata/tailslib.c")...)
 	run(t, "gcc", append(flags, "-fPIE", "-pie", "-o", program, "testdata/tails.c", library, "-Wl,-rpath,"+dir)...)
-	return program, library
+	return program
 }
 
 // TestTailCalls finds out which frames are missing because their functions left by a jump.
@@ -34,7 +32,7 @@ func TestTailCalls(t *testing.T) {
 		{"endbr64", []string{"-fcf-protection", "-Wl,-z,lazy,-z,ibtplt"}},
 		{"no PLT", []string{"-fno-plt"}},
 	} {
-		program, library := tails(t, build.flags...)
+		program := tails(t, build.flags...)
 		for _, test := range []struct {
 			way      string
 			inner    string // the function that the frame below the one of the way is in, where that matters
@@ -64,15 +62,14 @@ func TestTailCalls(t *testing.T) {
 				stack := s.walk()
 				require.True(t, stack.End.Complete, stack.End.Reason)
 				require.Len(t, stack.Frames, len(s.want))
-				named := s.core.named(program, library)
 				var ours, gdbs []string
 				for i, f := range stack.Frames {
 					compareFrame(t, s.want[i], stack.Frames, i)
 					if s.want[i].Name == test.way && test.inner != "" {
-						require.Equal(t, test.inner, named[stack.Frames[i-1].FDEStart])
+						require.Equal(t, test.inner, s.core.nameOf(stack.Frames[i-1].FDEStart))
 					}
 					if f.Skipped != 0 {
-						ours = append(ours, s.want[i].Name+": "+named[f.Skipped])
+						ours = append(ours, s.want[i].Name+": "+s.core.nameOf(f.Skipped))
 					}
 					if jumped := s.want[i].Jumped; len(jumped) > 0 { // the outermost of them last
 						gdbs = append(gdbs, s.want[i].Name+": "+jumped[len(jumped)-1])
@@ -87,15 +84,4 @@ func TestTailCalls(t *testing.T) {
 			})
 		}
 	}
-}
-
-// named are the functions of files by where they start.
-func (c *core) named(paths ...string) map[machine.Addr]string {
-	names := map[machine.Addr]string{}
-	for _, path := range paths {
-		for _, f := range c.symbols(path).list {
-			names[machine.Addr(f.Value)] = f.Name
-		}
-	}
-	return names
 }

@@ -1,0 +1,190 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+)
+
+// sizesAgree ties a map to the other things that say how large a frame is.
+var sizesAgree = stackmap.Rule{Name: "stack sizes agree",
+	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to the CFA, less the return address that a call pushed: " +
+		"CFI and compact unwind give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
+
+// frameSizes is what an image says of the sizes of frames besides its maps.
+type frameSizes struct {
+	image   *object.Image
+	arch    *machine.Arch
+	table   *unwind.Table      // CFI, or nil
+	compact *unwind.Compact    // or nil
+	sizes   *unwind.StackSizes // or nil
+}
+
+// checkUnwind holds the sizes of frames against unwind information.
+func (i *MapImage) checkUnwind() stackmap.Result {
+	result := stackmap.Result{Rule: sizesAgree}
+	if i.image == nil || i.Arch == nil {
+		result.Skip("there is no image to look into for unwind information")
+		return result
+	}
+	sources, err := readFrameSizes(i.image, i.Arch)
+	if err != nil {
+		result.Skip(err.Error())
+		return result
+	}
+	if sources.table == nil && sources.compact == nil && sources.sizes == nil {
+		result.Skip("the image has neither unwind information nor sizes of stacks")
+		return result
+	}
+	for n, m := range i.placed().Maps {
+		for k := range m.Functions {
+			f := &m.Functions[k]
+			if f.StackSize == stackmap.DynamicStack || i.Unlinked && !i.code().Placed(m.FunctionPos(f)) {
+				continue
+			}
+			result.Checked++
+			what, err := sources.disagree(m, f)
+			switch {
+			case err != nil:
+				result.Untold(err.Error())
+			case what != "":
+				result.Add(stackmap.Violation{Map: n, Function: f.Addr, Index: -1, Pos: m.FunctionPos(f), What: what})
+			}
+		}
+	}
+	return result
+}
+
+func readFrameSizes(img *object.Image, arch *machine.Arch) (*frameSizes, error) {
+	out := &frameSizes{image: img, arch: arch}
+	var err error
+	if out.table, err = newTable(img); err != nil {
+		return nil, err
+	}
+	if out.compact, err = readCompact(img, arch); err != nil {
+		return nil, err
+	}
+	var data [][]byte
+	for _, s := range img.Sections(".stack_sizes") {
+		b, _, err := s.Relocated()
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, b)
+	}
+	if data != nil {
+		out.sizes, err = unwind.ReadStackSizes(arch, img.Bias, data...)
+	}
+	return out, err
+}
+
+// readCompact reads the compact unwind of a Mach-O image, or returns nil where it has none.
+func readCompact(img *object.Image, arch *machine.Arch) (*unwind.Compact, error) {
+	if arch != machine.AMD64 && arch != machine.ARM64 || img.Narrow() {
+		return nil, nil
+	}
+	if s := img.Section("__LD,__compact_unwind"); s != nil && img.Relocatable() {
+		data, _, err := s.Relocated()
+		if err != nil {
+			return nil, err
+		}
+		return unwind.ReadCompactUnwind(arch, data)
+	}
+	s := img.Section("__TEXT,__unwind_info")
+	header, ok := img.FileAddr(0)
+	if s == nil || !ok {
+		return nil, nil
+	}
+	return unwind.OpenUnwindInfo(arch, unwind.Section{Addr: s.Loaded(), Data: s, Size: int64(s.Size)}, header+img.Bias)
+}
+
+var (
+	errOtherBase = errors.New("a frame that is found by another register than the stack pointer does not tell its size")
+	errNothing   = errors.New("no unwind information covers the function")
+	errPushed    = errors.New("arguments may have been pushed")
+)
+
+// disagree says what the sources say of the size of a function's frame where that is not what
+// its map says; "" where all that tell agree. The error says why none of them tells.
+func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, error) {
+	told := false
+	if s.sizes != nil {
+		if size, ok := s.sizes.Find(f.Addr); ok {
+			if told = true; size != f.StackSize {
+				return fmt.Sprintf("its stack has %d bytes here, and %d in .stack_sizes", f.StackSize, size), nil
+			}
+		}
+	}
+	size, from, err := s.atSites(m, f)
+	switch {
+	case err != nil && told:
+		return "", nil
+	case err != nil:
+		return "", err
+	case size < f.StackSize:
+		return fmt.Sprintf("its stack has %d bytes here, and %d by %s", f.StackSize, size, from), nil
+	case size > f.StackSize && !told:
+		return "", errPushed
+	}
+	return "", nil
+}
+
+// atSites returns the smallest size of the frame at a site of a function, and what says so: at
+// a call that pushes arguments it is larger.
+func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64, from string, err error) {
+	err = errNothing
+	known := false
+	for r := range m.Records(f) {
+		row, source, problem := s.row(f.Addr, f.Addr+machine.Addr(r.Offset))
+		if problem == nil && (row.CFA.Kind != unwind.CFARegister || row.CFA.Register != s.arch.SP) {
+			problem = errOtherBase
+		}
+		if problem != nil {
+			err = problem
+			continue
+		}
+		n := uint64(row.CFA.Offset)
+		if s.arch.Link == s.arch.PC {
+			n -= uint64(s.arch.Pointer)
+		}
+		if !known || n < size {
+			size, from, known = n, source, true
+		}
+	}
+	if known {
+		err = nil
+	}
+	return size, from, err
+}
+
+// row returns the rules that hold at a site of the function at start, and what they are from.
+func (s *frameSizes) row(start, pc machine.Addr) (*unwind.Row, string, error) {
+	if s.compact != nil {
+		e, err := s.compact.Find(start)
+		if err == nil {
+			row, err := e.AtCalls(imageCode{Image: s.image})
+			if err == nil {
+				return row, "compact unwind", nil
+			}
+		}
+	}
+	if s.table == nil {
+		return nil, "", errNothing
+	}
+	fde, err := s.table.Find(start)
+	if err != nil {
+		return nil, "", errNothing
+	}
+	if pc >= fde.End { // a call may be the last instruction of its function
+		pc--
+	}
+	row, err := fde.Rules(pc)
+	if err != nil {
+		return nil, "", errNothing
+	}
+	return row, "CFI", nil
+}
