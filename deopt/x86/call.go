@@ -30,8 +30,27 @@ func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 
 // endsInCall says whether some suffix of code is a call.
 func endsInCall(code []byte) bool {
+	if !mayEndInCall(code) {
+		return false // as most of what is asked about, for less than the decoding takes
+	}
 	for ; len(code) >= shortestCall; code = code[1:] {
 		if inst, known := Decode(code); known && inst.Len == len(code) && IsCall(inst) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayEndInCall says whether the last bytes of code have the opcode of a call where one that ends
+// with them has it: e8 with two or four bytes behind it, or ff /2 or /3 with its ModRM byte and all that
+// this may ask for (Intel SDM, volume 2, CALL).
+func mayEndInCall(code []byte) bool {
+	n := len(code)
+	if n >= 5 && code[n-5] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {
+		return true
+	}
+	for at := max(n-7, 0); at < n-1; at++ {
+		if reg := code[at+1] >> 3 & 7; code[at] == 0xff && (reg == 2 || reg == 3) {
 			return true
 		}
 	}

@@ -1,0 +1,35 @@
+package x86
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever the decoder takes for a call that ends with the bytes, its opcode is where mayEndInCall
+// looks: of random bytes, and of those around opcodes, where calls are frequent.
+func TestMayEndInCall(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	calls, others := 0, 0
+	for range 3_000_000 {
+		var code [longestCall]byte
+		for i := range code {
+			code[i] = byte(random.Uint32())
+		}
+		code[random.IntN(len(code))] = []byte{0xe8, 0xff, 0xff, 0x9a, 0x66, 0x67}[random.IntN(6)]
+		for from := range code {
+			inst, known := Decode(code[from:])
+			if known && inst.Len == len(code)-from && IsCall(inst) {
+				require.True(t, mayEndInCall(code[:]), "% x", code)
+				calls++
+				break
+			}
+		}
+		if !mayEndInCall(code[:]) {
+			others++
+		}
+	}
+	require.Greater(t, calls, 50_000)
+	require.Greater(t, others, 1_000_000)
+}
