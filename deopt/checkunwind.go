@@ -3,6 +3,7 @@ package deopt
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -13,7 +14,7 @@ import (
 // sizesAgree ties a map to the other things that say how large a frame is.
 var sizesAgree = stackmap.Rule{Name: "stack sizes agree",
 	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to the CFA, less the return address that a call pushed: " +
-		"CFI and compact unwind give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
+		"compact unwind, CFI and the instructions give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
 
 // frameSizes is what an image says of the sizes of frames besides its maps.
 type frameSizes struct {
@@ -34,10 +35,6 @@ func (i *MapImage) checkUnwind() stackmap.Result {
 	sources, err := readFrameSizes(i.image, i.Arch)
 	if err != nil {
 		result.Skip(err.Error())
-		return result
-	}
-	if sources.table == nil && sources.compact == nil && sources.sizes == nil {
-		result.Skip("the image has neither unwind information nor sizes of stacks")
 		return result
 	}
 	for n, m := range i.placed().Maps {
@@ -104,7 +101,7 @@ func readCompact(img *object.Image, arch *machine.Arch) (*unwind.Compact, error)
 
 var (
 	errOtherBase = errors.New("a frame that is found by another register than the stack pointer does not tell its size")
-	errNothing   = errors.New("no unwind information covers the function")
+	errNothing   = errors.New("neither unwind information nor code says anything of the function")
 	errPushed    = errors.New("arguments may have been pushed")
 )
 
@@ -136,55 +133,76 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 // atSites returns the smallest size of the frame at a site of a function, and what says so: at
 // a call that pushes arguments it is larger.
 func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64, from string, err error) {
-	err = errNothing
 	known := false
+	sources := s.sources(f.Addr)
 	for r := range m.Records(f) {
-		row, source, problem := s.row(f.Addr, f.Addr+machine.Addr(r.Offset))
-		if problem == nil && (row.CFA.Kind != unwind.CFARegister || row.CFA.Register != s.arch.SP) {
-			problem = errOtherBase
-		}
-		if problem != nil {
-			err = problem
-			continue
-		}
-		n := uint64(row.CFA.Offset)
-		if s.arch.Link == s.arch.PC {
-			n -= uint64(s.arch.Pointer)
-		}
-		if !known || n < size {
-			size, from, known = n, source, true
+		for _, source := range sources {
+			row, problem := source.at(f.Addr + machine.Addr(r.Offset))
+			if problem != nil {
+				problem = errNothing // and not where, as there may be many
+			} else if row.CFA.Kind != unwind.CFARegister || row.CFA.Register != s.arch.SP {
+				problem = errOtherBase
+			}
+			if problem != nil {
+				err = problem
+				continue
+			}
+			n := uint64(row.CFA.Offset)
+			if s.arch.Link == s.arch.PC {
+				n -= uint64(s.arch.Pointer)
+			}
+			if !known || n < size {
+				size, from, known = n, source.name, true
+			}
+			break
 		}
 	}
-	if known {
-		err = nil
+	switch {
+	case known:
+		return size, from, nil
+	case err == nil:
+		err = errNothing
 	}
-	return size, from, err
+	return 0, "", err
 }
 
-// row returns the rules that hold at a site of the function at start, and what they are from.
-func (s *frameSizes) row(start, pc machine.Addr) (*unwind.Row, string, error) {
+// rows are the rules of one function, and what they are from.
+type rows struct {
+	name string
+	at   func(pc machine.Addr) (*unwind.Row, error)
+}
+
+// sources returns what there is about the function at start, the most trusted first.
+func (s *frameSizes) sources(start machine.Addr) []rows {
+	var list []rows
+	code := imageCode{Image: s.image}
 	if s.compact != nil {
-		e, err := s.compact.Find(start)
-		if err == nil {
-			row, err := e.AtCalls(imageCode{Image: s.image})
-			if err == nil {
-				return row, "compact unwind", nil
-			}
+		if e, err := s.compact.Find(start); err == nil {
+			list = append(list, rows{"compact unwind", func(machine.Addr) (*unwind.Row, error) { return e.AtCalls(code) }})
 		}
 	}
-	if s.table == nil {
-		return nil, "", errNothing
+	if s.table != nil {
+		if fde, err := s.table.Find(start); err == nil {
+			list = append(list, rows{"CFI", func(pc machine.Addr) (*unwind.Row, error) {
+				if pc >= fde.End { // a call may be the last instruction of its function
+					pc--
+				}
+				return fde.Rules(pc)
+			}})
+		}
 	}
-	fde, err := s.table.Find(start)
-	if err != nil {
-		return nil, "", errNothing
+	if s.arch == machine.AMD64 && !s.image.Narrow() {
+		read := sync.OnceValues(func() (*unwind.Instructions, error) {
+			end, _, _ := code.Function(start)
+			return unwind.ReadInstructions(code, start, end)
+		})
+		list = append(list, rows{"its instructions", func(pc machine.Addr) (*unwind.Row, error) {
+			i, err := read()
+			if err != nil {
+				return nil, err
+			}
+			return i.At(pc)
+		}})
 	}
-	if pc >= fde.End { // a call may be the last instruction of its function
-		pc--
-	}
-	row, err := fde.Rules(pc)
-	if err != nil {
-		return nil, "", errNothing
-	}
-	return row, "CFI", nil
+	return list
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"debug/elf"
+	"debug/macho"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -136,6 +137,10 @@ func changed(t *testing.T, object, name string, change func(b []byte, at int) []
 	t.Helper()
 	b, err := os.ReadFile(object)
 	require.NoError(t, err)
+	if f, err := macho.Open(object); err == nil {
+		defer f.Close()
+		return write(t, name, string(change(b, int(f.Section("__llvm_stackmaps").Offset))))
+	}
 	f, err := elf.Open(object)
 	require.NoError(t, err)
 	defer f.Close()

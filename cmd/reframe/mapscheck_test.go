@@ -151,6 +151,8 @@ func TestCheckFindsEachRule(t *testing.T) {
 	require.NoError(t, err)
 	object := livetest.Object(t, 19, shapes)
 	linked := livetest.Link(t, "shapes", links["no-pie"], object)
+	sized := livetest.Object(t, 19, shapes, "-stack-size-section")
+	mac := livetest.Object(t, 19, shapes, "-mtriple=x86_64-apple-macosx11")
 	clean := reframe(t, "maps", "--check", object)
 	require.Equal(t, 0, clean.code, clean.stdout)
 	require.NotContains(t, clean.stdout, "BROKEN")
@@ -207,6 +209,16 @@ func TestCheckFindsEachRule(t *testing.T) {
 			"constant indexes are in range", "anyreg", anyregRecord, "location 3 of record 5"},
 		{"a live-out twice", object, bytesAt{liveRecord + 36 + 4, "\x03"},
 			"each live-out stands once", "live", liveRecord, "live-out 1 of record 4 is register 3, after register 3"},
+		{"a stack of 1000 bytes", object, bytesAt{16 + 2*24 + 8, "\xe8\x03"},
+			"stack sizes agree", "vector", 16 + 2*24, "its stack has 1000 bytes here, and "},
+		{"a stack of 1000 bytes, linked", linked, bytesAt{16 + 5*24 + 8, "\xe8\x03"},
+			"stack sizes agree", "transition", 16 + 5*24, " by CFI"},
+		{"less stack", sized, bytesAt{16 + 5*24 + 8, "\x01"},
+			"stack sizes agree", "transition", 16 + 5*24, " in .stack_sizes"},
+		{"another size elsewhere", mac, bytesAt{16 + 2*24 + 8, "\xe8\x03"},
+			"stack sizes agree", "_vector", 16 + 2*24, " by its instructions"},
+		{"another size in compact unwind", mac, bytesAt{16 + 5*24 + 8, "\xe8\x03"},
+			"stack sizes agree", "_transition", 16 + 5*24, " by compact unwind"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := changed(t, c.path, "broken.o", func(b []byte, at int) []byte {

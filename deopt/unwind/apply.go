@@ -14,7 +14,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
-	if s.row.Rule(s.row.ReturnAddress).Kind == RuleUndefined {
+	if s.row.Rule(s.row.ReturnAddress).Kind == RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
 		// Where calls push nothing, its CFA may be that of the frame it called.
 		f.CFA, f.NoCFA = cfa, ""
 		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
@@ -105,12 +105,15 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 
 // lost returns why a register that no rule restores is not there in the caller of f.
 func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
-	index, rule, signal, arch := strconv.Itoa(f.Index), s.rule, s.signal, w.Arch
+	index, rule, signal, partial, arch, inner := strconv.Itoa(f.Index), s.rule, s.signal, s.partial, w.Arch, f.Registers
 	return func(reg machine.DWARFReg) string {
 		name := arch.RegisterName(reg)
 		switch {
 		case signal:
 			return "frame #" + index + " is a signal frame and does not say where " + name + " was saved"
+		case arch.Kept(reg) > 0 && !partial: // f did not change what it had not itself
+			_, err := inner.Bytes(reg)
+			return err.Error()
 		case arch.Kept(reg) > 0:
 			return "frame #" + index + " was left by " + rule.means() + ", which does not say where " + name + " was saved"
 		}

@@ -231,21 +231,21 @@ func (c *core) hide(path string, names ...string) {
 	}
 }
 
-// hideKnowing is hide, but leaves to the unwinder where each function starts and how large
-// its frame is, where that is not zero.
-func (c *core) hideKnowing(path string, sizes map[string]uint64) {
-	for name, size := range sizes {
-		s := c.function(path, name)
-		c.hidden = append(c.hidden, hidden{s, &Code{Functions: symbols{list: []elf.Symbol{s}, frame: size}}})
-	}
+// hideKnowing is hide, but leaves to the unwinder where a function starts, and the size of
+// its frame, as far as known says.
+func (c *core) hideKnowing(path, name string, known symbols) {
+	s := c.function(path, name)
+	known.list = []elf.Symbol{s}
+	c.hidden = append(c.hidden, hidden{s, &Code{Functions: known}})
 }
 
 // symbols are the functions of a file at their loaded addresses, in that order, and its
 // procedure linkage tables.
 type symbols struct {
-	list  []elf.Symbol
-	plt   []elf.SectionHeader
-	frame uint64 // of each function, bytes; 0 is not known
+	list     []elf.Symbol
+	plt      []elf.SectionHeader
+	frame    uint64 // of each function, bytes; 0 is not known
+	nameless bool   // where functions start is not known
 }
 
 func (c *core) symbols(path string) symbols {
@@ -280,7 +280,7 @@ func (s symbols) Function(pc machine.Addr) (start, end machine.Addr) {
 			return start, start + 16
 		}
 	}
-	if f := s.at(pc); f != nil {
+	if f := s.at(pc); f != nil && !s.nameless {
 		return machine.Addr(f.Value), machine.Addr(f.Value + f.Size)
 	}
 	return 0, 0

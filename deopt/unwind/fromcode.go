@@ -79,3 +79,26 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 	}
 	return s, ""
 }
+
+// Instructions are what the instructions of one function tell, at each that can be reached
+// from its start. Only x86-64 is read.
+type Instructions struct{ rows *codeRows }
+
+// ReadInstructions reads the function at start, of which no code lies at end or after that. It
+// reads 64 KiB at most. The error says that start is not in memory, or that the code
+// contradicts itself.
+func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions, error) {
+	rows, err := readFunction(m, start, end)
+	return &Instructions{rows}, err
+}
+
+// At returns the row that holds at pc, which gives the CFA by the stack pointer wherever
+// the distance to it is known. The error says that no instruction at pc was reached, or what
+// is not known there.
+func (i *Instructions) At(pc machine.Addr) (*Row, error) {
+	row, err := i.rows.row(pc, false)
+	if err != nil {
+		return i.rows.row(pc, true) // a call may be the last that was reached
+	}
+	return row, nil
+}

@@ -23,19 +23,19 @@ type originKind uint8
 
 // What the bits were made from.
 const (
-	unknown      originKind = iota
+	untold       originKind = iota
 	fromRegister            // the value that reg had
 	fromMemory              // eight bytes of memory
 	fromAligned             // the stack pointer as an instruction had rounded it down
 )
 
-// held is the value that a register had where the reading began.
-func held(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
+// initially is the value that a register had where the reading began.
+func initially(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
 
 // plus is o with n added.
 func (o origin) plus(n int64) origin {
 	sum := int64(o.add) + n
-	if o.kind == unknown || sum != int64(int32(sum)) || n != int64(int32(n)) {
+	if o.kind == untold || sum != int64(int32(sum)) || n != int64(int32(n)) {
 		return origin{}
 	}
 	o.add = int32(sum)
@@ -46,7 +46,7 @@ func (o origin) plus(n int64) origin {
 func (o origin) from(p origin) (n int64, ok bool) {
 	n = int64(o.add) - int64(p.add)
 	o.add, p.add = 0, 0
-	return n, o == p && o.kind != unknown
+	return n, o == p && o.kind != untold
 }
 
 // word is the eight bytes of memory at o, as they were where the reading began.
@@ -104,7 +104,7 @@ const maxSlots = 128
 func atStart() moment {
 	m := moment{reached: true}
 	for reg := range m.regs {
-		m.regs[reg] = held(machine.DWARFReg(reg))
+		m.regs[reg] = initially(machine.DWARFReg(reg))
 	}
 	return m
 }
@@ -130,7 +130,7 @@ func (m *moment) load(addr origin) origin {
 // code reaches what it saved through the stack pointer or a frame pointer.
 func (m *moment) store(addr origin, size int32, value origin) {
 	switch {
-	case addr.kind == unknown:
+	case addr.kind == untold:
 		return
 	case value.kind == fromRegister && value.add == 0:
 		m.stored[addr.reg] |= x86.Of(machine.DWARFReg(value.reg))
@@ -142,14 +142,14 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	default:
 		m.drop(func(s slot) bool { return written.covers(s.addr, s.size) })
 	}
-	if value.kind == unknown && m.forgot {
+	if value.kind == untold && m.forgot {
 		return
 	}
 	if len(m.slots) == maxSlots {
 		m.forget()
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
 	}
-	if value.kind != unknown && len(m.slots) < maxSlots || !m.forgot {
+	if value.kind != untold && len(m.slots) < maxSlots || !m.forgot {
 		m.slots = append(m.slots[:len(m.slots):len(m.slots)], written)
 	}
 }
@@ -159,7 +159,7 @@ func (m *moment) store(addr origin, size int32, value origin) {
 func (m *moment) forget() {
 	var kept []slot
 	for _, s := range m.slots {
-		if s.value.kind != unknown && m.load(s.addr) == s.value {
+		if s.value.kind != untold && m.load(s.addr) == s.value {
 			kept = append(kept, s)
 		}
 	}
@@ -178,7 +178,7 @@ func (m *moment) loseBelow() {
 	sp := m.regs[machine.AMD64.SP]
 	below := func(s slot) bool {
 		above, ok := s.addr.from(sp)
-		return ok && above < 0 && s.value.kind != unknown
+		return ok && above < 0 && s.value.kind != untold
 	}
 	if m.forgot {
 		m.drop(below)
@@ -201,7 +201,7 @@ func (m *moment) meet(other *moment) bool {
 	}
 	changed := false
 	for i := range m.regs {
-		if m.regs[i] != other.regs[i] && m.regs[i].kind != unknown {
+		if m.regs[i] != other.regs[i] && m.regs[i].kind != untold {
 			m.regs[i], changed = origin{}, true
 		}
 	}
@@ -210,7 +210,7 @@ func (m *moment) meet(other *moment) bool {
 			m.stored[i], changed = both, true
 		}
 	}
-	if m.called != other.called && m.called.kind != unknown {
+	if m.called != other.called && m.called.kind != untold {
 		m.called, changed = origin{}, true
 	}
 	if other.forgot && !m.forgot {
@@ -228,18 +228,18 @@ func (m *moment) meetSlots(other *moment) bool {
 	changed := false
 	kept := slices.Clone(m.slots)
 	for i, s := range kept {
-		if s.value.kind != unknown && other.load(s.addr) != s.value {
+		if s.value.kind != untold && other.load(s.addr) != s.value {
 			kept[i].value, changed = origin{}, true
 		}
 	}
 	m.slots = kept
 	if m.forgot {
-		m.drop(func(s slot) bool { return s.value.kind == unknown })
+		m.drop(func(s slot) bool { return s.value.kind == untold })
 		return changed
 	}
 	for _, t := range other.slots {
-		if t.value.kind != unknown && m.load(t.addr) == t.value ||
-			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == unknown && s.covers(t.addr, t.size) }) {
+		if t.value.kind != untold && m.load(t.addr) == t.value ||
+			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == untold && s.covers(t.addr, t.size) }) {
 			continue
 		}
 		// What m takes for memory as it was has been written on the other path.

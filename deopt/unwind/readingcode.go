@@ -231,11 +231,14 @@ func (r *reading) after(b *block) (next, taken *moment) {
 	next, taken = &m, &m
 	if compared != nil && last.op == opBranch && last.equal != either {
 		same := m
-		same.equal(compared)
+		edge := &same
+		if !same.equal(compared) {
+			edge = nil
+		}
 		if last.equal == jumps {
-			taken = &same
+			taken = edge
 		} else {
-			next = &same
+			next = edge
 		}
 	}
 	if b.dead || m.impossible && r.aligned {

@@ -54,32 +54,41 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 // of are found.
 const maxCuts = 16
 
-// cut marks the calls behind which the code that follows cannot be what they return to: all
-// returns that it leads to would go to something that is no return address. It says whether
-// there are any.
+// cut marks the calls that do not come back, as far as the code tells: where all returns that
+// the code behind a call leads to would go to something that is no return address; and where
+// another way leads to it with the stack pointer elsewhere. It says whether there are any.
 func (c *codeRows) cut() bool {
 	good, bad := c.r.leadsTo(sound), c.r.leadsTo(unsound)
 	found := false
 	for n := range c.r.blocks {
 		b := &c.r.blocks[n]
-		last := c.r.last(b)
-		if last.mayEnd() && !b.dead && b.next >= 0 && bad[b.next] && !good[b.next] {
+		if b.next < 0 || b.dead || !b.before.reached || !c.r.last(b).mayEnd() {
+			continue
+		}
+		if bad[b.next] && !good[b.next] || c.differs(b) {
 			b.dead, found = true, true
 		}
 	}
 	return found
 }
 
+// differs says whether the stack pointer behind a call is known but for another way there.
+func (c *codeRows) differs(b *block) bool {
+	sp := machine.AMD64.SP
+	m, _ := c.r.after(b)
+	return m.regs[sp].kind != untold && c.r.blocks[b.next].before.regs[sp].kind == untold
+}
+
 // sound says that a return goes to the caller.
-func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == held(machine.AMD64.SP) }
+func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == initially(machine.AMD64.SP) }
 
 // unsound says that a return does not go to the caller, or not with what it asked to keep.
 func unsound(m *moment) bool {
-	if sp := m.regs[machine.AMD64.SP]; sp.kind != unknown && !sound(m) {
+	if sp := m.regs[machine.AMD64.SP]; sp.kind != untold && !sound(m) {
 		return true
 	}
 	for _, reg := range keptRegisters {
-		if o := m.regs[reg]; o.kind != unknown && o != held(reg) {
+		if o := m.regs[reg]; o.kind != untold && o != initially(reg) {
 			return true
 		}
 	}
@@ -166,7 +175,7 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 // cfa says where the CFA is to be had from what registers and memory hold: the stack pointer
 // and the frame pointer first.
 func (m *moment) cfa() (CFARule, bool) {
-	entry := held(machine.AMD64.SP)
+	entry := initially(machine.AMD64.SP)
 	for _, reg := range searched {
 		if n, ok := m.regs[reg].from(entry); ok {
 			return CFARule{Kind: CFARegister, Register: reg, Offset: 8 - n}, true
@@ -202,9 +211,9 @@ func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool
 // the register on a way to here that is not known.
 func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
 	var below RegisterRule
-	entry := held(machine.AMD64.SP)
+	entry := initially(machine.AMD64.SP)
 	for _, s := range m.slots {
-		if s.value != held(reg) {
+		if s.value != initially(reg) {
 			continue
 		}
 		var rule RegisterRule
@@ -220,14 +229,14 @@ func (m *moment) rule(reg machine.DWARFReg) RegisterRule {
 		}
 		below = rule // popped, or in the red zone
 	}
-	if m.regs[reg] == held(reg) {
+	if m.regs[reg] == initially(reg) {
 		return RegisterRule{Kind: RuleSameValue}
 	}
 	if below.Kind != RuleNone {
 		return below
 	}
 	for _, other := range searched {
-		if m.regs[other] == held(reg) {
+		if m.regs[other] == initially(reg) {
 			return RegisterRule{Kind: RuleRegister, Register: other}
 		}
 	}

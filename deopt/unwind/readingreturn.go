@@ -104,14 +104,14 @@ func cfaOf(o origin) CFARule {
 func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) RegisterRule {
 	o := m.regs[reg]
 	switch {
-	case o == held(reg):
+	case o == initially(reg):
 		return RegisterRule{Kind: RuleSameValue}
 	case o.kind == fromRegister && o.add == 0:
 		return RegisterRule{Kind: RuleRegister, Register: machine.DWARFReg(o.reg)}
 	case o.kind != fromMemory || o.add != 0 || m.storedElsewhere(o).Has(reg):
 		return RegisterRule{}
 	}
-	if n, ok := held(machine.DWARFReg(o.reg)).plus(int64(o.at)).from(cfa); ok {
+	if n, ok := initially(machine.DWARFReg(o.reg)).plus(int64(o.at)).from(cfa); ok {
 		return RegisterRule{Kind: RuleOffset, Offset: n}
 	}
 	return RegisterRule{Kind: RuleExpression, Expression: plusRegister(machine.DWARFReg(o.reg), int64(o.at))}

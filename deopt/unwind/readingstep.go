@@ -59,7 +59,7 @@ const callAlignment = 16
 // call notes where the stack pointer is at a call, unless an earlier one has told.
 func (m *moment) call() {
 	sp := m.regs[machine.AMD64.SP]
-	if m.called.kind == unknown {
+	if m.called.kind == untold {
 		m.called = sp
 	} else if distance, ok := sp.from(m.called); ok && distance%callAlignment != 0 {
 		m.impossible = true
@@ -123,13 +123,17 @@ func (m *moment) align(number int) {
 	m.regs[machine.AMD64.SP] = aligned
 }
 
-// equal is the moment after a comparison that found two registers equal.
-func (m *moment) equal(i *instr) {
+// equal makes m the moment after a comparison that found two registers equal, and says whether
+// they can be.
+func (m *moment) equal(i *instr) bool {
 	a, b := &m.regs[i.dst], &m.regs[i.src]
-	switch {
-	case a.kind == unknown:
+	if n, ok := a.from(*b); ok && n != 0 {
+		return false
+	}
+	if a.kind == untold {
 		*a = *b
-	case b.kind == unknown:
+	} else if b.kind == untold {
 		*b = *a
 	}
+	return true
 }

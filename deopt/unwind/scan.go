@@ -12,6 +12,9 @@ import (
 const (
 	scanned   = 32 << 10
 	scanChunk = 1 << 10
+	// maxTried bounds the words that point into code and have to be looked at there. Of the
+	// words of a stack that nobody has overwritten few do.
+	maxTried = 1024
 )
 
 // eachReturn calls f with each word on the stack from sp on that lies behind a call, and where
@@ -20,12 +23,16 @@ func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 	size := w.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
 	var chunk [scanChunk]byte
+	tried := 0
 	for at := start; at >= start && at < start+scanned; at += scanChunk {
 		b := readable(w, chunk[:], at)
 		for i := 0; i+size <= len(b); i += size {
 			pc := machine.Addr(w.Arch.Uint(b[i : i+size]))
 			if pc == 0 || !w.Executable(pc-1) {
 				continue
+			}
+			if tried++; tried > maxTried {
+				return fmt.Errorf("none of the first %d words from %v on that point into code is a return address", maxTried, sp)
 			}
 			if called, err := w.callEndsAt(pc); err == nil && called && !f(at+machine.Addr(i), pc) {
 				return nil

@@ -12,7 +12,7 @@ import (
 func TestMayEndInCall(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	calls, others := 0, 0
-	for range 3_000_000 {
+	for range 500_000 {
 		var code [longestCall]byte
 		for i := range code {
 			code[i] = byte(random.Uint32())
@@ -30,6 +30,6 @@ func TestMayEndInCall(t *testing.T) {
 			others++
 		}
 	}
-	require.Greater(t, calls, 50_000)
-	require.Greater(t, others, 1_000_000)
+	require.Greater(t, calls, 10_000)
+	require.Greater(t, others, 150_000)
 }

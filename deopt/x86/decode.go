@@ -26,6 +26,12 @@ func Decode(code []byte) (inst x86asm.Inst, known bool) {
 	if err != nil || inst.Len != n || inst.Op == x86asm.RDRAND && inst.Args[0] == nil { // which it loses behind a REX.W
 		return x86asm.Inst{Len: n}, false
 	}
+	for i, arg := range inst.Args {
+		if m, ok := arg.(x86asm.Mem); ok && m.Base != 0 {
+			m.Disp = int64(int32(m.Disp)) // which it extends with zeros
+			inst.Args[i] = m
+		}
+	}
 	return inst, true
 }
 

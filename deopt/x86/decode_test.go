@@ -26,6 +26,7 @@ func TestDecode(t *testing.T) {
 		text  string
 	}{
 		{"48 83 ec 08 c3", 4, true, "sub $0x8,%rsp"},
+		{"4c 8d 9c 24 00 b0 ff ff", 8, true, "lea -0x5000(%rsp),%r11"},
 		{"f3 0f 1e fa c3", 4, true, "nop"},  // endbr64
 		{"c5 f8 77 c3", 3, true, "nop"},     // vzeroupper
 		{"c5 fc 77", 3, true, "nop"},        // vzeroall
@@ -43,6 +44,27 @@ func TestDecode(t *testing.T) {
 		if known {
 			require.Equal(t, c.text, x86asm.GNUSyntax(inst, 0, nil), c.code)
 		}
+	}
+}
+
+// TestDisplacement is about offsets of four bytes.
+func TestDisplacement(t *testing.T) {
+	for code, want := range map[string]int64{
+		"4c 8d 9c 24 00 b0 ff ff":    -0x5000, // lea -0x5000(%rsp),%r11
+		"48 8b 85 c8 f8 ff ff":       -0x738,  // mov -0x738(%rbp),%rax
+		"48 8b 85 38 07 00 00":       0x738,   // mov 0x738(%rbp),%rax
+		"48 8d 64 04 80":             -0x80,   // lea -0x80(%rsp,%rax),%rsp
+		"48 8d 05 f9 ff ff ff":       -7,      // lea -7(%rip),%rax
+		"48 8b 04 25 ff ff ff 7f":    0x7fffffff,
+		"c5 f8 29 85 00 ff ff ff 90": -0x100, // vmovaps %xmm0,-0x100(%rbp)
+	} {
+		inst, known := Decode(bytesOf(t, code))
+		require.True(t, known, code)
+		memory, ok := inst.Args[0].(x86asm.Mem)
+		if !ok {
+			memory = inst.Args[1].(x86asm.Mem)
+		}
+		require.Equal(t, want, memory.Disp, code)
 	}
 }
 

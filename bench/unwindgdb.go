@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gdbWalk has gdb walk a stack several times, with nothing of it cached but what it knows about the code.
+// It prints nothing of the frames, nor looks for their names.
+const gdbWalk = `
+import time, gdb
+for _ in range(%d):
+    gdb.invalidate_cached_frames()
+    began = time.perf_counter_ns()
+    frame, count = gdb.newest_frame(), 0
+    while frame is not None:
+        frame.pc()
+        frame, count = frame.older(), count + 1
+    print("walked", count, time.perf_counter_ns() - began)
+`
+
+var gdbWalked = regexp.MustCompile(`walked (\d+) (\d+)\n`)
+
+// gdbWalks returns what a frame takes gdb once it knows the code; the stack has so many at least.
+func (b *bench) gdbWalks(pid, least int) times {
+	script := filepath.Join(b.TempDir(), "walk.py")
+	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, gdbWalk, warmRounds+1), 0o644))
+	o, text := b.start(b.gdb, "-nx", "-batch", "-p", fmt.Sprint(pid), "-x", script)
+	walks := gdbWalked.FindAllSubmatch(o.output, -1)
+	require.Len(b, walks, warmRounds+1, text)
+	var series times
+	for _, m := range walks[1:] { // the first reads the tables
+		frames, err := strconv.Atoi(string(m[1]))
+		require.NoError(b, err)
+		require.GreaterOrEqual(b, frames, least, text)
+		ns, err := strconv.ParseInt(string(m[2]), 10, 64)
+		require.NoError(b, err)
+		series.add(time.Duration(ns / int64(frames)))
+	}
+	return series
+}
+
+// gdbFrames returns the lines of gdb's backtrace that are about a frame.
+func (b *bench) gdbFrames(pid int) [][]byte {
+	return framesIn(b.runGDB(pid, need{threads: 1}).output)
+}
+
+// framesIn returns the lines of a tool's output that are about a frame: gdb and eu-stack begin them alike.
+func framesIn(output []byte) (lines [][]byte) {
+	seen := false // gdb shows the innermost one before it is asked
+	for line := range bytes.Lines(output) {
+		if bytes.HasPrefix(line, []byte("#0 ")) {
+			lines, seen = nil, true
+		}
+		if seen && frameLine.Match(line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+var frameLine = regexp.MustCompile(`^#\d+ `)

@@ -1,0 +1,301 @@
+package unwind
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// A frame may cost so much: some hundred microseconds, in a copy of a process's memory. What
+// is read of code counts, too, as far as it was not read for an earlier frame.
+const (
+	readsPerFrame = 6000
+	bytesPerFrame = 1 << 20
+)
+
+// held is a core in memory, with one stack that can be written on.
+type held struct {
+	core     *core
+	segments []segment // in the order of their addresses
+	stack    segment   // what a test has written over it
+	deep     machine.Addr
+}
+
+type segment struct {
+	start machine.Addr
+	data  []byte
+}
+
+func hold(t *testing.T, c *core, sp machine.Addr) *held {
+	t.Helper()
+	h := &held{core: c}
+	for _, load := range c.loads {
+		data, err := io.ReadAll(load.Open())
+		require.NoError(t, err)
+		h.segments = append(h.segments, segment{machine.Addr(load.Vaddr), data})
+		if sp-machine.Addr(load.Vaddr) < machine.Addr(load.Filesz) {
+			h.stack = segment{machine.Addr(load.Vaddr), slices.Clone(data)}
+		}
+	}
+	require.NotEmpty(t, h.stack.data)
+	return h
+}
+
+func (s segment) read(p []byte, addr machine.Addr) bool {
+	at := uint64(addr - s.start)
+	if at > uint64(len(s.data)) || uint64(len(p)) > uint64(len(s.data))-at {
+		return false
+	}
+	copy(p, s.data[at:])
+	return true
+}
+
+func (h *held) ReadMemory(p []byte, addr machine.Addr) error {
+	if h.stack.read(p, addr) {
+		return nil
+	}
+	for _, s := range h.segments {
+		if s.read(p, addr) {
+			return nil
+		}
+	}
+	return h.core.ReadMemory(p, addr)
+}
+
+// restore undoes what was written.
+func (h *held) restore() {
+	for _, s := range h.segments {
+		if s.start == h.stack.start {
+			copy(h.stack.data, s.data)
+		}
+	}
+}
+
+// words calls f with each word of the stack from sp on, and writes what it returns.
+func (h *held) words(sp machine.Addr, f func(at machine.Addr, v uint64) uint64) {
+	for at := (sp+7)&^7 - h.stack.start; at+8 <= machine.Addr(len(h.stack.data)); at += 8 {
+		b := h.stack.data[at:]
+		binary.LittleEndian.PutUint64(b, f(h.stack.start+at, binary.LittleEndian.Uint64(b)))
+	}
+}
+
+// corruptions are what happens to stacks.
+func corruptions(h *held, sp machine.Addr, random *rand.Rand) map[string]func() {
+	code := func(v uint64) bool { return h.core.executable(machine.Addr(v)) }
+	return map[string]func(){
+		"random bytes": func() {
+			h.words(sp, func(_ machine.Addr, v uint64) uint64 {
+				if random.IntN(4) == 0 {
+					return random.Uint64()
+				}
+				return v
+			})
+		},
+		"one byte": func() {
+			n := int(sp-h.stack.start) + random.IntN(1024)
+			h.stack.data[min(n, len(h.stack.data)-1)] = byte(random.Uint32())
+		},
+		"the same letter": func() {
+			h.words(sp+machine.Addr(random.IntN(512)), func(machine.Addr, uint64) uint64 { return 0x4141414141414141 })
+		},
+		"pointers to themselves": func() {
+			h.words(sp+machine.Addr(random.IntN(512)), func(at machine.Addr, _ uint64) uint64 { return uint64(at) })
+		},
+		"pointers back": func() {
+			h.words(sp+machine.Addr(random.IntN(256)), func(at machine.Addr, v uint64) uint64 {
+				if code(v) {
+					return v
+				}
+				return uint64(at) - 8*uint64(random.IntN(32))
+			})
+		},
+		"pointers up": func() {
+			h.words(sp+machine.Addr(random.IntN(256)), func(at machine.Addr, v uint64) uint64 {
+				if code(v) {
+					return v
+				}
+				return uint64(at) + 8*uint64(random.IntN(32))
+			})
+		},
+		"return addresses a byte off": func() {
+			h.words(sp, func(_ machine.Addr, v uint64) uint64 {
+				if code(v) && random.IntN(3) == 0 {
+					return v + uint64(random.IntN(3)) - 1
+				}
+				return v
+			})
+		},
+		"return addresses only": func() {
+			var list []uint64
+			h.words(sp, func(_ machine.Addr, v uint64) uint64 {
+				if code(v) {
+					list = append(list, v)
+				}
+				return v
+			})
+			h.words(sp, func(machine.Addr, uint64) uint64 { return list[random.IntN(len(list))] })
+		},
+		"code that no call precedes": func() {
+			pc := uint64(h.deep)
+			h.words(sp, func(machine.Addr, uint64) uint64 { return pc + 1 })
+		},
+		"a stack that was moved": func() {
+			at := int(sp - h.stack.start)
+			copy(h.stack.data[at:], slices.Clone(h.stack.data[min(at+8*(1+random.IntN(16)), len(h.stack.data)):]))
+		},
+		"nothing": func() {},
+	}
+}
+
+// TestCorruptStacks walks stacks on which something was written that does not belong there,
+// with CFI, and by code alone, and with registers that are nonsense: each walk ends with a
+// reason, and has not cost too much.
+func TestCorruptStacks(t *testing.T) {
+	const rounds = 60
+	program := stacks(t, "-O2", "-fno-omit-frame-pointer")
+	for _, way := range []string{"deep", "nested", "bare", "callback"} {
+		s := stops(t, []string{"run"}, program, way)[0]
+		pristine := s.registers()
+		sp, err := pristine.Addr(rsp)
+		require.NoError(t, err)
+		memory := hold(t, s.core, sp)
+		memory.deep = s.core.symbol(program, "deep")
+		var worst cost
+		walks := map[bool]int{}
+		for _, bare := range []bool{false, true} {
+			var finder Finder = s.core
+			if bare {
+				finder = sameCode{&Code{Functions: s.core.symbols(program)}}
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			for name, corrupt := range corruptions(memory, sp, random) {
+				for round := range rounds {
+					memory.restore()
+					corrupt()
+					regs := pristine.Clone()
+					if round%3 == 1 {
+						spoil(regs, random, memory.deep)
+					}
+					used := &counted{Memory: memory}
+					u := Unwinder{Arch: machine.AMD64, Memory: used, Finder: finder, Executable: s.core.executable}
+					stack := u.Walk(regs, nil)
+					requireSound(t, stack)
+					walks[stack.End.Complete]++
+					worst.add(used, len(stack.Frames), fmt.Sprintf("%s, %s, bare %v, round %d", way, name, bare, round))
+				}
+			}
+		}
+		t.Logf("%s: %d walks reached an end and %d did not; at most %d reads a frame (%s) and %d bytes (%s)",
+			way, walks[true], walks[false], worst.reads, worst.readsOf, worst.bytes, worst.bytesOf)
+		require.LessOrEqual(t, worst.reads, readsPerFrame, worst.readsOf)
+		require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
+	}
+}
+
+// sameCode finds one Code for every address.
+type sameCode struct{ code *Code }
+
+func (s sameCode) Code(machine.Addr) *Code { return s.code }
+
+// spoil makes registers nonsense: unaligned, unmapped, at the ends of memory, or into code.
+func spoil(regs *machine.Registers, random *rand.Rand, code machine.Addr) {
+	old, _ := regs.Uint(rsp)
+	values := []uint64{0, 1, 8, old + 1, old - 4096, old + 1<<20, 1<<64 - 8, 1<<64 - 1, 1 << 63, random.Uint64(), uint64(code) + uint64(random.IntN(64))}
+	for range 1 + random.IntN(3) {
+		regs.SetUint([]machine.DWARFReg{rsp, rbp, rip, rbx, 12}[random.IntN(5)], values[random.IntN(len(values))])
+	}
+}
+
+// cost is the most that a frame of a walk has cost.
+type cost struct {
+	reads, bytes     int
+	readsOf, bytesOf string
+}
+
+func (c *cost) add(used *counted, frames int, name string) {
+	if n := used.reads / frames; n > c.reads {
+		c.reads, c.readsOf = n, name
+	}
+	if n := used.bytes / frames; n > c.bytes {
+		c.bytes, c.bytesOf = n, name
+	}
+}
+
+// requireSound checks what holds of every stack.
+func requireSound(t *testing.T, s *Stack) {
+	t.Helper()
+	require.NotEmpty(t, s.Frames)
+	require.LessOrEqual(t, len(s.Frames), defaultMax)
+	require.NotEmpty(t, s.End.Reason)
+	require.Equal(t, !s.End.Complete, strings.HasPrefix(s.End.Reason, "cut short: "))
+	low, known := machine.Addr(0), false
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		require.Equal(t, i, f.Index)
+		require.Equal(t, i == 0, f.Rule == FromRegisters)
+		require.Equal(t, i > 0 && !s.Frames[i-1].Signal, f.Return)
+		require.True(t, f.NoCFA != "" || f.Signal || !known || f.CFA > low || f.CFA == low && i == len(s.Frames)-1, "frame #%d", i)
+		if f.NoCFA == "" {
+			low, known = f.CFA, !f.Signal // a signal may be handled on any stack
+		}
+	}
+}
+
+// TestLyingCFI walks a sound stack with CFI that lies: of one that is well-formed, bytes are
+// changed. A walk goes wrong, or on, and ends with a reason.
+func TestLyingCFI(t *testing.T) {
+	const rounds = 3000
+	program := stacks(t, "-O2")
+	s := stops(t, []string{"run"}, program, "nested")[0]
+	sp, err := s.registers().Addr(rsp)
+	require.NoError(t, err)
+	memory := hold(t, s.core, sp)
+	want := s.walk()
+	sections := sectionsOf(t, program, s.core.base(program))
+	frame := make([]byte, sections.EHFrame.Size)
+	_, err = sections.EHFrame.Data.ReadAt(frame, 0)
+	require.NoError(t, err)
+	truth := s.core.Code(machine.Addr(s.core.function(program, "deep").Value))
+	random := rand.New(rand.NewPCG(3, 4))
+	var worst cost
+	wrong := 0
+	for round := range rounds {
+		lie := slices.Clone(frame)
+		for range 1 + random.IntN(8) {
+			n := random.IntN(len(lie))
+			switch random.IntN(3) {
+			case 0:
+				lie[n] = byte(random.Uint32())
+			case 1:
+				lie[n] += 8
+			default:
+				lie[n] ^= 1 << random.IntN(8)
+			}
+		}
+		changed := sections
+		changed.EHFrame.Data, changed.EHFrameHdr = bytes.NewReader(lie), Section{}
+		table, err := NewTable(changed)
+		now := &Code{Source: program, Table: table, Err: err, Functions: truth.Functions}
+		used := &counted{Memory: memory}
+		u := Unwinder{Arch: machine.AMD64, Memory: used, Finder: anew{s.core, truth, now}, Executable: s.core.executable}
+		stack := u.Walk(s.registers(), nil)
+		requireSound(t, stack)
+		worst.add(used, len(stack.Frames), fmt.Sprintf("round %d", round))
+		if len(stack.Frames) != len(want.Frames) {
+			wrong++
+		}
+	}
+	require.Greater(t, wrong, rounds/20)
+	t.Logf("%d of %d lies led elsewhere; at most %d reads a frame (%s) and %d bytes (%s)", wrong, rounds, worst.reads, worst.readsOf, worst.bytes, worst.bytesOf)
+	require.LessOrEqual(t, worst.reads, readsPerFrame, worst.readsOf)
+	require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
+}

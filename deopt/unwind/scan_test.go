@@ -1,0 +1,239 @@
+package unwind
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// ways compiles testdata/ways.c and stops it in trap: the frames are trap, the function that
+// the first argument names, calls, linked where there is a second, main, two of the C
+// library and _start.
+func ways(t *testing.T, args []string, flags ...string) (s stop, program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "ways")
+	run(t, "gcc", append(flags, "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-o", program, "testdata/ways.c")...)
+	s = stops(t, []string{"run"}, program, args...)[0]
+	require.Len(t, s.want, 6+len(args))
+	require.Equal(t, args[0], s.want[1].Name)
+	return s, program
+}
+
+// sizeOf is the size of a frame as stack maps count it, as gdb knows it.
+func (s stop) sizeOf(t *testing.T, i int) uint64 {
+	return uint64(address(t, s.want[i].CFA) - address(t, s.want[i].Registers["rsp"]) - 8)
+}
+
+const (
+	scannedGuess = "nothing says where the stack of frame #1 ends: this is the first word on it that follows a call, which an earlier call may have left there"
+	linkedGuess  = "frame #1 is taken to keep a frame pointer: where it does not, frames are missing here"
+)
+
+// TestWays leaves a frame whose function has no CFI, in each way that is left when better
+// ones are taken away. Only what can be wrong is called a guess.
+func TestWays(t *testing.T) {
+	withFP := []string{"-fno-omit-frame-pointer"}
+	for _, test := range []struct {
+		name    string
+		flags   []string
+		start   bool  // where the function starts is known
+		size    bool  // the size of its frame is known,
+		wrong   int64 // with this added to it
+		rule    Rule
+		guess   string
+		unknown []machine.DWARFReg // registers of its caller that are not known
+	}{
+		{name: "code", start: true, rule: FromCode},
+		{name: "code before size", start: true, size: true, wrong: 8, rule: FromCode},
+		{name: "size", size: true, rule: FromStackSize, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+		{name: "size with a frame pointer", flags: withFP, size: true, rule: FromStackSize, unknown: []machine.DWARFReg{rbx, 12, 13, 14, 15}},
+		{name: "wrong size", size: true, wrong: 8, rule: FromScan, guess: scannedGuess, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+		{name: "small size", size: true, wrong: -8, rule: FromScan, guess: scannedGuess, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+		{name: "no size", size: true, wrong: 1 << 20, rule: FromScan, guess: scannedGuess, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+		{name: "size of all memory", size: true, wrong: -1 << 20, rule: FromScan, guess: scannedGuess, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+		{name: "wrong size with a frame pointer", flags: withFP, size: true, wrong: 8, rule: FromFramePointer, guess: linkedGuess, unknown: []machine.DWARFReg{rbx, 12, 13, 14, 15}},
+		{name: "frame pointer", flags: withFP, rule: FromFramePointer, guess: linkedGuess, unknown: []machine.DWARFReg{rbx, 12, 13, 14, 15}},
+		{name: "scan", rule: FromScan, guess: scannedGuess, unknown: []machine.DWARFReg{rbx, rbp, 12, 13, 14, 15}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, program := ways(t, []string{"endless"}, test.flags...)
+			known := symbols{nameless: !test.start}
+			if test.size {
+				known.frame = s.sizeOf(t, 1) + uint64(test.wrong)
+			}
+			s.core.hideKnowing(program, "endless", known)
+			stack := s.walk()
+			f := stack.Frames
+			require.True(t, stack.End.Complete, stack.End.Reason)
+			require.Len(t, f, len(s.want))
+			for i := range f {
+				require.Equal(t, s.want[i].PC, f[i].PC.String())
+				require.Equal(t, s.want[i].Registers["rsp"], addrOf(t, f[i], rsp))
+				if i < 6 {
+					require.Equal(t, address(t, s.want[i].CFA), f[i].CFA)
+				}
+				rule, guess := FromCFI, ""
+				switch i {
+				case 0:
+					rule = FromRegisters
+				case 2:
+					rule, guess = test.rule, test.guess
+				}
+				require.Equal(t, rule, f[i].Rule)
+				require.Equal(t, guess, f[i].Guess)
+			}
+			for _, reg := range keptRegisters {
+				if _, err := f[2].Registers.Uint(reg); err != nil {
+					require.Contains(t, test.unknown, reg)
+					require.EqualError(t, err, "frame #1 was left by "+test.rule.means()+", which does not say where "+machine.AMD64.RegisterName(reg)+" was saved")
+					continue
+				}
+				require.NotContains(t, test.unknown, reg)
+				require.Equal(t, s.want[2].Registers[machine.AMD64.RegisterName(reg)], addrOf(t, f[2], reg))
+			}
+		})
+	}
+}
+
+// TestWrongWays takes for the caller what is not: the frame pointer belongs to a frame further
+// out, and a word on the stack is left over. Nothing can tell, and the frame says so.
+func TestWrongWays(t *testing.T) {
+	t.Run("frame pointer of another", func(t *testing.T) {
+		s, program := ways(t, []string{"endless", "linked"})
+		s.core.hide(program, "endless")
+		f := s.walk().Frames
+		require.Equal(t, s.want[4].PC, f[2].PC.String(), "calls and linked are missing")
+		require.Equal(t, FromFramePointer, f[2].Rule)
+		require.Equal(t, linkedGuess, f[2].Guess)
+		require.Zero(t, f[2].Skipped)
+	})
+	t.Run("left over", func(t *testing.T) {
+		s, program := ways(t, []string{"roomy"})
+		s.core.hide(program, "roomy")
+		stack := s.walk()
+		require.NotEqual(t, s.want[2].PC, stack.Frames[2].PC.String(), "the dynamic linker ran where the frame is now")
+		require.Equal(t, FromScan, stack.Frames[2].Rule)
+		require.Equal(t, scannedGuess, stack.Frames[2].Guess)
+	})
+	t.Run("without the frame pointer of another", func(t *testing.T) {
+		s, program := ways(t, []string{"endless", "linked"})
+		s.core.hideKnowing(program, "endless", symbols{nameless: true, frame: s.sizeOf(t, 1)})
+		stack := s.walk()
+		require.Len(t, stack.Frames, 4)
+		require.Equal(t, End{Reason: "cut short: frame #3: " + program + ": the CFA: frame #1 was left by the size of its frame, which does not say where rbp was saved"}, stack.End)
+	})
+	t.Run("zeros", func(t *testing.T) {
+		// Where a frame pointer that is none points to zeros, that is not the outermost frame.
+		s, program := ways(t, []string{"roomy"})
+		s.core.hide(program, "roomy")
+		regs := s.registers()
+		size := machine.Addr(s.sizeOf(t, 1))
+		zeros := machine.Addr(0)
+		for at := valueOf(t, s.walk().Frames[1], rsp); zeros == 0 && size > 0; at, size = at+8, size-8 {
+			var b, none [16]byte
+			if s.core.ReadMemory(b[:], at) == nil && b == none {
+				zeros = at
+			}
+		}
+		require.NotZero(t, zeros)
+		regs.SetUint(rbp, uint64(zeros))
+		stack := s.walk()
+		require.NotEqual(t, FromFramePointer, stack.Frames[2].Rule)
+		require.NotEmpty(t, stack.Frames[2].Guess)
+	})
+}
+
+// sized is code without CFI that is one function whose frame has a size.
+type sized uint64
+
+func (s sized) Code(machine.Addr) *Code                             { return &Code{Functions: s} }
+func (s sized) Function(machine.Addr) (start, end machine.Addr)     { return 0, 0 }
+func (s sized) Entry(machine.Addr) bool                             { return false }
+func (s sized) FrameSize(machine.Addr) (size uint64, constant bool) { return uint64(s), true }
+
+// TestRefused has a frame at a call, in code without CFI that leads to no return, and says of
+// each way why it was not taken.
+func TestRefused(t *testing.T) {
+	const begins = "frame #1 has no unwind information for 0x2010; tried code: it leads to no return; "
+	inner := words{0x6fe0: 0x7000, 0x6fe8: 0x2010} // the frame of the one that stopped: rbp 0x7000, and sp 0x6ff0
+	for _, test := range []struct {
+		name  string
+		size  sized
+		stack words
+		end   string
+		pcs   []machine.Addr
+	}{
+		{name: "size of nothing", size: 0, stack: words{0x6ff0: 0x6000}, pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "stack size: 0x6000, which would be its return address, is not in executable memory; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
+		{name: "no call", size: 8, stack: words{0x6ff0: 0, 0x6ff8: 0x2018}, pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "stack size: no call ends at 0x2018, which would be its return address; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
+		{name: "zero by size", size: 8, stack: words{0x6ff0: 0x2030, 0x6ff8: 0}, pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "stack size: its return address would be zero, as most of memory is; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
+		{name: "zero by frame pointer", size: 1 << 40, stack: words{0x6ff0: 0, 0x6ff8: 0, 0x7000: 0, 0x7008: 0}, pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: its return address would be zero, as most of memory is; " +
+				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
+		{name: "unreadable", size: 0x800, stack: words{}, pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "stack size: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x77f0: not mapped; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
+		{name: "too far", size: 1 << 40, stack: far(0x6ff0, 0x6ff0+scanned), pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: its return address would be zero, as most of memory is; " +
+				"scan: no word in the 32768 bytes from 0x6ff0 on is a return address"},
+		{name: "just in reach", size: 1 << 40, stack: far(0x6ff0, 0x6ff0+scanned-8), pcs: []machine.Addr{0x2004, 0x2010, 0x2020},
+			end: "cut short: frame #2 has no unwind information for 0x2020; tried code: it leads to no return; " +
+				"frame pointer: frame #1 was left by a scan of its stack, which does not say where rbp was saved; " +
+				"scan: no word from 0xeff0 on, as far as the stack can be read, is a return address"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			stack := words{}
+			for at, v := range inner {
+				stack[at] = v
+			}
+			for at, v := range test.stack {
+				stack[at] = v
+			}
+			u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: test.size}
+			frames, end := u.Unwind(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6fd8, rbp: 0x6fe0}))
+			require.Equal(t, End{Reason: test.end}, end)
+			var pcs []machine.Addr
+			for _, f := range frames {
+				pcs = append(pcs, f.PC)
+			}
+			require.Equal(t, test.pcs, pcs)
+			require.Equal(t, end.Reason, frames[len(frames)-1].NoCFA)
+		})
+	}
+}
+
+// far is a stack of zeros with one return address.
+func far(from, at machine.Addr) words {
+	w := words{}
+	for a := from; a <= at; a += 8 {
+		w[a] = 0
+	}
+	w[at] = 0x2020
+	return w
+}
+
+// TestZeroAfterGuess reaches a return address of zero by a guess. That is no outermost frame.
+func TestZeroAfterGuess(t *testing.T) {
+	u := Unwinder{
+		Arch: machine.AMD64, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE())},
+		Memory: code(words{0x7000: 0, 0x7008: 0x1010, 0x7010: 0}),
+	}
+	// A call seems to end at 0x1010, where the FDE is.
+	u.Memory.(words)[0x1008] = 0xd0ff909090909090
+	frames, end := u.Unwind(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
+	require.Len(t, frames, 2)
+	require.Equal(t, FromScan, frames[1].Rule)
+	require.Equal(t, End{Reason: "cut short: frame #1: its return address is zero, and frame #1 was found by a guess"}, end)
+}
