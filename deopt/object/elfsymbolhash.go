@@ -3,7 +3,6 @@ package object
 import (
 	"debug/elf"
 	"encoding/binary"
-	"iter"
 )
 
 // nameHash is the section .gnu.hash: it tells which rows of a .dynsym may have a name, as it
@@ -68,31 +67,28 @@ func gnuHash(name string) uint32 {
 	return h
 }
 
-// find yields, in their order, the rows that may have the name: those whose hash is that of the name,
-// and before them those that the table is not about, which others cannot refer to. It is nil where
-// the table contradicts itself.
-func (h *nameHash) find(name string) iter.Seq[uint64] {
+// find returns, in their order, the rows of the name's hash; false where the table contradicts itself.
+func (h *nameHash) find(name string) (rows []uint64, sound bool) {
 	hash := gnuHash(name)
 	bits := 8 * h.word
 	var b [64]byte
 	word := b[:h.word]
 	if !h.read(word, 16+uint64(hash)/bits%h.filters*h.word) {
-		return nil
+		return nil, false
 	}
 	filter, start := get(word, int(h.word), h.order), uint64(0)
 	if filter>>(uint64(hash)%bits)&1 != 0 && filter>>(uint64(hash>>h.shift)%bits)&1 != 0 {
 		if !h.read(b[:4], 16+h.filters*h.word+4*(uint64(hash)%h.buckets)) {
-			return nil
+			return nil, false
 		}
 		if start = uint64(h.order.Uint32(b[:])); start != 0 && (start < h.first || start >= h.rows) {
-			return nil
+			return nil, false
 		}
 	}
-	var rows []uint64
 	for n := start; start != 0; {
 		some := b[:min(uint64(len(b)), 4*(h.rows-n))]
 		if len(some) == 0 || !h.read(some, h.chain(n)) {
-			return nil
+			return nil, false
 		}
 		for ; len(some) > 0; some = some[4:] {
 			c := h.order.Uint32(some)
@@ -105,16 +101,5 @@ func (h *nameHash) find(name string) iter.Seq[uint64] {
 			}
 		}
 	}
-	return func(yield func(uint64) bool) {
-		for n := range h.first {
-			if !yield(n) {
-				return
-			}
-		}
-		for _, n := range rows {
-			if !yield(n) {
-				return
-			}
-		}
-	}
+	return rows, true
 }

@@ -68,7 +68,7 @@ func TestNameHash(t *testing.T) {
 		least  int // names
 	}{
 		{library(t, "/usr/lib/*/libLLVM.so.19.1"), true, 40_000}, // by GNU ld
-		{library(t, "/usr/lib/llvm-22/lib/libLLVM.so.22*"), true, 40_000},
+		{library(t, "/usr/lib/*/libLLVM.so.22*"), true, 40_000},
 		{"/usr/aarch64-linux-gnu/lib/libc.so.6", true, 2000},
 		{"/usr/powerpc64-linux-gnu/lib/libc.so.6", true, 2000},
 		{"/usr/s390x-linux-gnu/lib/libc.so.6", true, 2000},
@@ -178,6 +178,6 @@ func TestSymbolAtOfOthers(t *testing.T) {
 			require.GreaterOrEqual(t, uint64(sym.Addr-img.Bias), r.addr, r.name) // or one that starts later
 			require.Greater(t, uint64(sym.Addr-img.Bias)+sym.Size, r.addr+r.size-1, r.name)
 		}
-		require.GreaterOrEqual(t, functions, 60, path)
+		require.GreaterOrEqual(t, functions, 50, path)
 	}
 }

@@ -3,6 +3,7 @@ package object
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -25,6 +26,7 @@ type symbolTable struct {
 	// is nil where that cannot be told at less cost than that of all rows.
 	near    func(value uint64) iter.Seq[uint64]
 	hash    *nameHash // nil where there is none
+	others  []uint64  // nil until they are asked for; see unhashed
 	names   *Section  // nil where strings holds them from the start
 	strings []byte    // all names, read when a name is searched for
 	asked   bool      // they were, with success or without
@@ -156,11 +158,25 @@ func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool)
 	return Symbol{}, false
 }
 
+// unhashed returns the rows that the hash table is not about, and that define something: symbols that
+// others cannot refer to.
+func (t *symbolTable) unhashed() []uint64 {
+	if t.others == nil {
+		t.others = []uint64{}
+		for n := range t.hash.first {
+			if t.row(n).section != undefined {
+				t.others = append(t.others, n)
+			}
+		}
+	}
+	return slices.Clip(t.others)
+}
+
 // named yields the rows that may have a name; want is that with the zero byte behind it.
 func (t *symbolTable) named(name string, want []byte) iter.Seq[uint64] {
 	if t.hash != nil {
-		if rows := t.hash.find(name); rows != nil {
-			return rows
+		if rows, sound := t.hash.find(name); sound {
+			return slices.Values(append(t.unhashed(), rows...))
 		}
 	}
 	return func(yield func(uint64) bool) {

@@ -15,8 +15,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// A frame may cost so much: some hundred microseconds, in a copy of a process's memory. What
-// is read of code counts, too, as far as it was not read for an earlier frame.
+// A frame may cost so much on average, in a copy of a process's memory some hundred
+// microseconds. What is read of code counts, too, as far as it was not read for an earlier frame.
 const (
 	readsPerFrame = 6000
 	bytesPerFrame = 1 << 20
@@ -25,8 +25,8 @@ const (
 // held is a core in memory, with one stack that can be written on.
 type held struct {
 	core     *core
-	segments []segment // in the order of their addresses
-	stack    segment   // what a test has written over it
+	segments segments
+	stack    segment // what a test has written over it
 	deep     machine.Addr
 }
 
@@ -63,10 +63,8 @@ func (h *held) ReadMemory(p []byte, addr machine.Addr) error {
 	if h.stack.read(p, addr) {
 		return nil
 	}
-	for _, s := range h.segments {
-		if s.read(p, addr) {
-			return nil
-		}
+	if h.segments.ReadMemory(p, addr) == nil {
+		return nil
 	}
 	return h.core.ReadMemory(p, addr)
 }
@@ -171,11 +169,11 @@ func TestCorruptStacks(t *testing.T) {
 		memory.deep = s.core.symbol(program, "deep")
 		var worst cost
 		walks := map[bool]int{}
-		for _, bare := range []bool{false, true} {
-			var finder Finder = s.core
-			if bare {
-				finder = sameCode{&Code{Functions: s.core.symbols(program)}}
-			}
+		for kind, finder := range map[string]func() Finder{
+			"CFI":     func() Finder { return s.core },
+			"symbols": func() Finder { return sameCode{&Code{Functions: s.core.symbols(program)}} },
+			"code":    func() Finder { return sameCode{&Code{}} },
+		} {
 			random := rand.New(rand.NewPCG(1, 2))
 			for name, corrupt := range corruptions(memory, sp, random) {
 				for round := range rounds {
@@ -186,11 +184,11 @@ func TestCorruptStacks(t *testing.T) {
 						spoil(regs, random, memory.deep)
 					}
 					used := &counted{Memory: memory}
-					u := Unwinder{Arch: machine.AMD64, Memory: used, Finder: finder, Executable: s.core.executable}
+					u := Unwinder{Arch: machine.AMD64, Memory: used, Finder: finder(), Executable: s.core.executable}
 					stack := u.Walk(regs, nil)
 					requireSound(t, stack)
 					walks[stack.End.Complete]++
-					worst.add(used, len(stack.Frames), fmt.Sprintf("%s, %s, bare %v, round %d", way, name, bare, round))
+					worst.add(used, len(stack.Frames), fmt.Sprintf("%s, %s, %s, round %d", way, name, kind, round))
 				}
 			}
 		}
@@ -298,4 +296,47 @@ func TestLyingCFI(t *testing.T) {
 	t.Logf("%d of %d lies led elsewhere; at most %d reads a frame (%s) and %d bytes (%s)", wrong, rounds, worst.reads, worst.readsOf, worst.bytes, worst.bytesOf)
 	require.LessOrEqual(t, worst.reads, readsPerFrame, worst.readsOf)
 	require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
+}
+
+// FuzzWalk walks a stack of any bytes, through code and CFI of any bytes.
+func FuzzWalk(f *testing.F) {
+	frame, _ := seed()
+	words := func(list ...uint64) []byte { return le(list) }
+	loop := []byte{0x55, 0x48, 0x89, 0xe5, 0xe8, 0xf7, 0xff, 0xff, 0xff, 0x5d, 0xc3} // push, mov, call itself, pop, ret
+	sigreturn := append([]byte{0x90}, machine.AMD64.Trampolines[0].Code...)
+	f.Add(words(0x7010, 0x2009, 0x7020, 0x2009), loop, frame, uint64(0x2004), uint64(0x7000), uint64(0x7000))
+	f.Add(words(0x7000, 0x2009), loop, frame, uint64(0x2009), uint64(0x7000), uint64(0x7000))
+	f.Add(bytes.Repeat([]byte{0x09, 0x20, 0, 0, 0, 0, 0, 0}, 64), loop, []byte(nil), uint64(0x2001), uint64(0x7001), uint64(1<<64-8))
+	f.Add(bytes.Repeat(words(0x7000), 40), sigreturn, frame, uint64(0x2001), uint64(0x7000), uint64(0))
+	f.Add(words(0x1010, 0x1010, 0x1018, 0), loop, frame, uint64(0x1000), uint64(0x7000), uint64(0x7008))
+	f.Fuzz(func(t *testing.T, stack, code, cfi []byte, pc, sp, fp uint64) {
+		if len(stack) > 64<<10 || len(code) > 4<<10 || len(cfi) > 4<<10 {
+			return
+		}
+		table, err := NewTable(Sections{Arch: machine.AMD64, EHFrame: Section{Addr: 0x8000, Data: bytes.NewReader(cfi), Size: int64(len(cfi))}})
+		finder := tables{table: table}
+		if err != nil {
+			finder = tables{err: err}
+		}
+		memory := &counted{Memory: segments{{0x2000, code}, {0x7000, stack}}}
+		u := Unwinder{Arch: machine.AMD64, Memory: memory, Finder: finder, Executable: executable}
+		regs := registers(map[machine.DWARFReg]uint64{rip: pc, rsp: sp, rbp: fp})
+		first := u.Walk(regs, nil)
+		requireSound(t, first)
+		require.LessOrEqual(t, memory.reads, readsPerFrame*len(first.Frames))
+		again := u.Walk(regs, first)
+		sameStack(t, first, again)
+	})
+}
+
+// segments are all there is of a memory.
+type segments []segment
+
+func (s segments) ReadMemory(p []byte, addr machine.Addr) error {
+	for _, one := range s {
+		if one.read(p, addr) {
+			return nil
+		}
+	}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
 }

@@ -98,7 +98,7 @@ type moment struct {
 
 // maxSlots bounds the slots of one moment. Functions save six registers; the others are
 // what they keep on the stack for themselves.
-const maxSlots = 128
+const maxSlots = 32
 
 // atStart is the moment where a reading begins: every register holds what it holds.
 func atStart() moment {

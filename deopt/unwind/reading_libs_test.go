@@ -132,6 +132,11 @@ func TestReadLibraries(t *testing.T) {
 			// lying one behind the other, what follows that call is a part of another function.
 			require.Less(t, float64(c.returns.frames.wrong), .001*float64(c.returns.frames.right))
 			require.Less(t, float64(c.returns.registers.wrong), .001*float64(c.returns.registers.right))
+			for _, way := range []*counts{&c.whole, &c.returns, &c.certain} {
+				for why := range way.frames.why {
+					require.Contains(t, unknownBecause, why)
+				}
+			}
 			require.GreaterOrEqual(t, c.whole.frames.share(), lib.function)
 			require.GreaterOrEqual(t, c.returns.frames.share(), lib.returns)
 		})
@@ -196,6 +201,10 @@ func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret 
 	}
 }
 
+// anotherRegister says that a row and CFI name registers of which it is not known how they lie to
+// each other.
+const anotherRegister = "another register"
+
 // compare holds a row against CFI's. Where they name other registers, what is known from the
 // start of the function says how these lie to each other.
 func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known *moment, row, truth *Row, err error) {
@@ -210,7 +219,7 @@ func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known 
 			want, ok = known.regs[truth.CFA.Register].plus(want).from(known.regs[row.CFA.Register])
 		}
 		if !ok {
-			to.frames.add("another register")
+			to.frames.add(anotherRegister)
 			return
 		}
 	}

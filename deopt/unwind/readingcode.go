@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -172,7 +173,7 @@ func (r *reading) block(at machine.Addr) int {
 
 // maxRounds bounds how often each instruction is gone through, on average, until what is
 // known before it does not change any more. Code that compilers write takes two or three.
-const maxRounds = 32
+const maxRounds = 8
 
 var errUnsettled = errors.New("its loops do not come to rest")
 
@@ -186,28 +187,41 @@ func (r *reading) settle(begin moment) error {
 	}
 	budget := maxRounds * len(r.instrs)
 	r.blocks[0].before = begin
-	queue, queued := []int{0}, map[int]bool{0: true}
+	// The block that comes first in memory goes first: what leads to a place mostly lies before it.
+	var queue blockQueue
+	queue.add(r, 0)
 	for len(queue) > 0 {
-		n := queue[0]
-		queue, queued[n] = queue[1:], false
-		b := &r.blocks[n]
+		b := &r.blocks[queue.take()]
 		if budget -= len(b.run); budget < 0 {
 			return errUnsettled
 		}
 		next, taken := r.after(b)
-		for _, edge := range []struct {
-			to    int
-			known *moment
-		}{{b.next, next}, {b.taken, taken}} {
-			if edge.to < 0 || edge.known == nil {
-				continue
-			}
-			if r.blocks[edge.to].before.meet(edge.known) && !queued[edge.to] {
-				queue, queued[edge.to] = append(queue, edge.to), true
-			}
+		if b.next >= 0 && next != nil && r.blocks[b.next].before.meet(next) {
+			queue.add(r, b.next)
+		}
+		if b.taken >= 0 && taken != nil && r.blocks[b.taken].before.meet(taken) {
+			queue.add(r, b.taken)
 		}
 	}
 	return nil
+}
+
+// blockQueue is blocks that are still to be gone through, that which comes first in memory last.
+type blockQueue []int
+
+func (q *blockQueue) add(r *reading, n int) {
+	at := func(n int) machine.Addr { return r.instrs[r.blocks[n].run[0]].at }
+	i, found := slices.BinarySearchFunc(*q, n, func(a, b int) int { return cmp.Compare(at(b), at(a)) })
+	if !found {
+		*q = slices.Insert(*q, i, n)
+	}
+}
+
+func (q *blockQueue) take() int {
+	last := len(*q) - 1
+	n := (*q)[last]
+	*q = (*q)[:last]
+	return n
 }
 
 // last is the instruction that ends a block.

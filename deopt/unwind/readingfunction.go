@@ -11,7 +11,7 @@ import (
 // Bounds of reading a whole function.
 const (
 	maxFunctionBytes  = 64 << 10
-	maxFunctionInstrs = 20_000
+	maxFunctionInstrs = 10_000
 )
 
 // codeRows are the rows of one function of x86-64 code, as its instructions tell them.
