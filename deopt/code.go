@@ -318,17 +318,25 @@ func (c *code) Function(pc machine.Addr) (start, end machine.Addr) {
 		}
 	}
 	s := c.at(pc)
-	if s.ok {
+	switch {
+	case s.ok && isPart(s.name):
+		return 0, 0 // it begins in the middle of a frame
+	case s.ok:
 		return s.start, s.start + machine.Addr(s.size)
 	}
 	return s.owner, 0
 }
 
-// Entry implements [unwind.Functions]. What gcc and LLVM split off a function has a symbol
-// with its name and an ending.
+// Entry implements [unwind.Functions].
 func (c *code) Entry(addr machine.Addr) bool {
 	s := c.at(addr)
-	return s.ok && s.start == addr && !strings.HasSuffix(s.name, ".cold") && !strings.Contains(s.name, ".cold.")
+	return s.ok && s.start == addr && !isPart(s.name)
+}
+
+// isPart says whether a symbol is that of a part which gcc or LLVM split off a function: it
+// has the function's name and an ending.
+func isPart(symbol string) bool {
+	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.")
 }
 
 // FrameSize implements [unwind.Functions]. It is that of the function with records which
