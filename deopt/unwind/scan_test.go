@@ -192,6 +192,9 @@ func TestRefused(t *testing.T) {
 			end: "cut short: frame #2 has no unwind information for 0x2020; tried code: it leads to no return; " +
 				"frame pointer: frame #1 was left by a scan of its stack, which does not say where rbp was saved; " +
 				"scan: no word from 0xeff0 on, as far as the stack can be read, is a return address"},
+		{name: "too many", size: 1 << 40, stack: filled(0x6ff0, 0x6ff0+scanned, 0x2018), pcs: []machine.Addr{0x2004, 0x2010},
+			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: no call ends at 0x2018, which would be its return address; " +
+				"scan: the first 1024 addresses of code from 0x6ff0 on are no return addresses"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			stack := words{}
@@ -214,12 +217,18 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// filled is a stack that has the same everywhere.
+func filled(from, to machine.Addr, v uint64) words {
+	w := words{}
+	for at := from; at <= to; at += 8 {
+		w[at] = v
+	}
+	return w
+}
+
 // far is a stack of zeros with one return address.
 func far(from, at machine.Addr) words {
-	w := words{}
-	for a := from; a <= at; a += 8 {
-		w[a] = 0
-	}
+	w := filled(from, at, 0)
 	w[at] = 0x2020
 	return w
 }
