@@ -14,6 +14,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 )
 
 // Addr is an address in the target.
@@ -76,7 +77,7 @@ type Arch struct {
 
 	table map[DWARFReg]RegisterInfo
 	order []DWARFReg
-	parts map[part]string
+	parts func() map[part]string // made when a name is asked for: most runs need those of no architecture
 	plan  plan
 }
 
@@ -102,14 +103,12 @@ type Chain struct {
 func (c Chain) Exists() bool { return c != Chain{} }
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
-	a.table, a.parts = make(map[DWARFReg]RegisterInfo, len(rows)), map[part]string{}
+	a.table = make(map[DWARFReg]RegisterInfo, len(rows))
 	for _, r := range rows {
 		a.table[r.DWARF] = r
 		a.order = append(a.order, r.DWARF)
 	}
-	for _, al := range aliases {
-		a.name(al)
-	}
+	a.parts = sync.OnceValue(func() map[part]string { return a.nameParts(aliases) })
 	a.plan = newPlan(&a)
 	return &a
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +21,17 @@ type alias struct {
 	Add  int
 }
 
+// nameParts returns the names that parts of registers have of their own.
+func (a *Arch) nameParts(aliases []alias) map[part]string {
+	parts := map[part]string{}
+	for _, al := range aliases {
+		a.name(parts, al)
+	}
+	return parts
+}
+
 // name names the parts that al is about.
-func (a *Arch) name(al alias) {
+func (a *Arch) name(parts map[part]string, al alias) {
 	for _, r := range a.order {
 		number, ok := strings.CutPrefix(a.table[r].Name, al.From)
 		if !ok {
@@ -34,7 +42,7 @@ func (a *Arch) name(al alias) {
 		} else if number != "" {
 			continue
 		}
-		a.parts[part{r, al.Size}] = al.To + number
+		parts[part{r, al.Size}] = al.To + number
 	}
 }
 
@@ -43,7 +51,7 @@ func (a *Arch) name(al alias) {
 // own gets that of the register; one that a does not have gets what
 // [Arch.RegisterName] says.
 func (a *Arch) NameOf(r DWARFReg, size int) string {
-	if name, ok := a.parts[part{r, size}]; ok {
+	if name, ok := a.parts()[part{r, size}]; ok {
 		return name
 	}
 	return a.RegisterName(r)
@@ -55,7 +63,7 @@ func rows(dwarf DWARFReg, name string, first, count int, r RegisterInfo) []Regis
 	list := make([]RegisterInfo, count)
 	for i := range list {
 		list[i] = r
-		list[i].DWARF, list[i].Name = dwarf+DWARFReg(i), fmt.Sprintf("%s%d", name, first+i)
+		list[i].DWARF, list[i].Name = dwarf+DWARFReg(i), name+strconv.Itoa(first+i)
 	}
 	return list
 }
