@@ -334,9 +334,9 @@ func (c *code) Entry(addr machine.Addr) bool {
 }
 
 // isPart says whether a symbol is that of a part which gcc or LLVM split off a function: it
-// has the function's name and an ending.
+// has the function's name and an ending. That of LLVM's basic block sections is .__part.1.
 func isPart(symbol string) bool {
-	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.")
+	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.") || strings.Contains(symbol, ".__part.")
 }
 
 // FrameSize implements [unwind.Functions]. It is that of the function with records which

@@ -286,9 +286,10 @@ func (s symbols) Function(pc machine.Addr) (start, end machine.Addr) {
 	return 0, 0
 }
 
+// Entry takes every symbol for a function's: names need not say which are parts of others.
 func (s symbols) Entry(addr machine.Addr) bool {
 	f := s.at(addr)
-	return f != nil && f.Value == uint64(addr) && !strings.HasSuffix(f.Name, ".cold")
+	return f != nil && f.Value == uint64(addr)
 }
 
 func (s symbols) FrameSize(pc machine.Addr) (uint64, bool) {

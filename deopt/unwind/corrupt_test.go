@@ -326,7 +326,7 @@ func FuzzWalk(f *testing.F) {
 		first := u.Walk(regs, nil)
 		requireSound(t, first)
 		// Two scans, in which at the very start of code each look for a call is nine reads.
-		require.LessOrEqual(t, memory.reads, (2*9*maxCandidates+readsPerFrame)*len(first.Frames))
+		require.LessOrEqual(t, memory.reads, (2*9*maxTried+readsPerFrame)*len(first.Frames))
 		again := u.Walk(regs, first)
 		sameStack(t, first, again)
 	})

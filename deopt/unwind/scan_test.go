@@ -194,7 +194,7 @@ func TestRefused(t *testing.T) {
 				"scan: no word from 0xeff0 on, as far as the stack can be read, is a return address"},
 		{name: "too many", size: 1 << 40, stack: filled(0x6ff0, 0x6ff0+scanned, 0x2018), pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: no call ends at 0x2018, which would be its return address; " +
-				"scan: the first 1024 addresses of code from 0x6ff0 on are no return addresses"},
+				"scan: none of the first 1024 words from 0x6ff0 on that point into code is a return address"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			stack := words{}

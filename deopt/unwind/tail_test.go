@@ -85,3 +85,22 @@ func TestTailCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestParts stops in what one function calls from parts of it that have an FDE and a symbol
+// each. They jump to each other, and no frame is missing.
+func TestParts(t *testing.T) {
+	dir := t.TempDir()
+	object, program := filepath.Join(dir, "parts.o"), filepath.Join(dir, "parts")
+	run(t, "llc-19", "-O2", "-relocation-model=pic", "-basic-block-sections=all", "-filetype=obj", "-o", object, "testdata/parts.ll")
+	run(t, "gcc", "-O2", "-fPIE", "-pie", "-o", program, "testdata/parts.c", object)
+	for _, s := range stops(t, []string{"run", "run"}, program) {
+		f := s.walk().Frames
+		require.Len(t, f, len(s.want))
+		require.Equal(t, "stops", s.core.nameOf(f[0].FDEStart))
+		require.Contains(t, s.core.nameOf(f[1].FDEStart), "split.__part.")
+		for i := range f {
+			compareFrame(t, s.want[i], f, i)
+			require.Zero(t, f[i].Skipped, "frame #%d", i)
+		}
+	}
+}

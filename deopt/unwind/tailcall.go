@@ -53,14 +53,16 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 }
 
 // starts says whether a function is known to start at an address, which is not a part that
-// was split off another. It keeps bytes that only look like a call from meaning anything.
+// was split off another: that mostly begins with more on the stack than the return address. It
+// keeps bytes that only look like a call from meaning anything.
 func (w *walk) starts(addr machine.Addr) bool {
 	code := w.Finder.Code(addr)
 	if code.Functions == nil || !code.Functions.Entry(addr) {
 		return false
 	}
 	s, err := code.cfi(addr)
-	return err == nil && s != nil && s.start == addr
+	return err == nil && s != nil && s.start == addr &&
+		s.row.CFA == CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
 }
 
 // stub returns where the code at an address jumps that does nothing else, or 0 where it does,

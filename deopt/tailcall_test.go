@@ -1,0 +1,72 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+	"reframe/internal/livetest"
+)
+
+// TestTailCallIsNoted says of a live process which frame is missing, and by which name.
+func TestTailCallIsNoted(t *testing.T) {
+	p := quiet(t, 0, livetest.CXXBinary(t, source(t, "tailcall.cc"), "-O2"))
+	v := look(t, p, false, Options{})
+	f := one(t, v, "_ZN4shop5staysEl")
+	require.Equal(t, "_ZN4shop6sleepsEl", v.Threads[0].Frames[f.Index-1].Function)
+	require.Equal(t, []string{fmt.Sprintf("a frame is missing before this one: it called shop::leaves(long), "+
+		"which jumped to the function of frame #%d (a tail call)", f.Index-1)}, f.Notes)
+	for _, other := range v.Threads[0].Frames {
+		if other != f {
+			require.Empty(t, other.Notes)
+		}
+	}
+}
+
+// TestTailCallsOfRealPrograms holds what is said of missing frames against the code of the
+// functions that left: each has a jump that leads out of it, or one that does not say where it leads.
+func TestTailCallsOfRealPrograms(t *testing.T) {
+	missing, frames := 0, 0
+	for _, program := range stackPrograms {
+		if slices.Contains([]string{"vdso", "node, compiled code", "go without debug information"}, program.name) {
+			continue // others have the same functions
+		}
+		v := look(t, program.start(t), true, Options{})
+		for _, thread := range v.Threads {
+			for _, f := range thread.Frames {
+				frames++
+				if f.physical.Skipped != 0 {
+					missing++
+					require.True(t, mayLeave(t, v, f.physical.Skipped), "%s of frame #%d, %s", v.nameOf(f.physical.Skipped), f.Index, f.Function)
+				}
+			}
+		}
+	}
+	t.Logf("%d frames are missing beside %d", missing, frames)
+	require.Positive(t, missing)
+}
+
+// mayLeave says whether a function has a jump that may lead out of it.
+func mayLeave(t *testing.T, v *View, start machine.Addr) bool {
+	t.Helper()
+	s := v.space.at(start).at(start)
+	require.True(t, s.ok)
+	for at := start; at < start+machine.Addr(s.size); {
+		inst, known, err := x86.Read(v.target, at)
+		require.NoError(t, err)
+		require.NotZero(t, inst.Len)
+		next := at + machine.Addr(inst.Len)
+		to, direct := inst.Args[0].(x86asm.Rel)
+		out := direct && next+machine.Addr(to)-start >= machine.Addr(s.size)
+		if known && !x86.IsCall(inst) && (out || inst.Op == x86asm.JMP && !direct) {
+			return true
+		}
+		at = next
+	}
+	return false
+}
