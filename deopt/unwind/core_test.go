@@ -257,7 +257,8 @@ func (c *core) symbols(path string) symbols {
 	require.NoError(c.t, err)
 	var s symbols
 	for _, f := range list {
-		if elf.ST_TYPE(f.Info) == elf.STT_FUNC && f.Section != elf.SHN_UNDEF {
+		// LLVM gives the parts of a function symbols without a type.
+		if kind := elf.ST_TYPE(f.Info); (kind == elf.STT_FUNC || kind == elf.STT_NOTYPE) && f.Size > 0 && f.Section != elf.SHN_UNDEF {
 			f.Value += uint64(c.base(path))
 			s.list = append(s.list, f)
 		}
@@ -286,10 +287,9 @@ func (s symbols) Function(pc machine.Addr) (start, end machine.Addr) {
 	return 0, 0
 }
 
-// Entry takes every symbol for a function's: names need not say which are parts of others.
 func (s symbols) Entry(addr machine.Addr) bool {
 	f := s.at(addr)
-	return f != nil && f.Value == uint64(addr)
+	return f != nil && f.Value == uint64(addr) && !strings.HasSuffix(f.Name, ".cold")
 }
 
 func (s symbols) FrameSize(pc machine.Addr) (uint64, bool) {

@@ -45,9 +45,10 @@ func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 	return fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
-// byScan takes the first word on the stack that can be a return address for the one of f.
-// It is a guess: a word that an earlier call left there looks the same.
-func (w *walk) byScan(f *Frame) (c caller, end *End, err error) {
+// byScan takes a word on the stack that can be a return address for the one of f: the first that
+// does not lead to a contradiction. It is a guess: a word that an earlier call left there looks
+// the same. of is the row that CFI gives for f, where only its CFA cannot be computed, or nil.
+func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
 		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
@@ -59,19 +60,106 @@ func (w *walk) byScan(f *Frame) (c caller, end *End, err error) {
 	if err != nil {
 		return c, nil, err
 	}
-	size := int64(w.Arch.Pointer)
+	found := candidate{err: errNoCandidate}
+	judged := 0
 	none := w.eachReturn(sp, func(slot, _ machine.Addr) bool {
-		row := &Row{End: ^machine.Addr(0), ReturnAddress: w.Arch.Link,
-			CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + size}}
-		row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -size})
-		c, end, err = w.prove(f, &step{row: row, rule: FromScan, partial: true,
-			guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call, which an earlier call may have left there"})
-		return false
+		judged++
+		now := w.candidate(f, of, sp, slot)
+		if now.err == nil && now.worth > found.worth || found.err == errNoCandidate {
+			found = now
+		}
+		return found.worth < leadsOn && judged < maxJudged
 	})
-	if none != nil {
+	switch {
+	case judged == 0:
 		return c, nil, none
+	case found.err != nil:
+		return c, nil, found.err
+	case found.worth == leadsAstray:
+		return c, nil, fmt.Errorf("no word from %v on that follows a call leads on from there", sp)
 	}
-	return c, end, err
+	f.CFA, f.NoCFA, w.floor = found.cfa, "", found.cfa
+	return found.caller, found.end, nil
+}
+
+// maxJudged bounds the words of one stack whose callers are looked into, and maxAhead the frames
+// that are unwound from each.
+const (
+	maxJudged = 64
+	maxAhead  = 16
+)
+
+// candidate is what one word on the stack would make of the frame above.
+type candidate struct {
+	caller
+	end   *End
+	err   error
+	cfa   machine.Addr
+	worth worth
+}
+
+// worth says where unwinding leads by CFI from a caller that is a guess.
+type worth int
+
+const (
+	leadsAstray worth = iota // to a contradiction
+	leadsToZero              // to a return address of zero, as most of memory is
+	leadsOn                  // to an outermost frame, to code without CFI, or further than was looked
+)
+
+var errNoCandidate = errors.New("there is no candidate")
+
+// candidate judges the word at slot.
+func (w *walk) candidate(f *Frame, of *Row, sp, slot machine.Addr) candidate {
+	size := machine.Addr(w.Arch.Pointer)
+	row := &Row{End: ^machine.Addr(0), ReturnAddress: w.Arch.Link}
+	if of != nil {
+		row.columns = of.columns
+	} else {
+		row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -int64(size)})
+	}
+	row.CFA = CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + int64(size)}
+	floor := w.floor
+	defer func() { w.floor = floor }()
+	c := candidate{cfa: slot + size}
+	c.caller, c.end, c.err = w.prove(f, &step{row: row, rule: FromScan, partial: of == nil,
+		guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call and leads on, which an earlier call may have left there"})
+	if c.err == nil && c.end == nil {
+		c.worth = w.ahead(f, c.caller)
+	}
+	return c
+}
+
+// ahead unwinds from a caller of f by CFI alone.
+func (w *walk) ahead(f *Frame, c caller) worth {
+	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor}
+	for range maxAhead {
+		to := look.enter(c)
+		s, err := to.code.cfi(to.lookup())
+		if err != nil || s == nil {
+			return leadsOn
+		}
+		// Compilers keep the stack aligned at calls (System V ABI, AMD64 supplement, §3.2.2).
+		if w.Arch == machine.AMD64 && to.Return && look.frames[to.Index-1].CFA%16 != 0 {
+			return leadsAstray
+		}
+		next, end, err := look.apply(to, s)
+		switch {
+		case err != nil:
+			return leadsOn // a register or memory that is not there contradicts nothing
+		case end != nil && !end.Complete:
+			return leadsAstray
+		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined:
+			return leadsToZero
+		case end != nil:
+			return leadsOn
+		}
+		if _, err := look.called(next.pc, s.signal); err != nil {
+			return leadsAstray
+		}
+		c = next
+	}
+	return leadsOn
 }
 
 // maxCallees bounds the functions that are read because a word on the stack follows a call to

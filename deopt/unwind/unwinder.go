@@ -118,6 +118,12 @@ func (w *walk) step(f *Frame) (caller, *End) {
 	if s := way.cfi; s != nil {
 		f.FDEStart, f.FDEEnd, f.Signal = s.start, s.end, s.signal
 		c, end, err := w.apply(f, s)
+		if err != nil && f.NoCFA != "" && !s.signal {
+			// A frame within was left in a way that did not say where a register is.
+			if c, end, err := w.byScan(f, s.row); err == nil {
+				return c, end
+			}
+		}
 		if err != nil {
 			return caller{}, cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
 		}
@@ -168,7 +174,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	}
 	failed(w.linkRule(), err)
 	ends := errors.Is(err, errChainEnds)
-	if c, end, err = w.byScan(f); err == nil {
+	if c, end, err = w.byScan(f, nil); err == nil {
 		return c, end
 	}
 	if ends {

@@ -1,29 +1,23 @@
 # Runs the program that gdb was given and prints, for each moment that is asked for, one line
 # of JSON for each physical frame of the thread that stopped, with a core of the same moment.
 # The command line sets core, the start of the cores' names, and moments, a list of what
-# leads from one moment to the next: "run" up to the next trap, "step" one instruction,
-# "symbol" up to that symbol, "signal" to a signal's handler and on to the next trap.
+# leads from one moment to the next: "run" up to the next trap, "step" one instruction.
 import json, re, gdb
 
 NAMES = "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15".split()
 
 for command in (
     "set pagination off", "set confirm off", "set style enabled off", "set width 0",
-    "set backtrace past-main on", "set backtrace past-entry on", "set breakpoint pending on",
-    "handle SIGUSR1 SIGUSR2 SIGSEGV SIGILL nostop noprint pass", "set use-coredump-filter off",
+    "set backtrace past-main on", "set backtrace past-entry on",
+    "handle SIGUSR1 SIGUSR2 SIGSEGV nostop noprint pass", "set use-coredump-filter off",
 ):
     gdb.execute(command, to_string=True)
 
 
 def go(to):
-    if to == "run":
-        gdb.execute("continue" if gdb.selected_inferior().pid else "run", to_string=True)
-    elif to == "step":
+    if to == "step":
         gdb.execute("stepi", to_string=True)
-    elif to == "signal":
-        gdb.execute("signal SIGUSR1", to_string=True)
     else:
-        gdb.execute("tbreak *" + to, to_string=True)
         gdb.execute("continue" if gdb.selected_inferior().pid else "run", to_string=True)
 
 
