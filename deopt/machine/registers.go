@@ -87,6 +87,19 @@ func (r *Registers) Same(s *Registers) bool {
 	return true
 }
 
+// Plain says that none is missing for a reason of its own.
+func (r *Registers) Plain() bool { return len(r.why) == 0 }
+
+// Whole says that all registers are there which a callee keeps, of those that frames usually know.
+func (r *Registers) Whole() bool { return r.have&r.arch.plan.kept == r.arch.plan.kept }
+
+// But returns the same registers, with other reasons for those of which nothing else was said.
+func (r *Registers) But(absent func(DWARFReg) string) *Registers {
+	out := *r
+	out.absent = absent
+	return &out
+}
+
 // Arch returns the architecture whose registers these are.
 func (r *Registers) Arch() *Arch { return r.arch }
 

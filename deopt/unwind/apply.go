@@ -83,6 +83,7 @@ func (w *walk) cfa(regs *machine.Registers, rule CFARule) (machine.Addr, error) 
 
 // caller makes the registers of the caller of f, which has its CFA.
 func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
+	f.left = s
 	regs := f.Registers.Caller(!s.partial, w.lost(f, s))
 	if f.NoCFA == "" {
 		regs.SetUint(w.Arch.SP, uint64(f.CFA)+uint64(w.Arch.CallerSP)) // what CFA means

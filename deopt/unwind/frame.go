@@ -76,6 +76,7 @@ type Frame struct {
 	Source string
 
 	code *Code
+	left *step // to the next frame; nil of the last
 }
 
 // End says why a walk ended.

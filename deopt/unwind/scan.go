@@ -133,6 +133,7 @@ func (w *walk) candidate(f *Frame, of *Row, sp, slot machine.Addr) candidate {
 // ahead unwinds from a caller of f by CFI alone.
 func (w *walk) ahead(f *Frame, c caller) worth {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor}
+	c.rule = FromCFI // what is a guess is for the caller to say
 	for range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())

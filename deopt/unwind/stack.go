@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"slices"
+	"strings"
 
 	"reframe/deopt/machine"
 )
@@ -11,6 +12,9 @@ import (
 type Stack struct {
 	Frames []Frame
 	End    End
+	// Found is how many of the frames, from the innermost on, the walk found itself: those
+	// further out it took over from another.
+	Found int
 
 	reads []read // what the walk took from memory, in order
 	until []int  // how many of them were made when each frame was left
@@ -34,45 +38,94 @@ func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// continues says whether the frames of before from number i on are still what they were: the
-// registers that the frame begins with, the code, and each word that was read.
-// Otherwise it returns the first frame from which on they may be.
-func (w *walk) continues(before *Stack, i int) (next int, same bool) {
-	f, old := &w.frames[i], &before.Frames[i]
-	if f.PC != old.PC || f.Return != old.Return || f.Rule != old.Rule || f.Guess != old.Guess || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
-		return i + 1, false
-	}
-	for j := i; j < len(before.Frames); j++ {
-		if w.Finder.Code(before.Frames[j].lookup()) != before.Frames[j].code {
-			return j + 1, false
+// joins returns the frame of before, from number j on, that the last one here may be: the stack
+// pointers grow in both. It is len(before.Frames) where there is none.
+func (w *walk) joins(before *Stack, j int) int {
+	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)
+	for ; err == nil && j < len(before.Frames); j++ {
+		if old, err := before.Frames[j].Registers.Addr(w.Arch.SP); err == nil && old >= sp {
+			return j
 		}
 	}
-	first := 0
-	if i > 0 {
-		first = before.until[i-1]
+	return j
+}
+
+// continues says whether the frames of before from number j on are still what they were, the
+// last frame here being the first of them: the registers that it begins with, the code,
+// and each word that was read. Otherwise it returns the first frame from which on they may be.
+func (w *walk) continues(before *Stack, j int) (next int, same bool) {
+	f, old := &w.frames[len(w.frames)-1], &before.Frames[j]
+	if f.PC != old.PC || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
+		return j, false
 	}
-	for k := first; k < len(before.reads); k++ {
+	if (f.Index != old.Index || !f.Registers.Whole()) && !before.movable(j) || f.Index == old.Index && f.Guess != old.Guess {
+		return len(before.Frames), false
+	}
+	for k := j; k < len(before.Frames); k++ {
+		if w.Finder.Code(before.Frames[k].lookup()) != before.Frames[k].code {
+			return k + 1, false
+		}
+	}
+	for k := before.first(j); k < len(before.reads); k++ {
 		r := before.reads[k]
 		b := w.word[:r.size]
 		if r.size == 0 || w.Memory.ReadMemory(b, r.addr) != nil || w.Arch.Uint(b) != r.value {
-			j, _ := slices.BinarySearch(before.until, k+1)
-			return j + 1, false
+			frame, _ := slices.BinarySearch(before.until, k+1)
+			return frame + 1, false
 		}
 	}
-	return i, true
+	return j, true
 }
 
-// resume takes over the frames of before from number i on.
-func (w *walk) resume(before *Stack, i int) *Stack {
-	first := 0
-	if i > 0 {
-		first = before.until[i-1]
+// first is the first read for frame j.
+func (s *Stack) first(j int) int {
+	if j == 0 {
+		return 0
 	}
+	return s.until[j-1]
+}
+
+// movable says whether the frames from number j on can have other numbers: nothing is said of
+// them that has one in it, but what [walk.lost] says.
+func (s *Stack) movable(j int) bool {
+	for k := j; k < len(s.Frames); k++ {
+		f := &s.Frames[k]
+		if f.Guess != "" || f.NoCFA != "" || k > j && !f.Registers.Plain() {
+			return false
+		}
+	}
+	return s.End.Complete
+}
+
+// resume takes over the frames of before from number j on, of which the last here is the
+// first. Where their numbers are others now, what is said of them is, too; and where a register
+// is missing in all of them, frames that are not taken over say why.
+func (w *walk) resume(before *Stack, j int) *Stack {
+	first := before.first(j)
 	shift := len(w.reads) - first
-	for _, n := range before.until[i:] {
+	for _, n := range before.until[j:] {
 		w.until = append(w.until, n+shift)
 	}
 	w.reads = append(w.reads, before.reads[first:]...)
-	w.frames = append(w.frames[:i], before.Frames[i:]...)
-	return w.stack(before.End)
+	i := len(w.frames) - 1
+	joined := w.frames[i]
+	if i == j && joined.Registers.Whole() {
+		w.frames = append(w.frames[:i], before.Frames[i:]...)
+		return w.stack(before.End, i)
+	}
+	w.frames = append(w.frames[:i], before.Frames[j:]...)
+	w.frames[i].Registers, w.frames[i].Guess = joined.Registers, joined.Guess
+	for k := i; k < len(w.frames); k++ {
+		f := &w.frames[k]
+		if f.Index = k; k > i {
+			callee := &w.frames[k-1]
+			f.Registers = f.Registers.But(w.lost(callee, callee.left))
+		}
+	}
+	last := len(before.Frames) - 1
+	end := before.End
+	if why, ok := strings.CutPrefix(end.Reason, outermost("frame #%d", last).Reason); ok {
+		end.Reason = outermost("frame #%d", last+i-j).Reason + why
+	}
+	return w.stack(end, i)
 }

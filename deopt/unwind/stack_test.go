@@ -121,8 +121,10 @@ func TestWalkAfterWalk(t *testing.T) {
 		got, shared := again(t, moment[2].registers(), moment[2].core, finder, first)
 		require.Len(t, got.Frames, 16)
 		require.Equal(t, 15, shared)
-		_, shared = again(t, moment[0].registers(), moment[0].core, finder, got)
+		require.Equal(t, 2, got.Found) // the one that is new, and the one that called it
+		back, shared := again(t, moment[0].registers(), moment[0].core, finder, got)
 		require.Equal(t, 15, shared)
+		require.Equal(t, 1, back.Found)
 	})
 	t.Run("a register of the innermost", func(t *testing.T) {
 		regs := moment[0].registers().Clone()

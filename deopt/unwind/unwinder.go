@@ -51,20 +51,22 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 	w := walk{Unwinder: u}
 	pc, err := regs.Addr(u.Arch.PC)
 	if err != nil {
-		return w.stack(*cutShort("frame #0 has no pc: %v", err))
+		return w.stack(*cutShort("frame #0 has no pc: %v", err), 0)
 	}
 	limit := u.Max
 	if limit == 0 {
 		limit = defaultMax
 	}
-	compare := 0 // the next frame that may be the first of those before
+	join := 0 // the next of the frames before that this walk may run into
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
 		frame := w.enter(next)
-		if i := frame.Index; before != nil && i >= compare && i < len(before.Frames) {
-			var same bool
-			if compare, same = w.continues(before, i); same {
-				return w.resume(before, i)
+		if before != nil {
+			if join = w.joins(before, join); join < len(before.Frames) {
+				var same bool
+				if join, same = w.continues(before, join); same {
+					return w.resume(before, join)
+				}
 			}
 		}
 		var end *End
@@ -74,15 +76,15 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 			if frame.NoCFA != "" {
 				frame.NoCFA = end.Reason
 			}
-			return w.stack(*end)
+			return w.stack(*end, len(w.frames))
 		}
 		if len(w.frames) >= limit {
-			return w.stack(*cutShort("there are more than %d frames", limit))
+			return w.stack(*cutShort("there are more than %d frames", limit), limit)
 		}
 	}
 }
 
-func (w *walk) stack(end End) *Stack { return &Stack{w.frames, end, w.reads, w.until} }
+func (w *walk) stack(end End, found int) *Stack { return &Stack{w.frames, end, found, w.reads, w.until} }
 
 // Unwind is Walk.
 func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
