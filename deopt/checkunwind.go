@@ -23,6 +23,7 @@ type frameSizes struct {
 	table   *unwind.Table      // CFI, or nil
 	compact *unwind.Compact    // or nil
 	sizes   *unwind.StackSizes // or nil
+	code    machine.Memory
 }
 
 // checkUnwind holds the sizes of frames against unwind information.
@@ -57,7 +58,7 @@ func (i *MapImage) checkUnwind() stackmap.Result {
 }
 
 func readFrameSizes(img *object.Image, arch *machine.Arch) (*frameSizes, error) {
-	out := &frameSizes{image: img, arch: arch}
+	out := &frameSizes{image: img, arch: arch, code: codeOf(img, arch)}
 	var err error
 	if out.table, err = newTable(img); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 				err = problem
 				continue
 			}
-			n := uint64(row.CFA.Offset)
+			n := uint64(row.CFA.Offset + s.arch.CallerSP)
 			if s.arch.Link == s.arch.PC {
 				n -= uint64(s.arch.Pointer)
 			}
@@ -175,10 +176,9 @@ type rows struct {
 // sources returns what there is about the function at start, the most trusted first.
 func (s *frameSizes) sources(start machine.Addr) []rows {
 	var list []rows
-	code := imageCode{Image: s.image}
 	if s.compact != nil {
 		if e, err := s.compact.Find(start); err == nil {
-			list = append(list, rows{"compact unwind", func(machine.Addr) (*unwind.Row, error) { return e.AtCalls(code) }})
+			list = append(list, rows{"compact unwind", func(machine.Addr) (*unwind.Row, error) { return e.AtCalls(s.code) }})
 		}
 	}
 	if s.table != nil {
@@ -193,8 +193,8 @@ func (s *frameSizes) sources(start machine.Addr) []rows {
 	}
 	if s.arch == machine.AMD64 && !s.image.Narrow() {
 		read := sync.OnceValues(func() (*unwind.Instructions, error) {
-			end, _, _ := code.Function(start)
-			return unwind.ReadInstructions(code, start, end)
+			end, _, _ := imageCode{Image: s.image}.Function(start)
+			return unwind.ReadInstructions(s.code, start, end)
 		})
 		list = append(list, rows{"its instructions", func(pc machine.Addr) (*unwind.Row, error) {
 			i, err := read()

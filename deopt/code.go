@@ -93,7 +93,8 @@ func newImageCode(img *object.Image, loaded []byte) *code {
 	table, err := newTable(img)
 	// Go's functions keep no registers, and its linker's tables do not say so.
 	compiledByGo := img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
-	c.unwind = &unwind.Code{Source: c.name, Table: table, Err: err, Functions: c, NoneKept: compiledByGo}
+	start, _ := img.Start()
+	c.unwind = &unwind.Code{Source: c.name, Table: table, Err: err, Start: start, Functions: c, NoneKept: compiledByGo}
 	return c
 }
 

@@ -159,6 +159,10 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	return f, f.fill(layouts)
 }
 
+// Guess says why the frame may not be the caller of the one before, or that one is missing
+// between the two; "" where nothing says so. It is the first of its notes.
+func (f *Frame) Guess() string { return f.physical.Guess }
+
 // nameOf names the function that starts at an address.
 func (v *View) nameOf(addr machine.Addr) string {
 	if c := v.space.at(addr); c != nil {

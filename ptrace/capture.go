@@ -280,7 +280,7 @@ func (t *Target) finish(s *stopped) {
 		}
 		t.threads = append(t.threads, out)
 	}
-	t.memory = layers{newCopied(ranges, "not copied while the process stood still"), fileMemory{t.places}}
+	t.memory = layers{newCopied(ranges, NotCopied), fileMemory{t.places}}
 }
 
 var errKernel = errors.New("a kernel thread, which has no memory of its own")

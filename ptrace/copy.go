@@ -79,7 +79,27 @@ func (s *span) copy(mem live, maps []machine.Mapping, sp machine.Addr) {
 		// The red zone may lie below the end of the stack's mapping.
 		n = read(sp)
 	}
+	if n == 0 {
+		// So may the stack pointer itself, where the stack has overflowed.
+		n = read(aboveGuard(maps, sp))
+	}
 	s.data = s.data[:n]
+}
+
+// maxGuard is how far below its stack a stack pointer is taken to belong to it. Linux keeps 1 MiB
+// free below the stack of the first thread; behind it a function may have taken its frame already.
+const maxGuard = 2 << 20
+
+// aboveGuard returns the start of the writable mapping that follows addr, or addr where none
+// follows that it could belong to.
+func aboveGuard(maps []machine.Mapping, addr machine.Addr) machine.Addr {
+	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
+	for ; i < len(maps) && maps[i].Start <= addr+maxGuard; i++ {
+		if maps[i].Write && maps[i].Start > addr {
+			return maps[i].Start
+		}
+	}
+	return addr
 }
 
 // writableEnd returns the end of the writable mappings that follow each other from addr

@@ -42,6 +42,9 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 	}
 }
 
+// NotCopied is why memory cannot be read of a process that was let go on.
+const NotCopied = "not copied while the process stood still"
+
 // live reads the memory of a running or stopped process by process_vm_readv(2).
 type live int
 
@@ -158,7 +161,7 @@ type fileMemory struct{ places }
 // ReadMemory implements [machine.Memory].
 func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	failed := func(why string) error {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not copied while the process stood still" + why}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied + why}
 	}
 	r := f.at(addr)
 	switch {

@@ -71,6 +71,8 @@ echo "setup: installing$missing" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 get() { $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1; }
+# A slim image has no manual pages, and the JDK's postinst fails where it cannot link its own.
+$root mkdir -p /usr/share/man/man1
 # The lists may be missing or out of date; they are fetched only if so.
 # $missing is a list of words.
 # shellcheck disable=SC2086

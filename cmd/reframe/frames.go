@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,13 +19,15 @@ import (
 
 func (a *app) framesCommand() *cobra.Command {
 	var k known
-	number, function := -1, ""
+	number, function, hold := -1, "", false
 	c := &cobra.Command{
 		Use:   "frames -p PID [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process",
 		Long: `frames stops the process for a moment, copies the registers and stacks of its
 threads, lets it go on, and rebuilds the frames from the copy. Nothing is written
-into the process.
+into the process. With --hold it lets the process go on only when all frames are
+rebuilt: it takes longer, and any memory can be read, such as the end of a very deep
+stack, or a stack in several pieces.
 
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
@@ -37,17 +41,18 @@ has a record or it failed.`,
   reframe frames -p $(pidof lli) -t 41823 --function sum_opt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			t, view, err := k.look(c, false)
+			t, view, err := k.look(c, hold)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
+			t.Release()
 			all := view.Records()
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if err = a.printView(view, t); err == nil {
-				a.hint(view, t, &k)
+				a.hint(view, t, &k, hold)
 			}
 			if err != nil {
 				return err
@@ -58,6 +63,7 @@ has a record or it failed.`,
 	k.flags(c)
 	c.Flags().IntVarP(&number, "frame", "f", -1, "only the frame of this `number`")
 	c.Flags().StringVar(&function, "function", "", "only frames of the function of this `name`")
+	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
 	return c
 }
@@ -76,6 +82,9 @@ func outcome(v *deopt.View, all int) error {
 	return nil
 }
 
+// digits are what differs between the guesses of one kind.
+var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
+
 // printView prints a whole view as text.
 func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 	s := a.style()
@@ -86,8 +95,19 @@ func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 	for i := range v.Threads {
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.bold(fmt.Sprintf("thread %d %q", thread.ID, printable(thread.Name))))
+		guesses := map[string]int{} // the first frame of which each kind was said
 		for _, f := range thread.Frames {
-			printFrame(&out, s, &f.Frame)
+			kind := digits.ReplaceAllString(f.Guess(), "")
+			first, said := guesses[kind]
+			if kind == "" || !said {
+				guesses[kind] = f.Index
+				printFrame(&out, s, &f.Frame)
+				continue
+			}
+			again := f.Frame
+			again.Rule = fmt.Sprintf("%s, a guess as #%d is", f.Rule, first)
+			again.Notes = slices.DeleteFunc(slices.Clone(f.Notes), func(n string) bool { return n == f.Guess() })
+			printFrame(&out, s, &again)
 		}
 		if !thread.End.Complete {
 			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
@@ -97,8 +117,13 @@ func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 	return err
 }
 
-// hint says what to do next with the innermost frame that can be resumed.
-func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known) {
+// hint says what to do next: about stacks of which too little was copied, and with the innermost
+// frame that can be resumed.
+func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known, held bool) {
+	short := func(t deopt.Thread) bool { return strings.Contains(t.End.Reason, ptrace.NotCopied) }
+	if i := slices.IndexFunc(v.Threads, short); i >= 0 && !held {
+		fmt.Fprintf(a.stderr, "\nmore of the stack: reframe frames -p %d%s --hold\n", t.PID, k.again(v.Threads[i].ID))
+	}
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
 			if f.Resume != nil {

@@ -26,6 +26,9 @@ type Code struct {
 	// their callers but the frame pointer. Those in .eh_frame follow C's all the same.
 	NoneKept bool
 
+	// Start is where a process begins that runs this image; 0 where that is not known.
+	Start machine.Addr
+
 	// Functions knows the functions of code that has no CFI; it may be nil.
 	Functions Functions
 

@@ -85,7 +85,7 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 type Instructions struct{ rows *codeRows }
 
 // ReadInstructions reads the function at start, of which no code lies at end or after that. It
-// reads 64 KiB at most. The error says that start is not in memory, or that the code
+// reads 64 KiB at most. The error says that there is no room for code, or that the code
 // contradicts itself.
 func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions, error) {
 	rows, err := readFunction(m, start, end)

@@ -126,6 +126,14 @@ func (m *moment) load(addr origin) origin {
 	return addr.word()
 }
 
+// holds says whether memory has the value of a slot.
+func (m *moment) holds(s slot) bool {
+	if m.forgot { // no two slots overlap then
+		return slices.Contains(m.slots, s)
+	}
+	return m.load(s.addr) == s.value
+}
+
 // store writes size bytes at addr. Where the address is not known, no slot is written:
 // code reaches what it saved through the stack pointer or a frame pointer.
 func (m *moment) store(addr origin, size int32, value origin) {
@@ -145,7 +153,7 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	if value.kind == untold && m.forgot {
 		return
 	}
-	if len(m.slots) == maxSlots {
+	if len(m.slots) == maxSlots && !m.forgot {
 		m.forget()
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
 	}
@@ -222,13 +230,13 @@ func (m *moment) meet(other *moment) bool {
 
 // meetSlots is meet for memory.
 func (m *moment) meetSlots(other *moment) bool {
-	if len(m.slots) == len(other.slots) && (len(m.slots) == 0 || &m.slots[0] == &other.slots[0]) {
-		return false // the same ones
+	if slices.Equal(m.slots, other.slots) {
+		return false
 	}
 	changed := false
 	kept := slices.Clone(m.slots)
 	for i, s := range kept {
-		if s.value.kind != untold && other.load(s.addr) != s.value {
+		if s.value.kind != untold && !other.holds(s) {
 			kept[i].value, changed = origin{}, true
 		}
 	}

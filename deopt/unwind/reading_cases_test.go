@@ -164,6 +164,12 @@ var returnsRead = []struct {
 	{"an endless loop", "eb fe c3", "it leads to no return", false},
 	// ud2; retq
 	{"a trap", "0f 0b c3", "it leads to no return", false},
+	// pushq %rbx; retq
+	{"a jump to an address that was pushed", "53 c3", "it leads to no return", false},
+	// movq %rax, (%rsp); retq
+	{"a jump to an address that was put where the return address is", "48 89 04 24 c3", "it leads to no return", false},
+	// testq %rax, %rax; je 0xa; addq $0x18, %rsp; retq; pushq %rbx; retq
+	{"a return and such a jump", "48 85 c0 74 05 48 83 c4 18 c3 53 c3", "rsp+32 rbx same rbp same", true},
 	// jmpq *%rax; retq
 	{"a jump through a register", "ff e0 c3", "it leads to no return", false},
 	// movq 0x8(%rdx), %rsp; retq

@@ -77,6 +77,41 @@ func TestReturnAddresses(t *testing.T) {
 	require.Equal(t, errNotOurs, err)
 }
 
+// TestFillers reads from return addresses. Behind a call that does not come back may be room up to
+// the next function.
+func TestFillers(t *testing.T) {
+	for _, c := range []struct {
+		code    string
+		certain bool
+	}{
+		{"48 83 c4 18 c3", true},              // addq $0x18, %rsp; retq
+		{"90 48 83 c4 18 c3", false},          // nop
+		{"0f 1f 40 00 48 83 c4 18 c3", false}, // nopl (%rax)
+		{"f3 0f 1e fa 48 83 c4 18 c3", true},  // endbr64, as it is behind a call of setjmp
+		{"c5 f8 77 48 83 c4 18 c3", true},     // vzeroupper
+	} {
+		text := elfText{0x1000, codeOf(t, c.code)}
+		row, certain, err := readToReturn(text, 0x1000, true)
+		require.NoError(t, err)
+		require.Equal(t, "rsp+32 rbx same rbp same", rowText(t, row))
+		require.Equal(t, c.certain, certain, c.code)
+		_, certain, err = readToReturn(text, 0x1000, false)
+		require.NoError(t, err)
+		require.True(t, certain)
+	}
+}
+
+// TestReturnBehindTwoInstructions reads a call and, from the middle of it, other instructions
+// that end where it does. Its stack cannot be aligned.
+func TestReturnBehindTwoInstructions(t *testing.T) {
+	// je 0x4; pushq %rax; 0x3: callq 0x90909098 (0x4: nop; nop; nop; nop); retq
+	text := elfText{0x1000, codeOf(t, "74 02 50 e8 90 90 90 90 c3")}
+	_, _, err := readToReturn(text, 0x1000, false)
+	require.EqualError(t, err, "the stack pointer at the return at 0x1008 cannot be told")
+	_, _, err = readToReturn(text, 0x1000, true)
+	require.Equal(t, errNotOurs, err)
+}
+
 // TestReadBounds reads code that is long, has no end or cannot be read.
 func TestReadBounds(t *testing.T) {
 	nops := strings.Repeat("\x90", 1<<20) + "\xc3"

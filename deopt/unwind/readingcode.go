@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"reframe/deopt/machine"
@@ -20,9 +21,13 @@ type reading struct {
 
 	instrs []instr
 	number map[machine.Addr]int // of the instruction at an address
-	heads  map[machine.Addr]bool
-	blocks []block
-	headed map[machine.Addr]int // the block that starts at an address
+	blocks []block              // by where they lie in memory
+	in     []int                // the block of each instruction
+	spent  int                  // how many instructions were gone through
+
+	// What is known behind the block that was last gone through, and behind it where its
+	// comparison found both equal.
+	behind, equal moment
 
 	text []byte // what was last read, from that address
 	from machine.Addr
@@ -31,8 +36,8 @@ type reading struct {
 // block is a run of instructions of which only the first is jumped to. A call ends it, too:
 // whether it comes back is not known.
 type block struct {
-	run    []int // the numbers of its instructions, at least one
-	before moment
+	first, last int // the numbers of its instructions
+	before      moment
 	// The blocks that may come next; -1 where there is none. taken is where a jump leads.
 	next, taken int
 	// dead says that its call does not come back.
@@ -41,22 +46,18 @@ type block struct {
 
 // newReading reads code at [start, end).
 func newReading(m machine.Memory, start, end machine.Addr, limit int) *reading {
-	return &reading{memory: m, start: start, end: end, limit: limit, number: map[machine.Addr]int{}, heads: map[machine.Addr]bool{}}
+	return &reading{memory: m, start: start, end: end, limit: limit, number: map[machine.Addr]int{}}
 }
 
 // follow decodes all code that direct jumps lead to, nearest first. More than the limit is
 // left alone. It returns the addresses behind calls: whether they come back is not known.
 func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 	queue := slices.Clone(from)
-	for _, at := range from {
-		r.heads[at] = true
-	}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		for r.inside(at) && len(r.instrs) < r.limit {
 			if _, known := r.number[at]; known {
-				r.heads[at] = true // it ran into a block, or into its middle
 				break
 			}
 			i, ok := r.decode(at)
@@ -64,9 +65,11 @@ func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 				break
 			}
 			r.number[at] = len(r.instrs)
+			if len(r.instrs) == cap(r.instrs) {
+				r.instrs = slices.Grow(r.instrs, max(64, len(r.instrs)))
+			}
 			r.instrs = append(r.instrs, i)
-			if (i.op == opJump || i.op == opBranch) && r.inside(i.to) && !r.heads[i.to] {
-				r.heads[i.to] = true
+			if i.op == opJump || i.op == opBranch {
 				queue = append(queue, i.to)
 			}
 			if at = i.next(); i.mayEnd() {
@@ -74,9 +77,6 @@ func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 			}
 			if i.ends() || i.mayEnd() {
 				break
-			}
-			if i.op == opBranch {
-				r.heads[at] = true
 			}
 		}
 	}
@@ -126,58 +126,77 @@ func less(n int) int {
 
 // divide forms the blocks.
 func (r *reading) divide() {
-	r.headed = make(map[machine.Addr]int, len(r.heads))
-	var first []int
-	for at := range r.heads {
-		if n, ok := r.number[at]; ok {
-			first = append(first, n)
-		}
+	heads := r.heads()
+	r.blocks = make([]block, len(heads))
+	r.in = make([]int, len(r.instrs))
+	for n := range r.in {
+		r.in[n] = -1
 	}
-	slices.Sort(first) // the order of a map is none
-	r.blocks = make([]block, len(first))
-	for n, i := range first {
-		r.blocks[n] = block{next: -1, taken: -1}
-		r.headed[r.instrs[i].at] = n
+	for n, first := range heads {
+		r.in[first] = n
 	}
-	for n := range r.blocks {
+	for n, at := range heads {
 		b := &r.blocks[n]
-		for at := first[n]; ; {
-			b.run = append(b.run, at)
-			i := &r.instrs[at]
-			if i.op == opJump || i.op == opBranch {
-				b.taken = r.block(i.to)
-			}
-			if i.ends() {
-				break
-			}
-			if next := r.block(i.next()); next >= 0 {
-				b.next = next
-				break
-			}
-			following, ok := r.number[i.next()]
-			if !ok {
-				break
-			}
-			at = following
+		*b = block{first: at, last: at, next: -1, taken: -1}
+		for b.last+1 < len(r.in) && r.in[b.last+1] < 0 && !r.instrs[b.last].ends() {
+			b.last++
+			r.in[b.last] = n
+		}
+		i := &r.instrs[b.last]
+		if !i.ends() {
+			b.next = r.block(i.next())
+		}
+		if i.op == opJump || i.op == opBranch {
+			b.taken = r.block(i.to)
 		}
 	}
 }
 
+// heads lists the instructions that start a block, by where they lie in memory: the first of all,
+// and those that are reached otherwise than from the one in front of them alone.
+func (r *reading) heads() []int {
+	head := make([]bool, len(r.instrs))
+	var list []int
+	add := func(n int, known bool) {
+		if known && !head[n] {
+			head[n] = true
+			list = append(list, n)
+		}
+	}
+	add(0, len(r.instrs) > 0)
+	for n := range r.instrs {
+		i := &r.instrs[n]
+		if i.op == opJump || i.op == opBranch {
+			target, known := r.number[i.to]
+			add(target, known)
+		}
+		if i.ends() {
+			continue
+		}
+		// What follows on one instruction alone has the number behind it.
+		next, known := r.number[i.next()]
+		add(next, known && (i.op == opBranch || i.mayEnd() || next != n+1))
+	}
+	slices.SortFunc(list, func(a, b int) int { return cmp.Compare(r.instrs[a].at, r.instrs[b].at) })
+	return list
+}
+
 // block returns the block that starts at an address, or -1.
 func (r *reading) block(at machine.Addr) int {
-	if n, ok := r.headed[at]; ok {
-		return n
+	if n, ok := r.number[at]; ok {
+		return r.in[n]
 	}
 	return -1
 }
 
 // maxRounds bounds how often each instruction is gone through, on average, until what is
-// known before it does not change any more. Code that compilers write takes two or three.
+// known before it does not change any more. Code that compilers write takes two or three, and
+// five where calls have to be found that do not come back.
 const maxRounds = 8
 
 var errUnsettled = errors.New("its loops do not come to rest")
 
-// settle finds out what is known before each block that is reached from the first.
+// settle finds out what is known before each block that is reached from the first instruction.
 func (r *reading) settle(begin moment) error {
 	for n := range r.blocks {
 		r.blocks[n].before = moment{}
@@ -185,54 +204,58 @@ func (r *reading) settle(begin moment) error {
 	if len(r.blocks) == 0 {
 		return nil
 	}
-	budget := maxRounds * len(r.instrs)
-	r.blocks[0].before = begin
+	r.blocks[r.in[0]].before = begin
 	// The block that comes first in memory goes first: what leads to a place mostly lies before it.
-	var queue blockQueue
-	queue.add(r, 0)
-	for len(queue) > 0 {
-		b := &r.blocks[queue.take()]
-		if budget -= len(b.run); budget < 0 {
+	queue := blockSet{words: make([]uint64, len(r.blocks)/64+1)}
+	queue.add(r.in[0])
+	for n, ok := queue.take(); ok; n, ok = queue.take() {
+		b := &r.blocks[n]
+		if r.spent += b.last - b.first + 1; r.spent > maxRounds*len(r.instrs) {
 			return errUnsettled
 		}
 		next, taken := r.after(b)
 		if b.next >= 0 && next != nil && r.blocks[b.next].before.meet(next) {
-			queue.add(r, b.next)
+			queue.add(b.next)
 		}
 		if b.taken >= 0 && taken != nil && r.blocks[b.taken].before.meet(taken) {
-			queue.add(r, b.taken)
+			queue.add(b.taken)
 		}
 	}
 	return nil
 }
 
-// blockQueue is blocks that are still to be gone through, that which comes first in memory last.
-type blockQueue []int
-
-func (q *blockQueue) add(r *reading, n int) {
-	at := func(n int) machine.Addr { return r.instrs[r.blocks[n].run[0]].at }
-	i, found := slices.BinarySearchFunc(*q, n, func(a, b int) int { return cmp.Compare(at(b), at(a)) })
-	if !found {
-		*q = slices.Insert(*q, i, n)
-	}
+// blockSet is blocks that are still to be gone through.
+type blockSet struct {
+	words []uint64
+	first int // no block is in a word before that
 }
 
-func (q *blockQueue) take() int {
-	last := len(*q) - 1
-	n := (*q)[last]
-	*q = (*q)[:last]
-	return n
+func (q *blockSet) add(n int) {
+	q.words[n/64] |= 1 << (n % 64)
+	q.first = min(q.first, n/64)
+}
+
+// take takes the first block; false where there is none.
+func (q *blockSet) take() (int, bool) {
+	for ; q.first < len(q.words); q.first++ {
+		if word := q.words[q.first]; word != 0 {
+			q.words[q.first] = word & (word - 1)
+			return 64*q.first + bits.TrailingZeros64(word), true
+		}
+	}
+	return 0, false
 }
 
 // last is the instruction that ends a block.
-func (r *reading) last(b *block) *instr { return &r.instrs[b.run[len(b.run)-1]] }
+func (r *reading) last(b *block) *instr { return &r.instrs[b.last] }
 
 // after returns what is known behind a block, in memory and where its jump leads; nil where
-// it does not go on.
+// it does not go on. It is good until the next call.
 func (r *reading) after(b *block) (next, taken *moment) {
-	m := b.before
+	m := &r.behind
+	*m = b.before
 	var compared *instr
-	for _, n := range b.run {
+	for n := b.first; n <= b.last; n++ {
 		i := &r.instrs[n]
 		m.apply(i, n)
 		if i.op == opCompare {
@@ -242,11 +265,10 @@ func (r *reading) after(b *block) (next, taken *moment) {
 		}
 	}
 	last := r.last(b)
-	next, taken = &m, &m
+	next, taken = m, m
 	if compared != nil && last.op == opBranch && last.equal != either {
-		same := m
-		edge := &same
-		if !same.equal(compared) {
+		edge := &r.equal
+		if *edge = *m; !edge.equal(compared) {
 			edge = nil
 		}
 		if last.equal == jumps {
@@ -267,20 +289,13 @@ func (r *reading) before(at machine.Addr) (moment, error) {
 	if !ok {
 		return moment{}, fmt.Errorf("no instruction at %v was reached", at)
 	}
-	for n := range r.blocks {
-		b := &r.blocks[n]
-		i := slices.Index(b.run, number)
-		if i < 0 {
-			continue
-		}
-		if !b.before.reached {
-			break
-		}
-		m := b.before
-		for _, n := range b.run[:i] {
-			m.apply(&r.instrs[n], n)
-		}
-		return m, nil
+	b := &r.blocks[r.in[number]]
+	if !b.before.reached {
+		return moment{}, fmt.Errorf("the instruction at %v was not reached", at)
 	}
-	return moment{}, fmt.Errorf("the instruction at %v was not reached", at)
+	m := b.before
+	for n := b.first; n < number; n++ {
+		m.apply(&r.instrs[n], n)
+	}
+	return m, nil
 }

@@ -22,7 +22,10 @@ const maxForward = 1024
 // Of all returns, those behind the fewest calls count. certain says that there is none before
 // them. Otherwise a call that does not come back may lie there: then what follows it is
 // other code, and what is told is not of this frame, though its calls have the stack
-// aligned as this frame's have.
+// aligned as this frame's have. Compilers fill up the room behind a call that does not come
+// back, so that a return address with a no-op at it is not certain either. What they may
+// do without being found out is to jump out of the function where they take it that nobody gets
+// to: gcc does, at __builtin_unreachable, to whatever comes next.
 //
 // Paths that end otherwise say nothing. The error says that no return was reached, or that they
 // do not agree on where the frame ends. A register without a rule is one on which they do
@@ -36,7 +39,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *Row, certai
 	r.aligned = true
 	none := errors.New("it leads to no return")
 	from := []machine.Addr{pc}
-	for certain = true; len(from) > 0; certain = false {
+	for certain = !ret || !r.isFiller(pc); len(from) > 0; certain = false {
 		seen := len(r.instrs)
 		from = r.follow(from...)
 		if !slices.ContainsFunc(r.instrs[seen:], func(i instr) bool { return i.op == opReturn }) {
@@ -61,6 +64,12 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *Row, certai
 // function, or of a path in it: what follows belongs to something else.
 var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
 
+// isFiller says whether an instruction that only takes up room is at an address.
+func (r *reading) isFiller(at machine.Addr) bool {
+	inst, _ := x86.Decode(r.bytes(at))
+	return x86.IsFiller(inst)
+}
+
 // returned is the row at pc that the returns tell; nil where none was reached.
 func (r *reading) returned(pc machine.Addr) (*Row, error) {
 	var end moment // what all returns agree on
@@ -73,7 +82,11 @@ func (r *reading) returned(pc machine.Addr) (*Row, error) {
 			continue
 		}
 		at, _ := r.after(b)
-		found := at.regs[machine.AMD64.SP].plus(8)
+		top := at.regs[machine.AMD64.SP]
+		if slices.ContainsFunc(at.slots, func(s slot) bool { return s.overlaps(top, 8) }) {
+			continue // a jump to an address that it was given, as through a register
+		}
+		found := top.plus(8)
 		switch distance, ok := found.from(at.called); {
 		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
 			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)

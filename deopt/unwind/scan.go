@@ -56,6 +56,9 @@ func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
 		// Go's stacks lie one behind the other, and are moved: they are full of such words.
 		return c, nil, errors.New("the stack of such code tells nothing")
 	}
+	if w.scans == maxScans {
+		return c, nil, fmt.Errorf("%d frames were found by that already, and it has led to no end", maxScans)
+	}
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err != nil {
 		return c, nil, err
@@ -78,9 +81,14 @@ func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
 	case found.worth == leadsAstray:
 		return c, nil, fmt.Errorf("no word from %v on that follows a call leads on from there", sp)
 	}
+	w.scans++
 	f.CFA, f.NoCFA, w.floor = found.cfa, "", found.cfa
 	return found.caller, found.end, nil
 }
+
+// maxScans bounds the frames of one stack that are found by a scan. Behind the end of a stack that
+// a runtime made, it would go on through whatever lies there.
+const maxScans = 32
 
 // maxJudged bounds the words of one stack whose callers are looked into, and maxAhead the frames
 // that are unwound from each.
@@ -167,9 +175,9 @@ func (w *walk) ahead(f *Frame, c caller) worth {
 // them.
 const maxCallees = 16
 
-// byCallee finds the return address of f by what it follows: a call to a function which, read
-// from there to where f stands, has its return address just where that word is. It needs no
-// symbol and no return in the function.
+// byCallee finds the return address of f by what it follows: a call to a function, or to a stub
+// that jumps to it, which, read from there to where f stands, has its return address just where that
+// word is. It needs no symbol and no return in the function.
 func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoCallee
@@ -182,16 +190,15 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	callees := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
 		start := w.directTarget(pc)
-		if start == 0 || start > f.PC || f.PC-start >= maxFunctionBytes {
-			return true
-		}
-		callees++
-		if rows, err := w.readFunction(f, start, start+maxFunctionBytes); err == nil {
-			if row, err := rows.row(f.PC, f.Return); err == nil {
-				if cfa, err := w.cfa(f.Registers, row.CFA); err == nil && cfa == slot+machine.Addr(w.Arch.Pointer) {
-					proof = w.fromRow(f, row)
-				}
+		for n := 0; start != 0 && proof == nil && callees < maxCallees; n++ {
+			if start <= f.PC && f.PC-start < maxFunctionBytes {
+				callees++
+				proof = w.fromCallee(f, start, slot+machine.Addr(w.Arch.Pointer))
 			}
+			if n == maxStubs {
+				break
+			}
+			start = w.stub(start)
 		}
 		return proof == nil && callees < maxCallees
 	})
@@ -199,6 +206,23 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 		return c, nil, errNoCallee
 	}
 	return w.prove(f, proof)
+}
+
+// fromCallee is the step that the instructions of the function at start tell of f, where they say that
+// its CFA is that; else nil.
+func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
+	rows, err := w.readFunction(f, start, start+maxFunctionBytes)
+	if err != nil {
+		return nil
+	}
+	row, err := rows.row(f.PC, f.Return)
+	if err != nil {
+		return nil
+	}
+	if at, err := w.cfa(f.Registers, row.CFA); err != nil || at != cfa {
+		return nil
+	}
+	return w.fromRow(f, row)
 }
 
 // errNoCallee is not worth saying of a frame: it is what most have.

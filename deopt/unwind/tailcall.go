@@ -43,13 +43,45 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 	return 0
 }
 
-// directTarget is where the call that ends at pc goes, when that is written in it; else 0.
+// directTarget is where the call that ends at pc goes, when that is written in it or in the
+// instruction before it; else 0.
 func (w *walk) directTarget(pc machine.Addr) machine.Addr {
+	if to := w.loadedTarget(pc); to != 0 {
+		return to
+	}
 	var b [directCall]byte
 	if w.Memory.ReadMemory(b[:], pc-directCall) != nil || b[0] != callOpcode {
 		return 0
 	}
 	return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
+}
+
+// loadedTarget is directTarget for a movabs of the target to a register and a call of that: in the
+// large code model, which JITs use, each call looks like that.
+func (w *walk) loadedTarget(pc machine.Addr) machine.Addr {
+	const (
+		rexW, rexB    = 0x48, 0x41
+		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode
+		call, through = 0xff, 0xd0 // and in those of the byte behind it
+	)
+	for _, high := range []byte{0, 1} { // whether it is one of r8 to r15
+		size := machine.Addr(2 + number + 2 + high)
+		b := make([]byte, size)
+		if w.Memory.ReadMemory(b, pc-size) != nil {
+			continue
+		}
+		reg, tail := b[1]&7, b[2+number:]
+		if high == 1 {
+			if tail[0] != rexB {
+				continue
+			}
+			tail = tail[1:]
+		}
+		if b[0] == rexW|high && b[1] == load|reg && tail[0] == call && tail[1] == through|reg {
+			return machine.Addr(binary.LittleEndian.Uint64(b[2:]))
+		}
+	}
+	return 0
 }
 
 // starts says whether a function is known to start at an address, which is not a part that

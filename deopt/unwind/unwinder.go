@@ -36,6 +36,7 @@ type walk struct {
 	// floor is an address that the CFA of the next frame must lie above.
 	floor   machine.Addr
 	signals map[machine.Addr]bool // CFAs of the signal frames that were passed
+	scans   int                   // frames that were left by a scan
 	reads   []read
 	until   []int
 	word    [8]byte
@@ -84,7 +85,9 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 	}
 }
 
-func (w *walk) stack(end End, found int) *Stack { return &Stack{w.frames, end, found, w.reads, w.until} }
+func (w *walk) stack(end End, found int) *Stack {
+	return &Stack{w.frames, end, found, w.reads, w.until}
+}
 
 // Unwind is Walk.
 func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
@@ -142,6 +145,9 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		// that of the code that jumped, and would lead past it.
 		return caller{}, cutShort("frame #%d has no unwind information for %v, and no code is there: it is not in executable memory", f.Index, f.PC)
 	}
+	if w.begins(f) {
+		return caller{}, outermost("frame #%d is the outermost: its process began in it", f.Index)
+	}
 	tried := slices.Clone(way.why)
 	failed := func(rule Rule, err error) { tried = append(tried, fmt.Sprintf("%s: %v", rule, err)) }
 	follow := func(certain bool) (caller, *End, bool) {
@@ -165,6 +171,9 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return c, end
 	}
 	if c, end, err := w.byCallee(f); err == nil {
+		return c, end
+	}
+	if c, end, err := w.byOwner(f); err == nil {
 		return c, end
 	}
 	if c, end, ok := follow(false); ok {

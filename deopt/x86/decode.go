@@ -58,6 +58,10 @@ func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err 
 	return x86asm.Inst{}, false, err
 }
 
+// IsFiller says whether an instruction, as [Decode] returns it, is one of those that do nothing
+// and only take up room. Those that say something to the processor are not.
+func IsFiller(inst x86asm.Inst) bool { return inst.Op == x86asm.NOP && inst.Opcode != 0 }
+
 // Register returns the general register that r is, or is a part of, and how many bytes of
 // it r is; ok is false for any other register. AH is the second byte of rax, and one byte.
 func Register(r x86asm.Reg) (reg machine.DWARFReg, size int, ok bool) {
