@@ -89,10 +89,10 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing}
 		return out, nil
 	}
-	physical, end := v.unwinder.Unwind(t.Registers)
-	out.End = end
-	for i := range physical {
-		f, err := v.frame(physical[i], layouts)
+	stack := v.unwinder.Walk(t.Registers, nil)
+	out.End = stack.End
+	for i := range stack.Frames {
+		f, err := v.frame(stack.Frames[i], layouts)
 		if err != nil {
 			return out, err
 		}

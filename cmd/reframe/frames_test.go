@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -292,4 +293,44 @@ func TestManyThreads(t *testing.T) {
 		require.GreaterOrEqual(t, seen["churner"]+cut, 32)
 		unharmed(t, p)
 	}
+}
+
+// TestHold follows the advice that comes with a stack of which too little was copied.
+func TestHold(t *testing.T) {
+	field := livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"))
+	p := livetest.Program(t, field, "overflow")
+	p.Quiet(t, 0)
+	r := reframe(t, "frames", "-p", pid(p))
+	require.Equal(t, 2, r.code, "it has no record")
+	require.Contains(t, r.stdout, "  cut short: ")
+	require.NotContains(t, r.stdout, "_start")
+	match := regexp.MustCompile(`(?m)^more of the stack: reframe (frames .*)$`).FindStringSubmatch(r.stderr)
+	require.NotNil(t, match, "%q", r.stderr)
+	again := reframe(t, strings.Fields(match[1])...)
+	require.NotContains(t, again.stdout, "cut short")
+	require.Regexp(t, `(?m)^  #2\d\d +native +main\+0x`, again.stdout)
+	require.NotContains(t, again.stderr, "more of the stack")
+	require.True(t, p.Alive())
+}
+
+// TestGuesses says each kind of guess once for a stack; the JSON has it in each frame.
+func TestGuesses(t *testing.T) {
+	p := livetest.Program(t, livetest.Tool(t, "node"), livetest.Testdata(t, "..", "deopt", "testdata", "gdbstack", "hot.js"))
+	p.Quiet(t, 0)
+	text := reframe(t, "frames", "-p", pid(p), "-t", pid(p)).stdout
+	first := regexp.MustCompile(`(?m)^  #(\d+) +native .* by frame pointer\n +\(frame #\d+ is taken to keep a frame pointer: where it does not, frames are missing here\)$`).FindAllStringSubmatch(text, -1)
+	require.Len(t, first, 1, text)
+	again := regexp.MustCompile(`(?m)^  #\d+ +native .* by frame pointer, a guess as #(\d+) is$`).FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, again, text)
+	for _, m := range again {
+		require.Equal(t, first[0][1], m[1])
+	}
+	var said int
+	for _, f := range frames(t, reframe(t, "frames", "-p", pid(p), "-t", pid(p), "--json").object(t)) {
+		if notes, ok := f["notes"]; ok && strings.Contains(fmt.Sprint(notes), "is taken to keep a frame pointer") {
+			require.Equal(t, "frame pointer", f["rule"])
+			said++
+		}
+	}
+	require.Equal(t, len(first)+len(again), said)
 }

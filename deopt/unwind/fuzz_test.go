@@ -73,7 +73,7 @@ var surveyed = code(endlessStack())
 // walkBy walks a stack by what the table says. It must end with a reason.
 func walkBy(table *Table, pc machine.Addr) error {
 	u := Unwinder{Arch: machine.AMD64, Max: 8, Memory: surveyed, Executable: executable, Finder: tables{table: table}}
-	frames, end := u.Unwind(registers(map[machine.DWARFReg]uint64{rip: uint64(pc), rsp: 0x7000, rbp: 0x7010}))
+	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: uint64(pc), rsp: 0x7000, rbp: 0x7010}))
 	if len(frames) == 0 || end.Reason == "" {
 		return fmt.Errorf("a walk from %v of %d frames that ends for %q", pc, len(frames), end.Reason)
 	}

@@ -253,14 +253,14 @@ func TestQEMU(t *testing.T) {
 					t.Run(build.name+"/"+way, func(t *testing.T) {
 						run := p.underStub(t, way)
 						u := run.unwinder()
-						got, end := u.Unwind(run.regs)
+						got, end := u.frames(run.regs)
 						compareQEMU(t, run, difference(a.Arch, build.name, way, false), got, end, &stub)
 						deep += checkDeepQEMU(t, run, got, true)
 						if !a.WritesCores() {
 							return
 						}
 						u, regs := p.fromCore(t, p.Core(t, p.path, way))
-						got, end = u.Unwind(regs)
+						got, end = u.frames(regs)
 						compareQEMU(t, run, difference(a.Arch, build.name, way, true), got, end, &core)
 						checkDeepQEMU(t, run, got, false)
 					})

@@ -10,9 +10,9 @@ import (
 // for ELF, when asked to): how much stack each function takes.
 //
 // Measured with LLVM 14, 19 and 22: the size is the distance from the stack pointer in the
-// body of the function, outside of calls, up to the CFA, without the return address
-// where the call pushed it (x86-64). So CFI has the CFA there at the stack pointer plus the size,
-// plus 8 on x86-64; and the size is the one that the function has in a stack map. It
+// body of the function, outside of calls, up to that of its caller, without the return
+// address where the call pushed it (x86-64). So CFI has the CFA there at the stack pointer plus the
+// size, plus 8 on x86-64 and 160 on s390x; and the size is the one that the function has in a stack map. It
 // counts saved registers, and a return address that the function itself saved. It does not
 // count the arguments that are pushed for one call, nor the red zone of a leaf, nor all that
 // realigning the stack takes: such a function's frame is larger. A function that takes stack

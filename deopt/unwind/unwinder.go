@@ -89,12 +89,6 @@ func (w *walk) stack(end End, found int) *Stack {
 	return &Stack{w.frames, end, found, w.reads, w.until}
 }
 
-// Unwind is Walk.
-func (u *Unwinder) Unwind(regs *machine.Registers) ([]Frame, End) {
-	s := u.Walk(regs, nil)
-	return s.Frames, s.End
-}
-
 // enter adds a frame.
 func (w *walk) enter(c caller) *Frame {
 	index := len(w.frames)

@@ -1,0 +1,93 @@
+package deopt
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+func fieldProgram(t *testing.T, flags ...string) string {
+	t.Helper()
+	return livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"), flags...)
+}
+
+// TestHeld unwinds stacks of which a short stop copies too little: one that is full, with more in
+// it than is copied, and one in several pieces. While the process is held all of it can be read.
+func TestHeld(t *testing.T) {
+	for _, test := range []struct {
+		how   string
+		flags []string
+		brief int // frames that a short stop shows at the least
+		all   int
+	}{
+		{"overflow", nil, 10, 200},
+		{"deep", []string{"-fsplit-stack", "-fno-optimize-sibling-calls"}, 3, 110},
+	} {
+		t.Run(test.how, func(t *testing.T) {
+			p := quiet(t, 0, fieldProgram(t, test.flags...), test.how)
+			p.Freeze(t)
+			brief := viewOf(t, p, ptrace.Options{}).Threads[0]
+			require.False(t, brief.End.Complete)
+			require.Contains(t, brief.End.Reason, ptrace.NotCopied)
+			require.GreaterOrEqual(t, len(brief.Frames), test.brief)
+
+			v := viewOf(t, p, ptrace.Options{Hold: true})
+			s := &stackPair{tid: p.PID, view: v, ours: v.Threads[0].Frames, end: v.Threads[0].End, theirs: gdbWalks(t, p)[p.PID], lost: map[string]int{}}
+			s.compare()
+			require.True(t, s.end.Complete, s.end.Reason)
+			require.Empty(t, s.gaps)
+			require.Empty(t, s.registers)
+			require.GreaterOrEqual(t, len(s.both), test.all)
+			for i, f := range brief.Frames {
+				require.Equal(t, s.ours[i].PC, f.PC)
+			}
+		})
+	}
+}
+
+// viewOf is the frames of a process that is let go on before anything else looks at it.
+func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *View {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, o)
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, Options{})
+	require.NoError(t, err)
+	target.Release()
+	return v
+}
+
+// TestNothingButCode unwinds a program that has neither unwind information nor symbols, C
+// library included, up to where the kernel started it. gdb looks at the same program, which lies
+// at the same addresses, with both.
+func TestNothingButCode(t *testing.T) {
+	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
+	bare := filepath.Join(t.TempDir(), "bare")
+	out, err := exec.Command(livetest.Tool(t, "objcopy"), "--strip-all", "-R", ".eh_frame", "-R", ".eh_frame_hdr", program, bare).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	full := quiet(t, 0, program, "sort")
+	full.Freeze(t)
+	want := gdbWalks(t, full)[full.PID].frames
+	p := quiet(t, 0, bare, "sort")
+	p.Freeze(t)
+	thread := viewOf(t, p, ptrace.Options{}).Threads[0]
+	require.True(t, thread.End.Complete, thread.End.Reason)
+	var got, theirs []machine.Addr
+	for _, f := range thread.Frames {
+		require.Zero(t, f.physical.FDEStart)
+		require.Empty(t, f.Function)
+		got = append(got, f.physical.PC)
+	}
+	for _, f := range want {
+		theirs = append(theirs, f.PC)
+	}
+	require.Equal(t, theirs, got)
+	require.Contains(t, thread.End.Reason, "its process began in it")
+}

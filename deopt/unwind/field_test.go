@@ -1,0 +1,92 @@
+package unwind
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// TestSurroundings leaves a function of which only the code is known, and neither where it starts
+// nor where it returns: by the call that led to it, or by the function whose frame pointer is still there.
+// Neither is a guess.
+func TestSurroundings(t *testing.T) {
+	for _, test := range []struct {
+		how  string
+		rule Rule
+	}{
+		{"owner", FromFramePointer},
+		{"loads", FromCode},
+		{"loads_r11", FromCode},
+		{"through", FromCode},
+	} {
+		t.Run(test.how, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "field")
+			run(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-Wl,-z,notext", "-o", program, "testdata/field.c")
+			s := stops(t, []string{"run"}, program, test.how)[0]
+			require.Equal(t, "endless", s.want[1].Name)
+			require.Equal(t, test.how, s.want[2].Name)
+			s.core.hide(program, "endless")
+			stack := s.walk()
+			require.True(t, stack.End.Complete, stack.End.Reason)
+			require.Len(t, stack.Frames, len(s.want))
+			for i, f := range stack.Frames {
+				require.Equal(t, s.want[i].PC, f.PC.String())
+				require.Equal(t, s.want[i].Registers["rsp"], addrOf(t, f, rsp))
+				require.Empty(t, f.Guess)
+			}
+			require.Equal(t, address(t, s.want[1].CFA), stack.Frames[1].CFA)
+			require.Equal(t, test.rule, stack.Frames[2].Rule)
+			require.Equal(t, s.want[2].Registers["rbp"], addrOf(t, stack.Frames[2], rbp))
+		})
+	}
+}
+
+// TestScansEnd scans a stack of return addresses that lead nowhere, each a frame of its own.
+func TestScansEnd(t *testing.T) {
+	stack := filled(0x7000, 0x8000, 0x2020)
+	u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: tables{}}
+	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
+	require.Equal(t, 1+maxScans, len(frames)) // all of them are too much to print
+	for _, f := range frames[1:] {
+		require.Equal(t, FromScan, f.Rule)
+		require.NotEmpty(t, f.Guess)
+	}
+	require.Equal(t, End{Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
+		"frame pointer: frame #31 was left by a scan of its stack, which does not say where rbp was saved; " +
+		"scan: 32 frames were found by that already, and it has led to no end"}, end)
+}
+
+// TestScanGoesOn passes over words that follow a call and cannot be return addresses: where they
+// lead, the CFI of the frame makes of the stack what it cannot be. The code with CFI is that of simpleFDE:
+// its frames are of one word.
+func TestScanGoesOn(t *testing.T) {
+	const called, none = 0x1010, 0x2018 // a call seems to end at the first; it does not at the second
+	for _, test := range []struct {
+		name  string
+		stack words
+		pcs   []machine.Addr
+	}{
+		{"a return address in data", words{0x7000: 0, 0x7008: called, 0x7010: 0x7000, 0x7018: called, 0x7020: 0x2020}, []machine.Addr{0x2004, called, 0x2020}},
+		{"a return address that follows no call", words{0x7000: 0, 0x7008: called, 0x7010: none, 0x7018: called, 0x7020: 0x2020}, []machine.Addr{0x2004, called, 0x2020}},
+		{"a stack that is not aligned", words{0x7000: called, 0x7008: 0x6000, 0x7010: 0, 0x7018: called, 0x7020: 0x2020}, []machine.Addr{0x2004, called, 0x2020}},
+		{"zero", words{0x7000: 0, 0x7008: called, 0x7010: 0, 0x7018: called, 0x7020: 0x2020}, []machine.Addr{0x2004, called, 0x2020}},
+		{"nothing but zero", words{0x7000: 0, 0x7008: called, 0x7010: 0, 0x7018: 0}, []machine.Addr{0x2004, called}},
+		{"none", words{0x7000: 0, 0x7008: called, 0x7010: none, 0x7018: 0}, []machine.Addr{0x2004}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			memory := code(test.stack)
+			memory[0x1008] = 0xd0ff909090909090
+			u := Unwinder{Arch: machine.AMD64, Memory: memory, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE())}}
+			frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
+			var pcs []machine.Addr
+			for _, f := range frames {
+				pcs = append(pcs, f.PC)
+			}
+			require.Equal(t, test.pcs, pcs)
+			require.False(t, end.Complete, end.Reason)
+		})
+	}
+}
