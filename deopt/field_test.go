@@ -91,3 +91,29 @@ func TestNothingButCode(t *testing.T) {
 	require.Equal(t, theirs, got)
 	require.Contains(t, thread.End.Reason, "its process began in it")
 }
+
+// TestUnsizedSymbol names no function after the symbol before it, when that has no size and the
+// function no symbol.
+func TestUnsizedSymbol(t *testing.T) {
+	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
+	stripped := filepath.Join(t.TempDir(), "stripped")
+	out, err := exec.Command(livetest.Tool(t, "objcopy"), "-K", "unsized", "-K", "main", "--strip-all", program, stripped).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	p := quiet(t, 0, program, "sort")
+	p.Freeze(t)
+	whole := viewOf(t, p, ptrace.Options{}).Threads[0].Frames
+	p = quiet(t, 0, stripped, "sort")
+	p.Freeze(t)
+	nameless := 0
+	for i, f := range viewOf(t, p, ptrace.Options{}).Threads[0].Frames {
+		require.Equal(t, whole[i].PC, f.PC)
+		switch whole[i].Function {
+		case "main":
+			require.Equal(t, "main", f.Function)
+		case "wait_here", "order", "sort":
+			require.Empty(t, f.Function)
+			nameless++
+		}
+	}
+	require.Equal(t, 9, nameless)
+}

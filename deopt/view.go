@@ -135,7 +135,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		return f, nil
 	}
 	f.Module = f.code.name
-	name, start, named := f.code.function(within)
+	name, start, named := f.function(within)
 	if named {
 		offset := uint64(p.PC - start)
 		f.Function, f.Offset = name, &offset
@@ -157,6 +157,17 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		f.Offset = &offset
 	}
 	return f, f.fill(layouts)
+}
+
+// function returns the name and start of the function that pc lies in. A symbol without a size names
+// all code up to the next symbol: also that of functions which have none any more. Where an FDE that
+// starts behind the symbol has pc, it is such a function.
+func (f *Frame) function(pc machine.Addr) (name string, start machine.Addr, ok bool) {
+	s := f.code.at(pc)
+	if s.ok && s.size == 0 && s.start < f.physical.FDEStart {
+		return "", 0, false
+	}
+	return s.name, s.start, s.ok
 }
 
 // Guess says why the frame may not be the caller of the one before, or that one is missing

@@ -192,6 +192,9 @@ func (t *stoppedThread) wait(pid int) {
 		case waited > stopPatience:
 			if state := threadState(pid, t.tid); state != 'R' || waited > busyPatience {
 				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(stopPatience), state)
+				if state == 'D' {
+					t.missing += ", in which it waits in the kernel for a device, or for its child of vfork"
+				}
 				return
 			}
 			time.Sleep(time.Millisecond)

@@ -73,14 +73,26 @@ func (r *Registers) Clone() *Registers {
 	return &c
 }
 
-// Same says whether the same registers are there in both, with the same bytes, and none is
-// missing for a reason of its own: a function cannot tell the one from the other.
+// Same says whether the same registers are there in both, with the same bytes: a function
+// cannot tell the one from the other.
 func (r *Registers) Same(s *Registers) bool {
-	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others)+len(r.why)+len(s.why) > 0 {
+	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 {
 		return false
 	}
 	for i, v := range r.words {
 		if r.have>>i&1 != 0 && v != s.words[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// SameReasons says whether each register that a callee keeps and that is missing in both, of those
+// that frames usually know, is so for the same reason.
+func (r *Registers) SameReasons(s *Registers) bool {
+	for _, reg := range r.arch.order {
+		i, ok := r.arch.plan.place(reg)
+		if ok && r.arch.plan.kept&^r.have>>i&1 != 0 && r.reason(reg).Error() != s.reason(reg).Error() {
 			return false
 		}
 	}

@@ -9,8 +9,9 @@
 //   - for a signal trampoline that has none, what the kernel is known to have saved,
 //   - the instructions of the function, from its start or on to where it returns (x86-64),
 //   - the size that a stack map gives for its frame,
+//   - a call on the stack that leads to the function, or is in the one whose frame pointer is still there,
 //   - the link that the architecture's frames have: a frame pointer or a back chain,
-//   - the first word on the stack that is a return address.
+//   - the first word on the stack that is a return address, and from which CFI leads on.
 //
 // Those after CFI are opinions. One is believed where the stack agrees: what it takes for the
 // return address has to come after a call. The last two are marked as guesses even then.
@@ -31,7 +32,8 @@
 // refused, so are more than 128 register columns, 64 remembered states, 100,000
 // instructions for a row, and 256 values on the stack of an expression; an expression may
 // take 1,000 steps. Of a function
-// at most 64 KiB are read, and at most 32 KiB of a stack are looked through for a frame. A
+// at most 64 KiB are read, and at most 32 KiB of a stack are looked through for a frame, of which
+// 64 words are tried, and 32 times in all. A
 // walk has at most [Unwinder.Max] frames; each CFA must lie above the one
 // before, except across a signal frame, and no signal frame is passed twice.
 // What cannot be read is an error or an unavailable register, never a zero. A

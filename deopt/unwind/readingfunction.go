@@ -26,7 +26,10 @@ type codeRows struct {
 // of a frame.
 //
 // It is taken that a call gives back the stack pointer and the registers that the ABI
-// asks for, and that no pointer leads to where the function saved registers.
+// asks for, and that no pointer leads to where the function saved registers. The first does not
+// hold where the callee takes its arguments off the stack, as LLVM's tailcc does, and its fastcc
+// where tail calls are guaranteed: behind such a call the stack pointer is nearer to the CFA than a
+// row says, unless the return is found to be wrong for it.
 func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
 	if end <= start {
 		return nil, errors.New("the function has no code")

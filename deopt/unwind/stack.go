@@ -58,8 +58,11 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 	if f.PC != old.PC || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
 		return j, false
 	}
-	if (f.Index != old.Index || !f.Registers.Whole()) && !before.movable(j) || f.Index == old.Index && f.Guess != old.Guess {
+	switch {
+	case f.Index != old.Index && !(f.Registers.Whole() && before.movable(j)):
 		return len(before.Frames), false
+	case f.Index == old.Index && (f.Guess != old.Guess || !f.Registers.Whole() && !f.Registers.SameReasons(old.Registers)):
+		return j + 1, false
 	}
 	for k := j; k < len(before.Frames); k++ {
 		if w.Finder.Code(before.Frames[k].lookup()) != before.Frames[k].code {
@@ -90,7 +93,7 @@ func (s *Stack) first(j int) int {
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {
 		f := &s.Frames[k]
-		if f.Guess != "" || f.NoCFA != "" || k > j && !f.Registers.Plain() {
+		if k > j && f.Guess != "" || f.NoCFA != "" || !f.Registers.Plain() {
 			return false
 		}
 	}
@@ -98,8 +101,7 @@ func (s *Stack) movable(j int) bool {
 }
 
 // resume takes over the frames of before from number j on, of which the last here is the
-// first. Where their numbers are others now, what is said of them is, too; and where a register
-// is missing in all of them, frames that are not taken over say why.
+// first. Where their numbers are others now, what is said of them is, too.
 func (w *walk) resume(before *Stack, j int) *Stack {
 	first := before.first(j)
 	shift := len(w.reads) - first
@@ -109,7 +111,7 @@ func (w *walk) resume(before *Stack, j int) *Stack {
 	w.reads = append(w.reads, before.reads[first:]...)
 	i := len(w.frames) - 1
 	joined := w.frames[i]
-	if i == j && joined.Registers.Whole() {
+	if i == j {
 		w.frames = append(w.frames[:i], before.Frames[i:]...)
 		return w.stack(before.End, i)
 	}

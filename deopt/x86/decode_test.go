@@ -47,6 +47,23 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestIsFiller(t *testing.T) {
+	for code, filler := range map[string]bool{
+		"90":                            true,
+		"66 90":                         true,
+		"0f 1f 40 00":                   true,  // nopl (%rax)
+		"66 2e 0f 1f 84 00 00 00 00 00": true,  // nopw %cs:(%rax,%rax)
+		"f3 0f 1e fa":                   false, // endbr64
+		"c5 f8 77":                      false, // vzeroupper
+		"f3 90":                         false, // pause
+		"48 89 c0":                      false, // mov %rax,%rax
+		"06":                            false, // no instruction
+	} {
+		inst, _ := Decode(bytesOf(t, code))
+		require.Equal(t, filler, IsFiller(inst), code)
+	}
+}
+
 // TestDisplacement is about offsets of four bytes.
 func TestDisplacement(t *testing.T) {
 	for code, want := range map[string]int64{

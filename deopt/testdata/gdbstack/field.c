@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A symbol without a size, before all functions. */
+__asm__(".text\n.globl unsized\n.type unsized, @function\nunsized: ret\n");
+
 static volatile int waits = 1;
 
 static void wait_here(void)
