@@ -9,6 +9,9 @@
 //   - for a signal trampoline that has none, what the kernel is known to have saved,
 //   - the instructions of the function, from its start or on to where it returns (x86-64),
 //   - the size that a stack map gives for its frame,
+//   - a word on the stack behind a call to the function, when its instructions from there on say that
+//     its return address is just there; or behind a call of the function whose frame pointer is
+//     still in the register, when that makes its calls just there (x86-64),
 //   - a call on the stack that leads to the function, or is in the one whose frame pointer is still there,
 //   - the link that the architecture's frames have: a frame pointer or a back chain,
 //   - the first word on the stack that is a return address, and from which CFI leads on.

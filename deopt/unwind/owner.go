@@ -29,9 +29,7 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	var proof *step
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
 		if n, ok := w.belowFramePointer(pc); ok && slot+machine.Addr(word+n) == base {
-			row := &Row{Start: f.PC, End: f.PC + 1, ReturnAddress: w.Arch.Link,
-				CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + word}}
-			row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -word})
+			row := w.pushedRow(f.PC, int64(slot-sp)+word)
 			row.columns.set(w.Arch.FP, RegisterRule{Kind: RuleSameValue})
 			proof = &step{row: row, rule: FromFramePointer, partial: true}
 		}

@@ -31,11 +31,7 @@ func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	if words == 0 {
 		return nil
 	}
-	word := int64(w.Arch.Pointer)
-	row := &Row{Start: f.PC, End: f.PC + 1, ReturnAddress: w.Arch.Link,
-		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: words * word}}
-	row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -word})
-	return &step{row: row, rule: FromCode} // it changes no register
+	return &step{row: w.pushedRow(f.PC, words*int64(w.Arch.Pointer)), rule: FromCode} // it changes no register
 }
 
 // firstOfPLT returns how many words there are up to the CFA at an instruction of the first

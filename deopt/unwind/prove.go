@@ -68,8 +68,8 @@ func (e *uncalled) Error() string {
 
 // called returns pc without a signature when it may be a return address: when it is zero,
 // which is what the outermost frame has, or lies after a call, or is where the kernel makes
-// a signal handler return to, or in a function made for it, or need not be any of these. Code that cannot be read is not
-// held against it.
+// a signal handler return to, or in a function made for it, or need not be any of these. Code
+// that cannot be read is not held against it.
 func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
 		return 0, nil

@@ -1,5 +1,7 @@
 package unwind
 
+import "reframe/deopt/machine"
+
 // fromStackSize is the step for a function whose frame has a size that is known, where f
 // stands at a call: the size counts what is between the stack pointer there and the return
 // address. It does not count arguments that a call pushed; prove finds that out.
@@ -12,10 +14,16 @@ func (w *walk) fromStackSize(f *Frame) *step {
 		return nil
 	}
 	word := int64(w.Arch.Pointer)
-	row := &Row{Start: f.PC, End: f.PC + 1, ReturnAddress: w.Arch.Link,
-		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(size) + word}}
-	row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -word})
-	return &step{row: row, rule: FromStackSize, partial: true}
+	return &step{row: w.pushedRow(f.PC, int64(size)+word), rule: FromStackSize, partial: true}
+}
+
+// pushedRow is the row at pc of a frame whose CFA lies that far above the stack pointer, with the
+// return address just below it, where a call pushed it.
+func (w *walk) pushedRow(pc machine.Addr, cfa int64) *Row {
+	row := &Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.Link,
+		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: cfa}}
+	row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -int64(w.Arch.Pointer)})
+	return row
 }
 
 // maxFrame is the size from which on a frame is none.
