@@ -47,6 +47,9 @@ func known(t *testing.T, p *livetest.Process) Options {
 	return Options{Modules: []*ir.Module{m}}
 }
 
+// alone is one frame of the first thread, to be resumed without its callers.
+func alone(v *View, f *Frame) *Stack { return &Stack{Thread: &v.Threads[0], Frames: []*Frame{f}} }
+
 // one returns the only frame of a function.
 func one(t *testing.T, v *View, function string) *Frame {
 	t.Helper()
@@ -139,10 +142,11 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	require.NoError(t, err)
 	o.Layouts = []*Layout{layout}
 	v := look(t, p, true, o)
-	thread, f, err := v.Pick(Choice{Frame: -1})
+	stack, err := v.Pick(Choice{Frame: -1})
 	require.NoError(t, err)
+	f = stack.Frames[0]
 	require.Equal(t, frame.Resume{Function: "sum", Block: "loop"}, *f.Resume)
-	out, err := v.Run(context.Background(), thread, f, Limits{})
+	out, err := v.Run(context.Background(), stack, Limits{})
 	require.NoError(t, err)
 	require.Equal(t, &frame.Result{Type: "i64", Value: strconv.Itoa(sum)}, out.Result)
 	require.Equal(t, 332833500, sum)
@@ -231,7 +235,7 @@ func TestPatchpoint(t *testing.T) {
 				require.Equal(t, frame.OK, pointer.Status)
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
 				// What is missing is named, and nothing runs.
-				_, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				_, err := v.Run(context.Background(), alone(v, f), Limits{})
 				require.ErrorContains(t, err, "%pr: it is what the call returns, and the call is still running")
 			})
 		}
@@ -267,7 +271,7 @@ func TestStatepoint(t *testing.T) {
 				require.EqualValues(t, 0, readAt(t, v, derived), "calloc'd memory")
 
 				// The callee returns nothing, so the rest of @f can be run: 0 + 0 + 300 + 51 + 7.
-				out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				out, err := v.Run(context.Background(), alone(v, f), Limits{})
 				require.NoError(t, err)
 				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
 			})
@@ -284,7 +288,7 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 			v := look(t, p, true, known(t, p))
 			f := one(t, v, "work")
 			for range 2 { // the second run sees nothing of the first
-				out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+				out, err := v.Run(context.Background(), alone(v, f), Limits{})
 				require.NoError(t, err)
 				const sum = 10 + 20 + 4000 + 300 + 2*50000
 				require.Equal(t, strconv.Itoa(sum), out.Result.Value)
@@ -392,7 +396,7 @@ func TestAtTheRecord(t *testing.T) {
 			require.Equal(t, frame.Undefined, constants[2].Status)
 			require.Empty(t, constants[2].Hex)
 			// From here the function can be run: 101 + 10500 - 6 + 11.
-			out, err := v.Run(context.Background(), &v.Threads[0], f, Limits{})
+			out, err := v.Run(context.Background(), alone(v, f), Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "10606", out.Result.Value)
 			require.NoError(t, control.Detach())

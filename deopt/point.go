@@ -89,15 +89,11 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
 }
 
-// isResult says whether a name is that of what the call of the frame's site returns.
+// isResult says whether a name is that of what the call returns for which the frame waits.
 func (f *Frame) isResult(name string) bool {
-	site := f.match.site
-	if site == nil || f.Resume.After == "" {
+	call, result, _ := f.awaited()
+	if call == nil {
 		return false
 	}
-	if site.Instr.Ref() == name {
-		return true
-	}
-	r := site.Result()
-	return r != nil && r.Ref() == name
+	return call.Ref() == name || result != nil && result.Ref() == name
 }

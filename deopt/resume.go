@@ -16,88 +16,24 @@ import (
 	"reframe/ptrace"
 )
 
-// ErrNoFrame is wrapped where no frame can be resumed.
-var ErrNoFrame = errors.New("no frame to resume")
-
-// Choice says which frame is meant. Its zero value is the innermost frame with a
-// record, of the first thread that has one.
-type Choice struct {
-	Frame    int    // its number, or -1
-	Function string // its function's name, or ""
-}
-
-// Pick returns the frame that is meant. The thread was chosen by [Options.Thread].
-func (v *View) Pick(c Choice) (*Thread, *Frame, error) {
-	for i := range v.Threads {
-		t := &v.Threads[i]
-		for _, f := range t.Frames {
-			byNumber := c.Frame < 0 || c.Frame == f.Index
-			byName := c.Function == "" || c.Function == f.Function
-			if byNumber && byName && f.Record != nil {
-				return t, f, nil
-			}
-			if c.Frame >= 0 && byNumber && byName {
-				return nil, nil, fmt.Errorf("%w: frame %d of thread %d (%s) has no stack map record%s",
-					ErrNoFrame, f.Index, t.ID, f.Title(), noted(f.Notes))
-			}
-		}
-	}
-	switch {
-	case c.Frame >= 0:
-		return nil, nil, fmt.Errorf("%w: there is no frame %d", ErrNoFrame, c.Frame)
-	case c.Function != "":
-		return nil, nil, fmt.Errorf("%w: no frame of %s has a stack map record", ErrNoFrame, c.Function)
-	}
-	return nil, nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
-}
-
-func noted(notes []string) string {
-	if len(notes) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(notes, "; ")
-}
-
 // Limits of a run in the interpreter; zero values are the interpreter's own.
 type Limits struct {
 	Steps  uint64
 	Memory uint64
 }
 
-// Run lets the reference interpreter carry on from the frame, over a copy-on-write
-// view of the target's memory, until the function returns. Nothing is written to the
-// target. Where a value is missing that is live there, nothing runs and the error names
-// all of them with their reasons.
-func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.Resumed, error) {
-	if f.Resume == nil {
-		return nil, f.whyNot()
-	}
-	fn := f.to
-	if fn == nil {
-		return nil, fmt.Errorf("no module defines @%s, where %s carries on; give it with --ir", f.Resume.Function, f.Title())
-	}
-	point, err := f.point(fn)
+// Run lets the reference interpreter carry on from the frames of a stack, over a
+// copy-on-write view of the target's memory, until the function of the outermost one
+// returns. Nothing is written to the target. Where a value is missing that is live in any
+// of them, nothing runs and the error names all of them with their reasons.
+func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, error) {
+	p, err := s.prepare(l)
 	if err != nil {
 		return nil, err
 	}
-	values, err := f.inputs(fn.Module)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.enter(point, values); err != nil {
-		return nil, err
-	}
-	machine, err := interp.New(fn.Module, interp.Options{Memory: v.target, Arch: v.target.Arch(),
-		Symbol: f.symbol(fn), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
-	if err != nil {
-		return nil, err
-	}
-	result, err := machine.Resume(ctx, point, values)
-	var missing *interp.MissingError
-	if errors.As(err, &missing) {
-		return nil, f.missing(missing)
-	}
-	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: f.Function, TID: t.ID, Frame: f.Index, Resume: *f.Resume}
+	result, err := p.machine.ResumeStack(ctx, p.activations)
+	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, TID: s.Thread.ID,
+		Frame: s.Frames[0].Index, Resume: *s.Frames[0].Resume, Frames: p.frames, End: s.End}
 	if result != nil {
 		out.Steps, out.Output, out.Writes, out.ExitCode = result.Steps, result.Output, result.Writes, result.ExitCode
 	}
@@ -108,6 +44,73 @@ func (v *View) Run(ctx context.Context, t *Thread, f *Frame, l Limits) (*frame.R
 		out.Result = &frame.Result{Type: result.Type.String(), Value: result.Value.Format()}
 	}
 	return out, nil
+}
+
+// prepared is a stack that is ready to run.
+type prepared struct {
+	machine     *interp.Interp
+	activations []interp.Activation
+	frames      []frame.ResumedFrame
+}
+
+// prepare binds the values of all frames, and errs where one cannot carry on.
+func (s *Stack) prepare(l Limits) (*prepared, error) {
+	p := &prepared{}
+	var missing []string
+	for k, f := range s.Frames {
+		a, err := f.activation()
+		if err != nil {
+			return nil, err
+		}
+		about := frame.ResumedFrame{Frame: f.Index, Function: f.Function, Moment: f.Record.Moment, Resume: *f.Resume}
+		switch {
+		case k > 0:
+			a.Call, _, _ = f.awaited()
+		case s.Result != "":
+			if about.Given, err = f.give(s.Result, a.Values); err != nil {
+				return nil, err
+			}
+		}
+		if err := f.enter(a.Point, a.Values); err != nil {
+			return nil, err
+		}
+		names, err := a.Missing()
+		if err != nil {
+			return nil, err
+		}
+		if names != nil {
+			why, err := f.missing(a.Point, names)
+			if err != nil {
+				return nil, err
+			}
+			missing = append(missing, why)
+		}
+		p.activations, p.frames = append(p.activations, a), append(p.frames, about)
+	}
+	if missing != nil {
+		return nil, errors.New(strings.Join(missing, "\n"))
+	}
+	first := s.Frames[0]
+	target := first.view.target
+	var err error
+	p.machine, err = interp.New(first.to.Module, interp.Options{Memory: target, Arch: target.Arch(),
+		Symbol: first.symbol(first.to), SymbolAt: first.view.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
+	return p, err
+}
+
+// activation is the place where the frame carries on and the values that it has there.
+func (f *Frame) activation() (a interp.Activation, err error) {
+	if f.Resume == nil {
+		return a, f.whyNot()
+	}
+	if f.to == nil {
+		return a, fmt.Errorf("no module defines @%s, where %s carries on; give it with --ir", f.Resume.Function, f.Title())
+	}
+	if a.Point, err = f.point(f.to); err != nil {
+		return a, err
+	}
+	a.Values, err = f.inputs(f.to.Module)
+	return a, err
 }
 
 // whyNot says what is missing to resume a frame that has a record.
@@ -147,10 +150,11 @@ func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 	return values, nil
 }
 
-// missing says of each value that the interpreter needs and does not have why that is.
-func (f *Frame) missing(m *interp.MissingError) error {
-	lines := []string{fmt.Sprintf("@%s cannot carry on in block %%%s: values that are live there are missing", m.Func, m.Block)}
-	for _, name := range m.Names {
+// missing says of each value that is live at p and that the frame does not have why that is.
+func (f *Frame) missing(p interp.Point, names []string) (string, error) {
+	lines := []string{fmt.Sprintf("%s: @%s cannot carry on in block %%%s: values that are live there are missing",
+		f.Title(), p.Block.Func.Name, p.Block.Name)}
+	for _, name := range names {
 		why := "no slot holds it"
 		for _, s := range f.Slots {
 			if s.Name == name && s.Status != frame.OK {
@@ -158,17 +162,17 @@ func (f *Frame) missing(m *interp.MissingError) error {
 			}
 		}
 		if strings.HasSuffix(why, syscall.ESRCH.Error()) { // of a held process memory is read as it is touched
-			return &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
+			return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
 		}
 		if f.isResult(name) {
-			why = "it is what the call returns, and the call is still running"
+			why = "it is what the call returns, and the call is still running; --result says what it is to return"
 			if f.Record.Moment == frame.After {
-				why = "it is what the call returned, and no record holds it"
+				why = "it is what the call returned, and no record holds it; --result says what it was"
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", name, why))
 	}
-	return errors.New(strings.Join(lines, "\n  "))
+	return strings.Join(lines, "\n  "), nil
 }
 
 // symbol binds the names of fn's module to addresses of the target. A name that the

@@ -33,7 +33,7 @@ bad:
 	for _, version := range []int{16, 22} {
 		p := livetest.Lli(t, version, raw(t, text), "mcjit")
 		v := look(t, p, true, known(t, p))
-		out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "11101", out.Result.Value)
 	}
@@ -50,7 +50,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 }` + start
 	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
 	v := look(t, p, true, known(t, p))
-	_, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+	_, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
 }
 
@@ -92,7 +92,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			require.NoError(t, err)
 			o.Layouts = []*Layout{layout}
 			v := look(t, p, true, o)
-			out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+			out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "700", out.Result.Value)
 		})
@@ -121,7 +121,7 @@ define void @keep() {
 		p := livetest.Linked(t, 19, raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
 		o := known(t, p)
 		v := look(t, p, true, o)
-		out, err := v.Run(context.Background(), &v.Threads[0], one(t, v, "work"), Limits{})
+		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 		if want == "" {
 			require.ErrorContains(t, err, "the global @counter has no address in the target, so its value cannot be known")
 			continue

@@ -96,13 +96,16 @@ func quietly(f func() error) error {
 	return f()
 }
 
-// RunTo lets the process run until a thread reaches addr, and returns that thread with
-// its registers. A process that ends before is [ErrGone].
-func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
+// RunTo lets the process run until a thread reaches one of the addresses, and returns that
+// thread with its registers. A thread that stands at one of them already has to come there
+// again. A process that ends before is [ErrGone].
+func (c *Control) RunTo(addrs ...machine.Addr) (t machine.Thread, err error) {
 	err = guard(func() error {
 		target := c.group.Selected
-		if _, err := target.SetBreakpoint(0, uint64(addr), proc.UserBreakpoint, nil); err != nil {
-			return err
+		for _, addr := range addrs {
+			if _, err := target.SetBreakpoint(0, uint64(addr), proc.UserBreakpoint, nil); err != nil {
+				return err
+			}
 		}
 		for {
 			if err := quietly(c.group.Continue); err != nil {
@@ -114,13 +117,16 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 				return err
 			}
 			// Delve stops for reasons of its own too.
-			if regs.PC() == uint64(addr) {
+			if !slices.Contains(addrs, machine.Addr(regs.PC())) {
+				continue
+			}
+			for _, addr := range addrs {
 				if err := target.ClearBreakpoint(uint64(addr)); err != nil {
 					return err
 				}
-				t, err = controlled(c.pid, thread)
-				return err
 			}
+			t, err = controlled(c.pid, thread)
+			return err
 		}
 	})
 	var exited proc.ErrProcessExited
@@ -132,7 +138,7 @@ func (c *Control) RunTo(addr machine.Addr) (t machine.Thread, err error) {
 		}
 	}
 	if err != nil {
-		return t, explain(c.pid, fmt.Sprintf("cannot run it to %v", addr), err)
+		return t, explain(c.pid, "cannot run it to "+strings.Trim(fmt.Sprint(addrs), "[]"), err)
 	}
 	return t, nil
 }

@@ -60,11 +60,12 @@ func (a *app) demo(ctx context.Context) error {
 		return err
 	}
 	defer target.Close()
-	thread, exit, err := view.Pick(deopt.Choice{Frame: -1})
+	stack, err := view.Pick(deopt.Choice{Frame: -1})
 	if err != nil {
 		return err
 	}
-	resumed, err := view.Run(ctx, thread, exit, deopt.Limits{})
+	thread, exit := stack.Thread, stack.Frames[0]
+	resumed, err := view.Run(ctx, stack, deopt.Limits{})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"reframe/deopt/ir"
 )
 
 // The exit statuses are a contract.
@@ -77,6 +79,10 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	}
 	if text := err.Error(); text != "" {
 		fmt.Fprintf(stderr, "reframe: %s\n", printableLines(text))
+	}
+	var where *ir.Error
+	if errors.As(err, &where) && where.Text != "" {
+		fmt.Fprintln(stderr, printableLines(where.Snippet()))
 	}
 	if code == exitUsage {
 		fmt.Fprintln(stderr, "try: reframe --help")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,19 +21,35 @@ func (a *app) resumeCommand() *cobra.Command {
 	var limits deopt.Limits
 	var timeout time.Duration
 	choice := deopt.Choice{Frame: -1}
+	var to, result string
 	c := &cobra.Command{
-		Use:   "resume -p PID --ir FILE.ll [-f N]",
-		Short: "Run one frame of a process in the reference interpreter",
+		Use:   "resume -p PID --ir FILE.ll [-f N] [--to-frame N]",
+		Short: "Run frames of a process in the reference interpreter",
 		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
 carry on from there until the function returns. It reads the process's memory as it
 touches it; what it writes stays in its own copy. The process goes on as it was.
 
-Without -f and --function it takes the innermost frame that has a record.`,
+Without -f and --function it takes the innermost frame that has a record. With
+--to-frame its callers carry on too, as one stack: each gets what the one before it
+returned. --to-frame all goes on up to the first caller that is native code or cannot
+be resumed, and says which that is.
+
+Where the frame waits for a call, --result says what that returns: an integer, a
+pointer (0x..., null) or a float, of the call's type.`,
 		Example: `  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
   reframe resume -p 41822 --ir loop.ll -f 2 --steps 1000000
-  reframe resume -p 41822 --ir loop.ll --function sum_opt --json`,
+  reframe resume -p 41822 --ir loop.ll --function sum_opt --json
+  reframe resume -p 41822 --ir loop.ll -f 2 --to-frame 4
+  reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if choice.To, err = outermost(to); err != nil {
+				return err
+			}
+			if c.Flags().Changed("result") && result == "" {
+				return usage("the value of --result is empty")
+			}
 			t, view, err := k.look(c, true)
 			if err != nil {
 				return err
@@ -40,29 +57,47 @@ Without -f and --function it takes the innermost frame that has a record.`,
 			defer t.Close()
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			return a.resume(ctx, t, view, choice, limits)
+			return a.resume(ctx, t, view, choice, result, limits)
 		},
 	}
 	k.flags(c)
 	f := c.Flags()
 	f.IntVarP(&choice.Frame, "frame", "f", -1, "the frame of this `number`")
 	f.StringVar(&choice.Function, "function", "", "the innermost frame of the function of this `name`")
+	f.StringVar(&to, "to-frame", "", "its callers too, up to the frame of this `number`, or all")
+	f.StringVar(&result, "result", "", "the `value` that the call returns for which the frame waits")
 	f.Uint64Var(&limits.Steps, "steps", 0, "stop after `N` instructions (default 1000000000)")
 	f.DurationVar(&timeout, "timeout", 10*time.Second, "let go of the process after this time")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
 	return c
 }
 
-// resume runs the chosen frame and prints what came of it.
-func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, l deopt.Limits) error {
-	thread, f, err := view.Pick(c)
+// outermost reads --to-frame.
+func outermost(to string) (int, error) {
+	switch to {
+	case "":
+		return 0, nil
+	case "all":
+		return deopt.AllCallers, nil
+	}
+	n, err := strconv.Atoi(to)
+	if err != nil || n < 1 {
+		return 0, usage("--to-frame %s: the number of a caller's frame, or all", to)
+	}
+	return n, nil
+}
+
+// resume runs the chosen frames and prints what came of it.
+func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, result string, l deopt.Limits) error {
+	stack, err := view.Pick(c)
 	if errors.Is(err, deopt.ErrNoFrame) && view.Records() == 0 {
 		return &status{exitFailed, view.WhyNone()}
 	}
 	if err != nil {
 		return err
 	}
-	out, err := view.Run(ctx, thread, f, l)
+	stack.Result = result
+	out, err := view.Run(ctx, stack, l)
 	pause := t.Release()
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -77,7 +112,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	if err := a.printResumed(out, f); err != nil {
+	if err := a.printResumed(out, stack); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", t.PID, milliseconds(pause))
@@ -85,18 +120,26 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 }
 
 // printResumed prints a finished run as text.
-func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) error {
+func (a *app) printResumed(r *frame.Resumed, stack *deopt.Stack) error {
 	s := a.style()
 	var text strings.Builder
-	printFrame(&text, s, &f.Frame)
+	for _, f := range stack.Frames {
+		printFrame(&text, s, &f.Frame)
+	}
+	if r.End != "" {
+		fmt.Fprintf(&text, "the stack ends here: %s\n", printable(r.End))
+	}
 	fmt.Fprintln(&text)
+	if given := r.Frames[0].Given; given != nil {
+		fmt.Fprintf(&text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, printable(given.Type), printable(given.Value))
+	}
 	if r.Output != "" {
 		fmt.Fprintln(&text, "it would have printed:")
 		for line := range strings.Lines(r.Output) {
 			fmt.Fprintf(&text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
 		}
 	}
-	what := "returned nothing"
+	outer, what := r.Frames[len(r.Frames)-1], "returned nothing"
 	switch {
 	case r.ExitCode != nil:
 		what = fmt.Sprintf("called exit(%d)", *r.ExitCode)
@@ -104,7 +147,7 @@ func (a *app) printResumed(r *frame.Resumed, f *deopt.Frame) error {
 		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
 	}
 	fmt.Fprintf(&text, "%s %s after %s; %s kept away from the process\n",
-		printable(r.Resume.Function), what, count(int(r.Steps), "instruction"), count(r.Writes, "write"))
+		printable(outer.Resume.Function), what, count(int(r.Steps), "instruction"), count(r.Writes, "write"))
 	_, err := io.WriteString(a.stdout, text.String())
 	return err
 }

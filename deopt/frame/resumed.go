@@ -6,17 +6,31 @@ const ResumedSchema = "reframe.resume/v1"
 // Resumed is what `reframe resume --json` prints: what the interpreter computed from
 // an abstract frame on.
 type Resumed struct {
-	Schema   string  `json:"schema"`
-	Function string  `json:"function"` // that was left
-	TID      int     `json:"tid"`
-	Frame    int     `json:"frame"`
-	Resume   Resume  `json:"resume"`
-	Result   *Result `json:"result,omitempty"` // nil where the function returns nothing or the program exited
+	Schema   string `json:"schema"`
+	Function string `json:"function"` // that was left
+	TID      int    `json:"tid"`
+	Frame    int    `json:"frame"`
+	Resume   Resume `json:"resume"`
+	// Frames are those that ran as one stack, innermost first: the one above, and its
+	// callers where they were asked for. End says why no more of them did.
+	Frames []ResumedFrame `json:"frames"`
+	End    string         `json:"end,omitempty"`
+
+	Result   *Result `json:"result,omitempty"` // of the outermost frame; nil where its function returns nothing or the program exited
 	ExitCode *int    `json:"exit_code,omitempty"`
 	Steps    uint64  `json:"steps"`
 	Output   string  `json:"output"`   // what the program would have printed
 	Writes   int     `json:"writes"`   // store operations that the target never saw
 	PauseUS  int64   `json:"pause_us"` // for how long the target stood still
+}
+
+// ResumedFrame is one frame of a stack that ran.
+type ResumedFrame struct {
+	Frame    int     `json:"frame"`
+	Function string  `json:"function"` // that was left
+	Moment   Moment  `json:"moment"`
+	Resume   Resume  `json:"resume"`
+	Given    *Result `json:"given,omitempty"` // what the user said that its call returns
 }
 
 // Result is a value that a function returned.

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"reframe/deopt/ir"
@@ -10,9 +11,14 @@ import (
 
 // load reads a value of shape s.
 func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
+	var small [2][16]byte
 	for _, l := range s.leaf {
 		n := l.bytes()
-		data, shadow := make([]byte, n), make([]byte, n)
+		data, shadow := small[0][:], small[1][:]
+		if n > len(data) {
+			data, shadow = make([]byte, n), make([]byte, n)
+		}
+		data, shadow = data[:n], shadow[:n]
 		if err := in.view.read(data, shadow, addr+machine.Addr(l.off)); err != nil {
 			return err
 		}
@@ -23,9 +29,14 @@ func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
 
 // store writes a value of shape s. Padding stays as it is.
 func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
+	var small [2][16]byte
 	for _, l := range s.leaf {
 		n := l.bytes()
-		data, shadow := make([]byte, n), make([]byte, n)
+		data, shadow := small[0][:], small[1][:]
+		if n > len(data) {
+			data, shadow = make([]byte, n), make([]byte, n)
+		}
+		data, shadow = data[:n], shadow[:n]
 		l.encode(data, shadow, w, in.layout.BigEndian)
 		if err := in.view.write(addr+machine.Addr(l.off), data, shadow); err != nil {
 			return err
@@ -46,7 +57,7 @@ func (in *Interp) plain(s *shape) int {
 	return 0
 }
 
-// loadPlain is load for the shapes of plain, without copying.
+// loadPlain is load for the shapes of plain.
 func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error) {
 	off := int(addr % pageSize)
 	if off+size > pageSize {
@@ -58,15 +69,28 @@ func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error)
 	if err != nil {
 		return word{}, err
 	}
-	w := word{v: littleEndian(p.data[off : off+size])}
-	if p.shadow != nil {
-		w.u = littleEndian(p.shadow[off : off+size])
-		w.v &^= w.u
-	}
-	return w, nil
+	return word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, nil
 }
 
-func littleEndian(b []byte) uint64 {
+// storePlain is store for the shapes of plain.
+func (in *Interp) storePlain(addr machine.Addr, s *shape, size int, w word) error {
+	off := int(addr % pageSize)
+	if off+size > pageSize {
+		return in.store(addr, s, []word{w})
+	}
+	p, err := in.view.touch(addr, size, true)
+	if err != nil {
+		return err
+	}
+	if p.kind == targetPage {
+		in.view.writes++
+	}
+	putLittle(p.data[off:off+size], w.v)
+	putLittle(p.shadow[off:off+size], w.u)
+	return nil
+}
+
+func little(b []byte) uint64 {
 	switch len(b) {
 	case 1:
 		return uint64(b[0])
@@ -76,6 +100,43 @@ func littleEndian(b []byte) uint64 {
 		return uint64(binary.LittleEndian.Uint32(b))
 	}
 	return binary.LittleEndian.Uint64(b)
+}
+
+func putLittle(b []byte, v uint64) {
+	switch len(b) {
+	case 1:
+		b[0] = byte(v)
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	default:
+		binary.LittleEndian.PutUint64(b, v)
+	}
+}
+
+func little16(b *[pageSize]byte, off uint64) uint16 {
+	return binary.LittleEndian.Uint16(b[off : off+2])
+}
+
+func little32(b *[pageSize]byte, off uint64) uint32 {
+	return binary.LittleEndian.Uint32(b[off : off+4])
+}
+
+func little64(b *[pageSize]byte, off uint64) uint64 {
+	return binary.LittleEndian.Uint64(b[off : off+8])
+}
+
+func putLittle16(b *[pageSize]byte, off uint64, v uint16) {
+	binary.LittleEndian.PutUint16(b[off:off+2], v)
+}
+
+func putLittle32(b *[pageSize]byte, off uint64, v uint32) {
+	binary.LittleEndian.PutUint32(b[off:off+4], v)
+}
+
+func putLittle64(b *[pageSize]byte, off uint64, v uint64) {
+	binary.LittleEndian.PutUint64(b[off:off+8], v)
 }
 
 // pointer reads an address from the frame; an undefined one cannot be followed.
@@ -111,9 +172,9 @@ func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	case ir.OpAlloca:
 		return d.alloca(i, args, out)
 	case ir.OpLoad:
-		return d.load(args[0], out)
+		return d.load(i, args[0], out)
 	case ir.OpStore:
-		return d.store(args[0], args[1])
+		return d.store(i, args[0], args[1])
 	case ir.OpCmpXchg:
 		return d.cmpxchg(args, out)
 	case ir.OpAtomicRMW:
@@ -154,11 +215,14 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-func (d *decoder) load(from, out slot) (step, error) {
+func (d *decoder) load(i *ir.Instr, from, out slot) (step, error) {
 	if size := d.in.plain(out.s); size > 0 {
 		return func(fr *frame) error {
 			a, err := pointer(fr, from)
 			if err != nil {
+				return err
+			}
+			if err := fr.in.aligned(a, i, out.s); err != nil {
 				return err
 			}
 			fr.w[out.at], err = fr.in.loadPlain(a, out.s, size)
@@ -170,18 +234,54 @@ func (d *decoder) load(from, out slot) (step, error) {
 		if err != nil {
 			return err
 		}
+		if err := fr.in.aligned(a, i, out.s); err != nil {
+			return err
+		}
 		return fr.in.load(a, out.s, out.in(fr))
 	}, nil
 }
 
-func (d *decoder) store(v, to slot) (step, error) {
+func (d *decoder) store(i *ir.Instr, v, to slot) (step, error) {
+	if size := d.in.plain(v.s); size > 0 {
+		return func(fr *frame) error {
+			a, err := pointer(fr, to)
+			if err != nil {
+				return err
+			}
+			if err := fr.in.aligned(a, i, v.s); err != nil {
+				return err
+			}
+			return fr.in.storePlain(a, v.s, size, fr.w[v.at])
+		}, nil
+	}
 	return func(fr *frame) error {
 		a, err := pointer(fr, to)
 		if err != nil {
 			return err
 		}
+		if err := fr.in.aligned(a, i, v.s); err != nil {
+			return err
+		}
 		return fr.in.store(a, v.s, v.in(fr))
 	}, nil
+}
+
+// aligned refuses an access that is not aligned as it promises to be, where
+// strictness is asked for: LLVM's semantics do not define it (LangRef, "load"),
+// and processors mostly do it.
+func (in *Interp) aligned(a machine.Addr, i *ir.Instr, s *shape) error {
+	if !in.opt.Strict {
+		return nil
+	}
+	align := i.Align
+	if align == 0 {
+		align = in.layout.Align(s.typ)
+	}
+	if align > 1 && uint64(a)%uint64(align) != 0 {
+		return &trouble{KindFault, &FaultError{Addr: a, Size: in.layout.StoreSize(s.typ), Write: i.Op == ir.OpStore,
+			Why: fmt.Sprintf("the address is not a multiple of %d, as the instruction promises", align)}}
+	}
+	return nil
 }
 
 // cmpxchg yields what was there and whether it was what was expected.

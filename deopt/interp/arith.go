@@ -7,6 +7,17 @@ import (
 	"reframe/deopt/ir"
 )
 
+// maxFree is how many words wide the lanes may be whose arithmetic counts as one
+// step. That of wider ones grows with the square of the width.
+const maxFree = 64
+
+func charge(in *Interp, words int) error {
+	if words <= maxFree {
+		return nil
+	}
+	return in.work(uint64(words) * uint64(words))
+}
+
 // lanes2 applies f to each lane of two values of one shape.
 func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 	s, n := out.s.lane()
@@ -17,6 +28,9 @@ func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 	}
 	return func(fr *frame) error {
 		for k := range n {
+			if err := charge(fr.in, max(s.words, as.words)); err != nil {
+				return err
+			}
 			o, x, y := out.at+k*s.words, a.at+k*as.words, b.at+k*bs.words
 			if err := f(fr.w[o:o+s.words], fr.w[x:x+as.words], fr.w[y:y+bs.words]); err != nil {
 				return err
@@ -35,6 +49,9 @@ func lanes1(out, a slot, f func(dst, a []word) error) (step, error) {
 	}
 	return func(fr *frame) error {
 		for k := range n {
+			if err := charge(fr.in, max(s.words, as.words)); err != nil {
+				return err
+			}
 			o, x := out.at+k*s.words, a.at+k*as.words
 			if err := f(fr.w[o:o+s.words], fr.w[x:x+as.words]); err != nil {
 				return err
@@ -72,8 +89,27 @@ func (d *decoder) arith(i *ir.Instr, out slot) (step, error) {
 
 // narrowArith is an operation on integers of at most 64 bits.
 func narrowArith(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, error) {
+	f, poison := narrowUndef(op, width, flags), poisonOf(maskAt(width, 0))
+	return func(a, b word) (word, error) {
+		if a.u|b.u != 0 && (isPoison(a) || isPoison(b)) {
+			if isPoison(b) && divides(op) {
+				return word{}, notKnown([]word{b}, "the divisor")
+			}
+			return poison, nil
+		}
+		return f(a, b)
+	}
+}
+
+// divides says whether a divisor that is not known is undefined behavior.
+func divides(op ir.Op) bool {
+	return op == ir.OpUDiv || op == ir.OpSDiv || op == ir.OpURem || op == ir.OpSRem
+}
+
+// narrowUndef is narrowArith of operands that are not poison.
+func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, error) {
 	m := maskAt(width, 0)
-	poison := word{u: m}
+	poison := poisonOf(m)
 	switch op {
 	case ir.OpAnd:
 		return func(a, b word) (word, error) {
@@ -160,7 +196,10 @@ func overflowsSigned(op ir.Op, width int, a, b, r uint64) bool {
 
 func narrowShift(op ir.Op, width int, flags ir.Flags, a, b word) word {
 	m := maskAt(width, 0)
-	if b.u != 0 || b.v >= uint64(width) {
+	switch {
+	case b.v >= uint64(width):
+		return poisonOf(m) // at least this far, whatever the undefined bits are
+	case b.u != 0:
 		return word{u: m}
 	}
 	switch op {
@@ -168,17 +207,17 @@ func narrowShift(op ir.Op, width int, flags ir.Flags, a, b word) word {
 		r := word{a.v << b.v & m, a.u << b.v & m}
 		if flags&ir.NUW != 0 && r.v>>b.v != a.v&^a.u || flags&ir.NSW != 0 && a.u == 0 &&
 			int64(signExtend(r.v, width))>>b.v != int64(signExtend(a.v, width)) {
-			return word{u: m}
+			return poisonOf(m)
 		}
 		return r
 	case ir.OpLShr:
 		if flags&ir.Exact != 0 && a.v>>b.v<<b.v != a.v {
-			return word{u: m}
+			return poisonOf(m)
 		}
 		return word{a.v >> b.v, a.u >> b.v}
 	}
 	if flags&ir.Exact != 0 && a.v>>b.v<<b.v != a.v {
-		return word{u: m}
+		return poisonOf(m)
 	}
 	return word{
 		uint64(int64(signExtend(a.v, width))>>b.v) & m,
@@ -190,7 +229,7 @@ func narrowDivide(op ir.Op, width int, flags ir.Flags, a, b word) (word, error) 
 	m := maskAt(width, 0)
 	switch {
 	case b.u != 0:
-		return word{}, undefined("the divisor")
+		return word{}, notKnown([]word{b}, "the divisor")
 	case b.v == 0:
 		return word{}, troublef(KindDivision, "division by zero")
 	case a.u != 0:
@@ -211,20 +250,38 @@ func narrowDivide(op ir.Op, width int, flags ir.Flags, a, b word) (word, error) 
 		return word{v: rem}, nil
 	}
 	if flags&ir.Exact != 0 && rem != 0 {
-		return word{u: m}, nil
+		return poisonOf(m), nil
 	}
 	return word{v: q}, nil
 }
 
 // wideArith is an operation on integers of more than 64 bits.
 func wideArith(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error {
+	f := wideUndef(op, width, flags)
+	return func(dst, a, b []word) error {
+		switch {
+		case divides(op) && !defined(b):
+			return notKnown(b, "the divisor")
+		case anyPoison(a, b):
+			poisonWords(dst, width)
+			return nil
+		}
+		return f(dst, a, b)
+	}
+}
+
+// wideUndef is wideArith of operands that are not poison.
+func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error {
 	switch op {
 	case ir.OpAnd, ir.OpOr, ir.OpXor:
-		// Bit by bit, so the words do not know of each other.
-		f := narrowArith(op, 64, flags&^ir.Disjoint)
+		// Bit by bit, so the words do not know of each other, but for poison.
+		f := narrowUndef(op, 64, flags)
 		return func(dst, a, b []word) error {
 			for i := range dst {
 				dst[i], _ = f(a[i], b[i])
+			}
+			if anyPoison(dst) {
+				poisonWords(dst, width)
 			}
 			return nil
 		}
@@ -232,15 +289,15 @@ func wideArith(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 		return func(dst, a, b []word) error { wideShift(op, width, flags, dst, a, b); return nil }
 	}
 	return func(dst, a, b []word) error {
-		divides := op != ir.OpAdd && op != ir.OpSub && op != ir.OpMul
-		if divides && !defined(b) {
-			return undefined("the divisor")
-		}
-		if divides && toBig(b).Sign() == 0 {
+		if divides(op) && toBig(b).Sign() == 0 {
 			return troublef(KindDivision, "division by zero")
 		}
 		if !defined(a) || !defined(b) {
-			poisonWords(dst, width)
+			if divides(op) {
+				undefWords(dst, width)
+				return nil
+			}
+			wideCarry(op, width, dst, a, b)
 			return nil
 		}
 		r, bad, err := wideResult(op, width, flags, a, b)
@@ -255,9 +312,22 @@ func wideArith(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 	}
 }
 
-func poisonWords(w []word, width int) {
-	for i := range w {
-		w[i] = word{u: maskAt(width, i)}
+// wideCarry adds, subtracts or multiplies what is not wholly known: carries go
+// upwards only, so below the lowest undefined bit all is known.
+func wideCarry(op ir.Op, width int, dst, a, b []word) {
+	r, _, _ := wideResult(op, width, 0, a, b) // without flags and division it cannot fail
+	from := 0
+	for a[from].u|b[from].u == 0 {
+		from++
+	}
+	lowest := a[from].u | b[from].u
+	setBig(dst, r, width)
+	for i := from; i < len(dst); i++ {
+		u := maskAt(width, i)
+		if i == from {
+			u &= -(lowest & -lowest)
+		}
+		dst[i] = word{dst[i].v &^ u, u}
 	}
 }
 
@@ -299,8 +369,12 @@ func fitsSigned(v *big.Int, width int) bool {
 
 func wideShift(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	n := toBig(b)
-	if !defined(b) || !n.IsUint64() || n.Uint64() >= uint64(width) {
+	switch {
+	case !n.IsUint64() || n.Uint64() >= uint64(width):
 		poisonWords(dst, width)
+		return
+	case !defined(b):
+		undefWords(dst, width)
 		return
 	}
 	by := uint(n.Uint64())

@@ -1,19 +1,24 @@
 package interp
 
-// decode reads the leaf from bytes as memory holds them. shadow has the
-// undefined bits, nil where there are none.
+// decode reads the leaf from bytes as memory holds them. shadow has the bits
+// that are not known, nil where there are none; as in a word, those are poison
+// that data has set. A scalar with any poison bit is poison.
 func (l leaf) decode(w []word, data, shadow []byte, bigEndian bool) {
 	n := (l.bits + 63) / 64
 	for k := range l.packed {
+		poison := false
 		for i := range n {
 			bit := k*l.bits + 64*i
 			m := maskAt(l.bits, i)
 			x := word{v: getBits(data, bit, min(64, l.bits-64*i), l.bytes(), bigEndian) & m}
 			if shadow != nil {
 				x.u = getBits(shadow, bit, min(64, l.bits-64*i), l.bytes(), bigEndian) & m
-				x.v &^= x.u
+				poison = poison || isPoison(x)
 			}
 			w[l.at+k*n+i] = x
+		}
+		if poison {
+			poisonWords(w[l.at+k*n:l.at+(k+1)*n], l.bits)
 		}
 	}
 }

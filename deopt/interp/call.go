@@ -32,31 +32,16 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 // callOf decodes the call of callee, which of a statepoint or patchpoint is an
 // argument.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
-	run := func(fr *frame, target callTarget) error {
-		in := fr.in
-		mark := len(in.stack.live)
-		values := make([]Value, len(args))
-		for k, a := range args {
-			values[k] = Value{a.s, a.in(fr)}
-		}
-		if err := in.byValue(i, values); err != nil {
-			return err
-		}
-		err := in.enterCall(target, values, out.s, out.in(fr))
-		in.stack.unwind(mark)
-		return err
-	}
+	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i)}
 	if f, ok := callee.(*ir.Func); ok {
 		live, err := d.bundle(i, "deopt")
 		if err != nil {
 			return nil, err
 		}
-		return func(fr *frame) error {
-			if f.Name == "__llvm_deoptimize" && f.Declared() {
-				return deoptimizes(fr, f.Name, args, live)
-			}
-			return run(fr, callTarget{f, f.Name})
-		}, nil
+		if f.Name == "__llvm_deoptimize" && f.Declared() {
+			return func(fr *frame) error { return deoptimizes(fr, f.Name, args, live) }, nil
+		}
+		return func(fr *frame) error { return c.call(fr, callTarget{f, f.Name}) }, nil
 	}
 	at, err := d.operand(callee)
 	if err != nil {
@@ -70,17 +55,26 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		if err != nil {
 			return err
 		}
-		f, name := fr.in.names.funcAt(a)
-		switch {
-		case f != nil && strings.HasPrefix(name, "llvm."):
-			return unsupported("", "a call of the intrinsic @%s through a pointer", name)
-		case name == "" && a < pageSize:
-			return troublef(KindFault, "call of a null pointer")
-		case name == "":
-			return unsupported(nativeHint, "a call of %v, where no function of the module is,", a)
+		t, err := fr.in.callee(a)
+		if err != nil {
+			return err
 		}
-		return run(fr, callTarget{f, name})
+		return c.call(fr, t)
 	}, nil
+}
+
+// callee finds the function at an address.
+func (in *Interp) callee(a machine.Addr) (callTarget, error) {
+	f, name := in.names.funcAt(a)
+	switch {
+	case f != nil && strings.HasPrefix(name, "llvm."):
+		return callTarget{}, unsupported("", "a call of the intrinsic @%s through a pointer", name)
+	case name == "" && a < pageSize:
+		return callTarget{}, troublef(KindFault, "call of a null pointer")
+	case name == "":
+		return callTarget{}, unsupported(nativeHint, "a call of %v, where no function of the module is,", a)
+	}
+	return callTarget{f, name}, nil
 }
 
 // callTarget is a function of the module, or a name that only the C library's
@@ -90,54 +84,182 @@ type callTarget struct {
 	name string
 }
 
-// enterCall runs the callee to its end. ret has the words of want.
-func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
-	if t.f == nil || t.f.Declared() {
-		return in.builtin(t.name, args, want, ret)
-	}
-	s, err := in.shapes.of(t.f.Sig.Elem)
-	if err != nil {
-		return err
-	}
-	switch {
-	case want.words == 0:
-		ret = make([]word, s.words)
-	case !alike(s, want):
-		return troublef(KindModule, "@%s returns %v and is called for %v", t.name, s.typ, want.typ)
-	}
-	return in.invoke(t.f, args, ret)
+// callSite is one call as it stands in the code.
+type callSite struct {
+	i     *ir.Instr
+	args  []slot
+	out   slot
+	plain bool      // no argument is memory that is passed by value
+	fn    *function // that was called last, and takes these arguments
 }
 
-// invoke runs a function that has a body.
-func (in *Interp) invoke(f *ir.Func, args []Value, ret []word) error {
-	if f.Declared() {
-		s, err := in.shapes.of(f.Sig.Elem)
-		if err != nil {
+// passesMemory says whether an argument is memory that the callee gets a copy of.
+func passesMemory(i *ir.Instr) bool {
+	for _, a := range i.Call.ArgAttrs {
+		if a.ByVal != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// call makes a frame of the callee the running one, or runs a function of the
+// table to its end.
+func (c *callSite) call(fr *frame, t callTarget) error {
+	in := fr.in
+	if t.f != nil && !t.f.Declared() {
+		return c.enter(fr, t.f)
+	}
+	mark := len(in.stack.live)
+	values, err := c.values(fr)
+	if err == nil {
+		err = in.builtin(t.name, values, c.out.s, c.out.in(fr))
+	}
+	in.stack.unwind(mark)
+	return err
+}
+
+// values are the arguments as the callee gets them.
+func (c *callSite) values(fr *frame) ([]Value, error) {
+	values := make([]Value, len(c.args))
+	for k, a := range c.args {
+		values[k] = Value{a.s, slices.Clone(a.in(fr))}
+	}
+	if c.plain {
+		return values, nil
+	}
+	return values, fr.in.byValue(c.i, values)
+}
+
+func (c *callSite) enter(fr *frame, f *ir.Func) error {
+	in := fr.in
+	fn := c.fn
+	if fn == nil || fn.ir != f {
+		var err error
+		if fn, err = in.function(f); err != nil {
 			return err
 		}
-		return in.builtin(f.Name, args, s, ret)
+		if err := c.accepts(fn); err != nil {
+			return err
+		}
+		c.fn = fn
 	}
-	fn, err := in.function(f)
+	mark, ret := len(in.stack.live), c.out.in(fr)
+	var values []Value
+	if tail := c.i.Call.Tail == "musttail" && c.plain; tail || !c.plain || len(c.args) > len(fn.params) {
+		var err error
+		if values, err = c.values(fr); err != nil {
+			return err
+		}
+		if tail {
+			// The callee takes the caller's place (LangRef, "call").
+			mark, ret = fr.mark, fr.ret
+			in.pop()
+		}
+	}
+	callee, err := in.push(fn, ret, mark)
 	if err != nil {
 		return err
 	}
+	in.run.entered = true
+	fn.blocks[0].runs++
+	if values != nil {
+		callee.take(values)
+		return nil
+	}
+	for k, p := range fn.params {
+		if p.s.words == 1 {
+			callee.w[p.at] = fr.w[c.args[k].at]
+		} else {
+			copy(p.in(callee), c.args[k].in(fr))
+		}
+	}
+	return nil
+}
+
+// take gives a frame its arguments.
+func (fr *frame) take(args []Value) {
+	for k, p := range fr.fn.params {
+		copy(p.in(fr), args[k].w)
+	}
+	fr.variadic = append([]Value{}, args[len(fr.fn.params):]...)
+}
+
+// accepts says whether a function can be called from here.
+func (c *callSite) accepts(fn *function) error {
+	types := make([]*shape, len(c.args))
+	for k, a := range c.args {
+		types[k] = a.s
+	}
+	if err := fn.takes(types); err != nil {
+		return err
+	}
+	if c.out.s.words > 0 && !alike(fn.ret, c.out.s) {
+		return troublef(KindModule, "@%s returns %v and is called for %v", fn.ir.Name, fn.ret.typ, c.out.s.typ)
+	}
+	return nil
+}
+
+// takes says whether a function can be called with arguments of these shapes.
+func (fn *function) takes(args []*shape) error {
+	f := fn.ir
 	if len(args) < len(fn.params) || len(args) > len(fn.params) && !f.Sig.Variadic {
 		return troublef(KindModule, "@%s takes %d arguments and is called with %d", f.Name, len(fn.params), len(args))
 	}
 	for k, p := range fn.params {
-		if !alike(args[k].s, p.s) {
-			return troublef(KindModule, "argument %d of @%s has type %v where %v is wanted", k+1, f.Name, args[k].Type(), p.s.typ)
+		if args[k] == nil || !alike(args[k], p.s) {
+			return troublef(KindModule, "argument %d of @%s has type %v where %v is wanted", k+1, f.Name, Value{s: args[k]}.Type(), p.s.typ)
 		}
 	}
-	fr, err := in.enter(fn, ret)
+	return nil
+}
+
+// maxNested bounds calls from the table into the module, as each takes of Go's own
+// stack.
+const maxNested = 1000
+
+// enterCall runs a function to its end, for a caller that is no frame. ret has the
+// words of want, or none.
+func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
+	if t.f == nil || t.f.Declared() {
+		return in.builtin(t.name, args, want, ret)
+	}
+	if in.run.nested == maxNested {
+		return troublef(KindDepth, "functions of the C library that call back are nested deeper than %d", maxNested)
+	}
+	base := in.frames.n
+	if err := in.prepare(t.f, args, want, ret); err != nil {
+		return err
+	}
+	in.run.nested++
+	err := in.loop(base)
+	in.run.nested--
+	return err
+}
+
+// prepare makes a frame of a function with its arguments.
+func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) error {
+	fn, err := in.function(f)
 	if err != nil {
 		return err
 	}
-	defer in.leave(fn, fr)
-	for k, p := range fn.params {
-		copy(p.in(fr), args[k].w)
+	types := make([]*shape, len(args))
+	for k, a := range args {
+		types[k] = a.s
 	}
-	return in.exec(fr, fn.blocks[0], 0)
+	if err := fn.takes(types); err != nil {
+		return err
+	}
+	if want.words > 0 && !alike(fn.ret, want) {
+		return troublef(KindModule, "@%s returns %v and is called for %v", f.Name, fn.ret.typ, want.typ)
+	}
+	fr, err := in.push(fn, ret, len(in.stack.live))
+	if err != nil {
+		return err
+	}
+	fn.blocks[0].runs++
+	fr.take(args)
+	return nil
 }
 
 // byValue gives the callee its own copy of memory that is passed by value.
@@ -193,10 +315,6 @@ func (in *Interp) builtin(name string, args []Value, want *shape, ret []word) er
 	}
 	if err := in.work(64); err != nil {
 		return err
-	}
-	// Arguments lie in the caller's frame, which a builtin must not see change.
-	for k := range args {
-		args[k].w = slices.Clone(args[k].w)
 	}
 	v, err := b(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want})
 	switch {

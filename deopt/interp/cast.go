@@ -39,6 +39,10 @@ func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 		return i.Flags&ir.NSW != 0 && toSigned(a, from.bits).Cmp(toSigned(dst, to.bits)) != 0
 	}
 	return lanes1(out, a, func(dst, src []word) error {
+		if anyPoison(src) {
+			poisonWords(dst, to.bits)
+			return nil
+		}
 		extend(dst, src, from.bits, to.bits, i.Op == ir.OpSExt)
 		if i.Flags&(ir.NNeg|ir.NUW|ir.NSW) != 0 && poisons(src, dst) {
 			poisonWords(dst, to.bits)

@@ -25,6 +25,9 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 	sameSign := i.Flags&ir.SameSign != 0
 	compare := func(x, y []word) word {
 		u := uint64(0)
+		if anyPoison(x, y) {
+			return poisonOf(1)
+		}
 		for k := len(x) - 1; k >= 0; k-- {
 			// Bits that are known and differ decide equality, whatever the others are.
 			if test.equality && (x[k].v^y[k].v)&^(x[k].u|y[k].u) != 0 {
@@ -37,7 +40,7 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		}
 		top := len(x) - 1
 		if sign := uint((lane.bits - 1) % 64); sameSign && (x[top].v^y[top].v)>>sign&1 == 1 {
-			return word{u: 1}
+			return poisonOf(1)
 		}
 		for k := top; k >= 0; k-- {
 			p, q := x[k].v, y[k].v

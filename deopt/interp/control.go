@@ -7,65 +7,66 @@ import (
 )
 
 // terminator decodes the last instruction of a block.
-func (d *decoder) terminator(i *ir.Instr) (terminator, error) {
+func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	edges := make([]*edge, len(i.Blocks))
 	made := map[*ir.Block]*edge{} // a switch may have many cases for one block
 	for k, to := range i.Blocks {
-		if i.Op == ir.OpInvoke && k == 1 {
-			break // nothing unwinds here
-		}
 		if made[to] == nil {
 			e, err := d.edge(i.Block, to)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			made[to] = e
 		}
 		edges[k] = made[to]
 	}
+	c.op = opEnd
+	var err error
 	switch i.Op {
 	case ir.OpRet:
-		return d.ret(i)
+		err = d.ret(c, i)
 	case ir.OpBr:
-		return d.br(i, edges)
+		err = d.br(c, i, edges)
 	case ir.OpSwitch:
-		return d.switched(i, edges)
+		c.run, err = d.switched(i, edges)
 	case ir.OpIndirectBr:
-		return d.indirectBr(i, edges)
-	case ir.OpInvoke:
-		return d.invoke(i, edges)
+		c.run, err = d.indirectBr(i, edges)
 	case ir.OpUnreachable:
-		return nil, troublef(KindUnreachable, "unreachable was reached")
+		err = troublef(KindUnreachable, "unreachable was reached")
+	default:
+		err = unsupported("exceptions are not carried on with", "%v", i.Op)
 	}
-	return nil, unsupported("exceptions are not carried on with", "%v", i.Op)
+	return err
 }
 
-func (d *decoder) ret(i *ir.Instr) (terminator, error) {
+func (d *decoder) ret(c *inst, i *ir.Instr) error {
 	if len(i.Args) == 0 {
-		return func(*frame) (*edge, error) { return nil, nil }, nil
+		c.op, c.run = opRetAny, func(fr *frame) error { fr.in.pop(); return nil }
+		return nil
 	}
 	v, err := d.operand(i.Args[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !alike(v.s, d.fn.ret) {
-		return nil, troublef(KindModule, "ret of %v where %v is wanted", v.s.typ, d.fn.ret.typ)
+		return troublef(KindModule, "ret of %v where %v is wanted", v.s.typ, d.fn.ret.typ)
 	}
-	return func(fr *frame) (*edge, error) {
+	c.run = func(fr *frame) error {
 		copy(fr.ret, v.in(fr))
-		return nil, nil
-	}, nil
+		fr.in.pop()
+		return nil
+	}
+	if v.s.words == 1 {
+		c.op, c.a = opRet, int32(v.at)
+	}
+	return nil
 }
 
 // edge makes the moves that phis of block to stand for when it is entered from
 // block from.
 func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
-	e := &edge{to: d.fn.blocks[to.Index]}
-	written := map[int]bool{}
-	for _, phi := range to.Instrs {
-		if phi.Op != ir.OpPhi {
-			break
-		}
+	e := &edge{to: d.fn.blocks[to.Index], simple: true}
+	for _, phi := range to.Instrs[:e.to.phis] {
 		v, err := d.incoming(phi, from)
 		if err != nil {
 			return nil, err
@@ -74,14 +75,44 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 		if out.s == nil || !alike(v.s, out.s) {
 			return nil, troublef(KindModule, "%s takes a value of type %v", phi.Ref(), v.s.typ)
 		}
-		if out.s.words == 0 {
+		if out.s.words == 0 || out.at == v.at {
 			continue
 		}
-		e.clash = e.clash || written[v.at]
-		written[out.at] = true
+		e.simple = e.simple && out.s.words == 1
 		e.moves = append(e.moves, move{out.at, v.at, out.s.words})
 	}
+	e.clash = !ordered(e.moves)
+	e.simple = e.simple && !e.clash
 	return e, nil
+}
+
+// sorted bounds the moves that are put in order; of more of them all are read
+// before any is written.
+const sorted = 64
+
+// ordered sorts moves so that none reads what an earlier one wrote, and says
+// whether that can be done: not where they form a ring.
+func ordered(moves []move) bool {
+	if len(moves) > sorted {
+		return false
+	}
+	for k := range moves {
+		// The next one may be any whose place no move after it reads.
+		found := false
+		for n := k; n < len(moves) && !found; n++ {
+			found = true
+			for m := k; m < len(moves); m++ {
+				found = found && (m == n || moves[m].from != moves[n].to)
+			}
+			if found {
+				moves[k], moves[n] = moves[n], moves[k]
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
 }
 
 // incoming finds the value that a phi takes from a block. The index is made
@@ -104,34 +135,52 @@ func (d *decoder) incoming(phi *ir.Instr, from *ir.Block) (slot, error) {
 	return d.operand(v)
 }
 
-func (d *decoder) br(i *ir.Instr, edges []*edge) (terminator, error) {
+func (d *decoder) br(c *inst, i *ir.Instr, edges []*edge) error {
 	switch {
 	case len(i.Args) == 0 && len(edges) == 1:
-		to := edges[0]
-		return func(*frame) (*edge, error) { return to, nil }, nil
+		c.op, c.yes = opJump, edges[0]
+		c.run = goes(edges[0])
+		return nil
 	case len(i.Args) == 1 && len(edges) == 2:
-		c, err := d.operand(i.Args[0])
+		v, err := d.operand(i.Args[0])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if c.s.bits != 1 {
-			return nil, troublef(KindModule, "br on %v", c.s.typ)
+		if v.s.bits != 1 {
+			return troublef(KindModule, "br on %v", v.s.typ)
 		}
 		yes, no := edges[0], edges[1]
-		return func(fr *frame) (*edge, error) {
-			switch w := fr.w[c.at]; {
-			case w.u != 0:
-				return nil, undefined("the condition %s", i.Args[0].Ref())
-			case w.v != 0:
-				return yes, nil
+		c.op, c.a, c.yes, c.no = opBranch, int32(v.at), yes, no
+		c.run = func(fr *frame) error {
+			w := fr.w[v.at]
+			if w.u != 0 {
+				return undefined("the condition %s", i.Args[0].Ref())
 			}
-			return no, nil
-		}, nil
+			if fr.next = no; w.v != 0 {
+				fr.next = yes
+			}
+			return nil
+		}
+		return nil
 	}
-	return nil, troublef(KindModule, "br with %d targets", len(edges))
+	return troublef(KindModule, "br with %d targets", len(edges))
 }
 
-func (d *decoder) switched(i *ir.Instr, edges []*edge) (terminator, error) {
+// goes follows one edge.
+func goes(e *edge) step {
+	return func(fr *frame) error { fr.next = e; return nil }
+}
+
+// table maps the values of a switch to edges.
+type table struct {
+	dense  []*edge // from least on, where they lie close together
+	least  uint64
+	sparse map[uint64]*edge
+	wide   map[string]*edge // of more than 64 bits, in base 16
+	other  *edge
+}
+
+func (d *decoder) switched(i *ir.Instr, edges []*edge) (step, error) {
 	if len(i.Args) == 0 || len(edges) != len(i.Cases)+1 {
 		return nil, troublef(KindModule, "switch with %d targets for %d cases", len(edges), len(i.Cases))
 	}
@@ -142,34 +191,59 @@ func (d *decoder) switched(i *ir.Instr, edges []*edge) (terminator, error) {
 	if v.s.typ.Kind != ir.IntKind {
 		return nil, troublef(KindModule, "switch on %v", v.s.typ)
 	}
-	narrow := map[uint64]*edge{}
-	wide := map[string]*edge{}
-	mod := new(big.Int).Lsh(big.NewInt(1), uint(v.s.bits))
-	for k, c := range i.Cases {
-		c = new(big.Int).Mod(c, mod)
-		if v.s.words == 1 {
-			narrow[c.Uint64()] = edges[k+1]
-		} else {
-			wide[c.Text(16)] = edges[k+1]
-		}
-	}
-	return func(fr *frame) (*edge, error) {
+	t := newTable(v.s, i.Cases, edges)
+	return func(fr *frame) error {
 		w := v.in(fr)
 		if !defined(w) {
-			return nil, undefined("the value of the switch, %s,", i.Args[0].Ref())
+			return undefined("the value of the switch, %s,", i.Args[0].Ref())
 		}
-		e := narrow[w[0].v]
-		if len(w) > 1 {
-			e = wide[toBig(w).Text(16)]
-		}
-		if e == nil {
-			e = edges[0]
-		}
-		return e, nil
+		fr.next = t.at(w)
+		return nil
 	}, nil
 }
 
-func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (terminator, error) {
+func newTable(s *shape, cases []*big.Int, edges []*edge) *table {
+	t := &table{sparse: map[uint64]*edge{}, wide: map[string]*edge{}, other: edges[0], least: ^uint64(0)}
+	mod := new(big.Int).Lsh(big.NewInt(1), uint(s.bits))
+	most := uint64(0)
+	for k, c := range cases {
+		c = new(big.Int).Mod(c, mod)
+		if s.words > 1 {
+			t.wide[c.Text(16)] = edges[k+1]
+			continue
+		}
+		t.sparse[c.Uint64()] = edges[k+1]
+		t.least, most = min(t.least, c.Uint64()), max(most, c.Uint64())
+	}
+	if n := uint64(len(t.sparse)); n > 0 && most-t.least < 4*n+16 {
+		t.dense = make([]*edge, most-t.least+1)
+		for k := range t.dense {
+			t.dense[k] = t.other
+			if e := t.sparse[t.least+uint64(k)]; e != nil {
+				t.dense[k] = e
+			}
+		}
+	}
+	return t
+}
+
+func (t *table) at(w []word) *edge {
+	var e *edge
+	switch k := w[0].v - t.least; {
+	case len(w) > 1:
+		e = t.wide[toBig(w).Text(16)]
+	case k < uint64(len(t.dense)):
+		return t.dense[k]
+	case t.dense == nil:
+		e = t.sparse[w[0].v]
+	}
+	if e == nil {
+		return t.other
+	}
+	return e
+}
+
+func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {
 		return nil, err
@@ -177,31 +251,37 @@ func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (terminator, error) {
 	if args[0].s.typ.Kind != ir.PointerKind {
 		return nil, troublef(KindModule, "indirectbr on %v", args[0].s.typ)
 	}
-	return func(fr *frame) (*edge, error) {
+	targets := map[*ir.Block]*edge{}
+	for _, e := range edges {
+		targets[e.to.ir] = e
+	}
+	return func(fr *frame) error {
 		a, err := pointer(fr, args[0])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		blk := fr.in.names.blockAt[a]
-		for _, e := range edges {
-			if blk != nil && e.to.ir == blk {
-				return e, nil
-			}
+		if fr.next = targets[fr.in.names.blockAt[a]]; fr.next == nil {
+			return troublef(KindFault, "indirectbr to %v, which is the address of none of its blocks", a)
 		}
-		return nil, troublef(KindFault, "indirectbr to %v, which is the address of none of its blocks", a)
+		return nil
 	}, nil
 }
 
 // invoke is a call and a branch: a callee here returns or ends the run.
-func (d *decoder) invoke(i *ir.Instr, edges []*edge) (terminator, error) {
-	run, err := d.call(i, d.out(i))
-	if err != nil || len(edges) == 0 {
-		return nil, err
+func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
+	run, err := d.call(i, out)
+	if err != nil {
+		return err
 	}
-	return func(fr *frame) (*edge, error) {
-		if err := run(fr); err != nil {
-			return nil, err
-		}
-		return edges[0], nil
-	}, nil
+	if len(i.Blocks) == 0 {
+		return troublef(KindModule, "invoke without a block to go on in")
+	}
+	e, err := d.edge(i.Block, i.Blocks[0])
+	if err != nil {
+		return err
+	}
+	d.fn.code[at].op, d.fn.code[at].run = opCall, run
+	d.fn.code = append(d.fn.code, inst{op: opJump, yes: e, run: goes(e)})
+	d.fn.src = append(d.fn.src, i)
+	return nil
 }

@@ -7,11 +7,12 @@ import (
 // maxFrame bounds the words of one frame.
 const maxFrame = 1 << 20
 
-// decoder makes a function of closures over frame words from its IR.
+// decoder makes a function from its IR.
 type decoder struct {
 	in     *Interp
 	fn     *function
 	consts map[ir.Value]slot
+	fixed  map[int]bool // words of the template that are constants
 	phis   map[*ir.Instr]map[*ir.Block]ir.Value
 }
 
@@ -30,7 +31,7 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 	}
 	d := &decoder{
 		in: in, fn: &function{ir: f, slots: map[ir.Value]slot{}},
-		consts: map[ir.Value]slot{}, phis: map[*ir.Instr]map[*ir.Block]ir.Value{},
+		consts: map[ir.Value]slot{}, fixed: map[int]bool{}, phis: map[*ir.Instr]map[*ir.Block]ir.Value{},
 	}
 	if d.fn.ret, err = in.shapes.of(f.Sig.Elem); err != nil {
 		return nil, err
@@ -39,13 +40,19 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 		return nil, err
 	}
 	for _, b := range body {
-		d.fn.blocks = append(d.fn.blocks, &block{ir: b, steps: make([]step, len(b.Instrs))})
+		if len(b.Instrs) == 0 {
+			return nil, troublef(KindModule, "@%s: block %%%s is empty", f.Name, b.Name)
+		}
+		phis := 0
+		for phis < len(b.Instrs)-1 && b.Instrs[phis].Op == ir.OpPhi {
+			phis++
+		}
+		d.fn.blocks = append(d.fn.blocks, &block{ir: b, phis: phis})
 	}
 	for i, b := range body {
-		if err := d.block(d.fn.blocks[i], b); err != nil {
-			return nil, err
-		}
+		d.block(d.fn.blocks[i], b)
 	}
+	d.fn.cost = frameCost(len(d.fn.template))
 	in.code[f] = d.fn
 	return d.fn, nil
 }
@@ -72,7 +79,7 @@ func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 			}
 			s, err := d.place(t)
 			if err != nil {
-				return at(err, &block{ir: b}, i.Index)
+				return placed(err, i)
 			}
 			d.fn.slots[i] = s
 		}
@@ -120,7 +127,7 @@ func (d *decoder) operand(v ir.Value) (slot, error) {
 	}
 	copy(d.fn.template[s.at:], w)
 	if d.consts != nil {
-		d.consts[v] = s
+		d.consts[v], d.fixed[s.at] = s, true
 	}
 	return s, nil
 }
@@ -140,31 +147,41 @@ func (d *decoder) operands(i *ir.Instr, n int) ([]slot, error) {
 	return list, nil
 }
 
-// fails is the step of an instruction that could not be decoded: the error
-// comes when it is reached.
-func fails(err error) step { return func(*frame) error { return err } }
-
-func (d *decoder) block(b *block, src *ir.Block) error {
+// block decodes the instructions of a block and puts them after what is there.
+func (d *decoder) block(b *block, src *ir.Block) {
+	b.start, b.size = len(d.fn.code), uint64(len(src.Instrs))
 	last := len(src.Instrs) - 1
-	if last < 0 {
-		return troublef(KindModule, "@%s: block %%%s is empty", src.Func.Name, src.Name)
-	}
-	for k, i := range src.Instrs[:last] {
-		if i.Op == ir.OpPhi && b.phis == k {
-			b.phis++
-			continue
+	for k, i := range src.Instrs[b.phis:] {
+		at := len(d.fn.code)
+		d.fn.code = append(d.fn.code, inst{count: 1, rest: uint32(last - b.phis - k)})
+		d.fn.src = append(d.fn.src, i)
+		if err := d.inst(at, i); err != nil {
+			// The error comes when the instruction is reached.
+			d.fn.code[at].op, d.fn.code[at].run = opStep, func(*frame) error { return err }
 		}
-		run, err := d.instruction(i)
-		if err != nil {
-			run = fails(err)
-		}
-		b.steps[k] = run
 	}
-	end, err := d.terminator(src.Instrs[last])
+	d.fuse(b)
+}
+
+// inst decodes one instruction into its place.
+func (d *decoder) inst(at int, i *ir.Instr) error {
+	out := d.out(i)
+	switch {
+	case i.Op == ir.OpInvoke:
+		return d.invoke(at, i, out)
+	case i.Op.Terminator():
+		return d.terminator(&d.fn.code[at], i)
+	case i.Op == ir.OpCall:
+		run, err := d.call(i, out)
+		d.fn.code[at].op, d.fn.code[at].run = opCall, run
+		return err
+	}
+	run, err := d.operation(i, out)
 	if err != nil {
-		end = func(*frame) (*edge, error) { return nil, err }
+		return err
 	}
-	b.end = end
+	d.fn.code[at].run = run
+	d.quick(&d.fn.code[at], i, out)
 	return nil
 }
 
@@ -175,14 +192,6 @@ func (d *decoder) out(i *ir.Instr) slot {
 		out.s = &shape{typ: ir.Void}
 	}
 	return out
-}
-
-func (d *decoder) instruction(i *ir.Instr) (step, error) {
-	out := d.out(i)
-	if i.Op == ir.OpCall {
-		return d.call(i, out)
-	}
-	return d.operation(i, out)
 }
 
 // operation decodes what computes a value from values, or uses memory.

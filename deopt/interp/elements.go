@@ -22,8 +22,11 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 		for k := range n {
 			at, from := out.at+k*part.words, a.at
 			switch w := fr.w[c.at+k]; {
+			case isPoison(w):
+				part.fillPoison(fr.w[at : at+part.words])
+				continue
 			case w.u != 0:
-				part.fillUndefined(fr.w[at : at+part.words])
+				either(part, fr.w[at:at+part.words], fr.w[a.at+k*part.words:], fr.w[b.at+k*part.words:])
 				continue
 			case w.v == 0:
 				from = b.at
@@ -32,6 +35,25 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 		}
 		return nil
 	}, nil
+}
+
+// either is what a select between a and b by an undefined condition gives: the
+// bits that both agree on, and poison of what either has as poison.
+func either(s *shape, dst, a, b []word) {
+	for _, l := range s.leaf {
+		n := (l.bits + 63) / 64
+		for k := range l.packed {
+			from, to := l.at+k*n, l.at+(k+1)*n
+			if anyPoison(a[from:to], b[from:to]) {
+				poisonWords(dst[from:to], l.bits)
+				continue
+			}
+			for i := from; i < to; i++ {
+				u := a[i].u | b[i].u | a[i].v ^ b[i].v
+				dst[i] = word{a[i].v &^ u, u}
+			}
+		}
+	}
 }
 
 // elements decodes what takes values apart and puts them together.
@@ -82,7 +104,7 @@ func inside(a slot, path []int) (slot, error) {
 	return a, nil
 }
 
-// index reads the index of an element; false where it is undefined or too
+// index reads the index of an element; false where it is not known or too
 // large, which makes the result poison.
 func index(fr *frame, at slot, n int) (int, bool) {
 	w := at.in(fr)
@@ -104,7 +126,7 @@ func extractElement(out, v, at slot) (step, error) {
 	return func(fr *frame) error {
 		k, ok := index(fr, at, v.s.n)
 		if !ok {
-			out.s.fillUndefined(out.in(fr))
+			out.s.fillPoison(out.in(fr))
 			return nil
 		}
 		from := v.at + k*out.s.words
@@ -121,7 +143,7 @@ func insertElement(out, v, e, at slot) (step, error) {
 		copy(out.in(fr), v.in(fr))
 		k, ok := index(fr, at, out.s.n)
 		if !ok {
-			out.s.fillUndefined(out.in(fr))
+			out.s.fillPoison(out.in(fr))
 			return nil
 		}
 		copy(fr.w[out.at+k*e.s.words:], e.in(fr))
@@ -153,7 +175,7 @@ func shuffle(out, a, b slot, mask []int) (step, error) {
 		for k, f := range from {
 			to := fr.w[out.at+k*e.words : out.at+(k+1)*e.words]
 			if f < 0 {
-				e.fillUndefined(to)
+				e.fillPoison(to)
 			} else {
 				copy(to, fr.w[f:f+e.words])
 			}

@@ -103,7 +103,7 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 		// Any value is right for an undefined bit, as long as it stays the same.
 		return func(fr *frame) error {
 			for k, w := range a.in(fr) {
-				fr.w[out.at+k] = word{v: w.v}
+				fr.w[out.at+k] = word{v: w.v &^ w.u}
 			}
 			return nil
 		}, nil
@@ -115,7 +115,9 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 	last, sign := lane.words-1, uint64(1)<<uint((lane.bits-1)%64)
 	return lanes1(out, a, func(dst, src []word) error {
 		copy(dst, src)
-		dst[last].v = (dst[last].v ^ sign) &^ dst[last].u
+		if dst[last].u&sign == 0 {
+			dst[last].v ^= sign
+		}
 		return nil
 	})
 }

@@ -37,7 +37,7 @@ const maxOpaque = 1 << 16
 
 // Format is the value in its type's natural form, a scalar as [abstract.Type.Format]
 // spells it: <…> for vectors, […] for arrays, {…} for structs. A scalar with an
-// undefined bit is undef. No value is void.
+// undefined bit is undef, one that is poison is poison. No value is void.
 func (v Value) Format() string {
 	if v.s == nil {
 		return "void"
@@ -62,7 +62,10 @@ func (v Value) Format() string {
 
 func (v Value) formatScalar() string {
 	raw, ok := v.Bytes(ownLayout)
-	if !ok {
+	switch {
+	case anyPoison(v.w):
+		return "poison"
+	case !ok:
 		return "undef"
 	}
 	if text := FrameType(ownLayout, v.s.typ).Format(raw, machine.AMD64.Order); text != "" {

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -53,24 +54,22 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 		n := int(min(size, pageSize-uint64(off)))
 		p := v.lookup(addr)
 		if p == nil {
-			p = &page{valid: new([pageSize / 64]uint64)}
+			p = &page{}
 			v.pages[uint64(addr)>>pageBits] = p
 		}
 		p.setValid(off, n, true)
 		clear(p.data[off : off+n])
 		if zero {
-			p.setShadow(off, n, nil, 0)
+			clear(p.shadow[off : off+n])
 		} else {
-			if p.shadow == nil {
-				p.shadow = new([pageSize]byte)
-			}
-			for i := off; i < off+n; i++ {
-				p.shadow[i] = 0xff
-			}
+			copy(p.shadow[off:off+n], allUndefined[:])
 		}
 		addr, size = addr+machine.Addr(n), size-uint64(n)
 	}
 }
+
+// allUndefined is the shadow of memory that was given and not written.
+var allUndefined = [pageSize]byte(bytes.Repeat([]byte{0xff}, pageSize))
 
 // shut makes own bytes inaccessible again. Pages that have none left are let go
 // unless keep is set: the stack needs them again soon.
@@ -80,7 +79,7 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 		n := int(min(size, pageSize-uint64(off)))
 		if p := v.lookup(addr); p != nil {
 			p.setValid(off, n, false)
-			if !keep && *p.valid == [pageSize / 64]uint64{} {
+			if !keep && p.valid == [pageSize / 64]uint64{} {
 				v.drop(uint64(addr) >> pageBits)
 			}
 		}

@@ -3,6 +3,7 @@ package interp
 import (
 	"context"
 	"encoding/binary"
+	"io"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -25,6 +26,11 @@ type Options struct {
 	// Funcs run functions that the module only declares, by name. They come
 	// before the C library functions that are built in.
 	Funcs map[string]Builtin
+	// Stdin is what the program reads as standard input; nil is an empty one.
+	Stdin io.Reader
+	// Stdout and Stderr take what the program writes. With nil it is collected,
+	// in [Result].Output and [Result].Errors.
+	Stdout, Stderr io.Writer
 	// MaxSteps bounds the instructions run; 0 means 1e9. Bulk work, such as
 	// memset, counts one step for each 64 bytes.
 	MaxSteps uint64
@@ -33,9 +39,13 @@ type Options struct {
 	// interpreter itself needs up to about twice as much, to know which bits are
 	// undefined.
 	MaxMemory uint64
-	// MaxDepth bounds nested calls; 0 means 50000, and more than 200000 means
-	// 200000, for which Go's own stack is enough.
+	// MaxDepth bounds nested calls; 0 means 50000.
 	MaxDepth int
+	// Strict ends a run at an access that is not aligned as its instruction
+	// promises, which processors mostly do and LLVM's semantics do not define.
+	Strict bool
+	// Trace is told of every instruction after it was run. Runs are slower with it.
+	Trace func(Traced)
 }
 
 func (o *Options) setDefaults() {
@@ -51,7 +61,6 @@ func (o *Options) setDefaults() {
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 50000
 	}
-	o.MaxDepth = min(o.MaxDepth, 200000)
 }
 
 // Point is where a run starts: before instruction Index of Block. At index 0
@@ -66,7 +75,8 @@ type Result struct {
 	Type     *ir.Type // of the function's result
 	Value    Value    // none when the type is void or the program called exit
 	Steps    uint64   // instructions run, phis and terminators included
-	Output   string   // what the program printed to standard output
+	Output   string   // what the program wrote to standard output, "" where [Options].Stdout took it
+	Errors   string   // what it wrote to standard error, "" where [Options].Stderr took it
 	Writes   int      // store operations into the target's addresses, kept in the view
 	ExitCode *int     // what exit was called with
 }
@@ -85,8 +95,11 @@ type Interp struct {
 	heap    heap
 	stack   stack
 	unknown unknown
+	clib    clib
 
-	run run
+	run     run
+	frames  frames
+	scratch []word // of a block's phis, while they are read
 }
 
 // New binds m to what the options say. Nothing of the target is read, and no
@@ -119,11 +132,12 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 // Call runs f from its start with one argument for each parameter, and more for
 // a variadic function. A run that cannot finish is a [*RunError], beside a
 // Result that has what was counted and printed so far.
-func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (res *Result, err error) {
-	return in.protect(ctx, f, func(ret *shape) ([]word, error) {
-		out := make([]word, ret.words)
-		return out, in.call(f, args, out)
-	})
+func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (*Result, error) {
+	x, err := in.StartCall(f, args)
+	if err != nil {
+		return nil, err
+	}
+	return x.complete(ctx)
 }
 
 // Resume carries on at p, in the middle of a function, with the values that are
@@ -139,12 +153,17 @@ func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (res *Resu
 // [*MissingError]. A run that cannot finish is a [*RunError] beside a Result, as
 // of Call.
 func (in *Interp) Resume(ctx context.Context, p Point, values map[ir.Value]Value) (*Result, error) {
-	if p.Block == nil || p.Block.Func == nil || p.Index < 0 || p.Index >= len(p.Block.Instrs) {
-		return nil, located(troublef(KindArgument, "no instruction is at index %d of the block", p.Index))
+	return in.ResumeStack(ctx, []Activation{{Point: p, Values: values}})
+}
+
+// ResumeStack carries on with a whole stack of activations, innermost first: what one
+// returns, the next gets as the result of its Call. The result is that of the outermost
+// one. Errors are as of [Interp.Resume]; where a live value is missing in any of the
+// activations, nothing is run.
+func (in *Interp) ResumeStack(ctx context.Context, stack []Activation) (*Result, error) {
+	x, err := in.StartStack(stack)
+	if err != nil {
+		return nil, err
 	}
-	f := p.Block.Func
-	return in.protect(ctx, f, func(ret *shape) ([]word, error) {
-		out := make([]word, ret.words)
-		return out, in.resume(p, values, out)
-	})
+	return x.complete(ctx)
 }

@@ -14,20 +14,22 @@ const (
 
 // page is 4 KiB of the view: a copy of the target's, or the interpreter's own.
 type page struct {
-	data [pageSize]byte
-	// shadow has the undefined bits of data, nil where there are none.
-	shadow *[pageSize]byte
-	// valid has a bit for each byte that may be accessed, nil for all of them.
-	valid *[pageSize / 64]uint64
-	// target pages may have bytes that were refused; they are asked for again.
-	target bool
+	data   [pageSize]byte
+	shadow [pageSize]byte        // the undefined bits of data
+	valid  [pageSize / 64]uint64 // a bit for each byte that may be accessed
+	kind   pageKind
 }
+
+type pageKind uint8
+
+const (
+	ownPage    pageKind = iota
+	targetPage          // stores are counted; bytes that were refused are asked for again
+	fixedPage           // constants, which no store may change
+)
 
 // allows says whether bytes [off, off+n) may be accessed.
 func (p *page) allows(off, n int) bool {
-	if p.valid == nil {
-		return true
-	}
 	for n > 0 {
 		have := p.valid[off/64] >> uint(off%64)
 		run := min(n, 64-off%64)
@@ -41,9 +43,6 @@ func (p *page) allows(off, n int) bool {
 
 // setValid makes bytes [off, off+n) accessible, or not.
 func (p *page) setValid(off, n int, on bool) {
-	if p.valid == nil {
-		p.valid = new([pageSize / 64]uint64)
-	}
 	for n > 0 {
 		run := min(n, 64-off%64)
 		m := maskAt(run, 0) << uint(off%64)
@@ -59,15 +58,42 @@ func (p *page) setValid(off, n int, on bool) {
 // view is the memory that a run sees: the target's pages, copied when they are
 // touched, and what the program allocated itself.
 type view struct {
-	target machine.Memory
-	pages  map[uint64]*page
-	recent [64]struct { // a small cache in front of pages
-		number uint64 // plus one
-		page   *page
-	}
+	target      machine.Memory
+	pages       map[uint64]*page
+	recent      [recentPages]recentPage // in front of pages
 	used, limit uint64
-	writes      int // store operations into the target's addresses
+	writes      int  // store operations into the target's addresses
+	unlocked    bool // constants are being given their values
 	why         func(addr machine.Addr) string
+}
+
+// recentPages is how many pages are found without the map.
+const recentPages = 256
+
+type recentPage struct {
+	number uint64 // plus one; 0 where there is none
+	page   *page
+}
+
+// recentAt is where a page is kept. The interpreter's ranges all start at low
+// numbers: what tells them apart, from bit 47 on, is mixed in.
+func recentAt(number uint64) uint64 { return (number + number>>47*37) % recentPages }
+
+// hot returns the page of addr where it is at hand, else nil.
+func (v *view) hot(addr uint64) *page {
+	number := addr >> pageBits
+	if r := &v.recent[recentAt(number)]; r.number == number+1 {
+		return r.page
+	}
+	return nil
+}
+
+// hotOwn is hot for a store of which no count is kept.
+func (v *view) hotOwn(addr uint64) *page {
+	if p := v.hot(addr); p != nil && p.kind == ownPage {
+		return p
+	}
+	return nil
 }
 
 // own says whether addr lies in the ranges that the interpreter makes.
@@ -86,7 +112,7 @@ func (v *view) release(n uint64) { v.used -= min(n, v.used) }
 // lookup returns the page of addr, or nil where the view has none yet.
 func (v *view) lookup(addr machine.Addr) *page {
 	number := uint64(addr) >> pageBits
-	slot := &v.recent[number%uint64(len(v.recent))]
+	slot := &v.recent[recentAt(number)]
 	if slot.number == number+1 {
 		return slot.page
 	}
@@ -99,7 +125,7 @@ func (v *view) lookup(addr machine.Addr) *page {
 
 func (v *view) drop(number uint64) {
 	delete(v.pages, number)
-	if slot := &v.recent[number%uint64(len(v.recent))]; slot.number == number+1 {
+	if slot := &v.recent[recentAt(number)]; slot.number == number+1 {
 		slot.number, slot.page = 0, nil
 	}
 }
@@ -110,6 +136,9 @@ func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 	p := v.lookup(addr)
 	off := int(addr % pageSize)
 	if p != nil && p.allows(off, n) {
+		if write && p.kind == fixedPage && !v.unlocked {
+			return nil, &trouble{KindFault, &FaultError{Addr: addr, Size: uint64(n), Write: write, Why: "a constant"}}
+		}
 		return p, nil
 	}
 	if own(addr) || v.target == nil {
@@ -136,10 +165,11 @@ func (v *view) fetch(addr machine.Addr) (*page, error) {
 	if err := v.charge(pageSize); err != nil {
 		return nil, err
 	}
-	p := &page{target: true}
+	p := &page{kind: targetPage}
 	if v.target.ReadMemory(p.data[:], addr&^(pageSize-1)) != nil {
 		clear(p.data[:])
-		p.valid = new([pageSize / 64]uint64)
+	} else {
+		p.setValid(0, pageSize, true)
 	}
 	v.pages[uint64(addr)>>pageBits] = p
 	return p, nil
@@ -175,16 +205,14 @@ func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 	return v.each(addr, uint64(len(data)), false, func(p *page, off, at, n int) error {
 		copy(data[at:at+n], p.data[off:])
 		switch {
-		case shadow == nil && p.shadow != nil:
+		case shadow == nil:
 			for i, u := range p.shadow[off : off+n] {
 				if u != 0 {
 					return undefined("the byte at %v", addr+machine.Addr(at+i))
 				}
 			}
-		case shadow != nil && p.shadow != nil:
+		default:
 			copy(shadow[at:at+n], p.shadow[off:])
-		case shadow != nil:
-			clear(shadow[at : at+n])
 		}
 		return nil
 	})
@@ -203,26 +231,11 @@ func (v *view) write(addr machine.Addr, data, shadow []byte) error {
 }
 
 func (p *page) setShadow(off, n int, shadow []byte, at int) {
-	if p.shadow == nil {
-		if shadow == nil || allZero(shadow[at:at+n]) {
-			return
-		}
-		p.shadow = new([pageSize]byte)
-	}
 	if shadow == nil {
 		clear(p.shadow[off : off+n])
 	} else {
 		copy(p.shadow[off:off+n], shadow[at:])
 	}
-}
-
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // each visits the pages of [addr, addr+n). All of them are checked before the

@@ -10,8 +10,11 @@ const (
 	maxNest  = 64      // types inside types
 )
 
-// word is 64 bits of a value, or fewer in its last word. A bit that is set in u
-// is undefined and then clear in v; bits past the width are clear in both.
+// word is 64 bits of a value, or fewer in its last word. A bit that is clear in u
+// is known, and v has it. One that is set in u is undefined where v has it clear,
+// and poison where v has it set; a scalar is poison as a whole or not at all, so
+// a word of it then has v = u = all of its bits. Bits past the width are clear in
+// both. u != 0 is the test for anything out of the ordinary.
 type word struct{ v, u uint64 }
 
 // shape is how a value of a type lies in words, and in memory. A scalar takes
@@ -185,7 +188,7 @@ func (s *shape) part(i int) (*shape, int, bool) {
 	return s.elem, i * s.elem.words, true
 }
 
-// undefined is a value of this shape with no bit known.
+// undefined is a value of this shape with no bit known and none poison.
 func (s *shape) undefined() []word {
 	w := make([]word, s.words)
 	s.fillUndefined(w)

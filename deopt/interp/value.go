@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/big"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Value is one value of an IR type, each bit of it known or undefined. The zero
+// Value is one value of an IR type, each bit of it known, undefined or poison. The zero
 // Value is none at all. Values are immutable.
 type Value struct {
 	s *shape
@@ -73,7 +74,7 @@ func FromFloat64(t *ir.Type, f float64) Value {
 	return FromUint(t, floatBits(t.Kind, f))
 }
 
-// Undef makes a value of type t of which nothing is known.
+// Undef makes a value of type t of which every bit is undefined.
 func Undef(t *ir.Type) (Value, error) {
 	s, err := newShapes(nil).of(t)
 	if err != nil {
@@ -139,12 +140,12 @@ func (v Value) Len() int {
 	return v.s.n
 }
 
-// Equal says whether both values have the same bits, known and undefined. Types
+// Equal says whether both values have the same bits, known, undefined and poison. Types
 // are not compared.
 func (v Value) Equal(u Value) bool { return slices.Equal(v.w, u.w) }
 
 // Bytes encodes the value as memory holds it, the inverse of [FromBytes].
-// Padding is zero. It returns false where a bit is undefined.
+// Padding is zero. It returns false where a bit is undefined or poison.
 func (v Value) Bytes(dl *ir.DataLayout) ([]byte, bool) {
 	if !v.Defined() {
 		return nil, false
@@ -171,11 +172,14 @@ func defined(w []word) bool {
 }
 
 func toBig(w []word) *big.Int {
-	z := new(big.Int)
-	for i := len(w) - 1; i >= 0; i-- {
-		z.Lsh(z, 64).Or(z, new(big.Int).SetUint64(w[i].v))
+	if len(w) == 1 {
+		return new(big.Int).SetUint64(w[0].v)
 	}
-	return z
+	b := make([]byte, 0, 8*len(w))
+	for i := len(w) - 1; i >= 0; i-- {
+		b = binary.BigEndian.AppendUint64(b, w[i].v)
+	}
+	return new(big.Int).SetBytes(b)
 }
 
 // toSigned is toBig in two's complement.
@@ -190,14 +194,11 @@ func toSigned(w []word, bits int) *big.Int {
 // setBig writes v modulo 2^bits, every bit known.
 func setBig(w []word, v *big.Int, bits int) {
 	if v.Sign() < 0 || v.BitLen() > bits {
-		mod := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-		v = new(big.Int).Mod(v, mod)
+		v = new(big.Int).And(v, ones(uint(bits)))
 	}
-	rest := new(big.Int).Set(v)
-	low := new(big.Int).SetUint64(^uint64(0))
+	b := v.FillBytes(make([]byte, 8*len(w)))
 	for i := range w {
-		w[i] = word{v: new(big.Int).And(rest, low).Uint64()}
-		rest.Rsh(rest, 64)
+		w[i] = word{v: binary.BigEndian.Uint64(b[8*(len(w)-1-i):])}
 	}
 }
 

@@ -23,6 +23,7 @@ type Module struct {
 	typed      bool                         // pointers are written with what they point to
 	splats     uint64                       // elements of all splat constants so far
 	addresses  []blockAddress               // uses of blockaddress outside bodies
+	metadata   lazyMetadata
 }
 
 // Value is what an instruction can take as an operand: *Const, *Param, *Instr,
@@ -60,15 +61,17 @@ type Func struct {
 	Name    string // without the @ sign
 	Sig     *Type  // FuncKind
 	Params  []*Param
-	CC      string // "", fastcc, coldcc, "cc 10"...
+	Ret     ParamAttrs // of the result
+	CC      string     // "", fastcc, coldcc, "cc 10"...
 	Linkage string
 	GC      string // the collector's name, or ""
 	Line    int
 	Module  *Module
 
 	typ    *Type
-	space  int // address space
-	nextID int // the first number that the parameters leave to blocks and instructions
+	space  int  // address space
+	nextID int  // the first number that the parameters leave to blocks and instructions
+	debug  span // of its !dbg, in the module's source
 	body   lazyBody
 	live   lazyLiveness
 }
@@ -84,13 +87,23 @@ type Param struct {
 	Index int
 }
 
-// ParamAttrs are the attributes of a parameter or argument that change what it means.
+// ParamAttrs are the attributes of a parameter, an argument or a result that change
+// what it means (LangRef, "Parameter Attributes"). Those that make poison of what
+// breaks them are Align, NonNull and Range; with NoUndef, that is undefined behavior.
 type ParamAttrs struct {
-	ByVal, SRet *Type // the type of the memory passed, or nil
-	SignExt     bool
-	ZeroExt     bool
-	Align       int
+	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
+
+	SignExt, ZeroExt, NoUndef, NonNull bool
+
+	Align           int    // bytes; 0 where none is written
+	Dereferenceable uint64 // bytes; 0 where none are promised
+	OrNull          uint64 // dereferenceable_or_null: bytes, unless the pointer is null
+	Range           *Range
 }
+
+// Range says which integers a value may be: from Low up to, and without, High, wrapping
+// around. The bounds are as those of a [Const]: reduced to the width, not negative.
+type Range struct{ Low, High *big.Int }
 
 // Block is a basic block.
 type Block struct {
@@ -117,7 +130,7 @@ type Instr struct {
 	Elem   *Type      // load, store: what is accessed; getelementptr: source element; alloca: what is allocated
 	Pred   string     // icmp, fcmp: the predicate; atomicrmw: the operation
 	Flags  Flags      // nsw, nuw, exact, inbounds, ...
-	Align  int        // alloca, load, store: as written, else 0
+	Align  int        // alloca, load, store, cmpxchg, atomicrmw: as written, else 0
 	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind
 	Cases  []*big.Int // switch: case k goes to Blocks[k+1]; Blocks[0] is the default
 	Path   []int      // extractvalue, insertvalue: indices; shufflevector: mask, -1 for poison
@@ -125,6 +138,8 @@ type Instr struct {
 	Block  *Block
 	Index  int // in the block
 	Line   int
+
+	debug span // of its !dbg, in the module's source
 }
 
 // Call is what only calls have.
@@ -132,11 +147,15 @@ type Call struct {
 	Callee    Value
 	Sig       *Type // the function type that is called
 	CC        string
-	Tail      string // "", tail, musttail, notail
+	Tail      string     // "", tail, musttail, notail
+	Ret       ParamAttrs // of the result
 	ArgAttrs  []ParamAttrs
 	ElemTypes []*Type // elementtype(…) of each argument, or nil
 	Bundles   []Bundle
 	Attrs     map[string]string // string attributes at the call: "statepoint-id"="7"
+	// Preallocated is the type that a call of llvm.call.preallocated.arg says of the
+	// memory, or nil.
+	Preallocated *Type
 }
 
 // Bundle is an operand bundle of a call.

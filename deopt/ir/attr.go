@@ -1,6 +1,9 @@
 package ir
 
-import "strings"
+import (
+	"math/big"
+	"strings"
+)
 
 // attributeNames are the attributes that LLVM 14 to 22 know, of functions,
 // parameters, results and calls. A word that is not among them ends a list of
@@ -43,7 +46,8 @@ func words(list string) map[string]bool {
 type attributes struct {
 	param   ParamAttrs
 	element *Type             // elementtype(…)
-	strings map[string]string // "key"="value"
+	strings map[string]string // "key"="value", without those of groups
+	groups  []string          // the numbers of attribute groups
 }
 
 // parseAttributes reads as many attributes as there are: words, strings and
@@ -60,11 +64,7 @@ func (p *parser) parseAttributes() attributes {
 			}
 			a.set(key, value)
 		case p.tok.kind == tokGroup:
-			// A group may be defined further down, so a body looks it up when all of
-			// the module has been read. One that is not defined is empty, as in LLVM.
-			for key, value := range p.m.attrGroups[p.tok.text] {
-				a.set(key, value)
-			}
+			a.groups = append(a.groups, p.tok.text)
 			p.next()
 		case p.tok.kind == tokWord && attributeNames[p.tok.text]:
 			p.parseAttribute(&a)
@@ -82,6 +82,18 @@ func (a *attributes) set(key, value string) {
 	a.strings[key] = value
 }
 
+// stringsOf are the string attributes of a call, those of its groups too. A group may
+// be defined further down, but bodies are read when all of the module has been. One that
+// is not defined is empty, as in LLVM.
+func (p *parser) stringsOf(a attributes) map[string]string {
+	for _, group := range a.groups {
+		for key, value := range p.m.attrGroups[group] {
+			a.set(key, value)
+		}
+	}
+	return a.strings
+}
+
 func (p *parser) parseAttribute(a *attributes) {
 	word := p.tok.text
 	p.next()
@@ -90,6 +102,10 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.SignExt = true
 	case "zeroext":
 		a.param.ZeroExt = true
+	case "noundef":
+		a.param.NoUndef = true
+	case "nonnull":
+		a.param.NonNull = true
 	case "align":
 		// align 8 of a parameter; align(8) is read too; align=8 in a group.
 		switch {
@@ -104,8 +120,20 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.ByVal = p.attributeType()
 	case "sret":
 		a.param.SRet = p.attributeType()
+	case "inalloca":
+		a.param.InAlloca = p.attributeType()
+	case "preallocated":
+		a.param.Preallocated = p.attributeType()
+	case "byref":
+		a.param.ByRef = p.attributeType()
 	case "elementtype":
 		a.element = p.attributeType()
+	case "dereferenceable":
+		a.param.Dereferenceable = p.attributeBytes()
+	case "dereferenceable_or_null":
+		a.param.OrNull = p.attributeBytes()
+	case "range":
+		a.param.Range = p.attributeRange()
 	default:
 		switch {
 		case p.isPunct('('):
@@ -116,12 +144,46 @@ func (p *parser) parseAttribute(a *attributes) {
 	}
 }
 
-// attributeType reads (T) after an attribute; a typed pointer's attribute may do
-// without.
-func (p *parser) attributeType() *Type {
-	if !p.accept('(') {
+// attributeBytes reads (8), or =8 as a group would have it.
+func (p *parser) attributeBytes() uint64 {
+	if p.accept('=') {
+		return p.uint(1<<64 - 1)
+	}
+	p.expect('(', "before a number of bytes")
+	n := p.uint(1<<64 - 1)
+	p.expect(')', "after a number of bytes")
+	return n
+}
+
+// attributeRange reads (i32 -1, 5).
+func (p *parser) attributeRange() *Range {
+	p.expect('(', "in range")
+	pos := p.tok.pos
+	t := p.parseType()
+	if !isInt(t) {
+		p.fail(pos, "a range is of an integer type, not '%v'", t)
 		return nil
 	}
+	low := p.rangeBound(t)
+	p.expect(',', "in range")
+	high := p.rangeBound(t)
+	p.expect(')', "at end of range")
+	return &Range{Low: low, High: high}
+}
+
+func (p *parser) rangeBound(t *Type) *big.Int {
+	tok := p.tok
+	if tok.kind != tokInt {
+		p.fail(tok.pos, "expected an integer in range")
+		return new(big.Int)
+	}
+	p.next()
+	return p.integer(tok, t.Bits)
+}
+
+// attributeType reads (T) after an attribute.
+func (p *parser) attributeType() *Type {
+	p.expect('(', "before the type of an attribute")
 	t := p.parseType()
 	p.expect(')', "after the type of an attribute")
 	return t

@@ -12,7 +12,7 @@ func (p *parser) parseCall(in *Instr) {
 	}
 	in.Flags = p.parseFlags(in.Op)
 	call.CC, _ = p.optConvention()
-	p.parseAttributes()
+	call.Ret = p.parseAttributes().param
 	space := p.optAddrSpace(p.m.Layout.ProgramSpace)
 	typePos := p.tok.pos
 	t := p.parseType()
@@ -30,7 +30,8 @@ func (p *parser) parseCall(in *Instr) {
 		t = p.mk(sig)
 	}
 	call.Sig, in.Typ = t, t.Elem
-	call.Attrs = p.parseAttributes().strings
+	after := p.parseAttributes()
+	call.Attrs, call.Preallocated = p.stringsOf(after), after.param.Preallocated
 	p.parseBundles(call)
 	if in.Op == OpInvoke {
 		p.expectWord("to")

@@ -14,14 +14,16 @@ type Error struct {
 	Msg  string
 }
 
-// Error is file:line:col: message, then the source line with a caret under the
-// column.
-func (e *Error) Error() string {
-	head := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg)
+// Error is file:line:col: message, in one line.
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg) }
+
+// Snippet is the source line and, in a second line, a caret under the column: what a
+// terminal shows below the message. It is "" where the source line is empty.
+func (e *Error) Snippet() string {
 	if e.Text == "" {
-		return head
+		return ""
 	}
-	return head + "\n" + e.Text + "\n" + e.caret()
+	return e.Text + "\n" + e.caret()
 }
 
 // caret stands below Col: it repeats the tabs before it, and counts the bytes

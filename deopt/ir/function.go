@@ -7,14 +7,14 @@ import (
 
 // parseFunc reads a function after define or declare. Of a body it finds the end.
 func (p *parser) parseFunc(define bool) {
-	if !define {
-		p.skipAttachments() // a declaration's come first
-	}
 	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
+	if !define {
+		f.debug = p.skipAttachments() // a declaration's come first
+	}
 	head := p.parseHead()
 	f.Linkage = head.linkage
 	f.CC, _ = p.optConvention()
-	p.parseAttributes()
+	f.Ret = p.parseAttributes().param
 	resultPos := p.tok.pos
 	result := p.parseType()
 	name := p.tok
@@ -119,7 +119,7 @@ func (p *parser) parseFuncTail(f *Func, define bool) {
 			p.next()
 			p.parseTypedConst()
 		case define && p.tok.kind == tokMetadata:
-			p.skipAttachments()
+			f.debug = p.skipAttachments()
 		default:
 			return
 		}
@@ -134,8 +134,15 @@ func (p *parser) findBody(f *Func) {
 		return
 	}
 	f.body.present, f.body.pos, f.body.line = true, open.pos+1, open.line
-	past, lines, star := scanBalanced(p.src, open.pos, p.end)
-	p.star = p.star || star
+	past, lines := -1, 0
+	if p.quick {
+		past, lines = quickBody(p.src, open.pos, p.end, !p.star)
+	}
+	if past < 0 {
+		var star bool
+		past, lines, star = scanBalanced(p.src, open.pos, p.end)
+		p.star = p.star || star
+	}
 	if past < 0 {
 		f.body.end = unclosed(p.src, open.pos)
 		p.fail(f.body.end, "expected '}': the body of '@%s' has no end", quoteName(f.Name))

@@ -119,7 +119,7 @@ func (p *parser) parseInstr(block *Block) *Instr {
 		if p.tok.kind != tokMetadata {
 			p.fail(p.tok.pos, "expected metadata after comma")
 		}
-		p.skipAttachments()
+		in.debug = p.skipAttachments()
 	}
 	if p.err != nil {
 		return in

@@ -37,12 +37,23 @@ func ParseFile(path string) (*Module, error) {
 // Parse parses the text of a module. name stands in its errors, which are of
 // type [*Error]. Of a function body only the extent is found here; it is parsed
 // by [Func.Body], and all of them by [Module.Check].
-func Parse(name string, src []byte) (m *Module, err error) {
+func Parse(name string, src []byte) (*Module, error) { return parseText(name, string(src)) }
+
+// parseText tries it quickly first. Where that ends in an error the text may be good
+// and not be laid out as LLVM prints it, so then every byte is read.
+func parseText(name, src string) (*Module, error) {
+	if m, err := parseModule(name, src, true); err == nil {
+		return m, nil
+	}
+	return parseModule(name, src, false)
+}
+
+func parseModule(name, src string, quick bool) (m *Module, err error) {
 	m = &Module{
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: map[string]Value{},
-		src: string(src), types: newTypeTable(), attrGroups: map[string]map[string]string{},
+		src: src, types: newTypeTable(), attrGroups: map[string]map[string]string{},
 	}
-	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m}
+	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
 	defer p.guard(&err)
 	if m.Layout, err = ParseDataLayout(""); err != nil {
 		return nil, err
@@ -59,6 +70,7 @@ func Parse(name string, src []byte) (m *Module, err error) {
 type parser struct {
 	lexer
 	m     *Module
+	quick bool // ends are looked for as LLVM prints them: see quickscan.go
 	depth int
 
 	refs []globalRef // of the module: to be resolved when all names are known

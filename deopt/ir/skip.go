@@ -89,12 +89,22 @@ func (l *lexer) skipMetadata() {
 	}
 }
 
-// skipAttachments moves past !name !7 pairs, as many as there are.
-func (l *lexer) skipAttachments() {
+// skipAttachments moves past !name !7 pairs, as many as there are, and returns where
+// the one of !dbg stands.
+func (l *lexer) skipAttachments() (debug span) {
 	for l.tok.kind == tokMetadata {
+		name := l.tok.text
 		l.next()
+		start := l.tok.pos
 		l.skipMetadata()
+		if name == "dbg" {
+			debug = span{start, l.tok.pos}
+		}
 	}
+	return debug
 }
+
+// span is a stretch of a module's source, from its first byte to before its last.
+type span struct{ pos, end int }
 
 func (l *lexer) isPunct(c byte) bool { return l.tok.kind == tokPunct && l.tok.ch == c }

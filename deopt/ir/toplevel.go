@@ -5,7 +5,9 @@ package ir
 func (p *parser) parseModule() {
 	p.next()
 	for p.tok.kind != tokEOF && p.err == nil {
-		p.parseEntity()
+		if !p.skipMetadataLines() {
+			p.parseEntity()
+		}
 	}
 	if p.err != nil {
 		p.blameBody()
@@ -41,7 +43,7 @@ func (p *parser) parseEntity() {
 			p.fail(p.tok.pos, "expected a comdat's selection kind")
 		}
 		p.next()
-	case tokMetadata:
+	case tokMetadata: // !name = !{…}
 		p.next()
 		p.expect('=', "after the name of metadata")
 		p.skipMetadata()
@@ -102,14 +104,33 @@ func (p *parser) parseTarget() {
 
 // parseNumberedMetadata reads !7 = distinct !{…}.
 func (p *parser) parseNumberedMetadata() {
+	start := p.tok.pos
 	if !p.accept('!') {
 		p.fail(p.tok.pos, "expected top-level entity")
 		return
 	}
-	p.uint(1<<32 - 1)
+	number := p.uint(1<<32 - 1)
 	p.expect('=', "after the number of metadata")
 	p.acceptWord("distinct")
 	p.skipMetadata()
+	p.m.metadata.nodes = append(p.m.metadata.nodes, metadataNode{number, start})
+}
+
+// skipMetadataLines moves past the nodes of metadata that begin here and have a line
+// each, and says whether there were any.
+func (p *parser) skipMetadataLines() bool {
+	start := p.tok.pos
+	if !p.quick || p.src[start] != '!' || start > 0 && p.src[start-1] != '\n' {
+		return false
+	}
+	past, lines := quickMetadata(p.src, start, p.end, !p.star)
+	if past == start {
+		return false
+	}
+	p.m.metadata.stretches = append(p.m.metadata.stretches, span{start, past})
+	p.pos, p.line = past, p.tok.line+lines
+	p.next()
+	return true
 }
 
 // parseSummary moves past an entry of the module summary: ^7 = module: (…).

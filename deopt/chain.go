@@ -1,0 +1,195 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// ErrNoFrame is wrapped where no frame can be resumed.
+var ErrNoFrame = errors.New("no frame to resume")
+
+// Choice says which frame is meant, and which of its callers with it.
+type Choice struct {
+	Frame    int    // its number, or -1 for the innermost one with a record
+	Function string // its function's name, or ""
+	// To is the number of the outermost caller that is meant, 0 for none of them. With
+	// [AllCallers] it is as many as can be resumed.
+	To int
+}
+
+// AllCallers is the [Choice] of all callers up to the first that cannot be resumed.
+const AllCallers = -1
+
+// Stack is frames of one thread that are resumed as one, innermost first: each but the
+// first waits for what the one before it returns.
+type Stack struct {
+	Thread *Thread
+	Frames []*Frame
+	// Result is what the call returns for which the innermost frame waits, as
+	// [ParseValue] reads it; "" where nobody says.
+	Result string
+	// End says why the caller of the last frame is not among them; "" where it was not
+	// asked for.
+	End string
+}
+
+// Pick returns the frames that are meant. The thread was chosen by [Options.Thread].
+func (v *View) Pick(c Choice) (*Stack, error) {
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		for at, f := range t.Frames {
+			byNumber := c.Frame < 0 || c.Frame == f.Index
+			byName := c.Function == "" || c.Function == f.Function
+			if byNumber && byName && f.Record != nil {
+				s := &Stack{Thread: t, Frames: []*Frame{f}}
+				return s, s.extend(t.Frames[at+1:], c.To)
+			}
+			if c.Frame >= 0 && byNumber && byName {
+				return nil, fmt.Errorf("%w: frame %d of thread %d (%s) has no stack map record%s",
+					ErrNoFrame, f.Index, t.ID, f.Title(), noted(f.Notes))
+			}
+		}
+	}
+	switch {
+	case c.Frame >= 0:
+		return nil, fmt.Errorf("%w: there is no frame %d", ErrNoFrame, c.Frame)
+	case c.Function != "":
+		return nil, fmt.Errorf("%w: no frame of %s has a stack map record", ErrNoFrame, c.Function)
+	}
+	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
+}
+
+func noted(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(notes, "; ")
+}
+
+// extend adds the callers up to frame number to, or as far as they can be resumed.
+func (s *Stack) extend(callers []*Frame, to int) error {
+	if to == 0 {
+		return nil
+	}
+	last := s.Frames[0]
+	if to > 0 && to < last.Index {
+		return fmt.Errorf("%w: frame #%d is no caller of frame #%d", ErrNoFrame, to, last.Index)
+	}
+	for _, f := range callers {
+		if last.Index == to {
+			return nil
+		}
+		if s.End = f.whyNotAfter(last); s.End != "" {
+			break
+		}
+		s.Frames = append(s.Frames, f)
+		last = f
+	}
+	switch {
+	case last.Index == to:
+		return nil
+	case s.End == "" && s.Thread.End.Complete:
+		s.End = fmt.Sprintf("%s is the outermost frame", last.Title())
+	case s.End == "":
+		s.End = fmt.Sprintf("%s is the last frame that is known: %s", last.Title(), s.Thread.End.Reason)
+	}
+	if to > 0 {
+		return fmt.Errorf("%w up to frame #%d: %s", ErrNoFrame, to, s.End)
+	}
+	return nil
+}
+
+// whyNotAfter says why the frame cannot get what the frame callee, the one before it,
+// returns when both are resumed; or "".
+func (f *Frame) whyNotAfter(callee *Frame) string {
+	switch {
+	case f.Record == nil && f.Kind == frame.Native:
+		return f.Title() + " is native code"
+	case f.Record == nil:
+		return f.Title() + " has no stack map record" + noted(f.Notes)
+	case f.Guess() != "":
+		return fmt.Sprintf("%s may not be the caller: %s", f.Title(), f.Guess())
+	case callee.Resume == nil:
+		return callee.whyNot().Error()
+	case callee.to == nil:
+		return fmt.Sprintf("no module defines @%s, where %s carries on", callee.Resume.Function, callee.Title())
+	case f.Resume == nil:
+		return f.whyNot().Error()
+	case f.to == nil:
+		return fmt.Sprintf("no module defines @%s, where %s carries on", f.Resume.Function, f.Title())
+	case f.to.Module != callee.to.Module || f.imageOf(f.to) != callee.imageOf(callee.to):
+		return fmt.Sprintf("%s carries on in another module than %s", f.Title(), callee.Title())
+	}
+	call, result, why := f.awaited()
+	if call == nil {
+		return fmt.Sprintf("%s waits for no call: %s", f.Title(), why)
+	}
+	if f.Resume.At != "" && !f.called(call, callee) {
+		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), calledName(call))
+	}
+	returned := callee.to.Sig.Elem
+	if result != nil && !sameType(result.Typ, returned) {
+		return fmt.Sprintf("%s waits for a value of type %v, and @%s returns %v", f.Title(), result.Typ, callee.to.Name, returned)
+	}
+	return ""
+}
+
+// sameType says whether a value of one type can be taken as that of the other. What a
+// pointer points to does not matter.
+func sameType(a, b *ir.Type) bool {
+	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
+}
+
+// awaited returns the call that the frame stands behind without what it returns, and the
+// instruction that is its result: the call, or the gc.result of a statepoint; nil where
+// nothing reads it. Without a call it says why there is none.
+func (f *Frame) awaited() (call, result *ir.Instr, why string) {
+	switch r := f.Resume; {
+	case r == nil:
+		return nil, nil, "nothing says where it carries on"
+	case r.After != "":
+		return f.match.site.Instr, f.match.site.Result(), ""
+	case r.At == "":
+		return nil, nil, fmt.Sprintf("its layout has it carry on at the start of block %%%s", r.Block)
+	case !f.physical.Return:
+		return nil, nil, fmt.Sprintf("it stands before its %s", f.Record.Site)
+	}
+	// The record lies at the return address: no instruction of the machine is between
+	// the call and the site. Calls and sites keep their order.
+	site := f.match.site.Instr
+	for k := site.Index - 1; k >= 0; k-- {
+		i := site.Block.Instrs[k]
+		if i.Call == nil || strings.HasPrefix(calledName(i), "llvm.") {
+			continue
+		}
+		if i.Typ.Kind == ir.VoidKind {
+			return i, nil, ""
+		}
+		return i, i, ""
+	}
+	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
+}
+
+// calledName is the name of the function that a call names, or "".
+func calledName(i *ir.Instr) string {
+	if callee, direct := i.Call.Callee.(*ir.Func); direct {
+		return callee.Name
+	}
+	return ""
+}
+
+// called says whether a call may be the one by which the frame came to callee: one that
+// names a function is of that function alone.
+func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
+	name := calledName(call)
+	if name == "" || name == callee.Function {
+		return true
+	}
+	at, known := f.symbol(f.to)(name)
+	return known && (at == f.physical.Skipped || callee.Offset != nil && at == callee.physical.PC-machine.Addr(*callee.Offset))
+}

@@ -1,0 +1,113 @@
+package deopt
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// give adds to the values of the frame what the user says that its call returns.
+func (f *Frame) give(text string, values map[ir.Value]interp.Value) (*frame.Result, error) {
+	call, result, why := f.awaited()
+	if call == nil {
+		return nil, fmt.Errorf("a result is given, and %s waits for no call: %s", f.Title(), why)
+	}
+	if result == nil {
+		return nil, fmt.Errorf("a result is given, and @%s reads none of the call for which %s waits", f.to.Name, f.Title())
+	}
+	v, err := ParseValue(result.Typ, text)
+	if err != nil {
+		return nil, fmt.Errorf("the result for %s: %w", f.Title(), err)
+	}
+	values[call] = v
+	return &frame.Result{Type: result.Typ.String(), Value: v.Format()}, nil
+}
+
+// ParseValue reads a value of a scalar type: an integer in decimal or, with 0x, in
+// hexadecimal, from the lowest signed to the highest unsigned number of its width; true and
+// false for i1; null for a pointer; of a half, bfloat, float or double a decimal number or
+// one with a binary exponent (0x1.8p3), rounded to nearest, which a half or bfloat must hold
+// exactly. With 0x and no exponent a float of any type is given by its own bits.
+func ParseValue(t *ir.Type, text string) (interp.Value, error) {
+	var v interp.Value
+	ok := false
+	switch t.Kind {
+	case ir.IntKind:
+		switch {
+		case t.Bits == 1 && (text == "true" || text == "false"):
+			v, ok = interp.FromUint(t, map[string]uint64{"true": 1, "false": 0}[text]), true
+		default:
+			v, ok = parseBits(t, text, t.Bits)
+		}
+	case ir.PointerKind:
+		if v, ok = parseBits(t, text, 64); text == "null" {
+			v, ok = interp.FromUint(t, 0), true
+		}
+	case ir.HalfKind, ir.BFloatKind, ir.FloatKind, ir.DoubleKind, ir.X86FP80Kind, ir.FP128Kind:
+		v, ok = parseFloat(t, text)
+	default:
+		return v, fmt.Errorf("a value of type %v cannot be given: only integers, pointers and floats can", t)
+	}
+	if !ok {
+		return v, fmt.Errorf("%q is no value of type %v", text, t)
+	}
+	return v, nil
+}
+
+// maxDigits bounds the numbers that are read: an i4096 has 1234 decimal digits.
+const maxDigits = 1300
+
+// parseBits reads an integer of so many bits.
+func parseBits(t *ir.Type, text string, bits int) (interp.Value, bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	base := 10
+	if hex, ok := strings.CutPrefix(digits, "0x"); ok {
+		digits, base = hex, 16
+	}
+	if len(digits) > maxDigits || strings.ContainsAny(digits, "+-_") {
+		return interp.Value{}, false
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		return interp.Value{}, false
+	}
+	limit := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	if negative {
+		n.Neg(n)
+		limit.Rsh(limit, 1)
+	}
+	if n.CmpAbs(limit) > 0 || !negative && n.CmpAbs(limit) == 0 {
+		return interp.Value{}, false
+	}
+	return interp.FromBig(t, n), true
+}
+
+// parseFloat reads a float of any type.
+func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
+	if strings.HasPrefix(text, "0x") && !strings.ContainsAny(text, "pP") {
+		bits := interp.FrameType(&ir.DataLayout{}, t).Bits
+		return parseBits(t, text, bits)
+	}
+	width := 64
+	switch t.Kind {
+	case ir.X86FP80Kind, ir.FP128Kind:
+		return interp.Value{}, false
+	case ir.FloatKind:
+		width = 32 // rounded once, to where it goes
+	}
+	n, err := strconv.ParseFloat(text, width)
+	if err != nil {
+		return interp.Value{}, false
+	}
+	v := interp.FromFloat64(t, n)
+	if back, known := v.Float64(); width == 64 && t.Kind != ir.DoubleKind && (!known || back != n && n == n) {
+		// What was rounded to a double would be rounded once more.
+		return interp.Value{}, false
+	}
+	return v, true
+}

@@ -1,0 +1,156 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+)
+
+// function is a function decoded for running: its values are numbered words of
+// a frame, its instructions stand one after the other in code.
+type function struct {
+	ir       *ir.Func
+	blocks   []*block
+	code     []inst
+	src      []*ir.Instr // of each inst
+	template []word      // a fresh frame: constants in place, all else undefined
+	params   []slot
+	ret      *shape
+	slots    map[ir.Value]slot
+	cost     uint64 // bytes charged for a frame
+}
+
+// slot is where a value lies in the frame.
+type slot struct {
+	at int
+	s  *shape
+}
+
+func (p slot) in(fr *frame) []word { return fr.w[p.at : p.at+p.s.words] }
+
+// step runs one instruction that is no phi. A call of a function that has a body
+// leaves a new frame on top, ret takes the frame away, and a branch leaves the
+// edge to follow in frame.next.
+type step func(fr *frame) error
+
+// inst is one instruction. Its step is what it means, for values of any type and
+// any bits. Where op is not opStep the loop knows a shorter way for the common
+// case (integers, floats and pointers of one word, every bit known, memory at
+// hand, no flag broken), and turns to the step whenever the case is not that.
+type inst struct {
+	op        opcode
+	cut       uint8  // bits to shift out and back to extend an index or a signed number
+	count     uint8  // instructions of the IR: none is the branch of an invoke
+	rest      uint32 // instructions of the block after this one
+	dst, a, b int32  // words of the frame
+	k, s      uint64
+	run       step
+	yes, no   *edge
+}
+
+// opcode says how the loop may run an instruction without its step.
+type opcode uint8
+
+// The shorter ways. What k and s hold is said where it is no mask of the result
+// (k) or sign bit that must not overflow (s).
+const (
+	opStep   opcode = iota
+	opCall          // the step may change the frame
+	opEnd           // a terminator: the step leaves an edge, or takes the frame away
+	opRet           // of one word a
+	opRetAny        // of none
+	opJump          // to yes
+	opBranch        // to yes or no, by a
+	opMove
+	opAdd
+	opAddNUW
+	opSub
+	opSubNUW
+	opMul
+	opMulNSW // cut
+	opMulNUW // s: bits that no product may have
+	opAnd
+	opOr // s: bits that must be disjoint
+	opXor
+	opShl // s: the width
+	opShlNSW
+	opShlNUW
+	opShlBoth
+	opLShr // s: the width
+	opAShr // s: the width; cut
+	opEq
+	opNe
+	opULT
+	opULE
+	opSLT  // k: the sign bit
+	opSLE  // k: the sign bit
+	opEqBr // a comparison and the branch after it
+	opNeBr
+	opULTBr
+	opULEBr
+	opSLTBr
+	opSLEBr
+	opSExt   // cut
+	opTrunc  // s: bits that must not be set
+	opSelect // by word k between a and b
+	opOffset // a + k
+	opIndex  // a + b*k + s, b extended by cut
+	opLoad8
+	opLoad16
+	opLoad32
+	opLoad64
+	opStore8 // a at b
+	opStore16
+	opStore32
+	opStore64
+	opFAdd64
+	opFSub64
+	opFMul64
+	opFDiv64
+	opFAdd32
+	opFSub32
+	opFMul32
+	opFDiv32
+	opFCmp64 // k: a bit for each outcome, as in LLVM: 1 equal, 2 more, 4 less, 8 unordered
+	opFCmp32 // k
+	opSIToFP64
+	opFPExt
+)
+
+// block is a basic block. Its phis happen on the edges that lead to it.
+type block struct {
+	ir    *ir.Block
+	phis  int
+	start int    // its first inst
+	size  uint64 // instructions, phis included
+	runs  uint64 // how often it was entered
+	stop  bool   // a run is to halt before it
+}
+
+// edge goes to a block and gives its phis their values.
+type edge struct {
+	to    *block
+	moves []move
+	// simple: all moves are of one word and none reads what an earlier one wrote.
+	simple bool
+	clash  bool // a move reads what an earlier one wrote, so all are read first
+}
+
+type move struct{ to, from, words int }
+
+// follow gives the phis their values.
+func (e *edge) follow(fr *frame) {
+	if !e.clash {
+		for _, m := range e.moves {
+			copy(fr.w[m.to:m.to+m.words], fr.w[m.from:m.from+m.words])
+		}
+		return
+	}
+	read := fr.in.scratch[:0]
+	for _, m := range e.moves {
+		read = append(read, fr.w[m.from:m.from+m.words]...)
+	}
+	fr.in.scratch = read
+	for _, m := range e.moves {
+		copy(fr.w[m.to:m.to+m.words], read)
+		read = read[m.words:]
+	}
+}

@@ -1,0 +1,283 @@
+package interp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"reframe/deopt/ir"
+)
+
+// Execution is a run that can stand still between two instructions: what a
+// debugger sits on. An Interp has one at a time; a new one ends the one before.
+type Execution struct {
+	in     *Interp
+	ret    *shape
+	out    []word
+	writes int
+	done   bool
+	result *Result
+	err    error
+}
+
+// errEnded is what an execution says when another one has taken its place.
+var errEnded = errors.New("the execution was ended by a later one")
+
+// start makes an execution of what setup pushes.
+func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x *Execution, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			x, err = nil, internal(f, r)
+		}
+		if err != nil {
+			in.clear()
+		}
+	}()
+	in.clear()
+	ret, err := in.shapes.of(f.Sig.Elem)
+	if err != nil {
+		return nil, located(err)
+	}
+	x = &Execution{in: in, ret: ret, out: make([]word, ret.words), writes: in.view.writes}
+	in.run = run{ctx: context.Background(), of: x}
+	if err := setup(ret, x.out); err != nil {
+		return nil, located(err)
+	}
+	return x, nil
+}
+
+func internal(f *ir.Func, r any) error {
+	return &RunError{Kind: KindInternal, Func: f.Name, Err: fmt.Errorf("interp: internal error: %v", r)}
+}
+
+// located makes a RunError of an error that no instruction is behind.
+func located(err error) error {
+	var r *RunError
+	var m *MissingError
+	if errors.As(err, &r) || errors.As(err, &m) {
+		return err
+	}
+	return &RunError{Kind: kindOf(err), Err: err}
+}
+
+// clear takes away the frames, the stack and the output of the last run.
+func (in *Interp) clear() {
+	for in.frames.n > 0 {
+		in.pop()
+	}
+	in.stack.unwind(0)
+	in.view.release(uint64(len(in.run.output) + len(in.run.errors)))
+	in.run = run{}
+}
+
+// StartCall is [Interp.Call], standing before the first instruction of f.
+func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
+	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
+		return nil, located(troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args)))
+	}
+	for k, t := range f.Sig.Fields {
+		if err := in.fits(args[k], t); err != nil {
+			return nil, located(troublef(KindArgument, "argument %d of @%s: %w", k+1, f.Name, err))
+		}
+	}
+	return in.start(f, func(ret *shape, out []word) error {
+		if f.Declared() {
+			// There is nothing to stand before.
+			return in.builtin(f.Name, args, ret, out)
+		}
+		return in.prepare(f, args, ret, out)
+	})
+}
+
+// StartStack is [Interp.ResumeStack], standing before the innermost activation's
+// next instruction.
+func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
+	if len(stack) == 0 {
+		return nil, located(troublef(KindArgument, "no activation to resume"))
+	}
+	outer := stack[len(stack)-1].Point.Block
+	if outer == nil || outer.Func == nil {
+		return nil, located(troublef(KindArgument, "no block to resume in"))
+	}
+	return in.start(outer.Func, func(_ *shape, out []word) error { return in.stacked(stack, out) })
+}
+
+// Run goes on to the end, or to a block that [Execution.StopAt] named: then the
+// result is nil and so is the error. A run that cannot finish is a [*RunError],
+// beside a Result that has what was counted and printed so far; its frames can
+// still be looked at.
+func (x *Execution) Run(ctx context.Context) (*Result, error) {
+	return x.proceed(ctx, false)
+}
+
+// Step runs one instruction, and with a branch the phis it leads to. A call of a
+// function of the module stands before its first instruction afterwards. Results
+// are as of Run.
+func (x *Execution) Step(ctx context.Context) (*Result, error) {
+	return x.proceed(ctx, true)
+}
+
+func (x *Execution) proceed(ctx context.Context, once bool) (res *Result, err error) {
+	in := x.in
+	switch {
+	case x.done:
+		return x.result, x.err
+	case in.run.of != x:
+		return nil, located(troublef(KindArgument, "%w", errEnded))
+	}
+	in.run.ctx, in.run.look = ctx, 0
+	in.run.once, in.run.single = once, once || in.opt.Trace != nil
+	err = x.guarded()
+	if errors.Is(err, errHalted) && in.frames.n > 0 {
+		return nil, nil
+	}
+	if errors.Is(err, errHalted) {
+		err = nil
+	}
+	x.done = true
+	x.result, x.err = x.finish(err)
+	return x.result, x.err
+}
+
+// guarded runs the loop. A panic is a bug here, and reaches the caller as an error.
+func (x *Execution) guarded() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			f := &ir.Func{}
+			if x.in.frames.n > 0 {
+				f = x.in.top().fn.ir
+			}
+			err = internal(f, r)
+		}
+	}()
+	err = x.in.loop(0)
+	if errors.Is(err, errHalted) {
+		return err
+	}
+	if e := x.in.flush(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// finish makes the result of how a run ended.
+func (x *Execution) finish(err error) (*Result, error) {
+	in := x.in
+	res := &Result{Type: x.ret.typ, Steps: in.run.steps, Writes: in.view.writes - x.writes}
+	res.Output, res.Errors = string(in.run.output), string(in.run.errors)
+	var exit *exited
+	switch {
+	case errors.As(err, &exit):
+		res.ExitCode = &exit.code
+	case err != nil:
+		return res, located(err)
+	case x.ret.words > 0:
+		res.Value = Value{x.ret, x.out}
+	}
+	in.clear()
+	return res, nil
+}
+
+// complete runs an execution to its end.
+func (x *Execution) complete(ctx context.Context) (*Result, error) {
+	res, err := x.Run(ctx)
+	if err == nil && res == nil {
+		err = located(troublef(KindInternal, "the run stopped before its end"))
+	}
+	x.in.clear()
+	return res, err
+}
+
+// StopAt makes Run stand still whenever the block is entered, its phis done, or no
+// more. It errs where the function cannot be decoded.
+func (x *Execution) StopAt(b *ir.Block, on bool) error {
+	fn, err := x.in.function(b.Func)
+	if err != nil {
+		return located(err)
+	}
+	fn.blocks[b.Index].stop = on
+	return nil
+}
+
+// Steps counts the instructions run so far, phis and terminators included.
+func (x *Execution) Steps() uint64 {
+	if x.done {
+		return x.result.Steps
+	}
+	return x.in.run.steps
+}
+
+// Depth is the number of frames, 0 when the run has ended without an error.
+func (x *Execution) Depth() int {
+	if x.in.run.of != x {
+		return 0
+	}
+	return x.in.frames.n
+}
+
+// At returns the instruction that a frame stands at, frame 0 being the innermost:
+// of that one the next to run or the one that failed, of the others the call that
+// has not returned. It is nil where there is no such frame.
+func (x *Execution) At(frame int) *ir.Instr {
+	if frame < 0 || frame >= x.Depth() {
+		return nil
+	}
+	fr := x.in.frames.list[x.in.frames.n-1-frame]
+	return fr.at(frame > 0 || x.done)
+}
+
+// Value returns what a parameter or an instruction of a frame's function is in
+// that frame. It is undefined before the instruction has run; false where the
+// function has no such value.
+func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
+	if frame < 0 || frame >= x.Depth() {
+		return Value{}, false
+	}
+	fr := x.in.frames.list[x.in.frames.n-1-frame]
+	s, ok := fr.fn.slots[v]
+	if !ok {
+		return Value{}, false
+	}
+	return Value{s.s, append([]word(nil), s.in(fr)...)}, true
+}
+
+// Traced is one instruction that was run.
+type Traced struct {
+	Instr *ir.Instr
+	Depth int   // frames below the one that ran it, 0 for the outermost
+	Value Value // its result; none where it has none or is a call that has not returned
+}
+
+// traced tells the one who asked what an instruction of a frame did. depth is the
+// number of frames when it was run.
+func (in *Interp) traced(i *ir.Instr, fr *frame, depth int) {
+	t := Traced{Instr: i, Depth: depth - 1}
+	if s, ok := fr.fn.slots[i]; ok && in.frames.n == depth && s.s.words > 0 {
+		t.Value = Value{s.s, append([]word(nil), s.in(fr)...)}
+	}
+	in.opt.Trace(t)
+}
+
+// Profiled counts how often a block was entered by a branch.
+type Profiled struct {
+	Block *ir.Block
+	Runs  uint64
+}
+
+// Profile counts how often each block of the functions that were called has run,
+// since the Interp was made.
+func (in *Interp) Profile() []Profiled {
+	var list []Profiled
+	for _, f := range in.mod.Funcs {
+		fn := in.code[f]
+		if fn == nil {
+			continue
+		}
+		for _, b := range fn.blocks {
+			if b.runs > 0 {
+				list = append(list, Profiled{b.ir, b.runs})
+			}
+		}
+	}
+	return list
+}

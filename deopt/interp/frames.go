@@ -1,0 +1,104 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+)
+
+// frame is one activation.
+type frame struct {
+	in       *Interp
+	fn       *function
+	w        []word
+	ret      []word  // where the result goes, in the caller's frame
+	pc       int     // of the next inst; of a frame that waits, its call is the one before
+	next     *edge   // what a terminator's step chose
+	mark     int     // allocations of the stack that are not this frame's
+	variadic []Value // the arguments after the named ones, nil in a resumed frame
+	va       *vaArea // where va_start put them, nil before the first
+
+	chunk, top int // of the word stack before this frame
+}
+
+// chunkWords are the words that the word stack grows by.
+const chunkWords = 1 << 14
+
+// frames are the activations, outermost first. Frames and their words are used
+// again: a call costs a copy of the template.
+type frames struct {
+	list       []*frame
+	n          int // how many of list are active
+	chunks     [][]word
+	chunk, top int // where the next frame's words go
+}
+
+// top is the running frame.
+func (in *Interp) top() *frame { return in.frames.list[in.frames.n-1] }
+
+// push makes a frame of fn the running one. Allocations of the stack from mark on
+// go when it goes.
+func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
+	s := &in.frames
+	if s.n >= in.opt.MaxDepth {
+		return nil, troublef(KindDepth, "calls are nested deeper than %d", in.opt.MaxDepth)
+	}
+	if err := in.view.charge(fn.cost); err != nil {
+		return nil, err
+	}
+	if s.n == len(s.list) {
+		s.list = append(s.list, &frame{in: in})
+	}
+	fr := s.list[s.n]
+	s.n++
+	fr.fn, fr.ret, fr.pc, fr.next, fr.mark, fr.variadic, fr.va = fn, ret, fn.blocks[0].start, nil, mark, nil, nil
+	fr.chunk, fr.top = s.chunk, s.top
+	fr.w = s.words(len(fn.template))
+	copy(fr.w, fn.template)
+	return fr, nil
+}
+
+// words takes n words from the stack of words.
+func (s *frames) words(n int) []word {
+	if len(s.chunks) == 0 {
+		s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
+	}
+	if s.top+n > len(s.chunks[s.chunk]) {
+		s.chunk, s.top = s.chunk+1, 0
+		switch {
+		case s.chunk == len(s.chunks):
+			s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
+		case n > len(s.chunks[s.chunk]):
+			s.chunks[s.chunk] = make([]word, n)
+		}
+	}
+	w := s.chunks[s.chunk][s.top : s.top+n : s.top+n]
+	s.top += n
+	return w
+}
+
+// pop ends the running frame.
+func (in *Interp) pop() {
+	s := &in.frames
+	s.n--
+	fr := s.list[s.n]
+	s.chunk, s.top = fr.chunk, fr.top
+	in.view.release(fr.fn.cost)
+	if len(in.stack.live) > fr.mark {
+		in.stack.unwind(fr.mark)
+	}
+}
+
+// frameCost is what a frame of so many words takes.
+func frameCost(words int) uint64 { return 16*uint64(words) + 256 }
+
+// at is the instruction that a frame is at: of the running one what it is about
+// to run, of one that waits its call.
+func (fr *frame) at(waits bool) *ir.Instr {
+	pc := fr.pc
+	if waits {
+		pc--
+	}
+	if pc < 0 || pc >= len(fr.fn.src) {
+		return nil
+	}
+	return fr.fn.src[pc]
+}

@@ -1,0 +1,142 @@
+package libm
+
+import (
+	"math"
+	"math/big"
+
+	"reframe/deopt/interp/internal/softfloat"
+)
+
+// expOf is e^r for |r| < 2, by Taylor's series of r/2^s squared s times.
+func expOf(r *big.Int, frac int) *big.Int {
+	const s = 8
+	wide := frac + 2*s + 8
+	x := new(big.Int).Lsh(r, uint(wide-frac-s))
+	sum, term := one(wide), one(wide)
+	for k := int64(1); ; k++ {
+		term = mul(term, x, wide)
+		term.Quo(term, big.NewInt(k))
+		if term.Sign() == 0 {
+			break
+		}
+		sum.Add(sum, term)
+	}
+	for range s {
+		sum = mul(sum, sum, wide)
+	}
+	return sum.Rsh(sum, uint(wide-frac))
+}
+
+// reduce takes y apart into k*ln2 + r, |r| < 1/2, for |y| < 2^40.
+func reduce(y *big.Int, frac int) (k int, r *big.Int) {
+	k = int(math.RoundToEven(near(y, frac) / math.Ln2))
+	wide := frac + 44
+	r = new(big.Int).Mul(ln2.at(wide), big.NewInt(int64(k)))
+	r.Sub(new(big.Int).Lsh(y, 44), r)
+	return k, r.Rsh(r, 44)
+}
+
+// expFixed is e^y as an approximation to prec bits; |y| < 2^40.
+func expFixed(y *big.Int, frac, prec int) approx {
+	k, r := reduce(y, frac)
+	r.Rsh(r, uint(frac-prec))
+	return approx{expOf(r, prec), prec - k}
+}
+
+// exponential is b^x for the base whose logarithm is c, 1 where c is nil.
+func exponential(c *constant) Func {
+	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+		x := v[0]
+		switch {
+		case x.Class == softfloat.Inf && x.Neg:
+			return softfloat.Number{}
+		case x.Class == softfloat.Inf:
+			return x
+		case x.Class == softfloat.Zero || lead(x) < -f.Prec-4:
+			return softfloat.FromInt(big.NewInt(1))
+		case lead(x) > f.ExpBits: // past all exponents, of base 2 too
+			return past(x.Neg)
+		}
+		return settle(f, func(prec int) approx {
+			frac := prec + 24
+			y := fixed(x, frac+8)
+			if c != nil {
+				y = mul(y, c.at(frac+8), frac+8)
+			}
+			return expFixed(y.Rsh(y, 8), frac, prec)
+		})
+	}}
+}
+
+// past is a number that every format rounds to infinity, or to zero.
+func past(small bool) softfloat.Number {
+	n := softfloat.FromInt(big.NewInt(1))
+	n.Exp = 1 << 16
+	if small {
+		n.Exp = -1 << 16
+	}
+	return n
+}
+
+// The exponential functions.
+var (
+	Exp   = exponential(nil)
+	Exp2  = exponential(ln2)
+	Exp10 = exponential(ln10)
+	Expm1 = Func{1, hyperbolic(func(e, inverse *big.Int, frac int) *big.Int { return e.Sub(e, one(frac)) }, infinite, minusOne)}
+	Sinh  = Func{1, hyperbolic(func(e, inverse *big.Int, _ int) *big.Int { e.Sub(e, inverse); return e.Rsh(e, 1) }, infinite, infinite)}
+	Cosh  = Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+		if v[0].Class == softfloat.Zero || v[0].Class == softfloat.Finite && lead(v[0]) < -f.Prec/2-2 {
+			return softfloat.FromInt(big.NewInt(1))
+		}
+		return hyperbolic(func(e, inverse *big.Int, _ int) *big.Int { e.Add(e, inverse); return e.Rsh(e, 1) }, infinite, infinite)(f, []softfloat.Number{v[0].Abs()})
+	}}
+	Tanh = Func{1, hyperbolic(func(e, inverse *big.Int, frac int) *big.Int {
+		return div(new(big.Int).Sub(e, inverse), new(big.Int).Add(e, inverse), frac)
+	}, plusOne, minusOne)}
+)
+
+func infinite(neg bool) softfloat.Number {
+	n := past(false)
+	n.Neg = neg
+	return n
+}
+
+// plusOne and minusOne are one, less or more than rounding to nearest notices.
+func plusOne(bool) softfloat.Number  { return softfloat.FromInt(big.NewInt(1)) }
+func minusOne(bool) softfloat.Number { return softfloat.FromInt(big.NewInt(-1)) }
+
+// hyperbolic is a function of e^x and e^-x that is x itself near zero. high and
+// low are what it tends to where x is large, with the sign of x.
+func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(neg bool) softfloat.Number) func(softfloat.Format, []softfloat.Number) softfloat.Number {
+	return func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+		x := v[0]
+		large := x.Class == softfloat.Inf || x.Class == softfloat.Finite && lead(x) > f.ExpBits
+		switch {
+		case large && x.Neg:
+			return low(true)
+		case large:
+			return high(false)
+		case x.Class == softfloat.Zero || lead(x) < -f.Prec-2:
+			return x
+		}
+		return settle(f, func(prec int) approx {
+			// A small result loses as many bits as it is small.
+			frac := prec + max(0, -2*lead(x)) + 24
+			y := fixed(x, frac+24)
+			e := expFixed(y, frac+24, frac)
+			inverse := expFixed(y.Neg(y), frac+24, frac)
+			r := of(fixed(e.number(), frac), fixed(inverse.number(), frac), frac)
+			return approx{r, frac}.cut(prec)
+		})
+	}
+}
+
+// cut drops the bits of an approximation that it has too many of.
+func (a approx) cut(prec int) approx {
+	by := a.v.BitLen() - prec - 4
+	if by <= 0 {
+		return a
+	}
+	return approx{a.v.Rsh(a.v, uint(by)), a.frac - by}
+}

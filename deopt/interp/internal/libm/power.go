@@ -1,0 +1,122 @@
+package libm
+
+import (
+	"math/big"
+
+	"reframe/deopt/interp/internal/softfloat"
+)
+
+// The powers and roots.
+var (
+	Pow   = Func{2, pow}
+	Cbrt  = Func{1, cbrt}
+	Hypot = Func{2, hypot}
+)
+
+// pow has the special cases of C17 F.10.4.4.
+func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+	x, y := v[0], v[1]
+	unit := softfloat.FromInt(big.NewInt(1))
+	whole, odd := isInteger(y)
+	neg := x.Neg && odd
+	signed := func(n softfloat.Number) softfloat.Number {
+		n.Neg = neg
+		return n
+	}
+	size := 0 // how |x| compares with one
+	if x.Class != softfloat.NaN {
+		size = softfloat.Cmp(x.Abs(), unit)
+	}
+	switch {
+	case y.Class == softfloat.Zero, x.Class == softfloat.Finite && softfloat.Cmp(x, unit) == 0:
+		return unit
+	case x.Class == softfloat.NaN || y.Class == softfloat.NaN:
+		return softfloat.Add(x, y)
+	case y.Class == softfloat.Inf && size == 0:
+		return unit
+	case y.Class == softfloat.Inf && size > 0 == y.Neg:
+		return softfloat.Number{}
+	case y.Class == softfloat.Inf:
+		return softfloat.Number{Class: softfloat.Inf}
+	case x.Class == softfloat.Zero && y.Neg, x.Class == softfloat.Inf && !y.Neg:
+		return signed(softfloat.Number{Class: softfloat.Inf})
+	case x.Class == softfloat.Zero || x.Class == softfloat.Inf:
+		return signed(softfloat.Number{})
+	case x.Neg && !whole:
+		return softfloat.Number{Class: softfloat.NaN}
+	case size == 0:
+		return signed(unit)
+	case lead(y) > f.Prec+f.ExpBits: // |log x| > 2^-Prec: past all exponents
+		return signed(past(size > 0 == y.Neg))
+	case lead(y) < -f.Prec-f.ExpBits-2: // |log x| < 2^ExpBits: one, to rounding
+		return unit
+	}
+	x.Neg = false
+	return signed(settle(f, func(prec int) approx {
+		frac := prec + f.Prec + f.ExpBits + max(0, lead(y)) + 32
+		z := new(big.Int).Mul(logFixed(x, frac), y.Mant)
+		if y.Neg {
+			z.Neg(z)
+		}
+		if y.Exp >= 0 {
+			z.Lsh(z, uint(y.Exp))
+		} else {
+			z.Rsh(z, uint(-y.Exp))
+		}
+		if z.BitLen() > frac+f.ExpBits+1 {
+			return approx{one(prec), prec - past(z.Sign() < 0).Exp}
+		}
+		return expFixed(z, frac, prec)
+	}))
+}
+
+// isInteger says whether n has no fraction, and whether it is odd then.
+func isInteger(n softfloat.Number) (whole, odd bool) {
+	switch n.Class {
+	case softfloat.Zero:
+		return true, false
+	case softfloat.Finite:
+		whole = n.Exp >= 0 || int(n.Mant.TrailingZeroBits()) >= -n.Exp
+		return whole, whole && n.Exp <= 0 && n.Mant.Bit(-n.Exp) == 1
+	}
+	return false, false
+}
+
+// cbrt is an integer root with a bit below it for the rest.
+func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+	x := v[0]
+	if x.Class != softfloat.Finite {
+		return x
+	}
+	up := 3 * (f.Prec + 4)
+	for (x.Exp-up)%3 != 0 {
+		up++
+	}
+	n := new(big.Int).Lsh(x.Mant, uint(up))
+	// Newton's method from above.
+	root := one(n.BitLen()/3 + 1)
+	for {
+		next := new(big.Int).Mul(root, root)
+		next.Quo(n, next).Add(next, root).Add(next, root).Quo(next, big.NewInt(3))
+		if next.Cmp(root) >= 0 {
+			break
+		}
+		root = next
+	}
+	exact := new(big.Int).Exp(root, big.NewInt(3), nil).Cmp(n) == 0
+	root.Lsh(root, 1)
+	if !exact {
+		root.SetBit(root, 0, 1)
+	}
+	return softfloat.Number{Class: softfloat.Finite, Neg: x.Neg, Mant: root, Exp: (x.Exp-up)/3 - 1}
+}
+
+// hypot is infinite where a side is, even if the other is NaN (C17 F.10.4.3).
+func hypot(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+	for _, n := range v {
+		if n.Class == softfloat.Inf {
+			return n.Abs()
+		}
+	}
+	return softfloat.Sqrt(softfloat.Add(softfloat.Mul(v[0], v[0]), softfloat.Mul(v[1], v[1])), f.Prec)
+}

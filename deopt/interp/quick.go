@@ -1,0 +1,220 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/ir"
+)
+
+// quick finds the shorter way of an instruction, where it has one: all values are
+// scalars of one word, and no flag asks for what the loop does not look at.
+func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
+	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 {
+		return
+	}
+	args, err := d.operands(i, len(i.Args))
+	if err != nil {
+		return
+	}
+	for _, a := range append(args, out) {
+		if (a.s.bits == 0 || a.s.words != 1) && !(a == out && i.Op == ir.OpStore) {
+			return
+		}
+	}
+	c.dst, c.a = int32(out.at), int32(args[0].at)
+	if len(args) > 1 {
+		c.b = int32(args[1].at)
+	}
+	bits := args[0].s.bits
+	c.cut = uint8(64 - bits)
+	switch i.Op {
+	case ir.OpLoad, ir.OpStore:
+		d.quickAccess(c, i, args, out)
+	case ir.OpGEP:
+		d.quickGEP(c, i, args)
+	case ir.OpSelect:
+		c.op, c.k, c.a, c.b = opSelect, uint64(args[0].at), int32(args[1].at), int32(args[2].at)
+	case ir.OpICmp:
+		quickICmp(c, i, bits)
+	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp:
+		quickFloat(c, i, args[0].s.typ.Kind)
+	case ir.OpTrunc, ir.OpZExt, ir.OpSExt, ir.OpPtrToInt, ir.OpIntToPtr, ir.OpBitCast, ir.OpFreeze, ir.OpSIToFP, ir.OpFPExt:
+		quickCast(c, i, args[0].s, out.s)
+	default:
+		quickInt(c, i, bits)
+	}
+}
+
+func quickInt(c *inst, i *ir.Instr, bits int) {
+	m, sign := maskAt(bits, 0), uint64(1)<<(bits-1)
+	nsw, nuw := i.Flags&ir.NSW != 0, i.Flags&ir.NUW != 0
+	c.k = m
+	if nsw {
+		c.s = sign
+	}
+	switch i.Op {
+	case ir.OpAdd:
+		c.op = pickOp(nuw, opAddNUW, opAdd)
+	case ir.OpSub:
+		c.op = pickOp(nuw, opSubNUW, opSub)
+	case ir.OpMul:
+		switch {
+		case nuw:
+			c.op, c.s = opMulNUW, ^m
+			if nsw {
+				c.s |= sign
+			}
+		default:
+			c.op = pickOp(nsw, opMulNSW, opMul)
+		}
+	case ir.OpAnd:
+		c.op = opAnd
+	case ir.OpXor:
+		c.op = opXor
+	case ir.OpOr:
+		c.op, c.s = opOr, 0
+		if i.Flags&ir.Disjoint != 0 {
+			c.s = ^uint64(0)
+		}
+	case ir.OpShl:
+		c.s = uint64(bits)
+		c.op = pickOp(nuw, pickOp(nsw, opShlBoth, opShlNUW), pickOp(nsw, opShlNSW, opShl))
+	case ir.OpLShr, ir.OpAShr:
+		if i.Flags&ir.Exact == 0 {
+			c.op, c.s = pickOp(i.Op == ir.OpLShr, opLShr, opAShr), uint64(bits)
+		}
+	}
+}
+
+func pickOp(first bool, a, b opcode) opcode {
+	if first {
+		return a
+	}
+	return b
+}
+
+func quickICmp(c *inst, i *ir.Instr, bits int) {
+	if i.Flags&ir.SameSign != 0 {
+		return
+	}
+	ops := map[string]opcode{
+		"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
+		"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
+	}
+	op, ok := ops[i.Pred]
+	if !ok {
+		return
+	}
+	if i.Pred[1:] == "gt" || i.Pred[1:] == "ge" {
+		c.a, c.b = c.b, c.a
+	}
+	c.op, c.k = op, 1<<(bits-1)
+}
+
+// outcomes are the bits of the results of order for which a predicate holds.
+var outcomes = map[string]uint64{
+	"false": 0, "oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7,
+	"uno": 8, "ueq": 9, "ugt": 10, "uge": 11, "ult": 12, "ule": 13, "une": 14, "true": 15,
+}
+
+func quickFloat(c *inst, i *ir.Instr, kind ir.TypeKind) {
+	if i.Flags&(ir.NoNaNs|ir.NoInfs) != 0 || kind != ir.FloatKind && kind != ir.DoubleKind {
+		return
+	}
+	double := kind == ir.DoubleKind
+	switch i.Op {
+	case ir.OpFAdd:
+		c.op = pickOp(double, opFAdd64, opFAdd32)
+	case ir.OpFSub:
+		c.op = pickOp(double, opFSub64, opFSub32)
+	case ir.OpFMul:
+		c.op = pickOp(double, opFMul64, opFMul32)
+	case ir.OpFDiv:
+		c.op = pickOp(double, opFDiv64, opFDiv32)
+	case ir.OpFCmp:
+		if mask, ok := outcomes[i.Pred]; ok {
+			c.op, c.k = pickOp(double, opFCmp64, opFCmp32), mask
+		}
+	}
+}
+
+func quickCast(c *inst, i *ir.Instr, from, to *shape) {
+	c.k, c.s = maskAt(to.bits, 0), 0
+	switch {
+	case i.Op == ir.OpFPExt:
+		if from.typ.Kind == ir.FloatKind && to.typ.Kind == ir.DoubleKind {
+			c.op = opFPExt
+		}
+	case i.Op == ir.OpSIToFP:
+		if to.typ.Kind == ir.DoubleKind {
+			c.op = opSIToFP64
+		}
+	case i.Op == ir.OpSExt:
+		c.op = opSExt
+	case i.Op == ir.OpTrunc && i.Flags&ir.NSW != 0:
+	case i.Op == ir.OpTrunc && i.Flags&ir.NUW != 0:
+		c.op, c.s = opTrunc, ^c.k
+	case i.Op == ir.OpZExt && i.Flags&ir.NNeg != 0:
+		c.op, c.s = opTrunc, 1<<(from.bits-1)
+	case i.Op == ir.OpBitCast && from.bits != to.bits:
+	default:
+		c.op = opTrunc
+	}
+}
+
+func (d *decoder) quickAccess(c *inst, i *ir.Instr, args []slot, out slot) {
+	if d.in.opt.Strict {
+		return
+	}
+	if i.Op == ir.OpStore {
+		if op, ok := map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}[d.in.plain(args[0].s)]; ok {
+			c.op = op
+		}
+		return
+	}
+	if op, ok := map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}[d.in.plain(out.s)]; ok {
+		c.op = op
+	}
+}
+
+// quickGEP takes a constant offset with at most one index. The loop goes on only
+// where no part can overflow, which is what inbounds, nusw and nuw ask for; a
+// negative index with nuw is left to the step.
+func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
+	offset, indices, err := d.path(i, args)
+	if err != nil || i.Flags&ir.NUW != 0 || args[0].s.bits != 64 || d.in.opt.Strict {
+		return
+	}
+	var rest []scaled
+	for _, x := range indices {
+		// An index that is a constant lies in the template.
+		if w := d.fn.template[x.index.at]; d.fixed[x.index.at] && w.u == 0 {
+			offset += uint64(extended(w.v, uint8(64-x.index.s.bits))) * x.by
+			continue
+		}
+		rest = append(rest, x)
+	}
+	if int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
+		return
+	}
+	switch {
+	case len(rest) == 0:
+		c.op, c.k = opOffset, offset
+	case len(rest) == 1 && rest[0].by < math.MaxInt32:
+		c.op, c.b, c.k, c.s = opIndex, int32(rest[0].index.at), rest[0].by, offset
+		c.cut = uint8(64 - rest[0].index.s.bits)
+	}
+}
+
+// fuse makes one of a comparison and the branch on it that ends the block.
+func (d *decoder) fuse(b *block) {
+	n := len(d.fn.code)
+	if n-b.start < 2 {
+		return
+	}
+	test, br := &d.fn.code[n-2], &d.fn.code[n-1]
+	if br.op == opBranch && test.op >= opEq && test.op <= opSLE && br.a == test.dst {
+		test.op += opEqBr - opEq
+		test.yes, test.no = br.yes, br.no
+	}
+}

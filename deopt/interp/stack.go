@@ -1,0 +1,224 @@
+package interp
+
+import (
+	"slices"
+
+	"reframe/deopt/ir"
+)
+
+// Activation is one abstract frame to go on with.
+type Activation struct {
+	// Point is the next instruction to run. Of an activation that waits for a callee it
+	// lies behind the call: behind an invoke it is the start of its normal destination.
+	Point Point
+	// Call is the call, invoke or statepoint whose result the activation waits for, nil
+	// where it waits for none. What is returned to a void call is dropped.
+	Call *ir.Instr
+	// Values are those that are live at Point, as of [Interp.Resume].
+	Values map[ir.Value]Value
+}
+
+// Missing names the values that are live at the activation's point and are not given. The
+// result of its Call is not among them.
+func (a Activation) Missing() ([]string, error) {
+	_, missing, err := complete(a.Point, a.Values)
+	if err != nil {
+		return nil, err
+	}
+	results := a.results()
+	var names []string
+	for _, v := range missing {
+		if i, ok := v.(*ir.Instr); !ok || !slices.Contains(results, i) {
+			names = append(names, v.Ref())
+		}
+	}
+	return names, nil
+}
+
+// results are the instructions whose values are what Call returns: itself, the gc.results of
+// a statepoint, and the phis behind an invoke that take it.
+func (a Activation) results() []*ir.Instr {
+	if a.Call == nil {
+		return nil
+	}
+	results := []*ir.Instr{a.Call}
+	for _, r := range pendingResults(a.Point) {
+		if r.Args[0] == ir.Value(a.Call) {
+			results = append(results, r)
+		}
+	}
+	for phi, from := range a.taken() {
+		if from == ir.Value(a.Call) {
+			results = append(results, phi)
+		}
+	}
+	return results
+}
+
+// taken are the phis behind an invoke and what they take from its block.
+func (a Activation) taken() map[*ir.Instr]ir.Value {
+	if a.Call == nil || a.Call.Op != ir.OpInvoke {
+		return nil
+	}
+	taken := map[*ir.Instr]ir.Value{}
+	for _, phi := range a.Point.Block.Instrs {
+		if phi.Op != ir.OpPhi {
+			break
+		}
+		if k := slices.Index(phi.Blocks, a.Call.Block); k >= 0 && k < len(phi.Args) {
+			taken[phi] = phi.Args[k]
+		}
+	}
+	return taken
+}
+
+// check says whether an activation can be made a frame.
+func (a Activation) check() error {
+	p := a.Point
+	switch {
+	case p.Block == nil || p.Block.Func == nil || p.Index < 0 || p.Index >= len(p.Block.Instrs):
+		return troublef(KindArgument, "no instruction is at index %d of the block", p.Index)
+	case p.Index > 0 && p.Block.Instrs[p.Index].Op == ir.OpPhi:
+		return troublef(KindArgument, "cannot resume @%s among the phis of block %%%s", p.Block.Func.Name, p.Block.Name)
+	case a.Call != nil && (a.Call.Block == nil || a.Call.Block.Func != p.Block.Func):
+		return troublef(KindArgument, "the call that @%s waits for is not its own", p.Block.Func.Name)
+	}
+	names, err := a.Missing()
+	if err != nil {
+		return err
+	}
+	if names != nil {
+		return &MissingError{Func: p.Block.Func.Name, Block: p.Block.Name, Names: names}
+	}
+	return nil
+}
+
+// activate makes a frame of an activation whose result goes to ret.
+func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
+	p := a.Point
+	fn, err := in.function(p.Block.Func)
+	if err != nil {
+		return nil, err
+	}
+	values, _, err := complete(p, a.Values)
+	if err != nil {
+		return nil, err
+	}
+	fr, err := in.push(fn, ret, len(in.stack.live))
+	if err != nil {
+		return nil, err
+	}
+	b := fn.blocks[p.Block.Index]
+	fr.pc = b.start + max(p.Index-b.phis, 0)
+	taken := a.taken()
+	for key, v := range values {
+		if phi, ok := key.(*ir.Instr); ok && taken[phi] != nil {
+			continue
+		}
+		if err := fr.set(key, v); err != nil {
+			return nil, err
+		}
+	}
+	if a.Call == nil || a.Call.Op != ir.OpInvoke {
+		return fr, nil
+	}
+	// The frame stands on the branch of the invoke, which gives the phis their
+	// values: each is given to what its phi takes there.
+	from := fn.blocks[a.Call.Block.Index]
+	fr.pc = from.start + a.Call.Index - from.phis + 1
+	for phi, v := range taken {
+		if _, constant := fn.slots[v]; !constant || v == ir.Value(a.Call) {
+			continue
+		}
+		if err := fr.set(v, values[phi]); err != nil {
+			return nil, err
+		}
+	}
+	return fr, nil
+}
+
+// set gives a value of the function its value in the frame. What the function
+// does not have is ignored.
+func (fr *frame) set(key ir.Value, v Value) error {
+	s, ok := fr.fn.slots[key]
+	if !ok {
+		return nil
+	}
+	if v.s == nil || !alike(v.s, s.s) {
+		return troublef(KindArgument, "%s is a value of type %v where %v is wanted", key.Ref(), v.Type(), s.s.typ)
+	}
+	copy(s.in(fr), v.w)
+	return nil
+}
+
+// complete returns the values that start a frame at p, and the live ones that
+// were not given.
+func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, missing []ir.Value, err error) {
+	live, err := ir.LiveAt(p.Block, p.Index)
+	if err != nil {
+		return nil, nil, &trouble{KindModule, err}
+	}
+	values = map[ir.Value]Value{}
+	for k, v := range given {
+		if !v.IsNone() {
+			values[k] = v
+		}
+	}
+	for _, v := range live {
+		if _, ok := values[v]; !ok {
+			missing = append(missing, v)
+		}
+	}
+	for _, r := range pendingResults(p) {
+		token := r.Args[0]
+		if _, ok := values[token]; ok {
+			continue
+		}
+		if v, ok := values[r]; ok {
+			values[token] = v
+		} else {
+			missing = append(missing, r)
+		}
+	}
+	return values, missing, nil
+}
+
+// stacked makes frames of activations, innermost first; what the outermost returns
+// goes to ret.
+func (in *Interp) stacked(stack []Activation, ret []word) error {
+	for _, a := range stack {
+		if err := a.check(); err != nil {
+			return err
+		}
+	}
+	for k := len(stack) - 1; k >= 0; k-- {
+		fr, err := in.activate(stack[k], ret)
+		if err != nil {
+			return err
+		}
+		if k == 0 {
+			if stack[0].Point.Index == 0 && stack[0].Call == nil {
+				in.run.steps += uint64(fr.fn.blocks[stack[0].Point.Block.Index].phis) // they were run elsewhere
+			}
+			return nil
+		}
+		// What the next frame in returns is the result of the call that waits.
+		call := stack[k].Call
+		if call == nil {
+			return troublef(KindArgument, "@%s does not wait for a call", fr.fn.ir.Name)
+		}
+		inner, err := in.shapes.of(stack[k-1].Point.Block.Func.Sig.Elem)
+		if err != nil {
+			return err
+		}
+		out := fr.fn.slots[call]
+		if ret = nil; out.s != nil && out.s.words > 0 {
+			if !alike(inner, out.s) {
+				return troublef(KindArgument, "@%s returns %v where %s of type %v is awaited",
+					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
+			}
+			ret = out.in(fr)
+		}
+	}
+	return nil
+}

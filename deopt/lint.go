@@ -1,0 +1,242 @@
+package deopt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// LintSchema names the JSON of a [LintReport].
+const LintSchema = "reframe.lint/v1"
+
+// LintReport says which sites of modules could not be resumed, found before anything runs.
+type LintReport struct {
+	Schema   string        `json:"schema"`
+	Modules  []string      `json:"modules"`
+	Sites    int           `json:"sites"` // guards are counted with them
+	Findings []LintFinding `json:"findings"`
+}
+
+// LintSeverity says how bad a finding is.
+type LintSeverity string
+
+// The severities.
+const (
+	CannotResume LintSeverity = "cannot resume" // no frame that stands there can be resumed
+	LintWarning  LintSeverity = "warning"       // it depends on what the module does not show
+)
+
+// LintRule names what a finding is about.
+type LintRule string
+
+// The rules.
+const (
+	Unrecorded       LintRule = "unrecorded"        // what is live is not among the operands
+	GCLiveUnnamed    LintRule = "gc-live"           // it is, in the gc-live bundle, whose records nothing names
+	LostOperand      LintRule = "lost-operand"      // of an operand LLVM records nothing, or a part
+	UndefinedOperand LintRule = "undefined-operand" // an operand is undef or poison
+	ClobberedOperand LintRule = "clobbered-operand" // an operand may be where the callee overwrites it
+	NotCompiled      LintRule = "not-compiled"      // the code generator crashes or never ends
+	NoRecord         LintRule = "no-record"         // the code generator drops the site
+	SameID           LintRule = "same-id"           // the id is another site's too
+	PatchBytes       LintRule = "patch-bytes"       // what is to be patched does not fit
+	LayoutMisfit     LintRule = "layout"            // a layout names what is not there
+	NoLayout         LintRule = "no-layout"         // nothing says where a deoptimize carries on
+)
+
+// LintFinding is one thing that is wrong. One of a layout has Path, and names what the
+// exit names; one of a module has Line.
+type LintFinding struct {
+	Rule     LintRule     `json:"rule"`
+	Severity LintSeverity `json:"severity"`
+	File     string       `json:"file"`
+	Line     int          `json:"line,omitempty"`
+	Path     string       `json:"path,omitempty"` // in the layout, such as exits[0].slots[2]
+	Function string       `json:"function,omitempty"`
+	Block    string       `json:"block,omitempty"`
+	Site     string       `json:"site,omitempty"`
+	ID       *uint64      `json:"id,omitempty"`
+	Names    []string     `json:"names,omitempty"` // the values, the first maxNames of them
+	What     string       `json:"what"`
+	Do       string       `json:"do"` // what helps
+}
+
+// maxNames bounds how many values one finding names: thousands of sites may each lack
+// thousands.
+const maxNames = 64
+
+// linter is what was found out so far.
+type linter struct {
+	ms      *modules
+	layouts []*Layout
+	out     *LintReport
+	targets map[carried]*target // where exits carry on
+	ids     map[uint64]*ir.Site // the first site of each id
+}
+
+// Lint looks for sites of the modules that could not be resumed: by layouts where one of
+// them has an exit for a site, else behind the site itself. The error is of a module: a
+// body that cannot be read, or a site that is not what LangRef says it must be.
+func Lint(given []*ir.Module, layouts []*Layout) (*LintReport, error) {
+	l := &linter{ms: newModules(given), layouts: layouts, out: &LintReport{Schema: LintSchema, Modules: []string{}, Findings: []LintFinding{}},
+		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}}
+	for _, m := range given {
+		l.out.Modules = append(l.out.Modules, m.Name)
+	}
+	for _, layout := range layouts {
+		for n := range layout.Exits {
+			if err := l.exit(layout, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, m := range given {
+		for _, f := range m.Funcs {
+			if err := l.function(f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l.out, nil
+}
+
+// Count is the number of findings of a severity.
+func (r *LintReport) Count(s LintSeverity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// function looks at the sites of one function.
+func (l *linter) function(f *ir.Func) error {
+	sites, err := allSites(f)
+	if err != nil || len(sites) == 0 {
+		return err
+	}
+	l.out.Sites += len(sites)
+	reached := reachable(f)
+	own := make([]*ir.Site, 0, len(sites)) // those that carry on where they are
+	for _, s := range sites {
+		switch {
+		case !emits(f):
+			l.site(s, LintFinding{Rule: NoRecord, Severity: LintWarning,
+				What: "no code is generated for an available_externally function, and no record",
+				Do:   "lint the module that defines it"})
+			continue
+		case !reached[s.Instr.Block]:
+			l.site(s, LintFinding{Rule: NoRecord, Severity: LintWarning,
+				What: "it is never reached from the entry, so LLVM drops it and writes no record",
+				Do:   "nothing, unless it was meant to be reached"})
+			continue
+		}
+		exits := l.exitsOf(s)
+		if len(exits) == 0 {
+			own = append(own, s)
+		}
+		if err := l.values(s, exits); err != nil {
+			return err
+		}
+		l.compiles(s)
+		l.patchable(s)
+	}
+	l.sameIDs(own, sites)
+	return nil
+}
+
+// allSites returns the sites and guards of a function in program order.
+func allSites(f *ir.Func) ([]*ir.Site, error) {
+	sites, err := f.Sites()
+	if err != nil {
+		return nil, err
+	}
+	guards, err := f.Guards()
+	if err != nil || len(guards) == 0 {
+		return sites, err
+	}
+	all := slices.Concat(sites, guards)
+	slices.SortFunc(all, func(a, b *ir.Site) int {
+		return cmp.Or(a.Instr.Block.Index-b.Instr.Block.Index, a.Instr.Index-b.Instr.Index)
+	})
+	return all, nil
+}
+
+// reachable are the blocks that the code generator keeps: those that some way from the
+// entry leads to. It folds a branch on a constant (seen: llc 14 to 22).
+func reachable(f *ir.Func) map[*ir.Block]bool {
+	blocks, err := f.Body()
+	if err != nil || len(blocks) == 0 {
+		return nil
+	}
+	seen, work := map[*ir.Block]bool{blocks[0]: true}, []*ir.Block{blocks[0]}
+	for len(work) > 0 {
+		last := work[len(work)-1].Instrs[len(work[len(work)-1].Instrs)-1]
+		work = work[:len(work)-1]
+		next := last.Blocks
+		if last.Op == ir.OpBr && len(last.Args) == 1 && len(next) == 2 {
+			if c, ok := last.Args[0].(*ir.Const); ok && (c.Kind == ir.ConstInt || c.Kind == ir.ConstZero) {
+				taken := 1
+				if c.Kind == ir.ConstInt && c.Int.Sign() != 0 {
+					taken = 0
+				}
+				next = next[taken : taken+1]
+			}
+		}
+		for _, b := range next {
+			if !seen[b] {
+				seen[b] = true
+				work = append(work, b)
+			}
+		}
+	}
+	return seen
+}
+
+// site adds a finding about a site.
+func (l *linter) site(s *ir.Site, f LintFinding) {
+	id := s.ID
+	f.File, f.Line, f.Function, f.Block, f.Site = s.Func.Module.Name, s.Instr.Line, s.Func.Name, s.Instr.Block.Name, string(s.Kind)
+	if s.Kind != ir.GuardSite { // it gets one only as what it will be
+		f.ID = &id
+	}
+	f.Names = f.Names[:min(len(f.Names), maxNames)]
+	l.out.Findings = append(l.out.Findings, f)
+}
+
+// listed spells names for a message.
+func listed(names []string) string {
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// is is the verb for a number of things.
+func is(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// statepointLike says whether a site's live values are those of its deopt bundle.
+func statepointLike(s *ir.Site) bool {
+	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
+}
+
+// leaves its function: nothing is carried on behind it.
+func leavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
+
+// where says where the operands of a site are written.
+func where(s *ir.Site) string {
+	if statepointLike(s) {
+		return "its deopt bundle"
+	}
+	return "its operands"
+}

@@ -1,0 +1,132 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// everywhere is one random C program, and how it is compiled: to IR by clang of a release
+// at a level, and from there with a stackmap in every block of its functions by llc of the
+// same release.
+type everywhere struct {
+	release int
+	level   string
+	seed    int
+}
+
+// waiting makes a program of csmith wait for SIGUSR1 before it begins.
+const waiting = `
+#undef main
+#include <signal.h>
+#include <stdio.h>
+int main(void) {
+  char *argv[] = {"program", 0};
+  sigset_t set;
+  int got;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &set, 0);
+  puts("ready");
+  fflush(stdout);
+  sigwait(&set, &got);
+  return csmith_main(1, argv);
+}
+`
+
+// build returns the path of the program and its module.
+func (e everywhere) build(t *testing.T) (path string, m *ir.Module) {
+	t.Helper()
+	dir := t.TempDir()
+	source, plain, ll, object := filepath.Join(dir, "p.c"), filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o")
+	command(t, livetest.Tool(t, "csmith"), "--seed", fmt.Sprint(e.seed), "-o", source)
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
+	// A function that is inlined has no blocks of its own.
+	command(t, livetest.LLVM(t, e.release, "clang"), e.level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
+		"-S", "-emit-llvm", "-o", plain, source)
+	m, err = ir.ParseFile(plain)
+	require.NoError(t, err)
+	text, err = os.ReadFile(plain)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(ll, instrumented(t, m, text), 0o600))
+	m, err = ir.ParseFile(ll)
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	command(t, livetest.LLVM(t, e.release, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+	path = filepath.Join(dir, "p")
+	command(t, livetest.Tool(t, "gcc"), object, "-o", path)
+	return path, m
+}
+
+// command runs a tool that must succeed.
+func command(t *testing.T, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", cmd, out)
+}
+
+// chosen are the functions that csmith wrote; the others are of its headers.
+var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
+
+// instrumented writes a stackmap with all values that are live there into each block of the
+// chosen functions: behind its phis, and in the first one behind the allocas, whose places
+// in the stack are values too. The blocks have ids from 1, in the order of the text.
+func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
+	t.Helper()
+	lines := strings.Split(string(text), "\n")
+	id := 0
+	for _, f := range m.Funcs {
+		if f.Declared() || !chosen.MatchString(f.Name) {
+			continue
+		}
+		body, err := f.Body()
+		require.NoError(t, err)
+		for _, b := range body {
+			at := slices.IndexFunc(b.Instrs, func(i *ir.Instr) bool { return i.Op != ir.OpPhi && i.Op != ir.OpAlloca })
+			live, err := ir.LiveAt(b, at)
+			require.NoError(t, err)
+			id++
+			var operands strings.Builder
+			for _, v := range live {
+				fmt.Fprintf(&operands, ", %v %s", v.Type(), v.Ref())
+			}
+			// A byte of shadow keeps the records of two blocks apart.
+			line := b.Instrs[at].Line - 1
+			lines[line] = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 1%s)\n%s", id, &operands, lines[line])
+		}
+	}
+	return []byte(strings.Join(lines, "\n") + "\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
+}
+
+// TestResumeAtEveryBlock stops native code at the first arrival in each block of every
+// function of random programs, and has the interpreter carry on from there until the function
+// returns, with all that it calls. When the native code returns from the same activation,
+// both must have returned the same value, and have left the same memory: all of the program's
+// data, and the stack of its callers. Blocks that the program never comes to are counted.
+func TestResumeAtEveryBlock(t *testing.T) {
+	programs := []everywhere{
+		{19, "-O1", 2}, {14, "-O1", 5}, {19, "-O2", 9}, {14, "-O0", 4}, {19, "-O1", 11},
+	}
+	var sum blockTally
+	for _, e := range programs {
+		t.Run(fmt.Sprintf("clang-%d %s seed %d", e.release, e.level, e.seed), func(t *testing.T) {
+			n := e.compare(t)
+			t.Logf("%v", n)
+			sum.add(n)
+		})
+	}
+	t.Logf("all: %v", sum)
+}

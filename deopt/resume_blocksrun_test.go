@@ -1,0 +1,302 @@
+package deopt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// blockTally counts the blocks of programs.
+type blockTally struct {
+	functions       int // with a block that was compared
+	compared, never int // blocks, by whether the program came to them
+	unknown         int // bits that the interpreter left undefined, of those compared
+	addresses       int // of locals of callees that have returned, which are elsewhere in the interpreter
+	steps           uint64
+}
+
+func (n *blockTally) add(m blockTally) {
+	n.functions, n.compared, n.never = n.functions+m.functions, n.compared+m.compared, n.never+m.never
+	n.unknown, n.addresses, n.steps = n.unknown+m.unknown, n.addresses+m.addresses, n.steps+m.steps
+}
+
+func (n blockTally) String() string {
+	return fmt.Sprintf("%d functions, %d blocks compared, %d never reached; %d instructions interpreted; %d bits undefined, %d addresses of dead locals",
+		n.functions, n.compared, n.never, n.steps, n.unknown, n.addresses)
+}
+
+// An expectation is what the interpreter computed from a block on, until the native code
+// has come to the end of the same activation.
+type expectation struct {
+	block   string // @func_1, block %5
+	fn      *ir.Func
+	ret     machine.Addr // where it returns to
+	frame   machine.Addr // the stack pointer there: the activation's CFA
+	result  interp.Value
+	output  string
+	memory  []remembered
+	printed int // by the process, when it stood at the block
+}
+
+// remembered is memory as the interpreter left it.
+type remembered struct {
+	addr            machine.Addr
+	data, undefined []byte
+}
+
+// blockRun is one process and what is expected of it.
+type blockRun struct {
+	t       *testing.T
+	process *livetest.Process
+	control *ptrace.Control
+	memory  *os.File
+	options Options
+	todo    map[machine.Addr]bool // records that the process has not come to
+	pending []*expectation
+	printed []*expectation // of the functions that print, which is seen at the end
+	seen    map[*ir.Func]bool
+	blockTally
+}
+
+// compare runs the program.
+func (e everywhere) compare(t *testing.T) blockTally {
+	path, m := e.build(t)
+	p := livetest.Program(t, path)
+	r := &blockRun{t: t, process: p, options: Options{Modules: []*ir.Module{m}}, todo: map[machine.Addr]bool{}, seen: map[*ir.Func]bool{}}
+	v := look(t, p, false, r.options)
+	for _, c := range v.space.modules {
+		if c.records == nil {
+			continue
+		}
+		all := c.records.Range(0, ^machine.Addr(0))
+		for k := range all.Len() {
+			require.Falsef(t, r.todo[all.Entry(k).Addr], "two records at %v", all.Entry(k).Addr)
+			r.todo[all.Entry(k).Addr] = true
+		}
+	}
+	require.NotEmpty(t, r.todo)
+	var err error
+	r.control, err = ptrace.Attach(p.PID)
+	require.NoError(t, err)
+	r.memory, err = os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
+	require.NoError(t, err)
+	defer r.memory.Close()
+	p.Signal(t, syscall.SIGUSR1)
+	for r.next() {
+	}
+	_ = p.Wait() // how it ended is Delve's to know, which waited for it
+	require.Empty(t, r.pending)
+	for _, e := range r.printed {
+		require.Equal(t, p.Output()[e.printed:], e.output, "%s", e.block)
+	}
+	r.functions, r.never = len(r.seen), len(r.todo)
+	return r.blockTally
+}
+
+// next lets the process run to the next block that it has not been in, or to the next end
+// of an activation. It returns false when the process has ended.
+func (r *blockRun) next() bool {
+	places := make([]machine.Addr, 0, len(r.todo)+len(r.pending))
+	for at := range r.todo {
+		places = append(places, at)
+	}
+	for _, e := range r.pending {
+		places = append(places, e.ret)
+	}
+	slices.Sort(places)
+	thread, err := r.control.RunTo(slices.Compact(places)...)
+	if errors.Is(err, ptrace.ErrGone) {
+		return false
+	}
+	require.NoError(r.t, err)
+	pc, err := thread.Registers.Addr(machine.AMD64.PC)
+	require.NoError(r.t, err)
+	var waiting []*expectation
+	for _, e := range r.pending {
+		if e.ret != pc {
+			waiting = append(waiting, e)
+			continue
+		}
+		r.check(e, thread.Registers)
+	}
+	r.pending = waiting
+	if r.todo[pc] {
+		delete(r.todo, pc)
+		r.resume()
+	}
+	return true
+}
+
+// resume has the interpreter carry on from where the process stands.
+func (r *blockRun) resume() {
+	target, err := r.control.Target()
+	require.NoError(r.t, err)
+	defer target.Close()
+	v, err := Frames(target, r.options)
+	require.NoError(r.t, err)
+	f := v.Threads[0].Frames[0]
+	require.NotNil(r.t, f.Record, "%v", f.Notes)
+	require.NotNil(r.t, f.match.site, "%v", f.Notes)
+	site := f.match.site.Instr
+	e := &expectation{fn: f.match.site.Func, printed: len(r.process.Output()),
+		block: fmt.Sprintf("%s, block %s, record %d", f.match.site.Func.Ref(), site.Block.Ref(), f.Record.ID)}
+	p, err := alone(v, f).prepare(Limits{Steps: 1e8})
+	require.NoError(r.t, err, "%s", e.block)
+	result, err := p.machine.ResumeStack(r.t.Context(), p.activations)
+	require.NoError(r.t, err, "%s", e.block)
+	e.result, e.output = result.Value, result.Output
+	r.steps += result.Steps
+	caller := v.Threads[0].Frames[1]
+	e.ret, e.frame = caller.physical.PC, f.physical.CFA
+	for _, section := range []string{".data", ".bss"} {
+		if s := f.code.image.Section(section); s != nil {
+			e.remember(r.t, p.machine, s.Loaded(), uint64(s.Size))
+		}
+	}
+	stack, ok := target.Mapping(e.frame)
+	require.True(r.t, ok)
+	e.remember(r.t, p.machine, e.frame, uint64(stack.End-e.frame))
+	r.pending = append(r.pending, e)
+	r.seen[e.fn] = true
+	r.compared++
+}
+
+func (e *expectation) remember(t *testing.T, in *interp.Interp, addr machine.Addr, size uint64) {
+	m := remembered{addr, make([]byte, size), make([]byte, size)}
+	require.NoError(t, in.Peek(m.data, m.undefined, addr))
+	e.memory = append(e.memory, m)
+}
+
+// The registers in which a function returns (System V ABI for AMD64, 3.2.3).
+var (
+	returnsIntegers = []machine.DWARFReg{0, 1} // rax, rdx
+	returnsFloats   = []machine.DWARFReg{17, 18}
+)
+
+// check holds the native code, which has just returned, against what is expected.
+func (r *blockRun) check(e *expectation, regs *machine.Registers) {
+	t := r.t
+	sp, err := regs.Addr(machine.AMD64.SP)
+	require.NoError(t, err)
+	require.Equal(t, e.frame, sp, "%s: another activation", e.block)
+	for k, part := range parts(e.fn.Sig.Elem) {
+		v, ok := e.result, true
+		if e.fn.Sig.Elem.Kind == ir.StructKind {
+			v, ok = v.Elem(k)
+		}
+		require.True(t, ok)
+		in := returnsIntegers
+		if part.Kind == ir.FloatKind || part.Kind == ir.DoubleKind {
+			in = returnsFloats
+		}
+		raw, err := regs.Bytes(in[k])
+		require.NoError(t, err)
+		native, err := interp.FromBytes(e.fn.Module.Layout, part, raw)
+		require.NoError(t, err)
+		want, got := uintOf(t, native), uintOf(t, v)
+		if want != got && !r.local(e, want, got) {
+			require.Equal(t, native.Format(), v.Format(), "%s: result", e.block)
+		}
+	}
+	for _, m := range e.memory {
+		native := make([]byte, len(m.data))
+		_, err := r.memory.ReadAt(native, int64(m.addr))
+		require.NoError(t, err)
+		r.same(e, m, native)
+	}
+	if e.fn.Name == "csmith_main" {
+		r.printed = append(r.printed, e)
+	} else {
+		require.Empty(t, e.output, "%s", e.block)
+	}
+}
+
+// parts are the values that a function returns in registers. Of a type that takes another
+// way the memory says all.
+func parts(t *ir.Type) []*ir.Type {
+	switch t.Kind {
+	case ir.VoidKind:
+		return nil
+	case ir.StructKind:
+		return t.Fields
+	}
+	return []*ir.Type{t}
+}
+
+func uintOf(t *testing.T, v interp.Value) uint64 {
+	u, ok := v.Uint()
+	require.True(t, ok, "%v", v.Type())
+	return u
+}
+
+// same compares memory word by word.
+func (r *blockRun) same(e *expectation, m remembered, native []byte) {
+	for _, u := range m.undefined {
+		r.unknown += bits.OnesCount8(u)
+	}
+	if bytes.Equal(m.data, native) {
+		return
+	}
+	order := machine.AMD64.Order
+	for at := 0; at < len(native); {
+		word := 8
+		if (uint64(m.addr)+uint64(at))%8 != 0 || at+8 > len(native) {
+			word = 1
+		}
+		differs := false
+		for k := at; k < at+word; k++ {
+			differs = differs || (m.data[k]^native[k])&^m.undefined[k] != 0
+		}
+		if differs && !(word == 8 && r.local(e, order.Uint64(native[at:]), order.Uint64(m.data[at:]))) {
+			where := "the stack of its callers"
+			if sym, start, ok := r.symbol(m.addr + machine.Addr(at)); ok {
+				where = fmt.Sprintf("%s+%d", sym, uint64(m.addr)+uint64(at)-uint64(start))
+			}
+			require.Failf(r.t, "memory differs", "%s: %v (%s): native %x, interpreter %x, undefined %x", e.block, m.addr+machine.Addr(at), where,
+				native[at:at+word], m.data[at:at+word], m.undefined[at:at+word])
+		}
+		at += word
+	}
+}
+
+// symbol names the data at an address.
+func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
+	target, err := r.control.Target()
+	require.NoError(r.t, err)
+	defer target.Close()
+	m := target.ModuleAt(at)
+	if m == nil || m.Image == nil {
+		return "", 0, false
+	}
+	for _, g := range r.options.Modules[0].Globals {
+		if sym, ok := m.Image.Only(g.Name); ok && sym.Addr <= at && at < sym.Addr+machine.Addr(sym.Size) {
+			return g.Name, sym.Addr, true
+		}
+	}
+	return "", 0, false
+}
+
+// local says whether both are the address of a local variable of a function that the
+// activation called: it is dead now, and the interpreter had its own place for it.
+func (r *blockRun) local(e *expectation, native, got uint64) bool {
+	const own = 61 // the interpreter's own memory has one of these bits
+	const below = 1 << 20
+	if got>>own == 0 || native >= uint64(e.frame) || native < uint64(e.frame)-below {
+		return false
+	}
+	r.addresses++
+	return true
+}

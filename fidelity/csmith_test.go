@@ -1,0 +1,73 @@
+package fidelity_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A variant is one way to compile.
+type variant struct {
+	release int
+	level   string
+}
+
+func (v variant) String() string { return fmt.Sprintf("clang-%d%s", v.release, v.level) }
+
+var (
+	releases = []int{14, 19}
+	levels   = []string{"-O0", "-O1", "-O2", "-Os"}
+)
+
+// short is how many of the seeds are run without -all. Program n of them is compiled by two of the eight ways: by
+// clang 14 at level n of the four, and by clang 19 at level n + n/4, so that all pairs of levels occur.
+const short = 40
+
+func variantsOf(n int) []variant {
+	if !*all {
+		return []variant{{14, levels[n%4]}, {19, levels[(n+n/4)%4]}}
+	}
+	var list []variant
+	for _, release := range releases {
+		for _, level := range levels {
+			list = append(list, variant{release, level})
+		}
+	}
+	return list
+}
+
+// TestCsmithProgramsAreAsNative takes the seeds of testdata/csmith.seeds: the first 300 whose programs end within a
+// second as native code. testdata/csmith_seeds.sh is the rule and writes the file.
+func TestCsmithProgramsAreAsNative(t *testing.T) {
+	text, err := os.ReadFile("testdata/csmith.seeds")
+	require.NoError(t, err)
+	seeds := strings.Fields(string(text))
+	_ = 300
+	if !*all {
+		seeds = seeds[:short]
+	}
+	for n, seed := range seeds {
+		t.Run(seed, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			source := filepath.Join(dir, "program.c")
+			tool(t, livetest.Tool(t, "csmith"), "-s", seed, "-o", source)
+			for _, v := range variantsOf(n) {
+				t.Run(v.String(), func(t *testing.T) {
+					module, program := filepath.Join(dir, v.String()+".ll"), filepath.Join(dir, v.String())
+					clang := livetest.LLVM(t, v.release, "clang")
+					// The checks of csmith's own arithmetic compare what can be no other way; clang says so.
+					tool(t, clang, v.level, "-w", "-I/usr/include/csmith", "-S", "-emit-llvm", "-o", module, source)
+					tool(t, clang, "-w", "-o", program, module)
+					require.Equal(t, native(t, nil, program), interpreted(t, module, nil, "program"))
+				})
+			}
+		})
+	}
+}

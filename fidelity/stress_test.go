@@ -1,0 +1,111 @@
+package fidelity_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/internal/livetest"
+)
+
+// stressSeeds is how many modules there are of each size and release.
+func stressSeeds() int {
+	if *all {
+		return 50
+	}
+	return 6
+}
+
+var targetLines = regexp.MustCompile(`(?m)^target .*\n`)
+
+// stressed makes a program of a module of llvm-stress and of testdata/stress.c. change rewrites the module.
+func stressed(t *testing.T, release, size, seed int, change func(*testing.T, string) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	written := native(t, nil, livetest.LLVM(t, release, "llvm-stress"), fmt.Sprint("-size=", size), fmt.Sprint("-seed=", seed), "-o", "-")
+	require.Zero(t, written.Status)
+	text := strings.Replace(written.Output, fmt.Sprintf("@autogen_SD%d(", seed), "@autogen(", 1)
+	source, err := filepath.Abs("testdata/stress.c")
+	require.NoError(t, err)
+	caller := livetest.CModule(t, release, []string{"-O1"}, source)
+	head, err := os.ReadFile(caller)
+	require.NoError(t, err)
+	module, program := filepath.Join(dir, "autogen.ll"), filepath.Join(dir, "program.ll")
+	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // which llvm-stress leaves out
+	require.NoError(t, os.WriteFile(module, []byte(target+change(t, text)), 0o600))
+	tool(t, livetest.LLVM(t, release, "llvm-link"), "-S", "-o", program, caller, module)
+	return program
+}
+
+// linked makes an executable of a module with llc.
+func linked(t *testing.T, release int, module, level string) string {
+	t.Helper()
+	program := strings.TrimSuffix(module, ".ll") + level
+	tool(t, livetest.LLVM(t, release, "llc"), level, "-filetype=obj", "-relocation-model=pic", "-o", program+".o", module)
+	tool(t, livetest.Tool(t, "gcc"), "-o", program, program+".o", "-lm")
+	return program
+}
+
+func eachStressed(t *testing.T, sizes []int, f func(t *testing.T, release, size, seed int)) {
+	for _, release := range releases {
+		for _, size := range sizes {
+			for seed := 1; seed <= stressSeeds(); seed++ {
+				t.Run(fmt.Sprintf("%d/%d/%d", release, size, seed), func(t *testing.T) {
+					t.Parallel()
+					f(t, release, size, seed)
+				})
+			}
+		}
+	}
+}
+
+// TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, once its operations are
+// defined: see definer.
+func TestDefinedStressModulesAreAsNative(t *testing.T) {
+	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
+		module := stressed(t, release, size, seed, define)
+		ours := interpreted(t, module, nil, "program")
+		for _, level := range []string{"-O0", "-O2"} {
+			require.Equal(t, native(t, nil, linked(t, release, module, level)), ours, level)
+		}
+	})
+}
+
+// TestStressModulesAreAsNativeOrRefused takes the modules as llvm-stress writes them. Nearly all leave what LLVM
+// defines: the interpreter then says how. Of those that it runs to the end, the result is that of native code.
+func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
+	asItIs := func(_ *testing.T, module string) string { return module }
+	var same atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{2, 5, 10, 30}, func(t *testing.T, release, size, seed int) {
+			module := stressed(t, release, size, seed, asItIs)
+			ours, err := run(t, module, nil, 1e6, "program")
+			var stopped *interp.RunError
+			if errors.As(err, &stopped) {
+				t.Log(err)
+				switch stopped.Kind {
+				case interp.KindDivision: // which the processor refuses too
+					require.Equal(t, 128+int(syscall.SIGFPE), native(t, nil, linked(t, release, module, "-O0")).Status)
+				case interp.KindUndef, interp.KindFault, interp.KindSteps:
+				default:
+					require.NoError(t, err)
+				}
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, native(t, nil, linked(t, release, module, "-O0")), ours)
+			same.Add(1)
+		})
+	})
+	t.Logf("%d ran to the end", same.Load())
+	require.NotZero(t, same.Load())
+}

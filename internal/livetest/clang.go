@@ -1,0 +1,48 @@
+package livetest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// CModule compiles C sources, given by their paths, to one module of LLVM IR with clang and llvm-link of an LLVM
+// release, and returns the path of its text.
+func CModule(t testing.TB, version int, flags []string, sources ...string) string {
+	t.Helper()
+	modules := make([]string, len(sources))
+	for i, source := range sources {
+		args := append(append([]string{}, flags...), source)
+		modules[i] = build(t, recipe{
+			output: strings.TrimSuffix(filepath.Base(source), ".c") + ".ll",
+			tool:   LLVM(t, version, "clang"),
+			args:   append([]string{"-S", "-emit-llvm"}, args...),
+			inputs: dependencies(t, args),
+		})
+	}
+	return build(t, recipe{output: "linked.ll", tool: LLVM(t, version, "llvm-link"), args: append([]string{"-S"}, modules...), inputs: modules})
+}
+
+// ModuleBinary makes an executable of a module of LLVM IR, given by its path, with clang of an LLVM release, as
+// the module stands: nothing is optimized any more. It returns the executable's path.
+func ModuleBinary(t testing.TB, version int, module string) string {
+	t.Helper()
+	return build(t, recipe{
+		output: strings.TrimSuffix(filepath.Base(module), ".ll"),
+		tool:   LLVM(t, version, "clang"),
+		args:   []string{"-O0", "-Wno-override-module", module, "-lm"},
+		inputs: []string{module},
+	})
+}
+
+// DebianSource returns the directory of an unpacked Debian source package that scripts/sources.sh has fetched.
+func DebianSource(t testing.TB, name string) string {
+	t.Helper()
+	dir := filepath.Join(cacheRoot(), "sources", name)
+	_, err := os.Stat(dir)
+	require.NoError(t, err, "run scripts/sources.sh %s", name)
+	return dir
+}

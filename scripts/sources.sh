@@ -1,0 +1,50 @@
+#!/bin/sh
+# Fetches the Debian source packages that the tests build, as the machine's own mirrors have them, into the user's cache
+# directory. Usage: scripts/sources.sh PACKAGE…
+#
+# It needs no right to install, and changes nothing of the machine's apt: the source lists are copies in a directory of
+# their own. Where all is there, nothing is called and nothing printed.
+set -eu
+
+cache=${XDG_CACHE_HOME:-${HOME:-${TMPDIR:-/tmp}}/.cache}/reframe-test/sources
+missing=
+for package in "$@"; do
+  test -d "$cache/$package" || missing="$missing $package"
+done
+[ "$missing" ] || exit 0
+
+fail() {
+  echo "sources: $*" >&2
+  exit 1
+}
+
+command -v apt-get >/dev/null && command -v dpkg-source >/dev/null ||
+  fail "apt-get or dpkg-source (package dpkg-dev) is missing; unpack the Debian sources of these into $cache/PACKAGE:$missing"
+echo "sources: fetching$missing" >&2
+mkdir -p "$cache"
+work=$(mktemp -d "$cache/fetching-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/parts" "$work/lists/partial" "$work/archives/partial"
+
+# Every place that packages come from, asked for their sources: both forms of sources.list(5).
+for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+  [ ! -e "$list" ] || sed -n 's/^[[:space:]]*deb[[:space:]]/deb-src /p' "$list" >"$work/parts/$(basename "$list" .list)-src.list"
+done
+for list in /etc/apt/sources.list.d/*.sources; do
+  [ ! -e "$list" ] || sed 's/^Types:.*/Types: deb-src/' "$list" >"$work/parts/$(basename "$list" .sources)-src.sources"
+done
+
+get() {
+  apt-get -q -y -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/parts" -o Dir::State::Lists="$work/lists" \
+    -o Dir::Cache="$work" -o Dir::Cache::Archives="$work/archives" -o APT::Sandbox::User= -o APT::Update::Post-Invoke-Success= \
+    -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::http::Timeout=30 "$@" </dev/null >>"$work/log" 2>&1
+}
+get update || { cat "$work/log" >&2; fail "no package lists"; }
+for package in $missing; do
+  mkdir "$work/$package"
+  # A part of the name's directory is the version: NAME-VERSION. It is the only one, and becomes NAME.
+  (cd "$work/$package" && get source "$package") || { cat "$work/log" >&2; fail "no source of $package"; }
+  for tree in "$work/$package"/*/; do
+    mv "$tree" "$cache/$package"
+  done
+done
