@@ -39,6 +39,7 @@ const (
 	LostOperand      LintRule = "lost-operand"      // of an operand LLVM records nothing, or a part
 	UndefinedOperand LintRule = "undefined-operand" // an operand is undef or poison
 	ClobberedOperand LintRule = "clobbered-operand" // an operand may be where the callee overwrites it
+	WideVector       LintRule = "wide-vector"       // an operand needs registers that not every processor has
 	NotCompiled      LintRule = "not-compiled"      // the code generator crashes or never ends
 	NoRecord         LintRule = "no-record"         // the code generator drops the site
 	SameID           LintRule = "same-id"           // the id is another site's too

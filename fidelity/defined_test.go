@@ -23,6 +23,9 @@ import (
 //   - whole bytes for loads and stores of i1 and its vectors;
 //   - fuel for branches: when it is used up all of them go forward.
 type definer struct {
+	room   string // what allocas hold at first, as IR of type <256 x i8>; "" leaves it undefined
+	divide bool   // leave divisors as they are, but out of the compiler's sight
+
 	t        *testing.T
 	out      strings.Builder
 	declared []string // of intrinsics
@@ -43,9 +46,9 @@ var (
 )
 
 // define returns the module with a function that is defined for every argument.
-func define(t *testing.T, module string) string {
+func (d definer) define(t *testing.T, module string) string {
 	t.Helper()
-	d := &definer{t: t, opaque: strings.Contains(module, "(ptr ")}
+	d.t, d.opaque = t, strings.Contains(module, "(ptr ")
 	for line := range strings.Lines(module) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "  ") {
@@ -137,7 +140,9 @@ func (d *definer) branch(condition, back, forward string) {
 func (d *definer) alloca(name, kind string) {
 	const room = "<256 x i8>"
 	d.put("  %s.room = alloca %s", name, room)
-	d.put("  store %s zeroinitializer, %s %s.room, align 1", room, d.pointer(room), name)
+	if d.room != "" {
+		d.put("  store %s %s, %s %s.room, align 1", room, d.room, d.pointer(room), name)
+	}
 	d.put("  %s = bitcast %s %s.room to %s", name, d.pointer(room), name, d.pointer(kind))
 }
 
@@ -184,6 +189,10 @@ func (d *definer) store(line, operands string) {
 func (d *definer) division(name, op string, x operands) {
 	s := shapeOf(d.t, x.kind)
 	divisor := x.values[1]
+	if d.divide && s.bits != 1 {
+		d.hidden(name, op, x)
+		return
+	}
 	if op[0] == 's' {
 		if s.bits == 1 { // has -1 and 0 only
 			d.put("  %s = xor %s %s, %s", name, x.kind, x.values[0], divisor)
@@ -194,6 +203,19 @@ func (d *definer) division(name, op string, x operands) {
 	}
 	d.put("  %s.d = or %s %s, %s", name, x.kind, divisor, s.splat(1))
 	d.put("  %s = %s %s %s, %s.d", name, op, x.kind, x.values[0], name)
+}
+
+// hidden divides one by the other what volatile loads give, and keeps the result by a volatile store: no part of it
+// can be left out.
+func (d *definer) hidden(name, op string, x operands) {
+	pointer := d.pointer(x.kind)
+	d.put("  %s.at = alloca %s", name, x.kind)
+	for i, value := range x.values {
+		d.put("  store %s %s, %s %s.at", x.kind, value, pointer, name)
+		d.put("  %s.%d = load volatile %s, %s %s.at", name, i, x.kind, pointer, name)
+	}
+	d.put("  %s = %s %s %s.0, %s.1", name, op, x.kind, name, name)
+	d.put("  store volatile %s %s, %s %s.at", x.kind, name, pointer, name)
 }
 
 // number is an instruction whose result, where it is of floats, is not NaN.

@@ -67,6 +67,16 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	return out
 }
 
+// endless says whether a program still runs after a second, in which it could do a thousand times what the
+// interpreter did before it gave up.
+func endless(t testing.TB, program string) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_ = exec.CommandContext(ctx, program).Run() // how it ended is no matter
+	return ctx.Err() != nil
+}
+
 // tool runs a command that must succeed and say nothing.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()

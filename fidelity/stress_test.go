@@ -1,7 +1,6 @@
 package fidelity_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,11 +67,19 @@ func eachStressed(t *testing.T, sizes []int, f func(t *testing.T, release, size,
 	}
 }
 
+// stop is the kind of the error that a run ended with.
+func stop(t *testing.T, err error) interp.Kind {
+	t.Helper()
+	var stopped *interp.RunError
+	require.ErrorAs(t, err, &stopped)
+	return stopped.Kind
+}
+
 // TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, once its operations are
 // defined: see definer.
 func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
-		module := stressed(t, release, size, seed, define)
+		module := stressed(t, release, size, seed, definer{room: "zeroinitializer"}.define)
 		ours := interpreted(t, module, nil, "program")
 		for _, level := range []string{"-O0", "-O2"} {
 			require.Equal(t, native(t, nil, linked(t, release, module, level)), ours, level)
@@ -89,23 +96,67 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 		eachStressed(t, []int{2, 5, 10, 30}, func(t *testing.T, release, size, seed int) {
 			module := stressed(t, release, size, seed, asItIs)
 			ours, err := run(t, module, nil, 1e6, "program")
-			var stopped *interp.RunError
-			if errors.As(err, &stopped) {
+			if err != nil {
 				t.Log(err)
-				switch stopped.Kind {
-				case interp.KindDivision: // which the processor refuses too
-					require.Equal(t, 128+int(syscall.SIGFPE), native(t, nil, linked(t, release, module, "-O0")).Status)
-				case interp.KindUndef, interp.KindFault, interp.KindSteps:
+				switch stop(t, err) {
+				case interp.KindSteps:
+					require.True(t, endless(t, linked(t, release, module, "-O0")))
+				case interp.KindUndef, interp.KindFault, interp.KindDivision:
 				default:
 					require.NoError(t, err)
 				}
 				return
 			}
-			require.NoError(t, err)
 			require.Equal(t, native(t, nil, linked(t, release, module, "-O0")), ours)
 			same.Add(1)
 		})
 	})
 	t.Logf("%d ran to the end", same.Load())
+	require.NotZero(t, same.Load())
+}
+
+// TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, and out of the sight of llc: there is a
+// signal exactly where the interpreter refuses.
+func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
+	var refused atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{30, 100}, func(t *testing.T, release, size, seed int) {
+			module := stressed(t, release, size, seed, definer{room: "zeroinitializer", divide: true}.define)
+			want := native(t, nil, linked(t, release, module, "-O0"))
+			ours, err := run(t, module, nil, 1e6, "program")
+			if want.Status == 128+int(syscall.SIGFPE) {
+				require.Equal(t, interp.KindDivision, stop(t, err), "%v", err)
+				refused.Add(1)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, ours)
+		})
+	})
+	require.NotZero(t, refused.Load())
+}
+
+// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. Where native code that fills it does two
+// different things for two fillings, the interpreter may not run to the end; and where it runs to the end, both
+// do the same as it.
+func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
+	var refused, same atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{5, 10, 30}, func(t *testing.T, release, size, seed int) {
+			ours, err := run(t, stressed(t, release, size, seed, definer{}.define), nil, 1e6, "program")
+			if err != nil {
+				require.Equal(t, interp.KindUndef, stop(t, err), "%v", err)
+				refused.Add(1)
+				return
+			}
+			for _, room := range []string{"zeroinitializer", "<" + strings.Repeat("i8 165, ", 255) + "i8 165>"} {
+				filled := stressed(t, release, size, seed, definer{room: room}.define)
+				require.Equal(t, native(t, nil, linked(t, release, filled, "-O0")), ours)
+			}
+			same.Add(1)
+		})
+	})
+	t.Logf("%d refused, %d the same", refused.Load(), same.Load())
+	require.NotZero(t, refused.Load())
 	require.NotZero(t, same.Load())
 }

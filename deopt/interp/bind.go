@@ -106,6 +106,12 @@ func (b *binding) global(g *ir.Global) (machine.Addr, error) {
 	}
 	size := b.in.layout.Size(g.ValueType)
 	why := ""
+	if b.in.opt.Memory == nil && (g.External || g.Init == nil) {
+		if a, ok, err := b.in.libcGlobal(g.Name); ok {
+			b.addr[g] = a
+			return a, err
+		}
+	}
 	switch {
 	case g.External || g.Init == nil:
 		why = "@" + g.Name + " is defined outside of the module and has no address in the target"

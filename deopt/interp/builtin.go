@@ -84,14 +84,8 @@ func (c *Invocation) Alloc(size uint64, zero bool) (machine.Addr, error) {
 	return c.in.heap.alloc(size, 16, zero)
 }
 
-// Print appends to the program's output.
-func (c *Invocation) Print(p []byte) error {
-	if err := c.in.view.charge(uint64(len(p))); err != nil {
-		return err
-	}
-	c.in.run.output = append(c.in.run.output, p...)
-	return nil
-}
+// Print writes to the program's standard output.
+func (c *Invocation) Print(p []byte) error { return c.in.emit(1, p) }
 
 // Return makes the result from an integer or pointer, reduced to its width.
 func (c *Invocation) Return(v uint64) (Value, error) {

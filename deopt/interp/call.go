@@ -128,7 +128,7 @@ func (c *callSite) values(fr *frame) ([]Value, error) {
 	if c.plain {
 		return values, nil
 	}
-	return values, fr.in.byValue(c.i, values)
+	return values, fr.in.passInMemory(c.i, values)
 }
 
 func (c *callSite) enter(fr *frame, f *ir.Func) error {
@@ -259,30 +259,6 @@ func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) err
 	}
 	fn.blocks[0].runs++
 	fr.take(args)
-	return nil
-}
-
-// byValue gives the callee its own copy of memory that is passed by value.
-func (in *Interp) byValue(i *ir.Instr, args []Value) error {
-	for k := range args {
-		if k >= len(i.Call.ArgAttrs) || i.Call.ArgAttrs[k].ByVal == nil {
-			continue
-		}
-		t := i.Call.ArgAttrs[k].ByVal
-		from, ok := args[k].Uint()
-		size := in.layout.Size(t)
-		if !ok || size == ir.NoSize {
-			return undefined("the address of byval argument %d", k+1)
-		}
-		a, err := in.stack.alloc(size, max(in.layout.Align(t), i.Call.ArgAttrs[k].Align))
-		if err != nil {
-			return err
-		}
-		if err := in.move(a, machine.Addr(from), size); err != nil {
-			return err
-		}
-		args[k] = in.scalar(args[k].s, uint64(a))
-	}
 	return nil
 }
 

@@ -1,9 +1,6 @@
 package interp
 
 import (
-	"math"
-	"math/big"
-
 	"reframe/deopt/ir"
 )
 
@@ -102,95 +99,4 @@ func (d *decoder) bitcast(i *ir.Instr, out slot) (step, error) {
 		parts.decode(out.in(fr), data, shadow, false)
 		return nil
 	}, nil
-}
-
-// wideFloats refuses to calculate with floats that have no hardware outside of x87.
-func wideFloats(what any, shapes ...*shape) error {
-	for _, s := range shapes {
-		if l, _ := s.lane(); l.typ.Float() && !narrowFloat(l.typ) {
-			return unsupported("values of this type can be loaded, stored and moved only", "%v of %v", what, l.typ)
-		}
-	}
-	return nil
-}
-
-func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
-	args, err := d.operands(i, 1)
-	if err != nil {
-		return nil, err
-	}
-	a := args[0]
-	if err := wideFloats(i.Op, a.s, out.s); err != nil {
-		return nil, err
-	}
-	from, _ := a.s.lane()
-	to, _ := out.s.lane()
-	fromInt := i.Op == ir.OpUIToFP || i.Op == ir.OpSIToFP
-	toInt := i.Op == ir.OpFPToUI || i.Op == ir.OpFPToSI
-	if from.typ.Float() == fromInt || to.typ.Float() == toInt || from.typ.Kind == ir.PointerKind || to.typ.Kind == ir.PointerKind {
-		return nil, troublef(KindModule, "%v of %v to %v", i.Op, a.s.typ, out.s.typ)
-	}
-	return lanes1(out, a, func(dst, src []word) error {
-		if !defined(src) {
-			poisonWords(dst, to.bits)
-			return nil
-		}
-		switch {
-		case fromInt:
-			v := toBig(src)
-			if i.Op == ir.OpSIToFP {
-				v = toSigned(src, from.bits)
-			}
-			if i.Flags&ir.NNeg != 0 && toSigned(src, from.bits).Sign() < 0 {
-				poisonWords(dst, to.bits)
-				return nil
-			}
-			dst[0] = word{v: intToFloat(to.typ.Kind, v)}
-		case toInt:
-			v, ok := floatToInt(floatOf(from.typ.Kind, src[0].v), to.bits, i.Op == ir.OpFPToSI)
-			if !ok {
-				poisonWords(dst, to.bits)
-				return nil
-			}
-			setBig(dst, v, to.bits)
-		default:
-			dst[0] = word{v: floatBits(to.typ.Kind, floatOf(from.typ.Kind, src[0].v))}
-		}
-		return nil
-	})
-}
-
-// intToFloat rounds an integer to a float once: to nearest, ties to even.
-func intToFloat(k ir.TypeKind, v *big.Int) uint64 {
-	f := new(big.Float).SetInt(v) // exact: its precision is what v needs
-	if k == ir.DoubleKind {
-		d, _ := f.Float64()
-		return math.Float64bits(d)
-	}
-	return floatBits(k, toOdd(f))
-}
-
-// toOdd is f cut to a float64 whose last bit is set where something was cut
-// off. To round that once more, to a format of at most 51 bits, gives what
-// rounding f would (Boldo and Melquiond, "Emulation of FMA and correctly rounded
-// sums", 2008).
-func toOdd(f *big.Float) float64 {
-	cut := new(big.Float).SetMode(big.ToZero).SetPrec(53).Set(f)
-	d, _ := cut.Float64()
-	if cut.Cmp(f) != 0 && !math.IsInf(d, 0) {
-		d = math.Float64frombits(math.Float64bits(d) | 1)
-	}
-	return d
-}
-
-// floatToInt cuts the fraction off; false where the integer does not fit.
-func floatToInt(f float64, bits int, signed bool) (*big.Int, bool) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, false
-	}
-	v, _ := new(big.Float).SetFloat64(f).Int(nil)
-	if signed {
-		return v, fitsSigned(v, bits)
-	}
-	return v, v.Sign() >= 0 && v.BitLen() <= bits
 }

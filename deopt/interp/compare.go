@@ -3,6 +3,7 @@ package interp
 import (
 	"math"
 
+	"reframe/deopt/interp/internal/softfloat"
 	"reframe/deopt/ir"
 )
 
@@ -100,8 +101,15 @@ var intPredicates = map[string]intPredicate{
 	"sgt": {more: true, signed: true}, "sge": {more: true, equal: true, signed: true},
 }
 
-// floatPredicates: what an unordered pair gives, and which orders hold.
-var floatPredicates = map[string]struct{ less, equal, more, unordered bool }{
+// floatPredicate says which outcomes of a comparison make it true, that of a pair
+// with a NaN among them.
+type floatPredicate struct{ less, equal, more, unordered bool }
+
+func (p floatPredicate) holds(order int) bool {
+	return intPredicate{less: p.less, equal: p.equal, more: p.more}.holds(order)
+}
+
+var floatPredicates = map[string]floatPredicate{
 	"false": {}, "oeq": {equal: true}, "ogt": {more: true}, "oge": {more: true, equal: true},
 	"olt": {less: true}, "ole": {less: true, equal: true}, "one": {less: true, more: true},
 	"ord": {less: true, equal: true, more: true}, "uno": {unordered: true},
@@ -117,18 +125,29 @@ func (d *decoder) fcmp(i *ir.Instr, out slot) (step, error) {
 		return nil, err
 	}
 	a, b := args[0], args[1]
-	if err := wideFloats("fcmp", a.s); err != nil {
-		return nil, err
-	}
 	lane, _ := a.s.lane()
 	test, ok := floatPredicates[i.Pred]
 	if !ok || !alike(a.s, b.s) || !lane.typ.Float() {
 		return nil, troublef(KindModule, "fcmp %s of %v and %v", i.Pred, a.s.typ, b.s.typ)
 	}
 	kind := lane.typ.Kind
+	wide := !narrowFloat(lane.typ)
 	return lanes2(out, a, b, func(dst, x, y []word) error {
-		if x[0].u|y[0].u != 0 {
-			dst[0] = word{u: 1}
+		if !defined(x) || !defined(y) {
+			unknownWords(dst, 1, x, y)
+			return nil
+		}
+		if !promised(i.Flags, kind, x, y) {
+			poisonWords(dst, 1)
+			return nil
+		}
+		if wide {
+			p, q := floatNumber(kind, x), floatNumber(kind, y)
+			if p.Class == softfloat.NaN || q.Class == softfloat.NaN {
+				dst[0] = bit(test.unordered)
+				return nil
+			}
+			dst[0] = bit(test.holds(softfloat.Cmp(p, q)))
 			return nil
 		}
 		f, g := floatOf(kind, x[0].v), floatOf(kind, y[0].v)

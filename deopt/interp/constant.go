@@ -45,8 +45,10 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 		return in.address(c.Target, c.Typ)
 	case ir.ConstExpr:
 		return in.expression(c)
-	case ir.ConstUndef, ir.ConstPoison:
+	case ir.ConstUndef:
 		return s.undefined(), nil
+	case ir.ConstPoison:
+		return s.poison(), nil
 	}
 	w := make([]word, s.words)
 	switch c.Kind {

@@ -223,7 +223,7 @@ func (d *decoder) operation(i *ir.Instr, out slot) (step, error) {
 	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW:
 		return d.memory(i, out)
 	case ir.OpVAArg:
-		return nil, unsupported("run a caller that is not variadic", "va_arg")
+		return d.vaArg(i, out)
 	}
 	return nil, unsupported("", "%v", i.Op)
 }

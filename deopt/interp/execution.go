@@ -15,6 +15,7 @@ type Execution struct {
 	ret    *shape
 	out    []word
 	writes int
+	after  func() error // what follows the outermost function's return, or nil
 	done   bool
 	result *Result
 	err    error
@@ -152,7 +153,13 @@ func (x *Execution) guarded() (err error) {
 	}()
 	err = x.in.loop(0)
 	if errors.Is(err, errHalted) {
-		return err
+		if x.in.frames.n > 0 {
+			return err
+		}
+		err = nil
+	}
+	if err == nil && x.after != nil {
+		err = x.after()
 	}
 	if e := x.in.flush(); err == nil {
 		err = e

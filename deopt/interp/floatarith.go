@@ -2,8 +2,8 @@ package interp
 
 import (
 	"math"
-	"math/big"
 
+	"reframe/deopt/interp/internal/softfloat"
 	"reframe/deopt/ir"
 )
 
@@ -13,29 +13,61 @@ func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {
 		return nil, err
 	}
 	a, b := args[0], args[1]
-	if err := wideFloats(i.Op, out.s); err != nil {
-		return nil, err
-	}
-	lane, _ := out.s.lane()
+	lane, n := out.s.lane()
 	if !lane.typ.Float() || !alike(a.s, out.s) || !alike(b.s, out.s) {
 		return nil, troublef(KindModule, "%v of %v and %v", i.Op, a.s.typ, b.s.typ)
 	}
-	kind, op := lane.typ.Kind, i.Op
-	return floatLanes2(out, a, b, func(x, y uint64) uint64 { return floatOp(op, kind, x, y) })
-}
-
-// floatLanes2 applies f to the bits of floats; an undefined bit in makes all
-// bits undefined.
-func floatLanes2(out, a, b slot, f func(x, y uint64) uint64) (step, error) {
-	lane, _ := out.s.lane()
-	return lanes2(out, a, b, func(dst, x, y []word) error {
-		if x[0].u|y[0].u != 0 {
+	f, kind := floatLanes(i.Op, lane.typ.Kind), lane.typ.Kind
+	known := func(dst, x, y []word) {
+		f(dst, x, y)
+		if !promised(i.Flags, kind, x, y, dst) {
 			poisonWords(dst, lane.bits)
+		}
+	}
+	if n == 1 && lane.words == 1 {
+		return func(fr *frame) error {
+			dst, x, y := fr.w[out.at:out.at+1], fr.w[a.at:a.at+1], fr.w[b.at:b.at+1]
+			if x[0].u|y[0].u != 0 {
+				unknownWords(dst, lane.bits, x, y)
+				return nil
+			}
+			known(dst, x, y)
+			return nil
+		}, nil
+	}
+	return lanes2(out, a, b, func(dst, x, y []word) error {
+		if !defined(x) || !defined(y) {
+			unknownWords(dst, lane.bits, x, y)
 			return nil
 		}
-		dst[0] = word{v: f(x[0].v, y[0].v)}
+		known(dst, x, y)
 		return nil
 	})
+}
+
+// floatLanes is an operation on two floats of which every bit is known.
+func floatLanes(op ir.Op, kind ir.TypeKind) func(dst, x, y []word) {
+	if f := formats[kind]; kind == ir.X86FP80Kind || kind == ir.FP128Kind {
+		return func(dst, x, y []word) {
+			setFloat(kind, dst, softOp(op, f, floatNumber(kind, x), floatNumber(kind, y)))
+		}
+	}
+	return func(dst, x, y []word) { dst[0] = word{v: floatOp(op, kind, x[0].v, y[0].v)} }
+}
+
+// softOp is an operation that is rounded by whoever takes its result.
+func softOp(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Number {
+	switch op {
+	case ir.OpFAdd:
+		return softfloat.Add(x, y)
+	case ir.OpFSub:
+		return softfloat.Sub(x, y)
+	case ir.OpFMul:
+		return softfloat.Mul(x, y)
+	case ir.OpFDiv:
+		return softfloat.Div(x, y, f.Prec)
+	}
+	return softfloat.Rem(x, y)
 }
 
 // floatOp calculates in the format's own precision. For half and bfloat it
@@ -75,20 +107,6 @@ func floatOp(op ir.Op, kind ir.TypeKind, a, b uint64) uint64 {
 	return floatBits(kind, r)
 }
 
-// fused is x*y + z rounded once.
-func fused(kind ir.TypeKind, x, y, z float64) uint64 {
-	r := math.FMA(x, y, z)
-	if kind == ir.DoubleKind || math.IsNaN(r) || math.IsInf(r, 0) || r == 0 {
-		return floatBits(kind, r)
-	}
-	// The exact product of two floats has at most 48 bits; the sum with the
-	// third spans less than 1000.
-	f := new(big.Float).SetPrec(2048).SetFloat64(x)
-	f.Mul(f, new(big.Float).SetFloat64(y))
-	f.Add(f, new(big.Float).SetFloat64(z))
-	return floatBits(kind, toOdd(f))
-}
-
 // unary decodes fneg, which flips the sign bit of any float, and freeze.
 func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, 1)
@@ -117,6 +135,9 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 		copy(dst, src)
 		if dst[last].u&sign == 0 {
 			dst[last].v ^= sign
+		}
+		if defined(src) && !promised(i.Flags, lane.typ.Kind, src) {
+			poisonWords(dst, lane.bits)
 		}
 		return nil
 	})

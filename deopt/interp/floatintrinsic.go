@@ -2,26 +2,33 @@ package interp
 
 import (
 	"math"
-	"math/big"
 
+	"reframe/deopt/interp/internal/libm"
+	"reframe/deopt/interp/internal/softfloat"
 	"reframe/deopt/ir"
 )
 
-// floatFunc is a function of floats, lane by lane. The results of those that
-// IEEE 754 does not require to be rounded correctly (sin, pow, exp ...) are Go's
-// and may differ from a C library's in the last place.
-type floatFunc struct {
-	args int
-	f    func(v []float64) float64
-	bits func(k ir.TypeKind, v []uint64) uint64 // instead of f: on the bits themselves
+// laneFunc is a function of floats of one type, lane by lane. soft is it in any
+// format, rounded once by whoever takes the result; narrow, where there is one,
+// the same for what is exact in a float64, on the bits.
+type laneFunc struct {
+	args   int
+	soft   func(f softfloat.Format, v []softfloat.Number) softfloat.Number
+	narrow func(k ir.TypeKind, v []uint64) uint64
 }
 
-func one(f func(float64) float64) floatFunc {
-	return floatFunc{args: 1, f: func(v []float64) float64 { return f(v[0]) }}
+// rounds is a rounding to an integer, which a float64 does for all formats that
+// are exact in it.
+func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
+	return laneFunc{1,
+		func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return v[0].Round(to) },
+		func(k ir.TypeKind, v []uint64) uint64 { return floatBits(k, f(floatOf(k, v[0]))) },
+	}
 }
 
-func two(f func(a, b float64) float64) floatFunc {
-	return floatFunc{args: 2, f: func(v []float64) float64 { return f(v[0], v[1]) }}
+// fromC is a function of the C library, rounded correctly.
+func fromC(x libm.Func) laneFunc {
+	return laneFunc{x.Args, func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return x.Call(f, v...) }, nil}
 }
 
 type floatIntrinsic interface {
@@ -29,169 +36,173 @@ type floatIntrinsic interface {
 }
 
 var floatIntrinsics = map[string]floatIntrinsic{
-	"sqrt": one(math.Sqrt), "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc),
-	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven), "roundeven": one(math.RoundToEven),
-	"round": one(math.Round), "sin": one(math.Sin), "cos": one(math.Cos), "tan": one(math.Tan),
-	"exp": one(math.Exp), "exp2": one(math.Exp2), "exp10": one(func(x float64) float64 { return math.Pow(10, x) }),
-	"log": one(math.Log), "log2": one(math.Log2), "log10": one(math.Log10), "pow": two(math.Pow),
-	"minnum": two(minNum), "maxnum": two(maxNum), "minimum": two(math.Min), "maximum": two(math.Max),
-	"fabs":     floatFunc{args: 1, bits: func(k ir.TypeKind, v []uint64) uint64 { return v[0] &^ signBit(k) }},
-	"copysign": floatFunc{args: 2, bits: func(k ir.TypeKind, v []uint64) uint64 { return v[0]&^signBit(k) | v[1]&signBit(k) }},
-	"fma": floatFunc{args: 3, bits: func(k ir.TypeKind, v []uint64) uint64 {
-		return fused(k, floatOf(k, v[0]), floatOf(k, v[1]), floatOf(k, v[2]))
-	}},
+	"sqrt": laneFunc{1,
+		func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return softfloat.Sqrt(v[0], f.Prec) },
+		// 53 bits are more than twice those of the narrower formats and two more,
+		// so that to round a root twice is to round it once.
+		func(k ir.TypeKind, v []uint64) uint64 { return floatBits(k, math.Sqrt(floatOf(k, v[0]))) },
+	},
+	"floor": rounds(math.Floor, softfloat.Down), "ceil": rounds(math.Ceil, softfloat.Up), "trunc": rounds(math.Trunc, softfloat.ToZero),
+	"rint": rounds(math.RoundToEven, softfloat.TiesToEven), "nearbyint": rounds(math.RoundToEven, softfloat.TiesToEven),
+	"roundeven": rounds(math.RoundToEven, softfloat.TiesToEven), "round": rounds(math.Round, softfloat.TiesAway),
+	"exp": fromC(libm.Exp), "exp2": fromC(libm.Exp2), "exp10": fromC(libm.Exp10),
+	"log": fromC(libm.Log), "log2": fromC(libm.Log2), "log10": fromC(libm.Log10), "pow": fromC(libm.Pow),
+	"sin": fromC(libm.Sin), "cos": fromC(libm.Cos), "tan": fromC(libm.Tan),
+	"asin": fromC(libm.Asin), "acos": fromC(libm.Acos), "atan": fromC(libm.Atan), "atan2": fromC(libm.Atan2),
+	"sinh": fromC(libm.Sinh), "cosh": fromC(libm.Cosh), "tanh": fromC(libm.Tanh),
+	"minnum": extremum{-1, true}.function(), "maxnum": extremum{1, true}.function(),
+	"minimumnum": extremum{-1, true}.function(), "maximumnum": extremum{1, true}.function(),
+	"minimum": extremum{-1, false}.function(), "maximum": extremum{1, false}.function(),
+	"canonicalize": laneFunc{1, func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return v[0] }, nil},
+	"fma": laneFunc{3,
+		func(_ softfloat.Format, v []softfloat.Number) softfloat.Number {
+			return softfloat.FMA(v[0], v[1], v[2])
+		},
+		func(k ir.TypeKind, v []uint64) uint64 {
+			return fused(k, floatOf(k, v[0]), floatOf(k, v[1]), floatOf(k, v[2]))
+		},
+	},
 	// A target may fuse it or not (LangRef, "llvm.fmuladd"); plain x86-64 does not.
-	"fmuladd": floatFunc{args: 3, bits: func(k ir.TypeKind, v []uint64) uint64 {
-		return floatOp(ir.OpFAdd, k, floatOp(ir.OpFMul, k, v[0], v[1]), v[2])
-	}},
-	"powi": powi{}, "fptosi.sat": saturatingCast{true}, "fptoui.sat": saturatingCast{false},
+	"fmuladd": laneFunc{3,
+		func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
+			return softfloat.Add(f.Decode(f.Encode(softfloat.Mul(v[0], v[1]))), v[2])
+		},
+		func(k ir.TypeKind, v []uint64) uint64 {
+			return floatOp(ir.OpFAdd, k, floatOp(ir.OpFMul, k, v[0], v[1]), v[2])
+		},
+	},
+	"fabs": signFunc{1}, "copysign": signFunc{2},
+	"powi": powi{}, "ldexp": scaling{}, "frexp": splitExponent{}, "modf": splitFraction{}, "sincos": sinCos{},
+	"is.fpclass": classTest{}, "fptosi.sat": saturatingCast{true}, "fptoui.sat": saturatingCast{false},
+	"lrint": toInteger{softfloat.TiesToEven}, "llrint": toInteger{softfloat.TiesToEven},
+	"lround": toInteger{softfloat.TiesAway}, "llround": toInteger{softfloat.TiesAway},
+	"vector.reduce.fadd": orderedSum{ir.OpFAdd}, "vector.reduce.fmul": orderedSum{ir.OpFMul},
+	"vector.reduce.fmin": extremum{-1, true}, "vector.reduce.fmax": extremum{1, true},
+	"vector.reduce.fminimum": extremum{-1, false}, "vector.reduce.fmaximum": extremum{1, false},
 }
 
-func signBit(k ir.TypeKind) uint64 {
-	switch k {
-	case ir.DoubleKind:
-		return 1 << 63
-	case ir.FloatKind:
-		return 1 << 31
+// fused is x*y + z rounded once, of a format that is exact in a float64. In the
+// narrower ones the product is exact; the sum is rounded to odd, so that
+// rounding it again gives what rounding once would (Boldo and Melquiond,
+// "Emulation of FMA and correctly rounded sums", 2008).
+func fused(kind ir.TypeKind, x, y, z float64) uint64 {
+	if kind == ir.DoubleKind {
+		return math.Float64bits(math.FMA(x, y, z))
 	}
-	return 1 << 15
+	p := float64(x * y)
+	s := p + z
+	if math.IsNaN(s) || math.IsInf(s, 0) {
+		return floatBits(kind, s)
+	}
+	// The error of the sum (Knuth, TAOCP vol. 2, §4.2.2, theorem B).
+	q := s - p
+	if e := (p - (s - q)) + (z - q); e != 0 && math.Float64bits(s)&1 == 0 {
+		if e > 0 == (s > 0) {
+			s = math.Float64frombits(math.Float64bits(s) + 1)
+		} else {
+			s = math.Float64frombits(math.Float64bits(s) - 1)
+		}
+	}
+	return floatBits(kind, s)
 }
 
-// minNum and maxNum return the number where the other operand is a NaN.
-func minNum(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	if math.IsNaN(b) {
-		return a
-	}
-	return math.Min(a, b)
-}
-
-func maxNum(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	if math.IsNaN(b) {
-		return a
-	}
-	return math.Max(a, b)
-}
-
-func (x floatFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if len(args) != x.args {
+// decode makes the step of a function whose operands and result have one type.
+func (x laneFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	lane, n := out.s.lane()
+	if len(args) != x.args || !lane.typ.Float() {
 		return nil, wrongUse(i)
 	}
-	if err := wideFloats(i.Call.Callee.Ref(), out.s); err != nil {
-		return nil, err
-	}
-	lane, n := out.s.lane()
 	for _, a := range args {
-		if !alike(a.s, out.s) || !lane.typ.Float() {
+		if !alike(a.s, out.s) {
 			return nil, wrongUse(i)
 		}
 	}
-	kind := lane.typ.Kind
+	kind, f := lane.typ.Kind, formats[lane.typ.Kind]
+	raw, v, words := make([]uint64, len(args)), make([]softfloat.Number, len(args)), make([][]word, len(args)+1)
 	return func(fr *frame) error {
 		for k := range n {
-			raw, v := make([]uint64, len(args)), make([]float64, len(args))
-			var u uint64
+			known := true
 			for j, a := range args {
-				w := fr.w[a.at+k]
-				u |= w.u
-				raw[j], v[j] = w.v, floatOf(kind, w.v)
+				words[j] = fr.w[a.at+k*lane.words : a.at+(k+1)*lane.words]
+				known = known && defined(words[j])
 			}
-			switch dst := &fr.w[out.at+k]; {
-			case u != 0:
-				*dst = word{u: maskAt(lane.bits, 0)}
-			case x.bits != nil:
-				*dst = word{v: x.bits(kind, raw)}
-			default:
-				*dst = word{v: floatBits(kind, x.f(v))}
-			}
-		}
-		return nil
-	}, nil
-}
-
-type powi struct{}
-
-// decode multiplies as compiler-rt's __powidf2 does, in the type's precision.
-func (powi) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if len(args) != 2 || !alike(args[0].s, out.s) || args[1].s.typ.Kind != ir.IntKind || args[1].s.words != 1 {
-		return nil, wrongUse(i)
-	}
-	if err := wideFloats("llvm.powi", out.s); err != nil {
-		return nil, err
-	}
-	lane, n := out.s.lane()
-	kind := lane.typ.Kind
-	if !lane.typ.Float() {
-		return nil, wrongUse(i)
-	}
-	return func(fr *frame) error {
-		e := fr.w[args[1].at]
-		for k := range n {
-			x := fr.w[args[0].at+k]
-			if x.u|e.u != 0 {
-				fr.w[out.at+k] = word{u: maskAt(lane.bits, 0)}
+			dst := fr.w[out.at+k*lane.words : out.at+(k+1)*lane.words]
+			words[len(args)] = dst
+			switch {
+			case !known:
+				unknownWords(dst, lane.bits, words[:len(args)]...)
 				continue
-			}
-			power := int64(signExtend(e.v, args[1].s.bits))
-			base, r, one := x.v, floatBits(kind, 1), floatBits(kind, 1)
-			for p := power; ; {
-				if p&1 != 0 {
-					r = floatOp(ir.OpFMul, kind, r, base)
+			case x.narrow != nil && narrowFloat(lane.typ):
+				for j := range args {
+					raw[j] = words[j][0].v
 				}
-				if p /= 2; p == 0 {
-					break
+				dst[0] = word{v: x.narrow(kind, raw)}
+			default:
+				for j := range args {
+					v[j] = floatNumber(kind, words[j])
 				}
-				base = floatOp(ir.OpFMul, kind, base, base)
+				setFloat(kind, dst, x.soft(f, v))
 			}
-			if power < 0 {
-				r = floatOp(ir.OpFDiv, kind, one, r)
+			if !promised(i.Flags, kind, words...) {
+				poisonWords(dst, lane.bits)
 			}
-			fr.w[out.at+k] = word{v: r}
 		}
 		return nil
 	}, nil
 }
 
-// saturatingCast is a conversion to an integer that has a result for every
-// float: the nearest integer of the type, 0 for NaN.
-type saturatingCast struct{ isSigned bool }
+// signFunc is fabs of one operand and copysign of two: what they do to a NaN is
+// as defined as for any other float (LangRef, "llvm.fabs").
+type signFunc struct{ args int }
 
-func (x saturatingCast) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if len(args) != 1 {
+func (x signFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	lane, _ := out.s.lane()
+	if len(args) != x.args || !alike(args[0].s, out.s) || !alike(args[x.args-1].s, out.s) || !lane.typ.Float() {
 		return nil, wrongUse(i)
 	}
-	if err := wideFloats(i.Call.Callee.Ref(), args[0].s); err != nil {
-		return nil, err
-	}
-	from, _ := args[0].s.lane()
-	to, _ := out.s.lane()
-	if !from.typ.Float() || to.typ.Kind != ir.IntKind {
-		return nil, wrongUse(i)
-	}
-	return lanes1(out, args[0], func(dst, src []word) error {
-		if src[0].u != 0 {
-			poisonWords(dst, to.bits)
+	last, sign := lane.words-1, uint64(1)<<uint((lane.bits-1)%64)
+	return lanes2(out, args[0], args[x.args-1], func(dst, a, b []word) error {
+		if anyPoison(a, b) || defined(a) && !promised(i.Flags, lane.typ.Kind, a) {
+			poisonWords(dst, lane.bits)
 			return nil
 		}
-		low, high := bounds(to.bits, x.isSigned)
-		f := floatOf(from.typ.Kind, src[0].v)
-		v := new(big.Int)
-		switch {
-		case math.IsNaN(f):
-		case math.IsInf(f, 1):
-			v = high
-		case math.IsInf(f, -1):
-			v = low
-		default:
-			whole, _ := new(big.Float).SetFloat64(f).Int(nil)
-			v = clamp(whole, to.bits, x.isSigned)
+		copy(dst, a)
+		dst[last].v &^= sign
+		dst[last].u &^= sign
+		if x.args == 2 {
+			dst[last].v |= b[last].v & sign
+			dst[last].u |= b[last].u & sign
 		}
-		setBig(dst, v, to.bits)
 		return nil
 	})
+}
+
+// extremum is the lesser (-1) or the greater (1) of two floats. -0 is less than
+// +0, which minnum and maxnum leave open (LangRef, "llvm.minnum"). A NaN is
+// passed over or is the result.
+type extremum struct {
+	sign     int
+	overNaNs bool
+}
+
+func (x extremum) function() laneFunc {
+	return laneFunc{2, func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return x.of(v[0], v[1]) }, nil}
+}
+
+func (x extremum) of(a, b softfloat.Number) softfloat.Number {
+	switch {
+	case a.Class == softfloat.NaN && b.Class == softfloat.NaN, a.Class == softfloat.NaN && !x.overNaNs:
+		return a
+	case b.Class == softfloat.NaN && !x.overNaNs:
+		return b
+	case a.Class == softfloat.NaN:
+		return b
+	case b.Class == softfloat.NaN:
+		return a
+	}
+	order := softfloat.Cmp(a, b)
+	if order == x.sign || order == 0 && (a.Neg == (x.sign < 0)) {
+		return a
+	}
+	return b
 }

@@ -3,12 +3,54 @@ package interp
 import (
 	"math"
 
+	"reframe/deopt/interp/internal/softfloat"
 	"reframe/deopt/ir"
 )
 
-// narrowFloat says whether t is a float with which the interpreter calculates.
-// x86_fp80 and fp128 are only moved.
+// narrowFloat says whether every value of t is exact in a float64, so that Go's
+// arithmetic serves for it. x86_fp80 and fp128 are calculated with in software.
 func narrowFloat(t *ir.Type) bool { return t.Kind >= ir.HalfKind && t.Kind <= ir.DoubleKind }
+
+// formats are the float types (LangRef, "Floating-Point Types"). ppc_fp128, which
+// is a pair of doubles, is not among them: the shape of it is refused.
+var formats = map[ir.TypeKind]softfloat.Format{
+	ir.HalfKind: softfloat.Half, ir.BFloatKind: softfloat.BFloat, ir.FloatKind: softfloat.Single,
+	ir.DoubleKind: softfloat.Double, ir.X86FP80Kind: softfloat.X87, ir.FP128Kind: softfloat.Quad,
+}
+
+// floatNumber decodes a float of any type, and setFloat rounds one into words.
+func floatNumber(k ir.TypeKind, w []word) softfloat.Number { return formats[k].Decode(toBig(w)) }
+
+func setFloat(k ir.TypeKind, dst []word, n softfloat.Number) {
+	f := formats[k]
+	setBig(dst, f.Encode(n), f.Bits())
+}
+
+// special says whether a float is a NaN, or infinite.
+func special(k ir.TypeKind, w []word) (nan, inf bool) {
+	if k == ir.X86FP80Kind || k == ir.FP128Kind {
+		c := floatNumber(k, w).Class
+		return c == softfloat.NaN, c == softfloat.Inf
+	}
+	f := floatOf(k, w[0].v)
+	return math.IsNaN(f), math.IsInf(f, 0)
+}
+
+// promised says whether floats are what the flags nnan and ninf promise. Where
+// an operand or the result is not, the result is poison (LangRef, "Fast-Math
+// Flags").
+func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
+	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
+		return true
+	}
+	for _, w := range list {
+		nan, inf := special(k, w)
+		if nan && flags&ir.NoNaNs != 0 || inf && flags&ir.NoInfs != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // floatOf decodes the bits of a half, bfloat, float or double. Every value of
 // the smaller formats is exact in a float64.

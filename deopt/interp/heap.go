@@ -54,7 +54,7 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 		n := int(min(size, pageSize-uint64(off)))
 		p := v.lookup(addr)
 		if p == nil {
-			p = &page{}
+			p = &page{shadow: allUndefined}
 			v.pages[uint64(addr)>>pageBits] = p
 		}
 		p.setValid(off, n, true)
@@ -79,6 +79,7 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 		n := int(min(size, pageSize-uint64(off)))
 		if p := v.lookup(addr); p != nil {
 			p.setValid(off, n, false)
+			copy(p.shadow[off:off+n], allUndefined[:])
 			if !keep && p.valid == [pageSize / 64]uint64{} {
 				v.drop(uint64(addr) >> pageBits)
 			}
@@ -127,12 +128,13 @@ type stack struct {
 type span struct {
 	addr machine.Addr
 	size uint64
+	kept bool // until its frame is left, also by a stackrestore
 }
 
 func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
 	addr, err := s.take(size, max(align, 16), false)
 	if err == nil {
-		s.live = append(s.live, span{addr, size})
+		s.live = append(s.live, span{addr: addr, size: size})
 	}
 	return addr, err
 }
@@ -162,7 +164,7 @@ type unknownSpan struct {
 func (u *unknown) reserve(size uint64, why string) machine.Addr {
 	addr := u.next
 	u.next = alignUp(addr+machine.Addr(min(size, 1<<40))+gap, pageSize)
-	u.spans = append(u.spans, unknownSpan{span{addr, size}, why})
+	u.spans = append(u.spans, unknownSpan{span{addr: addr, size: size}, why})
 	return addr
 }
 

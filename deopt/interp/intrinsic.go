@@ -47,6 +47,9 @@ func init() {
 	for name, f := range reductions {
 		intrinsics["vector.reduce."+name] = f.decode
 	}
+	for name, f := range vaIntrinsics {
+		intrinsics[name] = f
+	}
 	for name, f := range floatIntrinsics {
 		intrinsics[name] = f.decode
 	}
@@ -87,11 +90,7 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 		}
 		key = key[:dot]
 	}
-	hint := ""
-	if strings.HasPrefix(name, "va_") {
-		hint = "run a caller that is not variadic"
-	}
-	return nil, unsupported(hint, "the intrinsic @%s", full)
+	return nil, unsupported("", "the intrinsic @%s", full)
 }
 
 func copyOf(from, out slot) (step, error) {
@@ -221,7 +220,7 @@ func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		}
 		live := fr.in.stack.live
 		n := len(live)
-		for n > fr.mark && live[n-1].addr >= a {
+		for n > fr.mark && live[n-1].addr >= a && !live[n-1].kept {
 			n--
 		}
 		fr.in.stack.unwind(n)

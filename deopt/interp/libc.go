@@ -1,181 +1,225 @@
 package interp
 
 import (
-	"bytes"
-	"math"
+	"maps"
+
+	"reframe/deopt/machine"
 )
 
 // libc is what a module may declare and call without any native code: the C
-// standard's functions (ISO C17, clause 7) with the results of glibc where C
-// leaves them open.
-var libc = map[string]Builtin{
-	"malloc":  func(c *Invocation) (Value, error) { return c.allocate(0, -1, false) },
-	"calloc":  func(c *Invocation) (Value, error) { return c.allocate(0, 1, true) },
-	"realloc": realloc, "free": free,
-	"memcpy": memmove, "memmove": memmove, "memset": memset, "memcmp": memcmp,
-	"strlen": strlen, "strdup": strdup,
-	"strcmp":  func(c *Invocation) (Value, error) { return c.compare(math.MaxUint64) },
-	"strncmp": func(c *Invocation) (Value, error) { return c.limited(2, c.compare) },
-	"strcpy":  func(c *Invocation) (Value, error) { return c.copyString(math.MaxUint64) },
-	"strncpy": func(c *Invocation) (Value, error) { return c.limited(2, c.copyString) },
-	"strcat":  strcat,
-	"strchr":  func(c *Invocation) (Value, error) { return c.find(bytes.IndexByte) },
-	"strrchr": func(c *Invocation) (Value, error) { return c.find(bytes.LastIndexByte) },
-	"puts":    puts, "putchar": putchar,
-	"printf": printf, "sprintf": sprintf, "snprintf": snprintf,
-	"abs": absInt, "labs": absInt, "llabs": absInt,
-	"atoi": parseDecimal, "atol": parseDecimal, "atoll": parseDecimal,
-	"strtol": strtol, "strtoll": strtol,
-	"exit": exit, "_exit": exit, "_Exit": exit,
-	"abort": func(*Invocation) (Value, error) { return Value{}, troublef(KindAbort, "the program called abort") },
-}
+// standard's functions (ISO C17, clause 7) and those of POSIX that programs
+// need, with the results of glibc on x86-64 where the standards leave them
+// open. A name that is here and cannot be run says why when it is called.
+var libc = map[string]Builtin{}
 
 func init() {
+	for _, table := range []map[string]Builtin{
+		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs, randomFuncs,
+		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, scanfFuncs, mathLibFuncs, refused(),
+	} {
+		maps.Copy(libc, table)
+	}
 	for name, f := range mathFuncs {
-		b := f.builtin
-		libc[name], libc[name+"f"] = b, b
-	}
-	for _, name := range []string{"fprintf", "vfprintf", "fputs", "fputc", "fwrite", "fflush"} {
-		libc[name] = refuseStream
+		libc[name], libc[name+"f"] = f.builtin, f.builtin
 	}
 }
 
-// mathFuncs are those of <math.h>, each with its float form of the same name and
-// an f. See floatFunc for how exact they are.
-var mathFuncs = map[string]floatFunc{
-	"sqrt": one(math.Sqrt), "cbrt": one(math.Cbrt), "sin": one(math.Sin), "cos": one(math.Cos), "tan": one(math.Tan),
-	"asin": one(math.Asin), "acos": one(math.Acos), "atan": one(math.Atan), "atan2": two(math.Atan2),
-	"sinh": one(math.Sinh), "cosh": one(math.Cosh), "tanh": one(math.Tanh),
-	"exp": one(math.Exp), "exp2": one(math.Exp2), "log": one(math.Log), "log2": one(math.Log2), "log10": one(math.Log10),
-	"pow": two(math.Pow), "fmod": two(math.Mod), "hypot": two(math.Hypot),
-	"fabs": one(math.Abs), "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc), "round": one(math.Round),
-	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven),
-	"fmin": two(minNum), "fmax": two(maxNum), "copysign": two(math.Copysign),
+// ccall is a call of a C function. Its first error sticks, and what is read
+// after it is zero, so that a function checks err only where it loops or where
+// zero would mislead it.
+type ccall struct {
+	*Invocation
+	err error
 }
 
-func (x floatFunc) builtin(c *Invocation) (Value, error) {
-	v := make([]float64, x.args)
-	for k := range v {
-		var err error
-		if v[k], err = c.Float(k); err != nil {
-			return Value{}, err
+// scalar is a C function whose result is an integer or a pointer; of a void
+// function it is ignored.
+func scalar(f func(c *ccall) uint64) Builtin {
+	return func(i *Invocation) (Value, error) {
+		c := &ccall{Invocation: i}
+		v := f(c)
+		if c.err != nil {
+			return Value{}, c.err
 		}
+		return i.Return(v)
 	}
-	return c.ReturnFloat(x.f(v))
 }
 
-func refuseStream(c *Invocation) (Value, error) {
-	return Value{}, unsupported("a FILE belongs to the target's own C library; print with printf or puts", "@%s", c.Name)
+// procedure is a C function without a result.
+func procedure(f func(c *ccall)) Builtin {
+	return func(i *Invocation) (Value, error) {
+		c := &ccall{Invocation: i}
+		f(c)
+		return Value{}, c.err
+	}
 }
 
-// allocate is malloc and calloc: the size is an argument, or the product of two.
-func (c *Invocation) allocate(size, count int, zero bool) (Value, error) {
-	n, err := c.Uint(size)
-	if err != nil {
-		return Value{}, err
-	}
-	if count >= 0 {
-		m, err := c.Uint(count)
-		if err != nil {
-			return Value{}, err
+// floating is a C function whose result is a float or double.
+func floating(f func(c *ccall) float64) Builtin {
+	return func(i *Invocation) (Value, error) {
+		c := &ccall{Invocation: i}
+		v := f(c)
+		if c.err != nil {
+			return Value{}, c.err
 		}
-		if m > 0 && n > math.MaxUint64/m {
-			return c.Return(0) // C: the null pointer
-		}
-		n *= m
+		return i.ReturnFloat(v)
 	}
-	a, err := c.Alloc(n, zero)
-	if err == nil {
-		err = c.in.work(n)
-	}
-	if err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(a))
 }
 
-func free(c *Invocation) (Value, error) {
-	a, err := c.Addr(0)
-	if err != nil {
-		return Value{}, err
+// always is a C function that gives one answer whatever it is asked.
+func always(v uint64) Builtin { return scalar(func(*ccall) uint64 { return v }) }
+
+func (c *ccall) fail(err error) {
+	if c.err == nil {
+		c.err = err
 	}
-	return Value{}, c.in.heap.free(a)
 }
 
-func realloc(c *Invocation) (Value, error) {
-	a, err := c.Addr(0)
-	if err != nil {
-		return Value{}, err
-	}
-	n, err := c.Uint(1)
-	if err != nil {
-		return Value{}, err
-	}
-	if a == 0 {
-		return c.allocate(1, -1, false)
-	}
-	old, ok := c.in.heap.sizes[a]
-	switch {
-	case !own(a):
-		return Value{}, unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
-	case !ok:
-		return Value{}, c.in.heap.free(a) // the error that a wrong free is
-	case n == 0:
-		if err := c.in.heap.free(a); err != nil {
-			return Value{}, err
-		}
-		return c.Return(0)
-	}
-	to, err := c.Alloc(n, false)
-	if err == nil {
-		err = c.in.work(n)
-	}
-	if err == nil {
-		err = c.in.move(to, a, min(old, n))
-	}
-	if err == nil {
-		err = c.in.heap.free(a)
-	}
-	if err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(to))
+func (c *ccall) uint(i int) uint64 {
+	v, err := c.Uint(i)
+	c.fail(err)
+	return v
 }
 
-func puts(c *Invocation) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	if err := c.Print(append(s, '\n')); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(len(s)) + 1) // C: not negative; glibc: the bytes written
+func (c *ccall) int(i int) int64 {
+	v, err := c.Int(i)
+	c.fail(err)
+	return v
 }
 
-func putchar(c *Invocation) (Value, error) {
-	b, err := c.Uint(0)
-	if err != nil {
-		return Value{}, err
-	}
-	if err := c.Print([]byte{byte(b)}); err != nil {
-		return Value{}, err
-	}
-	return c.Return(b & 0xff)
+func (c *ccall) addr(i int) machine.Addr { return machine.Addr(c.uint(i)) }
+
+func (c *ccall) float(i int) float64 {
+	v, err := c.Float(i)
+	c.fail(err)
+	return v
 }
 
-func absInt(c *Invocation) (Value, error) {
-	v, err := c.Int(0)
-	if err != nil {
-		return Value{}, err
+// text reads the string that argument i points to.
+func (c *ccall) text(i int) []byte { return c.textAt(c.addr(i), ^uint64(0)) }
+
+// textAt reads a string of at most limit bytes.
+func (c *ccall) textAt(a machine.Addr, limit uint64) []byte {
+	if c.err != nil {
+		return nil
 	}
-	return c.Return(uint64(max(v, -v)))
+	s, err := c.in.cstring(a, limit)
+	c.fail(err)
+	return s
 }
 
-func exit(c *Invocation) (Value, error) {
-	code, err := c.Int(0)
-	if err != nil {
-		return Value{}, err
+// bytes reads n bytes, none after an error.
+func (c *ccall) bytes(a machine.Addr, n uint64) []byte {
+	if c.err == nil && n > c.in.view.limit {
+		c.err = troublef(KindMemory, "@%s reads %d bytes, more than the %d bytes of memory allowed", c.Name, n, c.in.view.limit)
 	}
-	return Value{}, &exited{int(code)}
+	if c.err != nil {
+		return nil
+	}
+	p := make([]byte, n)
+	c.fail(c.Read(p, a))
+	return p
+}
+
+func (c *ccall) write(a machine.Addr, p []byte) {
+	if c.err == nil {
+		c.err = c.Write(a, p)
+	}
+}
+
+// put writes an integer of size bytes, as the program's own stores would.
+func (c *ccall) put(a machine.Addr, size int, v uint64) {
+	var p [8]byte
+	c.in.opt.Arch.Order.PutUint64(p[:], v)
+	if c.in.layout.BigEndian {
+		c.write(a, p[8-size:])
+		return
+	}
+	c.write(a, p[:size])
+}
+
+// get reads an integer of size bytes.
+func (c *ccall) get(a machine.Addr, size int) uint64 {
+	p := c.bytes(a, uint64(size))
+	if c.err != nil {
+		return 0
+	}
+	return getBits(p, 0, 8*size, size, c.in.layout.BigEndian)
+}
+
+// move copies memory with its undefined bits.
+func (c *ccall) move(to, from machine.Addr, n uint64) {
+	if c.err == nil {
+		c.err = c.in.move(to, from, n)
+	}
+}
+
+// fill sets n bytes.
+func (c *ccall) fill(to machine.Addr, b byte, n uint64) {
+	if c.err == nil && n > 0 {
+		c.err = c.in.set(to, word{v: uint64(b)}, n)
+	}
+}
+
+// own takes memory that no free can give back, cleared: what a C library keeps
+// in variables of its own.
+func (c *ccall) own(size uint64) machine.Addr {
+	if c.err != nil {
+		return 0
+	}
+	a, err := c.in.names.globals.take(size, 16, true)
+	c.fail(err)
+	return a
+}
+
+// constantText is a string in the C library's own memory, made once.
+func (c *ccall) constantText(s string) uint64 {
+	if a, ok := c.in.clib.texts[s]; ok || c.err != nil {
+		return uint64(a)
+	}
+	a := c.own(uint64(len(s)) + 1)
+	c.write(a, []byte(s))
+	if c.err == nil {
+		c.in.clib.keepText(s, a)
+	}
+	return uint64(a)
+}
+
+// cursor reads memory from an address on byte by byte, and never a byte past
+// those that were asked for unless it can be had: what follows the end of a
+// string need not be there.
+type cursor struct {
+	c    *ccall
+	at   machine.Addr // of block[0]
+	have []byte
+}
+
+func (c *ccall) from(a machine.Addr) *cursor { return &cursor{c: c, at: a} }
+
+// next returns a byte, 0 after an error.
+func (r *cursor) next() byte {
+	if len(r.have) == 0 {
+		r.fetch()
+	}
+	if r.c.err != nil {
+		return 0
+	}
+	b := r.have[0]
+	r.have, r.at = r.have[1:], r.at+1
+	return b
+}
+
+func (r *cursor) fetch() {
+	if r.c.err == nil {
+		r.c.err = r.c.in.work(64)
+	}
+	if r.c.err != nil {
+		return
+	}
+	block := make([]byte, min(pageSize-uint64(r.at%pageSize), 64))
+	if r.c.in.view.read(block, nil, r.at) != nil {
+		block = block[:1]
+		r.c.err = r.c.in.view.read(block, nil, r.at)
+	}
+	r.have = block
 }

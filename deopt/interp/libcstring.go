@@ -1,275 +1,243 @@
 package interp
 
 import (
+	"bytes"
 	"math"
-	"math/big"
 
 	"reframe/deopt/machine"
 )
 
-// Functions of <string.h>, and those of <stdlib.h> that read numbers.
+// The functions of <string.h> that copy and compare strings (C17 7.24.2 to
+// 7.24.4), and those that POSIX adds.
+var stringFuncs = map[string]Builtin{
+	"strlen":  scalar(func(c *ccall) uint64 { return uint64(len(c.text(0))) }),
+	"strnlen": scalar(func(c *ccall) uint64 { return uint64(len(c.textAt(c.addr(0), c.uint(1)))) }),
+	"strdup":  scalar(func(c *ccall) uint64 { return c.duplicate(c.text(0)) }), "__strdup": scalar(func(c *ccall) uint64 { return c.duplicate(c.text(0)) }),
+	"strndup": scalar(func(c *ccall) uint64 { return c.duplicate(c.textAt(c.addr(0), c.uint(1))) }),
 
-// three reads two addresses, or an address and a number, and a length.
-func (c *Invocation) three() (a, b machine.Addr, n uint64, err error) {
-	if a, err = c.Addr(0); err != nil {
-		return
-	}
-	if b, err = c.Addr(1); err != nil {
-		return
-	}
-	n, err = c.Uint(2)
-	return
+	"strcmp":      scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, same8) }),
+	"strcoll":     scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, same8) }), // the "C" locale
+	"strncmp":     scalar(func(c *ccall) uint64 { return c.compare(c.uint(2), same8) }),
+	"strcasecmp":  scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, lower) }),
+	"strncasecmp": scalar(func(c *ccall) uint64 { return c.compare(c.uint(2), lower) }),
+	"strxfrm":     scalar(strxfrm),
+
+	"strcpy":  scalar(func(c *ccall) uint64 { return c.copyText(c.addr(0), c.text(1)) }),
+	"stpcpy":  scalar(stpcpy),
+	"strncpy": scalar(func(c *ccall) uint64 { c.copyPadded(); return c.uint(0) }),
+	"stpncpy": scalar(func(c *ccall) uint64 { return c.uint(0) + c.copyPadded() }),
+	"strcat":  scalar(func(c *ccall) uint64 { return c.appendText(c.text(1)) }),
+	"strncat": scalar(func(c *ccall) uint64 { return c.appendText(c.textAt(c.addr(1), c.uint(2))) }),
+	"strlcpy": scalar(strlcpy), "strlcat": scalar(strlcat),
 }
 
-func memmove(c *Invocation) (Value, error) {
-	to, from, n, err := c.three()
-	if err == nil {
-		err = c.in.move(to, from, n)
-	}
-	if err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(to))
-}
+func same8(b byte) byte { return b }
 
-func memset(c *Invocation) (Value, error) {
-	to, b, n, err := c.three()
-	if err == nil && n > 0 {
-		err = c.in.set(to, word{v: uint64(b) & 0xff}, n)
-	}
-	if err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(to))
-}
-
-func memcmp(c *Invocation) (Value, error) {
-	a, b, n, err := c.three()
-	if err != nil {
-		return Value{}, err
-	}
-	// A block at a time: memory past the first difference need not be there.
-	for n > 0 {
-		run := min(n, 256, pageSize-uint64(a%pageSize), pageSize-uint64(b%pageSize))
-		p, q := make([]byte, run), make([]byte, run)
-		if err := c.Read(p, a); err != nil {
-			return Value{}, err
+// compare compares two strings of at most limit bytes after mapping each byte;
+// nothing past the first difference is read.
+func (c *ccall) compare(limit uint64, as func(byte) byte) uint64 {
+	a, b := c.from(c.addr(0)), c.from(c.addr(1))
+	for ; limit > 0 && c.err == nil; limit-- {
+		x, y := as(a.next()), as(b.next())
+		if x != y {
+			return uint64(int64(x) - int64(y))
 		}
-		if err := c.Read(q, b); err != nil {
-			return Value{}, err
-		}
-		for k := range p {
-			if p[k] != q[k] {
-				return c.Return(uint64(int64(p[k]) - int64(q[k])))
-			}
-		}
-		a, b, n = a+machine.Addr(run), b+machine.Addr(run), n-run
-	}
-	return c.Return(0)
-}
-
-// text reads argument i as a string.
-func (c *Invocation) text(i int, limit uint64) ([]byte, error) {
-	a, err := c.Addr(i)
-	if err != nil {
-		return nil, err
-	}
-	return c.in.cstring(a, limit)
-}
-
-func strlen(c *Invocation) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(len(s)))
-}
-
-// limited calls f with argument i.
-func (c *Invocation) limited(i int, f func(limit uint64) (Value, error)) (Value, error) {
-	n, err := c.Uint(i)
-	if err != nil {
-		return Value{}, err
-	}
-	return f(n)
-}
-
-func (c *Invocation) compare(limit uint64) (Value, error) {
-	a, err := c.text(0, limit)
-	if err != nil {
-		return Value{}, err
-	}
-	b, err := c.text(1, limit)
-	if err != nil {
-		return Value{}, err
-	}
-	if uint64(len(a)) < limit {
-		a = append(a, 0)
-	}
-	if uint64(len(b)) < limit {
-		b = append(b, 0)
-	}
-	for k := range min(len(a), len(b)) {
-		if a[k] != b[k] {
-			return c.Return(uint64(int64(a[k]) - int64(b[k])))
+		if x == 0 {
+			break
 		}
 	}
-	return c.Return(0)
+	return 0
 }
 
-// copyString is strcpy, and strncpy, which fills up with zeros.
-func (c *Invocation) copyString(limit uint64) (Value, error) {
-	to, err := c.Addr(0)
-	if err != nil {
-		return Value{}, err
+func (c *ccall) duplicate(s []byte) uint64 {
+	a := c.allocate(uint64(len(s))+1, 16, false)
+	if c.err != nil {
+		return 0
 	}
-	s, err := c.text(1, limit)
-	if err != nil {
-		return Value{}, err
-	}
-	switch fill := limit - uint64(len(s)); {
-	case limit == math.MaxUint64:
-		s = append(s, 0)
-	case fill > c.in.view.limit:
-		return Value{}, troublef(KindMemory, "a fill of %d bytes is more than the %d bytes of memory allowed", fill, c.in.view.limit)
-	default:
-		s = append(s, make([]byte, fill)...)
-	}
-	if err := c.Write(to, s); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(to))
+	return c.copyText(machine.Addr(a), s)
 }
 
-func strcat(c *Invocation) (Value, error) {
-	head, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	tail, err := c.text(1, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	to, _ := c.Addr(0)
-	if err := c.Write(to+machine.Addr(len(head)), append(tail, 0)); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(to))
+// copyText writes s and a zero byte.
+func (c *ccall) copyText(to machine.Addr, s []byte) uint64 {
+	c.write(to, append(s, 0))
+	return uint64(to)
 }
 
-func (c *Invocation) find(search func([]byte, byte) int) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
+func stpcpy(c *ccall) uint64 {
+	s := c.text(1)
+	return c.copyText(c.addr(0), s) + uint64(len(s))
+}
+
+// copyPadded is strncpy, which fills up with zeros. It returns how many bytes
+// were not fill.
+func (c *ccall) copyPadded() uint64 {
+	to, limit := c.addr(0), c.uint(2)
+	s := c.textAt(c.addr(1), limit)
+	n := uint64(len(s))
+	c.write(to, s)
+	c.fill(to+machine.Addr(n), 0, limit-n)
+	return n
+}
+
+func (c *ccall) appendText(s []byte) uint64 {
+	head := c.text(0)
+	c.copyText(c.addr(0)+machine.Addr(len(head)), s)
+	return c.uint(0)
+}
+
+// strlcpy and strlcat are BSD's, in glibc since 2.38: they truncate, and return
+// the length that they tried to make.
+func strlcpy(c *ccall) uint64 {
+	s, size := c.text(1), c.uint(2)
+	c.truncated(c.addr(0), s, size)
+	return uint64(len(s))
+}
+
+func strlcat(c *ccall) uint64 {
+	size := c.uint(2)
+	head, tail := uint64(len(c.textAt(c.addr(0), size))), c.text(1)
+	if head < size {
+		c.truncated(c.addr(0)+machine.Addr(head), tail, size-head)
 	}
-	b, err := c.Uint(1)
-	if err != nil {
-		return Value{}, err
+	return head + uint64(len(tail))
+}
+
+// truncated writes as much of s as fits into size bytes, with a zero byte.
+func (c *ccall) truncated(to machine.Addr, s []byte, size uint64) {
+	if size > 0 {
+		c.copyText(to, s[:min(uint64(len(s)), size-1):len(s)])
 	}
-	a, _ := c.Addr(0)
+}
+
+// strxfrm copies in the "C" locale, as far as it fits.
+func strxfrm(c *ccall) uint64 {
+	s, size := c.text(1), c.uint(2)
+	c.truncated(c.addr(0), s, size)
+	return uint64(len(s))
+}
+
+// searchFuncs find a byte, or one of a set, or a string in a string.
+var searchFuncs = map[string]Builtin{
+	"strchr": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }), "index": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }),
+	"strrchr": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }), "rindex": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }),
+	"strchrnul": scalar(strchrnul),
+	"strspn":    scalar(func(c *ccall) uint64 { return uint64(spanOf(c.text(0), c.text(1), true)) }),
+	"strcspn":   scalar(func(c *ccall) uint64 { return uint64(spanOf(c.text(0), c.text(1), false)) }),
+	"strpbrk":   scalar(strpbrk),
+	"strstr":    scalar(func(c *ccall) uint64 { return c.locate(c.text(0), c.text(1)) }),
+	"strcasestr": scalar(func(c *ccall) uint64 {
+		return c.locate(lowered(c.text(0)), lowered(c.text(1)))
+	}),
+}
+
+func (c *ccall) find(search func([]byte, byte) int) uint64 {
+	s, b := c.text(0), c.uint(1)
 	k := search(append(s, 0), byte(b))
 	if k < 0 {
-		return c.Return(0)
+		return 0
 	}
-	return c.Return(uint64(a) + uint64(k))
+	return c.uint(0) + uint64(k)
 }
 
-func strdup(c *Invocation) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
+func strchrnul(c *ccall) uint64 {
+	s, b := c.text(0), c.uint(1)
+	k := bytes.IndexByte(s, byte(b))
+	if k < 0 {
+		k = len(s)
 	}
-	a, err := c.Alloc(uint64(len(s))+1, false)
-	if err != nil {
-		return Value{}, err
-	}
-	if err := c.Write(a, append(s, 0)); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(a))
+	return c.uint(0) + uint64(k)
 }
 
-// parseDecimal is atoi and its kin, which glibc defines by strtol.
-func parseDecimal(c *Invocation) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	v, _ := parseLong(s, 10)
-	return c.Return(uint64(v))
-}
-
-func strtol(c *Invocation) (Value, error) {
-	s, err := c.text(0, math.MaxUint64)
-	if err != nil {
-		return Value{}, err
-	}
-	end, err := c.Addr(1)
-	if err != nil {
-		return Value{}, err
-	}
-	base, err := c.Int(2)
-	if err != nil {
-		return Value{}, err
-	}
-	v, n := parseLong(s, int(base))
-	if end != 0 {
-		start, _ := c.Addr(0)
-		var p [8]byte
-		c.in.opt.Arch.Order.PutUint64(p[:], uint64(start)+uint64(n))
-		if err := c.Write(end, p[:]); err != nil {
-			return Value{}, err
+// spanOf counts the bytes at the start of s that are in the set, or are not.
+func spanOf(s, set []byte, in bool) int {
+	for k, b := range s {
+		if bytes.IndexByte(set, b) >= 0 != in {
+			return k
 		}
 	}
-	return c.Return(uint64(v))
+	return len(s)
 }
 
-// parseLong is strtol for a long of 64 bits (C17 7.22.1.4): the value, clamped
-// to its range, and how many bytes it took. errno is not kept.
-func parseLong(s []byte, base int) (int64, int) {
-	if base < 0 || base == 1 || base > 36 {
-		return 0, 0
+func strpbrk(c *ccall) uint64 {
+	s := c.text(0)
+	k := spanOf(s, c.text(1), false)
+	if k == len(s) {
+		return 0
 	}
-	k := 0
-	for k < len(s) && (s[k] == ' ' || s[k] >= '\t' && s[k] <= '\r') {
-		k++
-	}
-	negative := k < len(s) && s[k] == '-'
-	if k < len(s) && (s[k] == '-' || s[k] == '+') {
-		k++
-	}
-	if (base == 0 || base == 16) && k+2 < len(s) && s[k] == '0' && s[k+1]|0x20 == 'x' && digit(s[k+2]) < 16 {
-		k, base = k+2, 16
-	}
-	if base == 0 {
-		base = 10
-		if k < len(s) && s[k] == '0' {
-			base = 8
-		}
-	}
-	first := k
-	v := new(big.Int)
-	for k < len(s) && digit(s[k]) < base {
-		if v.BitLen() <= 64 { // past it the result is clamped anyway
-			v.Mul(v, big.NewInt(int64(base))).Add(v, big.NewInt(int64(digit(s[k]))))
-		}
-		k++
-	}
-	if k == first {
-		return 0, 0
-	}
-	if negative {
-		v.Neg(v)
-	}
-	return clamp(v, 64, true).Int64(), k
+	return c.uint(0) + uint64(k)
 }
 
-func digit(b byte) int {
-	switch {
-	case b >= '0' && b <= '9':
-		return int(b - '0')
-	case b|0x20 >= 'a' && b|0x20 <= 'z':
-		return int(b|0x20-'a') + 10
+func (c *ccall) locate(s, part []byte) uint64 {
+	k := c.index(s, part)
+	if k < 0 {
+		return 0
 	}
-	return 99
+	return c.uint(0) + uint64(k)
+}
+
+// index is where part starts in s, or -1, for the steps that a search costs.
+func (c *ccall) index(s, part []byte) int {
+	if c.err == nil {
+		c.err = c.in.work(uint64(len(s)))
+	}
+	return bytes.Index(s, part)
+}
+
+// tokenFuncs cut strings into pieces.
+var tokenFuncs = map[string]Builtin{
+	"strtok": scalar(strtok), "strtok_r": scalar(strtokR), "__strtok_r": scalar(strtokR), "strsep": scalar(strsep),
+}
+
+func strtok(c *ccall) uint64 {
+	token, rest := c.token(c.addr(0), c.in.clib.token)
+	if c.err == nil {
+		c.in.clib.token = rest
+	}
+	return token
+}
+
+func strtokR(c *ccall) uint64 {
+	var saved machine.Addr
+	if c.uint(0) == 0 {
+		saved = machine.Addr(c.get(c.addr(2), 8))
+	}
+	token, rest := c.token(c.addr(0), saved)
+	c.put(c.addr(2), 8, uint64(rest))
+	return token
+}
+
+// token is strtok_r (POSIX): the next token, and where the search goes on.
+func (c *ccall) token(s, saved machine.Addr) (uint64, machine.Addr) {
+	if s == 0 {
+		s = saved
+	}
+	text, set := c.textAt(s, math.MaxUint64), c.text(1)
+	skip := spanOf(text, set, true)
+	text, s = text[skip:], s+machine.Addr(skip)
+	if len(text) == 0 {
+		return 0, s
+	}
+	n := spanOf(text, set, false)
+	rest := s + machine.Addr(n)
+	if n < len(text) {
+		c.write(rest, []byte{0})
+		rest++
+	}
+	return uint64(s), rest
+}
+
+func strsep(c *ccall) uint64 {
+	s := machine.Addr(c.get(c.addr(0), 8))
+	if s == 0 {
+		return 0
+	}
+	text := c.textAt(s, math.MaxUint64)
+	n := spanOf(text, c.text(1), false)
+	rest := uint64(0)
+	if n < len(text) {
+		c.write(s+machine.Addr(n), []byte{0})
+		rest = uint64(s) + uint64(n) + 1
+	}
+	c.put(c.addr(0), 8, rest)
+	return uint64(s)
 }

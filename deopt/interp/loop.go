@@ -351,7 +351,7 @@ func (in *Interp) blocks(base int) error {
 		case opLoad8:
 			if a := &w[i.a]; a.u == 0 {
 				if p := view.hot(a.v); p != nil {
-					if off := a.v % pageSize; p.valid[off/64]>>(off%64)&1 != 0 && p.shadow[off] == 0 {
+					if off := a.v % pageSize; p.shadow[off] == 0 {
 						w[i.dst] = word{v: uint64(p.data[off])}
 						continue
 					}
@@ -361,7 +361,7 @@ func (in *Interp) blocks(base int) error {
 			if a := &w[i.a]; a.u|a.v&1 == 0 {
 				if p := view.hot(a.v); p != nil {
 					off := a.v % pageSize
-					if p.valid[off/64]>>(off%64)&3 == 3 && little16(&p.shadow, off) == 0 {
+					if little16(&p.shadow, off) == 0 {
 						w[i.dst] = word{v: uint64(little16(&p.data, off))}
 						continue
 					}
@@ -371,7 +371,7 @@ func (in *Interp) blocks(base int) error {
 			if a := &w[i.a]; a.u|a.v&3 == 0 {
 				if p := view.hot(a.v); p != nil {
 					off := a.v % pageSize
-					if p.valid[off/64]>>(off%64)&15 == 15 && little32(&p.shadow, off) == 0 {
+					if little32(&p.shadow, off) == 0 {
 						w[i.dst] = word{v: uint64(little32(&p.data, off))}
 						continue
 					}
@@ -381,7 +381,7 @@ func (in *Interp) blocks(base int) error {
 			if a := &w[i.a]; a.u|a.v&7 == 0 {
 				if p := view.hot(a.v); p != nil {
 					off := a.v % pageSize
-					if p.valid[off/64]>>(off%64)&255 == 255 && little64(&p.shadow, off) == 0 {
+					if little64(&p.shadow, off) == 0 {
 						w[i.dst] = word{v: little64(&p.data, off)}
 						continue
 					}
@@ -401,7 +401,12 @@ func (in *Interp) blocks(base int) error {
 			a, b := &w[i.a], &w[i.b]
 			if a.u|b.u|b.v&1 == 0 {
 				if p := view.hotOwn(b.v); p != nil {
-					if off := b.v % pageSize; p.valid[off/64]>>(off%64)&3 == 3 {
+					off := b.v % pageSize
+					if little16(&p.shadow, off) == 0 {
+						putLittle16(&p.data, off, uint16(a.v))
+						continue
+					}
+					if p.valid[off/64]>>(off%64)&3 == 3 {
 						putLittle16(&p.data, off, uint16(a.v))
 						putLittle16(&p.shadow, off, 0)
 						continue
@@ -412,7 +417,12 @@ func (in *Interp) blocks(base int) error {
 			a, b := &w[i.a], &w[i.b]
 			if a.u|b.u|b.v&3 == 0 {
 				if p := view.hotOwn(b.v); p != nil {
-					if off := b.v % pageSize; p.valid[off/64]>>(off%64)&15 == 15 {
+					off := b.v % pageSize
+					if little32(&p.shadow, off) == 0 {
+						putLittle32(&p.data, off, uint32(a.v))
+						continue
+					}
+					if p.valid[off/64]>>(off%64)&15 == 15 {
 						putLittle32(&p.data, off, uint32(a.v))
 						putLittle32(&p.shadow, off, 0)
 						continue
@@ -423,7 +433,12 @@ func (in *Interp) blocks(base int) error {
 			a, b := &w[i.a], &w[i.b]
 			if a.u|b.u|b.v&7 == 0 {
 				if p := view.hotOwn(b.v); p != nil {
-					if off := b.v % pageSize; p.valid[off/64]>>(off%64)&255 == 255 {
+					off := b.v % pageSize
+					if little64(&p.shadow, off) == 0 {
+						putLittle64(&p.data, off, a.v)
+						continue
+					}
+					if p.valid[off/64]>>(off%64)&255 == 255 {
 						putLittle64(&p.data, off, a.v)
 						putLittle64(&p.shadow, off, 0)
 						continue

@@ -14,8 +14,10 @@ const (
 
 // page is 4 KiB of the view: a copy of the target's, or the interpreter's own.
 type page struct {
-	data   [pageSize]byte
-	shadow [pageSize]byte        // the undefined bits of data
+	data [pageSize]byte
+	// shadow has the undefined bits of data. Of a byte that may not be accessed all
+	// are undefined, so that to look at them is enough for one that is known.
+	shadow [pageSize]byte
 	valid  [pageSize / 64]uint64 // a bit for each byte that may be accessed
 	kind   pageKind
 }
@@ -165,11 +167,12 @@ func (v *view) fetch(addr machine.Addr) (*page, error) {
 	if err := v.charge(pageSize); err != nil {
 		return nil, err
 	}
-	p := &page{kind: targetPage}
+	p := &page{kind: targetPage, shadow: allUndefined}
 	if v.target.ReadMemory(p.data[:], addr&^(pageSize-1)) != nil {
 		clear(p.data[:])
 	} else {
 		p.setValid(0, pageSize, true)
+		clear(p.shadow[:])
 	}
 	v.pages[uint64(addr)>>pageBits] = p
 	return p, nil
@@ -184,7 +187,7 @@ func (p *page) fill(target machine.Memory, addr machine.Addr, n int) error {
 	off := int(addr % pageSize)
 	for i, b := range fresh {
 		if !p.allows(off+i, 1) {
-			p.data[off+i] = b
+			p.data[off+i], p.shadow[off+i] = b, 0
 			p.setValid(off+i, 1, true)
 		}
 	}

@@ -2,8 +2,6 @@ package interp
 
 import (
 	"bytes"
-	"math"
-	"strconv"
 	"strings"
 
 	"reframe/deopt/machine"
@@ -12,341 +10,301 @@ import (
 // maxField bounds the width and precision of one conversion.
 const maxField = 1 << 16
 
-func printf(c *Invocation) (Value, error) {
-	out, err := c.format(0)
-	if err != nil {
-		return Value{}, err
-	}
-	if err := c.Print(out); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(len(out)))
+// printer says where the arguments of one form of printf are.
+type printer struct {
+	to     sink
+	dest   int // of the stream, descriptor or buffer
+	size   int // of the buffer's size, -1: it is trusted
+	object int // of the size that _FORTIFY_SOURCE knows, -1: not given
+	format int
+	list   bool // a va_list follows the format, not the arguments themselves
 }
 
-func sprintf(c *Invocation) (Value, error) {
-	out, err := c.format(1)
-	if err != nil {
-		return Value{}, err
+type sink uint8
+
+const (
+	toOutput sink = iota
+	toStream
+	toDescriptor
+	toMemory
+	toNewMemory
+)
+
+var printfFuncs = printfTable()
+
+// The forms of C17 7.21.6, POSIX and glibc, those of _FORTIFY_SOURCE with a flag
+// more, each also with a va_list.
+func printfTable() map[string]Builtin {
+	table := map[string]Builtin{}
+	for name, p := range map[string]printer{
+		"printf":         {to: toOutput, size: -1, object: -1, format: 0},
+		"fprintf":        {to: toStream, size: -1, object: -1, format: 1},
+		"dprintf":        {to: toDescriptor, size: -1, object: -1, format: 1},
+		"sprintf":        {to: toMemory, size: -1, object: -1, format: 1},
+		"snprintf":       {to: toMemory, size: 1, object: -1, format: 2},
+		"asprintf":       {to: toNewMemory, size: -1, object: -1, format: 1},
+		"__printf_chk":   {to: toOutput, size: -1, object: -1, format: 1},
+		"__fprintf_chk":  {to: toStream, size: -1, object: -1, format: 2},
+		"__dprintf_chk":  {to: toDescriptor, size: -1, object: -1, format: 2},
+		"__sprintf_chk":  {to: toMemory, size: -1, object: 2, format: 3},
+		"__snprintf_chk": {to: toMemory, size: 1, object: 3, format: 4},
+		"__asprintf_chk": {to: toNewMemory, size: -1, object: -1, format: 2},
+	} {
+		table[name] = scalar(func(c *ccall) uint64 { return p.print(c) })
+		listed := p
+		listed.list = true
+		head := strings.TrimSuffix(name, strings.TrimLeft(name, "_"))
+		table[head+"v"+name[len(head):]] = scalar(func(c *ccall) uint64 { return listed.print(c) })
 	}
-	to, err := c.Addr(0)
-	if err != nil {
-		return Value{}, err
-	}
-	n := len(out)
-	if err := c.Write(to, append(out, 0)); err != nil {
-		return Value{}, err
-	}
-	return c.Return(uint64(n))
+	return table
 }
 
-func snprintf(c *Invocation) (Value, error) {
-	out, err := c.format(2)
-	if err != nil {
-		return Value{}, err
-	}
-	to, err := c.Addr(0)
-	if err != nil {
-		return Value{}, err
-	}
-	size, err := c.Uint(1)
-	if err != nil {
-		return Value{}, err
-	}
-	n := len(out)
-	if size > 0 {
-		kept := min(uint64(n), size-1)
-		if err := c.Write(to, append(out[:kept:kept], 0)); err != nil {
-			return Value{}, err
+func (p printer) print(c *ccall) uint64 {
+	fd := 1
+	switch p.to {
+	case toStream:
+		fd = c.stream(p.dest)
+	case toDescriptor:
+		if n := c.int(p.dest); n == 1 || n == 2 {
+			fd = int(n)
+		} else {
+			c.setErrno(errBadFile)
+			return eof
 		}
 	}
-	return c.Return(uint64(n))
+	f := &formatter{c: c, list: p.list, next: p.format + 1}
+	out, ok := f.format(c.text(p.format))
+	if c.err != nil || !ok {
+		return eof
+	}
+	n := uint64(len(out))
+	switch p.to {
+	case toMemory:
+		p.store(c, out)
+	case toNewMemory:
+		c.put(c.addr(p.dest), 8, c.duplicate(out))
+	default:
+		if !c.print(fd, out) {
+			return eof
+		}
+	}
+	return n
 }
 
-// conversion is one % of a format (C17 7.21.6.1).
+func (p printer) store(c *ccall, out []byte) {
+	limit := ^uint64(0)
+	if p.size >= 0 {
+		limit = c.uint(p.size)
+	}
+	if p.object >= 0 {
+		if room := c.uint(p.object); p.size < 0 && room <= uint64(len(out)) || p.size >= 0 && room < limit {
+			c.terminated("buffer overflow detected")
+		}
+	}
+	c.truncated(c.addr(p.dest), out, limit)
+}
+
+// conversion is one % of a format (C17 7.21.6.1). Arguments are counted from 0,
+// -1 where there is none.
 type conversion struct {
 	minus, plus, space, alt, zero bool
 	width, precision              int // precision -1: not given
+	widthArg, precisionArg, arg   int
 	length                        string
 	verb                          byte
+	before                        []byte // text in front of it
 }
 
-// format formats by the string in argument i and the arguments after it.
-func (c *Invocation) format(i int) ([]byte, error) {
-	f, err := c.text(i, math.MaxUint64)
-	if err != nil {
-		return nil, err
+// formatter formats by a string and the arguments of a call, or of a va_list.
+type formatter struct {
+	c    *ccall
+	list bool
+	next int // the first argument of the call after the format
+	args []argument
+	out  []byte
+}
+
+// format returns the text; false where C says that printf fails, errno is set then.
+func (f *formatter) format(format []byte) ([]byte, bool) {
+	list, rest, err := parseFormat(format)
+	f.c.fail(err)
+	if f.c.err == nil {
+		f.fetch(list)
 	}
-	next := i + 1
-	var out []byte
+	for _, v := range list {
+		if f.c.err != nil {
+			return nil, false
+		}
+		f.add(v.before)
+		if !f.convert(v) {
+			return nil, false
+		}
+	}
+	f.add(rest)
+	return f.out, f.c.err == nil
+}
+
+func (f *formatter) add(text []byte) {
+	if f.c.err == nil && uint64(len(f.out)+len(text)) > f.c.in.view.limit {
+		f.c.err = troublef(KindMemory, "formatted text of more than %d bytes", f.c.in.view.limit)
+	}
+	if f.c.err == nil {
+		f.out = append(f.out, text...) // what is written is counted then
+	}
+}
+
+// parseFormat takes a format apart; rest is the text after the last conversion.
+func parseFormat(format []byte) (list []conversion, rest []byte, err error) {
+	next := 0
 	for {
-		percent := bytes.IndexByte(f, '%')
+		percent := bytes.IndexByte(format, '%')
 		if percent < 0 {
-			return append(out, f...), nil
+			return list, format, nil
 		}
-		out = append(out, f[:percent]...)
-		var v conversion
-		if v, f, err = c.conversion(f[percent+1:], &next); err != nil {
-			return nil, err
+		p := formatParser{rest: format[percent+1:], next: &next}
+		v, err := p.conversion()
+		if err != nil {
+			return nil, nil, err
 		}
-		text := "%"
-		if v.verb != '%' {
-			if text, err = c.convert(v, next); err != nil {
-				return nil, err
-			}
-			next++
-		}
-		out = append(out, text...)
-		if uint64(len(out)) > c.in.view.limit {
-			return nil, troublef(KindMemory, "formatted text of more than %d bytes", c.in.view.limit)
-		}
+		v.before = format[:percent]
+		list = append(list, v)
+		format = p.rest
 	}
 }
 
-// conversion parses what follows a %, and reads the arguments of its stars.
-func (c *Invocation) conversion(f []byte, next *int) (v conversion, rest []byte, err error) {
-	v.precision = -1
-	k := 0
-	at := func() byte {
-		if k < len(f) {
-			return f[k]
-		}
+type formatParser struct {
+	rest []byte
+	next *int // the argument that comes next where none is numbered
+}
+
+func (p *formatParser) at() byte {
+	if len(p.rest) == 0 {
 		return 0
 	}
-	for flags := map[byte]*bool{'-': &v.minus, '+': &v.plus, ' ': &v.space, '#': &v.alt, '0': &v.zero}; flags[at()] != nil; k++ {
-		*flags[at()] = true
+	return p.rest[0]
+}
+
+func (p *formatParser) take() { p.rest = p.rest[1:] }
+
+// number reads digits; past maxField they only count as too many.
+func (p *formatParser) number() (n int) {
+	for ; p.at() >= '0' && p.at() <= '9'; p.take() {
+		n = min(10*n+int(p.at()-'0'), maxField+1)
 	}
-	number := func() (n int, err error) {
-		if at() == '*' {
-			k++
-			star, err := c.Uint(*next)
-			*next++
-			return int(int32(star)), err
+	return n
+}
+
+// position reads the n$ of an argument that is numbered (POSIX), or takes the
+// next one.
+func (p *formatParser) position() int {
+	saved := p.rest
+	if n := p.number(); n > 0 && p.at() == '$' {
+		p.take()
+		return n - 1
+	}
+	p.rest = saved
+	*p.next++
+	return *p.next - 1
+}
+
+func (p *formatParser) conversion() (v conversion, err error) {
+	v = conversion{precision: -1, widthArg: -1, precisionArg: -1, arg: -1}
+	saved := p.rest
+	if n := p.number(); n > 0 && p.at() == '$' {
+		p.take()
+		v.arg = n - 1
+	} else {
+		p.rest = saved
+	}
+	for flags := map[byte]*bool{'-': &v.minus, '+': &v.plus, ' ': &v.space, '#': &v.alt, '0': &v.zero, '\'': new(bool), 'I': new(bool)}; flags[p.at()] != nil; p.take() {
+		*flags[p.at()] = true // ' and I change nothing in the "C" locale
+	}
+	if p.at() == '*' {
+		p.take()
+		v.widthArg = p.position()
+	} else {
+		v.width = p.number()
+	}
+	if p.at() == '.' {
+		p.take()
+		if p.at() == '*' {
+			p.take()
+			v.precisionArg = p.position()
+		} else {
+			v.precision = p.number()
 		}
-		for ; at() >= '0' && at() <= '9' && n <= maxField; k++ {
-			n = 10*n + int(at()-'0')
+	}
+	start := p.rest
+	for bytes.IndexByte([]byte("hlLqjztZ"), p.at()) >= 0 && p.at() != 0 {
+		p.take()
+	}
+	v.length = string(start[:len(start)-len(p.rest)])
+	if v.verb = p.at(); v.verb == 0 {
+		return v, troublef(KindModule, "a format that ends inside of a conversion")
+	}
+	p.take()
+	switch v.verb {
+	case '%', 'm':
+		v.arg = -1
+	default:
+		if v.arg < 0 {
+			v.arg = *p.next
+			*p.next++
 		}
-		return n, nil
 	}
-	if v.width, err = number(); err != nil {
-		return v, nil, err
+	if max(v.arg, v.widthArg, v.precisionArg) >= maxPositions {
+		return v, unsupported("", "a format with more than %d arguments", maxPositions)
 	}
-	if v.width < 0 {
-		v.minus, v.width = true, -v.width
-	}
-	if at() == '.' {
-		k++
-		if v.precision, err = number(); err != nil {
-			return v, nil, err
-		}
-		v.precision = max(v.precision, -1)
-	}
+	return v, v.bounded()
+}
+
+// maxPositions bounds the arguments of one format, of which C promises 127.
+const maxPositions = 4096
+
+func (v conversion) bounded() error {
 	if v.width > maxField || v.precision > maxField {
-		return v, nil, unsupported("", "a format with a field of more than %d bytes", maxField)
+		return unsupported("", "a format with a field of more than %d bytes", maxField)
 	}
-	start := k
-	for strings.IndexByte("hlLqjzt", at()) >= 0 && at() != 0 {
-		k++
-	}
-	v.length = string(f[start:k])
-	if v.verb = at(); v.verb == 0 {
-		return v, nil, troublef(KindModule, "a format that ends inside of a conversion")
-	}
-	return v, f[k+1:], nil
+	return nil
 }
 
-func (c *Invocation) convert(v conversion, i int) (string, error) {
+// convert formats one conversion.
+func (f *formatter) convert(v conversion) bool {
+	if !f.stars(&v) {
+		return false
+	}
 	switch v.verb {
-	case 'd', 'i', 'u', 'x', 'X', 'o', 'c':
-		n, err := c.integer(v, i)
-		if err != nil {
-			return "", err
-		}
-		if v.verb == 'c' {
-			return v.pad("", string([]byte{byte(n)}), false), nil
-		}
-		return v.integer(n), nil
-	case 's':
-		return c.str(v, i)
+	case '%':
+		f.add([]byte{'%'})
+	case 'd', 'i', 'u', 'x', 'X', 'o', 'b', 'B':
+		f.add([]byte(v.integer(v.fit(f.args[v.arg].low))))
 	case 'p':
-		p, err := c.Uint(i)
-		if err != nil {
-			return "", err
-		}
-		if p == 0 {
-			return v.pad("", "(nil)", false), nil
-		}
-		return v.pad("0x", strconv.FormatUint(p, 16), v.zero), nil
-	case 'f', 'F', 'e', 'E', 'g', 'G':
-		if v.length == "L" {
-			return "", unsupported("", "%%L%c", v.verb)
-		}
-		x, err := c.Float(i)
-		if err != nil {
-			return "", err
-		}
-		return v.float(x), nil
+		f.add([]byte(v.pointer(f.args[v.arg].low)))
+	case 'c', 'C':
+		return f.character(v)
+	case 's', 'S':
+		return f.str(v)
+	case 'm':
+		f.add([]byte(v.clipped(errorText(int64(int32(f.c.get(f.c.errnoAddr(), 4)))))))
+	case 'n':
+		f.c.put(machine.Addr(f.args[v.arg].low), v.size()/8, uint64(len(f.out)))
+	default: // parse and fetch let nothing else through
+		f.add([]byte(v.float(f.args[v.arg].number(v.length == "L"))))
 	}
-	return "", unsupported("", "the conversion %%%s%c", v.length, v.verb)
+	return f.c.err == nil
 }
 
-// integer reads an integer argument as the length says: sign-extended for d and i.
-func (c *Invocation) integer(v conversion, i int) (uint64, error) {
-	size, ok := map[string]int{"": 32, "hh": 8, "h": 16, "l": 64, "ll": 64, "q": 64, "j": 64, "z": 64, "t": 64}[v.length]
-	if !ok {
-		return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
-	}
-	n, err := c.Uint(i)
-	if err != nil {
-		return 0, err
-	}
-	if have := c.Args[i].s; have.typ.Float() || have.bits < size {
-		return 0, troublef(KindModule, "%%%s%c is given a value of type %v", v.length, v.verb, have.typ)
-	}
-	n &= maskAt(size, 0)
-	if v.verb == 'd' || v.verb == 'i' {
-		n = signExtend(n, size)
-	}
-	return n, nil
-}
-
-func (v conversion) integer(n uint64) string {
-	sign := ""
-	var digits string
-	switch v.verb {
-	case 'd', 'i':
-		switch {
-		case int64(n) < 0:
-			sign, n = "-", -n
-		case v.plus:
-			sign = "+"
-		case v.space:
-			sign = " "
-		}
-		digits = strconv.FormatUint(n, 10)
-	case 'u':
-		digits = strconv.FormatUint(n, 10)
-	case 'o':
-		digits = strconv.FormatUint(n, 8)
-	default:
-		digits = strconv.FormatUint(n, 16)
-		if v.alt && n != 0 {
-			sign = "0x"
+// stars puts the arguments of * in their places.
+func (f *formatter) stars(v *conversion) bool {
+	if v.widthArg >= 0 {
+		v.width = int(int32(f.args[v.widthArg].low))
+		if v.width < 0 {
+			v.minus, v.width = true, -v.width
 		}
 	}
-	if n == 0 && v.precision == 0 {
-		digits = ""
+	if v.precisionArg >= 0 {
+		v.precision = max(int(int32(f.args[v.precisionArg].low)), -1)
 	}
-	if missing := v.precision - len(digits); missing > 0 {
-		digits = strings.Repeat("0", missing) + digits
-	}
-	if v.verb == 'o' && v.alt && !strings.HasPrefix(digits, "0") {
-		digits = "0" + digits
-	}
-	if v.verb == 'X' {
-		sign, digits = strings.ToUpper(sign), strings.ToUpper(digits)
-	}
-	return v.pad(sign, digits, v.zero && v.precision < 0)
-}
-
-// pad fills up to the width; zeros go between the sign and the digits.
-func (v conversion) pad(sign, body string, zero bool) string {
-	n := v.width - len(sign) - len(body)
-	switch {
-	case n <= 0:
-		return sign + body
-	case v.minus:
-		return sign + body + strings.Repeat(" ", n)
-	case zero:
-		return sign + strings.Repeat("0", n) + body
-	}
-	return strings.Repeat(" ", n) + sign + body
-}
-
-func (c *Invocation) str(v conversion, i int) (string, error) {
-	if v.length != "" {
-		return "", unsupported("", "the conversion %%%ss", v.length)
-	}
-	a, err := c.Uint(i)
-	if err != nil {
-		return "", err
-	}
-	if a == 0 { // glibc prints a word, where it fits
-		if v.precision >= 0 && v.precision < len("(null)") {
-			return v.pad("", "", false), nil
-		}
-		return v.pad("", "(null)", false), nil
-	}
-	limit := uint64(math.MaxUint64)
-	if v.precision >= 0 {
-		limit = uint64(v.precision)
-	}
-	s, err := c.in.cstring(machine.Addr(a), limit)
-	return v.pad("", string(s), false), err
-}
-
-func (v conversion) float(x float64) string {
-	sign := ""
-	switch {
-	case math.Signbit(x):
-		sign = "-"
-	case v.plus:
-		sign = "+"
-	case v.space:
-		sign = " "
-	}
-	x = math.Abs(x)
-	body, zero := "", v.zero
-	switch {
-	case math.IsNaN(x):
-		body, zero = "nan", false
-	case math.IsInf(x, 0):
-		body, zero = "inf", false
-	default:
-		body = v.digits(x)
-	}
-	if v.verb < 'a' {
-		body = strings.ToUpper(body)
-	}
-	return v.pad(sign, body, zero)
-}
-
-func (v conversion) digits(x float64) string {
-	precision := v.precision
-	if precision < 0 {
-		precision = 6
-	}
-	switch v.verb {
-	case 'f', 'F':
-		return v.point(strconv.FormatFloat(x, 'f', precision, 64))
-	case 'e', 'E':
-		return v.point(strconv.FormatFloat(x, 'e', precision, 64))
-	}
-	// %g: the exponent that %e would print chooses the style.
-	precision = max(precision, 1)
-	s := strconv.FormatFloat(x, 'e', precision-1, 64)
-	e := strings.IndexByte(s, 'e')
-	exponent, _ := strconv.Atoi(s[e+1:])
-	if exponent < -4 || exponent >= precision {
-		return v.trim(s[:e]) + s[e:]
-	}
-	return v.trim(strconv.FormatFloat(x, 'f', precision-1-exponent, 64))
-}
-
-// point adds the point that # asks for where there are no digits after it.
-func (v conversion) point(s string) string {
-	if !v.alt || strings.Contains(s, ".") {
-		return s
-	}
-	if e := strings.IndexByte(s, 'e'); e >= 0 {
-		return s[:e] + "." + s[e:]
-	}
-	return s + "."
-}
-
-// trim removes the zeros at the end that %g does not print; with # they stay.
-func (v conversion) trim(s string) string {
-	if v.alt || !strings.Contains(s, ".") {
-		return v.point(s)
-	}
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	f.c.fail(v.bounded())
+	return f.c.err == nil
 }

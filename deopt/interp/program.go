@@ -2,14 +2,25 @@ package interp
 
 import (
 	"context"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
 
 // Main runs the module as a program: @main with argc, argv and an empty
-// environment, or as many of them as it takes. args[0] is the program's name.
+// environment, or as many of them as it takes, and what atexit was given then.
+// args[0] is the program's name.
 func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
+	x, err := in.StartMain(args)
+	if err != nil {
+		return nil, err
+	}
+	return x.complete(ctx)
+}
+
+// StartMain is [Interp.Main], standing before the first instruction of @main.
+func (in *Interp) StartMain(args []string) (*Execution, error) {
 	f := in.mod.Func("main")
 	if f == nil || f.Declared() {
 		return nil, located(troublef(KindArgument, "the module defines no @main"))
@@ -38,7 +49,14 @@ func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 		}
 		values = append(values, in.scalar(s, v))
 	}
-	return in.Call(ctx, f, values)
+	if len(args) > 0 {
+		in.clib.program = args[0][strings.LastIndexByte(args[0], '/')+1:]
+	}
+	x, err := in.StartCall(f, values)
+	if err == nil {
+		x.after = in.runHandlers
+	}
+	return x, err
 }
 
 // pointers puts strings into memory and an array of pointers to them, with a

@@ -29,6 +29,8 @@ type shape struct {
 	field []*shape // of structs
 	at    []int    // word at which each field starts
 	leaf  []leaf   // in memory; complete before the shape is used
+
+	memory *passedMemory // of a byval argument of a call, else nil
 }
 
 // leaf is a scalar inside a value as memory holds it. With packed > 1 it is a

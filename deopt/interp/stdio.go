@@ -1,6 +1,286 @@
 package interp
 
-// clib is what the C library keeps between calls.
-type clib struct{}
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
 
-func (in *Interp) flush() error { return nil }
+	"reframe/deopt/machine"
+)
+
+// stream is a FILE of the program: 0, 1 and 2 are all there are.
+type stream struct {
+	addr   machine.Addr // of its FILE, 0 until the program asks
+	pushed []byte       // by ungetc, the next to be read last
+	flags  uint64       // streamEOF and streamError
+}
+
+// The bits of FILE._flags that glibc's own macros read (its struct_FILE.h).
+const (
+	streamEOF   = 0x10
+	streamError = 0x20
+	fileSize    = 216 // sizeof(FILE)
+)
+
+// streamAddr gives stream fd its FILE. What is in it is the library's own
+// affair but for the flags; zeros make the inline functions of <stdio.h> call
+// __uflow and __overflow.
+func (in *Interp) streamAddr(fd int) (uint64, error) {
+	s := &in.clib.streams[fd]
+	if s.addr == 0 {
+		a, err := in.names.globals.take(fileSize, 16, true)
+		if err != nil {
+			return 0, err
+		}
+		s.addr = a
+	}
+	return uint64(s.addr), nil
+}
+
+// noStream is the stream of a call that failed.
+const noStream = -1
+
+// stream finds the stream whose FILE argument i points to.
+func (c *ccall) stream(i int) int {
+	a := c.addr(i)
+	if c.err != nil {
+		return noStream
+	}
+	for fd := range c.in.clib.streams {
+		if s := c.in.clib.streams[fd].addr; s != 0 && s == a || c.targetStream(fd) == a && a != 0 {
+			return fd
+		}
+	}
+	c.err = troublef(KindFault, "@%s is given %v, which is none of stdin, stdout and stderr", c.Name, a)
+	if a == 0 {
+		c.err = troublef(KindFault, "@%s is given a null pointer for a FILE", c.Name)
+	}
+	return noStream
+}
+
+// targetStream is the address of a FILE of glibc in the target, or 0.
+func (c *ccall) targetStream(fd int) machine.Addr {
+	a, _ := c.in.names.symbol([]string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
+	return a
+}
+
+func (c *ccall) mark(fd int, flags uint64) {
+	s := &c.in.clib.streams[fd]
+	s.flags = flags
+	if s.addr != 0 {
+		c.put(s.addr, 4, flags)
+	}
+}
+
+// flushAt is how much output is kept before it is passed on.
+const flushAt = 1 << 15
+
+// emit writes to standard output or standard error. Nothing that a program
+// wrote is lost when it aborts, as if stdout had no buffer.
+func (in *Interp) emit(fd int, p []byte) error {
+	if err := in.work(uint64(len(p))); err != nil {
+		return err
+	}
+	if err := in.view.charge(uint64(len(p))); err != nil {
+		return err
+	}
+	if fd == 2 {
+		in.run.errors = append(in.run.errors, p...)
+		return in.pass(&in.run.errors, in.opt.Stderr)
+	}
+	in.run.output = append(in.run.output, p...)
+	if len(in.run.output) < flushAt {
+		return nil
+	}
+	return in.pass(&in.run.output, in.opt.Stdout)
+}
+
+// pass hands output on to its writer, if it has one.
+func (in *Interp) pass(buffer *[]byte, w io.Writer) error {
+	if w == nil || len(*buffer) == 0 {
+		return nil
+	}
+	p := *buffer
+	*buffer = p[:0]
+	in.view.release(uint64(len(p)))
+	if _, err := w.Write(p); err != nil {
+		return &trouble{KindContext, fmt.Errorf("the program's output cannot be written: %w", err)}
+	}
+	return nil
+}
+
+func (in *Interp) flush() error { return in.pass(&in.run.output, in.opt.Stdout) }
+
+// print writes to a stream; to one that only reads it is an error of the stream
+// (errno EBADF).
+func (c *ccall) print(fd int, p []byte) bool {
+	if c.err != nil {
+		return false
+	}
+	if fd == 0 {
+		c.mark(0, c.in.clib.streams[0].flags|streamError)
+		c.setErrno(errBadFile)
+		return false
+	}
+	c.err = c.in.emit(fd, p)
+	return c.err == nil
+}
+
+// eof is EOF, and the -1 of POSIX.
+const eof = ^uint64(0)
+
+// streamFuncs are the output of <stdio.h> but for printf (C17 7.21.7, 7.21.8),
+// and what concerns a stream as a whole.
+var streamFuncs = streamTable()
+
+func streamTable() map[string]Builtin {
+	table := map[string]Builtin{
+		"puts": scalar(puts), "perror": procedure(perror),
+		"putchar": scalar(func(c *ccall) uint64 { return c.putByte(0, 1) }),
+		"fflush":  scalar(fflush), "fclose": scalar(fclose),
+		"write":     scalar(write),
+		"setvbuf":   scalar(func(c *ccall) uint64 { c.stream(0); return 0 }),
+		"setbuf":    procedure(func(c *ccall) { c.stream(0) }),
+		"setbuffer": procedure(func(c *ccall) { c.stream(0) }), "setlinebuf": procedure(func(c *ccall) { c.stream(0) }),
+		"fileno": scalar(func(c *ccall) uint64 { return uint64(int64(c.stream(0))) }),
+		"isatty": scalar(func(c *ccall) uint64 { c.setErrno(errNoTTY); return 0 }),
+		"fseek":  scalar(noSeek), "fseeko": scalar(noSeek), "fseeko64": scalar(noSeek), "ftell": scalar(noSeek), "ftello": scalar(noSeek),
+		"ftello64": scalar(noSeek), "fgetpos": scalar(noSeek), "fsetpos": scalar(noSeek), "lseek": scalar(noSeek), "lseek64": scalar(noSeek),
+		"rewind": procedure(func(c *ccall) { noSeek(c); c.mark(max(c.stream(0), 0), 0) }),
+		"feof":   scalar(func(c *ccall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c *ccall) uint64 { return c.flag(streamError) }),
+		"clearerr": procedure(clearerr),
+		"close":    always(0), "fsync": always(0),
+		"flockfile": procedure(func(*ccall) {}), "funlockfile": procedure(func(*ccall) {}),
+	}
+	for _, suffix := range []string{"", "_unlocked"} {
+		table["putchar"+suffix] = table["putchar"]
+		table["puts"+suffix] = table["puts"]
+		table["fflush"+suffix] = table["fflush"]
+		table["feof"+suffix] = table["feof"]
+		table["ferror"+suffix] = table["ferror"]
+		table["clearerr"+suffix] = table["clearerr"]
+		table["fputs"+suffix] = scalar(fputs)
+		table["fwrite"+suffix] = scalar(fwrite)
+	}
+	for _, name := range []string{"fputc", "putc", "fputc_unlocked", "putc_unlocked", "_IO_putc"} {
+		table[name] = scalar(func(c *ccall) uint64 { return c.putByte(0, c.stream(1)) })
+	}
+	table["__overflow"] = scalar(func(c *ccall) uint64 { return c.putByte(1, c.stream(0)) })
+	return table
+}
+
+const (
+	errNoTTY = 25
+	errSeek  = 29
+)
+
+// putByte writes argument i.
+func (c *ccall) putByte(i, fd int) uint64 {
+	b := byte(c.uint(i))
+	if !c.print(fd, []byte{b}) {
+		return eof
+	}
+	return uint64(b)
+}
+
+func puts(c *ccall) uint64 {
+	s := append(c.text(0), '\n')
+	if !c.print(1, s) {
+		return eof
+	}
+	return uint64(len(s)) // C: not negative; glibc: the bytes written
+}
+
+func fputs(c *ccall) uint64 {
+	if !c.print(c.stream(1), c.text(0)) {
+		return eof
+	}
+	return 1
+}
+
+func fwrite(c *ccall) uint64 {
+	size, n := c.uint(1), c.uint(2)
+	total := c.product(1, 2)
+	if total == 0 {
+		return 0
+	}
+	p := c.bytes(c.addr(0), total)
+	if !c.print(c.stream(3), p) {
+		return 0
+	}
+	return total / max(size, 1) * truth(n > 0)
+}
+
+func fflush(c *ccall) uint64 {
+	if c.uint(0) != 0 {
+		c.stream(0)
+	}
+	if c.err == nil {
+		c.err = c.in.flush()
+	}
+	return 0
+}
+
+func fclose(c *ccall) uint64 {
+	c.stream(0)
+	return fflush(c)
+}
+
+// perror writes its text and what errno says to standard error (C17 7.21.10.4).
+func perror(c *ccall) {
+	var line bytes.Buffer
+	if c.uint(0) != 0 {
+		if s := c.text(0); len(s) > 0 {
+			line.Write(s)
+			line.WriteString(": ")
+		}
+	}
+	line.WriteString(errorText(int64(int32(c.get(c.errnoAddr(), 4)))))
+	line.WriteByte('\n')
+	c.print(2, line.Bytes())
+}
+
+// write is POSIX's, on descriptors 1 and 2.
+func write(c *ccall) uint64 {
+	fd, n := c.int(0), c.uint(2)
+	if fd != 1 && fd != 2 {
+		c.setErrno(errBadFile)
+		return eof
+	}
+	c.print(int(fd), c.bytes(c.addr(1), n))
+	return n
+}
+
+// noSeek is the answer for a pipe: ESPIPE.
+func noSeek(c *ccall) uint64 {
+	c.setErrno(errSeek)
+	return eof
+}
+
+func (c *ccall) flag(bit uint64) uint64 {
+	fd := c.stream(0)
+	if c.err != nil {
+		return 0
+	}
+	return truth(c.in.clib.streams[fd].flags&bit != 0)
+}
+
+func clearerr(c *ccall) {
+	if fd := c.stream(0); c.err == nil {
+		c.mark(fd, 0)
+	}
+}
+
+// input is the reader behind standard input.
+func (in *Interp) input() *bufio.Reader {
+	if in.clib.stdin == nil {
+		r := in.opt.Stdin
+		if r == nil {
+			r = strings.NewReader("")
+		}
+		in.clib.stdin = bufio.NewReader(r)
+	}
+	return in.clib.stdin
+}

@@ -1,4 +1,328 @@
 package interp
 
-// vaArea is where the variadic arguments of one frame lie.
-type vaArea struct{}
+import (
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// A va_list of x86-64 (System V psABI, AMD64, §3.5.7): where the next argument
+// of each kind lies, and two areas.
+//
+//	0   gp_offset          i32  of the next general register in the save area; 48: none is left
+//	4   fp_offset          i32  of the next vector register in it; 176: none is left
+//	8   overflow_arg_area  ptr  to the next argument that was passed in memory
+//	16  reg_save_area      ptr  to 6 general registers of 8 bytes, 8 vector registers of 16
+const (
+	vaSize     = 24
+	vaGeneral  = 48  // where the general registers end
+	vaVector   = 176 // where the vector registers end
+	vaOverflow = 8
+	vaSaved    = 16
+)
+
+// vaArea is where the variadic arguments of one frame lie, as the caller would
+// have left them: all va_lists of the frame start with it.
+type vaArea struct{ list [vaSize]byte }
+
+// vaIntrinsics are those of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
+var vaIntrinsics = map[string]intrinsicDecoder{"va_start": vaStart, "va_copy": vaCopy, "va_end": vaEnd}
+
+// sysV refuses the layouts of other targets.
+func (d *decoder) sysV(what string) error {
+	if arch := d.in.opt.Arch; arch.Name != machine.AMD64.Name {
+		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, arch.Title)
+	}
+	return nil
+}
+
+func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) {
+		return nil, wrongUse(i)
+	}
+	if err := d.sysV("llvm.va_start"); err != nil {
+		return nil, err
+	}
+	fn := d.fn.ir
+	if !fn.Sig.Variadic {
+		return nil, troublef(KindModule, "llvm.va_start in @%s, which is not variadic", fn.Name)
+	}
+	return func(fr *frame) error {
+		to, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		if fr.variadic == nil {
+			return unsupported("resume its caller", "llvm.va_start in a resumed frame, whose variadic arguments are not known,")
+		}
+		if fr.va == nil {
+			if fr.va, err = fr.in.spill(fn, fr.variadic); err != nil {
+				return err
+			}
+		}
+		return fr.in.view.write(to, fr.va.list[:], nil)
+	}, nil
+}
+
+func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 2) {
+		return nil, wrongUse(i)
+	}
+	if err := d.sysV("llvm.va_copy"); err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error {
+		to, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		from, err := pointer(fr, args[1])
+		if err != nil {
+			return err
+		}
+		return fr.in.move(to, from, vaSize)
+	}, nil
+}
+
+// vaEnd makes the list's content undefined: reading on after va_end is found.
+func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) {
+		return nil, wrongUse(i)
+	}
+	if err := d.sysV("llvm.va_end"); err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error {
+		to, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		return fr.in.set(to, word{u: 0xff}, vaSize)
+	}, nil
+}
+
+// passing counts the registers that the convention hands out.
+type passing struct{ general, vector uint64 }
+
+// spill lays out variadic arguments as the convention passes them (psABI §3.2.3)
+// after the named ones of fn took their registers.
+func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
+	var p passing
+	for _, n := range fn.Params {
+		s, err := in.shapes.of(n.Typ)
+		if err != nil {
+			return nil, err
+		}
+		if !n.Attrs.InMemory() {
+			for _, part := range pieces(s, 0) {
+				p.take(part.s)
+			}
+		}
+	}
+	start := p
+	regs := make([]byte, vaVector)
+	regsShadow := make([]byte, vaVector)
+	var over overflow
+	for k := range regsShadow {
+		regsShadow[k] = 0xff // a register that no argument is in
+	}
+	for _, a := range args {
+		if a.s.memory != nil {
+			if err := in.passCopy(&over, a); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, part := range pieces(a.s, 0) {
+			data, shadow := in.image(part.s, a.w[part.at:part.at+part.s.words])
+			if at, ok := p.take(part.s); ok {
+				copy(regs[at:], data)
+				copy(regsShadow[at:], shadow)
+			} else {
+				over.add(data, shadow, part.align(in))
+			}
+		}
+	}
+	saved, err := in.stack.allocKept(vaVector, 16)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.view.write(saved, regs, regsShadow); err != nil {
+		return nil, err
+	}
+	memory, err := in.stack.allocKept(uint64(len(over.data)), over.align)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.view.write(memory, over.data, over.shadow); err != nil {
+		return nil, err
+	}
+	area := &vaArea{}
+	order := in.opt.Arch.Order
+	order.PutUint32(area.list[0:], uint32(8*start.general))
+	order.PutUint32(area.list[4:], uint32(vaGeneral+16*start.vector))
+	order.PutUint64(area.list[vaOverflow:], uint64(memory))
+	order.PutUint64(area.list[vaSaved:], uint64(saved))
+	return area, nil
+}
+
+// piece is a part of an argument that is passed by itself: LLVM takes structs
+// and arrays apart.
+type piece struct {
+	s  *shape
+	at int // first word
+}
+
+func pieces(s *shape, at int) []piece {
+	if s.n == 0 || s.typ.Kind == ir.VectorKind {
+		return []piece{{s, at}}
+	}
+	var list []piece
+	for i := range s.n {
+		part, first, _ := s.part(i)
+		list = append(list, pieces(part, at+first)...)
+	}
+	return list
+}
+
+// take gives a piece its registers, as an offset into the save area. It has none
+// where they are used up, and x86_fp80 and vectors of more than 16 bytes never have.
+func (p *passing) take(s *shape) (uint64, bool) {
+	switch k := s.typ.Kind; {
+	case s.words == 0:
+	case k == ir.X86FP80Kind, k == ir.VectorKind && len(s.leaf) > 0 && vectorBytes(s) > 16:
+	case k == ir.VectorKind, s.typ.Float():
+		if p.vector < 8 {
+			p.vector++
+			return vaGeneral + 16*(p.vector-1), true
+		}
+	case p.general+uint64(s.words) <= 6:
+		p.general += uint64(s.words)
+		return 8 * (p.general - uint64(s.words)), true
+	}
+	return 0, false
+}
+
+func vectorBytes(s *shape) uint64 {
+	last := s.leaf[len(s.leaf)-1]
+	return last.off + uint64(last.bytes())
+}
+
+// align is how a piece lies in the overflow area: as its type, and a 128-bit
+// integer as C's __int128.
+func (p piece) align(in *Interp) int {
+	if p.s.typ.Kind == ir.IntKind && p.s.bits > 64 {
+		return 16
+	}
+	return in.layout.Align(p.s.typ)
+}
+
+// image is a value as memory holds it, filled up to 8 bytes. Integers narrower
+// than an int are not promoted by the caller's C, so what is above is undefined.
+func (in *Interp) image(s *shape, w []word) (data, shadow []byte) {
+	size := roundUp8(in.layout.StoreSize(s.typ))
+	data, shadow = make([]byte, size), make([]byte, size)
+	for k := range shadow {
+		shadow[k] = 0xff
+	}
+	for _, l := range s.leaf {
+		l.encode(data[l.off:], shadow[l.off:], w, in.layout.BigEndian)
+	}
+	return data, shadow
+}
+
+func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }
+
+// overflow collects what is passed in memory.
+type overflow struct {
+	data, shadow []byte
+	align        int
+}
+
+// add appends an argument of a whole number of slots of 8 bytes.
+func (o *overflow) add(data, shadow []byte, align int) {
+	o.align = max(o.align, align, 16)
+	for len(o.data)%max(align, 8) != 0 {
+		o.data, o.shadow = append(o.data, 0), append(o.shadow, 0xff)
+	}
+	o.data, o.shadow = append(o.data, data...), append(o.shadow, shadow...)
+}
+
+// passCopy puts the memory of a byval argument in place.
+func (in *Interp) passCopy(o *overflow, a Value) error {
+	from, ok := a.Uint()
+	size := roundUp8(a.s.memory.size)
+	if !ok {
+		return undefined("the address of a byval argument")
+	}
+	if size > in.view.limit {
+		return troublef(KindMemory, "a byval argument of %d bytes is more than the %d bytes of memory allowed", size, in.view.limit)
+	}
+	data, shadow := make([]byte, size), make([]byte, size)
+	for k := a.s.memory.size; k < size; k++ {
+		shadow[k] = 0xff
+	}
+	if err := in.view.read(data[:a.s.memory.size], shadow[:a.s.memory.size], machine.Addr(from)); err != nil {
+		return err
+	}
+	o.add(data, shadow, a.s.memory.align)
+	return nil
+}
+
+// vaArg decodes va_arg, which clang has no use for on x86-64: it reads the list
+// itself.
+func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
+	args, err := d.operands(i, 1)
+	if err != nil {
+		return nil, err
+	}
+	if args[0].s.typ.Kind != ir.PointerKind {
+		return nil, troublef(KindModule, "va_arg of %v", args[0].s.typ)
+	}
+	if err := d.sysV("va_arg"); err != nil {
+		return nil, err
+	}
+	if out.s.bits == 0 || out.s.bits > 128 {
+		return nil, unsupported("read the parts of the value one by one", "va_arg of type %v", out.s.typ)
+	}
+	return func(fr *frame) error {
+		list, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		a, err := fr.in.vaNext(list, out.s)
+		if err != nil {
+			return err
+		}
+		return fr.in.load(a, out.s, out.in(fr))
+	}, nil
+}
+
+// vaNext says where the next argument of a va_list lies, which is one of shape s,
+// and moves the list on (psABI §3.5.7, "The va_arg Macro").
+func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
+	var raw [vaSize]byte
+	if err := in.view.read(raw[:], nil, list); err != nil {
+		return 0, err
+	}
+	order := in.opt.Arch.Order
+	used := passing{uint64(order.Uint32(raw[0:])), uint64(order.Uint32(raw[4:]))}
+	// As registers of each kind that are taken; what a broken list says is kept in bounds.
+	now := passing{min(used.general, vaGeneral) / 8, (min(max(used.vector, vaGeneral), vaVector) - vaGeneral) / 16}
+	if at, ok := now.take(s); ok {
+		order.PutUint32(raw[0:], uint32(8*now.general))
+		order.PutUint32(raw[4:], uint32(vaGeneral+16*now.vector))
+		return machine.Addr(order.Uint64(raw[vaSaved:]) + at), in.view.write(list, raw[:8], nil)
+	}
+	a := alignUp(machine.Addr(order.Uint64(raw[vaOverflow:])), max(piece{s: s}.align(in), 8))
+	order.PutUint64(raw[vaOverflow:], uint64(a)+roundUp8(in.layout.StoreSize(s.typ)))
+	return a, in.view.write(list+vaOverflow, raw[vaOverflow:vaSaved], nil)
+}
+
+// allocKept is alloc for what lasts as long as the frame: a stackrestore leaves it.
+func (s *stack) allocKept(size uint64, align int) (machine.Addr, error) {
+	a, err := s.alloc(size, align)
+	if err == nil {
+		s.live[len(s.live)-1].kept = true
+	}
+	return a, err
+}

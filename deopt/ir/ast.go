@@ -101,6 +101,11 @@ type ParamAttrs struct {
 	Range           *Range
 }
 
+// InMemory says whether the argument is passed in memory and takes no register.
+func (a ParamAttrs) InMemory() bool {
+	return a.ByVal != nil || a.InAlloca != nil || a.Preallocated != nil
+}
+
 // Range says which integers a value may be: from Low up to, and without, High, wrapping
 // around. The bounds are as those of a [Const]: reduced to the width, not negative.
 type Range struct{ Low, High *big.Int }

@@ -42,13 +42,16 @@ func (p *parser) parseFunc(define bool) {
 	}
 }
 
+// fewParams are looked through one by one, which costs less than a map.
+const fewParams = 8
+
 // parseParams reads (T %a, T, ...) and says whether it ends in dots.
 func (p *parser) parseParams(f *Func) bool {
 	p.expect('(', "before parameters")
 	if p.accept(')') {
 		return false
 	}
-	names := map[string]bool{}
+	var names map[string]bool // of more than a few
 	for {
 		if p.tok.kind == tokEllipsis {
 			p.next()
@@ -67,10 +70,19 @@ func (p *parser) parseParams(f *Func) bool {
 			p.next()
 		}
 		param.Name = p.numbered(pos, param.Name, &f.nextID)
-		if names[param.Name] {
+		taken := names[param.Name]
+		for _, other := range f.Params[:min(len(f.Params), fewParams)] {
+			taken = taken || other.Name == param.Name
+		}
+		if taken {
 			p.fail(pos, "redefinition of argument '%%%s'", quoteName(param.Name))
 		}
-		names[param.Name] = true
+		if len(f.Params) >= fewParams {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[param.Name] = true
+		}
 		f.Params = append(f.Params, param)
 		if p.err != nil || !p.accept(',') {
 			p.expect(')', "at end of parameters")

@@ -69,13 +69,17 @@ func (l *lexer) next() {
 	}
 	start := l.pos
 	switch c := l.src[start]; c {
-	case '%', '@', '$':
-		l.name(map[byte]tokenKind{'%': tokLocal, '@': tokGlobal, '$': tokComdat}[c])
+	case '%':
+		l.name(tokLocal)
+	case '@':
+		l.name(tokGlobal)
+	case '$':
+		l.name(tokComdat)
 	case '#', '^':
 		l.hash(c)
 	case '!':
 		l.pos++
-		if name := l.run(isMetadataChar); name != "" && !isDigit(name[0]) {
+		if name := l.run(metadataChar); name != "" && !isDigit(name[0]) {
 			l.tok.kind, l.tok.text = tokMetadata, name
 			return
 		}
@@ -135,16 +139,15 @@ func (l *lexer) punct() {
 	l.pos++
 }
 
-// run reads as many bytes as ok takes.
-func (l *lexer) run(ok func(byte) bool) string {
-	start := l.pos
-	for l.pos < l.end && ok(l.src[l.pos]) {
-		l.pos++
+// run reads as many bytes as there are of one class.
+func (l *lexer) run(class uint8) string {
+	start, pos := l.pos, l.pos
+	for src := l.src[:l.end]; pos < len(src) && classes[src[pos]]&class != 0; {
+		pos++
 	}
-	return l.src[start:l.pos]
+	l.pos = pos
+	return l.src[start:pos]
 }
-
-func isMetadataChar(c byte) bool { return isNameChar(c) || c == '\\' }
 
 // quoted reads "…" with its escapes replaced. It may run over several lines.
 func (l *lexer) quoted() (string, bool) {
@@ -174,7 +177,7 @@ func (l *lexer) name(kind tokenKind) {
 	case isDigit(l.src[l.pos]) && kind != tokComdat:
 		l.tok.text = l.number(start)
 	default:
-		if l.tok.text = l.run(isNameChar); l.tok.text == "" {
+		if l.tok.text = l.run(nameChar); l.tok.text == "" {
 			l.fail(start, "a name is missing after %q", l.src[start])
 			return
 		}
@@ -195,7 +198,7 @@ func (l *lexer) checkName(pos int, name string) string {
 
 // number reads an id such as the 7 of %7, without leading zeros.
 func (l *lexer) number(start int) string {
-	digits := strings.TrimLeft(l.run(isDigit), "0")
+	digits := strings.TrimLeft(l.run(digit), "0")
 	if len(digits) > 9 {
 		l.fail(start, "number %s is too large", digits[:9]+"…")
 		return "0"
@@ -212,10 +215,13 @@ func (l *lexer) hash(c byte) {
 	l.pos++
 	switch {
 	case l.pos < l.end && isDigit(l.src[l.pos]):
-		l.tok.kind = map[byte]tokenKind{'#': tokGroup, '^': tokSummary}[c]
+		l.tok.kind = tokGroup
+		if c == '^' {
+			l.tok.kind = tokSummary
+		}
 		l.tok.text = l.number(start)
 	case c == '#' && strings.HasPrefix(l.src[l.pos:l.end], "dbg_"):
-		l.tok.kind, l.tok.text = tokRecord, l.run(isKeywordChar)
+		l.tok.kind, l.tok.text = tokRecord, l.run(keywordChar)
 	default:
 		l.fail(start, "a number is missing after %q", c)
 	}
@@ -231,7 +237,7 @@ func (l *lexer) word() {
 		}
 		return
 	}
-	text := l.run(isNameChar)
+	text := l.run(nameChar)
 	if text != "" && l.pos < l.end && l.src[l.pos] == ':' {
 		l.tok.kind, l.tok.text = tokLabel, text
 		if isNumber(text) {
@@ -249,7 +255,7 @@ func (l *lexer) word() {
 	case l.numeral():
 	default:
 		// A keyword ends where LLVM ends it: cc10 is cc and 10.
-		word := l.run(isKeywordChar)
+		word := l.run(keywordChar)
 		if word == "" {
 			l.fail(start, "unexpected character %q", l.src[start])
 			return
@@ -269,7 +275,7 @@ func (l *lexer) numeral() bool {
 	switch {
 	case strings.HasPrefix(rest, "u0x"), strings.HasPrefix(rest, "s0x"):
 		l.pos += 3
-		if l.run(isHex) == "" {
+		if l.run(hexDigit) == "" {
 			l.pos = start
 			return false
 		}
@@ -279,13 +285,13 @@ func (l *lexer) numeral() bool {
 		if l.pos < l.end && strings.IndexByte("KLMHR", l.src[l.pos]) >= 0 {
 			l.pos++
 		}
-		l.run(isHex)
+		l.run(hexDigit)
 		l.tok.kind = tokFloat
 	default:
 		if rest[0] == '-' || rest[0] == '+' {
 			l.pos++
 		}
-		if l.run(isDigit) == "" {
+		if l.run(digit) == "" {
 			l.pos = start
 			return false
 		}
@@ -293,7 +299,7 @@ func (l *lexer) numeral() bool {
 		if l.pos < l.end && l.src[l.pos] == '.' {
 			l.tok.kind = tokFloat
 			l.pos++
-			l.run(isDigit)
+			l.run(digit)
 			l.exponent()
 		}
 	}
@@ -309,7 +315,7 @@ func (l *lexer) exponent() {
 		if l.pos < l.end && (l.src[l.pos] == '+' || l.src[l.pos] == '-') {
 			l.pos++
 		}
-		if l.run(isDigit) == "" {
+		if l.run(digit) == "" {
 			l.pos = start
 		}
 	}

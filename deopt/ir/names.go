@@ -76,22 +76,41 @@ func unescape(s string) string {
 	return string(b)
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+// The classes of characters (LangRef, "Identifiers"; LLVM's lexer for metadata).
+const (
+	digit        = 1 << iota
+	hexDigit     // 0-9a-fA-F
+	keywordChar  // what a keyword, a type or an opcode consists of
+	nameChar     // what a name or a label may consist of without quotation marks
+	metadataChar // the same of the name of metadata
+)
 
-func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+var classes = func() (classes [256]uint8) {
+	set := func(class uint8, chars string) {
+		for _, c := range []byte(chars) {
+			classes[c] |= class
+		}
+	}
+	const digits, hexLetters = "0123456789", "abcdefABCDEF"
+	set(digit|hexDigit|keywordChar|nameChar|metadataChar, digits)
+	set(hexDigit, hexLetters)
+	set(keywordChar|nameChar|metadataChar, hexLetters+"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ_")
+	set(nameChar|metadataChar, "-.$")
+	set(metadataChar, `\`)
+	return classes
+}()
+
+func isDigit(c byte) bool { return classes[c]&digit != 0 }
+
+func isHex(c byte) bool { return classes[c]&hexDigit != 0 }
+
+func isKeywordChar(c byte) bool { return classes[c]&keywordChar != 0 }
+
+func isNameChar(c byte) bool { return classes[c]&nameChar != 0 }
 
 func hexValue(c byte) byte {
 	if isDigit(c) {
 		return c - '0'
 	}
 	return c | 0x20 - 'a' + 10
-}
-
-func isKeywordChar(c byte) bool {
-	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_'
-}
-
-// isNameChar is what a name or a label may consist of (LangRef, "Identifiers").
-func isNameChar(c byte) bool {
-	return isKeywordChar(c) || c == '-' || c == '.' || c == '$'
 }

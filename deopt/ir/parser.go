@@ -1,38 +1,12 @@
 package ir
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 )
 
-// maxSource bounds what ParseFile reads.
-const maxSource = 512 << 20
-
 // maxNesting bounds how deep constants may nest.
 const maxNesting = 200
-
-// ParseFile reads and parses an .ll file of at most 512 MiB. See [Parse].
-func ParseFile(path string) (*Module, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var src bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Size() <= maxSource {
-		src.Grow(int(info.Size()) + bytes.MinRead) // or it would be copied as it grows
-	}
-	if _, err := src.ReadFrom(io.LimitReader(f, maxSource+1)); err != nil {
-		return nil, err
-	}
-	if src.Len() > maxSource {
-		return nil, fmt.Errorf("%s: larger than %d MiB", path, maxSource>>20)
-	}
-	return Parse(path, src.Bytes())
-}
 
 // Parse parses the text of a module. name stands in its errors, which are of
 // type [*Error]. Of a function body only the extent is found here; it is parsed
@@ -50,7 +24,8 @@ func parseText(name, src string) (*Module, error) {
 
 func parseModule(name, src string, quick bool) (m *Module, err error) {
 	m = &Module{
-		Name: name, TypeNames: map[string]*Type{}, globalsMap: map[string]Value{},
+		// Printed by clang, a module has a name at its top level for every kilobyte or two.
+		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
 		src: src, types: newTypeTable(), attrGroups: map[string]map[string]string{},
 	}
 	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}

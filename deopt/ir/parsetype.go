@@ -5,8 +5,11 @@ import "strconv"
 // maxIntBits is the widest integer of LLVM (IntegerType::MAX_INT_BITS).
 const maxIntBits = 1 << 23
 
+// plainTypes are the types that are one word. Those of them that other modules do not
+// share are looked up in the type table.
 var plainTypes = map[string]*Type{
-	"void": Void, "label": Label, "token": tokenType, "metadata": metadataType,
+	"void": Void, "label": Label, "token": tokenType, "metadata": metadataType, "ptr": Ptr,
+	"i1": I1, "i8": I8, "i16": I16, "i32": I32, "i64": I64,
 	"half": {Kind: HalfKind}, "bfloat": {Kind: BFloatKind}, "float": {Kind: FloatKind},
 	"double": {Kind: DoubleKind}, "x86_fp80": {Kind: X86FP80Kind}, "fp128": {Kind: FP128Kind},
 	"ppc_fp128": {Kind: PPCFP128Kind}, "x86_mmx": {Kind: X86MMXKind}, "x86_amx": {Kind: X86AMXKind},
@@ -96,12 +99,15 @@ func (p *parser) parseBaseType() *Type {
 	case tokWord:
 		if t := plainTypes[tok.text]; t != nil {
 			p.next()
-			return p.mk(*t)
+			switch {
+			case t == Ptr && p.isWord("addrspace"):
+				return p.mk(Type{Kind: PointerKind, AddrSpace: p.optAddrSpace(0)})
+			case t.Float(), t.Kind == X86MMXKind, t.Kind == X86AMXKind:
+				return p.mk(*t)
+			}
+			return t
 		}
 		switch {
-		case tok.text == "ptr":
-			p.next()
-			return p.mk(Type{Kind: PointerKind, AddrSpace: p.optAddrSpace(0)})
 		case tok.text == "target":
 			p.next()
 			if !p.isPunct('(') {

@@ -47,16 +47,44 @@ func (t *typeTable) id(typ *Type) uint64 {
 	return n
 }
 
-// shared are the types that this package exports: every module uses the same.
-var shared = []*Type{Void, I1, I8, I16, I32, I64, Ptr, Label, tokenType, metadataType}
+// shared is the type that is like typ and that this package exports or holds: every
+// module uses the same. It is nil where there is none.
+func shared(typ *Type) *Type {
+	switch typ.Kind {
+	case IntKind:
+		switch typ.Bits {
+		case 1:
+			return I1
+		case 8:
+			return I8
+		case 16:
+			return I16
+		case 32:
+			return I32
+		case 64:
+			return I64
+		}
+	case PointerKind:
+		if typ.Elem == nil && typ.AddrSpace == 0 {
+			return Ptr
+		}
+	case VoidKind:
+		return Void
+	case LabelKind:
+		return Label
+	case TokenKind:
+		return tokenType
+	case MetadataKind:
+		return metadataType
+	}
+	return nil
+}
 
 // intern returns the one type that is like typ, which must not have a name
 // unless it is a target type. It returns nil where the type is too large.
 func (t *typeTable) intern(typ Type) *Type {
-	for _, s := range shared {
-		if s.Kind == typ.Kind && s.Bits == typ.Bits && s.AddrSpace == typ.AddrSpace && typ.Elem == nil {
-			return s
-		}
+	if s := shared(&typ); s != nil {
+		return s
 	}
 	k := typeKey{
 		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of them is used
@@ -72,17 +100,25 @@ func (t *typeTable) intern(typ Type) *Type {
 	if known, ok := t.known[k]; ok {
 		return known
 	}
-	for _, part := range append([]*Type{typ.Elem}, typ.Fields...) {
-		if part == nil || part.Kind == StructKind && part.Name != "" {
-			typ.weight++ // a named struct is spelled by its name
-			continue
-		}
-		typ.weight += part.weight + 1
-		typ.depth = max(typ.depth, part.depth+1)
+	typ.measure(typ.Elem)
+	for _, f := range typ.Fields {
+		typ.measure(f)
 	}
 	if typ.weight > maxTypeWeight || typ.depth > maxTypeDepth {
 		return nil
 	}
-	t.known[k] = &typ
-	return &typ
+	made := new(Type) // only now: &typ would put every type that is looked up on the heap
+	*made = typ
+	t.known[k] = made
+	return made
+}
+
+// measure adds a part to the weight and depth of the spelling.
+func (t *Type) measure(part *Type) {
+	if part == nil || part.Kind == StructKind && part.Name != "" {
+		t.weight++ // a named struct is spelled by its name
+		return
+	}
+	t.weight += part.weight + 1
+	t.depth = max(t.depth, part.depth+1)
 }

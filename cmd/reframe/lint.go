@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+)
+
+func (a *app) lintCommand() *cobra.Command {
+	var k known
+	c := &cobra.Command{
+		Use:   "lint MODULE.ll...",
+		Short: "Find exits that could not be resumed, before anything runs",
+		Long: `lint looks at each stackmap, patchpoint, statepoint, deoptimize call and guard of a
+module, as it is given to the code generator, and says why a frame that stands there
+could not be resumed:
+
+  unrecorded         a value that is needed to carry on is not among the operands; with
+                     --layout, what the block needs in which an exit carries on
+  gc-live            it is in the gc-live bundle alone, among others
+  lost-operand       LLVM records nothing of an operand, or a part: x86_fp80, aggregates
+  undefined-operand  an operand is undef or poison
+  clobbered-operand  a layout needs what the callee of a patchpoint may overwrite
+  wide-vector        an operand needs AVX or AVX-512
+  not-compiled       the code generator crashes, such as over an i128 of a stackmap
+  no-record          the site is dropped
+  same-id            another site has its id, and nothing else tells them apart
+  patch-bytes        a call does not fit into the bytes that may be patched
+  layout             a layout names what is not there, or is of another type
+  no-layout          nothing says where a deoptimize carries on
+
+What it says of the code generator was seen with LLVM 14 to 22. A warning depends on what
+the module does not show: how it is inlined, patched, or which flags compile it.
+
+Exit status: 0 no site is known that cannot be resumed (there may be warnings), 1 there
+are such sites, 2 it failed.`,
+		Example: `  reframe lint loop.ll
+  reframe lint loop.ll --layout loop.layout.json
+  reframe lint loop.ll --json
+  reframe lint optimized.ll baseline.ll --layout loop.layout.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			k.modules = args
+			return a.lint(&k)
+		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt),
+	}
+	f := c.Flags()
+	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.LintSchema+")")
+	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	return c
+}
+
+func (a *app) lint(k *known) error {
+	o, err := k.options()
+	if err != nil {
+		return err
+	}
+	report, err := deopt.Lint(o.Modules, o.Layouts)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, report)
+	} else {
+		err = a.printLint(report)
+	}
+	if err == nil && report.Count(deopt.CannotResume) > 0 {
+		err = &status{code: exitPartial} // each was printed
+	}
+	return err
+}
+
+// printLint prints one line for each finding, and how many there are for people.
+func (a *app) printLint(r *deopt.LintReport) error {
+	out, s := bufio.NewWriter(a.stdout), a.style()
+	for n := range r.Findings {
+		printFinding(out, s, &r.Findings[n])
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	modules := printable(strings.Join(r.Modules, ", "))
+	if r.Sites == 0 {
+		fmt.Fprintf(a.stderr, "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
+		return nil
+	}
+	fmt.Fprintf(a.stderr, "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
+		r.Count(deopt.CannotResume), count(r.Count(deopt.LintWarning), "warning"))
+	return nil
+}
+
+func printFinding(out *bufio.Writer, s style, f *deopt.LintFinding) {
+	place := f.File
+	switch {
+	case f.Line > 0:
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+	case f.Path != "":
+		place += ": " + f.Path
+	}
+	severity := string(f.Severity)
+	if f.Severity == deopt.CannotResume {
+		severity = s.yellow(severity)
+	} else {
+		severity = s.dim(severity)
+	}
+	fmt.Fprintf(out, "%s: %s: ", s.bold(printable(place)), severity)
+	if f.Site != "" {
+		id := ""
+		if f.ID != nil {
+			id = fmt.Sprintf(" %d", *f.ID)
+		}
+		fmt.Fprintf(out, "%s%s of @%s, block %%%s: ", f.Site, id, printable(f.Function), printable(f.Block))
+	}
+	fmt.Fprintf(out, "%s; %s %s\n", printable(f.What), printable(f.Do), s.dim("["+string(f.Rule)+"]"))
+}

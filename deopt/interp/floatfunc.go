@@ -1,0 +1,50 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/interp/internal/libm"
+)
+
+// floatFunc is a function of doubles as the C library has it. Those of
+// <math.h> that package libm has are rounded correctly; a program's own C
+// library may differ in the last place, glibc 2.36 of sin, exp, log and pow in at
+// most 2 results of 1000, of sinh and log10 in some, and of cbrt in every second.
+type floatFunc struct {
+	args int
+	f    func(v []float64) float64
+}
+
+func one(f func(float64) float64) floatFunc {
+	return floatFunc{1, func(v []float64) float64 { return f(v[0]) }}
+}
+
+func two(f func(a, b float64) float64) floatFunc {
+	return floatFunc{2, func(v []float64) float64 { return f(v[0], v[1]) }}
+}
+
+// correct is a function that is rounded correctly.
+func correct(x libm.Func) floatFunc {
+	return floatFunc{x.Args, func(v []float64) float64 { return x.Float64(v...) }}
+}
+
+// minNum and maxNum return the number where the other operand is a NaN.
+func minNum(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	if math.IsNaN(b) {
+		return a
+	}
+	return math.Min(a, b)
+}
+
+func maxNum(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	if math.IsNaN(b) {
+		return a
+	}
+	return math.Max(a, b)
+}

@@ -1,0 +1,234 @@
+package interp
+
+import (
+	"math/big"
+
+	"reframe/deopt/interp/internal/libm"
+	"reframe/deopt/interp/internal/softfloat"
+	"reframe/deopt/ir"
+)
+
+type powi struct{}
+
+// decode multiplies as compiler-rt's __powidf2 does, in the type's precision.
+func (powi) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	lane, n := out.s.lane()
+	if len(args) != 2 || !alike(args[0].s, out.s) || args[1].s.typ.Kind != ir.IntKind || args[1].s.words != 1 || !lane.typ.Float() {
+		return nil, wrongUse(i)
+	}
+	kind := lane.typ.Kind
+	multiply, divide := floatLanes(ir.OpFMul, kind), floatLanes(ir.OpFDiv, kind)
+	one := make([]word, lane.words)
+	setFloat(kind, one, softfloat.FromInt(big.NewInt(1)))
+	base := make([]word, lane.words)
+	return func(fr *frame) error {
+		e := args[1].in(fr)
+		for k := range n {
+			x := fr.w[args[0].at+k*lane.words : args[0].at+(k+1)*lane.words]
+			r := fr.w[out.at+k*lane.words : out.at+(k+1)*lane.words]
+			if !defined(x) || !defined(e) {
+				unknownWords(r, lane.bits, x, e)
+				continue
+			}
+			power := int64(signExtend(e[0].v, args[1].s.bits))
+			copy(base, x)
+			copy(r, one)
+			for p := power; ; {
+				if p&1 != 0 {
+					multiply(r, r, base)
+				}
+				if p /= 2; p == 0 {
+					break
+				}
+				multiply(base, base, base)
+			}
+			if power < 0 {
+				divide(r, one, r)
+			}
+			if !promised(i.Flags, kind, x, r) {
+				poisonWords(r, lane.bits)
+			}
+		}
+		return nil
+	}, nil
+}
+
+type scaling struct{}
+
+// decode takes a float and an integer of any width for each lane.
+func (scaling) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	lane, _ := out.s.lane()
+	if len(args) != 2 || !alike(args[0].s, out.s) || !lane.typ.Float() {
+		return nil, wrongUse(i)
+	}
+	exponent, _ := args[1].s.lane()
+	if exponent.typ.Kind != ir.IntKind {
+		return nil, wrongUse(i)
+	}
+	return lanes2(out, args[0], args[1], func(dst, x, e []word) error {
+		if !defined(x) || !defined(e) {
+			unknownWords(dst, lane.bits, x, e)
+			return nil
+		}
+		setFloat(lane.typ.Kind, dst, floatNumber(lane.typ.Kind, x).Scale(toSigned(e, exponent.bits)))
+		if !promised(i.Flags, lane.typ.Kind, x, dst) {
+			poisonWords(dst, lane.bits)
+		}
+		return nil
+	})
+}
+
+// pair decodes a function of a float whose result is a struct of two values with
+// as many lanes as the float.
+func pair(i *ir.Instr, args []slot, out slot, fits func(first, second *shape) bool, f func(first, second, x []word)) (step, error) {
+	if len(args) != 1 || out.s.field == nil || out.s.n != 2 {
+		return nil, wrongUse(i)
+	}
+	lane, n := args[0].s.lane()
+	p, pn := out.s.field[0].lane()
+	q, qn := out.s.field[1].lane()
+	if !lane.typ.Float() || !alike(args[0].s, out.s.field[0]) || pn != n || qn != n || !fits(p, q) {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		for k := range n {
+			x := fr.w[args[0].at+k*lane.words : args[0].at+(k+1)*lane.words]
+			at := out.at + out.s.at[1]
+			first, second := fr.w[out.at+k*p.words:out.at+(k+1)*p.words], fr.w[at+k*q.words:at+(k+1)*q.words]
+			if !defined(x) {
+				unknownWords(first, p.bits, x)
+				unknownWords(second, q.bits, x)
+				continue
+			}
+			f(first, second, x)
+		}
+		return nil
+	}, nil
+}
+
+func twoFloats(p, q *shape) bool { return alike(p, q) }
+
+type splitExponent struct{}
+
+// decode leaves the exponent of what is not finite undefined (LangRef, "llvm.frexp").
+func (splitExponent) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	isInt := func(_, q *shape) bool { return q.typ.Kind == ir.IntKind }
+	return pair(i, args, out, isInt, func(first, second, x []word) {
+		lane, _ := args[0].s.lane()
+		exponent, _ := out.s.field[1].lane()
+		n, e := floatNumber(lane.typ.Kind, x).Frexp()
+		setFloat(lane.typ.Kind, first, n)
+		setBig(second, big.NewInt(int64(e)), exponent.bits)
+		if n.Class == softfloat.Inf || n.Class == softfloat.NaN {
+			undefWords(second, exponent.bits)
+		}
+	})
+}
+
+type splitFraction struct{}
+
+// decode gives the fraction and the whole part, both with the sign of the
+// operand; of an infinity the fraction is zero (C17 F.10.3.12).
+func (splitFraction) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	return pair(i, args, out, twoFloats, func(first, second, x []word) {
+		lane, _ := args[0].s.lane()
+		n := floatNumber(lane.typ.Kind, x)
+		whole := n.Round(softfloat.ToZero)
+		rest := softfloat.Number{}
+		if n.Class != softfloat.Inf {
+			rest = softfloat.Sub(n, whole)
+		}
+		rest.Neg = n.Neg
+		setFloat(lane.typ.Kind, first, rest)
+		setFloat(lane.typ.Kind, second, whole)
+	})
+}
+
+type sinCos struct{}
+
+func (sinCos) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	return pair(i, args, out, twoFloats, func(first, second, x []word) {
+		lane, _ := args[0].s.lane()
+		n := floatNumber(lane.typ.Kind, x)
+		setFloat(lane.typ.Kind, first, libm.Sin.Call(formats[lane.typ.Kind], n))
+		setFloat(lane.typ.Kind, second, libm.Cos.Call(formats[lane.typ.Kind], n))
+	})
+}
+
+// toInteger rounds a float to an integer. What does not fit is unspecified
+// (LangRef, "llvm.lrint"), so that it is undefined here.
+type toInteger struct{ to softfloat.Rounding }
+
+func (x toInteger) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(args) != 1 {
+		return nil, wrongUse(i)
+	}
+	from, _ := args[0].s.lane()
+	to, _ := out.s.lane()
+	if !from.typ.Float() || to.typ.Kind != ir.IntKind {
+		return nil, wrongUse(i)
+	}
+	return lanes1(out, args[0], func(dst, src []word) error {
+		if !defined(src) {
+			unknownWords(dst, to.bits, src)
+			return nil
+		}
+		v, ok := floatNumber(from.typ.Kind, src).Round(x.to).Int()
+		if !ok || !fitsSigned(v, to.bits) {
+			undefWords(dst, to.bits)
+			return nil
+		}
+		setBig(dst, v, to.bits)
+		return nil
+	})
+}
+
+// classTest says whether a float is of one of the classes of a constant mask.
+type classTest struct{}
+
+func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	to, n := out.s.lane()
+	if !(len(args) == 2 && args[1].s.bits == 32 && to.bits == 1) {
+		return nil, wrongUse(i)
+	}
+	from, m := args[0].s.lane()
+	if !from.typ.Float() || n != m {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		mask := fr.w[args[1].at]
+		for k := range n {
+			x := fr.w[args[0].at+k*from.words : args[0].at+(k+1)*from.words]
+			dst := fr.w[out.at+k : out.at+k+1]
+			if !defined(x) || mask.u != 0 {
+				unknownWords(dst, 1, x, []word{mask})
+				continue
+			}
+			dst[0] = bit(mask.v>>floatClass(formats[from.typ.Kind], x)&1 == 1)
+		}
+		return nil
+	}, nil
+}
+
+// floatClass is the bit of a float's class (LangRef, "llvm.is.fpclass").
+func floatClass(f softfloat.Format, w []word) uint {
+	bits := toBig(w)
+	n := f.Decode(bits)
+	distance := uint(0) // from a zero
+	switch {
+	case f.Signaling(bits):
+		return 0
+	case n.Class == softfloat.NaN:
+		return 1
+	case n.Class == softfloat.Inf:
+		distance = 3
+	case f.Subnormal(bits):
+		distance = 1
+	case n.Class == softfloat.Finite:
+		distance = 2
+	}
+	if n.Neg {
+		return 5 - distance
+	}
+	return 6 + distance
+}

@@ -1,0 +1,53 @@
+package interp
+
+import "reframe/deopt/machine"
+
+// checkedFuncs are the forms that _FORTIFY_SOURCE makes of calls: with the size
+// of the object that is written, and an end of the program where it is too small.
+var checkedFuncs = checkedTable()
+
+// fortified says which argument is the object's size, and how much of it a call
+// needs. The size comes last but where at says otherwise.
+type fortified struct {
+	name  string
+	at    int
+	needs func(c *ccall) uint64
+}
+
+func checkedTable() map[string]Builtin {
+	table := map[string]Builtin{}
+	length := func(i int) func(*ccall) uint64 { return func(c *ccall) uint64 { return c.uint(i) } }
+	for _, f := range []fortified{
+		{"memcpy", 3, length(2)}, {"memmove", 3, length(2)}, {"mempcpy", 3, length(2)}, {"memset", 3, length(2)},
+		{"strncpy", 3, length(2)}, {"stpncpy", 3, length(2)}, {"explicit_bzero", 2, length(1)},
+		{"read", 3, length(2)},
+		{"strcpy", 2, func(c *ccall) uint64 { return uint64(len(c.text(1))) + 1 }},
+		{"stpcpy", 2, func(c *ccall) uint64 { return uint64(len(c.text(1))) + 1 }},
+		{"strcat", 2, func(c *ccall) uint64 { return uint64(len(c.text(0))+len(c.text(1))) + 1 }},
+		{"strncat", 3, func(c *ccall) uint64 { return uint64(len(c.text(0))+len(c.textAt(c.addr(1), c.uint(2)))) + 1 }},
+	} {
+		table["__"+f.name+"_chk"] = func(i *Invocation) (Value, error) {
+			c := &ccall{Invocation: i}
+			if room, needs := c.uint(f.at), f.needs(c); c.err == nil && needs > room {
+				c.terminated("buffer overflow detected")
+			}
+			if c.err != nil {
+				return Value{}, c.err
+			}
+			return libc[f.name](i)
+		}
+	}
+	table["__fgets_chk"] = scalar(func(c *ccall) uint64 {
+		if n := c.int(2); c.err == nil && n > 0 && uint64(n) > c.uint(1) {
+			c.terminated("buffer overflow detected")
+		}
+		return c.gets(c.addr(0), c.int(2), c.stream(3))
+	})
+	table["__fread_chk"] = scalar(func(c *ccall) uint64 {
+		if total := c.product(2, 3); c.err == nil && total > c.uint(1) {
+			c.terminated("buffer overflow detected")
+		}
+		return c.fread(machine.Addr(c.uint(0)), 2, 3, c.stream(4))
+	})
+	return table
+}

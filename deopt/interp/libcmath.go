@@ -1,0 +1,170 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/ir"
+)
+
+// mathFuncs are those of <math.h> from floats to a float, each with its float
+// form of the same name and an f. See floatFunc for how exact they are.
+var mathFuncs = map[string]floatFunc{
+	"sqrt": one(math.Sqrt), "cbrt": one(math.Cbrt), "sin": one(math.Sin), "cos": one(math.Cos), "tan": one(math.Tan),
+	"asin": one(math.Asin), "acos": one(math.Acos), "atan": one(math.Atan), "atan2": two(math.Atan2),
+	"sinh": one(math.Sinh), "cosh": one(math.Cosh), "tanh": one(math.Tanh),
+	"asinh": one(math.Asinh), "acosh": one(math.Acosh), "atanh": one(math.Atanh),
+	"exp": one(math.Exp), "exp2": one(math.Exp2), "expm1": one(math.Expm1), "log": one(math.Log), "log2": one(math.Log2),
+	"log10": one(math.Log10), "log1p": one(math.Log1p), "logb": one(math.Logb),
+	"pow": two(math.Pow), "fmod": two(math.Mod), "remainder": two(math.Remainder), "drem": two(math.Remainder), "hypot": two(math.Hypot),
+	"fabs": one(math.Abs), "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc), "round": one(math.Round),
+	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven), "roundeven": one(math.RoundToEven),
+	"fmin": two(minNum), "fmax": two(maxNum), "copysign": two(math.Copysign), "fdim": two(fdim),
+	"erf": one(math.Erf), "erfc": one(math.Erfc), "tgamma": one(math.Gamma),
+	"lgamma": one(func(x float64) float64 { v, _ := math.Lgamma(x); return v }),
+}
+
+// fdim is the positive difference (C17 7.12.12.1); a NaN stays one.
+func fdim(x, y float64) float64 {
+	if x <= y {
+		return 0
+	}
+	return x - y
+}
+
+func (x floatFunc) builtin(c *Invocation) (Value, error) {
+	v := make([]float64, x.args)
+	for k := range v {
+		var err error
+		if v[k], err = c.Float(k); err != nil {
+			return Value{}, err
+		}
+	}
+	return c.ReturnFloat(x.f(v))
+}
+
+// mathLibFuncs are those of <math.h> that are no function from floats to a float
+// of the same type, each also for float under its name and an f.
+var mathLibFuncs = mathLibTable()
+
+func mathLibTable() map[string]Builtin {
+	table := map[string]Builtin{}
+	for name, f := range map[string]Builtin{
+		"fma":     floating3,
+		"ldexp":   floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"scalbn":  floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"scalbln": floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"frexp":   floating(frexp), "modf": floating(modf), "remquo": refuse("use remainder"),
+		"lround":     scalar(func(c *ccall) uint64 { return c.whole(math.Round) }),
+		"llround":    scalar(func(c *ccall) uint64 { return c.whole(math.Round) }),
+		"lrint":      scalar(func(c *ccall) uint64 { return c.whole(math.RoundToEven) }),
+		"llrint":     scalar(func(c *ccall) uint64 { return c.whole(math.RoundToEven) }),
+		"ilogb":      scalar(ilogb),
+		"isnan":      scalar(func(c *ccall) uint64 { return truth(math.IsNaN(c.float(0))) }),
+		"isinf":      scalar(isinf),
+		"finite":     scalar(func(c *ccall) uint64 { x := c.float(0); return truth(!math.IsNaN(x) && !math.IsInf(x, 0)) }),
+		"signbit":    scalar(func(c *ccall) uint64 { return truth(math.Signbit(c.float(0))) }),
+		"nan":        floating(func(c *ccall) float64 { return math.Float64frombits(0x7ff8<<48 | c.nanPayload()) }),
+		"nexttoward": refuse("use nextafter"),
+	} {
+		for _, suffix := range []string{"", "f"} {
+			table[name+suffix] = f
+			switch name {
+			case "isnan", "isinf", "finite", "signbit":
+				table["__"+name+suffix] = f
+			}
+		}
+	}
+	table["nextafter"] = floating(func(c *ccall) float64 { return math.Nextafter(c.float(0), c.float(1)) })
+	table["nextafterf"] = floating(func(c *ccall) float64 {
+		return float64(math.Nextafter32(float32(c.float(0)), float32(c.float(1))))
+	})
+	return table
+}
+
+func floating3(i *Invocation) (Value, error) {
+	c := &ccall{Invocation: i}
+	x, y, z := c.float(0), c.float(1), c.float(2)
+	if c.err != nil {
+		return Value{}, c.err
+	}
+	if !narrowFloat(c.ret.typ) {
+		return Value{}, c.mistyped()
+	}
+	return c.in.scalar(c.ret, fused(c.ret.typ.Kind, x, y, z)), nil
+}
+
+// scaled is x · 2^n, rounded once: in the type that is returned.
+func (c *ccall) scaled(x float64, n int64) float64 {
+	n = min(max(n, -5000), 5000)
+	if c.ret.typ.Kind != ir.FloatKind {
+		return math.Ldexp(x, int(n))
+	}
+	// 2^±600 is past both ends of a float, and its 24 bits are exact in a double there.
+	return math.Ldexp(x, int(min(max(n, -600), 600)))
+}
+
+func frexp(c *ccall) float64 {
+	x := c.float(0)
+	f, e := math.Frexp(x)
+	c.put(c.addr(1), 4, uint64(uint32(e)))
+	return f
+}
+
+// modf stores the whole part in the type of its argument.
+func modf(c *ccall) float64 {
+	x := c.float(0)
+	whole, fraction := math.Modf(x)
+	if math.IsInf(x, 0) {
+		whole, fraction = x, math.Copysign(0, x)
+	}
+	if c.err == nil {
+		kind := c.ret.typ.Kind
+		if !narrowFloat(c.ret.typ) {
+			c.err = c.mistyped()
+			return 0
+		}
+		c.put(c.addr(1), c.ret.bits/8, floatBits(kind, math.Copysign(whole, x)))
+	}
+	return math.Copysign(fraction, x)
+}
+
+// whole rounds to a long; what does not fit is x86-64's integer indefinite.
+func (c *ccall) whole(round func(float64) float64) uint64 {
+	x := round(c.float(0))
+	if x >= -(1<<63) && x < 1<<63 {
+		return uint64(int64(x))
+	}
+	return 1 << 63
+}
+
+// ilogb has glibc's answers on x86-64 where there is no exponent: FP_ILOGB0 and
+// FP_ILOGBNAN are INT_MIN, that of an infinity INT_MAX.
+func ilogb(c *ccall) uint64 {
+	switch x := c.float(0); {
+	case x == 0 || math.IsNaN(x):
+		return 1 << 31
+	case math.IsInf(x, 0):
+		return math.MaxInt32
+	default:
+		_, e := math.Frexp(x)
+		return uint64(int64(e - 1))
+	}
+}
+
+// isinf is glibc's function: -1 for the negative one.
+func isinf(c *ccall) uint64 {
+	x := c.float(0)
+	return truth(math.IsInf(x, 1)) - truth(math.IsInf(x, -1))
+}
+
+func (c *ccall) nanPayload() uint64 {
+	s := c.text(0)
+	p := parseInteger(s, 0, false)
+	if p.n != len(s) {
+		return 0
+	}
+	if c.ret.typ.Kind == ir.FloatKind {
+		return p.unsigned() & (1<<22 - 1) << 29
+	}
+	return p.unsigned() & (1<<51 - 1)
+}

@@ -1,0 +1,202 @@
+package interp
+
+import (
+	"math"
+	"math/bits"
+
+	"reframe/deopt/machine"
+)
+
+// Memory management (C17 7.22.3, POSIX) and the functions of <string.h> that
+// work on bytes (C17 7.24.2.1, 7.24.4.1, 7.24.5.1).
+var memoryFuncs = map[string]Builtin{
+	"malloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) }),
+	"calloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.product(0, 1), 16, true) }),
+	"realloc":            scalar(func(c *ccall) uint64 { return c.reallocate(c.addr(0), c.uint(1)) }),
+	"reallocarray":       scalar(func(c *ccall) uint64 { return c.reallocate(c.addr(0), c.product(1, 2)) }),
+	"aligned_alloc":      scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
+	"memalign":           scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
+	"valloc":             scalar(func(c *ccall) uint64 { return c.allocateAligned(pageSize, c.uint(0)) }),
+	"posix_memalign":     scalar(posixMemalign),
+	"malloc_usable_size": scalar(usableSize),
+	"free":               procedure(func(c *ccall) { c.free(c.addr(0)) }),
+
+	"memcpy": scalar(memmove), "memmove": scalar(memmove), "mempcpy": scalar(mempcpy), "__mempcpy": scalar(mempcpy),
+	"memccpy": scalar(memccpy), "memset": scalar(memset), "explicit_bzero": procedure(bzero), "bzero": procedure(bzero),
+	"bcopy":  procedure(func(c *ccall) { c.move(c.addr(1), c.addr(0), c.uint(2)) }),
+	"memcmp": scalar(memcmp), "bcmp": scalar(memcmp),
+	"memchr": scalar(memchr), "rawmemchr": scalar(func(c *ccall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), math.MaxUint64) }),
+	"memrchr": scalar(memrchr), "memmem": scalar(memmem),
+}
+
+// tooMuch is what malloc refuses whatever there is: more than PTRDIFF_MAX.
+const tooMuch = math.MaxInt64
+
+// allocate is malloc. What the run may not have ends it; a size that no machine
+// has is the null pointer that C promises.
+func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
+	if c.err != nil {
+		return 0
+	}
+	if n > tooMuch {
+		c.setErrno(errNoMemory)
+		return 0
+	}
+	a, err := c.in.heap.alloc(n, align, zero)
+	if err == nil {
+		err = c.in.work(n)
+	}
+	c.fail(err)
+	return uint64(a)
+}
+
+// product is the size of argument i elements of argument j bytes, which is too
+// much where it does not fit.
+func (c *ccall) product(i, j int) uint64 {
+	high, low := bits.Mul64(c.uint(i), c.uint(j))
+	if high > 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+// maxAlign bounds alignments, so that blocks stay in the heap's range.
+const maxAlign = 1 << 30
+
+func (c *ccall) allocateAligned(align, size uint64) uint64 {
+	switch {
+	case c.err != nil:
+		return 0
+	case bits.OnesCount64(align) != 1:
+		c.setErrno(errInvalid)
+		return 0
+	case align > maxAlign:
+		c.setErrno(errNoMemory)
+		return 0
+	}
+	return c.allocate(size, int(align), false)
+}
+
+func posixMemalign(c *ccall) uint64 {
+	align, size := c.uint(1), c.uint(2)
+	if c.err == nil && (bits.OnesCount64(align) != 1 || align < 8) {
+		return errInvalid
+	}
+	if align > maxAlign || size > tooMuch {
+		return errNoMemory
+	}
+	a := c.allocate(size, int(align), false)
+	c.put(c.addr(0), 8, a)
+	return 0
+}
+
+func (c *ccall) free(a machine.Addr) {
+	if c.err == nil {
+		c.err = c.in.heap.free(a)
+	}
+}
+
+func usableSize(c *ccall) uint64 {
+	a := c.addr(0)
+	size, ok := c.in.heap.sizes[a]
+	if !ok && a != 0 && c.err == nil {
+		c.err = troublef(KindFault, "malloc_usable_size of %v, which malloc did not return", a)
+	}
+	return size
+}
+
+func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
+	if a == 0 || c.err != nil {
+		return c.allocate(n, 16, false)
+	}
+	old, ok := c.in.heap.sizes[a]
+	switch {
+	case !own(a):
+		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
+		return 0
+	case !ok: // the error that a wrong free is
+		c.free(a)
+		return 0
+	case n == 0:
+		c.free(a)
+		return 0
+	}
+	to := c.allocate(n, 16, false)
+	if to == 0 {
+		return 0 // the old block stays
+	}
+	c.move(machine.Addr(to), a, min(old, n))
+	c.free(a)
+	return to
+}
+
+func memmove(c *ccall) uint64 {
+	c.move(c.addr(0), c.addr(1), c.uint(2))
+	return c.uint(0)
+}
+
+func mempcpy(c *ccall) uint64 { return memmove(c) + c.uint(2) }
+
+// memccpy copies up to the first byte that is argument 2, and that.
+func memccpy(c *ccall) uint64 {
+	to, from, limit := c.addr(0), c.addr(1), c.uint(3)
+	at := c.findByte(from, byte(c.uint(2)), limit)
+	if at == 0 {
+		c.move(to, from, limit)
+		return 0
+	}
+	n := at - uint64(from) + 1
+	c.move(to, from, n)
+	return uint64(to) + n
+}
+
+func memset(c *ccall) uint64 {
+	c.fill(c.addr(0), byte(c.uint(1)), c.uint(2))
+	return c.uint(0)
+}
+
+func bzero(c *ccall) { c.fill(c.addr(0), 0, c.uint(1)) }
+
+// memcmp reads nothing past the first difference.
+func memcmp(c *ccall) uint64 {
+	a, b := c.from(c.addr(0)), c.from(c.addr(1))
+	for n := c.uint(2); n > 0 && c.err == nil; n-- {
+		if x, y := a.next(), b.next(); x != y {
+			return uint64(int64(x) - int64(y))
+		}
+	}
+	return 0
+}
+
+func memchr(c *ccall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), c.uint(2)) }
+
+// findByte is the address of the first byte b among limit, or 0.
+func (c *ccall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
+	r := c.from(a)
+	for n := uint64(0); n < limit && c.err == nil; n++ {
+		if r.next() == b && c.err == nil {
+			return uint64(a) + n
+		}
+	}
+	return 0
+}
+
+func memrchr(c *ccall) uint64 {
+	a, b, n := c.addr(0), byte(c.uint(1)), c.uint(2)
+	for ; n > 0 && c.err == nil; n-- {
+		if c.get(a+machine.Addr(n-1), 1) == uint64(b) && c.err == nil {
+			return uint64(a) + n - 1
+		}
+		c.fail(c.in.work(64))
+	}
+	return 0
+}
+
+func memmem(c *ccall) uint64 {
+	a := c.addr(0)
+	k := c.index(c.bytes(a, c.uint(1)), c.bytes(c.addr(2), c.uint(3)))
+	if k < 0 || c.err != nil {
+		return 0
+	}
+	return uint64(a) + uint64(k)
+}

@@ -1,0 +1,173 @@
+package interp
+
+import (
+	"math"
+	"math/bits"
+
+	"reframe/deopt/machine"
+)
+
+// numberFuncs are the integers of <stdlib.h> and <inttypes.h> (C17 7.22.1,
+// 7.22.6, 7.8.2), and their floats.
+var numberFuncs = numberTable()
+
+func numberTable() map[string]Builtin {
+	table := map[string]Builtin{
+		"abs":  scalar(func(c *ccall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
+		"labs": scalar(func(c *ccall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
+		"div":  division, "ldiv": division, "lldiv": division, "imaxdiv": division,
+		"atof":   floating(func(c *ccall) float64 { return c.double(c.text(0), 0) }),
+		"strtod": floating(func(c *ccall) float64 { return c.double(c.text(0), c.addr(1)) }),
+		"strtof": floating(func(c *ccall) float64 { return c.single(c.text(0), c.addr(1)) }), "strtold": strtold,
+	}
+	table["llabs"], table["imaxabs"] = table["labs"], table["labs"]
+	for _, name := range []string{"atoi", "atol", "atoll"} { // by strtol, as glibc defines them
+		table[name] = scalar(func(c *ccall) uint64 { return parseInteger(c.text(0), 10, false).signed() })
+	}
+	for _, prefix := range []string{"", "__isoc23_"} {
+		binary := prefix != "" // C23: 0b for base 2
+		for _, name := range []string{"strtol", "strtoll", "strtoimax"} {
+			table[prefix+name] = scalar(func(c *ccall) uint64 { return c.integer(integer.signed, binary) })
+		}
+		for _, name := range []string{"strtoul", "strtoull", "strtoumax"} {
+			table[prefix+name] = scalar(func(c *ccall) uint64 { return c.integer(integer.unsigned, binary) })
+		}
+	}
+	for from, to := range map[string]string{"strtoq": "strtol", "strtouq": "strtoul", "__strtol_internal": "strtol", "__strtoul_internal": "strtoul",
+		"__strtod_internal": "strtod"} {
+		table[from] = table[to]
+	}
+	return table
+}
+
+// integer is what strtol found: a magnitude, and how many bytes it took.
+type integer struct {
+	v        uint64
+	negative bool
+	overflow bool // of 64 bits
+	n        int
+}
+
+// signed clamps to a long, unsigned to an unsigned long, in which a minus
+// sign negates.
+func (i integer) signed() uint64 {
+	switch {
+	case i.negative && (i.overflow || i.v > 1<<63):
+		return 1 << 63
+	case i.negative:
+		return -i.v
+	case i.overflow || i.v > math.MaxInt64:
+		return math.MaxInt64
+	}
+	return i.v
+}
+
+func (i integer) unsigned() uint64 {
+	switch {
+	case i.overflow:
+		return math.MaxUint64
+	case i.negative:
+		return -i.v
+	}
+	return i.v
+}
+
+// integer is strtol and its kin; errno says when the value was clamped.
+func (c *ccall) integer(result func(integer) uint64, binary bool) uint64 {
+	s, base := c.text(0), c.int(2)
+	if c.err == nil && (base < 0 || base == 1 || base > 36) {
+		c.setErrno(errInvalid)
+		return 0
+	}
+	v := parseInteger(s, int(base), binary)
+	c.ended64(c.addr(1), v.n)
+	r := result(v)
+	if v.overflow || result(integer{v: 1 << 63}) != 1<<63 && r != v.v && r != -v.v {
+		c.setErrno(errRange)
+	}
+	return r
+}
+
+// ended64 stores where a number ended, unless the pointer for it is null.
+func (c *ccall) ended64(end machine.Addr, n int) {
+	if end != 0 {
+		c.put(end, 8, c.uint(0)+uint64(n))
+	}
+}
+
+// parseInteger reads what strtol does (C17 7.22.1.4) for a valid base.
+func parseInteger(s []byte, base int, binary bool) integer {
+	k := 0
+	for k < len(s) && isSpace(s[k]) {
+		k++
+	}
+	var v integer
+	v.negative = k < len(s) && s[k] == '-'
+	if k < len(s) && (s[k] == '-' || s[k] == '+') {
+		k++
+	}
+	prefixed := func(letter byte, as int) bool {
+		return (base == 0 || base == as) && k+2 < len(s) && s[k] == '0' && s[k+1]|0x20 == letter && digit(s[k+2]) < as
+	}
+	switch {
+	case prefixed('x', 16):
+		k, base = k+2, 16
+	case binary && prefixed('b', 2):
+		k, base = k+2, 2
+	case base == 0 && k < len(s) && s[k] == '0':
+		base = 8
+	case base == 0:
+		base = 10
+	}
+	first := k
+	for ; k < len(s) && digit(s[k]) < base; k++ {
+		high, low := bits.Mul64(v.v, uint64(base))
+		sum, carry := bits.Add64(low, uint64(digit(s[k])), 0)
+		v.overflow = v.overflow || high|carry != 0
+		v.v = sum
+	}
+	if k == first {
+		return integer{}
+	}
+	v.n = k
+	return v
+}
+
+func digit(b byte) int {
+	switch {
+	case b >= '0' && b <= '9':
+		return int(b - '0')
+	case b|0x20 >= 'a' && b|0x20 <= 'z':
+		return int(b|0x20-'a') + 10
+	}
+	return 99
+}
+
+// division is div and ldiv (C17 7.22.6.2): {quot, rem} as the ABI returns it, in
+// one integer of 64 bits or as two of them.
+func division(i *Invocation) (Value, error) {
+	c := &ccall{Invocation: i}
+	a, b := c.int(0), c.int(1)
+	switch {
+	case c.err != nil:
+		return Value{}, c.err
+	case b == 0:
+		return Value{}, troublef(KindDivision, "@%s by zero", c.Name)
+	case b == -1 && a == minOf(c.Args[0].s.bits):
+		return Value{}, troublef(KindDivision, "@%s of the lowest value by -1", c.Name)
+	}
+	if c.ret.bits == 64 {
+		return c.Return(uint64(uint32(a/b)) | uint64(a%b)<<32)
+	}
+	if c.ret.n != 2 || c.ret.words != 2 {
+		return Value{}, c.mistyped()
+	}
+	w := make([]word, 2)
+	for k, v := range []int64{a / b, a % b} {
+		part, _, _ := c.ret.part(k)
+		w[k] = word{v: uint64(v) & maskAt(part.bits, 0)}
+	}
+	return Value{c.ret, w}, nil
+}
+
+func minOf(bits int) int64 { return -1 << (bits - 1) }

@@ -1,0 +1,190 @@
+package interp
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// processFuncs begin and end a program, and say what can go wrong: of <stdlib.h>,
+// <errno.h>, <assert.h>, <signal.h>, <setjmp.h> and <unistd.h>.
+var processFuncs = map[string]Builtin{
+	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
+	"atexit": scalar(atexit), "on_exit": refuse("use atexit"), "__cxa_atexit": scalar(cxaAtexit),
+	"abort":  procedure(func(c *ccall) { c.fail(troublef(KindAbort, "the program called abort")) }),
+	"getenv": always(0), "secure_getenv": always(0), // the environment is empty
+	"getpid": always(1), "getppid": always(0), "getuid": always(0), "geteuid": always(0), "getgid": always(0), "getegid": always(0),
+	"__errno_location": scalar(func(c *ccall) uint64 { return uint64(c.errnoAddr()) }),
+	"strerror":         scalar(func(c *ccall) uint64 { return c.constantText(errorText(c.int(0))) }),
+	"__xpg_strerror_r": scalar(strerrorR), "strerror_r": scalar(func(c *ccall) uint64 { return c.constantText(errorText(c.int(0))) }),
+	"__assert_fail":      procedure(assertFail),
+	"__stack_chk_fail":   procedure(func(c *ccall) { c.terminated("stack smashing detected") }),
+	"__chk_fail":         procedure(func(c *ccall) { c.terminated("buffer overflow detected") }),
+	"signal":             always(0), // SIG_DFL: no signal arrives here
+	"sigaction":          always(0),
+	"sigemptyset":        scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 128); return 0 }),
+	"setjmp":             always(0),
+	"_setjmp":            always(0),
+	"sigsetjmp":          always(0),
+	"__sigsetjmp":        always(0),
+	"sysconf":            scalar(sysconf),
+	"getpagesize":        always(pageSize),
+	"sched_yield":        always(0),
+	"pthread_self":       always(1),
+	"pthread_mutex_lock": always(0), "pthread_mutex_unlock": always(0), // there is one thread
+}
+
+// exit calls the handlers of atexit and ends the program (C17 7.22.4.4).
+func exit(c *ccall) {
+	code := c.int(0)
+	if c.err == nil {
+		c.err = c.in.runHandlers()
+	}
+	c.fail(&exited{int(code)})
+}
+
+// quickExit ends the program and calls no handler of atexit (C17 7.22.4.5). What
+// was printed before is there: streams have no buffer that could be lost.
+func quickExit(c *ccall) { c.fail(&exited{int(c.int(0))}) }
+
+func atexit(c *ccall) uint64 {
+	f := c.addr(0)
+	if c.err == nil && f == 0 {
+		c.err = troublef(KindFault, "atexit of a null pointer")
+	}
+	if c.err == nil {
+		c.err = c.in.view.charge(8)
+		c.in.clib.handler = append(c.in.clib.handler, f)
+	}
+	return 0
+}
+
+// cxaAtexit is what C++ registers destructors with; those of plain functions
+// without an argument are handlers like any other.
+func cxaAtexit(c *ccall) uint64 {
+	if c.err == nil && c.uint(1) != 0 {
+		c.err = unsupported("", "__cxa_atexit with an argument")
+	}
+	return atexit(c)
+}
+
+// runHandlers calls what atexit was given, the last first. One that calls exit
+// again is the end of the program; what is left to call is called before.
+func (in *Interp) runHandlers() error {
+	for len(in.clib.handler) > 0 {
+		last := len(in.clib.handler) - 1
+		f := in.clib.handler[last]
+		in.clib.handler = in.clib.handler[:last]
+		in.view.release(8)
+		call := &Invocation{Name: "exit", in: in}
+		if _, err := call.Call(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Call calls the function of the program at address f, which runs until it
+// returns. Beside the value it returns, none where it is void, it errs as a call
+// by the program would, and with whatever ends the run: a builtin must hand such
+// an error on.
+func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
+	fn, name := c.in.names.funcAt(f)
+	switch {
+	case fn == nil && name != "":
+		return Value{}, unsupported(nativeHint, "a call of @%s by @%s", name, c.Name)
+	case fn == nil:
+		return Value{}, troublef(KindFault, "@%s calls %v, where no function of the module is", c.Name, f)
+	}
+	ret, err := c.in.shapes.of(fn.Sig.Elem)
+	if err != nil {
+		return Value{}, err
+	}
+	w := ret.undefined()
+	if err := c.in.enterCall(callTarget{fn, name}, slices.Clone(args), ret, w); err != nil || ret.words == 0 {
+		return Value{}, err
+	}
+	return Value{ret, w}, nil
+}
+
+func errorText(n int64) string {
+	if n >= 0 && n < int64(len(errorTexts)) && errorTexts[n] != "" {
+		return errorTexts[n]
+	}
+	return fmt.Sprintf("Unknown error %d", int32(n))
+}
+
+// strerrorR is the form of POSIX.
+func strerrorR(c *ccall) uint64 {
+	text, size := errorText(c.int(0)), c.uint(2)
+	c.truncated(c.addr(1), []byte(text), size)
+	if uint64(len(text)) >= size {
+		return errRange
+	}
+	return 0
+}
+
+// assertFail is what a failed assert calls (C17 7.2.1.1), in glibc's words.
+func assertFail(c *ccall) {
+	text, file, line, function := c.text(0), c.text(1), c.uint(2), "(unknown)"
+	if a := c.addr(3); a != 0 {
+		function = string(c.textAt(a, ^uint64(0)))
+	}
+	c.print(2, fmt.Appendf(nil, "%s: %s:%d: %s: Assertion `%s' failed.\n", c.in.clib.program, file, uint32(line), function, text))
+	c.fail(troublef(KindAbort, "the assertion `%s' of %s:%d failed", text, file, uint32(line)))
+}
+
+// terminated is the end that glibc makes where a guard of its own finds damage.
+func (c *ccall) terminated(what string) {
+	c.print(2, []byte("*** "+what+" ***: terminated\n"))
+	c.fail(troublef(KindAbort, "%s", what))
+}
+
+// sysconf answers what programs size their buffers with (POSIX; numbers of
+// glibc's confname.h).
+func sysconf(c *ccall) uint64 {
+	switch c.int(0) {
+	case 2: // _SC_CLK_TCK
+		return 100
+	case 30: // _SC_PAGESIZE
+		return pageSize
+	case 83, 84: // _SC_NPROCESSORS_CONF, _SC_NPROCESSORS_ONLN
+		return 1
+	}
+	c.setErrno(errInvalid)
+	return ^uint64(0)
+}
+
+// Refusals, by what can be done instead.
+const (
+	hintInput  = "give the input on standard input"
+	hintOutput = "write to standard output, or give the function in Options.Funcs"
+	hintThread = "there is one thread; give the function in Options.Funcs"
+	hintSystem = "a run never reaches the system; give the function in Options.Funcs"
+	hintJump   = "resume a frame that does not jump; setjmp itself returns 0"
+)
+
+var refusals = map[string][]string{
+	hintInput:  {"fopen", "fopen64", "freopen", "freopen64", "fdopen", "open", "open64", "openat", "opendir", "popen", "mmap", "mmap64", "fmemopen"},
+	hintOutput: {"creat", "tmpfile", "tmpfile64", "tmpnam", "mkstemp", "rename", "remove", "unlink", "mkdir", "rmdir", "open_memstream"},
+	hintThread: {"pthread_create", "pthread_join", "pthread_cond_wait", "thrd_create", "sem_wait"},
+	hintSystem: {"system", "fork", "vfork", "clone", "execve", "execvp", "execv", "execl", "execlp", "wait", "waitpid", "kill", "raise", "pipe", "dup", "dup2", "socket",
+		"connect", "dlopen", "dlsym", "dlclose", "dlerror", "syscall", "ioctl", "fcntl", "fcntl64", "stat", "lstat", "fstat", "access", "getcwd", "chdir", "select",
+		"poll", "sleep", "usleep", "nanosleep", "mprotect", "sbrk", "brk", "alarm", "setenv", "putenv", "unsetenv"},
+	hintJump: {"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"},
+}
+
+func refused() map[string]Builtin {
+	table := map[string]Builtin{}
+	for hint, names := range refusals {
+		for _, name := range names {
+			table[name] = refuse(hint)
+		}
+	}
+	return table
+}
+
+func refuse(hint string) Builtin {
+	return func(c *Invocation) (Value, error) { return Value{}, unsupported(hint, "a call of @%s", c.Name) }
+}

@@ -1,0 +1,118 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// sortFuncs are the searching and sorting of <stdlib.h> (C17 7.22.5): what they
+// compare with is a function of the program.
+var sortFuncs = map[string]Builtin{
+	"qsort":   procedure(func(c *ccall) { c.sort(c.addr(3)) }),
+	"qsort_r": procedure(func(c *ccall) { c.sort(c.addr(3), c.pointer(c.uint(4))) }),
+	"bsearch": scalar(bsearch),
+}
+
+func (c *ccall) pointer(v uint64) Value {
+	s, err := c.in.shapes.of(ir.Ptr)
+	c.fail(err)
+	if c.err != nil {
+		return Value{}
+	}
+	return c.in.scalar(s, v)
+}
+
+// order calls a comparison function of the program.
+func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
+	if c.err != nil {
+		return 0
+	}
+	v, err := c.Call(f, append([]Value{c.pointer(a), c.pointer(b)}, more...)...)
+	c.fail(err)
+	if c.err != nil {
+		return 0
+	}
+	n, ok := v.Int()
+	if !ok {
+		c.err = undefined("what the comparison function of @%s returned", c.Name)
+	}
+	return int(int32(n))
+}
+
+// sort merges, as glibc does up to 2.36, and so keeps the order of what compares
+// equal. The elements stay where they are until all is compared. An order that
+// contradicts itself gives some permutation.
+func (c *ccall) sort(f machine.Addr, more ...Value) {
+	base, n, size := c.uint(0), c.uint(1), c.uint(2)
+	if c.err != nil || n < 2 || size == 0 {
+		return
+	}
+	if n > c.in.view.limit/(size+16) {
+		c.err = troublef(KindMemory, "a sort of %d elements of %d bytes is more than the %d bytes of memory allowed", n, size, c.in.view.limit)
+		return
+	}
+	cost := n * (2*size + 16)
+	if c.err = c.in.view.charge(cost); c.err != nil {
+		return
+	}
+	defer c.in.view.release(cost)
+	from, to := make([]uint64, n), make([]uint64, n)
+	for k := range from {
+		from[k] = base + uint64(k)*size
+	}
+	for run := uint64(1); run < n && c.err == nil; run *= 2 {
+		for start := uint64(0); start < n; start += 2 * run {
+			c.merge(f, from[start:min(start+run, n)], from[min(start+run, n):min(start+2*run, n)], to[start:], more)
+		}
+		from, to = to, from
+	}
+	c.permute(machine.Addr(base), size, from)
+}
+
+func (c *ccall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
+	for k := 0; len(a)+len(b) > 0; k++ {
+		if len(b) == 0 || len(a) > 0 && c.order(f, a[0], b[0], more) <= 0 {
+			to[k], a = a[0], a[1:]
+		} else {
+			to[k], b = b[0], b[1:]
+		}
+	}
+}
+
+// permute puts the elements at the addresses into their order, with their
+// undefined bits.
+func (c *ccall) permute(base machine.Addr, size uint64, order []uint64) {
+	if c.err == nil {
+		c.err = c.in.work(2 * size * uint64(len(order)))
+	}
+	if c.err != nil {
+		return
+	}
+	data, shadow := make([]byte, size*uint64(len(order))), make([]byte, size*uint64(len(order)))
+	for k, a := range order {
+		at := uint64(k) * size
+		c.fail(c.in.view.read(data[at:at+size], shadow[at:at+size], machine.Addr(a)))
+	}
+	if c.err == nil {
+		c.err = c.in.view.write(base, data, shadow)
+	}
+}
+
+func bsearch(c *ccall) uint64 {
+	key, base, n, size, f := c.uint(0), c.uint(1), c.uint(2), c.uint(3), c.addr(4)
+	for low := uint64(0); low < n && c.err == nil; {
+		middle := low + (n-low)/2
+		at := base + middle*size
+		switch o := c.order(f, key, at, nil); {
+		case c.err != nil:
+			return 0
+		case o < 0:
+			n = middle
+		case o > 0:
+			low = middle + 1
+		default:
+			return at
+		}
+	}
+	return 0
+}

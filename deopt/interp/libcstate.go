@@ -1,0 +1,86 @@
+package interp
+
+import (
+	"bufio"
+
+	"reframe/deopt/machine"
+)
+
+// clib is what the C library keeps between calls, in memory that the program
+// can see or out of its sight. It lasts as long as the Interp.
+type clib struct {
+	program string // the program's name without its directories
+	errno   machine.Addr
+	token   machine.Addr // where strtok goes on
+	texts   map[string]machine.Addr
+	tables  map[string]machine.Addr
+	handler []machine.Addr // of atexit, in the order given
+	random  random
+	seed48  uint64
+	streams [3]stream
+	stdin   *bufio.Reader
+}
+
+func (l *clib) keepText(s string, a machine.Addr) {
+	if l.texts == nil {
+		l.texts = map[string]machine.Addr{}
+	}
+	l.texts[s] = a
+}
+
+func (l *clib) keepTable(name string, a machine.Addr) {
+	if l.tables == nil {
+		l.tables = map[string]machine.Addr{}
+	}
+	l.tables[name] = a
+}
+
+// Error numbers of Linux on x86-64.
+const (
+	errBadFile   = 9
+	errNoMemory  = 12
+	errInvalid   = 22
+	errRange     = 34
+	errIllegalCh = 84 // a wide character that the locale has not
+)
+
+// errnoAddr is where errno is. It is the interpreter's own also beside a target:
+// errno is thread-local, and its address there is not known.
+func (c *ccall) errnoAddr() machine.Addr {
+	if c.in.clib.errno == 0 {
+		c.in.clib.errno = c.own(4)
+	}
+	return c.in.clib.errno
+}
+
+func (c *ccall) setErrno(n uint64) { c.put(c.errnoAddr(), 4, n) }
+
+// libcGlobals are the variables of the C library that a module may declare,
+// each a pointer. Their memory is made when they are first used.
+var libcGlobals = map[string]func(in *Interp) (uint64, error){
+	"stdin":  func(in *Interp) (uint64, error) { return in.streamAddr(0) },
+	"stdout": func(in *Interp) (uint64, error) { return in.streamAddr(1) },
+	"stderr": func(in *Interp) (uint64, error) { return in.streamAddr(2) },
+	// There is no environment; what environ points to is an array that ends at once.
+	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
+	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
+}
+
+// libcGlobal gives a variable of the C library its memory.
+func (in *Interp) libcGlobal(name string) (machine.Addr, bool, error) {
+	f := libcGlobals[name]
+	if f == nil {
+		return 0, false, nil
+	}
+	v, err := f(in)
+	if err != nil {
+		return 0, true, err
+	}
+	a, err := in.names.globals.take(8, 8, true)
+	if err != nil {
+		return 0, true, err
+	}
+	var p [8]byte
+	in.opt.Arch.Order.PutUint64(p[:], v)
+	return a, true, in.view.write(a, p[:], nil)
+}

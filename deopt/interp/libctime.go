@@ -1,0 +1,77 @@
+package interp
+
+import "reframe/deopt/machine"
+
+// timeFuncs are of <time.h> and its kin. A run must come out the same every
+// time, so the date stands still at the epoch, 1970-01-01 00:00:00 UTC, and
+// clocks that measure go on by one nanosecond for each step.
+var timeFuncs = map[string]Builtin{
+	"time": scalar(func(c *ccall) uint64 {
+		if a := c.addr(0); a != 0 {
+			c.put(a, 8, 0)
+		}
+		return 0
+	}),
+	"clock":         scalar(func(c *ccall) uint64 { return c.elapsed() / 1000 }),
+	"clock_gettime": scalar(clockGettime),
+	"clock_getres":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(1), 1) }),
+	"gettimeofday":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(0), 0) }),
+	"difftime":      floating(func(c *ccall) float64 { return float64(c.int(0) - c.int(1)) }),
+	"times":         scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 32); return 0 }),
+}
+
+// clockGettime reads CLOCK_REALTIME, 0, as the date, and every other clock as
+// one that measures.
+func clockGettime(c *ccall) uint64 {
+	if c.uint(0) == 0 {
+		return c.timespec(c.addr(1), 0)
+	}
+	return c.timespec(c.addr(1), c.elapsed())
+}
+
+// timespec writes two longs: seconds, and what is left of nanoseconds.
+func (c *ccall) timespec(a machine.Addr, ns uint64) uint64 {
+	if a != 0 {
+		c.put(a, 8, ns/1e9)
+		c.put(a+8, 8, ns%1e9)
+	}
+	return 0
+}
+
+// localeFuncs know one locale, "C" (C17 7.11), in which a byte is a character.
+var localeFuncs = map[string]Builtin{
+	"setlocale": scalar(func(c *ccall) uint64 {
+		if a := c.addr(1); a != 0 {
+			switch string(c.text(1)) {
+			case "", "C", "POSIX":
+			default:
+				return 0
+			}
+		}
+		return c.constantText("C")
+	}),
+	"localeconv": scalar(localeconv),
+}
+
+// localeconv is a struct lconv: ten pointers to text, fourteen chars.
+func localeconv(c *ccall) uint64 {
+	if a, ok := c.in.clib.tables["localeconv"]; ok {
+		return uint64(a)
+	}
+	a := c.own(96)
+	for k := range 10 {
+		text := ""
+		if k == 0 {
+			text = "." // decimal_point
+		}
+		c.put(a+machine.Addr(8*k), 8, c.constantText(text))
+	}
+	c.fill(a+80, 0x7f, 14) // CHAR_MAX: not available
+	if c.err == nil {
+		c.in.clib.keepTable("localeconv", a)
+	}
+	return uint64(a)
+}
+
+// elapsed is the time of the run in nanoseconds.
+func (c *ccall) elapsed() uint64 { return c.in.run.steps + c.in.run.bulk }

@@ -1,0 +1,210 @@
+package interp
+
+import (
+	"math"
+	"math/big"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// argument is one argument of a format: the bits of a number or pointer; high
+// is sign and exponent of a long double.
+type argument struct{ low, high uint64 }
+
+// The types of argument that a conversion can ask for.
+const (
+	argInt  = 'i' // promoted to 32 bits
+	argLong = 'l' // 64 bits
+	argPtr  = 'p'
+	argDbl  = 'd'
+	argWide = 'L' // long double: x86_fp80
+)
+
+var argTypes = map[byte]*ir.Type{
+	argInt: ir.I32, argLong: ir.I64, argPtr: ir.Ptr, argDbl: {Kind: ir.DoubleKind}, argWide: {Kind: ir.X86FP80Kind},
+}
+
+// asks is the type of the argument of a conversion (C17 7.21.6.1p7), or an error.
+func (v conversion) asks() (byte, error) {
+	switch v.verb {
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		if n := v.size(); n == 64 {
+			return argLong, nil
+		} else if n > 0 {
+			return argInt, nil
+		}
+	case 'c', 'C':
+		if v.length == "" || v.length == "l" {
+			return argInt, nil
+		}
+	case 's', 'S':
+		if v.length == "" || v.length == "l" {
+			return argPtr, nil
+		}
+	case 'p', 'n':
+		if v.size() > 0 {
+			return argPtr, nil
+		}
+	case 'f', 'F', 'e', 'E', 'g', 'G', 'a', 'A':
+		switch v.length {
+		case "", "l":
+			return argDbl, nil
+		case "L":
+			return argWide, nil
+		}
+	}
+	return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
+}
+
+// size is the width of an integer conversion in bits, 0 where the length is none.
+func (v conversion) size() int {
+	switch v.length {
+	case "":
+		return 32
+	case "hh":
+		return 8
+	case "h":
+		return 16
+	case "l", "ll", "q", "L", "j", "z", "Z", "t":
+		return 64
+	}
+	return 0
+}
+
+// fit reduces an integer to the width of the conversion, sign-extended for d and i.
+func (v conversion) fit(n uint64) uint64 {
+	n &= maskAt(v.size(), 0)
+	if v.verb == 'd' || v.verb == 'i' {
+		n = signExtend(n, v.size())
+	}
+	return n
+}
+
+// fetch reads the arguments that the conversions ask for, in their order. One
+// that none asks for, between others, is an int, as in glibc.
+func (f *formatter) fetch(list []conversion) {
+	var kinds []byte
+	var by []conversion
+	want := func(arg int, kind byte, v conversion) {
+		for arg >= len(kinds) {
+			kinds, by = append(kinds, argInt), append(by, conversion{})
+		}
+		if arg >= 0 {
+			kinds[arg], by[arg] = kind, v
+		}
+	}
+	for _, v := range list {
+		if v.widthArg >= 0 {
+			want(v.widthArg, argInt, conversion{verb: '*'})
+		}
+		if v.precisionArg >= 0 {
+			want(v.precisionArg, argInt, conversion{verb: '*'})
+		}
+		if v.arg < 0 {
+			continue
+		}
+		kind, err := v.asks()
+		f.c.fail(err)
+		want(v.arg, kind, v)
+	}
+	f.args = make([]argument, len(kinds))
+	for k, kind := range kinds {
+		if f.c.err != nil {
+			return
+		}
+		if f.list {
+			f.args[k] = f.listed(kind)
+		} else {
+			f.args[k] = f.passed(kind, f.next+k, by[k])
+		}
+	}
+}
+
+// passed reads argument i of the call, whose type must be one that the
+// conversion can mean.
+func (f *formatter) passed(kind byte, i int, v conversion) argument {
+	low := f.c.uint(i)
+	if f.c.err != nil {
+		return argument{}
+	}
+	a := f.c.Args[i]
+	ok := false
+	switch t := a.s.typ; kind {
+	case argDbl:
+		ok = t.Kind == ir.DoubleKind
+	case argWide:
+		ok = t.Kind == ir.X86FP80Kind
+	case argInt:
+		ok = t.Kind == ir.IntKind && a.s.bits >= 32
+	default:
+		ok = !t.Float() && a.s.bits >= 64
+	}
+	if !ok {
+		f.c.err = troublef(KindModule, "%%%s%c is given a value of type %v", v.length, v.verb, a.s.typ)
+		return argument{}
+	}
+	if kind == argWide {
+		return argument{low, a.w[1].v}
+	}
+	return argument{low: low}
+}
+
+// listed reads the next argument of the va_list that follows the format.
+func (f *formatter) listed(kind byte) argument {
+	low, high := f.c.vaArg(f.c.addr(f.next), kind)
+	return argument{low, high}
+}
+
+// vaArg reads the next argument of a va_list.
+func (c *ccall) vaArg(list machine.Addr, kind byte) (low, high uint64) {
+	if c.in.opt.Arch.Name != machine.AMD64.Name {
+		c.fail(unsupported("", "@%s for %s, whose va_list has another layout,", c.Name, c.in.opt.Arch.Title))
+	}
+	s, err := c.in.shapes.of(argTypes[kind])
+	c.fail(err)
+	if c.err != nil {
+		return 0, 0
+	}
+	a, err := c.in.vaNext(list, s)
+	c.fail(err)
+	if kind == argWide {
+		return c.get(a, 8), c.get(a+8, 2)
+	}
+	return c.get(a, s.bits/8), 0
+}
+
+// number is a float that is printed: a double, or the exact value of a long
+// double.
+type number struct {
+	negative bool
+	special  string // "nan", "inf" or ""
+	double   float64
+	wide     *big.Float // instead of double
+	high     uint64     // of the wide: exponent
+	low      uint64     // of the wide: significand
+}
+
+func (a argument) number(wide bool) number {
+	if !wide {
+		x := math.Float64frombits(a.low)
+		n := number{negative: math.Signbit(x), double: math.Abs(x)}
+		switch {
+		case math.IsNaN(x):
+			n.special = "nan"
+		case math.IsInf(x, 0):
+			n.special = "inf"
+		}
+		return n
+	}
+	n := number{negative: a.high>>15&1 == 1, high: a.high & 0x7fff, low: a.low}
+	switch {
+	case n.high == 0x7fff && n.low<<1 == 0:
+		n.special = "inf"
+	case n.high == 0x7fff, n.high > 0 && n.low>>63 == 0:
+		n.special = "nan" // or an encoding that x87 takes for an invalid operand
+	default:
+		n.wide = new(big.Float).SetMantExp(new(big.Float).SetPrec(64).SetUint64(n.low), max(int(n.high), 1)-16383-63)
+	}
+	return n
+}

@@ -1,0 +1,51 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+)
+
+// orderedSum folds a vector of floats from a start value on, one element after
+// the other. That is what is meant where reassoc is missing, and allowed where it is
+// there (LangRef, "llvm.vector.reduce.fadd").
+type orderedSum struct{ op ir.Op }
+
+func (x orderedSum) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(args) != 2 || args[1].s.typ.Kind != ir.VectorKind || !alike(args[0].s, out.s) || !alike(args[1].s.elem, out.s) || !out.s.typ.Float() {
+		return nil, wrongUse(i)
+	}
+	return fold(i, out, args[0], args[1], floatLanes(x.op, out.s.typ.Kind)), nil
+}
+
+func (x extremum) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if len(args) != 1 || args[0].s.typ.Kind != ir.VectorKind || args[0].s.n == 0 || !alike(args[0].s.elem, out.s) || !out.s.typ.Float() {
+		return nil, wrongUse(i)
+	}
+	kind := out.s.typ.Kind
+	start := slot{args[0].at, out.s} // the first element, which may count twice
+	return fold(i, out, start, args[0], func(dst, a, b []word) {
+		setFloat(kind, dst, x.of(floatNumber(kind, a), floatNumber(kind, b)))
+	}), nil
+}
+
+// fold applies f to what there is so far and each element of a vector.
+func fold(i *ir.Instr, out, start, v slot, f func(dst, a, b []word)) step {
+	n := out.s.words
+	return func(fr *frame) error {
+		dst, first, all := out.in(fr), start.in(fr), v.in(fr)
+		if !defined(first) || !defined(all) {
+			unknownWords(dst, out.s.bits, first, all)
+			return nil
+		}
+		good := promised(i.Flags, out.s.typ.Kind, first)
+		copy(dst, first)
+		for k := range v.s.n {
+			e := all[k*n : (k+1)*n]
+			f(dst, dst, e)
+			good = good && promised(i.Flags, out.s.typ.Kind, e)
+		}
+		if !good || !promised(i.Flags, out.s.typ.Kind, dst) {
+			poisonWords(dst, out.s.bits)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,224 @@
+package interp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"reframe/deopt/machine"
+)
+
+// inputFuncs are the input of <stdio.h> but for scanf (C17 7.21.7, 7.21.8), and
+// POSIX's read.
+var inputFuncs = inputTable()
+
+func inputTable() map[string]Builtin {
+	table := map[string]Builtin{
+		"ungetc": scalar(ungetc), "_IO_ungetc": scalar(ungetc),
+		"gets": refuse("gets cannot know where its buffer ends; use fgets"), "read": scalar(read),
+		"getdelim":   scalar(func(c *ccall) uint64 { return c.line(byte(c.uint(2)), c.stream(3)) }),
+		"__getdelim": scalar(func(c *ccall) uint64 { return c.line(byte(c.uint(2)), c.stream(3)) }),
+		"getline":    scalar(func(c *ccall) uint64 { return c.line('\n', c.stream(2)) }),
+	}
+	for _, name := range []string{"fgetc", "getc", "_IO_getc", "__uflow", "fgetc_unlocked", "getc_unlocked"} {
+		table[name] = scalar(func(c *ccall) uint64 { return c.getChar(c.stream(0)) })
+	}
+	for _, name := range []string{"getchar", "getchar_unlocked"} {
+		table[name] = scalar(func(c *ccall) uint64 { return c.getChar(0) })
+	}
+	for _, suffix := range []string{"", "_unlocked"} {
+		table["fgets"+suffix] = scalar(func(c *ccall) uint64 { return c.gets(c.addr(0), c.int(1), c.stream(2)) })
+		table["fread"+suffix] = scalar(func(c *ccall) uint64 { return c.fread(c.addr(0), 1, 2, c.stream(3)) })
+	}
+	return table
+}
+
+// next takes the next byte of a stream, or says that there is none.
+func (c *ccall) next(fd int) (byte, bool) {
+	if c.err == nil {
+		c.err = c.in.work(64)
+	}
+	if c.err != nil {
+		return 0, false
+	}
+	s := &c.in.clib.streams[fd]
+	if n := len(s.pushed); n > 0 {
+		b := s.pushed[n-1]
+		s.pushed = s.pushed[:n-1]
+		return b, true
+	}
+	if fd != 0 {
+		c.mark(fd, s.flags|streamError)
+		c.setErrno(errBadFile)
+		return 0, false
+	}
+	if s.flags&streamEOF != 0 { // it sticks (C17 7.21.7.1)
+		return 0, false
+	}
+	c.beforeRead()
+	b, err := c.in.input().ReadByte()
+	if err != nil {
+		c.ended(err)
+		return 0, false
+	}
+	return b, true
+}
+
+// beforeRead passes on what was printed where the next read might wait: somebody
+// may sit there who waits for it.
+func (c *ccall) beforeRead() {
+	if c.in.input().Buffered() == 0 {
+		c.fail(c.in.flush())
+	}
+}
+
+// ended notes the end of standard input. That it cannot be read is no end.
+func (c *ccall) ended(err error) {
+	if !errors.Is(err, io.EOF) {
+		c.fail(&trouble{KindContext, fmt.Errorf("the program's input cannot be read: %w", err)})
+	}
+	c.mark(0, c.in.clib.streams[0].flags|streamEOF)
+}
+
+// back undoes next.
+func (c *ccall) back(fd int, b byte) {
+	s := &c.in.clib.streams[fd]
+	s.pushed = append(s.pushed, b)
+}
+
+func (c *ccall) getChar(fd int) uint64 {
+	if c.err != nil {
+		return eof
+	}
+	b, ok := c.next(fd)
+	if !ok {
+		return eof
+	}
+	return uint64(b)
+}
+
+// maxPushed bounds what ungetc takes: C promises one byte.
+const maxPushed = 4096
+
+func ungetc(c *ccall) uint64 {
+	b, fd := c.int(0), c.stream(1)
+	if c.err != nil || b == -1 || len(c.in.clib.streams[fd].pushed) == maxPushed {
+		return eof
+	}
+	c.back(fd, byte(b))
+	c.mark(fd, c.in.clib.streams[fd].flags&^streamEOF)
+	return uint64(byte(b))
+}
+
+// gets is fgets.
+func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
+	if c.err != nil || size <= 0 {
+		return 0
+	}
+	line, ended := c.until('\n', uint64(size-1), fd)
+	if len(line) == 0 && ended && size > 1 || c.err != nil {
+		return 0
+	}
+	return c.copyText(to, line)
+}
+
+// until reads up to a byte, and that, at most limit bytes. ended says that the
+// stream had no more.
+func (c *ccall) until(delim byte, limit uint64, fd int) (line []byte, ended bool) {
+	for uint64(len(line)) < limit && c.err == nil {
+		b, ok := c.next(fd)
+		if !ok {
+			return line, true
+		}
+		line = append(line, b)
+		if b == delim {
+			break
+		}
+		if uint64(len(line)) > c.in.view.limit {
+			c.err = troublef(KindMemory, "a line of more than %d bytes", c.in.view.limit)
+		}
+	}
+	return line, false
+}
+
+// line is getdelim (POSIX): the buffer grows as the line needs it.
+func (c *ccall) line(delim byte, fd int) uint64 {
+	at, capacity := machine.Addr(c.get(c.addr(0), 8)), c.get(c.addr(1), 8)
+	if c.err != nil {
+		return eof
+	}
+	line, _ := c.until(delim, tooMuch, fd)
+	if at == 0 || capacity < uint64(len(line))+1 {
+		capacity = max(120, uint64(len(line))+1)
+		at = machine.Addr(c.reallocate(at, capacity))
+		c.put(c.addr(0), 8, uint64(at))
+		c.put(c.addr(1), 8, capacity)
+	}
+	if len(line) == 0 {
+		return eof
+	}
+	c.copyText(at, line)
+	return uint64(len(line))
+}
+
+// fread reads elements of as many bytes as argument size says, as many as
+// argument count says.
+func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
+	total := c.product(size, count)
+	if c.err != nil || total == 0 {
+		return 0
+	}
+	if fd != 0 {
+		c.next(fd)
+		return 0
+	}
+	return c.readInto(to, total, true) / c.uint(size)
+}
+
+// read is POSIX's, on descriptor 0.
+func read(c *ccall) uint64 {
+	if c.int(0) != 0 {
+		c.setErrno(errBadFile)
+		return eof
+	}
+	if c.err != nil {
+		return 0
+	}
+	return c.readInto(c.addr(1), c.uint(2), false)
+}
+
+// readInto reads standard input into memory, a block at a time: all that was
+// asked for, or what one read gives.
+func (c *ccall) readInto(to machine.Addr, total uint64, all bool) uint64 {
+	got := uint64(0)
+	s := &c.in.clib.streams[0]
+	for got < total && c.err == nil {
+		if n := len(s.pushed); n > 0 {
+			b, _ := c.next(0)
+			c.write(to+machine.Addr(got), []byte{b})
+			got++
+			continue
+		}
+		if s.flags&streamEOF != 0 && all {
+			break
+		}
+		c.beforeRead()
+		block := make([]byte, min(total-got, flushAt))
+		n, err := c.in.input().Read(block)
+		c.write(to+machine.Addr(got), block[:n])
+		got += uint64(n)
+		if err == nil && n == 0 {
+			err = c.in.work(64) // a reader may give nothing for a while
+			c.fail(err)
+			continue
+		}
+		if err != nil {
+			c.ended(err)
+			break
+		}
+		if !all {
+			break
+		}
+	}
+	return got
+}

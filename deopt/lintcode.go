@@ -1,0 +1,117 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// compiles reports what keeps the code generator from compiling a site, or from doing
+// it right. All of it was seen with llc 14 to 22.
+func (l *linter) compiles(s *ir.Site) {
+	switch {
+	case s.Kind == ir.GuardSite:
+		l.site(s, LintFinding{Rule: NotCompiled, Severity: LintWarning, What: "a guard crashes the code generator",
+			Do: "lower it first: opt -passes=lower-guard-intrinsic"})
+	case statepointLike(s) && s.Instr.Call.Tail == "musttail":
+		l.site(s, LintFinding{Rule: NotCompiled, Severity: LintWarning, What: "a musttail call with a deopt bundle is not compiled by LLVM 22, and an ordinary call before",
+			Do: "drop musttail: its frame must stay to be resumed"})
+	case s.Kind == ir.PatchPointSite:
+		l.liveOuts(s)
+		if _, symbol := s.Callee.(*ir.Func); symbol && arch(s) == "aarch64" {
+			l.site(s, LintFinding{Rule: NotCompiled, Severity: CannotResume, What: "its target is a symbol, and LLVM for aarch64 writes an address of its own process for that",
+				Do: "use inttoptr of the address"})
+		}
+	}
+}
+
+// liveOuts reports a patchpoint behind which, in its block, something reads a register
+// that has no DWARF number, such as mxcsr: the code generator crashes over the live-outs.
+func (l *linter) liveOuts(s *ir.Site) {
+	for _, in := range s.Instr.Block.Instrs[s.Instr.Index+1:] {
+		if !readsControl(in, arch(s)) {
+			continue
+		}
+		l.site(s, LintFinding{Rule: NotCompiled, Severity: LintWarning,
+			What: fmt.Sprintf("line %d, behind it in its block, reads a control register, and the code generator crashes over the patchpoint's live-outs", in.Line),
+			Do:   "begin a block behind the patchpoint, or compile with -enable-patchpoint-liveness=false"})
+		return
+	}
+}
+
+// readsControl says whether the code of an instruction reads the control registers of
+// x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr): floating-point arithmetic,
+// and on x86-64 calls. A statepoint does not.
+func readsControl(in *ir.Instr, arch string) bool {
+	x86 := x86Triple(arch)
+	if !x86 && arch != "aarch64" {
+		return false
+	}
+	switch in.Op {
+	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp, ir.OpFPToUI, ir.OpFPToSI, ir.OpUIToFP, ir.OpSIToFP, ir.OpFPTrunc, ir.OpFPExt:
+		return true
+	case ir.OpFRem: // a call of fmod
+		return x86
+	}
+	if in.Call == nil || !x86 {
+		return false
+	}
+	for _, b := range in.Call.Bundles {
+		if b.Tag == "deopt" {
+			return false
+		}
+	}
+	if _, assembly := in.Call.Callee.(*ir.InlineAsm); assembly {
+		return false
+	}
+	f, direct := in.Call.Callee.(*ir.Func)
+	return !direct || !strings.HasPrefix(f.Name, "llvm.")
+}
+
+// The bytes of a call and of a jump that can be patched in.
+const (
+	x86Call        = 5  // call rel32, jmp rel32
+	x86Patchpoint  = 13 // movabs $imm64, %r11 and call *%r11
+	armInstruction = 4
+	armPatchpoint  = 16 // movz, two movk, blr
+)
+
+// patchable reports a region that is too small for what stands or shall stand in it.
+func (l *linter) patchable(s *ir.Site) {
+	n := s.PatchBytes
+	tooSmall := func(severity LintSeverity, what, do string, args ...any) {
+		l.site(s, LintFinding{Rule: PatchBytes, Severity: severity, What: fmt.Sprintf("%d bytes: ", n) + what, Do: fmt.Sprintf(do, args...)})
+	}
+	arm := arch(s) == "aarch64"
+	if !forX86(s) && !arm {
+		return
+	}
+	call, patchpoint := x86Call, x86Patchpoint
+	if arm {
+		call, patchpoint = armInstruction, armPatchpoint
+	}
+	switch {
+	case s.Kind == ir.PatchPointSite && !nullTarget(s):
+		if n >= uint64(patchpoint) {
+			return
+		}
+		what := "the code generator never ends: its call has more"
+		if arm {
+			what = "its call has more, so the return address lies behind the region, where no record is found"
+		}
+		tooSmall(CannotResume, what, "give it at least %d", patchpoint)
+	case s.Kind == ir.StackMapSite && arm && n%armInstruction != 0:
+		tooSmall(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", armInstruction)
+	case s.Kind == ir.PatchPointSite && n < uint64(call):
+		tooSmall(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", call)
+	case n > 0 && n < uint64(call):
+		tooSmall(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", call)
+	}
+}
+
+// nullTarget says whether a patchpoint calls nothing until it is patched.
+func nullTarget(s *ir.Site) bool {
+	c, ok := s.Callee.(*ir.Const)
+	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero)
+}

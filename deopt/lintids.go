@@ -1,0 +1,157 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/stackmap"
+)
+
+// maxAlike bounds with how many sites of one id one is compared: a function may have a
+// hundred thousand, and those that differ in a constant everywhere were parted before.
+const maxAlike = 256
+
+// sameIDs reports sites whose records could be those of others. own are the sites that
+// carry on where they are, so that names have to be told; all are those of the function.
+func (l *linter) sameIDs(own, all []*ir.Site) {
+	alike := map[string][]*ir.Site{}
+	apart := partingOperands(all)
+	for _, s := range all {
+		for _, key := range partKeys(s, apart) {
+			alike[key] = append(alike[key], s)
+		}
+	}
+	for _, s := range own {
+		if leavesFunction(s) {
+			continue // the layout that it lacks will tell by operand, not by name
+		}
+		if t := confusedWith(s, alike, apart); t != nil {
+			f := LintFinding{Rule: SameID, Severity: CannotResume,
+				What: fmt.Sprintf("the %s of line %d has its id and as many live values, and no constant tells them apart", t.Kind, t.Instr.Line),
+				Do:   "give each its own id"}
+			if statepointLike(s) {
+				f.Do += `, a call by the attribute "statepoint-id"`
+			}
+			if differentCallees(s, t) {
+				f.Severity, f.What = LintWarning, f.What+": only the function that is called, where the call names it"
+			}
+			l.site(s, f)
+		}
+	}
+	l.elsewhere(all)
+}
+
+// elsewhere reports ids that sites of other functions have too. Once one function is
+// inlined into the other they can be mistaken for each other. The ids that LLVM gives by
+// itself are meant to be everywhere.
+func (l *linter) elsewhere(all []*ir.Site) {
+	for _, s := range all {
+		if byDefault(stackmap.RecordID(s.ID)) {
+			continue
+		}
+		first, ok := l.ids[s.ID]
+		if !ok {
+			l.ids[s.ID] = s
+			continue
+		}
+		if first.Func == s.Func {
+			continue
+		}
+		l.site(s, LintFinding{Rule: SameID, Severity: LintWarning,
+			What: fmt.Sprintf("the %s of @%s at line %d has its id: once either function is inlined, a record tells nothing", first.Kind, first.Func.Name, first.Instr.Line),
+			Do:   "give each its own id"})
+	}
+}
+
+// idShape is all that decides which records a site may have, but for the constants.
+type idShape struct {
+	id uint64
+	shape
+}
+
+// partingOperands finds, for the sites of each id and shape, the operands that are
+// integer constants of one width in all of them: a record fits a site only where those agree.
+func partingOperands(all []*ir.Site) map[idShape][]int {
+	out := map[idShape][]int{}
+	first := map[idShape]*ir.Site{}
+	for _, s := range all {
+		for _, id := range s.IDs() {
+			k := idShape{id, shapeOf(s)}
+			f, seen := first[k]
+			if !seen {
+				first[k] = s
+				for n, v := range s.Live {
+					if partsBy(v) {
+						out[k] = append(out[k], n)
+					}
+				}
+				continue
+			}
+			out[k] = slices.DeleteFunc(out[k], func(n int) bool {
+				return n >= len(s.Live) || !partsBy(s.Live[n]) || s.Live[n].Type().Bits != f.Live[n].Type().Bits
+			})
+		}
+	}
+	return out
+}
+
+// partsBy says whether an operand is a constant that [misfit] compares.
+func partsBy(v ir.Value) bool {
+	c, ok := v.(*ir.Const)
+	return ok && c.Kind == ir.ConstInt && c.Typ.Bits <= 64
+}
+
+// partKeys returns, for each id that the record of a site may have, what all sites have in
+// common that it may be.
+func partKeys(s *ir.Site, apart map[idShape][]int) []string {
+	var keys []string
+	for _, id := range s.IDs() {
+		k := idShape{id, shapeOf(s)}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%d %v", id, k.shape)
+		for _, n := range apart[k] {
+			fmt.Fprintf(&b, " %v", s.Live[n].(*ir.Const).Int)
+		}
+		keys = append(keys, b.String())
+	}
+	return keys
+}
+
+// confusedWith returns another site that the record of s may be taken for, or nil.
+func confusedWith(s *ir.Site, alike map[string][]*ir.Site, apart map[idShape][]int) *ir.Site {
+	for _, key := range partKeys(s, apart) {
+		for _, t := range alike[key][:min(len(alike[key]), maxAlike)] {
+			if t != s && !toldApart(s, t) {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// toldApart says whether two sites of one shape have different constants somewhere.
+func toldApart(s, t *ir.Site) bool {
+	for n, v := range s.Live {
+		if n >= len(t.Live) || !partsBy(v) || !partsBy(t.Live[n]) {
+			continue
+		}
+		if v.Type().Bits == t.Live[n].Type().Bits && v.(*ir.Const).Int.Cmp(t.Live[n].(*ir.Const).Int) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// differentCallees says whether two statepoints call different functions by name. What a
+// call instruction calls tells them apart then ([Frame.narrow]), unless it goes through a
+// register.
+func differentCallees(s, t *ir.Site) bool {
+	if !statepointLike(s) || !statepointLike(t) {
+		return false
+	}
+	a, direct := s.Callee.(*ir.Func)
+	b, both := t.Callee.(*ir.Func)
+	return direct && both && a != b
+}

@@ -1,0 +1,192 @@
+package deopt
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// operands reports the operands of which the record will not hold the value. needed says
+// what those are known by that must be had to carry on.
+func (l *linter) operands(s *ir.Site, needed map[int]string) {
+	for k, v := range s.Live {
+		rule, why, do := loss(s, v)
+		if rule == "" {
+			continue
+		}
+		f := LintFinding{Rule: rule, Severity: LintWarning, What: fmt.Sprintf("operand %d, %s %s, %s", k, v.Type(), shortRef(v), why), Do: do}
+		if name(v) != "" {
+			f.Names = []string{name(v)}
+		}
+		if as, ok := needed[k]; ok && rule != WideVector || rule == NotCompiled {
+			f.Severity = CannotResume
+			if ok && as != name(v) {
+				f.What += ", and " + as + " is needed where it carries on"
+			}
+		}
+		l.site(s, f)
+	}
+}
+
+// shortRef is an operand as the module writes it; a constant may be as long as the module.
+func shortRef(v ir.Value) string {
+	const longest = 60
+	if r := []rune(v.Ref()); len(r) > longest {
+		return string(r[:longest]) + "…"
+	}
+	return v.Ref()
+}
+
+// loss says by which rule the value of an operand is lost, why, and what helps.
+func loss(s *ir.Site, v ir.Value) (rule LintRule, why, do string) {
+	t := v.Type()
+	if isUndef(v) {
+		return UndefinedOperand, "is whatever the compiler finds cheapest: 0xfefefefe, or a register", "record a value, or a constant that means none"
+	}
+	if c, ok := v.(*ir.Const); ok && t.Kind == ir.IntKind && (c.Kind == ir.ConstInt || c.Kind == ir.ConstZero) {
+		if c.Kind == ir.ConstInt && !statepointLike(s) && !fits64(c.Int, t.Bits) {
+			return LostOperand, "is recorded by its low 64 bits alone", "record it in parts of 64 bits"
+		}
+		return "", "", ""
+	}
+	if leaves(t) == 0 {
+		return NotCompiled, "crashes the code generator: it has no element", "leave it out"
+	}
+	if rule, why, do = lossOf(s, v, firstLeaf(t)); rule != "" {
+		return rule, why, do
+	}
+	if leaves(t) > 1 {
+		return LostOperand, "is recorded by its first element alone", "record its elements one by one"
+	}
+	return "", "", ""
+}
+
+// fits64 says whether a number of that width is the sign extension of 64 bits.
+func fits64(n *big.Int, bits int) bool {
+	signed := n
+	if bits > 0 && n.Bit(bits-1) != 0 {
+		signed = new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(bits)))
+	}
+	return signed.IsInt64()
+}
+
+// firstLeaf is the first scalar or vector of a type, which is what LLVM records of it.
+func firstLeaf(t *ir.Type) *ir.Type {
+	switch t.Kind {
+	case ir.StructKind:
+		for _, f := range t.Fields {
+			if leaves(f) > 0 {
+				return firstLeaf(f)
+			}
+		}
+	case ir.ArrayKind:
+		return firstLeaf(t.Elem)
+	}
+	return t
+}
+
+// lossOf says how a scalar or vector is lost. All of it was seen with llc 14 to 22; what
+// is said of vectors in registers, on x86-64.
+func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) {
+	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
+	switch t.Kind {
+	case ir.MetadataKind, ir.X86MMXKind, ir.X86AMXKind:
+		return NotCompiled, crashes, "leave it out"
+	}
+	if statepointLike(s) {
+		if p, ok := v.(*ir.Param); ok && onStackInParts(s.Func, p) {
+			return LostOperand, "comes on the stack in two parts, and is recorded by its address", split
+		}
+		return "", "", ""
+	}
+	switch {
+	case t.Kind == ir.X86FP80Kind:
+		return LostOperand, "has no location at all, and those behind it move up", "record it as a double, or its bits as integers"
+	case t.Kind == ir.IntKind && t.Bits > 64:
+		return NotCompiled, crashes, split
+	case t.Kind == ir.PPCFP128Kind && !strings.HasPrefix(arch(s), "powerpc"):
+		return NotCompiled, crashes, split
+	case t.Kind != ir.VectorKind:
+		return "", "", ""
+	}
+	if forX86(s) {
+		if rule, why, do = vectorLoss(t, s.Func.Module.Layout); rule != "" {
+			return rule, why, do
+		}
+	}
+	if !wholeVector(t, s.Func.Module.Layout) {
+		return LostOperand, "may be in a register, and how it lies there is not recorded", "record its elements one by one"
+	}
+	return "", "", ""
+}
+
+// vectorLoss says how a vector operand of a stackmap or patchpoint fares on x86-64: the
+// code generator keeps one that fills a register of the processor that it compiles for,
+// and promotes one of as many elements to that, but neither widens nor splits it.
+func vectorLoss(t *ir.Type, layout *ir.DataLayout) (rule LintRule, why, do string) {
+	const one = "record its elements one by one"
+	bits := uint64(scalarBits(t.Elem, layout)) * t.Len
+	power := t.Len&(t.Len-1) == 0
+	whole := wholeVector(t, layout)
+	switch {
+	case t.Scalable:
+		return NotCompiled, "crashes the code generator: x86-64 has no such registers", one
+	case whole && bits == 128 && t.Elem.Kind != ir.BFloatKind:
+		return "", "", ""
+	case whole && bits > 128 && t.Elem.Kind != ir.BFloatKind && t.Elem.Kind != ir.HalfKind:
+		return WideVector, "crashes the code generator unless it compiles for AVX, or AVX-512 for 512 bits", one
+	case !whole && t.Elem.Kind == ir.IntKind && t.Elem.Bits < 64 && t.Len > 1 && t.Len <= 16 && power && t.Elem.Bits&(t.Elem.Bits-1) != 0,
+		t.Elem.Kind == ir.IntKind && t.Elem.Bits == 1 && t.Len > 1 && power && t.Len <= 64:
+		return "", "", "" // promoted: the caller says what that means
+	}
+	return NotCompiled, "crashes the code generator, which would have to widen or split it", one
+}
+
+// scalarBits is the width of a scalar type.
+func scalarBits(t *ir.Type, layout *ir.DataLayout) int {
+	if t.Kind == ir.PointerKind {
+		return 8 * layout.PointerBytes(t.AddrSpace)
+	}
+	if t.Kind == ir.IntKind {
+		return t.Bits
+	}
+	return int(8 * layout.StoreSize(t))
+}
+
+// onStackInParts says whether a parameter is an i128 that no two argument registers are
+// left for (System V ABI for x86-64, 3.2.3). LLVM records of it the address of where it
+// lies (seen: llc 14 to 22).
+func onStackInParts(f *ir.Func, p *ir.Param) bool {
+	const registers = 6
+	if !x86Triple(f.Module.Triple) || p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {
+		return false
+	}
+	used := 0
+	for _, q := range f.Params[:p.Index] {
+		switch {
+		case q.Attrs.ByVal != nil:
+		case q.Typ.Kind == ir.PointerKind:
+			used++
+		case q.Typ.Kind == ir.IntKind && used+(q.Typ.Bits+63)/64 <= registers:
+			used += (q.Typ.Bits + 63) / 64
+		}
+	}
+	return used+2 > registers
+}
+
+// arch is the first part of a module's triple.
+func arch(s *ir.Site) string {
+	first, _, _ := strings.Cut(s.Func.Module.Triple, "-")
+	return first
+}
+
+func forX86(s *ir.Site) bool { return x86Triple(s.Func.Module.Triple) }
+
+// x86Triple says whether a module is for x86-64. One that does not say is taken for it:
+// llc takes the machine that it runs on.
+func x86Triple(triple string) bool {
+	first, _, _ := strings.Cut(triple, "-")
+	return first == "x86_64" || first == "amd64" || first == ""
+}

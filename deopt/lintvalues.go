@@ -1,0 +1,200 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/ir"
+)
+
+// values holds the operands of a site against what is needed where its frame carries on:
+// by one of the exits, or without any behind the site.
+func (l *linter) values(s *ir.Site, exits []taken) error {
+	needed := map[int]string{} // operands, and what they are known by where they are read
+	for n := range exits {
+		more, err := l.exitValues(s, &exits[n])
+		if err != nil {
+			return err
+		}
+		for k, name := range more {
+			needed[k] = name
+		}
+	}
+	switch {
+	case len(exits) > 0:
+		if err := l.clobbered(s, needed); err != nil {
+			return err
+		}
+	case leavesFunction(s):
+		l.noLayout(s)
+	default:
+		live, err := liveBehind(s)
+		if err != nil {
+			return err
+		}
+		l.unrecorded(s, live)
+		for k, v := range s.Live {
+			if name(v) != "" && slices.Contains(live, v) {
+				needed[k] = name(v)
+			}
+		}
+	}
+	l.operands(s, needed)
+	return nil
+}
+
+// noLayout says that nothing says where a deoptimize carries on. Without any layout
+// that may be meant: the rest of the module can be looked at all the same.
+func (l *linter) noLayout(s *ir.Site) {
+	f := LintFinding{Rule: NoLayout, Severity: LintWarning, What: "its frame never carries on in its own function, and no layout says where it does",
+		Do: "give the layout with --layout"}
+	if len(l.layouts) > 0 {
+		f.Severity, f.What, f.Do = CannotResume, "its frame never carries on in its own function, and no exit of a layout is for it", "add an exit for it to a layout"
+	}
+	l.site(s, f)
+}
+
+// liveBehind returns what a frame must have to carry on behind a site. A frame at a
+// stackmap stands before it, so what the stackmap itself reads belongs to it.
+func liveBehind(s *ir.Site) ([]ir.Value, error) {
+	in := s.Instr
+	if s.Kind == ir.StackMapSite {
+		return ir.LiveAt(in.Block, in.Index)
+	}
+	if in.Op != ir.OpInvoke {
+		live, err := ir.LiveAt(in.Block, in.Index+1)
+		return slices.DeleteFunc(live, func(v ir.Value) bool { return v == in }), err
+	}
+	normal := in.Blocks[0]
+	live, err := ir.LiveAt(normal, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []ir.Value
+	for _, v := range live {
+		if phi, ok := v.(*ir.Instr); ok && phi.Op == ir.OpPhi && phi.Block == normal {
+			v = incomingFrom(phi, in.Block)
+		}
+		if v != in && v != nil && name(v) != "" && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// incomingFrom is what a phi takes from a block.
+func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
+	for k, b := range phi.Blocks {
+		if b == from && k < len(phi.Args) {
+			return phi.Args[k]
+		}
+	}
+	return nil
+}
+
+// unrecorded reports what is live and not among the operands. A gc pointer in the
+// gc-live bundle has a record too, but the record's order is the compiler's own: a name
+// can be given to one pointer, not to several ([Frame.fillGC]).
+func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
+	recorded := map[ir.Value]bool{}
+	for _, v := range s.Live {
+		recorded[v] = true
+	}
+	var missing, gc []string
+	var allocas bool
+	for _, v := range live {
+		switch {
+		case recorded[v]:
+		case collected(s, v):
+			gc = append(gc, v.Ref())
+		default:
+			missing = append(missing, v.Ref())
+			i, ok := v.(*ir.Instr)
+			allocas = allocas || ok && i.Op == ir.OpAlloca
+		}
+	}
+	if len(missing) > 0 {
+		do := "add what is missing to " + where(s)
+		if allocas {
+			do += "; an alloca is recorded by its address"
+		}
+		if statepointLike(s) {
+			do += "; or say with --layout where it carries on instead"
+		}
+		place := "after"
+		if s.Kind == ir.StackMapSite {
+			place = "at"
+		}
+		l.site(s, LintFinding{Rule: Unrecorded, Severity: CannotResume, Names: missing,
+			What: fmt.Sprintf("%s %s live %s it and not recorded", listed(missing), is(len(missing)), place), Do: do})
+	}
+	if unnamed := l.unnamed(s, recorded, gc); len(gc) > 0 && unnamed > 1 {
+		l.site(s, LintFinding{Rule: GCLiveUnnamed, Severity: CannotResume, Names: gc,
+			What: fmt.Sprintf("%s %s live after it and in no deopt bundle, and of the %d gc pointers for which that is so a record tells none from another", listed(gc), is(len(gc)), unnamed),
+			Do:   "add them to its deopt bundle"})
+	}
+}
+
+// collected says whether a value is recorded as a gc pointer: it is in the gc-live
+// bundle, or rewrite-statepoints-for-gc will put it there.
+func collected(s *ir.Site, v ir.Value) bool {
+	if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
+		return false
+	}
+	if slices.Contains(s.GCLive, v) {
+		return true
+	}
+	return toRewrite(s) && v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1
+}
+
+// toRewrite says whether rewrite-statepoints-for-gc has yet to work on a call: its
+// strategies are these two, and their gc pointers are those of address space 1 (LLVM,
+// "Garbage Collection with LLVM", "The Statepoint Example GC").
+func toRewrite(s *ir.Site) bool {
+	gc := s.Func.GC
+	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
+}
+
+// unnamed counts the gc pointers of a site that are not among the deopt values.
+func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
+	if toRewrite(s) {
+		return len(live)
+	}
+	counted := map[ir.Value]bool{}
+	for _, v := range s.GCLive {
+		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
+			continue
+		}
+		if name(v) != "" && !recorded[v] {
+			counted[v] = true
+		}
+	}
+	return len(counted)
+}
+
+// clobbered reports operands of a patchpoint that a layout needs and that its own function
+// does not: while the callee runs they may lie in registers that it overwrites (seen: llc
+// 14 to 22). What is live behind the call the compiler keeps.
+func (l *linter) clobbered(s *ir.Site, needed map[int]string) error {
+	if s.Kind != ir.PatchPointSite {
+		return nil
+	}
+	live, err := liveBehind(s)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for k, v := range s.Live {
+		i, instr := v.(*ir.Instr)
+		if _, ok := needed[k]; ok && name(v) != "" && !(instr && i.Op == ir.OpAlloca) && !slices.Contains(live, v) {
+			names = append(names, name(v))
+		}
+	}
+	if len(names) > 0 {
+		l.site(s, LintFinding{Rule: ClobberedOperand, Severity: LintWarning, Names: names,
+			What: fmt.Sprintf("%s %s needed by a layout and not live after the call, so %s may be in registers that the callee overwrites while it runs",
+				listed(names), is(len(names)), map[bool]string{true: "it", false: "they"}[len(names) == 1]),
+			Do: "use a statepoint, or take the frame at the start of the patchpoint"})
+	}
+	return nil
+}
