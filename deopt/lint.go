@@ -122,7 +122,7 @@ func (l *linter) function(f *ir.Func) error {
 		return err
 	}
 	l.out.Sites += len(sites)
-	reached := reachable(f)
+	reached, before := reachable(f), len(l.out.Findings)
 	own := make([]*ir.Site, 0, len(sites)) // those that carry on where they are
 	for _, s := range sites {
 		switch {
@@ -148,6 +148,7 @@ func (l *linter) function(f *ir.Func) error {
 		l.patchable(s)
 	}
 	l.sameIDs(own, sites)
+	slices.SortStableFunc(l.out.Findings[before:], func(a, b LintFinding) int { return a.Line - b.Line })
 	return nil
 }
 

@@ -91,8 +91,7 @@ func firstLeaf(t *ir.Type) *ir.Type {
 // is said of vectors in registers, on x86-64.
 func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) {
 	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
-	switch t.Kind {
-	case ir.MetadataKind, ir.X86MMXKind, ir.X86AMXKind:
+	if t.Kind == ir.MetadataKind {
 		return NotCompiled, crashes, "leave it out"
 	}
 	if statepointLike(s) {

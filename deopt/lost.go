@@ -9,9 +9,10 @@ import (
 
 // noLocation says whether a site's record has no location at all for an operand.
 // An x86_fp80 of a stackmap or patchpoint lives in an x87 register, for which LLVM
-// writes none (seen: llc 14 to 22), and the operands behind it move up.
+// writes none (seen: llc 14 to 22), and the operands behind it move up. Of an aggregate
+// LLVM looks at the first element alone.
 func noLocation(s *ir.Site, v ir.Value) bool {
-	return v.Type().Kind == ir.X86FP80Kind && (s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite)
+	return firstLeaf(v.Type()).Kind == ir.X86FP80Kind && (s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite)
 }
 
 // expected counts the locations that the live operands of a site leave in a record.

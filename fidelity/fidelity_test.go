@@ -104,7 +104,7 @@ func run(t testing.TB, module string, stdin []byte, steps uint64, args ...string
 	defer cancel()
 	res, err := in.Main(ctx, args)
 	if err != nil {
-		return outcome{}, err
+		return outcome{Output: res.Output, Errors: res.Errors}, err
 	}
 	out := outcome{Output: res.Output, Errors: res.Errors}
 	if res.ExitCode != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/interp"
 	"reframe/internal/livetest"
 )
 
@@ -24,7 +25,7 @@ var sources = map[string]source{
 	"minigzip": {
 		pack:  "zlib",
 		files: []string{"*.c", "test/minigzip.c"},
-		flags: []string{"-DHAVE_UNISTD_H"},
+		flags: []string{"-DHAVE_UNISTD_H", "-include", "testdata/zlib/cleared.h"},
 	},
 	// The library without the C library: its own copies of memcpy and the like, and the program's allocator.
 	"zlib-example": {
@@ -133,6 +134,18 @@ func TestCompressionIsAsNative(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestZlibBranchesOnWhatWasNeverStored is minigzip as it comes, at a level that leaves the branch of slide_hash a branch.
+func TestZlibBranchesOnWhatWasNeverStored(t *testing.T) {
+	minigzip := sources["minigzip"]
+	minigzip.flags = minigzip.flags[:1]
+	module := minigzip.module(t, variant{19, "-O0"})
+	_, err := run(t, module, input(t, 400<<10), 100e9, "program")
+	var stopped *interp.RunError
+	require.ErrorAs(t, err, &stopped)
+	require.Equal(t, interp.KindUndef, stopped.Kind)
+	require.Equal(t, "slide_hash", stopped.Func)
 }
 
 func TestZlibExampleIsAsNative(t *testing.T) {

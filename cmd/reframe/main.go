@@ -122,7 +122,7 @@ a reference interpreter carry on from there.`,
 	}
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colour the output: auto, always or never (NO_COLOR is obeyed)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.mapsCommand(), a.lintCommand(), a.demoCommand())
+	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.demoCommand())
 	return root
 }
 

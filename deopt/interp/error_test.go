@@ -40,7 +40,7 @@ l:
 }`, interp.KindMemory, "@f, block %l, line 4: %p = call @malloc: the program needs more than 524288 bytes of memory"},
 	{"malloc of everything", `declare ptr @malloc(i64)
 define void @f() {
-  %p = call ptr @malloc(i64 -1)
+  %p = call ptr @malloc(i64 1099511627776)
   ret void
 }`, interp.KindMemory, "@f, block %0, line 3: %p = call @malloc: the program needs more than 524288 bytes of memory"},
 	{"a huge alloca", `define void @f() {

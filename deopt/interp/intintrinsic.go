@@ -167,19 +167,29 @@ func (x intIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (st
 	return func(fr *frame) error {
 		for k := range n {
 			dst := fr.w[out.at+k*to.words : out.at+(k+1)*to.words]
+			if err := charge(fr.in, in.words); err != nil {
+				return err
+			}
 			var v []*big.Int
-			known := true
+			known, tainted := true, false
 			for _, a := range args[:x.args] {
 				w := fr.w[a.at+k*in.words : a.at+(k+1)*in.words]
-				known = known && defined(w)
+				known, tainted = known && defined(w), tainted || anyPoison(w)
 				v = append(v, toBig(w))
 			}
 			if x.flag {
-				v = append(v, toBig(args[want-1].in(fr)))
+				w := args[want-1].in(fr)
+				known, tainted = known && defined(w), tainted || anyPoison(w)
+				v = append(v, toBig(w))
 			}
-			r, poison := x.f(in.bits, v)
-			setBig(dst, r, to.bits)
-			if poison || !known {
+			if !known {
+				undefWords(dst, to.bits)
+			} else if r, poison := x.f(in.bits, v); poison {
+				tainted = true
+			} else {
+				setBig(dst, r, to.bits)
+			}
+			if tainted {
 				poisonWords(dst, to.bits)
 			}
 		}
@@ -214,9 +224,12 @@ func (x overflowIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot
 			b := fr.w[args[1].at+k*lane.words : args[1].at+(k+1)*lane.words]
 			dst := fr.w[out.at+k*lane.words : out.at+(k+1)*lane.words]
 			over := out.at + out.s.at[1] + k
+			if err := charge(fr.in, lane.words); err != nil {
+				return err
+			}
 			if !defined(a) || !defined(b) {
-				poisonWords(dst, lane.bits)
-				fr.w[over] = word{u: 1}
+				unknownWords(dst, lane.bits, a, b)
+				unknownWords(fr.w[over:over+1], 1, a, b)
 				continue
 			}
 			p, q := toBig(a), toBig(b)
@@ -237,7 +250,7 @@ type reduction struct {
 }
 
 var reductions = map[string]reduction{
-	"add":  {func(_ int, a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) }},
+	"add":  {func(w int, a, b *big.Int) *big.Int { return new(big.Int).And(new(big.Int).Add(a, b), ones(uint(w))) }},
 	"mul":  {func(w int, a, b *big.Int) *big.Int { return new(big.Int).And(new(big.Int).Mul(a, b), ones(uint(w))) }},
 	"and":  {func(_ int, a, b *big.Int) *big.Int { return new(big.Int).And(a, b) }},
 	"or":   {func(_ int, a, b *big.Int) *big.Int { return new(big.Int).Or(a, b) }},
@@ -266,11 +279,14 @@ func (x reduction) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step,
 		all := args[0].in(fr)
 		dst := out.in(fr)
 		if !defined(all) {
-			poisonWords(dst, out.s.bits)
+			unknownWords(dst, out.s.bits, all)
 			return nil
 		}
 		r := toBig(all[:out.s.words])
 		for k := 1; k < args[0].s.n; k++ {
+			if err := charge(fr.in, out.s.words); err != nil {
+				return err
+			}
 			r = x.f(out.s.bits, r, toBig(all[k*out.s.words:(k+1)*out.s.words]))
 		}
 		setBig(dst, r, out.s.bits)

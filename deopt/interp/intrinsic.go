@@ -53,6 +53,17 @@ func init() {
 	for name, f := range floatIntrinsics {
 		intrinsics[name] = f.decode
 	}
+	for name, f := range fixedPoints {
+		intrinsics[name] = f.decode
+	}
+	for name, f := range maskeds {
+		intrinsics[name] = f.decode
+	}
+	for name, f := range moves {
+		intrinsics[name], intrinsics["experimental."+name] = f, f
+	}
+	intrinsics["stepvector"], intrinsics["experimental.stepvector"] = stepVector, stepVector
+	intrinsics["get.active.lane.mask"] = activeLanes
 }
 
 // intrinsic decodes a call of llvm.NAME.TYPES.
@@ -68,6 +79,8 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 		return d.statepoint(i, out)
 	case strings.HasPrefix(name, "experimental.patchpoint."):
 		return d.patchpoint(i, out)
+	case strings.HasPrefix(name, constrainedPrefix):
+		return d.constrained(i, strings.TrimPrefix(name, constrainedPrefix), out)
 	case strings.HasPrefix(name, "experimental.gc.relocate"):
 		from, err := d.relocated(i)
 		if err != nil {

@@ -18,6 +18,7 @@ type Module struct {
 
 	src        string
 	mu         sync.Mutex // held while a body is parsed: bodies share what follows
+	lines      []int      // where each line starts, once asked for
 	types      typeTable
 	attrGroups map[string]map[string]string // the string attributes of group #N
 	typed      bool                         // pointers are written with what they point to

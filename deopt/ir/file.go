@@ -115,24 +115,24 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("not done after %v", disassembleFor)
 	case err != nil:
-		line, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n")
+		line, _, _ := strings.Cut(strings.TrimSpace(complaint.buf.String()), "\n")
 		return nil, fmt.Errorf("%w: %s", err, strings.ToValidUTF8(line, "?"))
 	}
-	return text.Bytes(), nil
+	return text.buf.Bytes(), nil
 }
 
-// bounded is a buffer that takes limit bytes and then no more, which ends the program
-// that writes to it.
+// bounded keeps what is written to it up to limit bytes and then takes no more, which
+// ends the program that writes.
 type bounded struct {
-	bytes.Buffer
+	buf   bytes.Buffer
 	limit int
 	full  bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if len(p) > b.limit-b.Len() {
+	if len(p) > b.limit-b.buf.Len() {
 		b.full = true
 		return 0, errTooLarge
 	}
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }

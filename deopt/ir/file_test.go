@@ -2,9 +2,11 @@ package ir
 
 import (
 	"encoding/binary"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,4 +62,14 @@ func TestBitcodeByAnyDisassembler(t *testing.T) {
 	m, err := ParseFile(file)
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
+}
+
+func TestOutputOfADisassemblerIsBounded(t *testing.T) {
+	b := bounded{limit: 5}
+	_, err := io.Copy(&b, strings.NewReader("12345"))
+	require.NoError(t, err)
+	_, err = io.Copy(&b, strings.NewReader("6"))
+	require.ErrorIs(t, err, errTooLarge)
+	require.True(t, b.full)
+	require.Equal(t, "12345", b.buf.String())
 }

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// Statuses of a program that a signal ends, as a shell shows them.
+const (
+	exitInterrupted = 128 + 2
+	exitAborted     = 128 + 6
+)
+
+// program is what run was asked for.
+type program struct {
+	memory   string
+	function string
+	until    string
+	trace    bool
+	profile  bool
+	options  interp.Options
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var p program
+	c := &cobra.Command{
+		Use:   "run [flags] MODULE.ll [ARG...]",
+		Short: "Run a whole module in the reference interpreter",
+		Long: `run interprets a module of LLVM IR (text, or bitcode where llvm-dis is installed) from
+the start of main, with the C library's functions that a program without files needs.
+What the program writes goes to standard output and standard error, what it reads comes
+from standard input, and its exit status is that of run.
+
+Nothing native is run. The run ends with an error where it would depend on a value that
+is undefined or poison, where memory is accessed that was not allocated or was freed, and
+where a function is called that exists only as native code.
+
+With --function another function is run: the ARGs are its arguments, and its result is
+printed. Flags come before MODULE.ll; what follows belongs to the program.
+
+Exit status: the program's own; 134 when it calls abort; 2 where it cannot be run to its
+end, with the reason and the calls that led there on standard error.`,
+		Example: `  reframe run hello.ll
+  reframe run bzip2.ll -d < data.bz2 > data
+  reframe run --function sum loop.ll 1000
+  reframe run --trace --steps 50 hello.ll
+  reframe run --until sum:loop loop.ll
+  reframe run --profile hello.ll`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runProgram(c.Context(), &p, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return []string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	f := c.Flags()
+	f.SetInterspersed(false)
+	f.StringVar(&p.function, "function", "", "run the function of this `name` and print its result")
+	f.BoolVar(&p.trace, "trace", false, "one line for each instruction that is run, to standard error")
+	f.StringVar(&p.until, "until", "", "stop where a block is entered, and show the values there (`FUNC:BLOCK`)")
+	f.BoolVar(&p.profile, "profile", false, "say at the end which blocks ran how often, to standard error")
+	f.Uint64Var(&p.options.MaxSteps, "steps", 0, "stop after `N` instructions (default: never)")
+	f.StringVar(&p.memory, "memory", "1G", "what the program may allocate (`SIZE`: 64M, 2G)")
+	f.IntVar(&p.options.MaxDepth, "depth", 0, "how deep calls may nest (default 50000)")
+	f.BoolVar(&p.options.Strict, "strict", false, "also stop at an access that is not aligned as the IR promises")
+	return c
+}
+
+func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
+	memory, err := parseSize(p.memory)
+	if err != nil {
+		return usage("--memory %v", err)
+	}
+	if p.options.MaxDepth < 0 {
+		return usage("--depth %d: a number above 0", p.options.MaxDepth)
+	}
+	p.options.MaxMemory = memory
+	if p.options.MaxSteps == 0 {
+		p.options.MaxSteps = math.MaxInt64
+	}
+	m, err := ir.ParseFile(args[0])
+	if err != nil {
+		return err
+	}
+	stop, err := p.block(m)
+	if err != nil {
+		return err
+	}
+	p.options.Stdin, p.options.Stdout, p.options.Stderr = os.Stdin, a.stdout, a.stderr
+	if p.trace {
+		p.options.Trace = (&tracer{module: m, to: a.stderr}).line
+	}
+	in, err := interp.New(m, p.options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	x, err := p.start(in, m, args)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	// A program may live long and need much, unlike the other verbs.
+	debug.SetMemoryLimit(math.MaxInt64)
+	debug.SetGCPercent(100)
+	runtime.GOMAXPROCS(runtime.NumCPU())
+	if stop != nil {
+		if err := x.StopAt(stop, true); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+	}
+	result, err := x.Run(ctx)
+	if p.profile {
+		a.printProfile(in.Profile())
+	}
+	switch {
+	case err != nil:
+		return a.ended(x, m, args[0], err)
+	case result == nil:
+		return a.printStop(x, stop)
+	}
+	return a.finished(p, result)
+}
+
+// block finds what --until names: FUNC:BLOCK, or FUNC for its first block.
+func (p *program) block(m *ir.Module) (*ir.Block, error) {
+	if p.until == "" {
+		return nil, nil
+	}
+	name, label, found := strings.Cut(p.until, ":")
+	f := m.Func(strings.TrimPrefix(name, "@"))
+	if f == nil || f.Declared() {
+		return nil, usage("--until %s: the module defines no @%s", p.until, strings.TrimPrefix(name, "@"))
+	}
+	blocks, err := f.Body()
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return blocks[0], nil
+	}
+	label = strings.TrimPrefix(label, "%")
+	if b := f.Block(label); b != nil {
+		return b, nil
+	}
+	var names []string
+	for _, b := range blocks[:min(len(blocks), 8)] {
+		names = append(names, b.Name)
+	}
+	return nil, usage("--until %s: @%s has no block %%%s; its first are %s", p.until, f.Name, label, strings.Join(names, ", "))
+}
+
+// start stands before the first instruction of main, or of what --function names.
+func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp.Execution, error) {
+	if p.function == "" {
+		return in.StartMain(args)
+	}
+	f := m.Func(strings.TrimPrefix(p.function, "@"))
+	if f == nil || f.Declared() {
+		return nil, usage("--function %s: the module defines no such function", p.function)
+	}
+	given := args[1:]
+	if len(given) != len(f.Params) {
+		return nil, usage("@%s takes %s, and %d are given", f.Name, count(len(f.Params), "argument"), len(given))
+	}
+	var values []interp.Value
+	for k, param := range f.Params {
+		v, err := deopt.ParseValue(param.Typ, given[k])
+		if err != nil {
+			return nil, usage("argument %s of @%s: %v", param.Ref(), f.Name, err)
+		}
+		values = append(values, v)
+	}
+	return in.StartCall(f, values)
+}
+
+// finished makes the exit status, and prints the result of what is no main.
+func (a *app) finished(p *program, r *interp.Result) error {
+	code := 0
+	switch {
+	case r.ExitCode != nil:
+		code = *r.ExitCode & 0xff
+	case p.function != "":
+		if !r.Value.IsNone() {
+			fmt.Fprintf(a.stdout, "%s %s\n", r.Type, printable(r.Value.Format()))
+		}
+	case !r.Value.IsNone():
+		v, known := r.Value.Uint()
+		if !known {
+			return fmt.Errorf("what @main returns is %s, and no exit status", r.Value.Format())
+		}
+		code = int(v & 0xff)
+	}
+	if code != 0 {
+		return &status{code, ""}
+	}
+	return nil
+}
+
+// shownCalls bounds the calls that are shown of a run that failed.
+const shownCalls = 16
+
+// ended says why a run could not go on, and by which calls it came there.
+func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %v", file, err)
+	var r *interp.RunError
+	if errors.As(err, &r) && r.Line > 0 {
+		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
+	}
+	for k := 1; k < x.Depth(); k++ {
+		if k == shownCalls {
+			fmt.Fprintf(&text, "\n  and %s more", count(x.Depth()-k, "call"))
+			break
+		}
+		i := x.At(k)
+		fmt.Fprintf(&text, "\n  called by @%s, block %%%s, line %d%s", i.Block.Func.Name, i.Block.Name, i.Line, sourceOf(i))
+	}
+	code := exitFailed
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = exitInterrupted
+	case r != nil && r.Kind == interp.KindAbort:
+		code = exitAborted
+	}
+	return &status{code, text.String()}
+}
+
+// sourceOf is where in the source an instruction comes from, for the end of a line.
+func sourceOf(i *ir.Instr) string {
+	if i == nil {
+		return ""
+	}
+	s, ok := i.Source()
+	if !ok || s.File == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", s.File, s.Line)
+}
+
+// printStop shows where a run stands, and the values that are live there.
+func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "stopped before block %%%s of @%s, line %d%s, after %s\n",
+		printable(b.Name), printable(b.Func.Name), b.Line, sourceOf(x.At(0)), count(int(x.Steps()), "instruction"))
+	live, err := ir.LiveAt(b, x.At(0).Index)
+	if err != nil {
+		return err
+	}
+	for _, i := range b.Instrs {
+		if i.Op == ir.OpPhi {
+			live = append(live, i)
+		}
+	}
+	seen := map[ir.Value]bool{}
+	for _, v := range live {
+		if value, ok := x.Value(0, v); ok && !seen[v] {
+			seen[v] = true
+			fmt.Fprintf(&text, "  %s %s = %s\n", printable(v.Type().String()), printable(v.Ref()), printable(value.Format()))
+		}
+	}
+	for k := 1; k < min(x.Depth(), shownCalls); k++ {
+		i := x.At(k)
+		fmt.Fprintf(&text, "  called by @%s, block %%%s, line %d%s\n", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
+	}
+	_, err = a.stderr.WriteString(text.String())
+	return err
+}
+
+// parseSize reads 64M: a number of bytes, or of KiB, MiB or GiB.
+func parseSize(text string) (uint64, error) {
+	number, shift := text, 0
+	if n := len(text); n > 0 {
+		if k := strings.IndexByte("KMG", text[n-1]&^0x20); k >= 0 {
+			number, shift = text[:n-1], 10*(k+1)
+		}
+	}
+	v, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || v == 0 || v > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("%s: a size such as 64M or 2G", text)
+	}
+	return v << shift, nil
+}

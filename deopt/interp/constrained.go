@@ -1,0 +1,63 @@
+package interp
+
+import (
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// constrainedOps are the constrained intrinsics that are instructions otherwise;
+// the others are the intrinsics of the same name (LangRef, "Constrained
+// Floating-Point Intrinsics").
+var constrainedOps = map[string]ir.Op{
+	"fadd": ir.OpFAdd, "fsub": ir.OpFSub, "fmul": ir.OpFMul, "fdiv": ir.OpFDiv, "frem": ir.OpFRem,
+	"fptoui": ir.OpFPToUI, "fptosi": ir.OpFPToSI, "uitofp": ir.OpUIToFP, "sitofp": ir.OpSIToFP,
+	"fptrunc": ir.OpFPTrunc, "fpext": ir.OpFPExt, "fcmp": ir.OpFCmp, "fcmps": ir.OpFCmp,
+}
+
+const constrainedPrefix = "experimental.constrained."
+
+// constrained decodes a constrained intrinsic as what it is without the
+// constraints. Nothing here changes the rounding or looks at exceptions, so that
+// the default mode is the one there is; another one is refused.
+func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
+	plain := *i
+	plain.Args = nil
+	for _, a := range i.Args {
+		m, ok := a.(*ir.Metadata)
+		if !ok {
+			plain.Args = append(plain.Args, a)
+			continue
+		}
+		switch text := strings.Trim(strings.TrimPrefix(strings.TrimSpace(m.Text), "metadata"), " !\""); {
+		case floatPredicateNamed(text):
+			plain.Pred = text
+		case !strings.HasPrefix(text, "fpexcept.") && !slices.Contains([]string{"round.tonearest", "round.dynamic"}, text):
+			return nil, unsupported("only round.tonearest can be run", "the rounding %q", text)
+		}
+	}
+	for key := name; ; {
+		if op, ok := constrainedOps[key]; ok {
+			plain.Op, plain.Call = op, nil
+			return d.operation(&plain, out)
+		}
+		if f := floatIntrinsics[key]; f != nil {
+			args, err := d.operands(&plain, len(plain.Args))
+			if err != nil {
+				return nil, err
+			}
+			return f.decode(d, &plain, args, out)
+		}
+		dot := strings.LastIndexByte(key, '.')
+		if dot < 0 {
+			return nil, unsupported("", "the intrinsic %s", i.Call.Callee.Ref())
+		}
+		key = key[:dot]
+	}
+}
+
+func floatPredicateNamed(text string) bool {
+	_, ok := floatPredicates[text]
+	return ok
+}

@@ -1,0 +1,206 @@
+package deopt
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// linted returns the findings of a module: place, severity, rule and names of each.
+func linted(t *testing.T, m *ir.Module, layouts ...*Layout) []string {
+	t.Helper()
+	report, err := Lint([]*ir.Module{m}, layouts)
+	require.NoError(t, err)
+	out := []string{}
+	for _, f := range report.Findings {
+		require.NotEmpty(t, f.What)
+		require.NotEmpty(t, f.Do)
+		place := f.Path
+		if f.Line > 0 {
+			place = fmt.Sprint(f.Line)
+		}
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", place, f.Severity, f.Rule, strings.Join(f.Names, " "))))
+	}
+	return out
+}
+
+func lintFile(t *testing.T, dir, name string, layouts ...string) []string {
+	t.Helper()
+	m, err := ir.ParseFile(livetest.Testdata(t, dir, name))
+	require.NoError(t, err)
+	var read []*Layout
+	for _, path := range layouts {
+		l, err := ReadLayout(livetest.Testdata(t, dir, path))
+		require.NoError(t, err)
+		read = append(read, l)
+	}
+	return linted(t, m, read...)
+}
+
+// The programs whose frames the other tests rebuild, each read by hand.
+func TestLintPrograms(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		// The guard's exit has to carry on in @sum, which the IR does not say.
+		"deoptimize.ll": {"31 warning: no-layout"},
+		// Unique as written. That inlining doubles one is seen in what comes out of it: TestLintInlined.
+		"dup.ll":         {},
+		"false_match.ll": {},
+		"host_mod.ll":    {},
+		// The stackmap of line 37 records four values; %s3 to %s9 read eight more behind it.
+		"jit_pp.ll": {"37 cannot resume: unrecorded %v3 %v4 %v5 %v6 %v7 %v8 %v9 %v10"},
+		// %o2 is in no bundle, but the pass will put it into gc-live, and alone of all pointers.
+		"jit_sp.ll":      {},
+		"live_memory.ll": {},
+		"odd_types.ll": {
+			"24 cannot resume: lost-operand %f",
+			"24 cannot resume: lost-operand %agg",
+			"24 cannot resume: lost-operand %mask",
+		},
+		"pc_ret.ll":   {},
+		"sm_spill.ll": {},
+		"sp_push.ll":  {},
+		// Operand 10 is there to be undef, and nothing reads it.
+		"stop_at.ll": {"26 warning: undefined-operand"},
+	}
+	files, err := filepath.Glob(livetest.Testdata(t, "programs") + "/*.ll")
+	require.NoError(t, err)
+	require.Len(t, want, len(files))
+	for _, path := range files {
+		name := filepath.Base(path)
+		require.Equal(t, want[name], lintFile(t, "programs", name), name)
+	}
+	require.Empty(t, lintFile(t, "programs", "deoptimize.ll", "deoptimize.layout.json"))
+}
+
+// What rewrite-statepoints-for-gc makes of the programs is no worse than what it is given.
+func TestLintRewritten(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{16, 19, 22} {
+		for _, name := range []string{"jit_sp.ll", "live_memory.ll"} {
+			m, err := ir.ParseFile(livetest.IR(t, version, name))
+			require.NoError(t, err)
+			require.Empty(t, linted(t, m), name)
+		}
+	}
+}
+
+func TestLintFiles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, layout string
+		want         []string
+	}{
+		{"unrecorded.ll", "", []string{
+			"18 cannot resume: unrecorded %b",
+			"25 cannot resume: unrecorded %p",
+			"32 cannot resume: unrecorded %a",
+			"44 cannot resume: unrecorded %x",
+		}},
+		{"gclive.ll", "", []string{"15 cannot resume: gc-live %o %p"}},
+		{"ids.ll", "", []string{
+			"8 cannot resume: same-id",
+			"9 cannot resume: same-id",
+			"19 warning: same-id",
+			"24 warning: same-id",
+			"25 warning: same-id",
+			"26 cannot resume: same-id",
+			"27 cannot resume: same-id",
+		}},
+		{"dropped.ll", "", []string{"9 warning: no-record", "15 warning: no-record", "19 warning: no-record"}},
+		{"patchpoints.ll", "", []string{"21 warning: not-compiled"}},
+		{"guard.ll", "", []string{
+			"7 warning: no-layout",
+			"7 warning: not-compiled",
+			"11 warning: no-layout",
+			"11 warning: undefined-operand",
+		}},
+		{"guard.ll", "guard.layout.json", []string{
+			"7 warning: not-compiled",
+			"11 cannot resume: undefined-operand", // it is %b of @slow
+		}},
+		{"guard.ll", "misfit.layout.json", []string{
+			"exits[0].function cannot resume: layout",
+			"exits[1] cannot resume: layout",
+			"exits[2].slots[0].operand cannot resume: layout",
+			"exits[2].when warning: layout",
+			"exits[2].resume.function cannot resume: layout",
+			"exits[3].when[0].operand cannot resume: layout",
+			"exits[3].resume.block cannot resume: layout",
+			"exits[3].slots[0].name cannot resume: layout",
+			"7 cannot resume: unrecorded %b",
+			"7 cannot resume: layout %t",
+			"7 warning: not-compiled",
+			"11 cannot resume: no-layout",
+			"11 warning: undefined-operand",
+		}},
+		{"clobbered.ll", "clobbered.layout.json", []string{"8 warning: clobbered-operand %v"}},
+		// Without the layout nothing needs %v.
+		{"clobbered.ll", "", []string{}},
+	} {
+		var layouts []string
+		if c.layout != "" {
+			layouts = append(layouts, c.layout)
+		}
+		require.Equal(t, c.want, lintFile(t, "lint", c.file, layouts...), "%s %s", c.file, c.layout)
+	}
+}
+
+// The regions that are too small, for each kind of site and architecture.
+func TestLintPatchBytes(t *testing.T) {
+	t.Parallel()
+	const cannot, warning = "1 cannot resume: patch-bytes", "1 warning: patch-bytes"
+	for _, c := range []struct{ triple, site, want string }{
+		{"x86_64-pc-linux-gnu", "patchpoint 12 @callee", cannot},
+		{"x86_64-pc-linux-gnu", "patchpoint 13 @callee", ""},
+		{"x86_64-pc-linux-gnu", "patchpoint 12 inttoptr (i64 4096 to ptr)", cannot},
+		{"", "patchpoint 0 @callee", cannot},
+		{"x86_64-pc-linux-gnu", "patchpoint 0 null", warning},
+		{"x86_64-pc-linux-gnu", "patchpoint 4 null", warning},
+		{"x86_64-pc-linux-gnu", "patchpoint 5 null", ""},
+		{"x86_64-pc-linux-gnu", "stackmap 0", ""},
+		{"x86_64-pc-linux-gnu", "stackmap 4", warning},
+		{"x86_64-pc-linux-gnu", "stackmap 5", ""},
+		{"x86_64-pc-linux-gnu", "statepoint 4", warning},
+		{"x86_64-pc-linux-gnu", "statepoint 5", ""},
+		{"aarch64-unknown-linux-gnu", "stackmap 6", cannot},
+		{"aarch64-unknown-linux-gnu", "stackmap 8", ""},
+		{"aarch64-unknown-linux-gnu", "patchpoint 12 inttoptr (i64 4096 to ptr)", cannot},
+		{"aarch64-unknown-linux-gnu", "patchpoint 16 inttoptr (i64 4096 to ptr)", ""},
+		{"aarch64-unknown-linux-gnu", "patchpoint 4 null", ""},
+		{"aarch64-unknown-linux-gnu", "statepoint 3", warning},
+		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // nothing is claimed of it
+	} {
+		want := []string{}
+		if c.want != "" {
+			want = append(want, c.want)
+		}
+		require.Equal(t, want, linted(t, module(t, "bytes.ll", regionOf(c.triple, c.site))), "%s %s", c.triple, c.site)
+	}
+}
+
+// regionOf is a module with one site in its first line: its kind, its bytes, and its target.
+func regionOf(triple, site string) string {
+	words := strings.SplitN(site, " ", 3)
+	kind, bytes := words[0], words[1]
+	call := "call void @callee() #0 [ \"deopt\"(i64 %a) ]"
+	switch kind {
+	case "stackmap":
+		call = fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 %s, i64 %%a)", bytes)
+	case "patchpoint":
+		call = fmt.Sprintf("call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 %s, ptr %s, i32 0, i64 %%a)", bytes, words[2])
+	}
+	return fmt.Sprintf(`define void @f(i64 %%a) { %s ret void }
+target triple = %q
+declare void @callee()
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+attributes #0 = { "statepoint-num-patch-bytes"=%q }
+`, call+"\n", triple, bytes)
+}
