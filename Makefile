@@ -1,7 +1,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test bench lint fuzz generate
+.PHONY: all build demo test fidelity bench lint fuzz generate
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -12,11 +12,18 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
-# Installs what is missing (LLVM, lld, gdb, elfutils, gcc, qemu-user, Node, a JDK: scripts/setup.sh), then runs everything.
+# Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK: scripts/setup.sh), then runs everything.
 test:
 	@scripts/setup.sh test
+	@scripts/sources.sh
 	go vet ./...
 	go test -timeout 20m ./...
+
+# All of the programs that the interpreter is held against, of which make test runs a share: about twenty minutes.
+fidelity:
+	@scripts/setup.sh test
+	@scripts/sources.sh
+	go test -timeout 90m ./fidelity -all
 
 bench:
 	@scripts/setup.sh test

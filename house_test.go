@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
-	{"bench"},
+	{"bench", "fidelity"},
 }
 
 func TestImportsGoDown(t *testing.T) {

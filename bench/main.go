@@ -53,6 +53,8 @@ func main() {
 		b.unwinding()
 		b.objects()
 		b.resumption()
+		b.interpreters()
+		b.largeModules()
 		b.stackMaps()
 	})
 	if failed {

@@ -170,7 +170,7 @@ func allSites(f *ir.Func) ([]*ir.Site, error) {
 }
 
 // reachable are the blocks that the code generator keeps: those that some way from the
-// entry leads to. It folds a branch on a constant (seen: llc 14 to 22).
+// entry leads to.
 func reachable(f *ir.Func) map[*ir.Block]bool {
 	blocks, err := f.Body()
 	if err != nil || len(blocks) == 0 {
@@ -178,22 +178,12 @@ func reachable(f *ir.Func) map[*ir.Block]bool {
 	}
 	seen, work := map[*ir.Block]bool{blocks[0]: true}, []*ir.Block{blocks[0]}
 	for len(work) > 0 {
-		last := work[len(work)-1].Instrs[len(work[len(work)-1].Instrs)-1]
+		b := work[len(work)-1]
 		work = work[:len(work)-1]
-		next := last.Blocks
-		if last.Op == ir.OpBr && len(last.Args) == 1 && len(next) == 2 {
-			if c, ok := last.Args[0].(*ir.Const); ok && (c.Kind == ir.ConstInt || c.Kind == ir.ConstZero) {
-				taken := 1
-				if c.Kind == ir.ConstInt && c.Int.Sign() != 0 {
-					taken = 0
-				}
-				next = next[taken : taken+1]
-			}
-		}
-		for _, b := range next {
-			if !seen[b] {
-				seen[b] = true
-				work = append(work, b)
+		for _, next := range b.Instrs[len(b.Instrs)-1].Blocks {
+			if !seen[next] {
+				seen[next] = true
+				work = append(work, next)
 			}
 		}
 	}

@@ -79,14 +79,22 @@ func TestLintPrograms(t *testing.T) {
 	require.Empty(t, lintFile(t, "programs", "deoptimize.ll", "deoptimize.layout.json"))
 }
 
-// What rewrite-statepoints-for-gc makes of the programs is no worse than what it is given.
+// The pass rewrite-statepoints-for-gc makes every call a statepoint, so that of @twice in
+// live_memory.ll too, which has no deopt bundle: nothing is recorded for it.
 func TestLintRewritten(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
-		for _, name := range []string{"jit_sp.ll", "live_memory.ll"} {
+		for name, want := range map[string][]string{
+			"jit_sp.ll":      {},
+			"live_memory.ll": {"cannot resume: unrecorded %heap %slot %a %b %c %d"},
+		} {
 			m, err := ir.ParseFile(livetest.IR(t, version, name))
 			require.NoError(t, err)
-			require.Empty(t, linted(t, m), name)
+			found := linted(t, m)
+			for n := range found {
+				_, found[n], _ = strings.Cut(found[n], " ") // the line is the release's own
+			}
+			require.Equal(t, want, found, "%s, LLVM %d", name, version)
 		}
 	}
 }
@@ -113,8 +121,8 @@ func TestLintFiles(t *testing.T) {
 			"26 cannot resume: same-id",
 			"27 cannot resume: same-id",
 		}},
-		{"dropped.ll", "", []string{"9 warning: no-record", "15 warning: no-record", "19 warning: no-record"}},
-		{"patchpoints.ll", "", []string{"21 warning: not-compiled"}},
+		{"dropped.ll", "", []string{"12 warning: no-record", "16 warning: no-record"}},
+		{"patchpoints.ll", "", []string{"24 warning: not-compiled", "29 warning: not-compiled"}},
 		{"guard.ll", "", []string{
 			"7 warning: no-layout",
 			"7 warning: not-compiled",
@@ -155,7 +163,7 @@ func TestLintFiles(t *testing.T) {
 // The regions that are too small, for each kind of site and architecture.
 func TestLintPatchBytes(t *testing.T) {
 	t.Parallel()
-	const cannot, warning = "1 cannot resume: patch-bytes", "1 warning: patch-bytes"
+	const cannot, warning = "2 cannot resume: patch-bytes", "2 warning: patch-bytes"
 	for _, c := range []struct{ triple, site, want string }{
 		{"x86_64-pc-linux-gnu", "patchpoint 12 @callee", cannot},
 		{"x86_64-pc-linux-gnu", "patchpoint 13 @callee", ""},
@@ -185,7 +193,7 @@ func TestLintPatchBytes(t *testing.T) {
 	}
 }
 
-// regionOf is a module with one site in its first line: its kind, its bytes, and its target.
+// regionOf is a module with one site in its second line: its kind, its bytes, and its target.
 func regionOf(triple, site string) string {
 	words := strings.SplitN(site, " ", 3)
 	kind, bytes := words[0], words[1]
@@ -196,11 +204,11 @@ func regionOf(triple, site string) string {
 	case "patchpoint":
 		call = fmt.Sprintf("call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 %s, ptr %s, i32 0, i64 %%a)", bytes, words[2])
 	}
-	return fmt.Sprintf(`define void @f(i64 %%a) { %s ret void }
-target triple = %q
+	return fmt.Sprintf(`target triple = %q
+define void @f(i64 %%a) { %s ret void }
 declare void @callee()
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 attributes #0 = { "statepoint-num-patch-bytes"=%q }
-`, call+"\n", triple, bytes)
+`, triple, call+"\n", bytes)
 }

@@ -29,15 +29,28 @@ func (l *linter) compiles(s *ir.Site) {
 // liveOuts reports a patchpoint behind which, in its block, something reads a register
 // that has no DWARF number, such as mxcsr: the code generator crashes over the live-outs.
 func (l *linter) liveOuts(s *ir.Site) {
-	for _, in := range s.Instr.Block.Instrs[s.Instr.Index+1:] {
+	for in := next(s.Instr); in != nil; in = next(in) {
 		if !readsControl(in, arch(s)) {
 			continue
 		}
 		l.site(s, LintFinding{Rule: NotCompiled, Severity: LintWarning,
-			What: fmt.Sprintf("line %d, behind it in its block, reads a control register, and the code generator crashes over the patchpoint's live-outs", in.Line),
-			Do:   "begin a block behind the patchpoint, or compile with -enable-patchpoint-liveness=false"})
+			What: fmt.Sprintf("line %d, right behind it, reads a control register, and the code generator crashes over the patchpoint's live-outs", in.Line),
+			Do:   "compile with -enable-patchpoint-liveness=false"})
 		return
 	}
+}
+
+// next is the instruction that always runs behind another, and nil behind what branches.
+// The code generator joins a block to the only one that leads to it; blocks before their
+// successor in the text alone are looked at, so that this ends in a loop, too.
+func next(in *ir.Instr) *ir.Instr {
+	if in.Index+1 < len(in.Block.Instrs) {
+		return in.Block.Instrs[in.Index+1]
+	}
+	if in.Op == ir.OpBr && len(in.Blocks) == 1 && in.Blocks[0].Index > in.Block.Index {
+		return in.Blocks[0].Instrs[0]
+	}
+	return nil
 }
 
 // readsControl says whether the code of an instruction reads the control registers of
@@ -53,6 +66,8 @@ func readsControl(in *ir.Instr, arch string) bool {
 		return true
 	case ir.OpFRem: // a call of fmod
 		return x86
+	case ir.OpLoad, ir.OpStore:
+		return x86 && in.Elem.Kind == ir.X86FP80Kind
 	}
 	if in.Call == nil || !x86 {
 		return false

@@ -156,7 +156,8 @@ func scalarBits(t *ir.Type, layout *ir.DataLayout) int {
 
 // onStackInParts says whether a parameter is an i128 that no two argument registers are
 // left for (System V ABI for x86-64, 3.2.3). LLVM records of it the address of where it
-// lies (seen: llc 14 to 22).
+// lies (seen: llc 14 to 22; where one register is left, from 19 on: before, the parts
+// were parted).
 func onStackInParts(f *ir.Func, p *ir.Param) bool {
 	const registers = 6
 	if !x86Triple(f.Module.Triple) || p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {

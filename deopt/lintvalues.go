@@ -115,6 +115,9 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	}
 	if len(missing) > 0 {
 		do := "add what is missing to " + where(s)
+		if statepointLike(s) && len(s.Live) == 0 {
+			do += ", which is empty" // so are those that rewrite-statepoints-for-gc makes of plain calls
+		}
 		if allocas {
 			do += "; an alloca is recorded by its address"
 		}

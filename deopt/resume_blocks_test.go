@@ -150,5 +150,5 @@ func TestResumeAtEveryBlock(t *testing.T) {
 	}
 	t.Logf("all: %v", sum)
 	require.GreaterOrEqual(t, sum.functions, 50)
-	require.Greater(t, sum.compared, sum.never)
+	require.GreaterOrEqual(t, sum.compared, 1000)
 }

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Fetches the Debian source packages that the tests build, as the machine's own mirrors have them, into the user's cache
-# directory. Usage: scripts/sources.sh PACKAGE…
+# directory: PACKAGE/ is the unpacked source. Usage: scripts/sources.sh
 #
 # It needs no right to install, and changes nothing of the machine's apt: the source lists are copies in a directory of
 # their own. Where all is there, nothing is called and nothing printed.
 set -eu
+packages="zlib bzip2 lua5.4"
 
-cache=${XDG_CACHE_HOME:-${HOME:-${TMPDIR:-/tmp}}/.cache}/reframe-test/sources
+cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/sources # where internal/livetest looks
 missing=
-for package in "$@"; do
+for package in $packages; do
   test -d "$cache/$package" || missing="$missing $package"
 done
 [ "$missing" ] || exit 0
@@ -26,7 +28,7 @@ work=$(mktemp -d "$cache/fetching-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/parts" "$work/lists/partial" "$work/archives/partial"
 
-# Every place that packages come from, asked for their sources: both forms of sources.list(5).
+# The places that packages come from, asked for their sources: both forms of sources.list(5).
 for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
   [ ! -e "$list" ] || sed -n 's/^[[:space:]]*deb[[:space:]]/deb-src /p' "$list" >"$work/parts/$(basename "$list" .list)-src.list"
 done
@@ -42,9 +44,6 @@ get() {
 get update || { cat "$work/log" >&2; fail "no package lists"; }
 for package in $missing; do
   mkdir "$work/$package"
-  # A part of the name's directory is the version: NAME-VERSION. It is the only one, and becomes NAME.
   (cd "$work/$package" && get source "$package") || { cat "$work/log" >&2; fail "no source of $package"; }
-  for tree in "$work/$package"/*/; do
-    mv "$tree" "$cache/$package"
-  done
+  mv "$work/$package"/*/ "$cache/$package" # one directory, whose name has the version
 done

@@ -69,7 +69,7 @@ func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error)
 	if err != nil {
 		return word{}, err
 	}
-	return word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, nil
+	return loaded(word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, maskAt(8*size, 0)), nil
 }
 
 // storePlain is store for the shapes of plain.
@@ -143,7 +143,7 @@ func putLittle64(b *[pageSize]byte, off uint64, v uint64) {
 func pointer(fr *frame, at slot) (machine.Addr, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
-		return 0, undefined("the address")
+		return 0, notKnown([]word{w}, "the address")
 	}
 	return machine.Addr(w.v), nil
 }
@@ -198,7 +198,7 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 		if len(args) > 0 {
 			w := args[0].in(fr)
 			if !defined(w) {
-				return undefined("the number of elements")
+				return notKnown(w, "the number of elements")
 			}
 			n := toBig(w)
 			if !n.IsUint64() || size > 0 && n.Uint64() > math.MaxUint64/size {
@@ -301,7 +301,7 @@ func (d *decoder) cmpxchg(args []slot, out slot) (step, error) {
 		}
 		expected := want.in(fr)
 		if !defined(old) || !defined(expected) {
-			return undefined("what cmpxchg compares")
+			return notKnown(append(old, expected...), "what cmpxchg compares")
 		}
 		same := true
 		for k := range old {
@@ -352,7 +352,7 @@ func rmw(op string, s *shape) (func(next, old, v []word) error, error) {
 	if f, ok := map[string]ir.Op{"fadd": ir.OpFAdd, "fsub": ir.OpFSub}[op]; ok && narrowFloat(s.typ) {
 		return func(next, old, v []word) error {
 			if !defined(old) || !defined(v) {
-				poisonWords(next, s.bits)
+				unknownWords(next, s.bits, old, v)
 				return nil
 			}
 			next[0] = word{v: floatOp(f, s.typ.Kind, old[0].v, v[0].v)}
@@ -373,7 +373,7 @@ func rmw(op string, s *shape) (func(next, old, v []word) error, error) {
 	m := maskAt(s.bits, 0)
 	return func(next, old, v []word) error {
 		if !defined(old) || !defined(v) {
-			poisonWords(next, s.bits)
+			unknownWords(next, s.bits, old, v)
 			return nil
 		}
 		next[0] = word{v: f(old[0].v, v[0].v, s.bits) & m}

@@ -146,7 +146,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	}
 	mark, ret := len(in.stack.live), c.out.in(fr)
 	var values []Value
-	if tail := c.i.Call.Tail == "musttail" && c.plain; tail || !c.plain || len(c.args) > len(fn.params) {
+	if tail := c.i.Call.Tail == "musttail" && c.plain; tail || !c.plain || f.Sig.Variadic {
 		var err error
 		if values, err = c.values(fr); err != nil {
 			return err

@@ -154,7 +154,7 @@ func (d *decoder) br(c *inst, i *ir.Instr, edges []*edge) error {
 		c.run = func(fr *frame) error {
 			w := fr.w[v.at]
 			if w.u != 0 {
-				return undefined("the condition %s", i.Args[0].Ref())
+				return notKnown(fr.w[v.at:v.at+1], "the condition %s", i.Args[0].Ref())
 			}
 			if fr.next = no; w.v != 0 {
 				fr.next = yes
@@ -195,7 +195,7 @@ func (d *decoder) switched(i *ir.Instr, edges []*edge) (step, error) {
 	return func(fr *frame) error {
 		w := v.in(fr)
 		if !defined(w) {
-			return undefined("the value of the switch, %s,", i.Args[0].Ref())
+			return notKnown(w, "the value of the switch, %s,", i.Args[0].Ref())
 		}
 		fr.next = t.at(w)
 		return nil

@@ -96,14 +96,14 @@ a:
   switch i8 %x, label %a []
 a:
   ret void
-}`, interp.KindUndef, "@f, block %0, line 3: switch: the value of the switch, %x, is undefined"},
+}`, interp.KindUndef, "@f, block %0, line 3: switch: the value of the switch, %x, is poison"},
 	{"nsw", `define void @f() {
   %x = add nsw i8 127, 1
   %c = icmp eq i8 %x, 0
   br i1 %c, label %a, label %a
 a:
   ret void
-}`, interp.KindUndef, "@f, block %0, line 4: br: the condition %c is undefined"},
+}`, interp.KindUndef, "@f, block %0, line 4: br: the condition %c is poison"},
 	{"undefined address", `define void @f(ptr %p) {
   store i32 1, ptr undef
   ret void

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"math/big"
+	"math/bits"
 
 	"reframe/deopt/ir"
 )
@@ -36,21 +37,60 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 	m := maskAt(lane.bits, 0)
 	return func(fr *frame) error {
 		for k := range n {
-			sum := pick(fr, base, k)
-			sum.v += offset
+			p := pick(fr, base, k)
+			at := address{word: p, offset: offset, poison: isPoison(p)}
 			for _, x := range indices {
-				w := pick(fr, x.index, k)
-				sum.u |= w.u
-				sum.v += w.v * x.by
+				at.add(pick(fr, x.index, k), x.by)
 			}
-			if sum.u != 0 {
+			switch {
+			case at.poison, lane.bits == 64 && at.wraps(i.Flags):
+				fr.w[out.at+k] = poisonOf(m)
+			case at.u != 0:
 				fr.w[out.at+k] = word{u: m}
-				continue
+			default:
+				fr.w[out.at+k] = word{v: (at.v + at.offset) & m}
 			}
-			fr.w[out.at+k] = word{v: sum.v & m}
 		}
 		return nil
 	}, nil
+}
+
+// address is what a getelementptr adds up: a base and an offset to it.
+type address struct {
+	word
+	offset           uint64
+	poison           bool
+	signed, unsigned bool // the offset overflowed, seen as such a number
+}
+
+// add adds an index times the size of an element.
+func (a *address) add(index word, by uint64) {
+	a.poison = a.poison || isPoison(index)
+	a.u |= index.u
+	hi, lo := bits.Mul64(index.v, by)
+	sum, carry := bits.Add64(a.offset, lo, 0)
+	a.unsigned = a.unsigned || hi != 0 || carry != 0
+	// From the unsigned to the signed high half (Hacker's Delight, §8-3).
+	if int64(index.v) < 0 {
+		hi -= by
+	}
+	a.signed = a.signed || int64(by) < 0 || int64(hi) != int64(lo)>>63 || (a.offset^sum)&(lo^sum)>>63 != 0
+	a.offset = sum
+}
+
+// wraps says whether the flags make poison of the sum: inbounds and nusw where a
+// signed offset overflows or leads around the ends of the address space, nuw where
+// an unsigned one does (LangRef, "getelementptr"). Whether the address stays inside
+// of its object is not looked at before it is used.
+func (a *address) wraps(flags ir.Flags) bool {
+	if a.u != 0 {
+		return false
+	}
+	sum := a.v + a.offset
+	if flags&(ir.InBounds|ir.NUSW) != 0 && (a.signed || (int64(a.offset) >= 0) != (sum >= a.v)) {
+		return true
+	}
+	return flags&ir.NUW != 0 && (a.unsigned || sum < a.v)
 }
 
 // pick reads the k-th lane of an index, or its only one, sign-extended or cut to
@@ -61,7 +101,7 @@ func pick(fr *frame, a slot, k int) word {
 		k = 0
 	}
 	w := fr.w[a.at+k*lane.words]
-	if lane.bits < 64 && lane.typ.Kind == ir.IntKind {
+	if w.u == 0 && lane.bits < 64 && lane.typ.Kind == ir.IntKind {
 		w.v = signExtend(w.v, lane.bits)
 	}
 	return w

@@ -153,7 +153,7 @@ func scalars(args []slot, n int) bool {
 func length(fr *frame, at slot) (uint64, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
-		return 0, undefined("the length")
+		return 0, notKnown([]word{w}, "the length")
 	}
 	return w.v, nil
 }
@@ -282,7 +282,7 @@ func guard(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	return func(fr *frame) error {
 		switch w := fr.w[args[0].at]; {
 		case w.u != 0:
-			return undefined("the condition %s", i.Args[0].Ref())
+			return notKnown([]word{w}, "the condition %s", i.Args[0].Ref())
 		case w.v != 0:
 			return nil
 		}

@@ -74,11 +74,21 @@ func mathLibTable() map[string]Builtin {
 			}
 		}
 	}
-	table["nextafter"] = floating(func(c *ccall) float64 { return math.Nextafter(c.float(0), c.float(1)) })
-	table["nextafterf"] = floating(func(c *ccall) float64 {
-		return float64(math.Nextafter32(float32(c.float(0)), float32(c.float(1))))
-	})
+	table["nextafter"], table["nextafterf"] = floating(nextafter), floating(nextafter)
 	return table
+}
+
+// nextafter steps in the type that it returns; from a zero to the other one it
+// gives the other (C17 7.12.11.3).
+func nextafter(c *ccall) float64 {
+	x, y := c.float(0), c.float(1)
+	switch {
+	case x == y:
+		return y
+	case c.ret.typ.Kind == ir.FloatKind:
+		return float64(math.Nextafter32(float32(x), float32(y)))
+	}
+	return math.Nextafter(x, y)
 }
 
 func floating3(i *Invocation) (Value, error) {

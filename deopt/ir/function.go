@@ -9,7 +9,7 @@ import (
 func (p *parser) parseFunc(define bool) {
 	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
 	if !define {
-		f.debug = p.skipAttachments() // a declaration's come first
+		p.skipAttachments(&f.debug) // a declaration's come first
 	}
 	head := p.parseHead()
 	f.Linkage = head.linkage
@@ -131,7 +131,7 @@ func (p *parser) parseFuncTail(f *Func, define bool) {
 			p.next()
 			p.parseTypedConst()
 		case define && p.tok.kind == tokMetadata:
-			f.debug = p.skipAttachments()
+			p.skipAttachments(&f.debug)
 		default:
 			return
 		}

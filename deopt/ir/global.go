@@ -112,7 +112,7 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 			p.isWord("sanitize_memtag"), p.isWord("sanitize_address_dyninit"):
 			p.next()
 		case p.tok.kind == tokMetadata:
-			p.skipAttachments()
+			p.skipAttachments(new(span))
 		default:
 			p.fail(p.tok.pos, "unknown global variable property")
 		}

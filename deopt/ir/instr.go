@@ -119,7 +119,7 @@ func (p *parser) parseInstr(block *Block) *Instr {
 		if p.tok.kind != tokMetadata {
 			p.fail(p.tok.pos, "expected metadata after comma")
 		}
-		in.debug = p.skipAttachments()
+		p.skipAttachments(&in.debug)
 	}
 	if p.err != nil {
 		return in

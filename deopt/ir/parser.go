@@ -29,6 +29,7 @@ func parseModule(name, src string, quick bool) (m *Module, err error) {
 		src: src, types: newTypeTable(), attrGroups: map[string]map[string]string{},
 	}
 	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
+	p.functions, p.stars = mark{char: '@', next: -1}, mark{char: '*', next: -1}
 	defer p.guard(&err)
 	if m.Layout, err = ParseDataLayout(""); err != nil {
 		return nil, err
@@ -44,9 +45,10 @@ func parseModule(name, src string, quick bool) (m *Module, err error) {
 // one body.
 type parser struct {
 	lexer
-	m     *Module
-	quick bool // ends are looked for as LLVM prints them: see quickscan.go
-	depth int
+	m                *Module
+	quick            bool // ends are looked for as LLVM prints them: see quickscan.go
+	functions, stars mark // @ and *
+	depth            int
 
 	refs []globalRef // of the module: to be resolved when all names are known
 	defs []token     // of named structs

@@ -10,35 +10,69 @@ import "strings"
 
 // quickBody returns where a body ends whose bracket opens at pos: the position past
 // the closing bracket, and how many lines lie between. It returns -1 where the text is
-// not as LLVM prints it. With stars, it must know that there is no * in the body.
+// not as LLVM prints it, or where stars matter and the body may have one.
 func quickBody(src string, pos, end int, stars bool) (past, lines int) {
 	src = src[:end]
 	if pos+1 >= end || src[pos+1] != '\n' {
 		return -1, 0
 	}
-	closed, inner := pos, 0
+	at, balanced := pos+1, 0
 	for {
-		n := strings.IndexByte(src[closed+1:], '}')
+		n := strings.IndexByte(src[at:], '}')
 		if n < 0 {
 			return -1, 0
 		}
-		closed += n + 1
-		if src[closed-1] == '\n' {
+		if at += n; src[at-1] == '\n' {
 			break
 		}
-		inner++
+		// A line that is not balanced ends the search here: scanBalanced may find the end
+		// in it, and to go on after each such line could take forever.
+		start := strings.LastIndexByte(src[:at], '\n') + 1
+		n = strings.IndexByte(src[at:], '\n')
+		if n < 0 {
+			return -1, 0
+		}
+		at += n
+		pairs, ok := pairedBrackets(src[start:at])
+		if !ok {
+			return -1, 0
+		}
+		balanced += pairs
 	}
-	body := src[pos+1 : closed]
-	if stars && strings.IndexByte(body, '*') >= 0 || !linesHoldTheirStrings(body) || !linesHoldTheirBrackets(body, inner) {
+	body := src[pos+1 : at]
+	switch {
+	case stars && strings.IndexByte(body, '*') >= 0,
+		balanced != strings.Count(body, "{"), // one is opened in a line that closes none
+		!linesHoldTheirStrings(body):
 		return -1, 0
 	}
-	return closed + 1, strings.Count(body, "\n")
+	return at + 1, strings.Count(body, "\n")
 }
 
-// linesHoldTheirStrings says whether every line begins outside strings and comments:
-// whether quotation marks, taken two by two, never have a line's end between them. (A
-// mark in a comment has then its partner in the same comment, or before it in the line
-// where it is the end of a string that holds a semicolon.)
+// pairedBrackets counts the pairs of curly brackets in a line, and says whether there are
+// only pairs, outside strings and comments for sure.
+func pairedBrackets(line string) (pairs int, ok bool) {
+	depth := 0
+	for i := range len(line) {
+		switch line[i] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+			pairs++
+		case '"', ';':
+			return 0, false
+		}
+		if depth < 0 {
+			return 0, false
+		}
+	}
+	return pairs, depth == 0
+}
+
+// linesHoldTheirStrings says whether every line begins outside strings: whether quotation
+// marks, taken two by two, never have a line's end between them. (In a line whose marks
+// pair up, those before a comment do too, so that it is one; and it ends with the line.)
 func linesHoldTheirStrings(text string) bool {
 	for {
 		n := strings.IndexByte(text, '"')
@@ -54,46 +88,16 @@ func linesHoldTheirStrings(text string) bool {
 	}
 }
 
-// linesHoldTheirBrackets says whether each line of a body opens as many curly brackets
-// as it closes, and closes none before. closing is how many of them close in all.
-func linesHoldTheirBrackets(body string, closing int) bool {
-	for {
-		n := strings.IndexByte(body, '{')
-		if n < 0 {
-			return closing == 0 // else one is closed in a line without an opening one
-		}
-		start := strings.LastIndexByte(body[:n], '\n') + 1
-		end := n + strings.IndexByte(body[n:], '\n') // a body's last byte is a line's end
-		depth := 0
-		for _, c := range []byte(body[start:end]) {
-			switch c {
-			case '{':
-				depth++
-			case '}':
-				closing--
-				depth--
-			case '"', ';': // the bracket may be part of a string or a comment
-				return false
-			}
-			if depth < 0 {
-				return false
-			}
-		}
-		if depth != 0 {
-			return false
-		}
-		body = body[end:]
-	}
-}
-
-// quickMetadata returns where a run of lines ends that begins at pos, each of which is
-// one node of metadata, !7 = … or !name = …; and how many lines those are. With stars,
-// it stops before a line with a *.
-func quickMetadata(src string, pos, end int, stars bool) (past, lines int) {
-	src = src[:end]
-	for pos < end && src[pos] == '!' {
+// quickMetadata returns where a run of lines ends that begins at the current token, each of
+// which is one node of metadata and no more, !7 = … or !name = …; and how many lines
+// those are.
+func (p *parser) quickMetadata() (past, lines int) {
+	src := p.src[:p.end]
+	pos := p.tok.pos
+	for pos < len(src) && src[pos] == '!' {
 		n := strings.IndexByte(src[pos:], '\n')
-		if n < 0 || stars && strings.IndexByte(src[pos:pos+n], '*') >= 0 || !metadataLine(src[pos:pos+n]) {
+		// A line with a function in it has an @.
+		if n < 0 || p.functions.before(src, pos, pos+n) || !p.star && p.stars.before(src, pos, pos+n) || !metadataLine(src[pos:pos+n]) {
 			break
 		}
 		pos += n + 1
@@ -102,8 +106,9 @@ func quickMetadata(src string, pos, end int, stars bool) (past, lines int) {
 	return pos, lines
 }
 
-// metadataLine says whether a line has the shape of one whole node. What lies between
-// the brackets is looked at only when somebody asks for it.
+// metadataLine says whether a line has the shape of one whole node, or of several things
+// none of which gives a name a meaning. What lies between the brackets is looked at only
+// when somebody asks for it.
 func metadataLine(line string) bool {
 	at := 1
 	for at < len(line) && isNameChar(line[at]) {
@@ -114,9 +119,28 @@ func metadataLine(line string) bool {
 		return false
 	}
 	rest = strings.TrimPrefix(rest[3:], "distinct ")
-	if rest[0] != '!' || isDigit(name[0]) && !isNumber(name) {
+	if rest == "" || rest[0] != '!' || isDigit(name[0]) && !isNumber(name) {
 		return false
 	}
 	last := rest[len(rest)-1]
-	return (last == '}' || last == ')') && linesHoldTheirStrings(rest)
+	return (last == '}' || last == ')') && strings.IndexByte(rest, '=') < 0 && linesHoldTheirStrings(rest)
+}
+
+// mark is where a byte next stands in the source, so that one that is rare is not looked
+// for again and again.
+type mark struct {
+	char byte
+	next int
+}
+
+// before says whether the byte stands from pos to before end. It may be asked for
+// positions that only ever grow.
+func (m *mark) before(src string, pos, end int) bool {
+	if m.next < pos {
+		m.next = len(src)
+		if n := strings.IndexByte(src[pos:], m.char); n >= 0 {
+			m.next = pos + n
+		}
+	}
+	return m.next < end
 }

@@ -89,19 +89,18 @@ func (l *lexer) skipMetadata() {
 	}
 }
 
-// skipAttachments moves past !name !7 pairs, as many as there are, and returns where
+// skipAttachments moves past !name !7 pairs, as many as there are, and sets debug to where
 // the one of !dbg stands.
-func (l *lexer) skipAttachments() (debug span) {
+func (l *lexer) skipAttachments(debug *span) {
 	for l.tok.kind == tokMetadata {
 		name := l.tok.text
 		l.next()
 		start := l.tok.pos
 		l.skipMetadata()
 		if name == "dbg" {
-			debug = span{start, l.tok.pos}
+			*debug = span{start, l.tok.pos}
 		}
 	}
-	return debug
 }
 
 // span is a stretch of a module's source, from its first byte to before its last.

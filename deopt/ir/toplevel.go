@@ -123,7 +123,7 @@ func (p *parser) skipMetadataLines() bool {
 	if !p.quick || p.src[start] != '!' || start > 0 && p.src[start-1] != '\n' {
 		return false
 	}
-	past, lines := quickMetadata(p.src, start, p.end, !p.star)
+	past, lines := p.quickMetadata()
 	if past == start {
 		return false
 	}

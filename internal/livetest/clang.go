@@ -43,6 +43,6 @@ func DebianSource(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(cacheRoot(), "sources", name)
 	_, err := os.Stat(dir)
-	require.NoError(t, err, "run scripts/sources.sh %s", name)
+	require.NoError(t, err, "run scripts/sources.sh")
 	return dir
 }

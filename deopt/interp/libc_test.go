@@ -1,0 +1,104 @@
+package interp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// ran is what a C program did.
+type ran struct {
+	Stdout, Stderr string
+	Status         int
+}
+
+// native runs a command with an input; an exit status of any kind is a result.
+func native(t *testing.T, input []byte, name string, args ...string) ran {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	return ran{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// clang runs one, which must say nothing.
+func clang(t *testing.T, version string, args ...string) {
+	t.Helper()
+	require.Equal(t, ran{}, native(t, nil, "clang-"+version, args...))
+}
+
+// interpretedC runs the IR of a C program.
+func interpretedC(t *testing.T, path string, input []byte, args ...string) ran {
+	t.Helper()
+	src, err := os.ReadFile(path)
+	require.NoError(t, err)
+	m, err := ir.Parse(filepath.Base(path), src)
+	require.NoError(t, err)
+	in, err := interp.New(m, interp.Options{Stdin: bytes.NewReader(input)})
+	require.NoError(t, err)
+	res, err := in.Main(context.Background(), args)
+	require.NoError(t, err)
+	if res.ExitCode != nil {
+		return ran{res.Output, res.Errors, *res.ExitCode & 0xff}
+	}
+	v, ok := res.Value.Uint()
+	require.True(t, ok, "the result of main is %s", res.Value.Format())
+	return ran{res.Output, res.Errors, int(v & 0xff)}
+}
+
+// same compares line by line, so that what differs is seen.
+func same(t *testing.T, want, got ran) {
+	t.Helper()
+	lines := strings.SplitAfter(got.Stdout, "\n")
+	for k, line := range strings.SplitAfter(want.Stdout, "\n") {
+		require.Less(t, k, len(lines), "line %d: %s", k+1, line)
+		require.Equal(t, line, lines[k], "line %d", k+1)
+	}
+	require.Equal(t, want, got)
+}
+
+// TestCProgramsAreAsNative compiles each program of testdata/c to an executable
+// and to IR; both must do the same with the same input.
+func TestCProgramsAreAsNative(t *testing.T) {
+	files, err := filepath.Glob("testdata/c/*.c")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".c")
+		input, err := os.ReadFile("testdata/c/" + name + ".in")
+		if err != nil {
+			require.ErrorIs(t, err, os.ErrNotExist)
+		}
+		for _, version := range []string{"14", "19"} {
+			for _, level := range []string{"-O0", "-O2"} {
+				t.Run(name+"/"+version+level, func(t *testing.T) {
+					dir := t.TempDir()
+					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
+					clang(t, version, "-w", level, "-o", program, file, "-lm")
+					clang(t, version, "-w", level, "-S", "-emit-llvm", "-o", module, file)
+					want := native(t, input, program, "argument")
+					same(t, want, interpretedC(t, module, input, program, "argument"))
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// What lint says of the code generator is held against it.
+
+// tryLLC returns what llc makes of a module, and whether it does. It is killed after a
+// second of processor time, or where it takes gigabytes: some modules it never ends.
+func tryLLC(t *testing.T, version int, text string, flags ...string) (object string, ok bool) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.ll")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	object = strings.TrimSuffix(path, ".ll") + ".o"
+	args := append([]string{"-c", `ulimit -t 1 && ulimit -v 4000000 && ulimit -c 0 && exec "$0" "$@"`, livetest.LLVM(t, version, "llc"), "-filetype=obj", "-o", object}, flags...)
+	c := exec.Command("sh", append(args, path)...)
+	c.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // of its own stack when it crashes, which takes long
+	out, err := c.CombinedOutput()
+	require.NotContains(t, string(out), "error: expected", "it is no module:\n%s", text)
+	return object, err == nil
+}
+
+var (
+	readLocation = regexp.MustCompile(`#\d+: (\w+).*, size: (\d+)`)
+	readRecord   = regexp.MustCompile(`Record ID: (\d+)`)
+	readRegister = regexp.MustCompile(`#\d+: Register R#(\d+)`)
+)
+
+// readobj is what llvm-readobj reads in the stack map of an object.
+func readobj(t *testing.T, object string) string {
+	t.Helper()
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", object).Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// Of an operand of each type, between two of i64: what llc 16, 19 and 22 record of it (the
+// kind of location and its size; "none" where there is none), or that they crash, and what
+// lint says.
+func TestLintOperands(t *testing.T) {
+	t.Parallel()
+	const crash, none, lost, not = "crash", "none", "cannot resume: lost-operand", "cannot resume: not-compiled"
+	const wide = "warning: wide-vector"
+	for _, c := range []struct{ typ, stackmap, says, statepoint, saysOfThat string }{
+		{"i1", "Register 1", "", "Indirect 1", ""},
+		{"i24", "Register 4", "", "Indirect 3", ""},
+		{"i64", "Register 8", "", "Indirect 8", ""},
+		{"i65", crash, not, "Indirect 9", ""},
+		{"i128", crash, not, "Indirect 16", ""},
+		{"i256", crash, not, "Indirect 32", ""},
+		{"half", "Register 16", "", "Indirect 2", ""},
+		{"float", "Register 16", "", "Indirect 4", ""},
+		{"double", "Register 16", "", "Indirect 8", ""},
+		{"x86_fp80", none, lost, "Indirect 10", ""},
+		{"fp128", "Register 16", "", "Indirect 16", ""},
+		{"ptr", "Register 8", "", "Indirect 8", ""},
+		{"{ i64 }", "Register 8", "", "Indirect 8", ""},
+		{"[1 x i64]", "Register 8", "", "Indirect 8", ""},
+		{"{ i64, i64 }", "Register 8", lost, "Indirect 8", lost},
+		{"{ i32, double }", "Register 4", lost, "Indirect 4", lost},
+		{"[2 x i64]", "Register 8", lost, "Indirect 8", lost},
+		{"{}", crash, not, crash, not},
+		{"[0 x i64]", crash, not, crash, not},
+		{"{ [0 x i64], i64 }", "Register 8", "", "Indirect 8", ""},
+		{"{ x86_fp80 }", none, lost, "Indirect 10", ""},
+		{"{ x86_fp80, i64 }", none, lost, "Indirect 10", lost},
+		{"{ i64, x86_fp80 }", "Register 8", lost, "Indirect 8", lost},
+		{"{ i128 }", crash, not, "Indirect 16", ""},
+		{"<4 x i32>", "Register 16", "", "Indirect 16", ""},
+		{"<16 x i8>", "Register 16", "", "Indirect 16", ""},
+		{"<2 x double>", "Register 16", "", "Indirect 16", ""},
+		{"<8 x half>", "Register 16", "", "Indirect 16", ""},
+		{"<2 x ptr>", "Register 16", "", "Indirect 16", ""},
+		{"<4 x i1>", "Register 16", lost, "Indirect 1", ""},
+		{"<16 x i1>", "Register 16", lost, "Indirect 2", ""},
+		{"<2 x i24>", "Register 16", lost, "Indirect 6", ""},
+		{"<2 x i32>", crash, not, "Indirect 8", ""},
+		{"<3 x i32>", crash, not, "Indirect 12", ""},
+		{"<3 x i1>", crash, not, "Indirect 1", ""},
+		{"<1 x i64>", crash, not, "Indirect 8", ""},
+		{"<4 x half>", crash, not, "Indirect 8", ""},
+		{"<8 x bfloat>", crash, not, "Indirect 16", ""},
+		{"<2 x i128>", crash, not, "Indirect 32", ""},
+		{"<8 x float>", crash, wide, "Indirect 32", ""},
+		{"<8 x i64>", crash, wide, "Indirect 64", ""},
+	} {
+		t.Run(c.typ, func(t *testing.T) {
+			t.Parallel()
+			for site, want := range map[string][2]string{
+				"stackmap 0": {c.stackmap, c.says},
+				// Nothing reads the operand behind it.
+				"patchpoint 16": {c.stackmap, strings.Replace(c.says, lost, "warning: lost-operand", 1)},
+				"statepoint 0":  {c.statepoint, c.saysOfThat},
+			} {
+				text := operandModule(c.typ, site)
+				versions := []int{16, 19, 22}
+				if site == "patchpoint 16" {
+					versions = versions[2:] // it is lowered as a stackmap is
+				}
+				for _, version := range versions {
+					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)
+				}
+				said := ""
+				for _, found := range linted(t, module(t, "operand.ll", text)) {
+					said += found
+				}
+				if want[1] != "" {
+					require.Equal(t, "5 "+want[1]+" %x", said, site)
+				} else {
+					require.Empty(t, said, site)
+				}
+			}
+		})
+	}
+	// With the registers for it a wide vector is recorded whole.
+	object, ok := tryLLC(t, 19, operandModule("<8 x float>", "stackmap 0"), "-mattr=+avx")
+	require.True(t, ok)
+	require.Contains(t, readobj(t, object), "Register R#17, size: 32")
+}
+
+// operandModule is a module with one site in line 5 that has %x of a type between two
+// others. It is needed behind a stackmap and a statepoint, not behind a patchpoint, so that
+// it is in a register there.
+func operandModule(typ, site string) string {
+	words := strings.Fields(site)
+	operands := fmt.Sprintf("i64 %%a, %s %%x, i64 %%z", typ)
+	call, use := "call void @cb() [ \"deopt\"("+operands+") ]", "store "+typ+" %x, ptr @to"
+	switch words[0] {
+	case "stackmap":
+		call = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, " + operands + ")"
+	case "patchpoint":
+		call = "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16, ptr @cb, i32 0, " + operands + ")"
+		use = ""
+	}
+	return `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+define void @f(i64 %a, i64 %z) {
+  %x = load ` + typ + `, ptr @from
+  ` + call + `
+  ` + use + `
+  ret void
+}
+declare void @cb()
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+@from = external global ` + typ + `
+@to = external global ` + typ + "\n"
+}
+
+// operandRecord is what a release records of the middle one of three operands.
+func operandRecord(t *testing.T, version int, text string) string {
+	t.Helper()
+	object, ok := tryLLC(t, version, text)
+	if !ok {
+		return "crash"
+	}
+	found := readLocation.FindAllStringSubmatch(readobj(t, object), -1)
+	if strings.Contains(text, "deopt\"(") {
+		found = found[3:] // calling convention, flags, number of deopt values
+	}
+	switch len(found) {
+	case 2:
+		return "none"
+	case 3:
+		return found[1][1] + " " + found[1][2]
+	}
+	return fmt.Sprintf("%d locations", len(found))
+}
+
+// The regions that lint says never compile do not, and those that are one larger do.
+func TestLintPatchBytesOfLLVM(t *testing.T) {
+	t.Parallel()
+	const x86, arm = "x86_64-pc-linux-gnu", "aarch64-unknown-linux-gnu"
+	for _, c := range []struct {
+		triple, site string
+		compiles     bool
+	}{
+		{x86, "patchpoint 12 @callee", false},
+		{x86, "patchpoint 13 @callee", true},
+		{x86, "patchpoint 12 inttoptr (i64 4096 to ptr)", false},
+		{x86, "patchpoint 13 inttoptr (i64 4096 to ptr)", true},
+		{x86, "patchpoint 0 null", true},
+		{x86, "stackmap 4", true},
+		{arm, "stackmap 6", false},
+		{arm, "stackmap 8", true},
+	} {
+		t.Run(c.triple+" "+c.site, func(t *testing.T) {
+			t.Parallel()
+			for _, version := range []int{16, 22} {
+				_, ok := tryLLC(t, version, regionOf(c.triple, c.site))
+				require.Equal(t, c.compiles, ok, "llc %d", version)
+			}
+		})
+	}
+	// On aarch64 the call of a patchpoint has 16 bytes whatever is asked for.
+	for _, bytes := range []int{0, 12, 16} {
+		object, ok := tryLLC(t, 19, regionOf(arm, fmt.Sprintf("patchpoint %d inttoptr (i64 4096 to ptr)", bytes)))
+		require.True(t, ok)
+		out, err := exec.Command(livetest.LLVM(t, 19, "llvm-objdump"), "-d", object).Output()
+		require.NoError(t, err)
+		_, region, found := strings.Cut(string(out), "x16, #0x0, lsl #32")
+		require.True(t, found, "%s", out)
+		before, _, found := strings.Cut(region, "\tblr\tx16")
+		require.True(t, found, "%s", out)
+		require.Equal(t, 3, strings.Count(before, "\n"), "%s", out)
+	}
+}
+
+// What crashes the code generator, and what helps.
+func TestLintNotCompiled(t *testing.T) {
+	t.Parallel()
+	text := func(name string) string {
+		b, err := os.ReadFile(livetest.Testdata(t, "lint", name))
+		require.NoError(t, err)
+		return string(b)
+	}
+	for _, version := range []int{16, 19, 22} {
+		_, ok := tryLLC(t, version, text("guard.ll"))
+		require.False(t, ok, "a guard, llc %d", version)
+
+		clean, crashing, found := strings.Cut(text("patchpoints.ll"), "define double @read")
+		require.True(t, found)
+		read, joined, found := strings.Cut(crashing, "define void @joined")
+		require.True(t, found)
+		head, _, found := strings.Cut(clean, "define ")
+		require.True(t, found)
+		for _, one := range []string{"define double @read" + read, "define void @joined" + joined} {
+			_, ok = tryLLC(t, version, head+one)
+			require.False(t, ok, "llc %d\n%s", version, one)
+		}
+		_, ok = tryLLC(t, version, text("patchpoints.ll"), "-enable-patchpoint-liveness=false")
+		require.True(t, ok, "llc %d", version)
+		object, ok := tryLLC(t, version, clean)
+		require.True(t, ok, "llc %d", version)
+		require.Empty(t, linted(t, module(t, "clean.ll", clean)))
+		require.Equal(t, []string{"1", "2", "3"}, ids(t, object))
+	}
+	musttail := `declare void @g(i64)
+define void @f(i64 %a) {
+  musttail call void @g(i64 %a) [ "deopt"(i64 %a) ]
+  ret void
+}
+`
+	require.Equal(t, []string{"3 warning: not-compiled"}, linted(t, module(t, "musttail.ll", musttail)))
+	for version, compiles := range map[int]bool{16: true, 19: true, 22: false} {
+		_, ok := tryLLC(t, version, musttail)
+		require.Equal(t, compiles, ok, "llc %d", version)
+	}
+	// The address of @callee is no address of it: nothing relocates it.
+	symbol := regionOf("aarch64-unknown-linux-gnu", "patchpoint 16 @callee")
+	require.Equal(t, []string{"2 cannot resume: not-compiled"}, linted(t, module(t, "symbol.ll", symbol)))
+	object, ok := tryLLC(t, 19, symbol)
+	require.True(t, ok)
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "-r", object).Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "callee")
+}
+
+// ids lists the ids of the records of an object.
+func ids(t *testing.T, object string) []string {
+	t.Helper()
+	var out []string
+	for _, m := range readRecord.FindAllStringSubmatch(readobj(t, object), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// Lowered, a guard is a deoptimize of the same values.
+func TestLintGuardLowered(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{16, 19, 22} {
+		path := filepath.Join(t.TempDir(), "lowered.ll")
+		run(t, livetest.LLVM(t, version, "opt"), "-passes=lower-guard-intrinsic", "-S", livetest.Testdata(t, "lint", "guard.ll"), "-o", path)
+		m, err := ir.ParseFile(path)
+		require.NoError(t, err)
+		sites, err := m.Func("fast").Sites()
+		require.NoError(t, err)
+		var found []string
+		for _, s := range sites {
+			found = append(found, fmt.Sprint(s.Kind, len(s.Live)))
+		}
+		require.ElementsMatch(t, []string{"deoptimize3", "deoptimize3"}, found)
+		layout, err := ReadLayout(livetest.Testdata(t, "lint", "guard.layout.json"))
+		require.NoError(t, err)
+		report, err := Lint([]*ir.Module{m}, []*Layout{layout})
+		require.NoError(t, err)
+		require.Len(t, report.Findings, 1)
+		require.Equal(t, UndefinedOperand, report.Findings[0].Rule)
+	}
+}
+
+// Sites that lint says are dropped have no record, and all others have.
+func TestLintDropped(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{16, 19, 22} {
+		for _, flag := range []string{"-O0", "-O2"} {
+			require.Equal(t, []string{"1", "2"}, ids(t, llcFile(t, version, "dropped.ll", flag)), "llc %d %s", version, flag)
+		}
+	}
+}
+
+func llcFile(t *testing.T, version int, name string, flags ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(livetest.Testdata(t, "lint", name))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	return llc(t, version, path, flags...)
+}
+
+// Two records of one id get no names, where lint says that nothing tells them apart, and
+// the others get theirs.
+func TestLintIDs(t *testing.T) {
+	t.Parallel()
+	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))
+	require.NoError(t, err)
+	maps := mapsOf(t, llcFile(t, 19, "ids.ll"), m)
+	const none = "no names: 2 sites of the module fit this record; give each its own id"
+	require.Equal(t, []string{
+		"0 twins: " + none, "0 twins: " + none,
+		"0 constants: %a", "0 constants: %a", "0 constants: %a",
+		"0 elsewhere: %a",
+		"0 statepoints: " + none, "0 statepoints: " + none, // of an object the callee is not looked at
+		"0 statepoints: " + none, "0 statepoints: " + none,
+	}, readings(t, maps))
+}
+
+// What inlining makes of a site that is unique as written.
+func TestLintInlined(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "inlined.ll")
+	run(t, livetest.LLVM(t, 19, "opt"), "-passes=always-inline", "-S", livetest.Testdata(t, "programs", "dup.ll"), "-o", path)
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	report, err := Lint([]*ir.Module{m}, nil)
+	require.NoError(t, err)
+	var same []string
+	for _, f := range report.Findings {
+		same = append(same, fmt.Sprintf("%s %s %d", f.Rule, f.Function, *f.ID))
+	}
+	require.Contains(t, same, "same-id a 5")
+}
+
+// What a layout needs and the function itself does not is in a caller-saved register.
+func TestLintClobbered(t *testing.T) {
+	t.Parallel()
+	callerSaved := map[string]bool{"0": true, "1": true, "2": true, "4": true, "5": true, "8": true, "9": true, "10": true, "11": true} // System V ABI, 3.2.1
+	for _, version := range []int{16, 19, 22} {
+		found := readRegister.FindAllStringSubmatch(readobj(t, llcFile(t, version, "clobbered.ll")), -1)
+		require.Len(t, found, 2)
+		require.True(t, callerSaved[found[0][1]], "%%v is in %s", found[0][1])
+		require.False(t, callerSaved[found[1][1]], "%%a is in %s", found[1][1])
+	}
+}
+
+// An i128 that no two argument registers are left for is recorded by its address.
+func TestLintArgumentOnTheStack(t *testing.T) {
+	t.Parallel()
+	text := func(before string) string {
+		return `target triple = "x86_64-pc-linux-gnu"
+declare void @cb()
+define i128 @f(` + before + `i128 %x) {
+  call void @cb() [ "deopt"(i128 %x) ]
+  ret i128 %x
+}
+`
+	}
+	const whole, address = "Indirect", "Direct"
+	for before, want := range map[string][3]string{ // of 16, 19 and 22
+		"":                                  {whole, whole, whole},
+		"i64 %a, i64 %b, ptr %c, i32 %d, ":  {whole, whole, whole},
+		"double %a, i128 %c, i128 %d, ":     {whole, whole, whole},
+		"i128 %a, i128 %b, i64 %c, ":        {whole, address, address},
+		"i128 %a, i128 %b, i64 %c, i8 %d, ": {address, address, address},
+	} {
+		said := []string{}
+		if want[2] == address {
+			said = append(said, "4 cannot resume: lost-operand %x")
+		}
+		require.Equal(t, said, linted(t, module(t, "argument.ll", text(before))), before)
+		for n, version := range []int{16, 19, 22} {
+			object, ok := tryLLC(t, version, text(before))
+			require.True(t, ok)
+			found := readLocation.FindAllStringSubmatch(readobj(t, object), -1)
+			require.Len(t, found, 4)
+			require.Equal(t, want[n], found[3][1], "%s, llc %d", before, version)
+		}
+	}
+}
