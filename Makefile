@@ -23,7 +23,8 @@ test:
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
-	go test -timeout 90m ./fidelity -all
+	FIDELITY=all go test -timeout 90m ./fidelity
+	FIDELITY=all go test -timeout 20m ./deopt -run TestResumeAtEveryBlock
 
 bench:
 	@scripts/setup.sh test

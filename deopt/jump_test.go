@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frame"
 	"reframe/internal/livetest"
 )
 
@@ -42,6 +43,46 @@ done:
 			first := strings.NewReplacer("INSIDE", strings.Replace(site, "%v", "%i", 1), "BEFORE", "").Replace(text)
 			control, v = stopAtRecord(t, livetest.Lli(t, version, program(t, first), "mcjit"))
 			require.Equal(t, "101", slot(t, one(t, v, "work"), "%i").Value)
+			require.NoError(t, control.Detach())
+		})
+	}
+}
+
+// The call is the last of its block, and the stackmap the first of the loop behind it: both
+// records are at the return address. That of the call is not certain there, that of the
+// stackmap is. Found by TestResumeAtEveryBlock.
+func TestTwoRecordsAtAJumpTarget(t *testing.T) {
+	text := prelude + again + `
+define i64 @inner() noinline {
+  ret i64 7
+}
+define i64 @work(i64 %s) noinline minsize optsize {
+entry:
+  %x = add i64 %s, 1
+  %y = call i64 @inner() "statepoint-id"="2" [ "deopt"(i64 %x) ]
+  br label %loop
+loop:
+  %i = phi i64 [ %x, %entry ], [ %n, %loop ]
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %i)
+  %n = add i64 %i, 3
+  %c = icmp ult i64 %n, 1000
+  br i1 %c, label %loop, label %done
+done:
+  ret i64 %n
+}`
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			control, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
+			f := one(t, v, "work")
+			require.EqualValues(t, 1, f.Record.ID)
+			require.Equal(t, frame.Before, f.Record.Moment)
+			require.Equal(t, "101", slot(t, f, "%i").Value)
+			require.Len(t, f.Notes, 2)
+			require.Contains(t, f.Notes[0], "record 2 is not certain: code at +0x")
+			require.Equal(t, "record 2 is at this address too", f.Notes[1])
+			out, err := v.Run(t.Context(), alone(v, f), Limits{})
+			require.NoError(t, err)
+			require.Equal(t, "1001", out.Result.Value)
 			require.NoError(t, control.Detach())
 		})
 	}

@@ -222,7 +222,7 @@ func statepointLike(s *ir.Site) bool {
 	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
 }
 
-// leaves its function: nothing is carried on behind it.
+// leavesFunction says whether nothing is carried on behind a site: its frame leaves.
 func leavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // where says where the operands of a site are written.

@@ -42,7 +42,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 40, held)
+	require.GreaterOrEqual(t, held, 43)
 }
 
 // saidMissing lists what lint says of a site that has to be had and is not.

@@ -25,6 +25,7 @@ type match struct {
 	site   *ir.Site    // nil where no module says which it is
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
+	also   []*match // at the same address
 	candidates
 }
 
@@ -89,9 +90,7 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		}
 		return nil, notes, nil
 	}
-	for _, other := range matches[1:] {
-		notes = append(notes, fmt.Sprintf("record %d is at this address too", uint64(other.entry.Record.ID)))
-	}
+	matches[0].also = matches[1:]
 	return matches[0], notes, nil
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // everywhere is one random C program, and how it is compiled: to IR by clang of a release
-// at a level, and from there with a stackmap in every block of its functions by llc of a
-// release. llc-14 crashes where an i1 is to be recorded, which is so for most of them.
+// at a level, and from there with a stackmap in every block of its functions, and a deopt
+// bundle at every call of one of them, by llc of a release. llc-14 crashes where an i1 is to be recorded, which is so for most of them.
 type everywhere struct {
 	seed  int
 	clang int
@@ -89,12 +89,13 @@ var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
 
 // instrumented writes a stackmap with all values that are live there into each block of the
 // chosen functions: behind its phis, and in the first one behind the allocas, whose places
-// in the stack are values too. The blocks have ids from 1, in the order of the text.
+// in the stack are values too. Calls of one another get a deopt bundle with all values that
+// are live behind them. Blocks have ids from 1, calls from 1000001, in the order of the text.
 func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
 	t.Helper()
 	// A private global has no symbol: what it holds cannot be known.
 	lines := strings.Split(strings.ReplaceAll(string(text), " = private ", " = internal "), "\n")
-	id := 0
+	id, calls := 0, 1000000
 	for _, f := range m.Funcs {
 		if f.Declared() || !chosen.MatchString(f.Name) {
 			continue
@@ -103,19 +104,40 @@ func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
 		require.NoError(t, err)
 		for _, b := range body {
 			at := slices.IndexFunc(b.Instrs, func(i *ir.Instr) bool { return i.Op != ir.OpPhi && i.Op != ir.OpAlloca })
-			live, err := ir.LiveAt(b, at)
-			require.NoError(t, err)
 			id++
-			var operands strings.Builder
-			for _, v := range live {
-				fmt.Fprintf(&operands, ", %v %s", v.Type(), v.Ref())
-			}
 			// A byte of shadow keeps the records of two blocks apart.
-			line := b.Instrs[at].Line - 1
-			lines[line] = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 1%s)\n%s", id, &operands, lines[line])
+			line := &lines[b.Instrs[at].Line-1]
+			*line = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(%s)\n%s",
+				operands(t, b, at, fmt.Sprintf("i64 %d", id), "i32 1"), *line)
+			for _, i := range b.Instrs {
+				if i.Call == nil || !chosen.MatchString(calledName(i)) {
+					continue
+				}
+				calls++
+				line := &lines[i.Line-1]
+				call, metadata, found := strings.Cut(*line, ", !")
+				if found {
+					metadata = ", !" + metadata
+				}
+				*line = fmt.Sprintf(`%s "statepoint-id"="%d" [ "deopt"(%s) ]%s`, call, calls, operands(t, b, i.Index+1), metadata)
+			}
 		}
 	}
 	return []byte(strings.Join(lines, "\n") + "\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
+}
+
+// operands are those of the text first, and what is live before instruction at of a block but
+// for what the one before it returns.
+func operands(t *testing.T, b *ir.Block, at int, first ...string) string {
+	t.Helper()
+	live, err := ir.LiveAt(b, at)
+	require.NoError(t, err)
+	for _, v := range live {
+		if at == 0 || v != ir.Value(b.Instrs[at-1]) || b.Instrs[at-1].Call == nil {
+			first = append(first, fmt.Sprintf("%v %s", v.Type(), v.Ref()))
+		}
+	}
+	return strings.Join(first, ", ")
 }
 
 // everywheres are the programs of the test by itself: of the first sixty seeds those that have
@@ -127,9 +149,10 @@ var everywheres = []everywhere{
 
 // TestResumeAtEveryBlock stops native code at the first arrival in each block of every
 // function of random programs, and has the interpreter carry on from there until the function
-// returns, with all that it calls. When the native code returns from the same activation,
+// returns, with all that it calls; and once more with all callers of that frame as one stack,
+// until the program's own main returns. When the native code returns from the same activation,
 // both must have returned the same value, and have left the same memory: all of the program's
-// data, and the stack of its callers. Blocks that the program never comes to are counted. With
+// data, and the stack of its callers. At the end both must have printed the same. Blocks that the program never comes to are counted. With
 // FIDELITY=all each program is compiled in every one of the ways.
 func TestResumeAtEveryBlock(t *testing.T) {
 	programs := everywheres

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -23,6 +24,8 @@ import (
 type blockTally struct {
 	functions       int // of csmith's own, with a block that was compared
 	compared, never int // blocks, by whether the program came to them
+	behind          int // calls that had just returned
+	deep            int // callers that carried on as one stack with a block's frame
 	unknown         int // bits that the interpreter left undefined, of those compared
 	addresses       int // of locals of callees that have returned, which are elsewhere in the interpreter
 	steps           uint64
@@ -30,12 +33,13 @@ type blockTally struct {
 
 func (n *blockTally) add(m blockTally) {
 	n.functions, n.compared, n.never = n.functions+m.functions, n.compared+m.compared, n.never+m.never
+	n.deep, n.behind = n.deep+m.deep, n.behind+m.behind
 	n.unknown, n.addresses, n.steps = n.unknown+m.unknown, n.addresses+m.addresses, n.steps+m.steps
 }
 
 func (n blockTally) String() string {
-	return fmt.Sprintf("%d functions, %d blocks compared, %d never reached; %d instructions interpreted; %d bits undefined, %d addresses of dead locals",
-		n.functions, n.compared, n.never, n.steps, n.unknown, n.addresses)
+	return fmt.Sprintf("%d functions, %d blocks and %d returns of calls compared, %d blocks and returns never reached; %d callers with them; %d instructions interpreted; %d bits undefined, %d addresses of dead locals",
+		n.functions, n.compared, n.behind, n.never, n.deep, n.steps, n.unknown, n.addresses)
 }
 
 // An expectation is what the interpreter computed from a block on, until the native code
@@ -83,7 +87,6 @@ func (e everywhere) compare(t *testing.T) blockTally {
 		}
 		all := c.records.Range(0, ^machine.Addr(0))
 		for k := range all.Len() {
-			require.Falsef(t, r.todo[all.Entry(k).Addr], "two records at %v", all.Entry(k).Addr)
 			r.todo[all.Entry(k).Addr] = true
 		}
 	}
@@ -140,13 +143,14 @@ func (r *blockRun) next() bool {
 	r.pending = waiting
 	if r.todo[pc] {
 		delete(r.todo, pc)
-		r.resume()
+		r.resume(thread.Registers)
 	}
 	return true
 }
 
-// resume has the interpreter carry on from where the process stands.
-func (r *blockRun) resume() {
+// resume has the interpreter carry on from where the process stands: at the stackmap of a
+// block, or behind a call that has just returned.
+func (r *blockRun) resume(regs *machine.Registers) {
 	target, err := r.control.Target()
 	require.NoError(r.t, err)
 	defer target.Close()
@@ -155,28 +159,52 @@ func (r *blockRun) resume() {
 	f := v.Threads[0].Frames[0]
 	require.NotNil(r.t, f.Record, "%v", f.Notes)
 	require.NotNil(r.t, f.match.site, "%v", f.Notes)
-	site := f.match.site.Instr
-	e := &expectation{fn: f.match.site.Func, printed: len(r.process.Output()),
-		block: fmt.Sprintf("%s, block %s, record %d", f.match.site.Func.Ref(), site.Block.Ref(), f.Record.ID)}
-	p, err := alone(v, f).prepare(Limits{Steps: 1e8})
-	require.NoError(r.t, err, "%s", e.block)
+	fn := f.match.site.Func
+	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.match.site.Instr.Block.Ref(), f.Record.ID)
+	s := alone(v, f)
+	if _, result, _ := f.awaited(); result != nil {
+		s.Result = r.returned(result.Typ, regs)
+	}
+	r.expect(v, s, block)
+	if f.Record.Moment == frame.Before {
+		r.seen[fn] = true
+		r.compared++
+	} else {
+		require.Equal(r.t, frame.After, f.Record.Moment, block)
+		r.behind++
+	}
+	if fn.Name == "csmith_main" {
+		return
+	}
+	stack, err := v.Pick(Choice{Frame: f.Index, To: AllCallers})
+	require.NoError(r.t, err)
+	stack.Result = s.Result
+	require.Equal(r.t, "csmith_main", stack.Frames[len(stack.Frames)-1].Function, "%s: %s", block, stack.End)
+	r.expect(v, stack, fmt.Sprintf("%s and %d callers", block, len(stack.Frames)-1))
+	r.deep += len(stack.Frames) - 1
+}
+
+// expect runs a stack in the interpreter, and remembers what it computed until the native code
+// has come to the end of the outermost activation.
+func (r *blockRun) expect(v *View, s *Stack, block string) {
+	outer := s.Frames[len(s.Frames)-1]
+	e := &expectation{fn: outer.to, block: block, printed: len(r.process.Output()), frame: outer.physical.CFA}
+	p, err := s.prepare(Limits{Steps: 1e8})
+	require.NoError(r.t, err, "%s", block)
 	result, err := p.machine.ResumeStack(r.t.Context(), p.activations)
-	require.NoError(r.t, err, "%s", e.block)
+	require.NoError(r.t, err, "%s", block)
 	e.result, e.output = result.Value, result.Output
 	r.steps += result.Steps
-	caller := v.Threads[0].Frames[1]
-	e.ret, e.frame = caller.physical.PC, f.physical.CFA
+	e.ret = v.Threads[0].Frames[outer.Index+1].physical.PC
 	for _, section := range []string{".data", ".bss"} {
-		if s := f.code.image.Section(section); s != nil {
-			e.remember(r.t, p.machine, s.Loaded(), uint64(s.Size))
+		if s := outer.code.image.Section(section); s != nil {
+			e.remember(r.t, p.machine, s.Loaded(), s.Size)
 		}
 	}
-	stack, ok := target.Mapping(e.frame)
+	stack, ok := v.target.Mapping(e.frame)
 	require.True(r.t, ok)
 	e.remember(r.t, p.machine, e.frame, uint64(stack.End-e.frame))
 	r.pending = append(r.pending, e)
-	r.seen[e.fn] = true
-	r.compared++
 }
 
 func (e *expectation) remember(t *testing.T, in *interp.Interp, addr machine.Addr, size uint64) {
@@ -227,6 +255,15 @@ func (r *blockRun) check(e *expectation, regs *machine.Registers) {
 	} else {
 		require.Empty(t, e.output, "%s", e.block)
 	}
+}
+
+// returned is a value that a function has just returned, as a user gives it.
+func (r *blockRun) returned(t *ir.Type, regs *machine.Registers) string {
+	raw, err := regs.Bytes(returnsIntegers[0])
+	require.NoError(r.t, err)
+	v, err := interp.FromBytes(nil, t, raw)
+	require.NoError(r.t, err)
+	return v.Format()
 }
 
 // parts are the values that a function returns in registers. Of a type that takes another

@@ -201,14 +201,8 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if f.code.records != nil && (found != nil || f.Kind == frame.JIT) {
 		f.Notes = append(f.Notes, notes...)
 	}
-	if found != nil && !f.physical.Return {
-		why := f.reached(found)
-		if why != "" {
-			f.Notes = append(f.Notes, why)
-		}
-		if why != "" && found.kind != "" {
-			found = nil
-		}
+	if found != nil {
+		found = f.choose(append([]*match{found}, found.also...))
 	}
 	f.match = found
 	switch {
@@ -219,6 +213,35 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 		f.Notes = append(f.Notes, disagreement(found.sites))
 	}
 	return nil
+}
+
+// choose returns that of the records at the frame's address which says the most. Of a frame
+// that waits for a call it is the first, the call's own: the others lie behind it. Any other
+// may not have come by a site; where it has come by several, one that has yet to run has
+// everything in place, and what the call of one that has run returned is in no record.
+func (f *Frame) choose(all []*match) *match {
+	var best *match
+	for _, m := range all {
+		why := ""
+		if !f.physical.Return {
+			why = f.reached(m)
+		}
+		switch {
+		case why != "":
+			f.Notes = append(f.Notes, why)
+		case best == nil || best.moment == frame.After && m.moment == frame.Before:
+			best = m
+		}
+	}
+	if best == nil && all[0].kind == "" {
+		best = all[0]
+	}
+	for _, m := range all {
+		if best != nil && m != best {
+			f.Notes = append(f.Notes, fmt.Sprintf("record %d is at this address too", uint64(m.entry.Record.ID)))
+		}
+	}
+	return best
 }
 
 // Report makes the JSON of the view.

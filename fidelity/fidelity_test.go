@@ -6,8 +6,8 @@
 //   - C programs of Debian source packages on real input (source_test.go).
 //
 // The native side is compiled from the very IR that the interpreter runs. No program is left out for what the interpreter
-// makes of it. By itself the test runs a share of them, by rules that are written beside each; with -all it runs
-// all (make fidelity).
+// makes of it. By itself the test runs a share of them, by rules that are written beside each; with FIDELITY=all in its
+// environment (make fidelity) it runs all.
 //
 // # Security
 //
@@ -19,7 +19,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"syscall"
@@ -32,7 +31,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-var all = flag.Bool("all", false, "run all programs, not a share of them")
+// all is whether to run all programs, not a share of them.
+var all = os.Getenv("FIDELITY") == "all"
 
 // outcome is what a program did.
 type outcome struct {

@@ -47,6 +47,12 @@ var sources = map[string]source{
 		without: []string{"luac.c"},
 		flags:   []string{"-DLUAI_THROW(L,c)=abort()", "-DLUAI_TRY(L,c,a)={ a }", "-Dluai_jmpbuf=int", "-Dluai_makeseed(L)=1", "-Itestdata/lua"},
 	},
+	// Its cmake makes three headers, which testdata/cmark has.
+	"cmark": {
+		pack:  "cmark",
+		files: []string{"src/*.c"},
+		flags: []string{"-Itestdata/cmark"},
+	},
 }
 
 // module compiles the program to a module.
@@ -68,9 +74,9 @@ func (s source) module(t *testing.T, v variant) string {
 	return livetest.CModule(t, v.release, flags, files...)
 }
 
-// sourceVariants are the builds that run the small inputs, and with -all the large ones too.
+// sourceVariants are the builds that run the small inputs, and with FIDELITY=all the large ones too.
 func sourceVariants() []variant {
-	if !*all {
+	if !all {
 		return []variant{{14, "-O0"}, {19, "-O2"}}
 	}
 	return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O0"}, {19, "-O2"}}
@@ -112,7 +118,7 @@ func input(t *testing.T, size int) []byte {
 
 func TestCompressionIsAsNative(t *testing.T) {
 	size := 8 << 10
-	if *all {
+	if all {
 		size = 400 << 10
 	}
 	for _, c := range []struct {
@@ -169,11 +175,29 @@ func TestLuaScriptsAreAsNative(t *testing.T) {
 				t.Parallel()
 				text, err := os.ReadFile(script)
 				require.NoError(t, err)
-				if *all {
+				if all {
 					text = append([]byte("N, F, G, STEPS = 50000, 22, 20000, 2000\n"), text...)
 				}
 				compared(t, sources["lua"], v, text, "-")
 			})
 		}
+	}
+}
+
+// TestMarkdownIsAsNative takes cmark's own texts: its README, and with FIDELITY=all the specification of CommonMark.
+func TestMarkdownIsAsNative(t *testing.T) {
+	name := "README.md"
+	if all {
+		name = "test/spec.txt"
+	}
+	for _, v := range sourceVariants() {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join(livetest.DebianSource(t, "cmark"), name))
+			require.NoError(t, err)
+			for _, format := range []string{"html", "xml", "man", "latex", "commonmark"} {
+				require.NotEmpty(t, compared(t, sources["cmark"], v, text, "--to", format, "--smart"))
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // stressSeeds is how many modules there are of each size and release.
 func stressSeeds() int {
-	if *all {
+	if all {
 		return 50
 	}
 	return 6

@@ -65,7 +65,12 @@ func TestLintRefuses(t *testing.T) {
 	reframe(t, "lint", good, "--layout", "/nosuch.json").failsEmpty(t, 2, "/nosuch.json", "no such file")
 	reframe(t, "lint", good, "--layout", good).failsEmpty(t, 2, "guard.ll:1")
 	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n", "zero.ll": "\x7fELF\x00\x01"} {
-		reframe(t, "lint", write(t, name, text)).failsEmpty(t, 2, name+":", "expected")
+		r := reframe(t, "lint", write(t, name, text)) // what is wrong in one line, and below it the line of the file
+		require.Equal(t, 2, r.code)
+		require.Empty(t, r.stdout)
+		line, _, _ := strings.Cut(r.stderr, "\n")
+		require.Contains(t, line, name+":")
+		require.Contains(t, line, "expected")
 	}
 	variable := write(t, "variable.ll", `declare void @llvm.experimental.stackmap(i64, i32, ...)
 define void @f(i64 %a) {

@@ -48,12 +48,17 @@ func (k *known) check(c *cobra.Command) error {
 	return nil
 }
 
-// options reads the files. A file that is broken stops here, before any process is touched.
+// checkedWhole is how large a module may be, in bytes, for all of its functions to be read before
+// any process is touched. It takes a few milliseconds.
+const checkedWhole = 128 << 10
+
+// options reads the files. A file that is broken stops here, before any process is touched; of a
+// large module a function's body is read when a frame needs it.
 func (k *known) options() (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread}
 	for _, path := range k.modules {
 		m, err := ir.ParseFile(path)
-		if err == nil {
+		if err == nil && m.Size() <= checkedWhole {
 			err = m.Check()
 		}
 		if err != nil {

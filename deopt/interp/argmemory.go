@@ -40,3 +40,114 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 	}
 	return nil
 }
+
+// preallocatedIntrinsics make the memory of preallocated arguments before their
+// call (LangRef, "Preallocated Calls").
+var preallocatedIntrinsics = map[string]intrinsicDecoder{
+	"call.preallocated.setup": setupPreallocated, "call.preallocated.arg": preallocatedArg,
+	"call.preallocated.teardown": teardownPreallocated,
+}
+
+// maxPreallocated bounds the arguments of one call.
+const maxPreallocated = 1 << 10
+
+// fromBefore marks, in the low bit of an address that is aligned, memory that has
+// what an earlier call left in it.
+const fromBefore = 1
+
+// preallocated are the places of a frame that hold the addresses of the arguments
+// of one call, known by its setup: 0 before the memory is made. It is made once in
+// a frame and used again when the setup is run again, as a call must be over
+// before the next.
+func (d *decoder) preallocated(token ir.Value) ([]slot, error) {
+	setup, ok := token.(*ir.Instr)
+	if !ok || setup.Call == nil || len(setup.Args) != 1 || calleeName(setup) != "llvm.call.preallocated.setup" {
+		return nil, troublef(KindModule, "%s is no result of llvm.call.preallocated.setup", token.Ref())
+	}
+	if list, ok := d.setups[setup]; ok {
+		return list, nil
+	}
+	n, ok := constantIndex(setup.Args[0])
+	if !ok || n > maxPreallocated {
+		return nil, unsupported("", "a call with that many preallocated arguments")
+	}
+	list := make([]slot, n)
+	for k := range list {
+		var err error
+		if list[k], err = d.place(ir.I64); err != nil {
+			return nil, err
+		}
+	}
+	if d.setups == nil {
+		d.setups = map[*ir.Instr][]slot{}
+	}
+	d.setups[setup] = list
+	return list, nil
+}
+
+func setupPreallocated(d *decoder, i *ir.Instr, _ []slot, _ slot) (step, error) {
+	list, err := d.preallocated(i)
+	if err != nil {
+		return nil, err
+	}
+	return func(fr *frame) error {
+		for _, s := range list {
+			if fr.w[s.at].u != 0 {
+				fr.w[s.at] = word{}
+			} else if fr.w[s.at].v != 0 {
+				fr.w[s.at].v |= fromBefore
+			}
+		}
+		return nil
+	}, nil
+}
+
+func preallocatedArg(d *decoder, i *ir.Instr, _ []slot, out slot) (step, error) {
+	if len(i.Args) != 2 || i.Call.Preallocated == nil || out.s.words != 1 {
+		return nil, wrongUse(i)
+	}
+	list, err := d.preallocated(i.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	k, ok := constantIndex(i.Args[1])
+	if !ok || int(k) >= len(list) {
+		return nil, wrongUse(i)
+	}
+	size, align := d.in.layout.Size(i.Call.Preallocated), d.in.layout.Align(i.Call.Preallocated)
+	if size == ir.NoSize {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		at := &fr.w[list[k].at]
+		if at.u != 0 {
+			return unsupported("resume before its setup", "an argument of a preallocated call whose setup was not run here")
+		}
+		switch {
+		case at.v&fromBefore != 0:
+			at.v &^= fromBefore
+			if err := fr.in.set(machine.Addr(at.v), word{u: 0xff}, size); err != nil {
+				return err
+			}
+		case at.v == 0:
+			a, err := fr.in.stack.allocKept(size, align)
+			if err != nil {
+				return err
+			}
+			at.v = uint64(a)
+		}
+		fr.w[out.at] = *at
+		return nil
+	}, nil
+}
+
+// teardownPreallocated is instead of the call, where it does not happen.
+func teardownPreallocated(d *decoder, i *ir.Instr, _ []slot, _ slot) (step, error) {
+	if len(i.Args) != 1 {
+		return nil, wrongUse(i)
+	}
+	if _, err := d.preallocated(i.Args[0]); err != nil {
+		return nil, err
+	}
+	return func(*frame) error { return nil }, nil
+}

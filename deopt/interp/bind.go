@@ -36,6 +36,13 @@ func (b *binding) of(v ir.Value) (machine.Addr, error) {
 	if a, ok := b.addr[v]; ok {
 		return a, nil
 	}
+	if d := b.defined(v); d != v {
+		a, err := b.of(d)
+		if err == nil {
+			b.addr[v] = a
+		}
+		return a, err
+	}
 	switch v := v.(type) {
 	case *ir.Func:
 		return b.function(v), nil
@@ -51,12 +58,12 @@ func (b *binding) of(v ir.Value) (machine.Addr, error) {
 	return 0, troublef(KindModule, "%s has no address", v.Ref())
 }
 
-func (b *binding) symbol(name string) (machine.Addr, bool) {
+func (b *binding) symbol(m *ir.Module, name string) (machine.Addr, bool) {
 	if b.in.opt.Symbol == nil {
 		return 0, false
 	}
 	// A name that starts with \1 is given to the linker as it stands (LangRef, "Identifiers").
-	return b.in.opt.Symbol(strings.TrimPrefix(name, "\x01"))
+	return b.in.opt.Symbol(m, strings.TrimPrefix(name, "\x01"))
 }
 
 func (b *binding) newText() machine.Addr {
@@ -65,13 +72,59 @@ func (b *binding) newText() machine.Addr {
 }
 
 func (b *binding) function(f *ir.Func) machine.Addr {
-	a, ok := b.symbol(f.Name)
+	a, ok := b.symbol(f.Module, f.Name)
 	if !ok {
 		a = b.newText()
 	}
-	b.addr[f], b.funcs[a] = a, f
+	b.addr[f] = a
+	if b.funcs[a] == nil || b.funcs[a].Declared() {
+		b.funcs[a] = f
+	}
 	return a
 }
+
+// defined returns what the name of a declaration stands for: the definition in
+// another module, or the declaration itself where there is none.
+func (b *binding) defined(v ir.Value) ir.Value {
+	var name string
+	var own *ir.Module
+	switch v := v.(type) {
+	case *ir.Func:
+		if !v.Declared() {
+			return v
+		}
+		name, own = v.Name, v.Module
+	case *ir.Global:
+		if !v.External {
+			return v
+		}
+		name, own = v.Name, v.Module
+	default:
+		return v
+	}
+	for _, m := range b.in.mods {
+		if m == own {
+			continue
+		}
+		switch other := m.Lookup(name).(type) {
+		case *ir.Func:
+			if !other.Declared() && !local(other.Linkage) {
+				return other
+			}
+		case *ir.Global:
+			if !other.External && !local(other.Linkage) {
+				return other
+			}
+		case *ir.Alias:
+			return other
+		}
+	}
+	return v
+}
+
+// local says whether other modules cannot mean a name of such a linkage (LangRef,
+// "Linkage Types").
+func local(linkage string) bool { return linkage == "private" || linkage == "internal" }
 
 // maxAliases bounds aliases of aliases, which may lead back to themselves.
 const maxAliases = 100
@@ -100,7 +153,7 @@ func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
 }
 
 func (b *binding) global(g *ir.Global) (machine.Addr, error) {
-	if a, ok := b.symbol(g.Name); ok {
+	if a, ok := b.symbol(g.Module, g.Name); ok {
 		b.addr[g] = a
 		return a, nil
 	}
@@ -173,9 +226,11 @@ func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 	}
 	if !b.listed {
 		b.listed = true
-		for _, f := range b.in.mod.Funcs {
-			if a, ok := b.symbol(f.Name); ok {
-				b.funcs[a] = f
+		for _, m := range b.in.mods {
+			for _, f := range m.Funcs {
+				if a, ok := b.symbol(m, f.Name); ok && (b.funcs[a] == nil || b.funcs[a].Declared()) {
+					b.funcs[a] = f
+				}
 			}
 		}
 		return b.funcAt(a)
@@ -187,9 +242,14 @@ func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 	if !ok {
 		return nil, ""
 	}
-	if f := b.in.mod.Func(name); f != nil {
-		b.funcs[a] = f
-		return f, name
+	for _, m := range b.in.mods {
+		if f := m.Func(name); f != nil {
+			if d, ok := b.defined(f).(*ir.Func); ok {
+				f = d
+			}
+			b.funcs[a] = f
+			return f, name
+		}
 	}
 	return nil, name
 }

@@ -119,15 +119,17 @@ func (in *Interp) scalar(s *shape, v uint64) Value {
 // cstring reads a string of at most limit bytes, without its zero byte.
 func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 	var s []byte
+	step := uint64(256)
 	for uint64(len(s)) < limit {
 		if err := in.work(64); err != nil {
 			return nil, err
 		}
 		a := addr + machine.Addr(len(s))
-		// To the end of the page in one read where all of it can be had.
-		chunk := make([]byte, min(pageSize-uint64(a%pageSize), limit-uint64(len(s)), 256))
+		// As much in one read as can be had; where it cannot, the end may be nearer.
+		step = min(2*step, 256)
+		chunk := make([]byte, min(pageSize-uint64(a%pageSize), limit-uint64(len(s)), step))
 		if in.view.read(chunk, nil, a) != nil {
-			chunk = chunk[:1]
+			step, chunk = 1, chunk[:1]
 			if err := in.view.read(chunk, nil, a); err != nil {
 				return nil, err
 			}

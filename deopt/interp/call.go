@@ -107,8 +107,8 @@ func passesMemory(i *ir.Instr) bool {
 // table to its end.
 func (c *callSite) call(fr *frame, t callTarget) error {
 	in := fr.in
-	if t.f != nil && !t.f.Declared() {
-		return c.enter(fr, t.f)
+	if f := in.body(t.f); f != nil {
+		return c.enter(fr, f)
 	}
 	mark := len(in.stack.live)
 	values, err := c.values(fr)
@@ -117,6 +117,27 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 	}
 	in.stack.unwind(mark)
 	return err
+}
+
+// body returns the function of a module that a call of f runs, nil where none has
+// a body.
+func (in *Interp) body(f *ir.Func) *ir.Func {
+	if f == nil || !f.Declared() {
+		return f
+	}
+	switch d := in.names.defined(f).(type) {
+	case *ir.Func:
+		if !d.Declared() {
+			return d
+		}
+	case *ir.Alias:
+		if a, err := in.names.of(d); err == nil {
+			if f := in.names.funcs[a]; f != nil && !f.Declared() {
+				return f
+			}
+		}
+	}
+	return nil
 }
 
 // values are the arguments as the callee gets them.
@@ -221,14 +242,15 @@ const maxNested = 1000
 // enterCall runs a function to its end, for a caller that is no frame. ret has the
 // words of want, or none.
 func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
-	if t.f == nil || t.f.Declared() {
+	f := in.body(t.f)
+	if f == nil {
 		return in.builtin(t.name, args, want, ret)
 	}
 	if in.run.nested == maxNested {
 		return troublef(KindDepth, "functions of the C library that call back are nested deeper than %d", maxNested)
 	}
 	base := in.frames.n
-	if err := in.prepare(t.f, args, want, ret); err != nil {
+	if err := in.prepare(f, args, want, ret); err != nil {
 		return err
 	}
 	in.run.nested++

@@ -14,6 +14,7 @@ type decoder struct {
 	consts map[ir.Value]slot
 	fixed  map[int]bool // words of the template that are constants
 	phis   map[*ir.Instr]map[*ir.Block]ir.Value
+	setups map[*ir.Instr][]slot // see preallocated
 }
 
 // function returns f decoded, which happens once. It errs where the text of the

@@ -275,14 +275,16 @@ type Profiled struct {
 // since the Interp was made.
 func (in *Interp) Profile() []Profiled {
 	var list []Profiled
-	for _, f := range in.mod.Funcs {
-		fn := in.code[f]
-		if fn == nil {
-			continue
-		}
-		for _, b := range fn.blocks {
-			if b.runs > 0 {
-				list = append(list, Profiled{b.ir, b.runs})
+	for _, m := range in.mods {
+		for _, f := range m.Funcs {
+			fn := in.code[f]
+			if fn == nil {
+				continue
+			}
+			for _, b := range fn.blocks {
+				if b.runs > 0 {
+					list = append(list, Profiled{b.ir, b.runs})
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"reflect"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -17,9 +18,12 @@ type Options struct {
 	Memory machine.Memory
 	// Arch is the target's architecture. The default is machine.AMD64.
 	Arch *machine.Arch
-	// Symbol returns the address in the target of the IR's global or function
+	// Modules are those that belong to the program beside the main one: what one
+	// declares another may define. Their data layouts must be the same.
+	Modules []*ir.Module
+	// Symbol returns the address in the target of a module's global or function
 	// of that name. It must not answer for a thread-local variable.
-	Symbol func(name string) (machine.Addr, bool)
+	Symbol func(m *ir.Module, name string) (machine.Addr, bool)
 	// SymbolAt names the function that starts at an address of the target, so
 	// that a call through a pointer finds its function in the module.
 	SymbolAt func(addr machine.Addr) (string, bool)
@@ -84,7 +88,7 @@ type Result struct {
 // Interp runs functions of one module over one view of one target. Runs share
 // the view: what one stored, the next sees. It is not safe for concurrent use.
 type Interp struct {
-	mod    *ir.Module
+	mods   []*ir.Module // the main one first
 	opt    Options
 	layout *ir.DataLayout
 	shapes *shapes
@@ -120,7 +124,12 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 	if dl.BigEndian != (o.Arch.Order == binary.ByteOrder(binary.BigEndian)) {
 		return nil, located(troublef(KindModule, "the module's byte order is not that of %s", o.Arch.Title))
 	}
-	in := &Interp{mod: m, opt: o, layout: dl, shapes: newShapes(dl), code: map[*ir.Func]*function{}}
+	for _, other := range o.Modules {
+		if !reflect.DeepEqual(other.Layout, m.Layout) {
+			return nil, located(troublef(KindModule, "the data layout of %s is not that of %s", other.Name, m.Name))
+		}
+	}
+	in := &Interp{mods: append([]*ir.Module{m}, o.Modules...), opt: o, layout: dl, shapes: newShapes(dl), code: map[*ir.Func]*function{}}
 	in.view = view{target: o.Memory, pages: map[uint64]*page{}, limit: o.MaxMemory, why: in.explain}
 	in.heap = heap{area{&in.view, heapBase}, map[machine.Addr]uint64{}}
 	in.stack = stack{area: area{&in.view, stackBase}}

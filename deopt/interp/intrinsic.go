@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"maps"
 	"strings"
 
 	"reframe/deopt/ir"
@@ -32,6 +33,7 @@ var intrinsics = map[string]intrinsicDecoder{
 	"experimental.deoptimize": deoptimize,
 	"experimental.gc.result":  gcResult,
 	"ptrmask":                 ptrMask,
+	"load.relative":           relativeLoad,
 }
 
 func init() {
@@ -47,9 +49,10 @@ func init() {
 	for name, f := range reductions {
 		intrinsics["vector.reduce."+name] = f.decode
 	}
-	for name, f := range vaIntrinsics {
-		intrinsics[name] = f
-	}
+	maps.Copy(intrinsics, vaIntrinsics)
+	maps.Copy(intrinsics, preallocatedIntrinsics)
+	maps.Copy(intrinsics, vaIntrinsics)
+	maps.Copy(intrinsics, preallocatedIntrinsics)
 	for name, f := range floatIntrinsics {
 		intrinsics[name] = f.decode
 	}

@@ -190,11 +190,12 @@ func (c *ccall) constantText(s string) uint64 {
 // string need not be there.
 type cursor struct {
 	c    *ccall
-	at   machine.Addr // of block[0]
+	at   machine.Addr // of have[0]
 	have []byte
+	step uint64 // how much was read last
 }
 
-func (c *ccall) from(a machine.Addr) *cursor { return &cursor{c: c, at: a} }
+func (c *ccall) from(a machine.Addr) *cursor { return &cursor{c: c, at: a, step: 64} }
 
 // next returns a byte, 0 after an error.
 func (r *cursor) next() byte {
@@ -216,9 +217,10 @@ func (r *cursor) fetch() {
 	if r.c.err != nil {
 		return
 	}
-	block := make([]byte, min(pageSize-uint64(r.at%pageSize), 64))
+	r.step = min(2*r.step, 64)
+	block := make([]byte, min(pageSize-uint64(r.at%pageSize), r.step))
 	if r.c.in.view.read(block, nil, r.at) != nil {
-		block = block[:1]
+		r.step, block = 1, block[:1]
 		r.c.err = r.c.in.view.read(block, nil, r.at)
 	}
 	r.have = block

@@ -273,6 +273,9 @@ func (f *formatter) convert(v conversion) bool {
 	if !f.stars(&v) {
 		return false
 	}
+	if f.c.fail(f.c.in.work(64)); f.c.err != nil {
+		return false
+	}
 	switch v.verb {
 	case '%':
 		f.add([]byte{'%'})
@@ -289,7 +292,10 @@ func (f *formatter) convert(v conversion) bool {
 	case 'n':
 		f.c.put(machine.Addr(f.args[v.arg].low), v.size()/8, uint64(len(f.out)))
 	default: // parse and fetch let nothing else through
-		f.add([]byte(v.float(f.args[v.arg].number(v.length == "L"))))
+		x := f.args[v.arg].number(v.length == "L")
+		if f.c.fail(f.c.in.work(x.cost())); f.c.err == nil {
+			f.add([]byte(v.float(x)))
+		}
 	}
 	return f.c.err == nil
 }

@@ -185,6 +185,16 @@ type number struct {
 	low      uint64     // of the wide: significand
 }
 
+// cost is the bulk work of printing a number: the decimal digits of a power of two
+// take time as the square of its exponent.
+func (x number) cost() uint64 {
+	if x.wide == nil {
+		return 64
+	}
+	e := x.wide.MantExp(nil) / 256
+	return uint64(64 * (1 + e*e))
+}
+
 func (a argument) number(wide bool) number {
 	if !wide {
 		x := math.Float64frombits(a.low)

@@ -21,7 +21,7 @@ func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 
 // StartMain is [Interp.Main], standing before the first instruction of @main.
 func (in *Interp) StartMain(args []string) (*Execution, error) {
-	f := in.mod.Func("main")
+	f := in.mods[0].Func("main")
 	if f == nil || f.Declared() {
 		return nil, located(troublef(KindArgument, "the module defines no @main"))
 	}

@@ -198,7 +198,7 @@ define void @elsewhere_value() {
 	m := parse(t, src)
 	in, err := interp.New(m, interp.Options{
 		Memory: pieces{0x5000: {44, 0, 0, 0, 0, 0, 0, 0}},
-		Symbol: func(name string) (machine.Addr, bool) { return 0x5000, name == "live" },
+		Symbol: func(_ *ir.Module, name string) (machine.Addr, bool) { return 0x5000, name == "live" },
 	})
 	require.NoError(t, err)
 	for name, want := range map[string]string{"live_value": "44", "fixed_value": "3"} {
@@ -241,7 +241,7 @@ define ptr @alloc(ptr %f) {
 	m := parse(t, src)
 	in, err := interp.New(m, interp.Options{
 		Memory: pieces{},
-		Symbol: func(name string) (machine.Addr, bool) { return 0x9000, name == "seven" },
+		Symbol: func(_ *ir.Module, name string) (machine.Addr, bool) { return 0x9000, name == "seven" },
 		SymbolAt: func(a machine.Addr) (string, bool) {
 			name := map[machine.Addr]string{0x9000: "seven", 0xa000: "malloc", 0xb000: "pause"}[a]
 			return name, name != ""

@@ -205,7 +205,7 @@ func (d *directive) scanset(f []byte) []byte {
 }
 
 func (s *scanner) convert(d directive) scanned {
-	if s.c.err != nil {
+	if s.c.fail(s.c.in.work(64)); s.c.err != nil {
 		return mismatched
 	}
 	switch d.verb {

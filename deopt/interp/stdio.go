@@ -62,7 +62,7 @@ func (c *ccall) stream(i int) int {
 
 // targetStream is the address of a FILE of glibc in the target, or 0.
 func (c *ccall) targetStream(fd int) machine.Addr {
-	a, _ := c.in.names.symbol([]string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
+	a, _ := c.in.names.symbol(c.in.mods[0], []string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
 	return a
 }
 

@@ -18,6 +18,24 @@ import (
 // What LangRef leaves open is left out by rule: rows with undefined behavior or
 // a poison result are not made, and every NaN is one NaN before it is stored.
 
+// edges are integers of a width at which operations change their minds.
+func edges(width int) []*big.Int {
+	one := big.NewInt(1)
+	top := new(big.Int).Lsh(one, uint(width-1))
+	list := []*big.Int{
+		big.NewInt(0), one, new(big.Int).Neg(one), new(big.Int).Neg(top), new(big.Int).Sub(top, one),
+	}
+	for _, v := range []int64{2, 3, 5, 100, -7, 0x5a5a5a5a5a5a5a5a} {
+		if n := big.NewInt(v); n.BitLen() < width-1 {
+			list = append(list, n)
+		}
+	}
+	if width > 64 {
+		list = append(list, new(big.Int).Sub(new(big.Int).Lsh(one, 64), one), new(big.Int).Lsh(big.NewInt(0x1234567), 40))
+	}
+	return list
+}
+
 // typ is a type as the tables use it: lanes scalars of bits each, lanes 0 for
 // one that is no vector.
 type typ struct {

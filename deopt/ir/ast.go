@@ -45,6 +45,7 @@ type Global struct {
 	Init      *Const // nil when External
 	Align     int
 	AddrSpace int
+	Module    *Module
 	typ       *Type
 }
 
@@ -53,6 +54,7 @@ type Alias struct {
 	Name   string
 	Target *Const // a constant expression or a reference
 	IFunc  bool
+	Module *Module
 	typ    *Type
 	value  *Type // of what it names
 }

@@ -30,7 +30,9 @@ func (f *Func) parseBody() {
 }
 
 func (f *Func) newBodyParser() *parser {
-	b := &bodyParser{fn: f, locals: map[string]Value{}, forward: map[string]int{}, next: f.nextID}
+	// LLVM prints some forty bytes for each instruction, and not all have a result.
+	locals := make(map[string]Value, len(f.Params)+(f.body.end-f.body.pos)/64)
+	b := &bodyParser{fn: f, locals: locals, forward: map[string]int{}, next: f.nextID}
 	for _, param := range f.Params {
 		b.locals[param.Name] = param
 	}

@@ -30,8 +30,11 @@ func (p *parser) parseFunc(define bool) {
 	}
 	sig := Type{Kind: FuncKind, Elem: result}
 	sig.Variadic = p.parseParams(f)
-	for _, param := range f.Params {
-		sig.Fields = append(sig.Fields, param.Typ)
+	if len(f.Params) > 0 {
+		sig.Fields = make([]*Type, len(f.Params))
+	}
+	for i, param := range f.Params {
+		sig.Fields[i] = param.Typ
 	}
 	f.Sig = p.mk(sig)
 	p.parseFuncTail(f, define)

@@ -22,6 +22,8 @@ func FuzzParse(f *testing.F) {
 	for _, b := range broken {
 		f.Add([]byte(b.src))
 	}
+	f.Add([]byte(attributesModule))
+	f.Add([]byte(sourceModule))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		m, err := Parse("fuzz.ll", src)
 		if err == nil {
@@ -32,8 +34,37 @@ func FuzzParse(f *testing.F) {
 		}
 		if m != nil {
 			exercise(t, m)
+			compareScans(t, m)
 		}
 	})
+}
+
+// compareScans sees that the quick search for the ends of bodies and nodes finds no other
+// module than the one that reads every byte. (That one may refuse what stands within
+// metadata, which the quick one does not look at.)
+func compareScans(t *testing.T, m *Module) {
+	careful, err := parseModule(m.Name, m.src, false)
+	if err != nil {
+		return
+	}
+	require.Len(t, m.Funcs, len(careful.Funcs))
+	for i, f := range careful.Funcs {
+		other := m.Funcs[i]
+		require.Equal(t, []any{f.Name, f.Line, f.body.pos, f.body.end, f.body.line, f.debug},
+			[]any{other.Name, other.Line, other.body.pos, other.body.end, other.body.line, other.debug})
+	}
+	require.Len(t, m.Globals, len(careful.Globals))
+	require.Len(t, m.TypeNames, len(careful.TypeNames))
+	require.Equal(t, careful.typed, m.typed)
+	careful.metadata.find(m.src, 0)
+	m.metadata.find(m.src, 0)
+	quick := map[metadataNode]bool{}
+	for _, n := range m.metadata.nodes {
+		quick[n] = true
+	}
+	for _, n := range careful.metadata.nodes { // a bracket too many hides nodes from it
+		require.True(t, quick[n], "!%d", n.number)
+	}
 }
 
 // exercise asks a module for all it can be asked for.
@@ -51,12 +82,16 @@ func exercise(t *testing.T, m *Module) {
 				s.Result()
 			}
 		}
+		f.Source()
 		if f.Declared() {
 			continue
 		}
 		blocks, err := f.Body()
 		if err != nil {
 			continue
+		}
+		for _, in := range blocks[0].Instrs[:min(len(blocks[0].Instrs), 50)] {
+			in.Source()
 		}
 		for _, b := range blocks[:min(len(blocks), 50)] {
 			for i := 0; i <= len(b.Instrs); i += 1 + len(b.Instrs)/8 {

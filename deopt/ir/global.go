@@ -75,7 +75,7 @@ func (p *parser) parseHead() globalHead {
 }
 
 func (p *parser) parseVariable(name token, head globalHead, constant bool) {
-	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space}
+	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space, Module: p.m}
 	if g.AddrSpace < 0 {
 		g.AddrSpace = p.m.Layout.GlobalSpace
 	}
@@ -133,7 +133,7 @@ func (p *parser) parseComdat() {
 }
 
 func (p *parser) parseAlias(name token, ifunc bool) {
-	a := &Alias{Name: name.text, IFunc: ifunc}
+	a := &Alias{Name: name.text, IFunc: ifunc, Module: p.m}
 	a.value = p.parseType()
 	p.expect(',', "after the type of an alias")
 	if op, known := opOf[p.tok.text]; known && p.tok.kind == tokWord && constExprOps[op] {

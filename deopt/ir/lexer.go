@@ -272,7 +272,9 @@ func (l *lexer) word() {
 func (l *lexer) numeral() bool {
 	start := l.pos
 	rest := l.src[start:l.end]
-	switch {
+	switch first := rest[0]; {
+	case first >= 'a' && first != 'u' && first != 's': // most are words
+		return false
 	case strings.HasPrefix(rest, "u0x"), strings.HasPrefix(rest, "s0x"):
 		l.pos += 3
 		if l.run(hexDigit) == "" {

@@ -26,3 +26,6 @@ func (m *Module) LineText(line int) string {
 	}
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
+
+// Size is how many bytes the module's text has.
+func (m *Module) Size() int { return len(m.src) }

@@ -99,6 +99,7 @@ func TestReadsWhatLLVMStressMakes(t *testing.T) {
 			src, errs, ok := llvm(t, v, "llvm-stress", "-size=300", fmt.Sprintf("-seed=%d", seed))
 			require.True(t, ok, errs)
 			made := parse(t, src)
+			requireAsAssembled(t, v, src)
 			file := write(t, "stress.ll", src)
 			printed := parse(t, opt(t, v, file))
 			compareModules(t, fmt.Sprintf("llvm-stress-%d seed %d", v, seed), made, printed)
