@@ -3,6 +3,7 @@ package deopt
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"reframe/deopt/frame"
@@ -84,7 +85,10 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 		if last.Index == to {
 			return nil
 		}
-		if s.End = f.whyNotAfter(last); s.End != "" {
+		if s.End = f.whyNotAfter(last); s.End == "" {
+			s.End = s.compiledTwice(f)
+		}
+		if s.End != "" {
 			break
 		}
 		s.Frames = append(s.Frames, f)
@@ -122,8 +126,8 @@ func (f *Frame) whyNotAfter(callee *Frame) string {
 		return f.whyNot().Error()
 	case f.to == nil:
 		return fmt.Sprintf("no module defines @%s, where %s carries on", f.Resume.Function, f.Title())
-	case f.to.Module != callee.to.Module || f.imageOf(f.to) != callee.imageOf(callee.to):
-		return fmt.Sprintf("%s carries on in another module than %s", f.Title(), callee.Title())
+	case !reflect.DeepEqual(f.to.Module.Layout, callee.to.Module.Layout):
+		return fmt.Sprintf("the data layout of %s is not that of %s, where %s carries on", f.to.Module.Name, callee.to.Module.Name, callee.Title())
 	}
 	call, result, why := f.awaited()
 	if call == nil {
@@ -135,6 +139,17 @@ func (f *Frame) whyNotAfter(callee *Frame) string {
 	returned := callee.to.Sig.Elem
 	if result != nil && !sameType(result.Typ, returned) {
 		return fmt.Sprintf("%s waits for a value of type %v, and @%s returns %v", f.Title(), result.Typ, callee.to.Name, returned)
+	}
+	return ""
+}
+
+// compiledTwice says why the frame cannot run together with those of the stack, whose modules
+// have one set of globals each; or "".
+func (s *Stack) compiledTwice(f *Frame) string {
+	for _, g := range s.Frames {
+		if g.to.Module == f.to.Module && g.imageOf(g.to) != f.imageOf(f.to) {
+			return fmt.Sprintf("%s and %s are of one module that was compiled twice", f.Title(), g.Title())
+		}
 	}
 	return ""
 }

@@ -74,8 +74,9 @@ type linter struct {
 	ms      *modules
 	layouts []*Layout
 	out     *LintReport
-	targets map[carried]*target // where exits carry on
-	ids     map[uint64]*ir.Site // the first site of each id
+	targets map[carried]*target      // where exits carry on
+	ids     map[uint64]*ir.Site      // the first site of each id
+	entry   map[*ir.Block][]ir.Value // what is live at the start of blocks behind invokes
 }
 
 // Lint looks for sites of the modules that could not be resumed: by layouts where one of
@@ -83,7 +84,7 @@ type linter struct {
 // body that cannot be read, or a site that is not what LangRef says it must be.
 func Lint(given []*ir.Module, layouts []*Layout) (*LintReport, error) {
 	l := &linter{ms: newModules(given), layouts: layouts, out: &LintReport{Schema: LintSchema, Modules: []string{}, Findings: []LintFinding{}},
-		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}}
+		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}}
 	for _, m := range given {
 		l.out.Modules = append(l.out.Modules, m.Name)
 	}
@@ -122,34 +123,69 @@ func (l *linter) function(f *ir.Func) error {
 		return err
 	}
 	l.out.Sites += len(sites)
-	reached, before := reachable(f), len(l.out.Findings)
-	own := make([]*ir.Site, 0, len(sites)) // those that carry on where they are
-	for _, s := range sites {
+	before := len(l.out.Findings)
+	kept := l.emitted(sites)
+	for rest := kept; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Instr.Block == rest[0].Instr.Block {
+			n++
+		}
+		if err := l.block(slices.Clone(rest[:n])); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	l.sameIDs(kept)
+	slices.SortStableFunc(l.out.Findings[before:], func(a, b LintFinding) int { return a.Line - b.Line })
+	return nil
+}
+
+// emitted returns the sites for which code is generated, and reports the others.
+func (l *linter) emitted(sites []*ir.Site) []*ir.Site {
+	reached := reachable(sites[0].Func)
+	return slices.DeleteFunc(slices.Clone(sites), func(s *ir.Site) bool {
 		switch {
-		case !emits(f):
+		case !emits(s.Func):
 			l.site(s, LintFinding{Rule: NoRecord, Severity: LintWarning,
 				What: "no code is generated for an available_externally function, and no record",
 				Do:   "lint the module that defines it"})
-			continue
 		case !reached[s.Instr.Block]:
 			l.site(s, LintFinding{Rule: NoRecord, Severity: LintWarning,
 				What: "it is never reached from the entry, so LLVM drops it and writes no record",
 				Do:   "nothing, unless it was meant to be reached"})
-			continue
+		default:
+			return false
 		}
-		exits := l.exitsOf(s)
-		if len(exits) == 0 {
-			own = append(own, s)
+		return true
+	})
+}
+
+// block looks at the sites of one block, the last first: what is live at each of them is
+// found in one walk.
+func (l *linter) block(sites []*ir.Site) error {
+	slices.Reverse(sites)
+	at := make([]int, len(sites))
+	for k, s := range sites {
+		at[k] = s.Instr.Index + 1
+		if s.Kind == ir.StackMapSite { // a frame there stands before it
+			at[k]--
 		}
-		if err := l.values(s, exits); err != nil {
+	}
+	k := 0
+	return ir.LiveEach(sites[0].Instr.Block, at, func(_ int, live []ir.Value) error {
+		s := sites[k]
+		k++
+		live, err := l.behind(s, live)
+		if err != nil {
+			return err
+		}
+		if err := l.values(s, l.exitsOf(s), live); err != nil {
 			return err
 		}
 		l.compiles(s)
 		l.patchable(s)
-	}
-	l.sameIDs(own, sites)
-	slices.SortStableFunc(l.out.Findings[before:], func(a, b LintFinding) int { return a.Line - b.Line })
-	return nil
+		return nil
+	})
 }
 
 // allSites returns the sites and guards of a function in program order.

@@ -13,9 +13,9 @@ import (
 // hundred thousand, and those that differ in a constant everywhere were parted before.
 const maxAlike = 256
 
-// sameIDs reports sites whose records could be those of others. own are the sites that
-// carry on where they are, so that names have to be told; all are those of the function.
-func (l *linter) sameIDs(own, all []*ir.Site) {
+// sameIDs reports sites of a function whose records could be those of others, where they
+// carry on behind the site: a layout tells by operand, not by name.
+func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)
 	for _, s := range all {
@@ -23,9 +23,9 @@ func (l *linter) sameIDs(own, all []*ir.Site) {
 			alike[key] = append(alike[key], s)
 		}
 	}
-	for _, s := range own {
-		if leavesFunction(s) {
-			continue // the layout that it lacks will tell by operand, not by name
+	for _, s := range all {
+		if leavesFunction(s) || len(l.exitsOf(s)) > 0 {
+			continue
 		}
 		if t := confusedWith(s, alike, apart); t != nil {
 			f := LintFinding{Rule: SameID, Severity: CannotResume,

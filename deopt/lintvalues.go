@@ -8,8 +8,8 @@ import (
 )
 
 // values holds the operands of a site against what is needed where its frame carries on:
-// by one of the exits, or without any behind the site.
-func (l *linter) values(s *ir.Site, exits []taken) error {
+// by one of the exits, or without any behind the site, where live is what must be had.
+func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	needed := map[int]string{} // operands, and what they are known by where they are read
 	for n := range exits {
 		more, err := l.exitValues(s, &exits[n])
@@ -22,19 +22,14 @@ func (l *linter) values(s *ir.Site, exits []taken) error {
 	}
 	switch {
 	case len(exits) > 0:
-		if err := l.clobbered(s, needed); err != nil {
-			return err
-		}
+		l.clobbered(s, needed, live)
 	case leavesFunction(s):
 		l.noLayout(s)
 	default:
-		live, err := liveBehind(s)
-		if err != nil {
-			return err
-		}
 		l.unrecorded(s, live)
+		wanted := setOf(live)
 		for k, v := range s.Live {
-			if name(v) != "" && slices.Contains(live, v) {
+			if name(v) != "" && wanted[v] {
 				needed[k] = name(v)
 			}
 		}
@@ -54,28 +49,31 @@ func (l *linter) noLayout(s *ir.Site) {
 	l.site(s, f)
 }
 
-// liveBehind returns what a frame must have to carry on behind a site. A frame at a
-// stackmap stands before it, so what the stackmap itself reads belongs to it.
-func liveBehind(s *ir.Site) ([]ir.Value, error) {
+// behind returns what a frame must have to carry on behind a site: of what is live there,
+// all but what the call returns. Behind an invoke the phis of the next block have yet to
+// take their values.
+func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
 	in := s.Instr
-	if s.Kind == ir.StackMapSite {
-		return ir.LiveAt(in.Block, in.Index)
-	}
 	if in.Op != ir.OpInvoke {
-		live, err := ir.LiveAt(in.Block, in.Index+1)
-		return slices.DeleteFunc(live, func(v ir.Value) bool { return v == in }), err
+		return slices.DeleteFunc(live, func(v ir.Value) bool { return v == in }), nil
 	}
 	normal := in.Blocks[0]
-	live, err := ir.LiveAt(normal, 0)
-	if err != nil {
-		return nil, err
+	atStart, ok := l.entry[normal]
+	if !ok {
+		var err error
+		if atStart, err = ir.LiveAt(normal, 0); err != nil {
+			return nil, err
+		}
+		l.entry[normal] = atStart
 	}
+	seen := map[ir.Value]bool{in: true}
 	var out []ir.Value
-	for _, v := range live {
+	for _, v := range atStart {
 		if phi, ok := v.(*ir.Instr); ok && phi.Op == ir.OpPhi && phi.Block == normal {
 			v = incomingFrom(phi, in.Block)
 		}
-		if v != in && v != nil && name(v) != "" && !slices.Contains(out, v) {
+		if v != nil && name(v) != "" && !seen[v] {
+			seen[v] = true
 			out = append(out, v)
 		}
 	}
@@ -96,16 +94,13 @@ func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
 // gc-live bundle has a record too, but the record's order is the compiler's own: a name
 // can be given to one pointer, not to several ([Frame.fillGC]).
 func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
-	recorded := map[ir.Value]bool{}
-	for _, v := range s.Live {
-		recorded[v] = true
-	}
+	recorded, inBundle := setOf(s.Live), setOf(s.GCLive)
 	var missing, gc []string
 	var allocas bool
 	for _, v := range live {
 		switch {
 		case recorded[v]:
-		case collected(s, v):
+		case collected(s, v, inBundle):
 			gc = append(gc, v.Ref())
 		default:
 			missing = append(missing, v.Ref())
@@ -140,11 +135,11 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 
 // collected says whether a value is recorded as a gc pointer: it is in the gc-live
 // bundle, or rewrite-statepoints-for-gc will put it there.
-func collected(s *ir.Site, v ir.Value) bool {
+func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
 	if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
 		return false
 	}
-	if slices.Contains(s.GCLive, v) {
+	if inBundle[v] {
 		return true
 	}
 	return toRewrite(s) && v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1
@@ -178,18 +173,15 @@ func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) 
 // clobbered reports operands of a patchpoint that a layout needs and that its own function
 // does not: while the callee runs they may lie in registers that it overwrites (seen: llc
 // 14 to 22). What is live behind the call the compiler keeps.
-func (l *linter) clobbered(s *ir.Site, needed map[int]string) error {
+func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	if s.Kind != ir.PatchPointSite {
-		return nil
-	}
-	live, err := liveBehind(s)
-	if err != nil {
-		return err
+		return
 	}
 	var names []string
+	kept := setOf(live)
 	for k, v := range s.Live {
 		i, instr := v.(*ir.Instr)
-		if _, ok := needed[k]; ok && name(v) != "" && !(instr && i.Op == ir.OpAlloca) && !slices.Contains(live, v) {
+		if _, ok := needed[k]; ok && name(v) != "" && !(instr && i.Op == ir.OpAlloca) && !kept[v] {
 			names = append(names, name(v))
 		}
 	}
@@ -199,5 +191,13 @@ func (l *linter) clobbered(s *ir.Site, needed map[int]string) error {
 				listed(names), is(len(names)), map[bool]string{true: "it", false: "they"}[len(names) == 1]),
 			Do: "use a statepoint, or take the frame at the start of the patchpoint"})
 	}
-	return nil
+}
+
+// setOf is values as a set.
+func setOf(values []ir.Value) map[ir.Value]bool {
+	set := make(map[ir.Value]bool, len(values))
+	for _, v := range values {
+		set[v] = true
+	}
+	return set
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -91,11 +92,39 @@ func (s *Stack) prepare(l Limits) (*prepared, error) {
 		return nil, errors.New(strings.Join(missing, "\n"))
 	}
 	first := s.Frames[0]
-	target := first.view.target
+	v := first.view
 	var err error
-	p.machine, err = interp.New(first.to.Module, interp.Options{Memory: target, Arch: target.Arch(),
-		Symbol: first.symbol(first.to), SymbolAt: first.view.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
+	p.machine, err = interp.New(first.to.Module, interp.Options{Memory: v.target, Arch: v.target.Arch(), Modules: v.beside(first.to.Module),
+		Symbol: s.symbols(), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
 	return p, err
+}
+
+// beside lists the other modules whose code may run together with that of m: pointers and
+// aggregates have to be the same in all.
+func (v *View) beside(m *ir.Module) []*ir.Module {
+	var others []*ir.Module
+	for _, other := range v.modules.all {
+		if other != m && reflect.DeepEqual(other.Layout, m.Layout) {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// symbols binds the names of modules to addresses of the target: of those that the frames
+// are in by the images of the frames.
+func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
+	v := s.Frames[0].view
+	found := map[*ir.Module]func(string) (machine.Addr, bool){}
+	for _, f := range s.Frames {
+		found[f.to.Module] = f.symbol(f.to)
+	}
+	return func(m *ir.Module, name string) (machine.Addr, bool) {
+		if found[m] == nil {
+			found[m] = v.symbols(m, v.imageOf(m))
+		}
+		return found[m](name)
+	}
 }
 
 // activation is the place where the frame carries on and the values that it has there.
@@ -175,11 +204,15 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	return strings.Join(lines, "\n  "), nil
 }
 
-// symbol binds the names of fn's module to addresses of the target. A name that the
-// module keeps to itself is looked for in the image that was made of it alone: another
-// one may use the same name for something else.
+// symbol binds the names of fn's module to addresses of the target.
 func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
-	m, img := fn.Module, f.imageOf(fn)
+	return f.view.symbols(fn.Module, f.imageOf(fn))
+}
+
+// symbols binds the names of a module that was compiled into an image to addresses of the
+// target. A name that the module keeps to itself is looked for in the image that was made of
+// it alone: another one may use the same name for something else.
+func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Addr, bool) {
 	return func(name string) (machine.Addr, bool) {
 		linkage := ""
 		switch g := m.Lookup(name).(type) {
@@ -206,7 +239,7 @@ func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
 		if linkage == "internal" {
 			return 0, false
 		}
-		sym, ok := f.view.target.FindSymbol(name)
+		sym, ok := v.target.FindSymbol(name)
 		return sym.Addr, ok
 	}
 }
@@ -224,8 +257,26 @@ func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 			return own
 		}
 	}
-	if sym, ok := f.view.target.FindSymbol(fn.Name); ok {
-		if c := f.view.space.at(sym.Addr); c != nil {
+	return f.view.exporter(fn.Name)
+}
+
+// imageOf returns the image that a module without a frame was compiled into: the one that
+// exports the first of its functions that any does.
+func (v *View) imageOf(m *ir.Module) *object.Image {
+	for _, fn := range m.Funcs {
+		if emits(fn) && external(fn) {
+			if img := v.exporter(fn.Name); img != nil {
+				return img
+			}
+		}
+	}
+	return nil
+}
+
+// exporter returns the image that exports a name, or nil.
+func (v *View) exporter(name string) *object.Image {
+	if sym, ok := v.target.FindSymbol(name); ok {
+		if c := v.space.at(sym.Addr); c != nil {
 			return c.image
 		}
 	}

@@ -211,6 +211,89 @@ func TestPickAChain(t *testing.T) {
 	require.Equal(t, out, again)
 }
 
+// Two modules, each compiled for itself: a chain goes through both, calls one from the other,
+// and each has its own global of one name.
+func TestChainThroughModules(t *testing.T) {
+	other := interrupted[:strings.Index(interrupted, "@msg")] + `
+@own = internal global i64 1000
+define i64 @inner(i64 %n) noinline {
+  %w = call i32 @pause() "statepoint-id"="1" [ "deopt"(i64 %n) ]
+  %r64 = sext i32 %w to i64
+  %o = load volatile i64, ptr @own
+  %s = add i64 %r64, %o
+  store volatile i64 %s, ptr @own
+  ret i64 %s
+}
+define i64 @twice(i64 %n) noinline {
+  %o = load volatile i64, ptr @own
+  %s = mul i64 %n, %o
+  ret i64 %s
+}`
+	text := interrupted + `
+declare i64 @inner(i64)
+declare i64 @twice(i64)
+@own = internal global i64 7
+define i64 @f(i64 %n) noinline {
+  %r = call i64 @inner(i64 %n) "statepoint-id"="2" [ "deopt"(i64 %n) ]
+  %o = load volatile i64, ptr @own
+  store volatile i64 %o, ptr @own
+  %s = add i64 %r, %o
+  %t = call i64 @twice(i64 %s)
+  ret i64 %t
+}` + chainMain
+	for _, version := range []int{19, 22} {
+		second := program(t, other)
+		p := livetest.Lli(t, version, raw(t, text), "mcjit", "-extra-module="+second)
+		o := known(t, p)
+		m, err := ir.ParseFile(second)
+		require.NoError(t, err)
+		o.Modules = append(o.Modules, m)
+		v := look(t, p, true, o)
+		s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+		require.NoError(t, err)
+		require.Len(t, s.Frames, 3, s.End)
+		// A JIT may compile a module twice, each with globals of its own.
+		recompiled := *s.Frames[1]
+		recompiled.code = &code{image: s.Frames[0].code.image}
+		require.Equal(t, fmt.Sprintf("frame #%d, f and frame #%[1]d, f are of one module that was compiled twice", recompiled.Index),
+			s.compiledTwice(&recompiled))
+		s.Result = "-1"
+		out, err := v.Run(t.Context(), s, Limits{})
+		require.NoError(t, err)
+		require.Equal(t, "1004994\n", out.Output, "(999 + 7) * 999, and no count")
+		v.target.Close()
+		p.Signal(t, syscall.SIGUSR1)
+		_ = p.Wait() // its status is 3
+		require.Equal(t, "ready\n"+out.Output, p.Output())
+	}
+}
+
+// Modules of which one lays out its types in another way do not run together.
+func TestChainEndsAtAnotherLayout(t *testing.T) {
+	inner := `
+define i64 @inner(i64 %n) noinline {
+  %w = call i32 @pause() "statepoint-id"="1" [ "deopt"(i64 %n) ]
+  ret i64 %n
+}`
+	second := program(t, interrupted[:strings.Index(interrupted, "@msg")]+inner)
+	p := livetest.Lli(t, 19, raw(t, interrupted+`
+declare i64 @inner(i64)
+define i64 @f(i64 %n) noinline {
+  %r = call i64 @inner(i64 %n) "statepoint-id"="2" [ "deopt"(i64 %n) ]
+  ret i64 %r
+}`+chainMain), "mcjit", "-extra-module="+second)
+	o := known(t, p)
+	o.Modules = append(o.Modules, module(t, "other.ll", strings.Replace(interrupted, "-S128", "-S64", 1)+inner))
+	v := look(t, p, true, o)
+	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	require.NoError(t, err)
+	require.Len(t, s.Frames, 1)
+	require.Equal(t, fmt.Sprintf("the data layout of %s is not that of other.ll, where frame #%d, inner carries on", p.IR, s.Frames[0].Index), s.End)
+	out, err := v.Run(t.Context(), s, Limits{})
+	require.NoError(t, err)
+	require.Equal(t, "6", out.Result.Value)
+}
+
 // A native function stands between two frames: there the chain ends.
 func TestChainEndsAtNativeCode(t *testing.T) {
 	text := interrupted + `

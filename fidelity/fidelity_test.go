@@ -12,7 +12,8 @@
 // # Security
 //
 // The programs are compiled by the machine's own compilers and run as native code with the rights of the test:
-// random programs of a generator that writes no system calls, and packages of the distribution.
+// random programs of a generator that writes no system calls, and packages of the distribution, whose signatures
+// apt checks.
 package fidelity_test
 
 import (

@@ -7,8 +7,9 @@ import (
 	"reframe/deopt/ir"
 )
 
-// maxFree is how many words wide the lanes may be whose arithmetic counts as one
-// step. That of wider ones grows with the square of the width.
+// maxFree is how many words wide the lanes may be, and how many there may be of
+// them, for arithmetic to count as one step. That of wider ones grows with the
+// square of the width.
 const maxFree = 64
 
 func charge(in *Interp, words int) error {
@@ -16,6 +17,14 @@ func charge(in *Interp, words int) error {
 		return nil
 	}
 	return in.work(uint64(words) * uint64(words))
+}
+
+// chargeLanes counts a step for each lane of many.
+func chargeLanes(in *Interp, n int) error {
+	if n <= maxFree {
+		return nil
+	}
+	return in.work(64 * uint64(n))
 }
 
 // lanes2 applies f to each lane of two values of one shape.
@@ -27,6 +36,9 @@ func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 		return nil, troublef(KindModule, "operands of types %v and %v for a result of type %v", a.s.typ, b.s.typ, out.s.typ)
 	}
 	return func(fr *frame) error {
+		if err := chargeLanes(fr.in, n); err != nil {
+			return err
+		}
 		for k := range n {
 			if err := charge(fr.in, max(s.words, as.words)); err != nil {
 				return err
@@ -48,6 +60,9 @@ func lanes1(out, a slot, f func(dst, a []word) error) (step, error) {
 		return nil, troublef(KindModule, "an operand of type %v for a result of type %v", a.s.typ, out.s.typ)
 	}
 	return func(fr *frame) error {
+		if err := chargeLanes(fr.in, n); err != nil {
+			return err
+		}
 		for k := range n {
 			if err := charge(fr.in, max(s.words, as.words)); err != nil {
 				return err

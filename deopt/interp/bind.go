@@ -15,6 +15,7 @@ type binding struct {
 	funcs   map[machine.Addr]*ir.Func
 	blockAt map[machine.Addr]*ir.Block
 	globals area
+	fixed   area // globals that are constant
 	text    machine.Addr
 	pending []*ir.Global // have memory and no content yet
 	filling bool
@@ -26,7 +27,7 @@ func newBinding(in *Interp) binding {
 	return binding{
 		in: in, addr: map[ir.Value]machine.Addr{}, blocks: map[*ir.Block]machine.Addr{},
 		funcs: map[machine.Addr]*ir.Func{}, blockAt: map[machine.Addr]*ir.Block{},
-		globals: area{&in.view, globalBase}, text: textBase,
+		globals: area{&in.view, globalBase}, fixed: area{&in.view, fixedBase}, text: textBase,
 	}
 }
 
@@ -36,7 +37,9 @@ func (b *binding) of(v ir.Value) (machine.Addr, error) {
 	if a, ok := b.addr[v]; ok {
 		return a, nil
 	}
-	if d := b.defined(v); d != v {
+	if d, err := b.defined(v); err != nil {
+		return 0, err
+	} else if d != v {
 		a, err := b.of(d)
 		if err == nil {
 			b.addr[v] = a
@@ -85,41 +88,55 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 
 // defined returns what the name of a declaration stands for: the definition in
 // another module, or the declaration itself where there is none.
-func (b *binding) defined(v ir.Value) ir.Value {
+func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	var name string
 	var own *ir.Module
 	switch v := v.(type) {
 	case *ir.Func:
-		if !v.Declared() {
-			return v
-		}
 		name, own = v.Name, v.Module
 	case *ir.Global:
-		if !v.External {
-			return v
-		}
 		name, own = v.Name, v.Module
-	default:
-		return v
 	}
+	if _, defines := definition(v); defines || own == nil || len(b.in.mods) == 1 {
+		return v, nil
+	}
+	var found ir.Value
+	var strong *ir.Module
 	for _, m := range b.in.mods {
-		if m == own {
+		other := m.Lookup(name)
+		linkage, defines := definition(other)
+		if m == own || !defines || local(linkage) {
 			continue
 		}
-		switch other := m.Lookup(name).(type) {
-		case *ir.Func:
-			if !other.Declared() && !local(other.Linkage) {
-				return other
+		switch {
+		case linkage != "" && linkage != "external": // any of them will do
+			if found == nil {
+				found = other
 			}
-		case *ir.Global:
-			if !other.External && !local(other.Linkage) {
-				return other
-			}
-		case *ir.Alias:
-			return other
+		case strong != nil:
+			return nil, unsupported("give only those modules of which the program is made", "%s, which both %s and %s define,", v.Ref(), strong.Name, m.Name)
+		default:
+			found, strong = other, m
 		}
 	}
-	return v
+	if found == nil {
+		found = v
+	}
+	return found, nil
+}
+
+// definition says whether a module has more of a name than a declaration, and its
+// linkage.
+func definition(v ir.Value) (linkage string, defines bool) {
+	switch v := v.(type) {
+	case *ir.Func:
+		return v.Linkage, !v.Declared()
+	case *ir.Global:
+		return v.Linkage, !v.External
+	case *ir.Alias:
+		return "", true
+	}
+	return "", false
 }
 
 // local says whether other modules cannot mean a name of such a linkage (LangRef,
@@ -178,7 +195,11 @@ func (b *binding) global(g *ir.Global) (machine.Addr, error) {
 		b.addr[g] = b.in.unknown.reserve(size, why)
 		return b.addr[g], nil
 	}
-	a, err := b.globals.take(size, max(g.Align, b.in.layout.Align(g.ValueType), 1), true)
+	space := &b.globals
+	if g.Constant {
+		space = &b.fixed
+	}
+	a, err := space.take(size, max(g.Align, b.in.layout.Align(g.ValueType), 1), true)
 	if err != nil {
 		return 0, err
 	}
@@ -191,8 +212,8 @@ func (b *binding) global(g *ir.Global) (machine.Addr, error) {
 // which become pending in turn: a list and not recursion, as a chain of
 // pointers can be as long as the module.
 func (b *binding) fill() error {
-	b.filling = true
-	defer func() { b.filling = false }()
+	b.filling, b.in.view.unlocked = true, true
+	defer func() { b.filling, b.in.view.unlocked = false, false }()
 	var first error
 	for len(b.pending) > 0 {
 		g := b.pending[len(b.pending)-1]
@@ -244,8 +265,10 @@ func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 	}
 	for _, m := range b.in.mods {
 		if f := m.Func(name); f != nil {
-			if d, ok := b.defined(f).(*ir.Func); ok {
-				f = d
+			if d, err := b.defined(f); err == nil {
+				if d, ok := d.(*ir.Func); ok {
+					f = d
+				}
 			}
 			b.funcs[a] = f
 			return f, name

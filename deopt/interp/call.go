@@ -107,7 +107,11 @@ func passesMemory(i *ir.Instr) bool {
 // table to its end.
 func (c *callSite) call(fr *frame, t callTarget) error {
 	in := fr.in
-	if f := in.body(t.f); f != nil {
+	f, err := in.body(t.f)
+	if err != nil {
+		return err
+	}
+	if f != nil {
 		return c.enter(fr, f)
 	}
 	mark := len(in.stack.live)
@@ -121,23 +125,29 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 
 // body returns the function of a module that a call of f runs, nil where none has
 // a body.
-func (in *Interp) body(f *ir.Func) *ir.Func {
+func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	if f == nil || !f.Declared() {
-		return f
+		return f, nil
 	}
-	switch d := in.names.defined(f).(type) {
+	d, err := in.names.defined(f)
+	if err != nil {
+		return nil, err
+	}
+	switch d := d.(type) {
 	case *ir.Func:
 		if !d.Declared() {
-			return d
+			return d, nil
 		}
 	case *ir.Alias:
-		if a, err := in.names.of(d); err == nil {
-			if f := in.names.funcs[a]; f != nil && !f.Declared() {
-				return f
-			}
+		a, err := in.names.of(d)
+		if err != nil {
+			return nil, err
+		}
+		if f := in.names.funcs[a]; f != nil && !f.Declared() {
+			return f, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // values are the arguments as the callee gets them.
@@ -173,6 +183,9 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 			return err
 		}
 		if tail {
+			if f.Sig.Variadic { // what the caller got, it passes on
+				values = append(values, fr.variadic...)
+			}
 			// The callee takes the caller's place (LangRef, "call").
 			mark, ret = fr.mark, fr.ret
 			in.pop()
@@ -242,7 +255,10 @@ const maxNested = 1000
 // enterCall runs a function to its end, for a caller that is no frame. ret has the
 // words of want, or none.
 func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
-	f := in.body(t.f)
+	f, err := in.body(t.f)
+	if err != nil {
+		return err
+	}
 	if f == nil {
 		return in.builtin(t.name, args, want, ret)
 	}
@@ -254,7 +270,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 		return err
 	}
 	in.run.nested++
-	err := in.loop(base)
+	err = in.loop(base)
 	in.run.nested--
 	return err
 }

@@ -19,8 +19,19 @@
 //	0x4000_0000_0000_0000  heap: malloc, calloc, realloc, strdup
 //	0x4800_0000_0000_0000  stack: alloca of calls that the interpreter makes
 //	0x5000_0000_0000_0000  globals that have no address in the target
+//	0x5400_0000_0000_0000  those that are constant: no store may change them
 //	0x5800_0000_0000_0000  globals whose value cannot be known: any access fails
 //	0x6000_0000_0000_0000  functions and block addresses: no access at all
+//
+// # The C library
+//
+// A function that the module only declares runs where [Options].Funcs or the table
+// that is built in has it: most of ISO C17 and what programs use of POSIX, with the
+// results of glibc on x86-64 in the "C" locale. There is no environment and there
+// are no files but standard input, output and error, which behave as pipes do. The
+// date stands still at 1970-01-01, clocks go on by a nanosecond a step, no signal
+// arrives, and setjmp returns once: longjmp is refused. What a program printed is
+// there when it aborts, as if its streams had no buffers.
 //
 // # Security
 //

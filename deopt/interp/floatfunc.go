@@ -7,9 +7,8 @@ import (
 )
 
 // floatFunc is a function of doubles as the C library has it. Those of
-// <math.h> that package libm has are rounded correctly; a program's own C
-// library may differ in the last place, glibc 2.36 of sin, exp, log and pow in at
-// most 2 results of 1000, of sinh and log10 in some, and of cbrt in every second.
+// <math.h> that package libm has are rounded correctly, and that package says how often glibc differs in the last place;
+// the others are Go's.
 type floatFunc struct {
 	args int
 	f    func(v []float64) float64

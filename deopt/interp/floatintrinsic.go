@@ -120,6 +120,9 @@ func (x laneFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	kind, f := lane.typ.Kind, formats[lane.typ.Kind]
 	raw, v, words := make([]uint64, len(args)), make([]softfloat.Number, len(args)), make([][]word, len(args)+1)
 	return func(fr *frame) error {
+		if err := chargeLanes(fr.in, n); err != nil {
+			return err
+		}
 		for k := range n {
 			known := true
 			for j, a := range args {

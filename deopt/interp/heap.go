@@ -14,6 +14,7 @@ const (
 	heapBase    machine.Addr = 0x4000_0000_0000_0000
 	stackBase   machine.Addr = 0x4800_0000_0000_0000
 	globalBase  machine.Addr = 0x5000_0000_0000_0000
+	fixedBase   machine.Addr = 0x5400_0000_0000_0000
 	unknownBase machine.Addr = 0x5800_0000_0000_0000
 	textBase    machine.Addr = 0x6000_0000_0000_0000
 )
@@ -55,6 +56,9 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 		p := v.lookup(addr)
 		if p == nil {
 			p = &page{shadow: allUndefined}
+			if addr >= fixedBase && addr < unknownBase {
+				p.kind = fixedPage
+			}
 			v.pages[uint64(addr)>>pageBits] = p
 		}
 		p.setValid(off, n, true)

@@ -3,19 +3,20 @@ package interp
 import (
 	"math"
 
+	"reframe/deopt/interp/internal/libm"
 	"reframe/deopt/ir"
 )
 
 // mathFuncs are those of <math.h> from floats to a float, each with its float
 // form of the same name and an f. See floatFunc for how exact they are.
 var mathFuncs = map[string]floatFunc{
-	"sqrt": one(math.Sqrt), "cbrt": one(math.Cbrt), "sin": one(math.Sin), "cos": one(math.Cos), "tan": one(math.Tan),
-	"asin": one(math.Asin), "acos": one(math.Acos), "atan": one(math.Atan), "atan2": two(math.Atan2),
-	"sinh": one(math.Sinh), "cosh": one(math.Cosh), "tanh": one(math.Tanh),
+	"sqrt": one(math.Sqrt), "cbrt": correct(libm.Cbrt), "sin": correct(libm.Sin), "cos": correct(libm.Cos), "tan": correct(libm.Tan),
+	"asin": correct(libm.Asin), "acos": correct(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
+	"sinh": correct(libm.Sinh), "cosh": correct(libm.Cosh), "tanh": correct(libm.Tanh),
 	"asinh": one(math.Asinh), "acosh": one(math.Acosh), "atanh": one(math.Atanh),
-	"exp": one(math.Exp), "exp2": one(math.Exp2), "expm1": one(math.Expm1), "log": one(math.Log), "log2": one(math.Log2),
-	"log10": one(math.Log10), "log1p": one(math.Log1p), "logb": one(math.Logb),
-	"pow": two(math.Pow), "fmod": two(math.Mod), "remainder": two(math.Remainder), "drem": two(math.Remainder), "hypot": two(math.Hypot),
+	"exp": correct(libm.Exp), "exp2": correct(libm.Exp2), "exp10": correct(libm.Exp10), "expm1": correct(libm.Expm1), "log": correct(libm.Log), "log2": correct(libm.Log2),
+	"log10": correct(libm.Log10), "log1p": correct(libm.Log1p), "logb": one(math.Logb),
+	"pow": correct(libm.Pow), "fmod": two(math.Mod), "remainder": two(math.Remainder), "drem": two(math.Remainder), "hypot": correct(libm.Hypot),
 	"fabs": one(math.Abs), "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc), "round": one(math.Round),
 	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven), "roundeven": one(math.RoundToEven),
 	"fmin": two(minNum), "fmax": two(maxNum), "copysign": two(math.Copysign), "fdim": two(fdim),

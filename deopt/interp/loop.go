@@ -527,7 +527,12 @@ func (in *Interp) blocks(base int) error {
 			}
 			fr = in.top()
 			code, w, pc = fr.fn.code, fr.w, fr.pc
-			in.run.steps += uint64(code[pc-1].rest)
+			if in.run.steps += uint64(code[pc-1].rest); in.run.steps >= in.run.look {
+				in.run.steps -= uint64(code[pc-1].rest)
+				if err := in.admit(fr); err != nil || in.run.single {
+					return err
+				}
+			}
 			continue
 		case opCall:
 			fr.pc = pc
@@ -558,10 +563,12 @@ func (in *Interp) blocks(base int) error {
 				fr.next = nil
 				goto follow
 			}
-			// ret of what is no single word
+			// It was a ret of what is no single word.
 			fr = in.top()
+			if err := in.admit(fr); err != nil || in.run.single {
+				return err
+			}
 			code, w, pc = fr.fn.code, fr.w, fr.pc
-			in.run.steps += uint64(code[pc-1].rest)
 			continue
 		}
 		fr.pc = pc

@@ -70,7 +70,7 @@ type view struct {
 }
 
 // recentPages is how many pages are found without the map.
-const recentPages = 256
+const recentPages = 1024
 
 type recentPage struct {
 	number uint64 // plus one; 0 where there is none

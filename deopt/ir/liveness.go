@@ -31,15 +31,49 @@ type lazyLiveness struct {
 // pointer that its statepoint's gc-live bundle holds, and these are reported in
 // its place; a gc.result reads what the call returns, which is no value from
 // before it.
-func LiveAt(b *Block, index int) ([]Value, error) {
-	if index < 0 || index > len(b.Instrs) {
-		return nil, fmt.Errorf("block %s has no instruction %d", b.Ref(), index)
+func LiveAt(b *Block, index int) (values []Value, err error) {
+	err = LiveEach(b, []int{index}, func(_ int, live []Value) error {
+		values = live
+		return nil
+	})
+	return values, err
+}
+
+// LiveEach calls visit with what LiveAt returns for each of some indices of a block, which
+// go down: all of them take one walk through the block. It stops at an error of visit.
+func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error) error {
+	for k, index := range indices {
+		if index < 0 || index > len(b.Instrs) || k > 0 && index > indices[k-1] {
+			return fmt.Errorf("block %s has no instruction %d", b.Ref(), index)
+		}
 	}
 	l := &b.Func.live
 	l.once.Do(func() { l.err = l.compute(b.Func) })
 	if l.err != nil {
-		return nil, l.err
+		return l.err
 	}
+	live := l.liveOut(b)
+	i := len(b.Instrs)
+	for _, index := range indices {
+		for ; i > index && b.Instrs[i-1].Op != OpPhi; i-- {
+			delete(live, l.index[b.Instrs[i-1]])
+			uses, err := l.uses(b.Instrs[i-1])
+			if err != nil {
+				return err
+			}
+			for _, v := range uses {
+				live[v] = true
+			}
+		}
+		if err := visit(index, l.values(live)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// liveOut is what is live at the end of a block, before its successors' phis take values.
+func (l *lazyLiveness) liveOut(b *Block) map[int32]bool {
 	live := map[int32]bool{}
 	for _, s := range successors(b) {
 		for _, v := range l.in[s.Index] {
@@ -53,16 +87,11 @@ func LiveAt(b *Block, index int) ([]Value, error) {
 			}
 		}
 	}
-	for i := len(b.Instrs) - 1; i >= index && b.Instrs[i].Op != OpPhi; i-- {
-		delete(live, l.index[b.Instrs[i]])
-		uses, err := l.uses(b.Instrs[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range uses {
-			live[v] = true
-		}
-	}
+	return live
+}
+
+// values lists a set of values in their order.
+func (l *lazyLiveness) values(live map[int32]bool) []Value {
 	order := make([]int32, 0, len(live))
 	for v := range live {
 		order = append(order, v)
@@ -72,7 +101,7 @@ func LiveAt(b *Block, index int) ([]Value, error) {
 	for i, v := range order {
 		values[i] = l.value[v]
 	}
-	return values, nil
+	return values
 }
 
 // phisOf are the phis at the start of a block.

@@ -3,6 +3,7 @@ package livetest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func CModule(t testing.TB, version int, flags []string, sources ...string) strin
 	t.Helper()
 	modules := make([]string, len(sources))
 	for i, source := range sources {
-		args := append(append([]string{}, flags...), source)
+		args := append(slices.Clone(flags), source)
 		modules[i] = build(t, recipe{
 			output: strings.TrimSuffix(filepath.Base(source), ".c") + ".ll",
 			tool:   LLVM(t, version, "clang"),

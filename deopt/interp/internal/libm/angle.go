@@ -12,11 +12,10 @@ func sinCos(r *big.Int, frac int) (sin, cos *big.Int) {
 	wide := frac + 8
 	x := new(big.Int).Lsh(r, 8)
 	sin, cos = new(big.Int), one(wide)
-	term := one(wide)
+	term, product, n := one(wide), new(big.Int), new(big.Int)
 	for k := int64(1); ; k++ {
-		term = mul(term, x, wide)
-		term.Quo(term, big.NewInt(k))
-		if term.BitLen() <= 1 {
+		term.Rsh(product.Mul(term, x), uint(wide))
+		if term.Quo(term, n.SetInt64(k)); term.BitLen() <= 1 {
 			return sin.Rsh(sin, 8), cos.Rsh(cos, 8)
 		}
 		sum := sin
@@ -58,8 +57,10 @@ func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 		}
 		return settle(f, func(prec int) approx {
 			// An angle comes about as near to a multiple of pi/2 as it has bits.
-			frac := prec + 2*f.Prec + 24
-			k, r := quadrant(x, frac)
+			wide := prec + 2*f.Prec + 24
+			k, r := quadrant(x, wide)
+			frac := prec + 24 + max(0, min(wide-r.BitLen(), 2*f.Prec))
+			r.Rsh(r, uint(wide-frac))
 			sin, cos := sinCos(r, frac)
 			if k%2 == 1 {
 				sin, cos = cos, sin.Neg(sin)
@@ -110,8 +111,15 @@ func arcTan(y, x *big.Int, frac int) *big.Int {
 // arcOf is the angle of the point (x, y), finite and not both zero.
 func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int) (y, x *big.Int)) softfloat.Number {
 	extra := 0
-	if y.Class == softfloat.Finite && x.Class == softfloat.Finite {
+	if y.Class == softfloat.Finite && x.Class == softfloat.Finite && !x.Neg {
 		extra = max(0, lead(x)-lead(y)) // the result is that small
+	}
+	if extra > 2*f.Prec {
+		// y/x, less so little that only a tie notices.
+		n := softfloat.Div(y, x, f.Prec)
+		n.Mant.Lsh(n.Mant, 1).Sub(n.Mant, big.NewInt(1))
+		n.Exp--
+		return n
 	}
 	return settle(f, func(prec int) approx {
 		frac := prec + extra + 32

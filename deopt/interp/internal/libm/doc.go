@@ -4,6 +4,12 @@
 // and glibc differs from itself between processors with FMA and without; the
 // right result is the one that most of them give for most arguments.
 //
+// Of 1000 random doubles for each function, glibc 2.36 on x86-64 with FMA gives
+// another last bit for none to 2 with exp, exp2, log, log2, log10, sin, cos, tan,
+// asin, acos, atan, atan2, pow and hypot; for 6 with log1p, 12 with expm1 and cosh,
+// 103 with sinh, 189 with exp10, 213 with tanh and 517 with cbrt. The test of the
+// package counts them.
+//
 // Its main type is [Func]. Functions are evaluated in fixed point with a bound on
 // the error, and again with more bits where both ends of the bound do not
 // round to the same number (Ziv, "Fast evaluation of elementary mathematical

@@ -13,16 +13,16 @@ func expOf(r *big.Int, frac int) *big.Int {
 	wide := frac + 2*s + 8
 	x := new(big.Int).Lsh(r, uint(wide-frac-s))
 	sum, term := one(wide), one(wide)
+	product, n := new(big.Int), new(big.Int) // kept, as most of the time goes into making numbers
 	for k := int64(1); ; k++ {
-		term = mul(term, x, wide)
-		term.Quo(term, big.NewInt(k))
-		if term.Sign() == 0 {
+		term.Rsh(product.Mul(term, x), uint(wide))
+		if term.Quo(term, n.SetInt64(k)); term.Sign() == 0 {
 			break
 		}
 		sum.Add(sum, term)
 	}
 	for range s {
-		sum = mul(sum, sum, wide)
+		sum.Rsh(product.Mul(sum, sum), uint(wide))
 	}
 	return sum.Rsh(sum, uint(wide-frac))
 }

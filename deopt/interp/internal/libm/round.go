@@ -41,12 +41,12 @@ type approx struct {
 const slack = 12
 
 // The precisions at which a result is tried, in bits past those of the format.
-// After the second what is still open is exact: no argument of a double is
+// After the last what is still open is exact: no argument of a double is
 // known for which the functions here come closer to the middle between two
 // numbers than 2^-65 of a unit without being there (Lefèvre and Muller, "Worst
 // cases for correct rounding of the elementary functions in double precision",
 // 2001).
-var tries = []int{64, 280}
+var tries = []int{36, 280}
 
 // settle rounds the approximations that eval makes until the rounding is sure.
 func settle(f softfloat.Format, eval func(prec int) approx) softfloat.Number {

@@ -51,9 +51,6 @@ func (f Format) Bits() int {
 
 func (f Format) bias() int { return 1<<(f.ExpBits-1) - 1 }
 
-// MinExp is the exponent of the least bit of the smallest number.
-func (f Format) MinExp() int { return 2 - f.bias() - f.Prec }
-
 // split takes the bits apart: biased exponent, and the significand as stored.
 func (f Format) split(bits *big.Int) (neg bool, exp int, mant *big.Int) {
 	stored := f.Prec - 1

@@ -1,5 +1,5 @@
-// The double functions of libm and the same of libquadmath rounded to double, at
-// arguments read from standard input: a name, and the bits of one or two doubles.
+// The double functions of libm and the same of libquadmath rounded to double and
+// to long double, at arguments read from standard input: a name, and the bits of one or two doubles.
 // cc -O0 -fno-builtin libm.c -lquadmath -lm
 #include <math.h>
 #include <quadmath.h>
@@ -28,16 +28,23 @@ int main(void) {
   uint64_t a, b;
   while (scanf("%15s %lx %lx", name, &a, &b) == 3) {
     double x, y, r = 0, q = 0;
+    long double l = 0;
     memcpy(&x, &a, 8);
     memcpy(&y, &b, 8);
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++) {
       if (strcmp(table[i].name, name) != 0)
         continue;
       r = table[i].one ? table[i].one(x) : table[i].two(x, y);
-      q = table[i].oneq ? (double)table[i].oneq(x) : (double)table[i].twoq(x, y);
+      __float128 exact = table[i].oneq ? table[i].oneq(x) : table[i].twoq(x, y);
+      q = (double)exact;
+      l = (long double)exact;
     }
     memcpy(&a, &r, 8);
     memcpy(&b, &q, 8);
-    printf("%016lx %016lx\n", a, b);
+    printf("%016lx %016lx ", a, b);
+    uint16_t high;
+    memcpy(&a, &l, 8);
+    memcpy(&high, (char *)&l + 8, 2);
+    printf("%04x%016lx\n", high, a);
   }
 }
