@@ -12,8 +12,6 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
 	"reframe/ptrace"
 )
 
@@ -111,22 +109,6 @@ func (v *View) beside(m *ir.Module) []*ir.Module {
 	return others
 }
 
-// symbols binds the names of modules to addresses of the target: of those that the frames
-// are in by the images of the frames.
-func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
-	v := s.Frames[0].view
-	found := map[*ir.Module]func(string) (machine.Addr, bool){}
-	for _, f := range s.Frames {
-		found[f.to.Module] = f.symbol(f.to)
-	}
-	return func(m *ir.Module, name string) (machine.Addr, bool) {
-		if found[m] == nil {
-			found[m] = v.symbols(m, v.imageOf(m))
-		}
-		return found[m](name)
-	}
-}
-
 // activation is the place where the frame carries on and the values that it has there.
 func (f *Frame) activation() (a interp.Activation, err error) {
 	if f.Resume == nil {
@@ -202,95 +184,6 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 		lines = append(lines, fmt.Sprintf("%s: %s", name, why))
 	}
 	return strings.Join(lines, "\n  "), nil
-}
-
-// symbol binds the names of fn's module to addresses of the target.
-func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
-	return f.view.symbols(fn.Module, f.imageOf(fn))
-}
-
-// symbols binds the names of a module that was compiled into an image to addresses of the
-// target. A name that the module keeps to itself is looked for in the image that was made of
-// it alone: another one may use the same name for something else.
-func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Addr, bool) {
-	return func(name string) (machine.Addr, bool) {
-		linkage := ""
-		switch g := m.Lookup(name).(type) {
-		case *ir.Global:
-			linkage = g.Linkage
-		case *ir.Func:
-			linkage = g.Linkage
-		}
-		// A private symbol is not written into the object.
-		if linkage == "private" {
-			return 0, false
-		}
-		if img != nil && linkage != "internal" {
-			if sym, ok := img.Exported(name); ok {
-				return sym.Addr, true
-			}
-		}
-		// What a linker hid is local too.
-		if img != nil {
-			if sym, ok := img.Only(name); ok {
-				return sym.Addr, true
-			}
-		}
-		if linkage == "internal" {
-			return 0, false
-		}
-		sym, ok := v.target.FindSymbol(name)
-		return sym.Addr, ok
-	}
-}
-
-// imageOf returns the image that a function's module was compiled into, or nil where it
-// is not known: the frame's own, where its site is in that module or the image has the
-// function, else the one that exports the function.
-func (f *Frame) imageOf(fn *ir.Func) *object.Image {
-	own := f.code.image
-	if own != nil {
-		if f.match != nil && f.match.site != nil && f.match.site.Func.Module == fn.Module {
-			return own
-		}
-		if _, ok := own.Lookup(fn.Name); ok {
-			return own
-		}
-	}
-	return f.view.exporter(fn.Name)
-}
-
-// imageOf returns the image that a module without a frame was compiled into: the one that
-// exports the first of its functions that any does.
-func (v *View) imageOf(m *ir.Module) *object.Image {
-	for _, fn := range m.Funcs {
-		if emits(fn) && external(fn) {
-			if img := v.exporter(fn.Name); img != nil {
-				return img
-			}
-		}
-	}
-	return nil
-}
-
-// exporter returns the image that exports a name, or nil.
-func (v *View) exporter(name string) *object.Image {
-	if sym, ok := v.target.FindSymbol(name); ok {
-		if c := v.space.at(sym.Addr); c != nil {
-			return c.image
-		}
-	}
-	return nil
-}
-
-// symbolAt names the function that starts at addr.
-func (v *View) symbolAt(addr machine.Addr) (string, bool) {
-	c := v.space.at(addr)
-	if c == nil {
-		return "", false
-	}
-	name, start, ok := c.function(addr)
-	return name, ok && start == addr && name != ""
 }
 
 // Partial says whether some value or frame could not be had: a slot without a value,

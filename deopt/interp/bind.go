@@ -86,8 +86,8 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 	return a
 }
 
-// defined returns what the name of a declaration stands for: the definition in
-// another module, or the declaration itself where there is none.
+// defined returns what the name of a declaration, or of a definition that others may
+// replace, stands for among all modules; itself where they define nothing.
 func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	var name string
 	var own *ir.Module
@@ -97,26 +97,24 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	case *ir.Global:
 		name, own = v.Name, v.Module
 	}
-	if _, defines := definition(v); defines || own == nil || len(b.in.mods) == 1 {
+	if linkage, defines := definition(v); own == nil || len(b.in.mods) == 1 || defines && (strong(linkage) || local(linkage)) {
 		return v, nil
 	}
 	var found ir.Value
-	var strong *ir.Module
+	var owner *ir.Module
 	for _, m := range b.in.mods {
 		other := m.Lookup(name)
 		linkage, defines := definition(other)
-		if m == own || !defines || local(linkage) {
-			continue
-		}
 		switch {
-		case linkage != "" && linkage != "external": // any of them will do
+		case !defines || local(linkage):
+		case !strong(linkage): // any of them will do, the same for all
 			if found == nil {
 				found = other
 			}
-		case strong != nil:
-			return nil, unsupported("give only those modules of which the program is made", "%s, which both %s and %s define,", v.Ref(), strong.Name, m.Name)
+		case owner != nil:
+			return nil, unsupported("give only those modules of which the program is made", "%s, which both %s and %s define,", v.Ref(), owner.Name, m.Name)
 		default:
-			found, strong = other, m
+			found, owner = other, m
 		}
 	}
 	if found == nil {
@@ -124,6 +122,9 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	}
 	return found, nil
 }
+
+// strong says whether a definition of such a linkage is the only one.
+func strong(linkage string) bool { return linkage == "" || linkage == "external" }
 
 // definition says whether a module has more of a name than a declaration, and its
 // linkage.

@@ -126,8 +126,8 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 // body returns the function of a module that a call of f runs, nil where none has
 // a body.
 func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
-	if f == nil || !f.Declared() {
-		return f, nil
+	if f == nil {
+		return nil, nil
 	}
 	d, err := in.names.defined(f)
 	if err != nil {
