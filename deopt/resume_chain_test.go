@@ -408,6 +408,44 @@ define i32 @main() {
 	}
 }
 
+// A thread that stands at the start of a patchpoint: the interpreter runs its call too.
+func TestResumeBeforeAPatchpoint(t *testing.T) {
+	text := interrupted + `
+define i64 @inner(i64 %n) noinline {
+  %s = mul i64 %n, 1000
+  ret i64 %s
+}
+define i64 @work(i64 %n) noinline {
+  %m = add i64 %n, 1
+  %s = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 3, i32 32, ptr @inner, i32 1, i64 %m, i64 %n, i64 %m)
+  %d = add i64 %s, %n
+  ret i64 %d
+}
+define i32 @main() {
+  call void @ready()
+  %w = call i32 @pause()
+  %r = call i64 @work(i64 6)
+  %x = call i32 (ptr, ...) @printf(ptr @text, i64 %r)
+  ret i32 0
+}`
+	for _, version := range []int{16, 19, 22} {
+		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		control, v := stopAtRecord(t, p)
+		f := one(t, v, "work")
+		require.Equal(t, frame.Before, f.Record.Moment)
+		s := alone(v, f)
+		out, err := v.Run(context.Background(), s, Limits{})
+		require.NoError(t, err)
+		require.Equal(t, "7006", out.Result.Value)
+		s.Result = "1"
+		_, err = v.Run(context.Background(), s, Limits{})
+		require.EqualError(t, err, "a result is given, and frame #0, work waits for no call: it stands before its patchpoint")
+		require.NoError(t, control.Detach())
+		_ = p.Wait()
+		require.Equal(t, "ready\n"+out.Result.Value+"\n", p.Output())
+	}
+}
+
 // A call before the stackmap that is of another function is not the one that the frame waits
 // for: llc makes an instruction of it, or nothing.
 func TestChainNeedsItsCall(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-var verbs = []string{"frames", "resume", "maps", "lint", "demo"}
+var verbs = []string{"frames", "resume", "run", "maps", "lint", "demo"}
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ var processFuncs = map[string]Builtin{
 	"__stack_chk_fail":   procedure(func(c *ccall) { c.terminated("stack smashing detected") }),
 	"__chk_fail":         procedure(func(c *ccall) { c.terminated("buffer overflow detected") }),
 	"signal":             always(0), // SIG_DFL: no signal arrives here
+	"__sysv_signal":      always(0), // signal of a program that asks for no BSD extensions
 	"sigaction":          always(0),
 	"sigemptyset":        scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 128); return 0 }),
 	"setjmp":             always(0),

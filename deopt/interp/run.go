@@ -24,7 +24,8 @@ type run struct {
 	errors  []byte
 }
 
-// between is how many steps pass between two looks at the context.
+// between is how many steps pass between two looks at the context, some tenth of a
+// millisecond.
 const between = 1 << 16
 
 // exited ends the run of a program that calls exit.
@@ -44,7 +45,7 @@ func (in *Interp) enough(more uint64) error {
 		return &trouble{KindContext, err}
 	}
 	in.run.look = min(in.run.steps+between, in.opt.MaxSteps-in.run.bulk)
-	return nil
+	return in.flush() // who watches the output does not wait for more of it
 }
 
 // pause looks at the limits before a block that was counted. Where not all of it

@@ -1,0 +1,222 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// greeting reads a line, answers, and ends with the number of its arguments.
+const greeting = `@.hello = private constant [16 x i8] c"hello %s of %d\0A\00"
+@.oops = private constant [9 x i8] c"no name\0A\00"
+@stdin = external global ptr
+@stderr = external global ptr
+declare ptr @fgets(ptr, i32, ptr)
+declare i32 @fputs(ptr, ptr)
+declare i32 @printf(ptr, ...)
+declare ptr @strchr(ptr, i32)
+define i32 @main(i32 %argc, ptr %argv) {
+  %line = alloca [32 x i8]
+  %in = load ptr, ptr @stdin
+  %got = call ptr @fgets(ptr %line, i32 32, ptr %in)
+  %none = icmp eq ptr %got, null
+  br i1 %none, label %empty, label %name
+name:
+  %end = call ptr @strchr(ptr %line, i32 10)
+  store i8 0, ptr %end
+  call i32 (ptr, ...) @printf(ptr @.hello, ptr %line, i32 %argc)
+  ret i32 %argc
+empty:
+  %err = load ptr, ptr @stderr
+  call i32 @fputs(ptr @.oops, ptr %err)
+  ret i32 200
+}
+`
+
+// The exit status and the output are the program's.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	path := write(t, "greeting.ll", greeting)
+	c := command(t, "run", path, "-x", "--steps", "1")
+	c.Stdin = strings.NewReader("world\n")
+	require.Equal(t, result{4, "hello world of 4\n", ""}, finish(t, c))
+	c = command(t, "run", path)
+	c.Stdin = strings.NewReader("")
+	require.Equal(t, result{200, "", "no name\n"}, finish(t, c))
+}
+
+// A whole C program prints what the native one prints, from text and from bitcode.
+func TestRunOfBitcode(t *testing.T) {
+	t.Parallel()
+	source := livetest.Testdata(t, "programs", "fib.c")
+	text := livetest.CModule(t, 19, []string{"-O1"}, source)
+	bitcode := filepath.Join(t.TempDir(), "fib.bc")
+	c := tool(t, livetest.LLVM(t, 19, "llvm-as"), "-o", bitcode, text)
+	require.NoError(t, c.Run())
+	native, err := tool(t, livetest.ModuleBinary(t, 19, text), "20").Output()
+	require.NoError(t, err)
+	for _, module := range []string{text, bitcode} {
+		require.Equal(t, result{0, string(native), ""}, reframe(t, "run", module, "20"))
+	}
+}
+
+// tool runs another program, as command runs ours.
+func tool(t *testing.T, path string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := command(t, args...)
+	c.Path, c.Args[0] = path, path
+	return c
+}
+
+const counting = `define i32 @square(i32 %x) {
+entry:
+  %s = mul nsw i32 %x, %x
+  ret i32 %s
+}
+define i32 @main() {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 1, %entry ], [ %next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %more, %loop ]
+  %s = call i32 @square(i32 %i)
+  %more = add i32 %sum, %s
+  %next = add i32 %i, 1
+  %again = icmp ult i32 %next, 4
+  br i1 %again, label %loop, label %end
+end:
+  ret i32 %more
+}
+`
+
+func TestRunFunction(t *testing.T) {
+	t.Parallel()
+	path := write(t, "counting.ll", counting)
+	require.Equal(t, result{14, "", ""}, reframe(t, "run", path))
+	require.Equal(t, result{0, "i32 49\n", ""}, reframe(t, "run", "--function", "square", path, "-7"))
+	reframe(t, "run", "--function", "square", path).failsEmpty(t, 64, "@square takes 1 argument, and 0 are given")
+	reframe(t, "run", "--function", "square", path, "x").failsEmpty(t, 64, `argument %x of @square: "x" is no value of type i32`)
+	reframe(t, "run", "--function", "cube", path).failsEmpty(t, 64, "--function cube: the module defines no such function")
+}
+
+func TestRunTrace(t *testing.T) {
+	t.Parallel()
+	r := reframe(t, "run", "--trace", "--until", "square", write(t, "counting.ll", counting))
+	require.Equal(t, 0, r.code)
+	require.Equal(t, `    8 main:entry           br label %loop
+   10 main:loop            %i = phi i32 [ 1, %entry ], [ %next, %loop ]  ; 1
+   11 main:loop            %sum = phi i32 [ 0, %entry ], [ %more, %loop ]  ; 0
+   12 main:loop            %s = call i32 @square(i32 %i)
+stopped before block %entry of @square, line 2, after 4 instructions
+  i32 %x = 1
+  called by @main, block %loop, line 12
+`, r.stderr)
+}
+
+func TestRunUntil(t *testing.T) {
+	t.Parallel()
+	path := write(t, "counting.ll", counting)
+	r := reframe(t, "run", "--until", "@main:%end", path)
+	require.Equal(t, result{0, "", "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
+	for until, want := range map[string]string{
+		"cube":       "--until cube: the module defines no @cube",
+		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
+	} {
+		reframe(t, "run", "--until", until, path).failsEmpty(t, 64, want)
+	}
+	// What is never entered again stops nothing.
+	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:entry", path))
+}
+
+func TestRunProfile(t *testing.T) {
+	t.Parallel()
+	r := reframe(t, "run", "--profile", write(t, "counting.ll", counting))
+	require.Equal(t, result{14, "", `  instructions  share         runs  block
+            21  72.4%            3  @main:%loop, line 9
+             6  20.7%            3  @square:%entry, line 2
+             1   3.4%            1  @main:%entry, line 7
+             1   3.4%            1  @main:%end, line 17
+`}, r)
+}
+
+// Why a run cannot go on, where, and by which calls it came there.
+func TestRunThatFails(t *testing.T) {
+	t.Parallel()
+	divides := write(t, "divides.ll", strings.Replace(counting, "mul nsw i32 %x, %x", "sdiv i32 %x, 0", 1))
+	r := reframe(t, "run", divides)
+	require.Equal(t, result{2, "", "reframe: " + divides + ": @square, block %entry, line 3: %s = sdiv i32: division by zero\n" +
+		"  3 | %s = sdiv i32 %x, 0\n  called by @main, block %loop, line 12\n"}, r)
+
+	const forever = "define i32 @main() {\n  br label %l\nl:\n  br label %l\n}\n"
+	const greedy = "declare ptr @malloc(i64)\ndefine i32 @main() {\n  br label %l\nl:\n  %p = call ptr @malloc(i64 65536)\n  br label %l\n}\n"
+	const deep = "define i32 @main() {\n  %r = call i32 @main()\n  ret i32 %r\n}\n"
+	for _, c := range []struct {
+		name, src string
+		flags     []string
+		code      int
+		want      string
+	}{
+		{"endless", forever, []string{"--steps", "1000000"}, 2, "not finished after 1000000 steps"},
+		{"greedy", greedy, []string{"--memory", "8M"}, 2, "the program needs more than 8388608 bytes of memory"},
+		{"deep", deep, nil, 2, "calls are nested deeper than 50000"},
+		{"deeper than its memory", deep, []string{"--depth", "100000000", "--memory", "16M"}, 2, "the program needs more than 16777216 bytes of memory"},
+		{"abort", "declare void @abort()\ndefine i32 @main() {\n  call void @abort()\n  unreachable\n}\n", nil, 134, "the program called abort"},
+		{"native", "declare i32 @elsewhere()\ndefine i32 @main() {\n  %r = call i32 @elsewhere()\n  ret i32 %r\n}\n", nil, 2, "a call of @elsewhere is not supported: it exists only as native code"},
+		{"poison", "define i32 @main() {\n  %x = add nsw i32 2147483647, 1\n  %c = icmp eq i32 %x, 0\n  br i1 %c, label %a, label %a\na:\n  ret i32 0\n}\n", nil, 2, "the condition %c is poison"},
+		{"misaligned", "define i32 @main() {\n  %a = alloca [8 x i8], align 8\n  %p = getelementptr i8, ptr %a, i64 2\n  store i32 0, ptr %p, align 4\n  ret i32 0\n}\n",
+			[]string{"--strict"}, 2, "the address is not a multiple of 4, as the instruction promises"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := reframe(t, append(append([]string{"run"}, c.flags...), write(t, "p.ll", c.src))...)
+			require.Equal(t, c.code, r.code)
+			require.Empty(t, r.stdout)
+			require.Contains(t, r.stderr, c.want)
+			require.LessOrEqual(t, strings.Count(r.stderr, "\n"), 20)
+		})
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	path := write(t, "counting.ll", counting)
+	dir := t.TempDir()
+	reframe(t, "run").failsEmpty(t, 64, "requires at least 1 arg")
+	reframe(t, "run", filepath.Join(dir, "none.ll")).failsEmpty(t, 2, "none.ll: no such file or directory")
+	reframe(t, "run", dir).failsEmpty(t, 2, "is a directory")
+	reframe(t, "run", "--steps", "many", path).failsEmpty(t, 64, `"many"`)
+	for _, size := range []string{"0", "1X", "-1", "", "99999999999G"} {
+		reframe(t, "run", "--memory", size, path).failsEmpty(t, 64, "--memory "+size+": a size such as 64M or 2G")
+	}
+	reframe(t, "run", "--depth", "-1", path).failsEmpty(t, 64, "--depth -1")
+	reframe(t, "run", write(t, "nomain.ll", "define void @f() {\n  ret void\n}\n")).failsEmpty(t, 2, "the module defines no @main")
+	r := reframe(t, "run", write(t, "broken.ll", "define i32 @main() {\n  %x = frob i32 1, 2\n  ret i32 %x\n}\n"))
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "broken.ll:2:8: ")
+	require.Contains(t, r.stderr, "\n  %x = frob i32 1, 2\n       ^\n")
+}
+
+// An endless program ends with Ctrl-C, as a native one does.
+func TestRunIsInterrupted(t *testing.T) {
+	t.Parallel()
+	c := command(t, "run", write(t, "p.ll", "declare i32 @puts(ptr)\n@s = constant [3 x i8] c\"on\\00\"\ndefine i32 @main() {\n  %n = call i32 @puts(ptr @s)\n  br label %l\nl:\n  br label %l\n}\n"))
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	var line [3]byte
+	_, err = out.Read(line[:])
+	require.NoError(t, err)
+	require.Equal(t, "on\n", string(line[:]))
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	ended := time.Now()
+	require.Error(t, c.Wait())
+	require.True(t, c.ProcessState.Exited(), "%v after %v", c.ProcessState, time.Since(ended))
+	require.Equal(t, 128+int(syscall.SIGINT), c.ProcessState.ExitCode())
+}
