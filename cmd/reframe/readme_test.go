@@ -39,7 +39,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 		require.True(t, found)
 		c := exec.Command(binary, strings.Fields(command)...)
 		c.Dir = dir
-		screen, err := c.Output()
+		screen, err := c.CombinedOutput()
 		require.NoError(t, err, command)
 		if os.Getenv("README") == "update" {
 			parts[n+1] = command + "\n" + string(screen) + end + after
@@ -47,7 +47,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 		}
 		require.Equal(t, steady(string(screen)), steady(shown), command)
 	}
-	require.Len(t, parts, 1+3)
+	require.Len(t, parts, 1+5)
 	if os.Getenv("README") == "update" {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(parts, begin)), 0o644))
 	}

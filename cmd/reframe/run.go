@@ -223,6 +223,12 @@ func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) e
 	if errors.As(err, &r) && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
 	}
+	var exit *interp.DeoptimizeError
+	if errors.As(err, &exit) {
+		for k, v := range exit.Live {
+			fmt.Fprintf(&text, "\n  deopt %d  %v %s", k, v.Type(), v.Format())
+		}
+	}
 	for k := 1; k < x.Depth(); k++ {
 		if k == shownCalls {
 			fmt.Fprintf(&text, "\n  and %s more", count(x.Depth()-k, "call"))
