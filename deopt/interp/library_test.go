@@ -1,0 +1,53 @@
+package interp
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The list of functions in doc/interpreter.md is that of the table. With DOC=update in
+// the environment it is written anew.
+func TestTheDocumentListsTheLibrary(t *testing.T) {
+	const path, begin, end = "../../doc/interpreter.md", "<!-- library -->\n", "<!-- end -->"
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	head, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found)
+	shown, tail, found := strings.Cut(rest, end)
+	require.True(t, found)
+	without := refused()
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(libc)) {
+		if _, no := without[name]; !no {
+			names = append(names, "`"+name+"`")
+		}
+	}
+	list := wrapped(strings.Join(names, " "))
+	if os.Getenv("DOC") == "update" {
+		require.NoError(t, os.WriteFile(path, []byte(head+begin+list+end+tail), 0o644))
+		return
+	}
+	require.Equal(t, list, shown)
+}
+
+// wrapped breaks a text into lines.
+func wrapped(text string) string {
+	var lines strings.Builder
+	width := 0
+	for _, w := range strings.Fields(text) {
+		if width+len(w) > 130 {
+			lines.WriteString("\n")
+			width = 0
+		} else if width > 0 {
+			lines.WriteString(" ")
+		}
+		lines.WriteString(w)
+		width += len(w) + 1
+	}
+	return lines.String() + "\n"
+}
