@@ -11,8 +11,8 @@ import (
 // floors are the packages of the house, the lowest first. A package imports only what
 // lies on lower floors.
 var floors = [][]string{
-	{"deopt/machine", "deopt/frame", "deopt/ir"},
-	{"deopt/object", "deopt/x86"},
+	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat"},
+	{"deopt/object", "deopt/x86", "deopt/interp/internal/libm"},
 	{"deopt/stackmap", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},
