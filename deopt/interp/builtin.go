@@ -127,7 +127,8 @@ func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 		a := addr + machine.Addr(len(s))
 		// As much in one read as can be had; where it cannot, the end may be nearer.
 		step = min(2*step, 256)
-		chunk := make([]byte, min(pageSize-uint64(a%pageSize), limit-uint64(len(s)), step))
+		// At least one byte, so that what refuses it says why: that takes long, and is not for finding the end.
+		chunk := make([]byte, max(1, in.view.reach(a, min(limit-uint64(len(s)), step))))
 		if in.view.read(chunk, nil, a) != nil {
 			step, chunk = 1, chunk[:1]
 			if err := in.view.read(chunk, nil, a); err != nil {

@@ -41,6 +41,7 @@ type inst struct {
 	count     uint8  // instructions of the IR: none is the branch of an invoke
 	rest      uint32 // instructions of the block after this one
 	dst, a, b int32  // words of the frame
+	c         int32  // another, of opIndex2
 	k, s      uint64
 	run       step
 	yes, no   *edge
@@ -67,6 +68,10 @@ const (
 	opMul
 	opMulNSW // cut
 	opMulNUW // s: bits that no product may have
+	opUDiv
+	opURem
+	opSDiv // cut
+	opSRem // cut
 	opAnd
 	opOr // s: bits that must be disjoint
 	opXor
@@ -93,6 +98,7 @@ const (
 	opSelect // by word k between a and b
 	opOffset // a + k
 	opIndex  // a + b*k + s, b extended by cut
+	opIndex2 // a + b*k + c*s + an offset, the upper half of s; b and c extended by cut
 	opLoad8
 	opLoad16
 	opLoad32

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"math"
 
 	"reframe/deopt/interp/internal/softfloat"
@@ -36,26 +37,28 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 			}
 			u |= x[k].u | y[k].u
 		}
-		if u != 0 {
+		top := len(x) - 1
+		if sign := uint((lane.bits - 1) % 64); sameSign {
+			if (x[top].u|y[top].u)>>sign&1 == 1 {
+				return word{u: 1}
+			}
+			if (x[top].v^y[top].v)>>sign&1 == 1 {
+				return poisonOf(1)
+			}
+		}
+		if u == 0 {
+			return bit(test.holds(intOrder(x, y, flip, 0, 0)))
+		}
+		if test.equality {
 			return word{u: 1}
 		}
-		top := len(x) - 1
-		if sign := uint((lane.bits - 1) % 64); sameSign && (x[top].v^y[top].v)>>sign&1 == 1 {
-			return poisonOf(1)
+		// The order lies between that of the lowest x and the highest y and the reverse: fields of
+		// structs are compared in place, with undefined padding below them.
+		holds := test.holds(intOrder(x, y, flip, 0, ^uint64(0)))
+		if holds != test.holds(intOrder(x, y, flip, ^uint64(0), 0)) {
+			return word{u: 1}
 		}
-		for k := top; k >= 0; k-- {
-			p, q := x[k].v, y[k].v
-			if k == top {
-				p, q = p^flip, q^flip
-			}
-			if p != q {
-				if p < q {
-					return bit(test.holds(-1))
-				}
-				return bit(test.holds(1))
-			}
-		}
-		return bit(test.holds(0))
+		return bit(holds)
 	}
 	if n == 1 && out.s.bits == 1 && a.s.words == 1 {
 		return func(fr *frame) error {
@@ -67,6 +70,19 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		dst[0] = compare(x, y)
 		return nil
 	})
+}
+
+// intOrder compares two integers, as unsigned ones once flip has changed the sign bits, with xu and yu for the
+// bits that are undefined in x and y: it is negative, zero or positive.
+func intOrder(x, y []word, flip, xu, yu uint64) int {
+	for k := len(x) - 1; k >= 0; k-- {
+		p, q := (x[k].v^flip)&^x[k].u|xu&x[k].u, (y[k].v^flip)&^y[k].u|yu&y[k].u
+		if p != q {
+			return cmp.Compare(p, q)
+		}
+		flip = 0 // the sign bit is in the highest word
+	}
+	return 0
 }
 
 func bit(set bool) word {

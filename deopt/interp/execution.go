@@ -73,13 +73,8 @@ func (in *Interp) clear() {
 
 // StartCall is [Interp.Call], standing before the first instruction of f.
 func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
-	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
-		return nil, located(troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args)))
-	}
-	for k, t := range f.Sig.Fields {
-		if err := in.fits(args[k], t); err != nil {
-			return nil, located(troublef(KindArgument, "argument %d of @%s: %w", k+1, f.Name, err))
-		}
+	if err := in.takes(f, args); err != nil {
+		return nil, located(err)
 	}
 	return in.start(f, func(ret *shape, out []word) error {
 		if f.Declared() {
@@ -88,6 +83,19 @@ func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 		}
 		return in.prepare(f, args, ret, out)
 	})
+}
+
+// takes says whether f can be called with such arguments.
+func (in *Interp) takes(f *ir.Func, args []Value) error {
+	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
+		return troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args))
+	}
+	for k, t := range f.Sig.Fields {
+		if err := in.fits(args[k], t); err != nil {
+			return troublef(KindArgument, "argument %d of @%s: %w", k+1, f.Name, err)
+		}
+	}
+	return nil
 }
 
 // StartStack is [Interp.ResumeStack], standing before the innermost activation's
@@ -151,12 +159,9 @@ func (x *Execution) guarded() (err error) {
 			err = internal(f, r)
 		}
 	}()
-	err = x.in.loop(0)
+	err = x.stages()
 	if errors.Is(err, errHalted) {
-		if x.in.frames.n > 0 {
-			return err
-		}
-		err = nil
+		return err
 	}
 	if err == nil && x.after != nil {
 		err = x.after()
@@ -165,6 +170,26 @@ func (x *Execution) guarded() (err error) {
 		err = e
 	}
 	return err
+}
+
+// stages runs what the program consists of, one part after the other.
+func (x *Execution) stages() error {
+	in := x.in
+	for {
+		err := in.loop(0)
+		if err != nil && (!errors.Is(err, errHalted) || in.frames.n > 0) {
+			return err
+		}
+		if len(in.run.stages) == 0 {
+			return nil
+		}
+		if err := in.nextStage(); err != nil {
+			return err
+		}
+		if in.run.once || in.top().fn.blocks[0].stop {
+			return errHalted
+		}
+	}
 }
 
 // finish makes the result of how a run ended.

@@ -50,36 +50,50 @@ func exit(c *ccall) {
 func quickExit(c *ccall) { c.fail(&exited{int(c.int(0))}) }
 
 func atexit(c *ccall) uint64 {
-	f := c.addr(0)
-	if c.err == nil && f == 0 {
-		c.err = troublef(KindFault, "atexit of a null pointer")
-	}
-	if c.err == nil {
-		c.err = c.in.view.charge(8)
-		c.in.clib.handler = append(c.in.clib.handler, f)
+	c.handle(Value{})
+	return 0
+}
+
+// cxaAtexit is what C++ registers destructors with, each with its object (Itanium C++
+// ABI, 3.3.6.3 "Runtime API").
+func cxaAtexit(c *ccall) uint64 {
+	if c.uint(1); c.err == nil {
+		c.handle(c.Args[1])
 	}
 	return 0
 }
 
-// cxaAtexit is what C++ registers destructors with; those of plain functions
-// without an argument are handlers like any other.
-func cxaAtexit(c *ccall) uint64 {
-	if c.err == nil && c.uint(1) != 0 {
-		c.err = unsupported("", "__cxa_atexit with an argument")
+// handle adds a handler with its argument.
+func (c *ccall) handle(arg Value) {
+	f := c.addr(0)
+	if c.err == nil && f == 0 {
+		c.err = troublef(KindFault, "@%s of a null pointer", c.Name)
 	}
-	return atexit(c)
+	if c.err == nil {
+		c.err = c.in.view.charge(handlerCost)
+	}
+	if c.err == nil {
+		c.in.clib.handler = append(c.in.clib.handler, handler{f, arg})
+	}
 }
+
+// handlerCost is what a handler takes of the run's memory.
+const handlerCost = 64
 
 // runHandlers calls what atexit was given, the last first. One that calls exit
 // again is the end of the program; what is left to call is called before.
 func (in *Interp) runHandlers() error {
 	for len(in.clib.handler) > 0 {
 		last := len(in.clib.handler) - 1
-		f := in.clib.handler[last]
+		h := in.clib.handler[last]
 		in.clib.handler = in.clib.handler[:last]
-		in.view.release(8)
 		call := &Invocation{Name: "exit", in: in}
-		if _, err := call.Call(f); err != nil {
+		in.view.release(handlerCost)
+		var args []Value
+		if fn, _ := in.names.funcAt(h.f); !h.arg.IsNone() && fn != nil && len(fn.Sig.Fields) > 0 {
+			args = []Value{h.arg}
+		}
+		if _, err := call.Call(h.f, args...); err != nil {
 			return err
 		}
 	}

@@ -14,11 +14,17 @@ type clib struct {
 	token   machine.Addr // where strtok goes on
 	texts   map[string]machine.Addr
 	tables  map[string]machine.Addr
-	handler []machine.Addr // of atexit, in the order given
+	handler []handler // of atexit, in the order given
 	random  random
 	seed48  uint64
 	streams [3]stream
 	stdin   *bufio.Reader
+}
+
+// handler is a function to call at the program's end, with an argument if it takes one.
+type handler struct {
+	f   machine.Addr
+	arg Value // none of a handler of atexit
 }
 
 func (l *clib) keepText(s string, a machine.Addr) {

@@ -164,6 +164,30 @@ func (in *Interp) blocks(base int) error {
 				w[i.dst] = word{v: a.v * b.v}
 				continue
 			}
+		case opUDiv:
+			a, b := &w[i.a], &w[i.b]
+			if a.u|b.u == 0 && b.v != 0 {
+				w[i.dst] = word{v: a.v / b.v}
+				continue
+			}
+		case opURem:
+			a, b := &w[i.a], &w[i.b]
+			if a.u|b.u == 0 && b.v != 0 {
+				w[i.dst] = word{v: a.v % b.v}
+				continue
+			}
+		case opSDiv:
+			a, b := &w[i.a], &w[i.b]
+			if y := extended(b.v, i.cut); a.u|b.u == 0 && uint64(y+1) > 1 { // neither 0 nor -1
+				w[i.dst] = word{v: uint64(extended(a.v, i.cut)/y) & i.k}
+				continue
+			}
+		case opSRem:
+			a, b := &w[i.a], &w[i.b]
+			if y := extended(b.v, i.cut); a.u|b.u == 0 && uint64(y+1) > 1 {
+				w[i.dst] = word{v: uint64(extended(a.v, i.cut)%y) & i.k}
+				continue
+			}
 		case opAnd:
 			a, b := &w[i.a], &w[i.b]
 			if a.u|b.u == 0 {
@@ -337,7 +361,7 @@ func (in *Interp) blocks(base int) error {
 				continue
 			}
 		case opOffset:
-			if a := &w[i.a]; a.u|(a.v|a.v+i.k)>>63 == 0 {
+			if a := &w[i.a]; a.u|(a.v|(a.v+i.k))>>63 == 0 {
 				w[i.dst] = word{v: a.v + i.k}
 				continue
 			}
@@ -345,6 +369,14 @@ func (in *Interp) blocks(base int) error {
 			a, b := &w[i.a], &w[i.b]
 			x := extended(b.v, i.cut)
 			if r := a.v + uint64(x)*i.k + i.s; a.u|b.u|(a.v|r)>>63 == 0 && small(x) {
+				w[i.dst] = word{v: r}
+				continue
+			}
+		case opIndex2:
+			a, b, c := &w[i.a], &w[i.b], &w[i.c]
+			x, y := extended(b.v, i.cut), extended(c.v, i.cut)
+			r := a.v + uint64(x)*i.k + uint64(y)*(i.s&math.MaxUint32) + uint64(int64(i.s)>>32)
+			if a.u|b.u|c.u|(a.v|r)>>63 == 0 && small(x) && small(y) {
 				w[i.dst] = word{v: r}
 				continue
 			}

@@ -132,6 +132,27 @@ func (v *view) drop(number uint64) {
 	}
 }
 
+// reach is how many of the n bytes at addr may be accessed, as far as can be said before they are: all that lie in one
+// page where that is the target's.
+func (v *view) reach(addr machine.Addr, n uint64) uint64 {
+	off := uint64(addr % pageSize)
+	n = min(n, pageSize-off)
+	p := v.lookup(addr)
+	if p == nil || p.kind == targetPage {
+		return n
+	}
+	have := uint64(0)
+	for have < n {
+		at := off + have
+		run := uint64(bits.TrailingZeros64(^(p.valid[at/64] >> (at % 64)))) // ones as far as the word goes
+		have += run
+		if run < 64-at%64 {
+			break
+		}
+	}
+	return min(have, n)
+}
+
 // touch returns the page of addr with bytes [addr, addr+n) accessible; they lie
 // in one page.
 func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {

@@ -9,7 +9,8 @@ import (
 )
 
 // Main runs the module as a program: @main with argc, argv and an empty
-// environment, or as many of them as it takes, and what atexit was given then.
+// environment, or as many of them as it takes, after its constructors, and what atexit
+// was given then.
 // args[0] is the program's name.
 func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 	x, err := in.StartMain(args)
@@ -19,7 +20,8 @@ func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 	return x.complete(ctx)
 }
 
-// StartMain is [Interp.Main], standing before the first instruction of @main.
+// StartMain is [Interp.Main], standing before its first instruction: see
+// [Interp.StartProgram].
 func (in *Interp) StartMain(args []string) (*Execution, error) {
 	f := in.mods[0].Func("main")
 	if f == nil || f.Declared() {
@@ -52,11 +54,7 @@ func (in *Interp) StartMain(args []string) (*Execution, error) {
 	if len(args) > 0 {
 		in.clib.program = args[0][strings.LastIndexByte(args[0], '/')+1:]
 	}
-	x, err := in.StartCall(f, values)
-	if err == nil {
-		x.after = in.runHandlers
-	}
-	return x, err
+	return in.StartProgram(f, values)
 }
 
 // pointers puts strings into memory and an array of pointers to them, with a

@@ -9,7 +9,7 @@ import (
 // quick finds the shorter way of an instruction, where it has one: all values are
 // scalars of one word, and no flag asks for what the loop does not look at.
 func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
-	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 {
+	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 && i.Op != ir.OpGEP {
 		return
 	}
 	args, err := d.operands(i, len(i.Args))
@@ -67,6 +67,12 @@ func quickInt(c *inst, i *ir.Instr, bits int) {
 		default:
 			c.op = pickOp(nsw, opMulNSW, opMul)
 		}
+	case ir.OpUDiv, ir.OpSDiv:
+		if i.Flags&ir.Exact == 0 {
+			c.op = pickOp(i.Op == ir.OpUDiv, opUDiv, opSDiv)
+		}
+	case ir.OpURem, ir.OpSRem:
+		c.op = pickOp(i.Op == ir.OpURem, opURem, opSRem)
 	case ir.OpAnd:
 		c.op = opAnd
 	case ir.OpXor:
@@ -142,7 +148,7 @@ func quickCast(c *inst, i *ir.Instr, from, to *shape) {
 	c.k, c.s = maskAt(to.bits, 0), 0
 	switch {
 	case i.Op == ir.OpFPExt:
-		if from.typ.Kind == ir.FloatKind && to.typ.Kind == ir.DoubleKind {
+		if from.typ.Kind == ir.FloatKind && to.typ.Kind == ir.DoubleKind && i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 {
 			c.op = opFPExt
 		}
 	case i.Op == ir.OpSIToFP:
@@ -177,7 +183,11 @@ func (d *decoder) quickAccess(c *inst, i *ir.Instr, args []slot, out slot) {
 	}
 }
 
-// quickGEP takes a constant offset with at most one index. The loop goes on only
+// maxScale bounds an element that is indexed: two of them, each times a small index,
+// and an offset do not add up to 63 bits.
+const maxScale = 1 << 30
+
+// quickGEP takes a constant offset with at most two indices. The loop goes on only
 // where no part can overflow, which is what inbounds, nusw and nuw ask for; a
 // negative index with nuw is left to the step.
 func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
@@ -186,22 +196,26 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 		return
 	}
 	var rest []scaled
+	at := address{offset: offset}
 	for _, x := range indices {
 		// An index that is a constant lies in the template.
 		if w := d.fn.template[x.index.at]; d.fixed[x.index.at] && w.u == 0 {
-			offset += uint64(extended(w.v, uint8(64-x.index.s.bits))) * x.by
+			at.add(word{v: uint64(extended(w.v, uint8(64-x.index.s.bits)))}, x.by)
 			continue
 		}
 		rest = append(rest, x)
 	}
-	if int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
+	if offset = at.offset; at.signed || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
 		return
 	}
 	switch {
 	case len(rest) == 0:
 		c.op, c.k = opOffset, offset
-	case len(rest) == 1 && rest[0].by < math.MaxInt32:
+	case len(rest) == 1 && rest[0].by < maxScale:
 		c.op, c.b, c.k, c.s = opIndex, int32(rest[0].index.at), rest[0].by, offset
+		c.cut = uint8(64 - rest[0].index.s.bits)
+	case len(rest) == 2 && rest[0].by < maxScale && rest[1].by < maxScale && rest[0].index.s.bits == rest[1].index.s.bits:
+		c.op, c.b, c.c, c.k, c.s = opIndex2, int32(rest[0].index.at), int32(rest[1].index.at), rest[0].by, rest[1].by|offset<<32
 		c.cut = uint8(64 - rest[0].index.s.bits)
 	}
 }

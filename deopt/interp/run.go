@@ -12,15 +12,16 @@ import (
 type run struct {
 	of      *Execution
 	ctx     context.Context
-	steps   uint64 // instructions
-	bulk    uint64 // bulk work in steps, what MaxSteps bounds beside steps
-	seen    uint64 // bulk at which the context was looked at
-	look    uint64 // steps at which the limits are looked at again
-	single  bool   // an instruction at a time: what is left does not allow a block, or all are traced
-	once    bool   // halt after one instruction
-	nested  int    // runs that a function of the table began
-	entered bool   // the step that was run made a frame
-	output  []byte // standard output and standard error that is collected, or not passed on yet
+	steps   uint64         // instructions
+	bulk    uint64         // bulk work in steps, what MaxSteps bounds beside steps
+	seen    uint64         // bulk at which the context was looked at
+	look    uint64         // steps at which the limits are looked at again
+	single  bool           // an instruction at a time: what is left does not allow a block, or all are traced
+	once    bool           // halt after one instruction
+	stages  []func() error // what makes the frames of the program's parts that have not begun
+	nested  int            // runs that a function of the table began
+	entered bool           // the step that was run made a frame
+	output  []byte         // standard output and standard error that is collected, or not passed on yet
 	errors  []byte
 }
 

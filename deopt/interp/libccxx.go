@@ -1,0 +1,41 @@
+package interp
+
+// cxxFuncs are what C++ programs without exceptions need of their runtime: memory
+// (ISO C++17 21.6.2, in the names of the Itanium C++ ABI 5.1) and the guards of static
+// variables (Itanium C++ ABI 3.3.3). A failure that would be thrown ends the run.
+var cxxFuncs = cxxTable()
+
+func cxxTable() map[string]Builtin {
+	table := map[string]Builtin{
+		// The first byte of a guard says whether its variable is made.
+		"__cxa_guard_acquire": scalar(func(c *ccall) uint64 { return truth(c.get(c.addr(0), 1) == 0) }),
+		"__cxa_guard_release": procedure(func(c *ccall) { c.put(c.addr(0), 1, 1) }),
+		"__cxa_guard_abort":   procedure(func(*ccall) {}),
+		"__cxa_pure_virtual":  procedure(func(c *ccall) { c.pureVirtual() }),
+	}
+	for _, operator := range []string{"_Znw", "_Zna"} { // new, new[]
+		table[operator+"m"] = scalar(func(c *ccall) uint64 { return c.created(c.allocate(c.uint(0), 16, false)) })
+		table[operator+"mSt11align_val_t"] = scalar(func(c *ccall) uint64 { return c.created(c.allocateAligned(c.uint(1), c.uint(0))) })
+		table[operator+"mRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) })
+		table[operator+"mSt11align_val_tRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(1), c.uint(0)) })
+	}
+	for _, operator := range []string{"_ZdlPv", "_ZdaPv"} { // delete, delete[]
+		for _, also := range []string{"", "m", "St11align_val_t", "mSt11align_val_t", "RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"} {
+			table[operator+also] = procedure(func(c *ccall) { c.free(c.addr(0)) })
+		}
+	}
+	return table
+}
+
+// created is what operator new returns: never a null pointer.
+func (c *ccall) created(a uint64) uint64 {
+	if c.err == nil && a == 0 {
+		c.err = unsupported("exceptions are not run", "std::bad_alloc, which @%s throws,", c.Name)
+	}
+	return a
+}
+
+func (c *ccall) pureVirtual() {
+	c.print(2, []byte("pure virtual method called\nterminate called without an active exception\n"))
+	c.fail(troublef(KindAbort, "a pure virtual function was called"))
+}

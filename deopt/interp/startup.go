@@ -1,0 +1,113 @@
+package interp
+
+import (
+	"cmp"
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// StartProgram is [Interp.StartCall] in a program that has not begun: what
+// @llvm.global_ctors names runs before f, such as the constructors of C++ globals, and
+// when f has returned the handlers of atexit and what @llvm.global_dtors names. The
+// execution stands before the first instruction of all that.
+func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
+	if err := in.takes(f, args); err != nil {
+		return nil, located(err)
+	}
+	begin, err := in.structors("llvm.global_ctors")
+	if err != nil {
+		return nil, located(err)
+	}
+	end, err := in.structors("llvm.global_dtors")
+	if err != nil {
+		return nil, located(err)
+	}
+	// The loader goes through these from the last one, after all handlers.
+	for _, d := range end {
+		if err := in.view.charge(handlerCost); err != nil {
+			return nil, located(err)
+		}
+		in.clib.handler = append(in.clib.handler, handler{f: d})
+	}
+	x, err := in.start(f, func(ret *shape, out []word) error {
+		for _, c := range begin {
+			in.run.stages = append(in.run.stages, func() error { return in.prepareHandler(c) })
+		}
+		in.run.stages = append(in.run.stages, func() error { return in.prepare(f, args, ret, out) })
+		return in.nextStage()
+	})
+	if err == nil {
+		x.after = in.runHandlers
+	}
+	return x, err
+}
+
+// nextStage makes the frame of what a program runs next.
+func (in *Interp) nextStage() error {
+	stage := in.run.stages[0]
+	in.run.stages = in.run.stages[1:]
+	return stage()
+}
+
+// prepareHandler makes a frame of a function without arguments, whose result, if it
+// has any, is ignored.
+func (in *Interp) prepareHandler(a machine.Addr) error {
+	f, name := in.names.funcAt(a)
+	f, err := in.body(f)
+	switch {
+	case err != nil:
+		return err
+	case f == nil && name != "":
+		return unsupported(nativeHint, "the constructor @%s", name)
+	case f == nil:
+		return troublef(KindFault, "the constructor %v is no function of the module", a)
+	}
+	ret, err := in.shapes.of(f.Sig.Elem)
+	if err != nil {
+		return err
+	}
+	return in.prepare(f, nil, ret, ret.undefined())
+}
+
+// structors are the functions of such a list in all modules, by ascending priority and
+// by their places in the list (LangRef, "The 'llvm.global_ctors' Global Variable"). A
+// null function ends a list. One whose associated data is defined elsewhere is left out.
+func (in *Interp) structors(list string) ([]machine.Addr, error) {
+	type entry struct {
+		priority uint64
+		f        machine.Addr
+	}
+	var all []entry
+	for _, m := range in.mods {
+		g, _ := m.Lookup(list).(*ir.Global)
+		if g == nil || g.Init == nil {
+			continue
+		}
+		for _, e := range g.Init.Elems {
+			w, err := in.evaluate(e)
+			if err != nil {
+				return nil, err
+			}
+			if e.Kind != ir.ConstAggregate || len(w) < 2 || len(e.Elems) > 3 {
+				return nil, troublef(KindModule, "@%s has an element of type %v", list, e.Typ)
+			}
+			if w[1].v == 0 {
+				break
+			}
+			if len(e.Elems) == 3 && e.Elems[2].Kind == ir.ConstRef {
+				if _, defines := definition(e.Elems[2].Target); !defines {
+					continue
+				}
+			}
+			all = append(all, entry{w[0].v, machine.Addr(w[1].v)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.priority, b.priority) })
+	fs := make([]machine.Addr, len(all))
+	for k, e := range all {
+		fs[k] = e.f
+	}
+	return fs, nil
+}
