@@ -18,6 +18,10 @@ have() {
     ;;
   lld-*) command -v "ld.lld-${1#lld-}" && command -v "ld64.lld-${1#lld-}" && command -v "lld-link-${1#lld-}" ;;
   elfutils) command -v eu-stack ;;
+  libclang-rt-*-dev)
+    clang=clang-$(echo "$1" | tr -dc 0-9)
+    test -e "$("$clang" --rtlib=compiler-rt --print-libgcc-file-name)" && test -e "$("$clang" -print-resource-dir)/share/cfi_ignorelist.txt"
+    ;;
   libcsmith-dev) test -e /usr/include/csmith/csmith.h ;;
   dpkg-dev) command -v dpkg-source ;;
   binutils) command -v ld && command -v objdump ;;
@@ -44,7 +48,7 @@ demo) packages= ;;
 test)
   packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc g++ libc6-dev binutils python3 make git"
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
-  packages="$packages clang-14 clang-19 csmith libcsmith-dev dpkg-dev"
+  packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
   # Programs whose stacks are unwound, and machines that are not at hand.
   packages="$packages nodejs default-jdk-headless qemu-user gdb-multiarch"
   for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do

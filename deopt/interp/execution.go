@@ -16,6 +16,7 @@ type Execution struct {
 	out    []word
 	writes int
 	after  func() error // what follows the outermost function's return, or nil
+	fresh  bool         // Run is to halt where the program begins, if that is asked for
 	done   bool
 	result *Result
 	err    error
@@ -175,6 +176,11 @@ func (x *Execution) guarded() (err error) {
 // stages runs what the program consists of, one part after the other.
 func (x *Execution) stages() error {
 	in := x.in
+	fresh := x.fresh
+	x.fresh = false
+	if fresh && in.top().fn.blocks[0].stop && !in.run.once {
+		return errHalted
+	}
 	for {
 		err := in.loop(0)
 		if err != nil && (!errors.Is(err, errHalted) || in.frames.n > 0) {

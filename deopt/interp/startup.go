@@ -39,7 +39,7 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 		return in.nextStage()
 	})
 	if err == nil {
-		x.after = in.runHandlers
+		x.after, x.fresh = in.runHandlers, true
 	}
 	return x, err
 }
@@ -90,7 +90,7 @@ func (in *Interp) structors(list string) ([]machine.Addr, error) {
 			if err != nil {
 				return nil, err
 			}
-			if e.Kind != ir.ConstAggregate || len(w) < 2 || len(e.Elems) > 3 {
+			if len(w) < 2 || w[0].u|w[1].u != 0 || e.Typ.Kind != ir.StructKind || len(e.Elems) > 3 {
 				return nil, troublef(KindModule, "@%s has an element of type %v", list, e.Typ)
 			}
 			if w[1].v == 0 {
