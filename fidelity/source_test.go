@@ -14,7 +14,6 @@ import (
 
 // A source is a program of a Debian source package, as scripts/sources.sh has fetched it.
 type source struct {
-	name    string
 	pack    string   // the package's name
 	files   []string // patterns of the package's files
 	without []string // base names of those that the program does not have

@@ -132,8 +132,11 @@ func TestRunUntil(t *testing.T) {
 	} {
 		reframe(t, "run", "--until", until, path).failsEmpty(t, 64, want)
 	}
-	// What is never entered again stops nothing.
-	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:entry", path))
+	require.Equal(t, result{0, "", "stopped before block %entry of @main, line 7, after 0 instructions\n"},
+		reframe(t, "run", "--until", "main:entry", path))
+	// What is never entered stops nothing.
+	never := write(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
+	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:never", never))
 }
 
 func TestRunProfile(t *testing.T) {

@@ -81,10 +81,9 @@ func observed(t *testing.T, src string, o interp.Options) (seen []string) {
 // not have, with constants at the edges, undefined and poison among them.
 type blocks struct {
 	*rand.Rand
-	text   strings.Builder
-	n      int                 // values so far
-	have   map[string][]string // by type, what may be used
-	common int
+	text strings.Builder
+	n    int                 // values so far
+	have map[string][]string // by type, what may be used
 }
 
 func newBlocks(seed uint64) *blocks { return &blocks{Rand: rand.New(rand.NewPCG(seed, 5))} }

@@ -150,8 +150,28 @@ func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	return nil, nil
 }
 
+// holds says whether there is memory for copies of values: there can be more of them
+// than the frame has words, as each may be named many times.
+func (in *Interp) holds(args []slot) error {
+	n := 0
+	for _, a := range args {
+		n += a.s.words
+	}
+	if n <= wide {
+		return nil
+	}
+	err := in.view.charge(16 * uint64(n))
+	if err == nil {
+		in.view.release(16 * uint64(n))
+	}
+	return err
+}
+
 // values are the arguments as the callee gets them.
 func (c *callSite) values(fr *frame) ([]Value, error) {
+	if err := fr.in.holds(c.args); err != nil {
+		return nil, err
+	}
 	values := make([]Value, len(c.args))
 	for k, a := range c.args {
 		values[k] = Value{a.s, slices.Clone(a.in(fr))}
@@ -198,8 +218,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	in.run.entered = true
 	fn.blocks[0].runs++
 	if values != nil {
-		callee.take(values)
-		return nil
+		return callee.take(values)
 	}
 	for k, p := range fn.params {
 		if p.s.words == 1 {
@@ -211,12 +230,23 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	return nil
 }
 
-// take gives a frame its arguments.
-func (fr *frame) take(args []Value) {
+// take gives a frame, the running one, its arguments. Where there is no memory for
+// those after the named ones, the frame goes.
+func (fr *frame) take(args []Value) error {
 	for k, p := range fr.fn.params {
 		copy(p.in(fr), args[k].w)
 	}
 	fr.variadic = append([]Value{}, args[len(fr.fn.params):]...)
+	cost := uint64(0)
+	for _, v := range fr.variadic {
+		cost += frameCost(len(v.w))
+	}
+	if err := fr.in.view.charge(cost); err != nil {
+		fr.in.pop()
+		return err
+	}
+	fr.held = cost
+	return nil
 }
 
 // accepts says whether a function can be called from here.
@@ -296,8 +326,7 @@ func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) err
 		return err
 	}
 	fn.blocks[0].runs++
-	fr.take(args)
-	return nil
+	return fr.take(args)
 }
 
 // move copies memory with its undefined bits; the ranges may overlap.
@@ -361,6 +390,9 @@ func (d *decoder) bundle(i *ir.Instr, tag string) ([]slot, error) {
 
 // deoptimizes ends the run with the values that the exit would hand over.
 func deoptimizes(fr *frame, callee string, args, live []slot) error {
+	if err := fr.in.holds(slices.Concat(args, live)); err != nil {
+		return err
+	}
 	e := &DeoptimizeError{Callee: callee}
 	for _, a := range args {
 		e.Args = append(e.Args, Value{a.s, slices.Clone(a.in(fr))})

@@ -21,11 +21,19 @@ func (in *Interp) constant(v ir.Value) ([]word, error) {
 }
 
 func (in *Interp) address(v ir.Value, t *ir.Type) ([]word, error) {
-	a, err := in.names.of(v)
+	s, err := in.shapes.of(t)
 	if err != nil {
 		return nil, err
 	}
-	s, err := in.shapes.of(t)
+	switch has, err := in.names.weak(v); {
+	case err != nil:
+		return nil, err
+	case has == absent:
+		return make([]word, s.words), nil
+	case has == unsure:
+		return s.undefined(), nil
+	}
+	a, err := in.names.of(v)
 	if err != nil {
 		return nil, err
 	}

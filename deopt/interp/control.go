@@ -36,7 +36,26 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	default:
 		err = unsupported("exceptions are not carried on with", "%v", i.Op)
 	}
+	if err == nil {
+		d.chargeEdges(c, d.words(i, slot{s: &shape{}}), edges)
+	}
 	return err
+}
+
+// chargeEdges counts the work of a terminator with so many words of operands, and of
+// the phis of the block it goes to.
+func (d *decoder) chargeEdges(c *inst, words int, edges []*edge) {
+	most := 0
+	for _, e := range edges {
+		n := 0
+		for _, m := range e.moves {
+			n += m.words
+		}
+		most = max(most, n)
+	}
+	if words += most; words > wide {
+		c.op, c.run = opEnd, d.charged(c.run, words)
+	}
 }
 
 func (d *decoder) ret(c *inst, i *ir.Instr) error {
@@ -280,8 +299,10 @@ func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	if err != nil {
 		return err
 	}
-	d.fn.code[at].op, d.fn.code[at].run = opCall, run
-	d.fn.code = append(d.fn.code, inst{op: opJump, yes: e, run: goes(e)})
+	d.fn.code[at].op, d.fn.code[at].run = opCall, d.charged(run, d.words(i, out))
+	jump := inst{op: opJump, yes: e, run: goes(e)}
+	d.chargeEdges(&jump, 0, []*edge{e})
+	d.fn.code = append(d.fn.code, jump)
 	d.fn.src = append(d.fn.src, i)
 	return nil
 }

@@ -54,6 +54,9 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 		d.block(d.fn.blocks[i], b)
 	}
 	d.fn.cost = frameCost(len(d.fn.template))
+	if err := in.view.charge(d.fn.cost); err != nil { // the template stays
+		return nil, err
+	}
 	in.code[f] = d.fn
 	return d.fn, nil
 }
@@ -174,16 +177,43 @@ func (d *decoder) inst(at int, i *ir.Instr) error {
 		return d.terminator(&d.fn.code[at], i)
 	case i.Op == ir.OpCall:
 		run, err := d.call(i, out)
-		d.fn.code[at].op, d.fn.code[at].run = opCall, run
+		d.fn.code[at].op, d.fn.code[at].run = opCall, d.charged(run, d.words(i, out))
 		return err
 	}
 	run, err := d.operation(i, out)
 	if err != nil {
 		return err
 	}
-	d.fn.code[at].run = run
+	d.fn.code[at].run = d.charged(run, d.words(i, out))
 	d.quick(&d.fn.code[at], i, out)
 	return nil
+}
+
+// wide is how many words an instruction may use for it to count as one step.
+const wide = 1 << 10
+
+// charged counts the work of an instruction that uses so many words.
+func (d *decoder) charged(run step, words int) step {
+	if words <= wide {
+		return run
+	}
+	return func(fr *frame) error {
+		if err := fr.in.work(8 * uint64(words)); err != nil {
+			return err
+		}
+		return run(fr)
+	}
+}
+
+// words are those of the result and the operands of an instruction.
+func (d *decoder) words(i *ir.Instr, out slot) int {
+	n := out.s.words
+	for _, v := range i.Args {
+		if s, err := d.in.shapes.of(v.Type()); err == nil {
+			n += s.words
+		}
+	}
+	return n
 }
 
 // out is where an instruction puts its result, of no words when it has none.

@@ -68,6 +68,10 @@ func (in *Interp) clear() {
 		in.pop()
 	}
 	in.stack.unwind(0)
+	in.view.trim(stackBase-1, 0)
+	for _, b := range in.run.stops {
+		b.stop = false
+	}
 	in.view.release(uint64(len(in.run.output) + len(in.run.errors)))
 	in.run = run{}
 }
@@ -227,13 +231,17 @@ func (x *Execution) complete(ctx context.Context) (*Result, error) {
 }
 
 // StopAt makes Run stand still whenever the block is entered, its phis done, or no
-// more. It errs where the function cannot be decoded.
+// more; not where a function of the C library called back, as qsort does. It errs
+// where the function cannot be decoded.
 func (x *Execution) StopAt(b *ir.Block, on bool) error {
 	fn, err := x.in.function(b.Func)
 	if err != nil {
 		return located(err)
 	}
-	fn.blocks[b.Index].stop = on
+	if at := fn.blocks[b.Index]; x.in.run.of == x && at.stop != on {
+		at.stop = on
+		x.in.run.stops = append(x.in.run.stops, at)
+	}
 	return nil
 }
 
@@ -261,7 +269,7 @@ func (x *Execution) At(frame int) *ir.Instr {
 		return nil
 	}
 	fr := x.in.frames.list[x.in.frames.n-1-frame]
-	return fr.at(frame > 0 || x.done)
+	return fr.at(frame > 0 || x.done && !x.in.run.before)
 }
 
 // Value returns what a parameter or an instruction of a frame's function is in

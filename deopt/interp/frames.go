@@ -14,6 +14,7 @@ type frame struct {
 	next     *edge   // what a terminator's step chose
 	mark     int     // allocations of the stack that are not this frame's
 	variadic []Value // the arguments after the named ones, nil in a resumed frame
+	held     uint64  // charged for them
 	va       *vaArea // where va_start put them, nil before the first
 
 	chunk, top int // of the word stack before this frame
@@ -41,6 +42,11 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	if s.n >= in.opt.MaxDepth {
 		return nil, troublef(KindDepth, "calls are nested deeper than %d", in.opt.MaxDepth)
 	}
+	if fn.cost > freeFrame {
+		if err := in.work(fn.cost); err != nil {
+			return nil, err
+		}
+	}
 	if err := in.view.charge(fn.cost); err != nil {
 		return nil, err
 	}
@@ -49,7 +55,7 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	}
 	fr := s.list[s.n]
 	s.n++
-	fr.fn, fr.ret, fr.pc, fr.next, fr.mark, fr.variadic, fr.va = fn, ret, fn.blocks[0].start, nil, mark, nil, nil
+	fr.fn, fr.ret, fr.pc, fr.next, fr.mark, fr.variadic, fr.held, fr.va = fn, ret, fn.blocks[0].start, nil, mark, nil, 0, nil
 	fr.chunk, fr.top = s.chunk, s.top
 	fr.w = s.words(len(fn.template))
 	copy(fr.w, fn.template)
@@ -67,7 +73,9 @@ func (s *frames) words(n int) []word {
 		case s.chunk == len(s.chunks):
 			s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
 		case n > len(s.chunks[s.chunk]):
-			s.chunks[s.chunk] = make([]word, n)
+			// Those behind it are free, and may be as large where frames were before.
+			clear(s.chunks[s.chunk+1:])
+			s.chunks = append(s.chunks[:s.chunk], make([]word, n))
 		}
 	}
 	w := s.chunks[s.chunk][s.top : s.top+n : s.top+n]
@@ -81,11 +89,14 @@ func (in *Interp) pop() {
 	s.n--
 	fr := s.list[s.n]
 	s.chunk, s.top = fr.chunk, fr.top
-	in.view.release(fr.fn.cost)
+	in.view.release(fr.fn.cost + fr.held)
 	if len(in.stack.live) > fr.mark {
 		in.stack.unwind(fr.mark)
 	}
 }
+
+// freeFrame is how large a frame may be for a call to count as one step.
+const freeFrame = 1 << 16
 
 // frameCost is what a frame of so many words takes.
 func frameCost(words int) uint64 { return 16*uint64(words) + 256 }

@@ -19,6 +19,9 @@ const (
 	textBase    machine.Addr = 0x6000_0000_0000_0000
 )
 
+// rangeBits are those of an address within the smallest of the ranges.
+const rangeBits = 58
+
 // gap keeps neighbours apart, so that an access just past one is found.
 const gap = 16
 
@@ -31,16 +34,33 @@ type area struct {
 // take makes [addr, addr+size) accessible at the next aligned address, zero or
 // undefined. align is a power of two.
 func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
-	if size > a.v.limit { // and so the sum below cannot wrap
+	if size > a.v.limit { // and so the sums below cannot wrap
 		return 0, a.v.charge(size)
 	}
-	if err := a.v.charge(size + gap); err != nil {
+	addr := alignUp(a.next, align)
+	if addr>>rangeBits != a.next>>rangeBits || addr+machine.Addr(size)+gap > addr|(1<<rangeBits-1) {
+		return 0, troublef(KindMemory, "the addresses that the interpreter gives are used up")
+	}
+	if err := a.v.charge(pageSize * a.v.absent(addr, size)); err != nil {
 		return 0, err
 	}
-	addr := alignUp(a.next, align)
 	a.next = addr + machine.Addr(size) + gap
 	a.v.open(addr, size, zero)
 	return addr, nil
+}
+
+// absent counts the pages of own bytes that are not there yet. Memory is charged by
+// its pages: an alignment, or one block that is left of many, can keep a whole one.
+func (v *view) absent(addr machine.Addr, size uint64) (n uint64) {
+	if size == 0 {
+		return 0
+	}
+	for at := uint64(addr) >> pageBits; at <= (uint64(addr)+size-1)>>pageBits; at++ {
+		if v.lookup(machine.Addr(at<<pageBits)) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 func alignUp(addr machine.Addr, align int) machine.Addr {
@@ -60,6 +80,9 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 				p.kind = fixedPage
 			}
 			v.pages[uint64(addr)>>pageBits] = p
+			if addr >= stackBase && addr < globalBase {
+				v.kept = append(v.kept, uint64(addr)>>pageBits)
+			}
 		}
 		p.setValid(off, n, true)
 		clear(p.data[off : off+n])
@@ -86,9 +109,21 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 			copy(p.shadow[off:off+n], allUndefined[:])
 			if !keep && p.valid == [pageSize / 64]uint64{} {
 				v.drop(uint64(addr) >> pageBits)
+				v.release(pageSize)
 			}
 		}
 		addr, size = addr+machine.Addr(n), size-uint64(n)
+	}
+}
+
+// trim lets go of pages of the stack behind that of an address, but for some that it
+// needs again soon.
+func (v *view) trim(from machine.Addr, keep int) {
+	last := uint64(from) >> pageBits
+	for n := len(v.kept); n > keep && v.kept[n-1-keep] > last && v.kept[n-1] > last; n-- {
+		v.drop(v.kept[n-1])
+		v.release(pageSize)
+		v.kept = v.kept[:n-1]
 	}
 }
 
@@ -100,11 +135,16 @@ type heap struct {
 }
 
 func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
-	addr, err := h.take(size, max(align, 16), zero)
-	if err == nil {
-		h.sizes[addr] = size
+	if err := h.v.charge(entryCost); err != nil {
+		return 0, err
 	}
-	return addr, err
+	addr, err := h.take(size, max(align, 16), zero)
+	if err != nil {
+		h.v.release(entryCost)
+		return 0, err
+	}
+	h.sizes[addr] = size
+	return addr, nil
 }
 
 // free lets go of what alloc gave. Memory of the target's own heap stays as it
@@ -119,9 +159,12 @@ func (h *heap) free(addr machine.Addr) error {
 	}
 	delete(h.sizes, addr)
 	h.v.shut(addr, size, false)
-	h.v.release(size + gap)
+	h.v.release(entryCost)
 	return nil
 }
+
+// entryCost is what it takes to know of an allocation.
+const entryCost = 32
 
 // stack is where alloca takes its memory.
 type stack struct {
@@ -136,11 +179,16 @@ type span struct {
 }
 
 func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
-	addr, err := s.take(size, max(align, 16), false)
-	if err == nil {
-		s.live = append(s.live, span{addr: addr, size: size})
+	if err := s.v.charge(entryCost); err != nil {
+		return 0, err
 	}
-	return addr, err
+	addr, err := s.take(size, max(align, 16), false)
+	if err != nil {
+		s.v.release(entryCost)
+		return 0, err
+	}
+	s.live = append(s.live, span{addr: addr, size: size})
+	return addr, nil
 }
 
 // unwind gives back all but the first n allocations.
@@ -148,11 +196,15 @@ func (s *stack) unwind(n int) {
 	for len(s.live) > n {
 		last := s.live[len(s.live)-1]
 		s.v.shut(last.addr, last.size, true)
-		s.v.release(last.size + gap)
+		s.v.release(entryCost)
 		s.next = last.addr
 		s.live = s.live[:len(s.live)-1]
 	}
+	s.v.trim(s.next, keptPages)
 }
+
+// keptPages is how many pages of the stack stay for the next calls.
+const keptPages = 64
 
 // unknown is the range of globals whose value cannot be known.
 type unknown struct {

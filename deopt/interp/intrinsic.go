@@ -51,8 +51,6 @@ func init() {
 	}
 	maps.Copy(intrinsics, vaIntrinsics)
 	maps.Copy(intrinsics, preallocatedIntrinsics)
-	maps.Copy(intrinsics, vaIntrinsics)
-	maps.Copy(intrinsics, preallocatedIntrinsics)
 	for name, f := range floatIntrinsics {
 		intrinsics[name] = f.decode
 	}

@@ -47,7 +47,7 @@ func (c *ccall) sort(f machine.Addr, more ...Value) {
 	if c.err != nil || n < 2 || size == 0 {
 		return
 	}
-	if n > c.in.view.limit/(size+16) {
+	if size > c.in.view.limit || n > c.in.view.limit/(size+16) {
 		c.err = troublef(KindMemory, "a sort of %d elements of %d bytes is more than the %d bytes of memory allowed", n, size, c.in.view.limit)
 		return
 	}

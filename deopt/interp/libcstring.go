@@ -150,8 +150,12 @@ func strchrnul(c *ccall) uint64 {
 
 // spanOf counts the bytes at the start of s that are in the set, or are not.
 func spanOf(s, set []byte, in bool) int {
+	var has [256]bool // a set may be as long as s
+	for _, b := range set {
+		has[b] = true
+	}
 	for k, b := range s {
-		if bytes.IndexByte(set, b) >= 0 != in {
+		if has[b] != in {
 			return k
 		}
 	}

@@ -27,8 +27,8 @@ func (in *Interp) loop(base int) error {
 	return nil
 }
 
-// singly runs one instruction after the other by their steps, until the rest of
-// a block may run as a whole.
+// singly runs one instruction after the other by their steps, until base frames
+// are left.
 func (in *Interp) singly(base int) error {
 	for in.frames.n > base {
 		fr := in.top()

@@ -64,8 +64,9 @@ type view struct {
 	pages       map[uint64]*page
 	recent      [recentPages]recentPage // in front of pages
 	used, limit uint64
-	writes      int  // store operations into the target's addresses
-	unlocked    bool // constants are being given their values
+	writes      int      // store operations into the target's addresses
+	unlocked    bool     // constants are being given their values
+	kept        []uint64 // numbers of the stack's pages, which stay when what lay in them goes
 	why         func(addr machine.Addr) string
 }
 

@@ -279,7 +279,7 @@ func (f *formatter) convert(v conversion) bool {
 	switch v.verb {
 	case '%':
 		f.add([]byte{'%'})
-	case 'd', 'i', 'u', 'x', 'X', 'o', 'b', 'B':
+	case 'd', 'i', 'u', 'x', 'X', 'o':
 		f.add([]byte(v.integer(v.fit(f.args[v.arg].low))))
 	case 'p':
 		f.add([]byte(v.pointer(f.args[v.arg].low)))

@@ -21,6 +21,8 @@ type run struct {
 	stages  []func() error // what makes the frames of the program's parts that have not begun
 	nested  int            // runs that a function of the table began
 	entered bool           // the step that was run made a frame
+	before  bool           // the error came before an instruction was begun
+	stops   []*block       // where StopAt halts
 	output  []byte         // standard output and standard error that is collected, or not passed on yet
 	errors  []byte
 }
@@ -94,6 +96,7 @@ func (in *Interp) located(err error, begun bool) error {
 	if errors.As(err, &r) || errors.As(err, &x) || in.frames.n == 0 {
 		return err
 	}
+	in.run.before = !begun
 	return placed(err, in.top().at(begun))
 }
 

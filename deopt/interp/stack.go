@@ -82,6 +82,8 @@ func (a Activation) check() error {
 		return troublef(KindArgument, "cannot resume @%s among the phis of block %%%s", p.Block.Func.Name, p.Block.Name)
 	case a.Call != nil && (a.Call.Block == nil || a.Call.Block.Func != p.Block.Func):
 		return troublef(KindArgument, "the call that @%s waits for is not its own", p.Block.Func.Name)
+	case a.Call != nil && !a.behind():
+		return troublef(KindArgument, "@%s does not go on behind the call that it waits for", p.Block.Func.Name)
 	}
 	names, err := a.Missing()
 	if err != nil {
@@ -91,6 +93,14 @@ func (a Activation) check() error {
 		return &MissingError{Func: p.Block.Func.Name, Block: p.Block.Name, Names: names}
 	}
 	return nil
+}
+
+// behind says whether Point is where a frame goes on when its Call has returned.
+func (a Activation) behind() bool {
+	if a.Call.Op == ir.OpInvoke {
+		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block
+	}
+	return a.Call.Op == ir.OpCall && a.Call.Block == a.Point.Block && a.Call.Index == a.Point.Index-1
 }
 
 // activate makes a frame of an activation whose result goes to ret.

@@ -1,0 +1,52 @@
+package interp
+
+import "reframe/deopt/ir"
+
+// presence is whether a program has what a declaration names.
+type presence int
+
+const (
+	present presence = iota
+	absent           // nothing defines it: an extern_weak declaration's address is null
+	unsure           // nothing here defines it, and the target may
+)
+
+// weak says whether there is what a declaration names that need not be defined
+// (LangRef, "Linkage Types", extern_weak). All other names are present: that nothing
+// defines them is an error when they are used.
+func (b *binding) weak(v ir.Value) (presence, error) {
+	var name string
+	var m *ir.Module
+	switch v := v.(type) {
+	case *ir.Func:
+		if v.Linkage != "extern_weak" || !v.Declared() {
+			return present, nil
+		}
+		if name, m = v.Name, v.Module; b.in.knows(name) {
+			return present, nil
+		}
+	case *ir.Global:
+		if v.Linkage != "extern_weak" || libcGlobals[v.Name] != nil && b.in.opt.Memory == nil {
+			return present, nil
+		}
+		name, m = v.Name, v.Module
+	default:
+		return present, nil
+	}
+	if _, ok := b.symbol(m, name); ok {
+		return present, nil
+	}
+	d, err := b.defined(v)
+	switch {
+	case err != nil:
+		return present, err
+	case d != v:
+		return present, nil
+	case b.in.opt.Memory != nil || b.in.opt.Symbol != nil:
+		return unsure, nil
+	}
+	return absent, nil
+}
+
+// knows says whether a function without a body can be called by its name.
+func (in *Interp) knows(name string) bool { return in.opt.Funcs[name] != nil || libc[name] != nil }
