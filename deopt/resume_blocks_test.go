@@ -52,9 +52,9 @@ int main(void) {
 // build returns the path of the program and its module.
 func (e everywhere) build(t *testing.T) (path string, m *ir.Module) {
 	t.Helper()
-	dir := t.TempDir()
-	source, plain, ll, object := filepath.Join(dir, "p.c"), filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o")
-	command(t, dir, livetest.Tool(t, "csmith"), "--seed", fmt.Sprint(e.seed), "-o", source) // it writes a file into its directory, too
+	source := livetest.Csmith(t, e.seed)
+	dir := filepath.Dir(source)
+	plain, ll, object := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o")
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
