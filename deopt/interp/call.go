@@ -32,7 +32,7 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 // callOf decodes the call of callee, which of a statepoint or patchpoint is an
 // argument.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
-	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i)}
+	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), floats: callPromises(i, args, out)}
 	if f, ok := callee.(*ir.Func); ok {
 		live, err := d.bundle(i, "deopt")
 		if err != nil {
@@ -86,11 +86,12 @@ type callTarget struct {
 
 // callSite is one call as it stands in the code.
 type callSite struct {
-	i     *ir.Instr
-	args  []slot
-	out   slot
-	plain bool      // no argument is memory that is passed by value
-	fn    *function // that was called last, and takes these arguments
+	i      *ir.Instr
+	args   []slot
+	out    slot
+	plain  bool         // no argument is memory that is passed by value
+	floats *callPromise // nil for none
+	fn     *function    // that was called last, and takes these arguments
 }
 
 // passesMemory says whether an argument is memory that the callee gets a copy of.
@@ -117,7 +118,9 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 	mark := len(in.stack.live)
 	values, err := c.values(fr)
 	if err == nil {
+		owed := c.floats.owed(fr)
 		err = in.builtin(t.name, values, c.out.s, c.out.in(fr))
+		owed.settle(c.out.in(fr))
 	}
 	in.stack.unwind(mark)
 	return err
@@ -195,7 +198,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 		}
 		c.fn = fn
 	}
-	mark, ret := len(in.stack.live), c.out.in(fr)
+	mark, ret, owes := len(in.stack.live), c.out.in(fr), c.floats.owed(fr)
 	var values []Value
 	if tail := c.i.Call.Tail == "musttail" && c.plain; tail || !c.plain || f.Sig.Variadic {
 		var err error
@@ -208,6 +211,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 			}
 			// The callee takes the caller's place (LangRef, "call").
 			mark, ret = fr.mark, fr.ret
+			owes = owes.with(fr.owes)
 			in.pop()
 		}
 	}
@@ -215,6 +219,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	if err != nil {
 		return err
 	}
+	callee.owes = owes
 	in.run.entered = true
 	fn.blocks[0].runs++
 	if values != nil {

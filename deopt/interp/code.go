@@ -135,15 +135,24 @@ type block struct {
 type edge struct {
 	to    *block
 	moves []move
-	// simple: all moves are of one word and none reads what an earlier one wrote.
-	simple bool
-	clash  bool // a move reads what an earlier one wrote, so all are read first
+	// simple: all moves are of one word, none reads what an earlier one wrote, and
+	// nothing is promised.
+	simple   bool
+	clash    bool // a move reads what an earlier one wrote, so all are read first
+	promises []promise
 }
 
 type move struct{ to, from, words int }
 
 // follow gives the phis their values.
 func (e *edge) follow(fr *frame) {
+	e.move(fr)
+	for _, p := range e.promises {
+		p.enforce(p.value.in(fr))
+	}
+}
+
+func (e *edge) move(fr *frame) {
 	if !e.clash {
 		for _, m := range e.moves {
 			copy(fr.w[m.to:m.to+m.words], fr.w[m.from:m.from+m.words])

@@ -97,7 +97,9 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 		if out.s.words == 0 || out.at == v.at {
 			continue
 		}
-		e.simple = e.simple && out.s.words == 1
+		promises := promises(phi.Flags, out)
+		e.promises = append(e.promises, promises...)
+		e.simple = e.simple && out.s.words == 1 && promises == nil
 		e.moves = append(e.moves, move{out.at, v.at, out.s.words})
 	}
 	e.clash = !ordered(e.moves)

@@ -18,6 +18,7 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 	if c.s.typ.Kind == ir.VectorKind {
 		part = out.s.elem
 	}
+	promises := promises(i.Flags, out)
 	return func(fr *frame) error {
 		for k := range n {
 			at, from := out.at+k*part.words, a.at
@@ -32,6 +33,9 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 				from = b.at
 			}
 			copy(fr.w[at:at+part.words], fr.w[from+k*part.words:from+(k+1)*part.words])
+		}
+		for _, p := range promises {
+			p.enforce(out.in(fr))
 		}
 		return nil
 	}, nil

@@ -26,32 +26,6 @@ func setFloat(k ir.TypeKind, dst []word, n softfloat.Number) {
 	setBig(dst, f.Encode(n), f.Bits())
 }
 
-// special says whether a float is a NaN, or infinite.
-func special(k ir.TypeKind, w []word) (nan, inf bool) {
-	if k == ir.X86FP80Kind || k == ir.FP128Kind {
-		c := floatNumber(k, w).Class
-		return c == softfloat.NaN, c == softfloat.Inf
-	}
-	f := floatOf(k, w[0].v)
-	return math.IsNaN(f), math.IsInf(f, 0)
-}
-
-// promised says whether floats are what the flags nnan and ninf promise. Where
-// an operand or the result is not, the result is poison (LangRef, "Fast-Math
-// Flags").
-func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
-	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
-		return true
-	}
-	for _, w := range list {
-		nan, inf := special(k, w)
-		if nan && flags&ir.NoNaNs != 0 || inf && flags&ir.NoInfs != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // floatOf decodes the bits of a half, bfloat, float or double. Every value of
 // the smaller formats is exact in a float64.
 func floatOf(k ir.TypeKind, bits uint64) float64 {

@@ -17,6 +17,8 @@ type frame struct {
 	held     uint64  // charged for them
 	va       *vaArea // where va_start put them, nil before the first
 
+	owes *debt // what the result is to be
+
 	chunk, top int // of the word stack before this frame
 }
 
@@ -55,7 +57,8 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	}
 	fr := s.list[s.n]
 	s.n++
-	fr.fn, fr.ret, fr.pc, fr.next, fr.mark, fr.variadic, fr.held, fr.va = fn, ret, fn.blocks[0].start, nil, mark, nil, 0, nil
+	fr.fn, fr.ret, fr.pc, fr.next, fr.mark = fn, ret, fn.blocks[0].start, nil, mark
+	fr.variadic, fr.held, fr.va, fr.owes = nil, 0, nil, nil
 	fr.chunk, fr.top = s.chunk, s.top
 	fr.w = s.words(len(fn.template))
 	copy(fr.w, fn.template)
@@ -90,6 +93,9 @@ func (in *Interp) pop() {
 	fr := s.list[s.n]
 	s.chunk, s.top = fr.chunk, fr.top
 	in.view.release(fr.fn.cost + fr.held)
+	if fr.owes != nil {
+		fr.owes.settle(fr.ret)
+	}
 	if len(in.stack.live) > fr.mark {
 		in.stack.unwind(fr.mark)
 	}

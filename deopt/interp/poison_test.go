@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,21 @@ declare i8 @llvm.fshl.i8(i8, i8, i8)
 declare { i8, i1 } @llvm.uadd.with.overflow.i8(i8, i8)
 declare i8 @llvm.vector.reduce.and.v2i8(<2 x i8>)
 declare double @llvm.sqrt.f64(double)
+declare double @sqrt(double)
+define double @same(double %x) {
+  ret double %x
+}
+define double @one(double %x) {
+  ret double 1.0
+}
+define double @passed(double %x) {
+  %r = musttail call double @same(double %x)
+  ret double %r
+}
+define double @promised(double %x) {
+  %r = musttail call nnan double @same(double %x)
+  ret double %r
+}
 declare double @llvm.fabs.f64(double)
 declare double @llvm.copysign.f64(double, double)
 declare i32 @llvm.fptosi.sat.i32.f64(double)
@@ -131,4 +147,53 @@ func TestPoisonValue(t *testing.T) {
 	require.False(t, v.Equal(u))
 	_, ok := v.Bytes(nil)
 	require.False(t, ok)
+}
+
+// The flags of what hands floats on (LangRef, "Fast-Math Flags": phi, select, call).
+func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
+	const nan, inf = "double 0x7FF8000000000000", "double 0x7FF0000000000000"
+	results(t, []struct{ body, result, want string }{
+		{"%r = select nnan i1 true, " + nan + ", double 1.0", "double", "poison"},
+		{"%r = select nnan i1 false, " + nan + ", double 1.0", "double", "1.0"}, // what is not chosen is no result
+		{"%r = select ninf i1 true, " + nan + ", double 1.0", "double", "nan"},
+		{"%r = select ninf <2 x i1> <i1 true, i1 false>, <2 x double> <" + inf + ", double 1.0>, <2 x double> <double 3.0, double 2.0>", "<2 x double>", "<poison, 2.0>"},
+		{"br label %b\nb:\n  %r = phi nnan double [ 0x7FF8000000000000, %0 ]", "double", "poison"},
+		{"br label %b\nb:\n  %r = phi double [ 0x7FF8000000000000, %0 ]", "double", "nan"},
+		{"br label %b\nb:\n  %r = phi ninf <2 x double> [ <" + inf + ", double 2.0>, %0 ]", "<2 x double>", "<poison, 2.0>"},
+		{"%r = call nnan double @same(" + nan + ")", "double", "poison"},
+		{"%r = call double @same(" + nan + ")", "double", "nan"},
+		{"%r = call nnan double @same(double 2.0)", "double", "2.0"},
+		{"%r = call ninf double @one(" + inf + ")", "double", "poison"}, // an argument that is not as promised
+		{"%r = call nnan double @one(" + inf + ")", "double", "1.0"},
+		{"%r = call nnan double @passed(" + nan + ")", "double", "poison"},
+		{"%r = call double @promised(" + nan + ")", "double", "poison"},
+		{"%r = call ninf double @promised(" + inf + ")", "double", "poison"},
+		{"%r = call double @promised(" + inf + ")", "double", "inf"},
+		{"%r = call nnan double @sqrt(double -1.0)", "double", "poison"},
+		{"%r = call nnan double @sqrt(double 4.0)", "double", "2.0"},
+		{"%r = call nnan double @llvm.sqrt.f64(double 4.0)", "double", "2.0"},
+	})
+}
+
+func TestFloatsOfResumedCalleesArePromised(t *testing.T) {
+	in, m := machineOf(t, `define double @same(double %x) {
+  ret double %x
+}
+define double @f() {
+  %r = call ninf double @same(double 0x7FF0000000000000)
+  ret double %r
+}`)
+	same, f := m.Func("same"), m.Func("f")
+	body, err := f.Body()
+	require.NoError(t, err)
+	inner, err := same.Body()
+	require.NoError(t, err)
+	for x, want := range map[float64]string{math.Inf(1): "poison", 2: "2.0"} {
+		res, err := in.ResumeStack(t.Context(), []interp.Activation{
+			{Point: interp.Point{Block: inner[0]}, Values: map[ir.Value]interp.Value{same.Params[0]: interp.FromFloat64(m.Func("f").Sig.Elem, x)}},
+			{Point: interp.Point{Block: body[0], Index: 1}, Call: body[0].Instrs[0]},
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, res.Value.Format())
+	}
 }

@@ -33,6 +33,9 @@ func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	case ir.OpGEP:
 		d.quickGEP(c, i, args)
 	case ir.OpSelect:
+		if promises(i.Flags, out) != nil {
+			return
+		}
 		c.op, c.k, c.a, c.b = opSelect, uint64(args[0].at), int32(args[1].at), int32(args[2].at)
 	case ir.OpICmp:
 		quickICmp(c, i, bits)

@@ -201,11 +201,13 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 			return err
 		}
 	}
+	var owes *debt
 	for k := len(stack) - 1; k >= 0; k-- {
 		fr, err := in.activate(stack[k], ret)
 		if err != nil {
 			return err
 		}
+		fr.owes, owes = owes, nil
 		if k == 0 {
 			if stack[0].Point.Index == 0 && stack[0].Call == nil {
 				in.run.steps += uint64(fr.fn.blocks[stack[0].Point.Block.Index].phis) // they were run elsewhere
@@ -228,6 +230,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
 			}
 			ret = out.in(fr)
+			owes = callPromises(call, nil, out).owed(fr) // its arguments were passed elsewhere
 		}
 	}
 	return nil

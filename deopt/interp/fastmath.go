@@ -1,0 +1,138 @@
+package interp
+
+import (
+	"math"
+
+	"reframe/deopt/interp/internal/softfloat"
+	"reframe/deopt/ir"
+)
+
+// special says whether a float is a NaN, or infinite.
+func special(k ir.TypeKind, w []word) (nan, inf bool) {
+	if k == ir.X86FP80Kind || k == ir.FP128Kind {
+		c := floatNumber(k, w).Class
+		return c == softfloat.NaN, c == softfloat.Inf
+	}
+	f := floatOf(k, w[0].v)
+	return math.IsNaN(f), math.IsInf(f, 0)
+}
+
+// promised says whether floats are what the flags nnan and ninf promise. Where
+// an operand or the result is not, the result is poison (LangRef, "Fast-Math
+// Flags").
+func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
+	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
+		return true
+	}
+	for _, w := range list {
+		nan, inf := special(k, w)
+		if nan && flags&ir.NoNaNs != 0 || inf && flags&ir.NoInfs != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// promise is what the flags nnan and ninf say of a value that an instruction hands
+// on and does not make: a phi, a select, a call.
+type promise struct {
+	flags ir.Flags
+	value slot
+}
+
+// promises are those of a phi, a select or a call about some of its values.
+func promises(flags ir.Flags, values ...slot) []promise {
+	var list []promise
+	if flags &= ir.NoNaNs | ir.NoInfs; flags != 0 {
+		for _, v := range values {
+			if lane, _ := v.s.lane(); lane.typ.Float() {
+				list = append(list, promise{flags, v})
+			}
+		}
+	}
+	return list
+}
+
+// broken says whether a lane is not what is promised.
+func (p promise) broken(w []word, lane *shape) bool {
+	return defined(w) && !promised(p.flags, lane.typ.Kind, w)
+}
+
+// enforce makes poison of the lanes that are not what is promised.
+func (p promise) enforce(words []word) {
+	lane, n := p.value.s.lane()
+	for k := range n {
+		if w := words[k*lane.words : (k+1)*lane.words]; p.broken(w, lane) {
+			poisonWords(w, lane.bits)
+		}
+	}
+}
+
+// kept says whether all lanes of an operand are what is promised.
+func (p promise) kept(fr *frame) bool {
+	lane, n := p.value.s.lane()
+	for k := range n {
+		if p.broken(p.value.in(fr)[k*lane.words:(k+1)*lane.words], lane) {
+			return false
+		}
+	}
+	return true
+}
+
+// callPromise is what a call promises of its arguments and its result. Which lane of
+// the result comes of which argument is not known: one argument that is not as
+// promised makes all of them poison.
+type callPromise struct {
+	args   []promise
+	result promise
+}
+
+// callPromises of a call are nil where it promises nothing.
+func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
+	result := promises(i.Flags, out)
+	if result == nil {
+		return nil
+	}
+	return &callPromise{promises(i.Flags, args...), result[0]}
+}
+
+// debt is what the result of a call that runs has to keep, nil for nothing.
+type debt struct {
+	result promise
+	broken bool // an argument was not as promised
+}
+
+// owed looks at the arguments.
+func (c *callPromise) owed(fr *frame) *debt {
+	if c == nil {
+		return nil
+	}
+	d := &debt{result: c.result}
+	for _, p := range c.args {
+		d.broken = d.broken || !p.kept(fr)
+	}
+	return d
+}
+
+// with is the debt of a callee that takes its caller's place.
+func (d *debt) with(callers *debt) *debt {
+	switch {
+	case d == nil:
+		return callers
+	case callers != nil:
+		d.result.flags |= callers.result.flags
+		d.broken = d.broken || callers.broken
+	}
+	return d
+}
+
+// settle looks at the result.
+func (d *debt) settle(words []word) {
+	switch {
+	case d == nil || len(words) == 0:
+	case d.broken:
+		d.result.value.s.fillPoison(words)
+	default:
+		d.result.enforce(words)
+	}
+}
