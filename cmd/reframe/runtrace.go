@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -41,20 +42,11 @@ const shownBlocks = 40
 
 // printProfile prints the blocks that most instructions were run in.
 func (a *app) printProfile(blocks []interp.Profiled) {
-	cost := func(p interp.Profiled) uint64 { return p.Runs * uint64(len(p.Block.Instrs)) }
 	var total uint64
 	for _, p := range blocks {
-		total += cost(p)
+		total += p.Instrs
 	}
-	slices.SortStableFunc(blocks, func(p, q interp.Profiled) int {
-		switch {
-		case cost(p) > cost(q):
-			return -1
-		case cost(p) < cost(q):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(blocks, func(p, q interp.Profiled) int { return cmp.Compare(q.Instrs, p.Instrs) })
 	out := bufio.NewWriter(a.stderr)
 	defer out.Flush()
 	fmt.Fprintf(out, "%14s %6s %12s  block\n", "instructions", "share", "runs")
@@ -63,7 +55,7 @@ func (a *app) printProfile(blocks []interp.Profiled) {
 			fmt.Fprintf(out, "and %s more\n", count(len(blocks)-k, "block"))
 			break
 		}
-		fmt.Fprintf(out, "%14d %5.1f%% %12d  @%s:%%%s, line %d%s\n", cost(p), 100*float64(cost(p))/float64(max(total, 1)), p.Runs,
+		fmt.Fprintf(out, "%14d %5.1f%% %12d  @%s:%%%s, line %d%s\n", p.Instrs, 100*float64(p.Instrs)/float64(max(total, 1)), p.Runs,
 			printable(p.Block.Func.Name), printable(p.Block.Name), p.Block.Line, sourceOf(p.Block.Instrs[len(p.Block.Instrs)-1]))
 	}
 }

@@ -170,7 +170,11 @@ func (g *blocks) instruction() {
 		g.compare()
 	case 5:
 		t = oneOf(g, t, "ptr", "float", "double")
-		g.def(t, "select i1 %s, %s %s, %s %s", g.value("i1"), t, g.value(t), t, g.value(t))
+		fast := ""
+		if t == "float" || t == "double" {
+			fast = g.flags("nnan", "ninf", "nsz")
+		}
+		g.def(t, "select%s i1 %s, %s %s, %s %s", fast, g.value("i1"), t, g.value(t), t, g.value(t))
 	case 6:
 		g.cast()
 	case 7, 8:
@@ -184,9 +188,20 @@ func (g *blocks) instruction() {
 		f := oneOf(g, t, "ptr", "float", "double")
 		g.def(f, "freeze %s %s", f, g.value(f))
 	case 13:
-		switch g.IntN(3) {
+		switch g.IntN(8) {
 		case 0:
 			g.def("i32", "call i32 @half(i32 %s)", g.value("i32"))
+		case 3:
+			fmt.Fprintf(&g.text, "  call void @llvm.memset.p0.i64(ptr @b, i8 0, i64 %d, i1 false)\n", g.IntN(3000))
+		case 4: // a nanosecond a step
+			fmt.Fprintf(&g.text, "  %%t%d = call i32 @clock_gettime(i32 1, ptr @b)\n", g.n)
+			g.def("i64", "load i64, ptr getelementptr (i8, ptr @b, i64 8)")
+		case 6:
+			g.def("i64", "call i64 @last(i64 %s)", g.value("i64"))
+		case 7:
+			g.def("ptr", "alloca [%d x i32]", g.IntN(500))
+		case 5:
+			fmt.Fprintf(&g.text, "  call void @qsort(ptr @m, i64 3, i64 8, ptr @order)\n")
 		case 1:
 			fmt.Fprintf(&g.text, "  call void @keep(i64 %s)\n", g.value("i64"))
 		default:
@@ -292,9 +307,11 @@ func (g *blocks) function() string {
 		}
 		to := func() string { return "%" + label(1+g.IntN(n-1)) }
 		next := []string{to()}
-		switch g.IntN(6) {
+		switch g.IntN(7) {
 		case 0:
 			ends[k] = "br label " + next[0]
+		case 6:
+			ends[k] = fmt.Sprintf("invoke void @keep(i64 %s) to label %s unwind label %%pad", g.value("i64"), next[0])
 		case 1:
 			next = append(next, to(), to())
 			t := g.integer()
@@ -332,7 +349,7 @@ func (g *blocks) function() string {
 			first = g.have
 		}
 	}
-	s := blocksCallees + "define i64 @f() {\n"
+	s := blocksCallees + "define i64 @f() personality ptr @keep {\n"
 	for k := range n {
 		s += label(k) + ":\n"
 		for j, t := range types {
@@ -352,10 +369,32 @@ func (g *blocks) function() string {
 		}
 		s += bodies[k] + "  " + ends[k] + "\n"
 	}
-	return s + "}\n"
+	return s + "pad:\n  %pad.v = landingpad { ptr, i32 } cleanup\n  unreachable\n}\n"
 }
 
 const blocksCallees = `@m = global [9 x i64] [i64 -1, i64 1, i64 undef, i64 4294967295, i64 0, i64 81985529216486895, i64 2, i64 3, i64 4]
+@b = global [3000 x i8] zeroinitializer
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare i32 @clock_gettime(i32, ptr)
+declare void @qsort(ptr, i64, i64, ptr)
+define i32 @order(ptr %p, ptr %q) {
+  %a = load i64, ptr %p
+  %b = load i64, ptr %q
+  %d = sub i64 %a, %b
+  %o = trunc i64 %d to i32
+  ret i32 %o
+}
+define i64 @last(i64 %x) {
+  %c = icmp ult i64 %x, 1000
+  %d = ashr i64 %x, 3
+  br i1 %c, label %a, label %b
+a:
+  ret i64 %d
+b:
+  %p = alloca [100 x i8]
+  %r = musttail call i64 @last(i64 %d)
+  ret i64 %r
+}
 define ptr @where() {
   ret ptr @m
 }

@@ -32,6 +32,9 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 // callOf decodes the call of callee, which of a statepoint or patchpoint is an
 // argument.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
+	if i.Call.Tail == "musttail" && !returned(i) {
+		return nil, troublef(KindModule, "a musttail call whose result is not returned at once")
+	}
 	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), floats: callPromises(i, args, out)}
 	if f, ok := callee.(*ir.Func); ok {
 		live, err := d.bundle(i, "deopt")
@@ -61,6 +64,23 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		}
 		return c.call(fr, t)
 	}, nil
+}
+
+// returned says whether a ret of what a call gives, perhaps cast, of undef or of
+// nothing follows the call, as it must where that is musttail (LangRef, "call").
+func returned(i *ir.Instr) bool {
+	rest, v := i.Block.Instrs[i.Index+1:], ir.Value(i)
+	if len(rest) > 1 && rest[0].Op == ir.OpBitCast && rest[0].Args[0] == v {
+		rest, v = rest[1:], rest[0]
+	}
+	if len(rest) == 0 || rest[0].Op != ir.OpRet {
+		return false
+	}
+	if len(rest[0].Args) == 0 {
+		return true
+	}
+	c, ok := rest[0].Args[0].(*ir.Const)
+	return rest[0].Args[0] == v || ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
 }
 
 // callee finds the function at an address.
@@ -210,8 +230,13 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 				values = append(values, fr.variadic...)
 			}
 			// The callee takes the caller's place (LangRef, "call").
+			if !alike(fn.ret, fr.fn.ret) {
+				return troublef(KindModule, "@%s returns %v and takes the place of @%s, which returns %v",
+					f.Name, fn.ret.typ, fr.fn.ir.Name, fr.fn.ret.typ)
+			}
 			mark, ret = fr.mark, fr.ret
 			owes = owes.with(fr.owes)
+			fr.abandon(true)
 			in.pop()
 		}
 	}
@@ -247,6 +272,7 @@ func (fr *frame) take(args []Value) error {
 		cost += frameCost(len(v.w))
 	}
 	if err := fr.in.view.charge(cost); err != nil {
+		fr.abandon(false)
 		fr.in.pop()
 		return err
 	}
@@ -345,11 +371,7 @@ func (in *Interp) move(to, from machine.Addr, size uint64) error {
 	if size > in.view.limit {
 		return troublef(KindMemory, "a copy of %d bytes is more than the %d bytes of memory allowed", size, in.view.limit)
 	}
-	data, shadow := make([]byte, size), make([]byte, size)
-	if err := in.view.read(data, shadow, from); err != nil {
-		return err
-	}
-	return in.view.write(to, data, shadow)
+	return in.view.move(to, from, size)
 }
 
 // builtin runs a function of the table.

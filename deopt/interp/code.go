@@ -128,6 +128,7 @@ type block struct {
 	start int    // its first inst
 	size  uint64 // instructions, phis included
 	runs  uint64 // how often it was entered
+	short int64  // instructions of it that were not run although it was entered, less those run of it where it was not
 	stop  bool   // a run is to halt before it
 }
 

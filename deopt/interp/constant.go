@@ -145,9 +145,10 @@ func (in *Interp) initialize(addr machine.Addr, t *ir.Type, c *ir.Const) error {
 		return nil
 	case c.Kind == ir.ConstBytes:
 		return in.view.write(addr, c.Bytes, nil)
-	case c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison:
-		in.view.open(addr, in.layout.StoreSize(t), false)
-		return nil
+	case c.Kind == ir.ConstUndef:
+		return in.view.fill(addr, word{u: 0xff}, in.layout.StoreSize(t))
+	case c.Kind == ir.ConstPoison:
+		return in.view.fill(addr, poisonOf(0xff), in.layout.StoreSize(t))
 	case c.Kind == ir.ConstAggregate && t.Kind == ir.ArrayKind:
 		for i, e := range c.Elems {
 			if err := in.initialize(addr+machine.Addr(uint64(i)*in.layout.Size(t.Elem)), t.Elem, e); err != nil {

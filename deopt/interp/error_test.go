@@ -146,7 +146,7 @@ define void @f() {
   call void @free(ptr %p)
   call void @free(ptr %p)
   ret void
-}`, interp.KindFault, "@f, block %0, line 6: call @free: write of 0 bytes at 0x4000000000000000: free of what malloc did not return, or freed before"},
+}`, interp.KindFault, "@f, block %0, line 6: call @free: free of 0x4000000000000000, which malloc did not return, or which was freed before"},
 	{"alloca of a function that returned", `define ptr @g() {
   %p = alloca i32
   store i32 1, ptr %p

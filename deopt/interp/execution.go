@@ -40,7 +40,7 @@ func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x
 	if err != nil {
 		return nil, located(err)
 	}
-	x = &Execution{in: in, ret: ret, out: make([]word, ret.words), writes: in.view.writes}
+	x = &Execution{in: in, ret: ret, out: ret.undefined(), writes: in.view.writes}
 	in.run = run{ctx: context.Background(), of: x}
 	if err := setup(ret, x.out); err != nil {
 		return nil, located(err)
@@ -64,6 +64,7 @@ func located(err error) error {
 
 // clear takes away the frames, the stack and the output of the last run.
 func (in *Interp) clear() {
+	in.unfinished(func(b *block, n int64) { b.short += n })
 	for in.frames.n > 0 {
 		in.pop()
 	}
@@ -302,30 +303,4 @@ func (in *Interp) traced(i *ir.Instr, fr *frame, depth int) {
 		t.Value = Value{s.s, append([]word(nil), s.in(fr)...)}
 	}
 	in.opt.Trace(t)
-}
-
-// Profiled counts how often a block was entered by a branch.
-type Profiled struct {
-	Block *ir.Block
-	Runs  uint64
-}
-
-// Profile counts how often each block of the functions that were called has run,
-// since the Interp was made.
-func (in *Interp) Profile() []Profiled {
-	var list []Profiled
-	for _, m := range in.mods {
-		for _, f := range m.Funcs {
-			fn := in.code[f]
-			if fn == nil {
-				continue
-			}
-			for _, b := range fn.blocks {
-				if b.runs > 0 {
-					list = append(list, Profiled{b.ir, b.runs})
-				}
-			}
-		}
-	}
-	return list
 }

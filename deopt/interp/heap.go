@@ -155,7 +155,7 @@ func (h *heap) free(addr machine.Addr) error {
 	}
 	size, ok := h.sizes[addr]
 	if !ok {
-		return &trouble{KindFault, &FaultError{Addr: addr, Write: true, Why: "free of what malloc did not return, or freed before"}}
+		return troublef(KindFault, "free of %v, which malloc did not return, or which was freed before", addr)
 	}
 	delete(h.sizes, addr)
 	h.v.shut(addr, size, false)

@@ -205,11 +205,7 @@ func (in *Interp) set(to machine.Addr, b word, n uint64) error {
 	if n > in.view.limit {
 		return troublef(KindMemory, "a fill of %d bytes is more than the %d bytes of memory allowed", n, in.view.limit)
 	}
-	data, shadow := make([]byte, n), make([]byte, n)
-	for k := range data {
-		data[k], shadow[k] = byte(b.v), byte(b.u)
-	}
-	return in.view.write(to, data, shadow)
+	return in.view.fill(to, b, n)
 }
 
 func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

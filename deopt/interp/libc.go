@@ -113,6 +113,9 @@ func (c *ccall) bytes(a machine.Addr, n uint64) []byte {
 	if c.err == nil && n > c.in.view.limit {
 		c.err = troublef(KindMemory, "@%s reads %d bytes, more than the %d bytes of memory allowed", c.Name, n, c.in.view.limit)
 	}
+	if c.err == nil {
+		c.err = c.in.view.check(a, n, false)
+	}
 	if c.err != nil {
 		return nil
 	}
@@ -218,7 +221,8 @@ func (r *cursor) fetch() {
 		return
 	}
 	r.step = min(2*r.step, 64)
-	block := make([]byte, min(pageSize-uint64(r.at%pageSize), r.step))
+	// What lies past the end of a block is not asked for: to say why it cannot be had takes long.
+	block := make([]byte, max(1, r.c.in.view.reach(r.at, r.step)))
 	if r.c.in.view.read(block, nil, r.at) != nil {
 		r.step, block = 1, block[:1]
 		r.c.err = r.c.in.view.read(block, nil, r.at)

@@ -29,8 +29,9 @@ var memoryFuncs = map[string]Builtin{
 	"memrchr": scalar(memrchr), "memmem": scalar(memmem),
 }
 
-// tooMuch is what malloc refuses whatever there is: more than PTRDIFF_MAX.
-const tooMuch = math.MaxInt64
+// tooMuch is what malloc refuses whatever there is: the addresses that a process
+// of x86-64 has (Linux, Documentation/arch/x86/x86_64/mm.rst) do not go so far.
+const tooMuch = 1 << 47
 
 // allocate is malloc. What the run may not have ends it; a size that no machine
 // has is the null pointer that C promises.
@@ -38,7 +39,7 @@ func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	if c.err != nil {
 		return 0
 	}
-	if n > tooMuch {
+	if n >= tooMuch {
 		c.setErrno(errNoMemory)
 		return 0
 	}
@@ -82,7 +83,7 @@ func posixMemalign(c *ccall) uint64 {
 	if c.err == nil && (bits.OnesCount64(align) != 1 || align < 8) {
 		return errInvalid
 	}
-	if align > maxAlign || size > tooMuch {
+	if align > maxAlign || size >= tooMuch {
 		return errNoMemory
 	}
 	a := c.allocate(size, int(align), false)

@@ -62,7 +62,7 @@ func (c *ccall) errnoAddr() machine.Addr {
 func (c *ccall) setErrno(n uint64) { c.put(c.errnoAddr(), 4, n) }
 
 // libcGlobals are the variables of the C library that a module may declare,
-// each a pointer. Their memory is made when they are first used.
+// each of eight bytes or less. Their memory is made when they are first used.
 var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	"stdin":  func(in *Interp) (uint64, error) { return in.streamAddr(0) },
 	"stdout": func(in *Interp) (uint64, error) { return in.streamAddr(1) },
@@ -70,6 +70,8 @@ var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	// There is no environment; what environ points to is an array that ends at once.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
+	// A char that is 1 as long as there is one thread, which std::shared_ptr looks at; in any byte order.
+	"__libc_single_threaded": func(*Interp) (uint64, error) { return 0x0101010101010101, nil },
 }
 
 // libcGlobal gives a variable of the C library its memory.

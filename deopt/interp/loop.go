@@ -568,17 +568,22 @@ func (in *Interp) blocks(base int) error {
 			continue
 		case opCall:
 			fr.pc = pc
+			in.run.steps -= uint64(i.rest) // the callee's steps come first, and clocks count them
 			if err := i.run(fr); err != nil {
-				in.run.steps -= uint64(i.rest)
 				return in.located(err, true)
 			}
 			if fr = in.top(); in.run.entered {
 				in.run.entered = false
-				in.run.steps += fr.fn.blocks[0].size - uint64(i.rest)
+				in.run.steps += fr.fn.blocks[0].size
 				if in.run.steps >= in.run.look || fr.fn.blocks[0].stop {
 					if err := in.pause(fr.fn.blocks[0]); err != nil || in.run.single {
 						return err
 					}
+				}
+			} else if in.run.steps += uint64(i.rest); in.run.steps >= in.run.look {
+				in.run.steps -= uint64(i.rest)
+				if err := in.admit(fr); err != nil || in.run.single {
+					return err
 				}
 			}
 			code, w, pc = fr.fn.code, fr.w, fr.pc
@@ -604,9 +609,15 @@ func (in *Interp) blocks(base int) error {
 			continue
 		}
 		fr.pc = pc
+		in.run.steps -= uint64(i.rest) // what counts as many steps is counted before what follows
 		if err := i.run(fr); err != nil {
-			in.run.steps -= uint64(i.rest)
 			return in.located(err, true)
+		}
+		if in.run.steps += uint64(i.rest); in.run.steps >= in.run.look {
+			in.run.steps -= uint64(i.rest)
+			if err := in.admit(fr); err != nil || in.run.single {
+				return err
+			}
 		}
 		continue
 

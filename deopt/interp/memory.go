@@ -245,14 +245,66 @@ func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 
 // write stores data and its undefined bits at addr; shadow is nil for none.
 func (v *view) write(addr machine.Addr, data, shadow []byte) error {
-	if !own(addr) {
-		v.writes++
-	}
+	return v.counted(addr, v.put(addr, data, shadow))
+}
+
+// put is write without the count.
+func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
 		copy(p.data[off:off+n], data[at:])
 		p.setShadow(off, n, shadow, at)
 		return nil
 	})
+}
+
+// check says whether n bytes at addr may be accessed, before memory is taken for them.
+func (v *view) check(addr machine.Addr, n uint64, write bool) error {
+	return v.each(addr, n, write, func(*page, int, int, int) error { return nil })
+}
+
+// counted counts a store that succeeded, where it was into the target's addresses.
+func (v *view) counted(addr machine.Addr, err error) error {
+	if err == nil && !own(addr) {
+		v.writes++
+	}
+	return err
+}
+
+// fill stores the byte b, known or not, n times at addr.
+func (v *view) fill(addr machine.Addr, b word, n uint64) error {
+	return v.counted(addr, v.each(addr, n, true, func(p *page, off, _, n int) error {
+		for k := off; k < off+n; k++ {
+			p.data[k], p.shadow[k] = byte(b.v), byte(b.u)
+		}
+		return nil
+	}))
+}
+
+// move copies n bytes and their undefined bits; the ranges may overlap. It takes a page at
+// a time, so that a length that is too long needs no memory.
+func (v *view) move(to, from machine.Addr, n uint64) error {
+	if err := v.check(from, n, false); err != nil {
+		return err
+	}
+	if err := v.check(to, n, true); err != nil {
+		return err
+	}
+	data, shadow := make([]byte, min(n, pageSize)), make([]byte, min(n, pageSize))
+	for done := uint64(0); done < n; {
+		run := min(n-done, pageSize)
+		at := machine.Addr(done)
+		if to > from { // from the end, as the start of one may be the end of the other
+			at = machine.Addr(n - done - run)
+		}
+		if err := v.read(data[:run], shadow[:run], from+at); err != nil {
+			return err
+		}
+		if err := v.put(to+at, data[:run], shadow[:run]); err != nil {
+			return err
+		}
+		done += run
+	}
+	return v.counted(to, nil)
 }
 
 func (p *page) setShadow(off, n int, shadow []byte, at int) {

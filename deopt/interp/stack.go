@@ -129,6 +129,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 			return nil, err
 		}
 	}
+	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // nothing entered it
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return fr, nil
 	}
@@ -136,11 +137,17 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	// values: each is given to what its phi takes there.
 	from := fn.blocks[a.Call.Block.Index]
 	fr.pc = from.start + a.Call.Index - from.phis + 1
-	for phi, v := range taken {
-		if _, constant := fn.slots[v]; !constant || v == ir.Value(a.Call) {
-			continue
+	given := map[ir.Value]*ir.Instr{}
+	for _, phi := range p.Block.Instrs[:b.phis] {
+		v, value := taken[phi], values[phi]
+		if _, computed := fn.slots[v]; !computed || value.IsNone() || v == ir.Value(a.Call) {
+			continue // a phi that nothing reads need not be given
 		}
-		if err := fr.set(v, values[phi]); err != nil {
+		if other := given[v]; other != nil && !values[other].Equal(value) {
+			return nil, troublef(KindArgument, "%s and %s both take %s and are given different values", other.Ref(), phi.Ref(), v.Ref())
+		}
+		given[v] = phi
+		if err := fr.set(v, value); err != nil {
 			return nil, err
 		}
 	}

@@ -46,6 +46,9 @@ int main() {
   std::unique_ptr<Wide> wide(new Wide());
   std::unique_ptr<Named[]> none;
   std::unique_ptr<int> maybe(new (std::nothrow) int(4));
+  auto shared = std::make_shared<Named>("shared");
+  auto other = shared;
+  std::printf("%ld\n", shared.use_count());
   std::printf("%d %d %d\n", sum, int(reinterpret_cast<unsigned long>(wide.get()) % 64), *maybe);
   return sum;
 }

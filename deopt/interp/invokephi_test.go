@@ -1,0 +1,55 @@
+package interp_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// The phis behind an invoke that a frame waits in: one that nothing reads need not be
+// given, and two that take the same value cannot be given different ones.
+func TestResumeBehindInvokeOfPhis(t *testing.T) {
+	m := parse(t, `declare i32 @personality(...)
+define i64 @g() {
+  ret i64 7
+}
+define i64 @f(i64 %x, i64 %y) personality ptr @personality {
+e:
+  %z = add i64 %x, %y
+  %r = invoke i64 @g() to label %ok unwind label %pad
+ok:
+  %dead = phi i64 [ %z, %e ]
+  %p = phi i64 [ %r, %e ]
+  %q = phi i64 [ %x, %e ]
+  %same = phi i64 [ %x, %e ]
+  %s = add i64 %p, %q
+  %t = add i64 %s, %same
+  ret i64 %t
+pad:
+  %l = landingpad { ptr, i32 } cleanup
+  unreachable
+}`)
+	f, err := m.Func("f").Body()
+	require.NoError(t, err)
+	g, err := m.Func("g").Body()
+	require.NoError(t, err)
+	resume := func(q, same int64) (*interp.Result, error) {
+		in, err := interp.New(m, interp.Options{})
+		require.NoError(t, err)
+		return in.ResumeStack(context.Background(), []interp.Activation{
+			{Point: interp.Point{Block: g[0]}},
+			{Point: interp.Point{Block: f[1]}, Call: f[0].Instrs[1], Values: map[ir.Value]interp.Value{
+				f[1].Instrs[2]: i64(q), f[1].Instrs[3]: i64(same),
+			}},
+		})
+	}
+	res, err := resume(5, 5)
+	require.NoError(t, err)
+	require.Equal(t, "17", res.Value.Format())
+	_, err = resume(5, 6)
+	require.EqualError(t, err, "%q and %same both take %x and are given different values")
+}

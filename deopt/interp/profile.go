@@ -1,0 +1,65 @@
+package interp
+
+import "reframe/deopt/ir"
+
+// Profiled counts how often a block was entered, and the instructions of it that ran.
+// A block that a run ended in, or stands in, was not run as a whole.
+type Profiled struct {
+	Block  *ir.Block
+	Runs   uint64
+	Instrs uint64 // phis included, as [Result].Steps counts
+}
+
+// Profile counts the blocks that ran of all functions that were called, since the Interp
+// was made, in the order of the modules.
+func (in *Interp) Profile() []Profiled {
+	open := map[*block]int64{}
+	in.unfinished(func(b *block, n int64) { open[b] += n })
+	var list []Profiled
+	for _, m := range in.mods {
+		for _, f := range m.Funcs {
+			fn := in.code[f]
+			if fn == nil {
+				continue
+			}
+			for _, b := range fn.blocks {
+				p := Profiled{b.ir, b.runs, uint64(int64(b.runs*b.size) - b.short - open[b])}
+				if p.Runs > 0 || p.Instrs > 0 {
+					list = append(list, p)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// unfinished tells of each active frame the block that it is in, and how many of its
+// instructions have not been run.
+func (in *Interp) unfinished(tell func(b *block, n int64)) {
+	x := in.run.of
+	begun := x != nil && x.done && !in.run.before
+	for k, fr := range in.frames.list[:in.frames.n] {
+		fr.unfinished(k < in.frames.n-1 || begun, tell)
+	}
+}
+
+// unfinished is [Interp.unfinished] of one frame: of one that waits, what is behind the
+// instruction that was begun is not run.
+func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
+	i := fr.at(waits)
+	if i == nil {
+		return
+	}
+	b := fr.fn.blocks[i.Block.Index]
+	if waits {
+		tell(b, int64(fr.fn.code[fr.pc-1].rest))
+		return
+	}
+	next := fr.fn.code[fr.pc]
+	tell(b, int64(next.rest)+int64(next.count))
+}
+
+// abandon counts what a frame that goes will not run.
+func (fr *frame) abandon(waits bool) {
+	fr.unfinished(waits, func(b *block, n int64) { b.short += n })
+}

@@ -1,0 +1,62 @@
+package interp_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+)
+
+// profiled adds up the instructions of a profile.
+func profiled(in *interp.Interp) (sum uint64) {
+	for _, p := range in.Profile() {
+		sum += p.Instrs
+	}
+	return sum
+}
+
+// However a run ends, the blocks' instructions are those that were run.
+func TestProfileAddsUp(t *testing.T) {
+	const (
+		trailing = "\nwith:\n  %y = add i32 %x, 1\n  %z = add i32 %y, 1\n  ret i32 %z\n}\n"
+		head     = "declare void @exit(i32)\ndeclare void @qsort(ptr, i64, i64, ptr)\n@list = global [3 x i32] [i32 3, i32 1, i32 2]\n"
+	)
+	for name, src := range map[string]string{
+		"an end": "define i32 @main() {\n  %x = add i32 1, 2\n  br label %with" + trailing,
+		"an error in the middle": "define i32 @main() {\n  %x = add i32 0, 0\n  %q = add i32 1, 1\n  %e = udiv i32 1, %x\n  br label %with" +
+			trailing,
+		"a compare and branch on poison": "define i32 @main() {\n  %x = add nsw i32 2147483647, 1\n  %c = icmp eq i32 %x, 1\n  br i1 %c, label %with, label %with" +
+			trailing,
+		"exit in a callee": "define i32 @f(i32 %x) {\n  %a = add i32 %x, 1\n  call void @exit(i32 3)\n  %b = add i32 %a, 1\n  ret i32 %b\n}\n" +
+			"define i32 @main() {\n  %x = call i32 @f(i32 1)\n  br label %with" + trailing,
+		"exit in a callback": "define i32 @f(ptr %p, ptr %q) {\n  %a = load i32, ptr %p\n  call void @exit(i32 3)\n  %b = add i32 %a, 1\n  ret i32 %b\n}\n" +
+			"define i32 @main() {\n  %x = add i32 1, 2\n  call void @qsort(ptr @list, i64 3, i64 4, ptr @f)\n  br label %with" + trailing,
+		"a callee in its caller's place": "define i32 @f(i32 %x) {\n  %a = add i32 %x, 1\n  ret i32 %a\n}\n" +
+			"define i32 @g(i32 %x) {\n  %a = musttail call i32 @f(i32 %x)\n  ret i32 %a\n}\n" +
+			"define i32 @main() {\n  %x = call i32 @g(i32 1)\n  br label %with" + trailing,
+		"a branch of an invoke": "define i32 @f(i32 %x) {\n  %a = add i32 %x, 1\n  ret i32 %a\n}\n" +
+			"define i32 @main() personality ptr null {\n  %x = invoke i32 @f(i32 1) to label %with unwind label %pad\npad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret i32 0" +
+			trailing,
+	} {
+		for limit := range uint64(20) {
+			for _, trace := range []func(interp.Traced){nil, func(interp.Traced) {}} {
+				in, x, _ := startMain(t, head+src, interp.Options{MaxSteps: limit + 1, Trace: trace})
+				_, _ = x.Run(t.Context()) // many a limit ends it
+				require.Equal(t, x.Steps(), profiled(in), "%s, at most %d steps", name, limit+1)
+			}
+		}
+	}
+}
+
+// A profile can be looked at wherever a run stands.
+func TestProfileOfStepsAddsUp(t *testing.T) {
+	in, x, _ := startMain(t, twoFunctions, interp.Options{})
+	for range 23 {
+		require.Equal(t, x.Steps(), profiled(in), fmt.Sprint(x.Steps()))
+		_, err := x.Step(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, x.Steps(), profiled(in))
+}
