@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"reframe/deopt/frame"
@@ -51,8 +52,8 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 				return s, s.extend(t.Frames[at+1:], c.To)
 			}
 			if c.Frame >= 0 && byNumber && byName {
-				return nil, fmt.Errorf("%w: frame %d of thread %d (%s) has no stack map record%s",
-					ErrNoFrame, f.Index, t.ID, f.Title(), noted(f.Notes))
+				return nil, fmt.Errorf("%w: %s, of thread %d has no stack map record%s",
+					ErrNoFrame, f.Title(), t.ID, noted(f.Notes))
 			}
 		}
 	}
@@ -188,6 +189,21 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 		return i, i, ""
 	}
 	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
+}
+
+// NeedsResult says whether the frame can carry on alone only when it is told what the call
+// returns that it waits for ([Choice].Result).
+func (f *Frame) NeedsResult() bool {
+	call, _, _ := f.awaited()
+	if call == nil || f.to == nil {
+		return false
+	}
+	a, err := f.activation()
+	if err != nil {
+		return false
+	}
+	names, err := a.Missing()
+	return err == nil && slices.Contains(names, call.Ref())
 }
 
 // calledName is the name of the function that a call names, or "".

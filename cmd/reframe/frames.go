@@ -127,7 +127,11 @@ func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known, held bool) {
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
 			if f.Resume != nil {
-				fmt.Fprintf(a.stderr, "\ntry: reframe resume -p %d%s -f %d\n", t.PID, k.again(thread.ID), f.Index)
+				result := ""
+				if f.NeedsResult() {
+					result = " --result VALUE"
+				}
+				fmt.Fprintf(a.stderr, "\ntry: reframe resume -p %d%s -f %d%s\n", t.PID, k.again(thread.ID), f.Index, result)
 				return
 			}
 		}

@@ -42,7 +42,7 @@ are such sites, 2 it failed.`,
   reframe lint loop.ll --layout loop.layout.json
   reframe lint loop.ll --json
   reframe lint optimized.ll baseline.ll --layout loop.layout.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needs("MODULE.ll"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			k.modules = args
 			return a.lint(&k)

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reframe/deopt/ir"
 )
@@ -58,6 +59,29 @@ func usage(format string, args ...any) error {
 	return &status{exitUsage, fmt.Sprintf(format, args...)}
 }
 
+// flagError says what a flag takes where what it was given is not that.
+func flagError(err error) error {
+	takes := map[string]string{"bool": "true or false", "int": "a whole number", "uint64": "a whole number, 0 or more", "duration": "a time, such as 5s or 100ms"}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		flag := invalid.GetFlag()
+		if wanted := takes[flag.Value.Type()]; wanted != "" {
+			return usage("--%s %q: %s", flag.Name, invalid.GetValue(), wanted)
+		}
+	}
+	return err
+}
+
+// needs refuses a command line on which the arguments are missing.
+func needs(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("%s is missing", what)
+		}
+		return nil
+	}
+}
+
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	app := &app{stdout: stdout, stderr: stderr}
@@ -65,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	verb, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -85,7 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		fmt.Fprintln(stderr, printableLines(where.Snippet()))
 	}
 	if code == exitUsage {
-		fmt.Fprintln(stderr, "try: reframe --help")
+		fmt.Fprintf(stderr, "try: %s --help\n", verb.CommandPath())
 	}
 	return code
 }
@@ -122,6 +146,7 @@ a reference interpreter carry on from there.`,
 	}
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colour the output: auto, always or never (NO_COLOR is obeyed)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.demoCommand())
 	return root
 }

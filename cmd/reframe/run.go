@@ -59,7 +59,7 @@ end, with the reason and the calls that led there on standard error.`,
   reframe run --trace --steps 50 hello.ll
   reframe run --until sum:loop loop.ll
   reframe run --profile hello.ll`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needs("MODULE.ll"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.runProgram(c.Context(), &p, args)
 		},
@@ -144,6 +144,9 @@ func (p *program) block(m *ir.Module) (*ir.Block, error) {
 	}
 	name, label, found := strings.Cut(p.until, ":")
 	f := m.Func(strings.TrimPrefix(name, "@"))
+	if name == "" {
+		return nil, usage("--until %s: name the function before the colon", p.until)
+	}
 	if f == nil || f.Declared() {
 		return nil, usage("--until %s: the module defines no @%s", p.until, strings.TrimPrefix(name, "@"))
 	}
@@ -218,8 +221,15 @@ const shownCalls = 16
 // ended says why a run could not go on, and by which calls it came there.
 func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %v", file, err)
 	var r *interp.RunError
+	switch interrupted := errors.Is(err, context.Canceled); {
+	case interrupted && errors.As(err, &r) && r.Func != "":
+		fmt.Fprintf(&text, "%s: interrupted in @%s, block %%%s, line %d", file, printable(r.Func), printable(r.Block), r.Line)
+	case interrupted:
+		fmt.Fprintf(&text, "%s: interrupted", file)
+	default:
+		fmt.Fprintf(&text, "%s: %s", file, printable(err.Error()))
+	}
 	if errors.As(err, &r) && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
 	}
@@ -235,7 +245,7 @@ func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) e
 			break
 		}
 		i := x.At(k)
-		fmt.Fprintf(&text, "\n  called by @%s, block %%%s, line %d%s", i.Block.Func.Name, i.Block.Name, i.Line, sourceOf(i))
+		fmt.Fprintf(&text, "\n  called by @%s, block %%%s, line %d%s", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
 	}
 	code := exitFailed
 	switch {

@@ -127,6 +127,7 @@ func TestRunUntil(t *testing.T) {
 	r := reframe(t, "run", "--until", "@main:%end", path)
 	require.Equal(t, result{0, "", "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
 	for until, want := range map[string]string{
+		":start":     "--until :start: name the function before the colon",
 		"cube":       "--until cube: the module defines no @cube",
 		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
 	} {
@@ -172,7 +173,7 @@ func TestRunThatFails(t *testing.T) {
 		{"deep", deep, nil, 2, "calls are nested deeper than 50000"},
 		{"deeper than its memory", deep, []string{"--depth", "100000000", "--memory", "16M"}, 2, "the program needs more than 16777216 bytes of memory"},
 		{"abort", "declare void @abort()\ndefine i32 @main() {\n  call void @abort()\n  unreachable\n}\n", nil, 134, "the program called abort"},
-		{"native", "declare i32 @elsewhere()\ndefine i32 @main() {\n  %r = call i32 @elsewhere()\n  ret i32 %r\n}\n", nil, 2, "a call of @elsewhere is not supported: it exists only as native code"},
+		{"native", "declare i32 @elsewhere()\ndefine i32 @main() {\n  %r = call i32 @elsewhere()\n  ret i32 %r\n}\n", nil, 2, "a call of @elsewhere is not supported: it exists only as native code; link the module that defines it (llvm-link)"},
 		{"poison", "define i32 @main() {\n  %x = add nsw i32 2147483647, 1\n  %c = icmp eq i32 %x, 0\n  br i1 %c, label %a, label %a\na:\n  ret i32 0\n}\n", nil, 2, "the condition %c is poison"},
 		{"misaligned", "define i32 @main() {\n  %a = alloca [8 x i8], align 8\n  %p = getelementptr i8, ptr %a, i64 2\n  store i32 0, ptr %p, align 4\n  ret i32 0\n}\n",
 			[]string{"--strict"}, 2, "the address is not a multiple of 4, as the instruction promises"},
@@ -191,7 +192,7 @@ func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	path := write(t, "counting.ll", counting)
 	dir := t.TempDir()
-	reframe(t, "run").failsEmpty(t, 64, "requires at least 1 arg")
+	reframe(t, "run").failsEmpty(t, 64, "MODULE.ll is missing")
 	reframe(t, "run", filepath.Join(dir, "none.ll")).failsEmpty(t, 2, "none.ll: no such file or directory")
 	reframe(t, "run", dir).failsEmpty(t, 2, "is a directory")
 	reframe(t, "run", "--steps", "many", path).failsEmpty(t, 64, `"many"`)

@@ -38,8 +38,11 @@ func TestWrongUsage(t *testing.T) {
 		{"frames -p 1 -f x", `"x"`},
 		{"frames -p 1 --color x", "--color x: auto, always or never"},
 		{"frames -p 1 --stack-bytes 1", "--stack-bytes 1: 4096 to 1073741824"},
-		{"resume -p 1 --timeout 5", `"5"`},
-		{"resume -p 1 --steps -1", `"-1"`},
+		{"resume -p 1 --timeout 5", `--timeout "5": a time, such as 5s or 100ms`},
+		{"resume -p 1 --steps -1", `--steps "-1": a whole number, 0 or more`},
+		{"run", "MODULE.ll is missing"},
+		{"run --depth many x.ll", `--depth "many": a whole number`},
+		{"lint", "MODULE.ll is missing"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			reframe(t, strings.Fields(c.args)...).failsEmpty(t, 64, c.want)
@@ -57,7 +60,7 @@ func TestResumeRefuses(t *testing.T) {
 	}{
 		{nil, "--ir"},
 		{[]string{"--ir", p.IR}, "--layout"},
-		{[]string{"--ir", p.IR, "-f", "0"}, "(frame #0, pause) has no stack map record"},
+		{[]string{"--ir", p.IR, "-f", "0"}, "frame #0, pause, of thread "},
 		{[]string{"--ir", p.IR, "-f", "999"}, "there is no frame 999"},
 		{[]string{"--ir", p.IR, "--function", "nosuch"}, "nosuch"},
 		{[]string{"--ir", p.IR, "--function", "main"}, "main"},

@@ -9,7 +9,7 @@ import (
 )
 
 // nativeHint is what can be done about a function that is not here.
-const nativeHint = "it exists only as native code; resume a frame further out, or give the module a body for it"
+const nativeHint = "it exists only as native code; link the module that defines it (llvm-link), or resume a frame further out"
 
 // call decodes a call: of an intrinsic, of a function, or through a pointer.
 func (d *decoder) call(i *ir.Instr, out slot) (step, error) {

@@ -178,7 +178,7 @@ define i64 @f() {
 define void @f() {
   %x = call i32 @pause()
   ret void
-}`, interp.KindUnsupported, "@f, block %0, line 3: %x = call @pause: a call of @pause is not supported: it exists only as native code; resume a frame further out, or give the module a body for it"},
+}`, interp.KindUnsupported, "@f, block %0, line 3: %x = call @pause: a call of @pause is not supported: it exists only as native code; link the module that defines it (llvm-link), or resume a frame further out"},
 	{"stream", `declare i32 @fputs(ptr, ptr)
 define void @f() {
   %x = call i32 @fputs(ptr null, ptr null)

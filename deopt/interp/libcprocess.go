@@ -174,9 +174,9 @@ func sysconf(c *ccall) uint64 {
 // Refusals, by what can be done instead.
 const (
 	hintInput  = "give the input on standard input"
-	hintOutput = "write to standard output, or give the function in Options.Funcs"
-	hintThread = "there is one thread; give the function in Options.Funcs"
-	hintSystem = "a run never reaches the system; give the function in Options.Funcs"
+	hintOutput = "write to standard output, or define the function in the module"
+	hintThread = "there is one thread; define the function in the module if one is enough"
+	hintSystem = "a run never reaches the system; define the function in the module"
 	hintJump   = "resume a frame that does not jump; setjmp itself returns 0"
 )
 
