@@ -58,7 +58,7 @@ func TestLintOfSeveralModules(t *testing.T) {
 func TestLintRefuses(t *testing.T) {
 	t.Parallel()
 	good := lintFile(t, "guard.ll")
-	reframe(t, "lint").failsEmpty(t, 64, "at least 1 arg")
+	reframe(t, "lint").failsEmpty(t, 64, "MODULE.ll is missing")
 	reframe(t, "lint", good, "--nosuch").failsEmpty(t, 64, "--nosuch")
 	reframe(t, "lint", "/nosuch.ll").failsEmpty(t, 2, "/nosuch.ll", "no such file")
 	reframe(t, "lint", t.TempDir()).failsEmpty(t, 2, "is a directory")

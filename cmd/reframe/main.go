@@ -40,11 +40,31 @@ func main() {
 	debug.SetMemoryLimit(collectAt)
 	// A second processor would be taken from the target while it is stopped.
 	runtime.GOMAXPROCS(1)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // what does not heed the first Ctrl-C ends at the second
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// interruptible returns a context that a signal cancels, with an [interruption] as its
+// cause.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		s := <-signals
+		signal.Stop(signals) // what does not heed the first Ctrl-C ends at the second
+		number, _ := s.(syscall.Signal)
+		cancel(interruption{number})
+	}()
+	return ctx
+}
+
+// interruption is why a verb was given up.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return "interrupted by a signal: " + i.signal.String() }
+
+// status is the exit status, as a shell shows that of a program which the signal ends.
+func (i interruption) status() int { return 128 + int(i.signal) }
 
 // status is an error that carries an exit status. Without a message it is silent.
 type status struct {

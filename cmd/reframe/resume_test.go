@@ -29,7 +29,9 @@ func TestResumeToFrame(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		p := livetest.Lli(t, version, "chain.ll", "mcjit")
 		n := innermost(t, p)
-		r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--to-frame", "all", "--result", "-1")
+		r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
+		require.Contains(t, r.stderr, fmt.Sprintf("\ntry: reframe resume -p %s --ir %s -f %d --result VALUE\n", pid(p), p.IR, n))
+		r = reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--to-frame", "all", "--result", "-1")
 		require.Equal(t, 0, r.code, r.stderr)
 		for k, name := range []string{"f", "f", "f", "f", "main"} {
 			require.Regexp(t, fmt.Sprintf(`(?m)^ +#%d +jit +%s\+0x`, n+k, name), r.stdout)

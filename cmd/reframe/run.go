@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,11 +19,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Statuses of a program that a signal ends, as a shell shows them.
-const (
-	exitInterrupted = 128 + 2
-	exitAborted     = 128 + 6
-)
+// exitAborted is the status of a program that calls abort, as a shell shows it.
+const exitAborted = 128 + int(syscall.SIGABRT)
 
 // program is what run was asked for.
 type program struct {
@@ -51,8 +49,8 @@ where a function is called that exists only as native code.
 With --function another function is run: the ARGs are its arguments, and its result is
 printed. Flags come before MODULE.ll; what follows belongs to the program.
 
-Exit status: the program's own; 134 when it calls abort; 2 where it cannot be run to its
-end, with the reason and the calls that led there on standard error.`,
+Exit status: the program's own; 134 when it calls abort; 130 at Ctrl-C; 2 where it cannot
+be run to its end, with the reason and the calls that led there on standard error.`,
 		Example: `  reframe run hello.ll
   reframe run bzip2.ll -d < data.bz2 > data
   reframe run --function sum loop.ll 1000
@@ -130,7 +128,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	}
 	switch {
 	case err != nil:
-		return a.ended(x, m, args[0], err)
+		return a.ended(ctx, x, m, args[0], err)
 	case result == nil:
 		return a.printStop(x, stop)
 	}
@@ -219,16 +217,18 @@ func (a *app) finished(p *program, r *interp.Result) error {
 const shownCalls = 16
 
 // ended says why a run could not go on, and by which calls it came there.
-func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) error {
+func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file string, err error) error {
 	var text strings.Builder
 	var r *interp.RunError
-	switch interrupted := errors.Is(err, context.Canceled); {
+	var by interruption
+	interrupted := errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &by)
+	switch {
 	case interrupted && errors.As(err, &r) && r.Func != "":
-		fmt.Fprintf(&text, "%s: interrupted in @%s, block %%%s, line %d", file, printable(r.Func), printable(r.Block), r.Line)
+		fmt.Fprintf(&text, "%s: @%s, block %%%s, line %d: %v", file, printable(r.Func), printable(r.Block), r.Line, by)
 	case interrupted:
-		fmt.Fprintf(&text, "%s: interrupted", file)
+		fmt.Fprintf(&text, "%s: %v", file, by)
 	default:
-		fmt.Fprintf(&text, "%s: %s", file, printable(err.Error()))
+		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(err))
 	}
 	if errors.As(err, &r) && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
@@ -249,12 +249,28 @@ func (a *app) ended(x *interp.Execution, m *ir.Module, file string, err error) e
 	}
 	code := exitFailed
 	switch {
-	case errors.Is(err, context.Canceled):
-		code = exitInterrupted
+	case interrupted:
+		code = by.status()
 	case r != nil && r.Kind == interp.KindAbort:
 		code = exitAborted
 	}
 	return &status{code, text.String()}
+}
+
+// raising names the flag that allows more where a limit ended the run.
+func raising(err error) string {
+	var r *interp.RunError
+	if errors.As(err, &r) {
+		switch r.Kind {
+		case interp.KindSteps:
+			return " (--steps)"
+		case interp.KindMemory:
+			return " (--memory)"
+		case interp.KindDepth:
+			return " (--depth)"
+		}
+	}
+	return ""
 }
 
 // sourceOf is where in the source an instruction comes from, for the end of a line.

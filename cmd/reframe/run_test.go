@@ -1,13 +1,11 @@
 package main_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -168,9 +166,9 @@ func TestRunThatFails(t *testing.T) {
 		code      int
 		want      string
 	}{
-		{"endless", forever, []string{"--steps", "1000000"}, 2, "not finished after 1000000 steps"},
-		{"greedy", greedy, []string{"--memory", "8M"}, 2, "the program needs more than 8388608 bytes of memory"},
-		{"deep", deep, nil, 2, "calls are nested deeper than 50000"},
+		{"endless", forever, []string{"--steps", "1000000"}, 2, "not finished after 1000000 steps (--steps)"},
+		{"greedy", greedy, []string{"--memory", "8M"}, 2, "the program needs more than 8388608 bytes of memory (--memory)"},
+		{"deep", deep, nil, 2, "calls are nested deeper than 50000 (--depth)"},
 		{"deeper than its memory", deep, []string{"--depth", "100000000", "--memory", "16M"}, 2, "the program needs more than 16777216 bytes of memory"},
 		{"abort", "declare void @abort()\ndefine i32 @main() {\n  call void @abort()\n  unreachable\n}\n", nil, 134, "the program called abort"},
 		{"native", "declare i32 @elsewhere()\ndefine i32 @main() {\n  %r = call i32 @elsewhere()\n  ret i32 %r\n}\n", nil, 2, "a call of @elsewhere is not supported: it exists only as native code; link the module that defines it (llvm-link)"},
@@ -207,20 +205,25 @@ func TestRunRefuses(t *testing.T) {
 	require.Contains(t, r.stderr, "\n  %x = frob i32 1, 2\n       ^\n")
 }
 
-// An endless program ends with Ctrl-C, as a native one does.
+// An endless program ends with Ctrl-C and the like, as a native one does.
 func TestRunIsInterrupted(t *testing.T) {
 	t.Parallel()
-	c := command(t, "run", write(t, "p.ll", "declare i32 @puts(ptr)\n@s = constant [3 x i8] c\"on\\00\"\ndefine i32 @main() {\n  %n = call i32 @puts(ptr @s)\n  br label %l\nl:\n  br label %l\n}\n"))
-	out, err := c.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, c.Start())
-	var line [3]byte
-	_, err = out.Read(line[:])
-	require.NoError(t, err)
-	require.Equal(t, "on\n", string(line[:]))
-	require.NoError(t, c.Process.Signal(os.Interrupt))
-	ended := time.Now()
-	require.Error(t, c.Wait())
-	require.True(t, c.ProcessState.Exited(), "%v after %v", c.ProcessState, time.Since(ended))
-	require.Equal(t, 128+int(syscall.SIGINT), c.ProcessState.ExitCode())
+	for number, word := range map[syscall.Signal]string{syscall.SIGINT: "interrupt", syscall.SIGTERM: "terminated"} {
+		path := write(t, "p.ll", "declare i32 @puts(ptr)\n@s = constant [3 x i8] c\"on\\00\"\ndefine i32 @main() {\n  %n = call i32 @puts(ptr @s)\n  br label %l\nl:\n  br label %l\n}\n")
+		c := command(t, "run", path)
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
+		var line [3]byte
+		_, err = out.Read(line[:])
+		require.NoError(t, err)
+		require.Equal(t, "on\n", string(line[:]))
+		require.NoError(t, c.Process.Signal(number))
+		require.Error(t, c.Wait())
+		require.True(t, c.ProcessState.Exited(), "%v", c.ProcessState)
+		require.Equal(t, 128+int(number), c.ProcessState.ExitCode())
+		require.Regexp(t, `^reframe: \S+/p\.ll: @main, block %\w+, line \d: interrupted by a signal: `+word+`\n  \d \| br label %l\n$`, stderr.String())
+	}
 }
