@@ -26,7 +26,10 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 		if !ok || size == ir.NoSize {
 			return undefined("the address of byval argument %d", k+1)
 		}
-		align := max(in.layout.Align(t), i.Call.ArgAttrs[k].Align)
+		align := i.Call.ArgAttrs[k].Align // of the memory itself, be it less than the type's (LangRef, byval)
+		if align == 0 {
+			align = in.layout.Align(t)
+		}
 		a, err := in.stack.alloc(size, align)
 		if err != nil {
 			return err

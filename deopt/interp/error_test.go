@@ -184,6 +184,11 @@ define void @f() {
   %x = call i32 @fputs(ptr null, ptr null)
   ret void
 }`, interp.KindFault, "@f, block %0, line 3: %x = call @fputs: @fputs is given a null pointer for a FILE"},
+	{"index narrower than its pointer", `target datalayout = "e-p:64:64:64:32"
+define ptr @f() {
+  %x = getelementptr i8, ptr null, i64 4294967296
+  ret ptr %x
+}`, interp.KindUnsupported, "@f, block %0, line 3: %x = getelementptr ptr: an index of 32 bits for a pointer of 64 is not supported"},
 	{"inline assembly", `define void @f() {
   call void asm sideeffect "nop", ""()
   ret void

@@ -19,7 +19,7 @@ const (
 	KindDepth                   // calls are nested deeper than [Options].MaxDepth
 	KindUnsupported             // an instruction or a callee that cannot be run here
 	KindFault                   // memory that cannot be read or written
-	KindUnreachable             // unreachable or llvm.trap was run
+	KindUnreachable             // unreachable or llvm.trap was run, or what is assumed is false
 	KindDeoptimize              // the code would deoptimize: [*DeoptimizeError] has its values
 	KindDivision                // division by zero, or of the lowest value by -1
 	KindUndef                   // the run would depend on an undefined bit

@@ -24,6 +24,9 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 	if len(args) == 0 || i.Elem == nil || lane.typ.Kind != ir.PointerKind || lane.words != 1 {
 		return nil, troublef(KindModule, "getelementptr with %d operands", len(args))
 	}
+	if index := d.in.layout.IndexBits(lane.typ.AddrSpace); index != lane.bits {
+		return nil, unsupported("", "an index of %d bits for a pointer of %d", index, lane.bits)
+	}
 	offset, indices, err := d.path(i, args)
 	if err != nil {
 		return nil, err

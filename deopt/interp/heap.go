@@ -191,6 +191,15 @@ func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
 	return addr, nil
 }
 
+// holding finds the allocation that an address lies in.
+func (s *stack) holding(addr machine.Addr) (span, bool) {
+	n := sort.Search(len(s.live), func(k int) bool { return s.live[k].addr > addr })
+	if n == 0 || uint64(addr-s.live[n-1].addr) >= s.live[n-1].size {
+		return span{}, false
+	}
+	return s.live[n-1], true
+}
+
 // unwind gives back all but the first n allocations.
 func (s *stack) unwind(n int) {
 	for len(s.live) > n {

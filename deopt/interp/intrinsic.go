@@ -13,7 +13,7 @@ type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step
 
 // silent intrinsics tell an optimizer or a debugger something, and do nothing.
 var silent = []string{
-	"dbg", "lifetime", "assume", "donothing", "experimental.stackmap", "experimental.noalias.scope.decl",
+	"dbg", "donothing", "experimental.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
 }
 
@@ -29,6 +29,8 @@ var intrinsics = map[string]intrinsicDecoder{
 	"stacksave": stackSave, "stackrestore": stackRestore,
 	"is.constant": yields(0), "objectsize": objectSize,
 	"trap": traps, "ubsantrap": traps, "debugtrap": traps,
+	"lifetime.start": lifetime, "lifetime.end": lifetime,
+	"assume":                  assume,
 	"experimental.guard":      guard,
 	"experimental.deoptimize": deoptimize,
 	"experimental.gc.result":  gcResult,
@@ -238,6 +240,41 @@ func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
+// lifetime makes undefined what an alloca holds: before its life begins and after it
+// ended it has no value (LangRef, "llvm.lifetime.start"). The pointer stands last, from
+// LLVM 22 on alone. Other memory keeps its content.
+func lifetime(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if len(args) == 0 || args[len(args)-1].s.typ.Kind != ir.PointerKind {
+		return nil, wrongUse(i)
+	}
+	at := args[len(args)-1].at
+	return func(fr *frame) error {
+		w := fr.w[at]
+		object, ok := fr.in.stack.holding(machine.Addr(w.v))
+		if w.u != 0 || !ok {
+			return nil
+		}
+		return fr.in.set(object.addr, word{u: 0xff}, object.size)
+	}, nil
+}
+
+// assume ends the run where what the program promises does not hold (LangRef,
+// "llvm.assume"). What its bundles say more is not looked at.
+func assume(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) || args[0].s.bits != 1 {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		switch w := fr.w[args[0].at]; {
+		case w.u != 0:
+			return notKnown([]word{w}, "the assumed %s", i.Args[0].Ref())
+		case w.v == 0:
+			return troublef(KindUnreachable, "the assumed %s is false", i.Args[0].Ref())
+		}
+		return nil
+	}, nil
+}
+
 func yields(v uint64) intrinsicDecoder {
 	return func(_ *decoder, i *ir.Instr, _ []slot, out slot) (step, error) {
 		if out.s.bits == 0 {
@@ -296,7 +333,7 @@ func deoptimize(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 }
 
 func ptrMask(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if !scalars(args, 2) || out.s.words != 1 {
+	if !scalars(args, 2) || out.s.words != 1 || args[1].s.bits != args[0].s.bits {
 		return nil, wrongUse(i)
 	}
 	and := narrowArith(ir.OpAnd, 64, 0)

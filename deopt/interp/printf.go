@@ -74,21 +74,21 @@ func (p printer) print(c *ccall) uint64 {
 	}
 	f := &formatter{c: c, list: p.list, next: p.format + 1}
 	out, ok := f.format(c.text(p.format))
-	if c.err != nil || !ok {
+	if c.err != nil || p.to == toNewMemory && !ok {
 		return eof
 	}
-	n := uint64(len(out))
 	switch p.to {
 	case toMemory:
 		p.store(c, out)
 	case toNewMemory:
 		c.put(c.addr(p.dest), 8, c.duplicate(out))
 	default:
-		if !c.print(fd, out) {
-			return eof
-		}
+		ok = c.print(fd, out) && ok
 	}
-	return n
+	if !ok {
+		return eof
+	}
+	return uint64(len(out))
 }
 
 func (p printer) store(c *ccall, out []byte) {
@@ -124,7 +124,8 @@ type formatter struct {
 	out  []byte
 }
 
-// format returns the text; false where C says that printf fails, errno is set then.
+// format returns the text; false where C says that printf fails: errno is set then,
+// and the text is what stands before the conversion that failed, which glibc prints.
 func (f *formatter) format(format []byte) ([]byte, bool) {
 	list, rest, err := parseFormat(format)
 	f.c.fail(err)
@@ -137,7 +138,7 @@ func (f *formatter) format(format []byte) ([]byte, bool) {
 		}
 		f.add(v.before)
 		if !f.convert(v) {
-			return nil, false
+			return f.out, false
 		}
 	}
 	f.add(rest)

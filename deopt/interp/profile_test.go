@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/interp"
+	"reframe/deopt/ir"
 )
 
 // profiled adds up the instructions of a profile.
@@ -59,4 +60,30 @@ func TestProfileOfStepsAddsUp(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, x.Steps(), profiled(in))
+}
+
+func TestProfileOfAResumedRunAddsUp(t *testing.T) {
+	in, m := machineOf(t, `define i32 @f(i32 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %next = add i32 %i, 1
+  %more = icmp ult i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 %next
+}`)
+	f := m.Func("f")
+	body, err := f.Body()
+	require.NoError(t, err)
+	number := func(v uint64) interp.Value { return interp.FromUint(f.Params[0].Typ, v) }
+	loop := body[1].Instrs
+	values := map[ir.Value]interp.Value{f.Params[0]: number(6), loop[0]: number(3), loop[1]: number(4), loop[2]: interp.FromUint(loop[2].Typ, 1)}
+	for index := range 4 {
+		before := profiled(in)
+		res, err := in.Resume(t.Context(), interp.Point{Block: body[1], Index: index}, values)
+		require.NoError(t, err)
+		require.Equal(t, res.Steps, profiled(in)-before, "from index %d", index)
+	}
 }

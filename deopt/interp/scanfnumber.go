@@ -160,20 +160,22 @@ func (f *field) word(w string) bool {
 	return true
 }
 
-// digits takes what can be a decimal or hexadecimal number; false where there is
-// no digit.
+// digits takes what can be a decimal or hexadecimal number; false where it is
+// nothing but 0x. As in glibc, an x that ends the field is not part of it, and 0x
+// before a point is the number 0.
 func (f *field) digits() bool {
 	radix, mark := 10, "eE"
 	any, point, exponent := false, false, false
 	if f.is("0") {
 		f.keep()
-		if f.is("xX") {
+		if f.is("xX") && f.left > 1 {
 			f.keep()
 			radix, mark = 16, "pP"
 		} else {
 			any = true
 		}
 	}
+	start := len(f.text)
 	for ; f.have; f.keep() {
 		switch {
 		case digit(f.last) < 10 || !exponent && digit(f.last) < radix:
@@ -184,10 +186,10 @@ func (f *field) digits() bool {
 		case !point && f.is("."):
 			point = true
 		default:
-			return any
+			return radix == 10 || len(f.text) > start
 		}
 	}
-	return any
+	return radix == 10 || len(f.text) > start
 }
 
 func (s *scanner) storeFloat(d directive, text []byte) scanned {

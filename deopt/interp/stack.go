@@ -217,7 +217,10 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 		fr.owes, owes = owes, nil
 		if k == 0 {
 			if stack[0].Point.Index == 0 && stack[0].Call == nil {
-				in.run.steps += uint64(fr.fn.blocks[stack[0].Point.Block.Index].phis) // they were run elsewhere
+				// To start at a block is to enter it, and its phis count with it.
+				b := fr.fn.blocks[stack[0].Point.Block.Index]
+				in.run.steps += uint64(b.phis)
+				b.short -= int64(b.phis)
 			}
 			return nil
 		}

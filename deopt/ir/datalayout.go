@@ -39,7 +39,10 @@ type DataLayout struct {
 // alignSpec is the alignment in bytes of a type of so many bits.
 type alignSpec struct{ bits, align int }
 
-type pointerSpec struct{ size, align int } // bytes
+type pointerSpec struct {
+	size, align int // bytes
+	index       int // bits
+}
 
 // structLayout is where the fields of one struct lie.
 type structLayout struct {
@@ -64,7 +67,7 @@ func ParseDataLayout(text string) (*DataLayout, error) {
 		floats:    []alignSpec{{16, 2}, {32, 4}, {64, 8}, {128, 16}},
 		vectors:   []alignSpec{{64, 8}, {128, 16}},
 		aggregate: 1,
-		pointers:  map[int]pointerSpec{0: {8, 8}},
+		pointers:  map[int]pointerSpec{0: {8, 8, 64}},
 	}
 	if text == "" {
 		text = defaultLayout
@@ -134,7 +137,16 @@ func (d *DataLayout) applyPointer(head string, fields []string) error {
 	if size == 0 || size%8 != 0 || align == 0 {
 		return fmt.Errorf("a pointer has a size and an alignment of whole bytes")
 	}
-	d.pointers[space] = pointerSpec{size / 8, align}
+	index := size
+	if len(fields) > 3 {
+		if index, err = layoutNumber(fields[3], 1<<16); err != nil {
+			return err
+		}
+		if index == 0 || index > size {
+			return fmt.Errorf("an index is no wider than its pointer")
+		}
+	}
+	d.pointers[space] = pointerSpec{size / 8, align, index}
 	return nil
 }
 
@@ -198,6 +210,10 @@ func layoutAlign(s string) (int, error) {
 // PointerBytes is the size of a pointer into an address space. A space of which
 // the layout says nothing is like space 0.
 func (d *DataLayout) PointerBytes(addrspace int) int { return d.pointer(addrspace).size }
+
+// IndexBits is the width in which addresses of an address space are calculated with
+// (LangRef, "Data Layout"): that of its pointers, or less.
+func (d *DataLayout) IndexBits(addrspace int) int { return d.pointer(addrspace).index }
 
 func (d *DataLayout) pointer(addrspace int) pointerSpec {
 	if p, ok := d.pointers[addrspace]; ok {

@@ -43,12 +43,21 @@ func TestParseDataLayout(t *testing.T) {
 		"e-i64:12":          `data layout specification "i64:12": 12 bits is not an alignment`,
 		"e-p:64":            `data layout specification "p:64": needs a size and an alignment`,
 		"e-p:0:8":           `data layout specification "p:0:8": a pointer has a size and an alignment of whole bytes`,
+		"e-p:32:32:32:64":   `data layout specification "p:32:32:32:64": an index is no wider than its pointer`,
 		"e-p99999999:64:64": `data layout specification "p99999999:64:64": "99999999" is not a number below 16777216`,
 		"x":                 `data layout specification "x": is not known`,
 		"little":            `data layout specification "little": is not known`,
 	} {
 		_, err := ParseDataLayout(text)
 		require.EqualError(t, err, want)
+	}
+}
+
+func TestWidthOfAnIndex(t *testing.T) {
+	d, err := ParseDataLayout("e-p:64:64-p1:32:32-p7:160:256:256:32")
+	require.NoError(t, err)
+	for space, bits := range map[int]int{0: 64, 1: 32, 2: 64, 7: 32} {
+		require.Equal(t, bits, d.IndexBits(space), "%d", space)
 	}
 }
 

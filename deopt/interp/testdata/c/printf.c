@@ -87,5 +87,11 @@ int main(void) {
   printf("%d %s\n", n, small);
   fprintf(stderr, "to stderr %d\n", 5);
   dprintf(2, "and %s\n", "so");
+  // A wide character that "C" has no byte for: what stands before it is printed.
+  n = printf("before %lc after\n", (wint_t)300);
+  printf("\n%d\n", n);
+  char partly[16] = "0123456789";
+  n = snprintf(partly, sizeof partly, "%d%ls!", 12, L"\u0100");
+  printf("%d %s\n", n, partly);
   return printf("%300d\n", 1) & 0xff;
 }

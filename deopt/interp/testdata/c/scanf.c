@@ -28,7 +28,21 @@ static int listed(const char *text, const char *format, ...) {
   return n;
 }
 
+// Every width of field: where a number is cut off decides what it is.
+static void widths(const char *text) {
+  for (int width = 1; width < 5; width++) {
+    char format[24], rest = '!';
+    float f = -7;
+    int read = -7;
+    snprintf(format, sizeof format, "%%%df%%n%%c", width);
+    int n = sscanf(text, format, &f, &read, &rest);
+    printf("%s %s: %d %a %d %c\n", text, format, n, f, read, rest);
+  }
+}
+
 int main(void) {
+  for (const char *const *t = (const char *const[]){"0x", "0x1f", "-0x", "0x.", "0x.5", "0xp1", "1e+", ".", "-.5"}, *const *end = t + 9; t < end; t++)
+    widths(*t);
   ints("1 2 3", "%d%d%d");
   ints("1,2,3", "%d,%d,%d");
   ints("  12  34", " %d %d %d");

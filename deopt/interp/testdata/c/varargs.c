@@ -11,6 +11,8 @@ struct floats { float x, y, z; };
 struct large { long v[5]; };
 struct wide { __int128 v; };
 struct odd { char text[11]; };
+typedef float v8f __attribute__((vector_size(32)));
+struct __attribute__((packed)) loose { v8f v; };
 union mix { int i; double d; };
 
 static void show(int fixed, double other, const char *kinds, ...) {
@@ -29,6 +31,7 @@ static void show(int fixed, double other, const char *kinds, ...) {
     case 'f': { struct floats p = va_arg(ap, struct floats); printf(" (%g %g %g)", p.x, p.y, p.z); break; }
     case 'B': { struct large p = va_arg(ap, struct large); printf(" (%ld %ld)", p.v[0], p.v[4]); break; }
     case 'o': { struct odd p = va_arg(ap, struct odd); printf(" (%s)", p.text); break; }
+    case 'v': { struct loose p = va_arg(ap, struct loose); printf(" {%g %g}", p.v[0], p.v[7]); break; }
     case 'u': { union mix p = va_arg(ap, union mix); printf(" (%g)", p.d); break; }
     case 'q': { __int128 v = va_arg(ap, __int128); printf(" %lx:%lx", (long)(v >> 64), (long)v); break; }
     case 'w': { struct wide p = va_arg(ap, struct wide); printf(" <%lx:%lx>", (long)(p.v >> 64), (long)p.v); break; }
@@ -95,6 +98,8 @@ int main(void) {
   show(3, 3.5, "dddddddddddd", 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12.);
   show(4, 4.5, "idLsidLsidLs", 1, 1., 1.L, "one", 2, 2., 2.L, "two", 3, 3., 3.L, "three");
   show(5, 5.5, "mpfBou", m, p, f, b, o, u);
+  struct loose v = {{5, 6, 7, 8, 9, 10, 11, 12}}; // of less alignment than its LLVM type has
+  show(5, 5.5, "BvBv", b, v, b, v);
   show(6, 6.5, "mpfBoumpfBoumpfBou", m, p, f, b, o, u, m, p, f, b, o, u, m, p, f, b, o, u);
   show(7, 7.5, "qiLid", q, 1, 3.L, 2, 4.); // past the registers clang itself gets __int128 wrong
   show(8, 8.5, "wiwwiLw", w, 1, w, w, 2, 3.L, w);
