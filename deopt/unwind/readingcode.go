@@ -18,6 +18,7 @@ type reading struct {
 	start, end machine.Addr // code outside is not followed
 	limit      int          // of instructions
 	aligned    bool         // a path is given up where its calls cannot all have an aligned stack
+	called     bool         // the first instruction is where calls lead, so jumps there have the stack as a call leaves it
 
 	instrs []instr
 	number map[machine.Addr]int // of the instruction at an address
@@ -217,11 +218,26 @@ func (r *reading) settle(begin moment) error {
 		if b.next >= 0 && next != nil && r.blocks[b.next].before.meet(next) {
 			queue.add(b.next)
 		}
-		if b.taken >= 0 && taken != nil && r.blocks[b.taken].before.meet(taken) {
+		if b.taken >= 0 && taken != nil && r.enters(b.taken, taken) && r.blocks[b.taken].before.meet(taken) {
 			queue.add(b.taken)
 		}
 	}
 	return nil
+}
+
+// enters says whether a jump may lead to a block. To the start of a function it does with the
+// stack pointer of a call, or it is no jump of this frame: it lies behind a call that does not
+// come back.
+func (r *reading) enters(block int, m *moment) bool {
+	if !r.called || block != r.in[0] {
+		return true
+	}
+	sp := &m.regs[machine.AMD64.SP]
+	if sp.kind != untold {
+		return sound(m)
+	}
+	*sp = initially(machine.AMD64.SP)
+	return true
 }
 
 // blockSet is blocks that are still to be gone through.

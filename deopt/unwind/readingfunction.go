@@ -38,6 +38,7 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 	for from := []machine.Addr{start}; len(from) > 0; {
 		from = c.r.follow(from...)
 	}
+	c.r.called = true
 	c.r.memory, c.r.text = nil, nil
 	c.r.divide()
 	begin := atStart()
@@ -75,11 +76,20 @@ func (c *codeRows) cut() bool {
 	return found
 }
 
-// differs says whether the stack pointer behind a call is known but for another way there.
+// differs says whether the stack pointer behind a call is known but for another way there, or
+// behind the no-op there: Go's compiler puts a call that does not come back, and a no-op, before
+// code that other ways lead to.
 func (c *codeRows) differs(b *block) bool {
 	sp := machine.AMD64.SP
 	m, _ := c.r.after(b)
-	return m.regs[sp].kind != untold && c.r.blocks[b.next].before.regs[sp].kind == untold
+	if m.regs[sp].kind == untold {
+		return false
+	}
+	next := &c.r.blocks[b.next]
+	if i := c.r.last(next); i.filler && next.first == next.last && next.next >= 0 {
+		next = &c.r.blocks[next.next]
+	}
+	return next.before.regs[sp].kind == untold
 }
 
 // sound says that a return goes to the caller.

@@ -22,6 +22,7 @@ type instr struct {
 	equal  outcome
 	dst    uint8 // registers; noRegister where there is none
 	src    uint8
+	filler bool // it only takes up room
 }
 
 // operand is memory at a register plus an offset.
@@ -84,7 +85,7 @@ func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	if i.flow(inst) || i.stack(inst) || i.moves(inst) {
 		return i
 	}
-	i.op, i.writes = opOther, x86.Writes(inst)
+	i.op, i.writes, i.filler = opOther, x86.Writes(inst), x86.IsFiller(inst)
 	if memory, size, ok := x86.Stores(inst); ok {
 		i.memory, i.bytes = operandOf(memory), uint16(min(size, math.MaxUint16))
 	}
