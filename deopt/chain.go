@@ -180,7 +180,7 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	site := f.match.site.Instr
 	for k := site.Index - 1; k >= 0; k-- {
 		i := site.Block.Instrs[k]
-		if i.Call == nil || strings.HasPrefix(calledName(i), "llvm.") {
+		if i.Call == nil || strings.HasPrefix(calledName(i), "llvm.") || barrier(i) {
 			continue
 		}
 		if i.Typ.Kind == ir.VoidKind {
@@ -189,6 +189,13 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 		return i, i, ""
 	}
 	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
+}
+
+// barrier says whether an instruction is inline assembly without an instruction of the
+// machine, which only keeps the compiler from moving code past it.
+func barrier(i *ir.Instr) bool {
+	assembly, ok := i.Call.Callee.(*ir.InlineAsm)
+	return ok && strings.TrimSpace(assembly.Text) == ""
 }
 
 // NeedsResult says whether the frame can carry on alone only when it is told what the call

@@ -330,6 +330,7 @@ func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Control, *View) {
 		require.Equal(t, c.records.Len(), c.records.At(at).Len())
 	}
 	require.NotZero(t, at)
+	p.AwaitPause(t)
 	control, err := ptrace.Attach(p.PID)
 	require.NoError(t, err)
 	p.Signal(t, syscall.SIGUSR1)

@@ -57,6 +57,7 @@ func TestResumeToFrame(t *testing.T) {
 		require.Equal(t, map[string]any{"type": "i64", "value": "-1"}, frames[0]["given"])
 		require.NotContains(t, frames[1], "given")
 
+		p.AwaitPause(t)
 		p.Signal(t, syscall.SIGUSR1)
 		require.NoError(t, p.Wait())
 		require.Equal(t, "ready\nsum -877\n", p.Output())

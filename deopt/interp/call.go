@@ -16,8 +16,8 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 	if i.Call == nil {
 		return nil, troublef(KindModule, "a call without a callee")
 	}
-	if _, ok := i.Call.Callee.(*ir.InlineAsm); ok {
-		return nil, unsupported(nativeHint, "inline assembly")
+	if a, ok := i.Call.Callee.(*ir.InlineAsm); ok {
+		return d.inlineAsm(i, a, out)
 	}
 	if f, ok := i.Call.Callee.(*ir.Func); ok && strings.HasPrefix(f.Name, "llvm.") && f.Declared() {
 		return d.intrinsic(i, f.Name, out)

@@ -192,7 +192,18 @@ define ptr @f() {
 	{"inline assembly", `define void @f() {
   call void asm sideeffect "nop", ""()
   ret void
-}`, interp.KindUnsupported, ""},
+}`, interp.KindUnsupported, "@f, block %0, line 2: call asm nop: inline assembly is not supported: build the module without it, or resume a frame further out"},
+	{"output of assembly without text", `define i32 @f() {
+  %x = call i32 asm "", "=r"()
+  %c = icmp eq i32 %x, 0
+  br i1 %c, label %a, label %a
+a:
+  ret i32 0
+}`, interp.KindUndef, "@f, block %0, line 4: br: the condition %c is undefined"},
+	{"assembly with an operand too few", `define i32 @f() {
+  %x = call i32 asm "", "=r,0"()
+  ret i32 %x
+}`, interp.KindModule, ""},
 	{"unknown intrinsic", `declare i64 @llvm.readcyclecounter()
 define i64 @f() {
   %x = call i64 @llvm.readcyclecounter()

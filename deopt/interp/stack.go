@@ -95,12 +95,13 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind says whether Point is where a frame goes on when its Call has returned.
+// behind says whether Point is where a frame goes on when its Call has returned: behind it
+// in its block, at once or after what needs no code, such as a lifetime.end.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {
 		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block
 	}
-	return a.Call.Op == ir.OpCall && a.Call.Block == a.Point.Block && a.Call.Index == a.Point.Index-1
+	return a.Call.Op == ir.OpCall && a.Call.Block == a.Point.Block && a.Call.Index < a.Point.Index
 }
 
 // activate makes a frame of an activation whose result goes to ret.

@@ -210,7 +210,8 @@ type Const struct {
 // Metadata stands for an operand of type metadata; its content is not kept.
 type Metadata struct{ Text string }
 
-// InlineAsm stands for a callee that is inline assembly. It can be parsed and not run.
+// InlineAsm stands for a callee that is inline assembly: its text and constraints (LangRef,
+// "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
 
 // Flags of an instruction.

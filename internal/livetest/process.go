@@ -73,7 +73,7 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	p.await(t, "it prints ready", p.ready)
 	switch rest {
 	case inPause:
-		p.await(t, "its main thread waits in pause", p.paused)
+		p.AwaitPause(t)
 	case inKernel:
 		p.await(t, "its main thread waits in a system call", func() bool { return p.blockedIn() != "" })
 	}
@@ -117,7 +117,15 @@ func (p *Process) blockedIn() string {
 // Output returns what the process has written to stdout and stderr so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Signal sends a signal to the process.
+// AwaitPause waits until the main thread is blocked in pause(2). A thread that was stopped there calls pause again
+// when it is let go (ERESTARTNOHAND); the handler of a signal that comes just before that runs, and pause then waits
+// for another one.
+func (p *Process) AwaitPause(t testing.TB) {
+	t.Helper()
+	p.await(t, "its main thread waits in pause", p.paused)
+}
+
+// Signal sends a signal to the process. One that is to end pause(2) comes after [Process.AwaitPause].
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(s))
