@@ -11,11 +11,16 @@ import (
 	"reframe/deopt/ir"
 )
 
-// give adds to the values of the frame what the user says that its call returns.
-func (f *Frame) give(text string, values map[ir.Value]interp.Value) (*frame.Result, error) {
+// give adds to the values of the frame what the user says that its call returns. callee is the
+// frame before it, nil where there is none: where the code alone says which call it waits for,
+// that of another function is not the one.
+func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.awaited()
 	if call == nil {
 		return nil, fmt.Errorf("a result is given, and %s waits for no call: %s", f.Title(), why)
+	}
+	if f.Resume.At != "" && callee != nil && callee.Function != "" && !f.called(call, callee) {
+		return nil, fmt.Errorf("a result is given, and the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), calledName(call), callee.Title())
 	}
 	if result == nil {
 		return nil, fmt.Errorf("a result is given, and @%s reads none of the call for which %s waits", f.to.Name, f.Title())

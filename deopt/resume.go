@@ -45,6 +45,14 @@ func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, err
 	return out, nil
 }
 
+// callee is the frame that the innermost one called, nil where it called none.
+func (s *Stack) callee() *Frame {
+	if n := slices.Index(s.Thread.Frames, s.Frames[0]); n > 0 {
+		return s.Thread.Frames[n-1]
+	}
+	return nil
+}
+
 // prepared is a stack that is ready to run.
 type prepared struct {
 	machine     *interp.Interp
@@ -66,7 +74,7 @@ func (s *Stack) prepare(l Limits) (*prepared, error) {
 		case k > 0:
 			a.Call, _, _ = f.awaited()
 		case s.Result != "":
-			if about.Given, err = f.give(s.Result, a.Values); err != nil {
+			if about.Given, err = f.give(s.Result, s.callee(), a.Values); err != nil {
 				return nil, err
 			}
 		}

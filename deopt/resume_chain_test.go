@@ -551,6 +551,34 @@ func TestGivenResult(t *testing.T) {
 }
 
 // Each type and how its values are written.
+// What is given is not taken for the result of another call: here llc made one of the
+// llvm.memcpy, and that is the one which runs.
+func TestGivenResultOfAnotherCall(t *testing.T) {
+	p := livetest.Lli(t, 19, raw(t, interrupted+`
+@buffer = global [64 x i8] zeroinitializer
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define ptr @memcpy(ptr %d, ptr %s, i64 %n) noinline {
+  %w = call i32 @pause()
+  ret ptr %d
+}
+define i64 @inner(i64 %n) noinline {
+  ret i64 %n
+}
+define i64 @f(i64 %n) noinline {
+  %r = call i64 @inner(i64 %n)
+  call void @llvm.memcpy.p0.p0.i64(ptr @buffer, ptr @count, i64 %n, i1 false)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %n)
+  ret i64 %r
+}`+chainMain), "mcjit")
+	v := look(t, p, true, known(t, p))
+	s, err := v.Pick(Choice{Frame: -1, Function: "f"})
+	require.NoError(t, err)
+	s.Result = "1"
+	_, err = v.Run(context.Background(), s, Limits{})
+	n := s.Frames[0].Index
+	require.EqualError(t, err, fmt.Sprintf("a result is given, and the last call before the stackmap of frame #%d, f is of @inner, while frame #%d, memcpy runs", n, n-1))
+}
+
 func TestParseValue(t *testing.T) {
 	integer := func(bits int) *ir.Type { return &ir.Type{Kind: ir.IntKind, Bits: bits} }
 	of := func(k ir.TypeKind) *ir.Type { return &ir.Type{Kind: k} }
