@@ -148,6 +148,14 @@ func pointer(fr *frame, at slot) (machine.Addr, error) {
 	return machine.Addr(w.v), nil
 }
 
+// pointers reads two.
+func pointers(fr *frame, a, b slot) (p, q machine.Addr, err error) {
+	if p, err = pointer(fr, a); err == nil {
+		q, err = pointer(fr, b)
+	}
+	return p, q, err
+}
+
 // memory decodes what uses memory.
 func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))

@@ -102,6 +102,24 @@ func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 type saturatingCast struct{ isSigned bool }
 
 func (x saturatingCast) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	return integerOfFloat(i, args, out, func(dst []word, n softfloat.Number, bits int) {
+		low, high := bounds(bits, x.isSigned)
+		v := new(big.Int)
+		switch {
+		case n.Class == softfloat.Inf && n.Neg:
+			v = low
+		case n.Class == softfloat.Inf:
+			v = high
+		case n.Class != softfloat.NaN:
+			whole, _ := n.Int()
+			v = clamp(whole, bits, x.isSigned)
+		}
+		setBig(dst, v, bits)
+	})
+}
+
+// integerOfFloat decodes an intrinsic that makes an integer of so many bits of each float.
+func integerOfFloat(i *ir.Instr, args []slot, out slot, convert func(dst []word, n softfloat.Number, bits int)) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)
 	}
@@ -111,23 +129,11 @@ func (x saturatingCast) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (
 		return nil, wrongUse(i)
 	}
 	return lanes1(out, args[0], func(dst, src []word) error {
-		if !defined(src) {
+		if defined(src) {
+			convert(dst, floatNumber(from.typ.Kind, src), to.bits)
+		} else {
 			unknownWords(dst, to.bits, src)
-			return nil
 		}
-		n := floatNumber(from.typ.Kind, src)
-		low, high := bounds(to.bits, x.isSigned)
-		v := new(big.Int)
-		switch {
-		case n.Class == softfloat.Inf && n.Neg:
-			v = low
-		case n.Class == softfloat.Inf:
-			v = high
-		case n.Class != softfloat.NaN:
-			whole, _ := n.Int()
-			v = clamp(whole, to.bits, x.isSigned)
-		}
-		setBig(dst, v, to.bits)
 		return nil
 	})
 }

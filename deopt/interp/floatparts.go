@@ -160,26 +160,12 @@ func (sinCos) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, erro
 type toInteger struct{ to softfloat.Rounding }
 
 func (x toInteger) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if len(args) != 1 {
-		return nil, wrongUse(i)
-	}
-	from, _ := args[0].s.lane()
-	to, _ := out.s.lane()
-	if !from.typ.Float() || to.typ.Kind != ir.IntKind {
-		return nil, wrongUse(i)
-	}
-	return lanes1(out, args[0], func(dst, src []word) error {
-		if !defined(src) {
-			unknownWords(dst, to.bits, src)
-			return nil
+	return integerOfFloat(i, args, out, func(dst []word, n softfloat.Number, bits int) {
+		if v, ok := n.Round(x.to).Int(); ok && fitsSigned(v, bits) {
+			setBig(dst, v, bits)
+		} else {
+			undefWords(dst, bits)
 		}
-		v, ok := floatNumber(from.typ.Kind, src).Round(x.to).Int()
-		if !ok || !fitsSigned(v, to.bits) {
-			undefWords(dst, to.bits)
-			return nil
-		}
-		setBig(dst, v, to.bits)
-		return nil
 	})
 }
 

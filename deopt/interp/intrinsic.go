@@ -170,11 +170,7 @@ func copies(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		if err != nil || n == 0 {
 			return err
 		}
-		to, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
-		from, err := pointer(fr, args[1])
+		to, from, err := pointers(fr, args[0], args[1])
 		if err != nil {
 			return err
 		}

@@ -71,11 +71,7 @@ func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		return nil, err
 	}
 	return func(fr *frame) error {
-		to, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
-		from, err := pointer(fr, args[1])
+		to, from, err := pointers(fr, args[0], args[1])
 		if err != nil {
 			return err
 		}
