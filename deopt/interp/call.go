@@ -36,6 +36,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		return nil, troublef(KindModule, "a musttail call whose result is not returned at once")
 	}
 	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), floats: callPromises(i, args, out)}
+	c.tail = i.Call.Tail == "musttail" && c.plain
 	if f, ok := callee.(*ir.Func); ok {
 		live, err := d.bundle(i, "deopt")
 		if err != nil {
@@ -44,7 +45,13 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		if f.Name == "__llvm_deoptimize" && f.Declared() {
 			return func(fr *frame) error { return deoptimizes(fr, f.Name, args, live) }, nil
 		}
-		return func(fr *frame) error { return c.call(fr, callTarget{f, f.Name}) }, nil
+		target := callTarget{f, f.Name}
+		return func(fr *frame) error {
+			if c.fn != nil { // what the name stands for was found before
+				return c.enter(fr, c.fn.ir)
+			}
+			return c.call(fr, target)
+		}, nil
 	}
 	at, err := d.operand(callee)
 	if err != nil {
@@ -110,6 +117,7 @@ type callSite struct {
 	args   []slot
 	out    slot
 	plain  bool         // no argument is memory that is passed by value
+	tail   bool         // the callee takes the caller's place
 	floats *callPromise // nil for none
 	fn     *function    // that was called last, and takes these arguments
 }
@@ -218,14 +226,18 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 		}
 		c.fn = fn
 	}
-	mark, ret, owes := len(in.stack.live), c.out.in(fr), c.floats.owed(fr)
+	mark, ret := len(in.stack.live), c.out.in(fr)
+	var owes *debt
+	if c.floats != nil {
+		owes = c.floats.owed(fr)
+	}
 	var values []Value
-	if tail := c.i.Call.Tail == "musttail" && c.plain; tail || !c.plain || f.Sig.Variadic {
+	if c.tail || !c.plain || f.Sig.Variadic {
 		var err error
 		if values, err = c.values(fr); err != nil {
 			return err
 		}
-		if tail {
+		if c.tail {
 			if f.Sig.Variadic { // what the caller got, it passes on
 				values = append(values, fr.variadic...)
 			}

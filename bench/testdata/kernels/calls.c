@@ -10,6 +10,6 @@ __attribute__((noinline)) static int ackermann(int m, int n) {
 }
 
 int main(void) {
-	printf("%d %d\n", fib(27), ackermann(2, 300));
+	printf("%d %d\n", fib(32), ackermann(2, 300));
 	return 0;
 }
