@@ -12,7 +12,8 @@ var errNoOwner = errors.New("no function on its stack has the frame pointer")
 // stub or a small function of a JIT: by the function further out whose frame pointer it is. The
 // instructions of that say how far below its frame pointer it has its stack pointer where it calls,
 // and a call pushes the return address there and nowhere else. That has to be the first word on
-// the stack which follows a call: another one may be that of a frame between.
+// the stack which follows a call: another one may be that of a frame between. A call that names another
+// function left it there earlier: what it called had the same place on the stack, and has returned.
 func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoOwner
@@ -28,7 +29,7 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	word := int64(w.Arch.Pointer)
 	var proof *step
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
-		if n, ok := w.belowFramePointer(pc); ok && slot+machine.Addr(word+n) == base {
+		if n, ok := w.belowFramePointer(pc); ok && slot+machine.Addr(word+n) == base && w.mayCall(pc, f) {
 			row := w.pushedRow(f.PC, int64(slot-sp)+word)
 			row.columns.set(w.Arch.FP, RegisterRule{Kind: RuleSameValue})
 			proof = &step{row: row, rule: FromFramePointer, partial: true}
@@ -39,6 +40,26 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 		return c, nil, errNoOwner
 	}
 	return w.prove(f, proof)
+}
+
+// mayCall says whether the call that returns to pc may have led to f: by a register or by memory, or
+// to its function, if only by stubs.
+func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
+	start := w.directTarget(pc)
+	if start == 0 {
+		return true
+	}
+	var begin machine.Addr
+	if f.code.Functions != nil {
+		begin, _ = f.code.Functions.Function(f.lookup())
+	}
+	for n := 0; start != 0 && n <= maxStubs; n++ {
+		if begin != 0 && start == begin || begin == 0 && start <= f.PC && f.PC-start < maxFunctionBytes {
+			return true
+		}
+		start = w.stub(start)
+	}
+	return false
 }
 
 // belowFramePointer says how far a function has its stack pointer below its frame pointer where a

@@ -120,6 +120,15 @@ func TestWrongWays(t *testing.T) {
 		require.Equal(t, scannedGuess, stack.Frames[2].Guess)
 		require.True(t, stack.End.Complete, stack.End.Reason)
 	})
+	t.Run("left over by one that had the same frame pointer", func(t *testing.T) {
+		s, program := ways(t, []string{"kept"})
+		s.core.hide(program, "kept")
+		stack := s.walk()
+		require.Equal(t, s.want[2].PC, stack.Frames[2].PC.String())
+		require.Equal(t, FromFramePointer, stack.Frames[2].Rule)
+		require.Equal(t, linkedGuess, stack.Frames[2].Guess)
+		require.True(t, stack.End.Complete, stack.End.Reason)
+	})
 	t.Run("without the frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hideKnowing(program, "endless", symbols{nameless: true, frame: s.sizeOf(t, 1)})

@@ -26,8 +26,30 @@ FUNCTION roomy(long n)
 		n += trap(n) + unused[2047];
 }
 
+/* It has a frame pointer, and room where earlier did. */
+__attribute__((noipa, optimize("no-omit-frame-pointer"))) long kept(long n)
+{
+	volatile char unused[256];
+	unused[0] = 1;
+	for (;;)
+		n += trap(n) + unused[0];
+}
+
+FUNCTION nothing(long n)
+{
+	return n;
+}
+
+/* It calls and returns: where its call returned to stays on the stack. */
+__attribute__((noipa, optimize("no-omit-frame-pointer"))) long earlier(long n)
+{
+	return nothing(n) + n;
+}
+
 FUNCTION calls(long (*volatile f)(long), long n)
 {
+	if (f == kept)
+		n += earlier(n);
 	return f(n) + n;
 }
 
@@ -39,5 +61,7 @@ __attribute__((noipa, optimize("no-omit-frame-pointer"))) long linked(long (*f)(
 int main(int argc, char **argv)
 {
 	long (*f)(long) = argc > 1 && !strcmp(argv[1], "roomy") ? roomy : endless;
+	if (argc > 1 && !strcmp(argv[1], "kept"))
+		f = kept;
 	return (int)(argc > 2 ? linked(f, argc) : calls(f, argc));
 }
