@@ -19,7 +19,7 @@ test:
 	go vet ./...
 	go test -timeout 20m ./...
 
-# All of the programs that the interpreter is held against, of which make test runs a share: about twenty minutes.
+# All of the programs that the interpreter is held against, of which make test runs a share: about ten minutes.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh

@@ -191,11 +191,10 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
 }
 
-// barrier says whether an instruction is inline assembly without an instruction of the
-// machine, which only keeps the compiler from moving code past it.
+// barrier says whether a call is of inline assembly that is no instruction of the machine.
 func barrier(i *ir.Instr) bool {
 	assembly, ok := i.Call.Callee.(*ir.InlineAsm)
-	return ok && strings.TrimSpace(assembly.Text) == ""
+	return ok && assembly.Empty()
 }
 
 // NeedsResult says whether the frame can carry on alone only when it is told what the call

@@ -220,17 +220,18 @@ const shownCalls = 16
 func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file string, err error) error {
 	var text strings.Builder
 	var r *interp.RunError
+	placed := errors.As(err, &r) && r.Func != ""
 	var by interruption
 	interrupted := errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &by)
 	switch {
-	case interrupted && errors.As(err, &r) && r.Func != "":
+	case interrupted && placed:
 		fmt.Fprintf(&text, "%s: @%s, block %%%s, line %d: %v", file, printable(r.Func), printable(r.Block), r.Line, by)
 	case interrupted:
 		fmt.Fprintf(&text, "%s: %v", file, by)
 	default:
-		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(err))
+		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(r))
 	}
-	if errors.As(err, &r) && r.Line > 0 {
+	if placed && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
 	}
 	var exit *interp.DeoptimizeError
@@ -244,8 +245,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 			fmt.Fprintf(&text, "\n  and %s more", count(x.Depth()-k, "call"))
 			break
 		}
-		i := x.At(k)
-		fmt.Fprintf(&text, "\n  called by @%s, block %%%s, line %d%s", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
+		fmt.Fprintf(&text, "\n  %s", calledBy(x.At(k)))
 	}
 	code := exitFailed
 	switch {
@@ -258,19 +258,24 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 }
 
 // raising names the flag that allows more where a limit ended the run.
-func raising(err error) string {
-	var r *interp.RunError
-	if errors.As(err, &r) {
-		switch r.Kind {
-		case interp.KindSteps:
-			return " (--steps)"
-		case interp.KindMemory:
-			return " (--memory)"
-		case interp.KindDepth:
-			return " (--depth)"
-		}
+func raising(r *interp.RunError) string {
+	if r == nil {
+		return ""
+	}
+	switch r.Kind {
+	case interp.KindSteps:
+		return " (--steps)"
+	case interp.KindMemory:
+		return " (--memory)"
+	case interp.KindDepth:
+		return " (--depth)"
 	}
 	return ""
+}
+
+// calledBy says where a call stands that has not returned.
+func calledBy(i *ir.Instr) string {
+	return fmt.Sprintf("called by @%s, block %%%s, line %d%s", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
 }
 
 // sourceOf is where in the source an instruction comes from, for the end of a line.
@@ -307,8 +312,7 @@ func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 		}
 	}
 	for k := 1; k < min(x.Depth(), shownCalls); k++ {
-		i := x.At(k)
-		fmt.Fprintf(&text, "  called by @%s, block %%%s, line %d%s\n", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
+		fmt.Fprintf(&text, "  %s\n", calledBy(x.At(k)))
 	}
 	_, err = a.stderr.WriteString(text.String())
 	return err

@@ -226,11 +226,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 		}
 		c.fn = fn
 	}
-	mark, ret := len(in.stack.live), c.out.in(fr)
-	var owes *debt
-	if c.floats != nil {
-		owes = c.floats.owed(fr)
-	}
+	mark, ret, owes := len(in.stack.live), c.out.in(fr), c.floats.owed(fr)
 	var values []Value
 	if c.tail || !c.plain || f.Sig.Variadic {
 		var err error

@@ -102,11 +102,16 @@ type debt struct {
 	broken bool // an argument was not as promised
 }
 
-// owed looks at the arguments.
+// owed is what a call owes, nil for most.
 func (c *callPromise) owed(fr *frame) *debt {
 	if c == nil {
 		return nil
 	}
+	return c.debt(fr)
+}
+
+// debt looks at the arguments.
+func (c *callPromise) debt(fr *frame) *debt {
 	d := &debt{result: c.result}
 	for _, p := range c.args {
 		d.broken = d.broken || !p.kept(fr)

@@ -49,6 +49,21 @@ func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, nil
 }
 
+// entryCost is what it takes to know of an allocation.
+const entryCost = 32
+
+// allot is take for what is given back one by one: to know of it counts, too.
+func (a *area) allot(size uint64, align int, zero bool) (machine.Addr, error) {
+	if err := a.v.charge(entryCost); err != nil {
+		return 0, err
+	}
+	addr, err := a.take(size, max(align, 16), zero)
+	if err != nil {
+		a.v.release(entryCost)
+	}
+	return addr, err
+}
+
 // absent counts the pages of own bytes that are not there yet. Memory is charged by
 // its pages: an alignment, or one block that is left of many, can keep a whole one.
 func (v *view) absent(addr machine.Addr, size uint64) (n uint64) {
@@ -135,16 +150,11 @@ type heap struct {
 }
 
 func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
-	if err := h.v.charge(entryCost); err != nil {
-		return 0, err
+	addr, err := h.allot(size, align, zero)
+	if err == nil {
+		h.sizes[addr] = size
 	}
-	addr, err := h.take(size, max(align, 16), zero)
-	if err != nil {
-		h.v.release(entryCost)
-		return 0, err
-	}
-	h.sizes[addr] = size
-	return addr, nil
+	return addr, err
 }
 
 // free lets go of what alloc gave. Memory of the target's own heap stays as it
@@ -163,9 +173,6 @@ func (h *heap) free(addr machine.Addr) error {
 	return nil
 }
 
-// entryCost is what it takes to know of an allocation.
-const entryCost = 32
-
 // stack is where alloca takes its memory.
 type stack struct {
 	area
@@ -179,16 +186,11 @@ type span struct {
 }
 
 func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
-	if err := s.v.charge(entryCost); err != nil {
-		return 0, err
+	addr, err := s.allot(size, align, false)
+	if err == nil {
+		s.live = append(s.live, span{addr: addr, size: size})
 	}
-	addr, err := s.take(size, max(align, 16), false)
-	if err != nil {
-		s.v.release(entryCost)
-		return 0, err
-	}
-	s.live = append(s.live, span{addr: addr, size: size})
-	return addr, nil
+	return addr, err
 }
 
 // holding finds the allocation that an address lies in.

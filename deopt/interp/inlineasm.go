@@ -11,7 +11,7 @@ import (
 // the compiler from moving or knowing things with. It does nothing, and an output is
 // the input that must be in the same register; of another output nothing is known.
 func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
-	if strings.TrimSpace(a.Text) != "" {
+	if !a.Empty() {
 		return nil, unsupported("build the module without it, or resume a frame further out", "inline assembly")
 	}
 	args, err := d.operands(i, len(i.Args))

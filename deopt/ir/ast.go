@@ -2,6 +2,7 @@ package ir
 
 import (
 	"math/big"
+	"strings"
 	"sync"
 )
 
@@ -213,6 +214,10 @@ type Metadata struct{ Text string }
 // InlineAsm stands for a callee that is inline assembly: its text and constraints (LangRef,
 // "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
+
+// Empty says whether the assembly has no text: it is no instruction of the machine, and
+// only keeps the compiler from moving code past it or from knowing a value.
+func (a *InlineAsm) Empty() bool { return strings.TrimSpace(a.Text) == "" }
 
 // Flags of an instruction.
 type Flags uint32

@@ -110,25 +110,26 @@ func TestWrongWays(t *testing.T) {
 		require.Equal(t, linkedGuess, f[2].Guess)
 		require.Zero(t, f[2].Skipped)
 	})
-	t.Run("left over", func(t *testing.T) {
-		s, program := ways(t, []string{"roomy"})
-		s.core.hide(program, "roomy")
-		stack := s.walk()
+	for _, left := range []struct {
+		function string
+		rule     Rule
+		guess    string
+	}{
 		// The dynamic linker ran where the frame is now. What it left there leads nowhere.
-		require.Equal(t, s.want[2].PC, stack.Frames[2].PC.String())
-		require.Equal(t, FromScan, stack.Frames[2].Rule)
-		require.Equal(t, scannedGuess, stack.Frames[2].Guess)
-		require.True(t, stack.End.Complete, stack.End.Reason)
-	})
-	t.Run("left over by one that had the same frame pointer", func(t *testing.T) {
-		s, program := ways(t, []string{"kept"})
-		s.core.hide(program, "kept")
-		stack := s.walk()
-		require.Equal(t, s.want[2].PC, stack.Frames[2].PC.String())
-		require.Equal(t, FromFramePointer, stack.Frames[2].Rule)
-		require.Equal(t, linkedGuess, stack.Frames[2].Guess)
-		require.True(t, stack.End.Complete, stack.End.Reason)
-	})
+		{"roomy", FromScan, scannedGuess},
+		// A function that has returned had the same frame pointer. What it called is another one.
+		{"kept", FromFramePointer, linkedGuess},
+	} {
+		t.Run("left over in "+left.function, func(t *testing.T) {
+			s, program := ways(t, []string{left.function})
+			s.core.hide(program, left.function)
+			stack := s.walk()
+			require.Equal(t, s.want[2].PC, stack.Frames[2].PC.String())
+			require.Equal(t, left.rule, stack.Frames[2].Rule)
+			require.Equal(t, left.guess, stack.Frames[2].Guess)
+			require.True(t, stack.End.Complete, stack.End.Reason)
+		})
+	}
 	t.Run("without the frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hideKnowing(program, "endless", symbols{nameless: true, frame: s.sizeOf(t, 1)})
