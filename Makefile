@@ -1,7 +1,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test fidelity bench lint fuzz generate
+.PHONY: all build demo test fidelity bench lint cross fuzz generate
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -16,15 +16,19 @@ demo:
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
+	@scripts/kernel.sh
 	go vet ./...
-	go test -timeout 20m ./...
+	go test -timeout 40m ./...
 
-# All of the programs that the interpreter is held against, of which make test runs a share: about ten minutes.
+# All of the programs that the interpreter is held against, all mutated stack maps that verify must find and all kills that a traced
+# process must survive, of which make test runs a share: about half an hour.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
+	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
-	FIDELITY=all go test -timeout 20m ./deopt -run TestResumeAtEveryBlock
+	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify'
+	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
 
 bench:
 	@scripts/setup.sh test
@@ -34,6 +38,10 @@ lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'd: $$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
+
+# Builds for every system on which the offline verbs work (doc/platforms.md).
+cross:
+	scripts/cross.sh
 
 # Every fuzz target, each for FUZZTIME (30s, or 5000x for a number of inputs).
 fuzz:

@@ -12,11 +12,12 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat"},
-	{"deopt/object", "deopt/x86", "deopt/interp/internal/libm"},
+	{"deopt/object", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
+	{"ptrace/guard"},
 	{"deopt/stackmap", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},
-	{"demo"},
+	{"demo", "replay"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},

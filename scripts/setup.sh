@@ -27,7 +27,9 @@ have() {
   binutils) command -v ld && command -v objdump ;;
   nodejs) command -v node ;;
   default-jdk-headless) command -v javac ;;
+  util-linux) command -v unshare ;;
   qemu-user) command -v qemu-aarch64 && command -v qemu-s390x ;;
+  qemu-system-arm) command -v qemu-system-aarch64 ;;
   gcc-*-linux-gnu) command -v "${1#gcc-}-gcc" ;;
   libc6-dev-arm64-cross) test -e /usr/aarch64-linux-gnu/include/stdio.h ;;
   libc6-dev-ppc64el-cross) test -e /usr/powerpc64le-linux-gnu/include/stdio.h ;;
@@ -49,8 +51,10 @@ test)
   packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc g++ libc6-dev binutils python3 make git"
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
+  # What else reads cores and compresses them, and disks that are full.
+  packages="$packages lldb-19 zstd util-linux mount"
   # Programs whose stacks are unwound, and machines that are not at hand.
-  packages="$packages nodejs default-jdk-headless qemu-user gdb-multiarch"
+  packages="$packages nodejs default-jdk-headless qemu-user qemu-system-arm gdb-multiarch"
   for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do
     packages="$packages gcc-${machine%:*}-linux-gnu libc6-dev-${machine#*:}-cross"
   done

@@ -46,7 +46,7 @@ func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 		return "", false // without privileges a limit of 0 stays
 	}
 	// The first one LLVM catches, and goes on when it has printed where it was.
-	for deadline := time.Now().Add(startupLimit); p.Alive(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); p.Alive(); time.Sleep(20 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "SIGABRT does not end it")
 		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
 	}

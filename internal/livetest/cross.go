@@ -85,7 +85,7 @@ func (c *Cross) GDB(t testing.TB, script string, settings []string, program stri
 		cmd.Process.Kill() // an error means that it has ended
 		cmd.Wait()
 	}()
-	for deadline := time.Now().Add(startupLimit); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
 			break
 		}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pseudo-terminal (pty(7)) that passes bytes on as they are written.
-func openTerminal(t testing.TB) (master, slave *os.File) {
+// Terminal makes a pseudo-terminal (pty(7)) that passes bytes on as they are written.
+func Terminal(t testing.TB) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)

@@ -1,0 +1,73 @@
+package livetest
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ObjectHostOptions say how obj_host.c runs an object. The zero value: one thread calls its entry once.
+type ObjectHostOptions struct {
+	Threads, Rounds int
+	Signals         bool   // a timer, SIGUSR1 and faults that are handled
+	Unload          int    // after so many rounds the object is unloaded and loaded again; 0: never
+	Churn           int    // so many threads more, one after the other
+	Middle          string // fork, spawn, exec, exit or abort halfway; "": nothing
+}
+
+// PICObject is [Object] for obj_host.c, which loads code that can lie anywhere. The code models small and large will do.
+func PICObject(t testing.TB, version int, program string, flags ...string) string {
+	t.Helper()
+	return Object(t, version, program, append([]string{"-relocation-model=pic"}, flags...)...)
+}
+
+// ObjectHostCommand builds obj_host.c and returns the command line that has it run an object, given by its path, to the end.
+func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []string {
+	t.Helper()
+	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
+	command := []string{CBinary(t, "programs/obj_host.c", include, "-rdynamic"),
+		"-u", fmt.Sprint(o.Unload), "-c", fmt.Sprint(o.Churn)}
+	if o.Signals {
+		command = append(command, "-g")
+	}
+	if o.Middle != "" {
+		command = append(command, "-m", o.Middle)
+	}
+	return append(command, object, fmt.Sprint(max(o.Threads, 1)), fmt.Sprint(max(o.Rounds, 1)))
+}
+
+// ObjectHost starts obj_host.c and returns once it has loaded the object and waits in read, before any call. It goes on when
+// begin is called.
+func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, begin func()) {
+	t.Helper()
+	command := ObjectHostCommand(t, object, o)
+	cmd := exec.Command(command[0], append([]string{"-w"}, command[1:]...)...)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { stdin.Close() })
+	return start(t, cmd, inKernel), func() { stdin.Close() }
+}
+
+// Twin runs what twins.c has in the place of a program of testdata/programs, and returns the line that obj_host.c prints
+// at its end, without the newline, and the one that its child prints after a fork.
+func Twin(t testing.TB, program string, o ObjectHostOptions) (checksum, child string) {
+	t.Helper()
+	twins := CBinary(t, "programs/twins.c")
+	cmd := exec.Command(twins, strings.TrimSuffix(program, ".ll"),
+		fmt.Sprint(max(o.Threads, 1)), fmt.Sprint(max(o.Rounds, 1)), fmt.Sprint(o.Churn))
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", cmd)
+	for line := range strings.Lines(string(out)) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "child "):
+			child = line
+		case strings.HasPrefix(line, "checksum "):
+			checksum = line
+		}
+	}
+	return checksum, child
+}
