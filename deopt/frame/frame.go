@@ -22,10 +22,12 @@ type Report struct {
 
 // Target says what was looked at.
 type Target struct {
-	Kind    string `json:"kind"` // process, core, snapshot
-	PID     int    `json:"pid,omitempty"`
-	Arch    string `json:"arch"`
-	PauseUS int64  `json:"pause_us"` // for how long all threads stood still, in microseconds
+	Kind    string   `json:"kind"` // process, core, snapshot
+	PID     int      `json:"pid,omitempty"`
+	Arch    string   `json:"arch"`
+	PauseUS *int64   `json:"pause_us,omitempty"` // for how long all threads stood still, in microseconds; nil for what did not run
+	Core    string   `json:"core,omitempty"`     // path of the core
+	Notes   []string `json:"notes,omitempty"`    // what is missing in a core, or uncertain
 }
 
 // Thread is one thread and its frames, innermost first.

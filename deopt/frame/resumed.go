@@ -19,9 +19,11 @@ type Resumed struct {
 	Result   *Result `json:"result,omitempty"` // of the outermost frame; nil where its function returns nothing or the program exited
 	ExitCode *int    `json:"exit_code,omitempty"`
 	Steps    uint64  `json:"steps"`
-	Output   string  `json:"output"`   // what the program would have printed
-	Writes   int     `json:"writes"`   // store operations that the target never saw
-	PauseUS  int64   `json:"pause_us"` // for how long the target stood still
+	Output   string  `json:"output"`             // what the program would have printed
+	Writes   int     `json:"writes"`             // store operations into the interpreter's copy
+	PauseUS  *int64  `json:"pause_us,omitempty"` // for how long the target stood still; nil for a core
+
+	Committed *Committed `json:"committed,omitempty"` // nil where no commit was asked for
 }
 
 // ResumedFrame is one frame of a stack that ran.

@@ -54,8 +54,26 @@ func Number(raw []byte, order binary.ByteOrder) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
+// word reads raw as an unsigned number where it has no more than 64 bits, as most have.
+func word(raw []byte, order binary.ByteOrder) (v uint64, ok bool) {
+	if len(raw) > 8 {
+		return 0, false
+	}
+	for i := range raw {
+		if order == binary.ByteOrder(binary.BigEndian) {
+			v = v<<8 | uint64(raw[i])
+		} else {
+			v |= uint64(raw[i]) << (8 * i)
+		}
+	}
+	return v, true
+}
+
 // HexBytes spells raw bits as one number.
 func HexBytes(raw []byte, order binary.ByteOrder) Hex {
+	if v, ok := word(raw, order); ok {
+		return HexOf(v)
+	}
 	return Hex("0x" + Number(raw, order).Text(16))
 }
 
@@ -67,6 +85,12 @@ func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	if t.Bits <= 0 || len(raw) < t.Size() {
 		return ""
+	}
+	if v, ok := word(raw, order); ok && t.Kind == Int && t.Bits > 1 {
+		unused := 64 - t.Bits
+		return strconv.FormatInt(int64(v<<unused)>>unused, 10)
+	} else if ok && t.Kind == Pointer {
+		return string(HexOf(v & (math.MaxUint64 >> (64 - t.Bits))))
 	}
 	n := Number(raw, order)
 	n.And(n, ones(uint(t.Bits)))

@@ -117,7 +117,7 @@ func TestTypeSize(t *testing.T) {
 func TestJSON(t *testing.T) {
 	offset, rsp := uint64(68), uint16(7)
 	r := Report{Schema: Schema,
-		Target: Target{Kind: "process", PID: 41822, Arch: "amd64", PauseUS: 85},
+		Target: Target{Kind: "process", PID: 41822, Arch: "amd64", PauseUS: new(int64(85))},
 		Threads: []Thread{{TID: 41822, Name: "lli", Frames: []Frame{{
 			Index: 2, Kind: JIT, PC: HexOf(uint64(0x7f184e5d308b)), Function: "sum_opt", Offset: &offset, Rule: "cfi",
 			Record: &Record{ID: 2882400000, Site: "statepoint", Offset: 68, Moment: InCall},

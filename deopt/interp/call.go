@@ -384,17 +384,15 @@ func (in *Interp) move(to, from machine.Addr, size uint64) error {
 
 // builtin runs a function of the table.
 func (in *Interp) builtin(name string, args []Value, want *shape, ret []word) error {
-	b := in.opt.Funcs[name]
-	if b == nil {
-		b = libc[name]
-	}
-	if b == nil {
+	f := in.external(name)
+	if f == nil {
 		return unsupported(nativeHint, "a call of @%s", name)
 	}
 	if err := in.work(64); err != nil {
 		return err
 	}
-	v, err := b(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want})
+	f.Count++
+	v, err := f.run(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want})
 	switch {
 	case err != nil || want.words == 0:
 		return err

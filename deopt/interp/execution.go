@@ -208,6 +208,7 @@ func (x *Execution) finish(err error) (*Result, error) {
 	in := x.in
 	res := &Result{Type: x.ret.typ, Steps: in.run.steps, Writes: in.view.writes - x.writes}
 	res.Output, res.Errors = string(in.run.output), string(in.run.errors)
+	res.Called = in.run.called.list()
 	var exit *exited
 	switch {
 	case errors.As(err, &exit):

@@ -88,7 +88,7 @@ func floatOp(op ir.Op, kind ir.TypeKind, a, b uint64) uint64 {
 		default:
 			r = x / y
 		}
-		return uint64(math.Float32bits(r))
+		return single(r, a, b)
 	}
 	x, y := floatOf(kind, a), floatOf(kind, b)
 	var r float64
@@ -103,6 +103,9 @@ func floatOp(op ir.Op, kind ir.TypeKind, a, b uint64) uint64 {
 		r = x / y
 	default:
 		r = math.Mod(x, y)
+	}
+	if math.IsNaN(r) {
+		r = nanOf(x, y)
 	}
 	return floatBits(kind, r)
 }

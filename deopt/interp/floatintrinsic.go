@@ -22,7 +22,7 @@ type laneFunc struct {
 func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
 	return laneFunc{1,
 		func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return v[0].Round(to) },
-		func(k ir.TypeKind, v []uint64) uint64 { return floatBits(k, f(floatOf(k, v[0]))) },
+		func(k ir.TypeKind, v []uint64) uint64 { return floatBits(k, one(f).f([]float64{floatOf(k, v[0])})) },
 	}
 }
 
@@ -40,7 +40,9 @@ var floatIntrinsics = map[string]floatIntrinsic{
 		func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return softfloat.Sqrt(v[0], f.Prec) },
 		// 53 bits are more than twice those of the narrower formats and two more,
 		// so that to round a root twice is to round it once.
-		func(k ir.TypeKind, v []uint64) uint64 { return floatBits(k, math.Sqrt(floatOf(k, v[0]))) },
+		func(k ir.TypeKind, v []uint64) uint64 {
+			return floatBits(k, one(math.Sqrt).f([]float64{floatOf(k, v[0])}))
+		},
 	},
 	"floor": rounds(math.Floor, softfloat.Down), "ceil": rounds(math.Ceil, softfloat.Up), "trunc": rounds(math.Trunc, softfloat.ToZero),
 	"rint": rounds(math.RoundToEven, softfloat.TiesToEven), "nearbyint": rounds(math.RoundToEven, softfloat.TiesToEven),
@@ -86,12 +88,15 @@ var floatIntrinsics = map[string]floatIntrinsic{
 // rounding it again gives what rounding once would (Boldo and Melquiond,
 // "Emulation of FMA and correctly rounded sums", 2008).
 func fused(kind ir.TypeKind, x, y, z float64) uint64 {
-	if kind == ir.DoubleKind {
-		return math.Float64bits(math.FMA(x, y, z))
-	}
-	p := float64(x * y)
+	p := float64(x * y) // rounded: Go may fuse it with the sum on processors that can
 	s := p + z
-	if math.IsNaN(s) || math.IsInf(s, 0) {
+	if kind == ir.DoubleKind {
+		s = math.FMA(x, y, z)
+	}
+	if math.IsNaN(s) {
+		s = nanOf(x, y, z)
+	}
+	if kind == ir.DoubleKind || math.IsNaN(s) || math.IsInf(s, 0) {
 		return floatBits(kind, s)
 	}
 	// The error of the sum (Knuth, TAOCP vol. 2, §4.2.2, theorem B).

@@ -33,9 +33,9 @@ func floatOf(k ir.TypeKind, bits uint64) float64 {
 	case ir.DoubleKind:
 		return math.Float64frombits(bits)
 	case ir.FloatKind:
-		return float64(math.Float32frombits(uint32(bits)))
+		return widened(uint32(bits))
 	case ir.BFloatKind:
-		return float64(math.Float32frombits(uint32(bits) << 16))
+		return widened(uint32(bits) << 16)
 	}
 	sign, exp, frac := bits>>15&1, int(bits>>10&0x1f), bits&0x3ff
 	switch exp {
@@ -58,6 +58,10 @@ func floatBits(k ir.TypeKind, f float64) uint64 {
 	case ir.DoubleKind:
 		return math.Float64bits(f)
 	case ir.FloatKind:
+		if math.IsNaN(f) {
+			b := math.Float64bits(f)
+			return b>>63<<31 | 0x7fc<<20 | b>>29&(1<<22-1)
+		}
 		return uint64(math.Float32bits(float32(f)))
 	case ir.BFloatKind:
 		return roundBits(f, 8, 7)

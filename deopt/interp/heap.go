@@ -177,6 +177,7 @@ func (h *heap) free(addr machine.Addr) error {
 type stack struct {
 	area
 	live []span
+	top  machine.Addr // past all that it ever gave
 }
 
 type span struct {
@@ -189,6 +190,7 @@ func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
 	addr, err := s.allot(size, align, false)
 	if err == nil {
 		s.live = append(s.live, span{addr: addr, size: size})
+		s.top = max(s.top, s.next)
 	}
 	return addr, err
 }

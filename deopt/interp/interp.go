@@ -48,6 +48,9 @@ type Options struct {
 	// Strict ends a run at an access that is not aligned as its instruction
 	// promises, which processors mostly do and LLVM's semantics do not define.
 	Strict bool
+	// Shift moves what a run has of its own, memory and the addresses of functions, up by so many
+	// bytes, a multiple of 16 below 2^40: what comes out otherwise depends on where that is.
+	Shift uint64
 	// Trace is told of every instruction after it was run. Runs are slower with it.
 	Trace func(Traced)
 }
@@ -83,6 +86,7 @@ type Result struct {
 	Errors   string   // what it wrote to standard error, "" where [Options].Stderr took it
 	Writes   int      // store operations into the target's addresses, kept in the view
 	ExitCode *int     // what exit was called with
+	Called   []Called // functions that no module defines, in the order of their first calls
 }
 
 // Interp runs functions of one module over one view of one target. Runs share
@@ -135,6 +139,9 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 	in.stack = stack{area: area{&in.view, stackBase}}
 	in.unknown.next = unknownBase
 	in.names = newBinding(in)
+	for _, next := range [...]*machine.Addr{&in.heap.next, &in.stack.next, &in.unknown.next, &in.names.globals.next, &in.names.fixed.next, &in.names.text} {
+		*next += machine.Addr(o.Shift)
+	}
 	return in, nil
 }
 

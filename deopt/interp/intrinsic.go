@@ -54,6 +54,10 @@ func init() {
 	maps.Copy(intrinsics, vaIntrinsics)
 	maps.Copy(intrinsics, preallocatedIntrinsics)
 	for name, f := range floatIntrinsics {
+		if full := "llvm." + name; EffectOf(full) == EffectMath {
+			f = noted{f, full}
+			floatIntrinsics[name] = f // of which the constrained ones are made
+		}
 		intrinsics[name] = f.decode
 	}
 	for name, f := range fixedPoints {

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // ran is what a C program did.
@@ -26,7 +26,7 @@ type ran struct {
 // native runs a command with an input; an exit status of any kind is a result.
 func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}

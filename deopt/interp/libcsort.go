@@ -51,6 +51,9 @@ func (c *ccall) sort(f machine.Addr, more ...Value) {
 		c.err = troublef(KindMemory, "a sort of %d elements of %d bytes is more than the %d bytes of memory allowed", n, size, c.in.view.limit)
 		return
 	}
+	if n*size >= 1024 {
+		c.keepsState() // glibc up to 2.36 sorts so much in memory that it takes from malloc
+	}
 	cost := n * (2*size + 16)
 	if c.err = c.in.view.charge(cost); c.err != nil {
 		return

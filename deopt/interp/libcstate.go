@@ -59,7 +59,10 @@ func (c *ccall) errnoAddr() machine.Addr {
 	return c.in.clib.errno
 }
 
-func (c *ccall) setErrno(n uint64) { c.put(c.errnoAddr(), 4, n) }
+func (c *ccall) setErrno(n uint64) {
+	c.keepsState()
+	c.put(c.errnoAddr(), 4, n)
+}
 
 // libcGlobals are the variables of the C library that a module may declare,
 // each of eight bytes or less. Their memory is made when they are first used.

@@ -479,42 +479,42 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opFAdd64:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: math.Float64bits(math.Float64frombits(a.v) + math.Float64frombits(b.v))}
+				w[i.dst] = word{v: double(math.Float64frombits(a.v)+math.Float64frombits(b.v), a.v, b.v)}
 				continue
 			}
 		case opFSub64:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: math.Float64bits(math.Float64frombits(a.v) - math.Float64frombits(b.v))}
+				w[i.dst] = word{v: double(math.Float64frombits(a.v)-math.Float64frombits(b.v), a.v, b.v)}
 				continue
 			}
 		case opFMul64:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: math.Float64bits(math.Float64frombits(a.v) * math.Float64frombits(b.v))}
+				w[i.dst] = word{v: double(math.Float64frombits(a.v)*math.Float64frombits(b.v), a.v, b.v)}
 				continue
 			}
 		case opFDiv64:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: math.Float64bits(math.Float64frombits(a.v) / math.Float64frombits(b.v))}
+				w[i.dst] = word{v: double(math.Float64frombits(a.v)/math.Float64frombits(b.v), a.v, b.v)}
 				continue
 			}
 		case opFAdd32:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: uint64(math.Float32bits(float(a.v) + float(b.v)))}
+				w[i.dst] = word{v: single(float(a.v)+float(b.v), a.v, b.v)}
 				continue
 			}
 		case opFSub32:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: uint64(math.Float32bits(float(a.v) - float(b.v)))}
+				w[i.dst] = word{v: single(float(a.v)-float(b.v), a.v, b.v)}
 				continue
 			}
 		case opFMul32:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: uint64(math.Float32bits(float(a.v) * float(b.v)))}
+				w[i.dst] = word{v: single(float(a.v)*float(b.v), a.v, b.v)}
 				continue
 			}
 		case opFDiv32:
 			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
-				w[i.dst] = word{v: uint64(math.Float32bits(float(a.v) / float(b.v)))}
+				w[i.dst] = word{v: single(float(a.v)/float(b.v), a.v, b.v)}
 				continue
 			}
 		case opFCmp64:
@@ -534,7 +534,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opFPExt:
 			if a := &w[i.a]; a.u == 0 {
-				w[i.dst] = word{v: math.Float64bits(float64(float(a.v)))}
+				w[i.dst] = word{v: math.Float64bits(widened(uint32(a.v)))}
 				continue
 			}
 		case opJump:

@@ -20,6 +20,7 @@ type page struct {
 	shadow [pageSize]byte
 	valid  [pageSize / 64]uint64 // a bit for each byte that may be accessed
 	kind   pageKind
+	stored bool // of a targetPage: see [Interp.Touched]
 }
 
 type pageKind uint8
@@ -251,6 +252,7 @@ func (v *view) write(addr machine.Addr, data, shadow []byte) error {
 // put is write without the count.
 func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
+		p.stored = true
 		copy(p.data[off:off+n], data[at:])
 		p.setShadow(off, n, shadow, at)
 		return nil
@@ -273,6 +275,7 @@ func (v *view) counted(addr machine.Addr, err error) error {
 // fill stores the byte b, known or not, n times at addr.
 func (v *view) fill(addr machine.Addr, b word, n uint64) error {
 	return v.counted(addr, v.each(addr, n, true, func(p *page, off, _, n int) error {
+		p.stored = true
 		for k := off; k < off+n; k++ {
 			p.data[k], p.shadow[k] = byte(b.v), byte(b.u)
 		}

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // outcome is what a program did.
@@ -58,7 +58,7 @@ func interpreted(t *testing.T, src string) outcome {
 // status runs a command that may end with any exit status.
 func status(t *testing.T, name string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer

@@ -25,6 +25,7 @@ type run struct {
 	stops   []*block       // where StopAt halts
 	output  []byte         // standard output and standard error that is collected, or not passed on yet
 	errors  []byte
+	called  called
 }
 
 // between is how many steps pass between two looks at the context, some tenth of a

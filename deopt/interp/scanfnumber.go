@@ -3,6 +3,8 @@ package interp
 import (
 	"math"
 	"slices"
+
+	"reframe/deopt/ir"
 )
 
 // field collects the bytes of a number, of which there may be left more.
@@ -201,7 +203,7 @@ func (s *scanner) storeFloat(d directive, text []byte) scanned {
 	}
 	switch d.length {
 	case "":
-		s.c.put(s.target(), 4, uint64(math.Float32bits(float32(s.c.single(text, 0)))))
+		s.c.put(s.target(), 4, floatBits(ir.FloatKind, s.c.single(text, 0)))
 	case "l":
 		s.c.put(s.target(), 8, math.Float64bits(s.c.double(text, 0)))
 	case "L":

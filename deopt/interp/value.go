@@ -120,6 +120,19 @@ func (v Value) Float64() (float64, bool) {
 	return floatOf(v.s.typ.Kind, v.w[0].v), true
 }
 
+// Bits returns the words of a scalar, the lowest bits first, and which of their bits are not
+// known: those may be anything in the first. Bits past the width are clear in both. Of what is no
+// scalar it returns none.
+func (v Value) Bits() (bits, unknown []uint64) {
+	if v.s == nil || v.s.bits == 0 {
+		return nil, nil
+	}
+	for _, w := range v.w {
+		bits, unknown = append(bits, w.v), append(unknown, w.u)
+	}
+	return bits, unknown
+}
+
 // Elem returns element or field i of a vector, array or struct.
 func (v Value) Elem(i int) (Value, bool) {
 	if v.s == nil {

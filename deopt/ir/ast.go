@@ -97,7 +97,7 @@ type Param struct {
 type ParamAttrs struct {
 	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
 
-	SignExt, ZeroExt, NoUndef, NonNull bool
+	SignExt, ZeroExt, NoUndef, NonNull, SwiftError bool
 
 	Align           int    // bytes; 0 where none is written
 	Dereferenceable uint64 // bytes; 0 where none are promised

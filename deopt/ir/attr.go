@@ -104,6 +104,8 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.ZeroExt = true
 	case "noundef":
 		a.param.NoUndef = true
+	case "swifterror":
+		a.param.SwiftError = true
 	case "nonnull":
 		a.param.NonNull = true
 	case "align":

@@ -18,10 +18,18 @@ func newPlan(a *Arch) plan {
 	if a.Pointer != word {
 		return p
 	}
+	named := map[string]int{} // places, for registers that have two numbers
 	for _, r := range a.order {
 		info := a.table[r]
+		if i, again := named[info.Name]; again {
+			p.far[r] = i // numbers that come again are high ones
+			continue
+		}
 		if info.Size == word && info.Class == General || r == a.Link || info.Kept == word {
 			p.add(r, info.Kept == word)
+			if i, ok := p.place(r); ok {
+				named[info.Name] = i
+			}
 		}
 	}
 	if _, ok := p.place(a.PC); !ok {

@@ -20,6 +20,17 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes at %v: %s", e.Len, e.Addr, e.Why)
 }
 
+// ReadSome reads into buf what there is from an address on, and returns less where memory ends before. The error is that of the
+// memory there, where not even one byte can be had.
+func ReadSome(m Memory, addr Addr, buf []byte) (b []byte, err error) {
+	for b = buf; len(b) > 0; b = b[:len(b)-1] {
+		if err = m.ReadMemory(b, addr); err == nil {
+			break
+		}
+	}
+	return b, err
+}
+
 // ReadUint reads an unsigned integer of size bytes (1 to 8).
 func ReadUint(m Memory, arch *Arch, addr Addr, size int) (uint64, error) {
 	var b [8]byte

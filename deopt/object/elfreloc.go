@@ -79,7 +79,7 @@ func (f *elfFormat) rela(s *Section) (*rela, error) {
 	}
 	r := &rela{f: f, section: s}
 	link, all := f.file.Sections[s.index].Link, f.image.all
-	if int(link) >= len(all) {
+	if uint64(link) >= uint64(len(all)) {
 		return nil, r.fail(0, "names section %d of %d as its symbol table", link, len(all))
 	}
 	var err error

@@ -25,7 +25,7 @@ func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
 		return nil, nil, &Error{img.Name, s.Name, 0, errors.New("is no symbol table")}
 	}
-	if int(header.Link) >= len(img.all) {
+	if uint64(header.Link) >= uint64(len(img.all)) {
 		return nil, nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
 	}
 	if err := s.readable(); err != nil {
@@ -35,7 +35,7 @@ func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	if rows.narrow {
 		rows.size = elf.Sym32Size
 	}
-	return &symbolTable{names: img.all[header.Link], rows: s.Size / rows.size, row: rows.row, near: rows.near}, rows, nil
+	return &symbolTable{names: img.all[header.Link], rows: s.Size / rows.size, row: rows.row, near: rows.near, held: rows.held}, rows, nil
 }
 
 func elfSymbol(name uint32, info byte, section uint16, value, size uint64) rawSymbol {

@@ -38,6 +38,9 @@ func (r *elfRows) load() (err error) {
 	return err
 }
 
+// held is how many bytes of rows are in memory.
+func (r *elfRows) held() int64 { return int64(len(r.whole) + cap(r.part)) }
+
 // bytes are those of row n, or nil where they cannot be read.
 func (r *elfRows) bytes(n uint64) []byte {
 	at := n * r.size

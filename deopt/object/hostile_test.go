@@ -68,6 +68,24 @@ func seed(t testing.TB, version int, program string, flags ...string) []byte {
 	return data
 }
 
+// Each word of an image, so large that it is negative where an int has 32 bits: a build for such a machine has to pass this (TestOtherHostsCompute).
+func TestEveryWordLarge(t *testing.T) {
+	images := otherImages(t)
+	images["an object"] = seed(t, 19, "dup.ll")
+	for name, data := range images {
+		t.Run(name, func(t *testing.T) {
+			for at := 0; at+4 <= len(data); at += 4 {
+				original := [4]byte(data[at:])
+				for _, word := range [][4]byte{{4, 0, 0, 0xff}, {0, 0, 0, 0x80}} {
+					copy(data[at:], word[:])
+					survey(t, data)
+				}
+				copy(data[at:], original[:])
+			}
+		})
+	}
+}
+
 // Each byte of the image, with the values that turn counts, sizes, offsets and flags
 // around; in the headers all of them.
 func TestEveryByteChanged(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"reframe/deopt/machine"
 )
@@ -67,6 +68,11 @@ type Image struct {
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
 	starts   []start // of symbols, by address; nil until one is asked for
+	separate func(buildID []byte) *Image
+
+	// What SymbolAt has found, and how many bytes its names have.
+	covered      map[machine.Addr]covering
+	coveredBytes int64
 
 	// What SymbolsStarting has returned.
 	named      map[machine.Addr][]Symbol
@@ -107,6 +113,9 @@ type Section struct {
 	image *Image
 }
 
+// maxImage is half of what can be addressed: a section that is read may be as large as its file. With words of 64 bits there is no such file.
+const maxImage = math.MaxInt / 2
+
 // New reads the headers of an image of size bytes.
 func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	defer func() {
@@ -114,6 +123,9 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 			img, err = nil, &Error{name, "", -1, fmt.Errorf("malformed: %v", p)}
 		}
 	}()
+	if size > maxImage {
+		return nil, &Error{name, "", -1, fmt.Errorf("it has %d bytes; a 32-bit build of this program reads %d at most", size, maxImage)}
+	}
 	var magic [4]byte
 	if n, err := r.ReadAt(magic[:], 0); n < len(magic) && err != nil {
 		return nil, &Error{name, "", 0, ErrNotObject}

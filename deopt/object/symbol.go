@@ -25,11 +25,12 @@ type symbolTable struct {
 	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It
 	// is nil where that cannot be told at less cost than that of all rows.
 	near    func(value uint64) iter.Seq[uint64]
-	hash    *nameHash // nil where there is none
-	others  []uint64  // nil until they are asked for; see unhashed
-	names   *Section  // nil where strings holds them from the start
-	strings []byte    // all names, read when a name is searched for
-	asked   bool      // they were, with success or without
+	held    func() int64 // how many bytes of rows are in memory; nil where they are those of the image
+	hash    *nameHash    // nil where there is none
+	others  []uint64     // nil until they are asked for; see unhashed
+	names   *Section     // nil where strings holds them from the start
+	strings []byte       // all names, read when a name is searched for
+	asked   bool         // they were, with success or without
 }
 
 // rawSymbol is one row of a symbol table.
@@ -68,7 +69,7 @@ const (
 
 func (i *Image) symbolTables() []*symbolTable {
 	if !i.read {
-		i.read, i.tables = true, i.format.symbolTables()
+		i.read, i.tables = true, append(i.format.symbolTables(), i.separateTables()...)
 	}
 	return i.tables
 }

@@ -25,6 +25,15 @@ func (s start) named() Symbol {
 // one before it in the same section. Of several that start there it is the first of
 // [Image.SymbolsStarting].
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
+	if found, ok, known := i.remembered(addr); known {
+		return found, ok
+	}
+	found, ok := i.symbolAt(addr)
+	i.remember(addr, found, ok)
+	return found, ok
+}
+
+func (i *Image) symbolAt(addr machine.Addr) (Symbol, bool) {
 	var best start
 	for _, t := range i.symbolTables() {
 		for n := range i.near(t, addr) {

@@ -90,7 +90,7 @@ func BenchmarkAt(b *testing.B) {
 			}
 			m := parsed(b, big(b, million, per))[0]
 			for i := range m.Functions {
-				m.Functions[i].Addr += machine.Addr(i * places / len(m.Functions) << 36)
+				m.Functions[i].Addr += machine.Addr(i*places/len(m.Functions)) << 36
 			}
 			x := NewIndex(m)
 			var addrs [1 << 16]machine.Addr

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -130,7 +129,6 @@ func TestCheckWork(t *testing.T) {
 		blob.Functions = append(blob.Functions, BlobFunction{Addr: machine.Addr(0x10000 + i), Records: []Record{{ID: 1, Offset: size - 2000}}})
 	}
 	s := parsedBlob(t, blob)
-	began := time.Now()
 	results := Check(s, machine.AMD64, code)
 	require.Equal(t, 1999, results[ruleInside].Broken, "functions do not overlap")
 	require.Less(t, code.reads, size+1<<20)
@@ -145,7 +143,6 @@ func TestCheckWork(t *testing.T) {
 	require.Equal(t, "where functions overlap", results[ruleBoundary].Skipped)
 	require.Positive(t, results[ruleBoundary].Unknown)
 	require.Less(t, code.reads, size+maxOverlap+16<<20)
-	require.Less(t, time.Since(began), 20*time.Second)
 }
 
 // A check of any section allocates in proportion to it, and does not panic.

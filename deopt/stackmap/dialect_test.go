@@ -220,6 +220,5 @@ func TestDetectionTime(t *testing.T) {
 		small, large := elapsed(n), elapsed(8*n)
 		t.Logf("%s: %v, eight times as long: %v", c.name, small, large)
 		require.Less(t, large, 32*max(small, time.Millisecond), c.name)
-		require.Less(t, large, 5*time.Second, c.name)
 	}
 }

@@ -115,7 +115,7 @@ func (blob *Blob) check(l *layout) (records int, err error) {
 		}
 	}
 	for _, n := range []int{len(blob.Functions), len(blob.Constants), records} {
-		if n > math.MaxUint32 {
+		if uint64(n) > math.MaxUint32 {
 			return 0, fmt.Errorf("%d functions, constants or records where 32 bits count them", n)
 		}
 	}

@@ -75,8 +75,9 @@ type Frame struct {
 	// Source is what has the code: an image, or "".
 	Source string
 
-	code *Code
-	left *step // to the next frame; nil of the last
+	code  *Code
+	left  *step    // to the next frame; nil of the last
+	tried []string // what gave nothing before that
 }
 
 // End says why a walk ended.

@@ -143,6 +143,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return caller{}, outermost("frame #%d is the outermost: its process began in it", f.Index)
 	}
 	tried := slices.Clone(way.why)
+	defer func() { f.tried = tried }()
 	failed := func(rule Rule, err error) { tried = append(tried, fmt.Sprintf("%s: %v", rule, err)) }
 	follow := func(certain bool) (caller, *End, bool) {
 		for i := range way.other {

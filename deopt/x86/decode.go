@@ -49,13 +49,12 @@ func guarded(code []byte) (inst x86asm.Inst, err error) {
 // not even one byte can be had.
 func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err error) {
 	var b [Longest]byte
-	for n := len(b); n > 0; n-- { // what can be read may end right behind the instruction
-		if err = m.ReadMemory(b[:n], at); err == nil {
-			inst, known = Decode(b[:n])
-			return inst, known, nil
-		}
+	code, err := machine.ReadSome(m, at, b[:]) // what can be read may end right behind the instruction
+	if err != nil {
+		return x86asm.Inst{}, false, err
 	}
-	return x86asm.Inst{}, false, err
+	inst, known = Decode(code)
+	return inst, known, nil
 }
 
 // IsFiller says whether an instruction, as [Decode] returns it, is one of those that do nothing

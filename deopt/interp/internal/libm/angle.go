@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/interp/internal/softfloat"
 )
 
-// sinCos is the sine and the cosine of |r| < 1, by Taylor's series of both.
+// sinCos is the sine and the cosine of |r| < 2, by Taylor's series of both.
 func sinCos(r *big.Int, frac int) (sin, cos *big.Int) {
 	wide := frac + 8
 	x := new(big.Int).Lsh(r, 8)

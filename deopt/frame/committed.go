@@ -1,0 +1,46 @@
+package frame
+
+// Committed is what a commit changed in the process, or, with a dry run, would have.
+type Committed struct {
+	Written bool `json:"written"` // false: nothing was
+	// Left are the numbers of the frames that the thread left, innermost first: those that ran,
+	// and all that they had called.
+	Left []int `json:"left"`
+	// Continues is where the thread went on: behind the call of the outermost frame that ran.
+	Continues CommittedPlace      `json:"continues"`
+	Result    []CommittedResult   `json:"result"` // scalars of the result, in order
+	Bytes     int                 `json:"bytes"`  // of all of Memory
+	Memory    []CommittedMemory   `json:"memory"` // in ascending order
+	Registers []CommittedRegister `json:"registers"`
+}
+
+// CommittedPlace is a return address in the frame of that number.
+type CommittedPlace struct {
+	Frame    int     `json:"frame"`
+	PC       Hex     `json:"pc"`
+	Function string  `json:"function,omitempty"`
+	Offset   *uint64 `json:"offset,omitempty"`
+}
+
+// CommittedResult is one scalar of the result and where the caller looks for it.
+type CommittedResult struct {
+	Path     string `json:"path,omitempty"` // "[1]" of an aggregate or a vector
+	Type     string `json:"type"`
+	Value    string `json:"value"`
+	Register string `json:"register"` // "rax", "rax:rdx", "xmm0+4" with the offset in bytes
+}
+
+// CommittedMemory is bytes that became others, in the order of their addresses.
+type CommittedMemory struct {
+	Address Hex    `json:"address"`
+	Size    int    `json:"size"`
+	Old     string `json:"old"` // two digits for each
+	New     string `json:"new"`
+}
+
+// CommittedRegister is a register that was set. Of a vector register it is the low 16 bytes.
+type CommittedRegister struct {
+	Name string `json:"name"`
+	Old  Hex    `json:"old"`
+	New  Hex    `json:"new"`
+}

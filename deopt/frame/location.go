@@ -1,0 +1,20 @@
+package frame
+
+import "fmt"
+
+// String is a location as an assembler would write it: "rbx", "[rsp+16]", "&[rbp-8]" for an address itself,
+// "constant".
+func (l *Location) String() string {
+	switch l.Kind {
+	case "Register":
+		if l.Offset != 0 {
+			return fmt.Sprintf("%s, bit %d", l.Register, l.Offset)
+		}
+		return l.Register
+	case "Direct":
+		return fmt.Sprintf("&[%s%+d]", l.Register, l.Offset)
+	case "Indirect":
+		return fmt.Sprintf("[%s%+d]", l.Register, l.Offset)
+	}
+	return "constant"
+}

@@ -1,0 +1,62 @@
+package interp
+
+// Called is a function that no module of the program defines and that a run called: of the C
+// library, of [Options].Funcs, or an intrinsic that stands for one of <math.h>.
+type Called struct {
+	Name   string // of an intrinsic "llvm.pow", without its types
+	Effect Effect
+	Count  uint64
+}
+
+// called are those of one run.
+type called struct {
+	byName map[string]*external
+	order  []*external
+}
+
+type external struct {
+	Called
+	run Builtin // nil of an intrinsic
+}
+
+// external finds a function by its name, nil where there is none.
+func (in *Interp) external(name string) *external {
+	if f := in.run.called.byName[name]; f != nil && f.run != nil {
+		return f
+	}
+	effect, b := EffectOutside, in.opt.Funcs[name]
+	if b == nil {
+		b, effect = libc[name], EffectOf(name)
+	}
+	if b == nil {
+		return nil
+	}
+	return in.run.called.add(name, effect, b)
+}
+
+func (l *called) add(name string, effect Effect, run Builtin) *external {
+	if l.byName == nil {
+		l.byName = map[string]*external{}
+	}
+	f := &external{Called{Name: name, Effect: effect}, run}
+	l.byName[name] = f
+	l.order = append(l.order, f)
+	return f
+}
+
+func (l *called) list() []Called {
+	var list []Called
+	for _, f := range l.order {
+		if f.Count > 0 {
+			list = append(list, f.Called)
+		}
+	}
+	return list
+}
+
+// keepsState says of a function that this time it did what its [Effect] does not say.
+func (c *ccall) keepsState() {
+	if f := c.in.run.called.byName[c.Name]; f != nil {
+		f.Effect = max(f.Effect, EffectState)
+	}
+}

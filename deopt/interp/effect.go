@@ -1,0 +1,134 @@
+package interp
+
+import (
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// Effect says how what a function of the C library did here can be held against what the same
+// call did in the process: a later one is worse.
+type Effect int
+
+const (
+	// EffectNone: the result follows from arguments and memory, and nothing else changes.
+	EffectNone Effect = iota
+	// EffectMemory: it stores only where its arguments say.
+	EffectMemory
+	// EffectMath: as EffectNone, but the process may have the last place of the result
+	// otherwise, and may have set errno.
+	EffectMath
+	// EffectState: it depends on, or changes, what is kept elsewhere: the C library's own
+	// variables and addresses, the time, the environment.
+	EffectState
+	// EffectOutside: it reaches outside of the process, or ends it; and all of which nothing is known.
+	EffectOutside
+)
+
+func (e Effect) String() string {
+	return [...]string{"none", "memory", "math", "state", "outside"}[e]
+}
+
+// EffectOf returns the effect of a function that is built in; of a name that is not,
+// EffectOutside. A call may have more of it than is usual: [Called] says.
+func EffectOf(name string) Effect {
+	if e, ok := effects[name]; ok {
+		return e
+	}
+	return EffectOutside
+}
+
+var effects = effectTable()
+
+// effectNames are the functions by effect. Of a name with an asterisk there are also the forms for
+// float and long double.
+var effectNames = map[Effect]string{
+	// What atoi and its kin do with a number out of range is undefined (C17 7.22.1).
+	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
+		strchr index strrchr rindex strchrnul strspn strcspn strpbrk strstr strcasestr bsearch
+		isupper islower isalpha isdigit isxdigit isspace isprint isgraph isblank iscntrl ispunct isalnum tolower toupper isascii toascii
+		__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __ctype_get_mb_cur_max
+		abs labs llabs imaxabs div ldiv lldiv imaxdiv atof atoi atol atoll difftime getpagesize sched_yield
+		fabs* floor* ceil* trunc* round* rint* nearbyint* roundeven* fmin* fmax* copysign* nan nanf
+		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*`,
+
+	EffectMemory: `memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
+		strcpy stpcpy strncpy stpncpy strcat strncat strlcpy strlcat strxfrm strtok_r __strtok_r strsep
+		__memcpy_chk __memmove_chk __mempcpy_chk __memset_chk __explicit_bzero_chk
+		__strcpy_chk __stpcpy_chk __strncpy_chk __stpncpy_chk __strcat_chk __strncat_chk
+		strtol strtoll strtoimax strtoul strtoull strtoumax strtoq strtouq strtod strtof strtold
+		__isoc23_strtol __isoc23_strtoll __isoc23_strtoimax __isoc23_strtoul __isoc23_strtoull __isoc23_strtoumax
+		__strtol_internal __strtoul_internal __strtod_internal __xpg_strerror_r rand_r qsort qsort_r frexp* modf*
+		sprintf snprintf vsprintf vsnprintf __sprintf_chk __snprintf_chk __vsprintf_chk __vsnprintf_chk
+		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
+
+	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
+		exp* exp2* exp10* expm1* log* log2* log10* log1p* logb* pow* fmod* remainder* drem* hypot* fdim* fma*
+		erf erff erfc erfcf tgamma tgammaf ldexp* scalbn* scalbln* ilogb* lround* llround* lrint* llrint* nextafter nextafterf
+		llvm.exp llvm.exp2 llvm.exp10 llvm.log llvm.log2 llvm.log10 llvm.pow llvm.powi llvm.sin llvm.cos llvm.tan llvm.sincos
+		llvm.asin llvm.acos llvm.atan llvm.atan2 llvm.sinh llvm.cosh llvm.tanh llvm.fmuladd`,
+
+	// lgamma sets signgam; setjmp stores registers; a guard of C++ has more bytes than the one that says it is done.
+	EffectState: `malloc calloc realloc reallocarray aligned_alloc memalign valloc posix_memalign malloc_usable_size free
+		strdup __strdup strndup asprintf vasprintf __asprintf_chk __vasprintf_chk strtok
+		rand random srand srandom lrand48 mrand48 drand48 srand48 lgamma lgammaf
+		time clock clock_gettime clock_getres gettimeofday times setlocale localeconv strerror strerror_r __errno_location
+		getenv secure_getenv getpid getppid getuid geteuid getgid getegid sysconf pthread_self pthread_mutex_lock pthread_mutex_unlock
+		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
+		setjmp _setjmp sigsetjmp __sigsetjmp sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
+
+	EffectOutside: `exit _exit _Exit quick_exit abort __assert_fail __stack_chk_fail __chk_fail __cxa_pure_virtual
+		signal __sysv_signal sigaction puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write
+		setvbuf setbuf setbuffer setlinebuf fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fsetpos lseek lseek64 rewind
+		clearerr clearerr_unlocked close fsync fputs fputs_unlocked fwrite fwrite_unlocked fputc putc fputc_unlocked putc_unlocked _IO_putc __overflow
+		ungetc _IO_ungetc read __read_chk getdelim __getdelim getline fgetc getc _IO_getc __uflow fgetc_unlocked getc_unlocked
+		getchar getchar_unlocked fgets fgets_unlocked __fgets_chk fread fread_unlocked __fread_chk
+		printf vprintf fprintf vfprintf dprintf vdprintf __printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk
+		scanf vscanf fscanf vfscanf __isoc99_scanf __isoc99_vscanf __isoc99_fscanf __isoc99_vfscanf
+		__isoc23_scanf __isoc23_vscanf __isoc23_fscanf __isoc23_vfscanf`,
+}
+
+func effectTable() map[string]Effect {
+	table := map[string]Effect{}
+	for effect, names := range effectNames {
+		for _, name := range strings.Fields(names) {
+			base, all := strings.CutSuffix(name, "*")
+			table[base] = effect
+			if all {
+				table[base+"f"], table[base+"l"] = effect, effect
+			}
+		}
+	}
+	// The operators new and delete of C++.
+	for name := range cxxFuncs {
+		if strings.HasPrefix(name, "_Z") {
+			table[name] = EffectState
+		}
+	}
+	return table
+}
+
+// noted counts the runs of an intrinsic that stands for a function of <math.h>.
+type noted struct {
+	floatIntrinsic
+	name string
+}
+
+func (x noted) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	run, err := x.floatIntrinsic.decode(d, i, args, out)
+	if err != nil {
+		return nil, err
+	}
+	var f *external
+	var of *Execution // whose f that is
+	return func(fr *frame) error {
+		if r := &fr.in.run; r.of != of || f == nil {
+			if f = r.called.byName[x.name]; f == nil {
+				f = r.called.add(x.name, EffectMath, nil)
+			}
+			of = r.of
+		}
+		f.Count++
+		return run(fr)
+	}, nil
+}

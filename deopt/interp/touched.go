@@ -1,0 +1,65 @@
+package interp
+
+import (
+	"iter"
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// Touched is a page of the target's addresses that the runs of an Interp stored to, as
+// they left it: what was stored, and else what the target had there. Its slices are
+// good until the next run.
+type Touched struct {
+	Addr machine.Addr // of the first byte
+	Data []byte       // [PageSize]
+	// Undefined has a bit for each of Data that is not known: it was stored so, or, where all of
+	// a byte are set, the target may not have the byte at all.
+	Undefined []byte
+}
+
+// PageSize is how many bytes a [Touched] has; its address is a multiple of it.
+const PageSize = pageSize
+
+// Touched yields the pages that were stored to, in ascending order.
+func (in *Interp) Touched() iter.Seq[Touched] {
+	return func(yield func(Touched) bool) {
+		var stored []uint64
+		for number, p := range in.view.pages {
+			if p.kind == targetPage && p.stored {
+				stored = append(stored, number)
+			}
+		}
+		slices.Sort(stored)
+		for _, number := range stored {
+			p := in.view.pages[number]
+			if !yield(Touched{machine.Addr(number << pageBits), p.data[:], p.shadow[:]}) {
+				return
+			}
+		}
+	}
+}
+
+// Made says whether v is an address that the Interp has given to something of its own: the
+// native code has what lies there elsewhere, so that a pointer to it never is what the native
+// pointer is.
+func (in *Interp) Made(v uint64) bool {
+	for _, r := range [...]struct{ from, to machine.Addr }{
+		{heapBase, in.heap.next},
+		{stackBase, in.stack.top},
+		{globalBase, in.names.globals.next},
+		{fixedBase, in.names.fixed.next},
+		{unknownBase, in.unknown.next},
+		{textBase + 1, in.names.text + 1},
+	} {
+		if a := machine.Addr(v); a >= r.from && a < r.to {
+			return true
+		}
+	}
+	return false
+}
+
+// Unknown says whether v is an address of a global whose value cannot be known: native code has one there.
+func (in *Interp) Unknown(v uint64) bool {
+	return machine.Addr(v) >= unknownBase && machine.Addr(v) < in.unknown.next
+}

@@ -1,0 +1,93 @@
+package object
+
+import (
+	"bytes"
+
+	"reframe/deopt/machine"
+)
+
+// Build ids have 8 to 32 bytes, as linkers make them.
+const maxBuildID = 64
+
+// BuildID returns what tells the image from all others that were linked, or nil where it does not say: the note
+// NT_GNU_BUILD_ID with the owner GNU, which GNU ld and lld put into a section of its own.
+func (i *Image) BuildID() []byte {
+	s := i.Section(".note.gnu.build-id")
+	f, ok := i.format.(*elfFormat)
+	if !ok || s == nil || s.Size > maxBuildID+16 {
+		return nil
+	}
+	b, err := s.Data()
+	if err != nil || len(b) < 16 {
+		return nil
+	}
+	order := f.file.ByteOrder
+	size := order.Uint32(b[4:])
+	if order.Uint32(b) != 4 || order.Uint32(b[8:]) != 3 || string(b[12:16]) != "GNU\x00" || size == 0 || uint64(size) > uint64(len(b)-16) {
+		return nil
+	}
+	return b[16:][:size]
+}
+
+// SymbolsFrom has an image whose symbol table was stripped take it from a separate file of debug information, as
+// objcopy --only-keep-debug makes them. open is called once, when a symbol is asked for, and only where the image has a build id and
+// no .symtab. What it returns is not used unless it has the same build id; it returns nil where there is none.
+//
+// Nothing else is taken from the file, which has no bytes of what is loaded.
+func (i *Image) SymbolsFrom(open func(buildID []byte) *Image) {
+	if i.Section(".symtab") == nil && !i.Relocatable() {
+		i.separate = open
+	}
+}
+
+// separateTables returns the symbol tables of the separate file that the image itself has not.
+func (i *Image) separateTables() []*symbolTable {
+	if i.separate == nil {
+		return nil
+	}
+	id := i.BuildID()
+	if id == nil {
+		return nil
+	}
+	other := i.separate(id)
+	if other == nil || !bytes.Equal(other.BuildID(), id) {
+		return nil
+	}
+	f, ok := other.format.(*elfFormat)
+	table := other.Section(".symtab")
+	if !ok || table == nil {
+		return nil
+	}
+	t, _, err := f.openTable(table)
+	if err != nil {
+		return nil
+	}
+	// Whoever strips a file may number its sections anew.
+	type place struct {
+		name string
+		addr machine.Addr
+	}
+	own, numbers := map[place]int{}, make([]int, len(other.all))
+	for n, s := range i.all {
+		if s.Alloc {
+			own[place{s.Name, s.Addr}] = n
+		}
+	}
+	for n, s := range other.all {
+		at, ok := own[place{s.Name, s.Addr}]
+		if numbers[n] = undefined; ok && s.Alloc {
+			numbers[n] = at
+		}
+	}
+	row := t.row
+	t.row = func(n uint64) rawSymbol {
+		s := row(n)
+		if s.section >= 0 && s.section < len(numbers) {
+			s.section = numbers[s.section]
+		} else if s.section >= 0 {
+			s.section = undefined
+		}
+		return s
+	}
+	return []*symbolTable{t}
+}
