@@ -21,6 +21,10 @@ type Options struct {
 	Hold bool
 	// StackBytes is how much of each stack is copied; 0 means 512 KiB.
 	StackBytes int
+	// Record copies what [Target.WriteCore] needs. Of a process that is held every page that is read is kept for it.
+	Record bool
+	// DebugDirs are where separate debug files are looked for; nil means [DebugDir].
+	DebugDirs []string
 }
 
 const (
@@ -43,7 +47,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := newTarget(pid)
+	t := newTarget(pid, o.DebugDirs)
 	err := t.capture(o)
 	if err != nil {
 		t.Close()
@@ -59,11 +63,12 @@ func Capture(pid int, o Options) (*Target, error) {
 // Survey reads what can be read of a running process without stopping it: modules,
 // every registered object, and, where there is none, memory that looks like a stack
 // map. It has no threads.
-func Survey(pid int) (*Target, error) {
+// Separate debug files are looked for in debugDirs as by [Options].
+func Survey(pid int, debugDirs ...string) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := newTarget(pid)
+	t := newTarget(pid, debugDirs)
 	for range attempts {
 		if err := t.survey(); err != nil {
 			t.Close()
@@ -95,24 +100,35 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, err
 	}
 	code := jitCode(t.maps, t.Modules)
+	linkage := t.linkage()
 	s := newStopped(t.PID, t.via, o.StackBytes)
+	if o.Record {
+		if err := t.prepareRecord(s); err != nil {
+			return false, err
+		}
+	}
 	err = s.do(func() error {
 		defer s.letGo()
 		if err := s.stopAll(); err != nil {
 			return explain(t.PID, "cannot attach", err)
 		}
 		settled = t.unchanged()
-		return s.copy(t.maps, code)
+		return s.copy(t, code)
 	})
 	s.end()
 	if err != nil {
 		return false, explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	if !settled || !t.unchanged() || !t.sameCode() {
+	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() {
 		return false, nil
 	}
-	t.finish(s)
+	if o.Record {
+		if err := t.recordChanges(); err != nil {
+			return false, err
+		}
+	}
+	t.finish(s, asBefore(linkage, t.linkage()))
 	t.Pause = s.pause
 	return true, nil
 }
@@ -134,14 +150,23 @@ func (t *Target) captureHeld(o Options) error {
 		}
 	}
 	code := jitCode(t.maps, t.Modules)
-	if err := s.do(func() error { return s.copy(t.maps, code) }); err != nil {
+	if o.Record {
+		if err := t.prepareRecord(s); err != nil {
+			return err
+		}
+	}
+	if err := s.do(func() error { return s.copy(t, code) }); err != nil {
 		return explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	t.finish(s)
+	t.finish(s, t.linkage())
 	t.copied = t.memory
 	if o.Hold {
-		t.memory = t.source
+		t.memory, t.stands = t.source, true
+		if o.Record {
+			t.touched = &touched{t.source, map[machine.Addr][]byte{}}
+			t.memory = t.touched
+		}
 	} else {
 		t.Release()
 	}
@@ -160,7 +185,8 @@ func (t *Target) survey() error {
 	if err != nil {
 		return err
 	}
-	t.maps, t.Modules = maps, readModules(t.via, maps)
+	t.maps, t.Modules = maps, readModules(t.via, maps, nil)
+	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	t.find()
 	return nil
@@ -214,6 +240,18 @@ func (t *Target) unchanged() bool {
 	return true
 }
 
+// objectsHold says of the objects that were read whether they are those that are registered.
+func (t *Target) objectsHold() bool {
+	for _, r := range t.Registries {
+		for _, e := range r.Entries {
+			if e.image != nil && !r.holds(e, t.source) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // sameCode says whether the executable mappings are still those that were read: code
 // that was mapped since then would be taken for none, and an exec(2) changes them all.
 func (t *Target) sameCode() bool {
@@ -243,16 +281,14 @@ func (t *Target) readObjects(s *stopped) {
 		}
 		for _, thread := range s.threads {
 			if thread.missing == "" {
-				read(thread.raw.pc())
-				thread.eachStackWord(read)
+				thread.eachCode(read)
 			}
 		}
 	}
 }
 
-// finish makes threads and memory of what was copied.
-func (t *Target) finish(s *stopped) {
-	var ranges []span
+// finish makes threads and memory of what was copied, and of what else is known of the memory at that moment.
+func (t *Target) finish(s *stopped, ranges []span) {
 	slices.SortFunc(s.threads, func(a, b *stoppedThread) int {
 		first := func(x *stoppedThread) int {
 			if x.tid == t.PID {
@@ -269,16 +305,15 @@ func (t *Target) finish(s *stopped) {
 		out := machine.Thread{ID: thread.tid, Name: threadName(t.PID, thread.tid), Missing: thread.missing}
 		if thread.missing == "" {
 			out.Registers = thread.raw.decode()
-			for _, stack := range thread.stacks {
-				ranges = append(ranges, span{stack.addr, bytes.Clone(stack.data)})
+			if t.recorded != nil {
+				t.raw = append(t.raw, coreThread{thread.tid, thread.raw})
 			}
-			for _, c := range thread.code {
-				if c.ok {
-					ranges = append(ranges, span{c.addr, c.buf})
-				}
-			}
+			ranges = append(ranges, thread.ranges()...)
 		}
 		t.threads = append(t.threads, out)
+	}
+	if t.recorded != nil {
+		t.recorded.take(s.gatherer, ranges)
 	}
 	t.memory = layers{newCopied(ranges, NotCopied), fileMemory{t.places}}
 }

@@ -63,7 +63,7 @@ func TestCaptureRunning(t *testing.T) {
 	}
 	ticks := func() string { return strings.Fields(procFile(t, "%d/stat", p.PID))[13] }
 	before := ticks()
-	require.Eventually(t, func() bool { return ticks() != before }, 5*time.Second, 10*time.Millisecond, "no thread runs any more")
+	require.Eventually(t, func() bool { return ticks() != before }, livetest.Patience, 10*time.Millisecond, "no thread runs any more")
 	require.Equal(t, "ready\n", p.Output())
 	require.Contains(t, states(t, p.PID), "TracerPid:\t0")
 	require.NotRegexp(t, `TracerPid:\t[1-9]`, states(t, p.PID))
@@ -178,7 +178,7 @@ func TestCaptureSignals(t *testing.T) {
 	require.Greater(t, captures, 20)
 	p.Signal(t, syscall.SIGUSR1)
 	want := fmt.Sprintf("signals %d sum %d\n", n, n*(n+1)/2)
-	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals ") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals ") }, livetest.Patience, time.Millisecond)
 	require.Equal(t, "ready\n"+want, p.Output())
 }
 
@@ -192,7 +192,7 @@ func TestHeldSignal(t *testing.T) {
 	target.Release()
 	requireState(t, p.PID, 'S')
 	p.Signal(t, syscall.SIGUSR1)
-	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, 5*time.Second, time.Millisecond, p.Output())
+	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, livetest.Patience, time.Millisecond, p.Output())
 }
 
 // Held, a process stands still with all of its memory in reach; let go, it is as it was.
@@ -220,7 +220,7 @@ func TestHeld(t *testing.T) {
 	require.Greater(t, pause, 20*time.Millisecond)
 	require.Equal(t, pause, target.Pause)
 	require.Equal(t, pause, target.Release(), "twice")
-	require.Eventually(t, func() bool { return procFile(t, "%d/task/%d/syscall", p.PID, p.PID) == before }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return procFile(t, "%d/task/%d/syscall", p.PID, p.PID) == before }, livetest.Patience, time.Millisecond)
 	require.Equal(t, "ready\n", p.Output())
 	// What was copied can still be read, and nothing that the process may have changed since.
 	b := make([]byte, 64)

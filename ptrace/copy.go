@@ -1,6 +1,8 @@
 package ptrace
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"sort"
 
@@ -20,7 +22,7 @@ const maxInterrupted = 4
 // copy reads what only a process that stands still can give: the registers and
 // stacks of each thread, and the code around what may be return addresses into
 // code outside of files.
-func (s *stopped) copy(maps, jitCode []machine.Mapping) error {
+func (s *stopped) copy(of *Target, jitCode []machine.Mapping) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
 		return ErrGone
 	}
@@ -35,18 +37,47 @@ func (s *stopped) copy(maps, jitCode []machine.Mapping) error {
 		if !t.raw.is64() {
 			return Err32Bit
 		}
-		t.copyStacks(live(s.via), maps)
-		t.copyCode(live(s.via), jitCode, pages)
+		t.arch = of.arch
+		t.sp, t.pc, t.link = t.raw.general(t.arch.SP), t.raw.general(t.arch.PC), t.raw.general(t.arch.Link)
+		t.copyAll(live(s.via), of.maps, jitCode, pages)
+	}
+	if s.gatherer != nil {
+		var from []start
+		for _, t := range s.threads {
+			if t.missing == "" {
+				from = append(from, start{t.sp, t.raw.words(), t.stacks[0]})
+			}
+		}
+		return s.gather(live(s.via), of, from)
 	}
 	return nil
 }
 
+// copyAll copies the stacks of a thread, and the code they lead to.
+func (t *stoppedThread) copyAll(mem memory, maps, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
+	t.copyStacks(mem, maps)
+	t.copyCode(mem, jitCode, pages)
+}
+
+// ranges are what was copied.
+func (t *stoppedThread) ranges() (list []span) {
+	for _, stack := range t.stacks {
+		list = append(list, span{stack.addr, bytes.Clone(stack.data)})
+	}
+	for _, c := range t.code {
+		if c.ok {
+			list = append(list, span{c.addr, c.buf})
+		}
+	}
+	return list
+}
+
 // copyStacks copies the stack of a thread, and those which signal handlers of it that run on
 // a stack of their own have left.
-func (t *stoppedThread) copyStacks(mem live, maps []machine.Mapping) {
+func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
-	t.stacks[0].copy(mem, maps, t.raw.sp())
-	for i := 0; i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
+	t.stacks[0].copy(mem, maps, t.sp)
+	for i := 0; t.arch == machine.AMD64 && i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
 		t.stacks[i].eachInterrupted(func(sp machine.Addr) {
 			known := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= sp && sp < s.end() })
 			if !known && len(t.stacks) <= maxInterrupted {
@@ -61,7 +92,7 @@ func (t *stoppedThread) copyStacks(mem live, maps []machine.Mapping) {
 // copy copies a stack up to the end of the writable memory that it lies in. Behind
 // the stack of a thread often come libraries, and to read those with it takes longer
 // than all the rest.
-func (s *span) copy(mem live, maps []machine.Mapping, sp machine.Addr) {
+func (s *span) copy(mem memory, maps []machine.Mapping, sp machine.Addr) {
 	read := func(from machine.Addr) int {
 		into := s.data
 		if end := writableEnd(maps, from); end > from {
@@ -123,13 +154,15 @@ const (
 	frameSP      = 21
 	frameSegment = 24 // cs in its low 16 bits
 	frameWords   = 25
+
+	userCode = 0x33 // __USER_CS
 )
 
 // eachInterrupted calls f with the stack pointer of each context that a signal interrupted
 // whose handler runs on the alternate stack, of which s is a copy. What looks like one
 // and is none costs a copy that nobody looks at.
 func (s *span) eachInterrupted(f func(sp machine.Addr)) {
-	word := func(at int) uint64 { return arch.Order.Uint64(s.data[at:]) }
+	word := func(at int) uint64 { return machine.AMD64.Order.Uint64(s.data[at:]) }
 	// The frame is aligned as if a call had pushed its first word.
 	for at := int(8-s.addr&15) & 15; at+8*frameWords <= len(s.data); at += 16 {
 		if word(at+8*frameLink) != 0 {
@@ -143,10 +176,10 @@ func (s *span) eachInterrupted(f func(sp machine.Addr)) {
 	}
 }
 
-// copyCode copies the code around the program counter and around each word of the
+// copyCode copies the code around the program counter, a link register and each word of the
 // stacks that points into code outside of files: what a JIT may patch any moment. pages are
 // those that are copied already.
-func (t *stoppedThread) copyCode(mem live, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
+func (t *stoppedThread) copyCode(mem memory, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
 	if len(jitCode) == 0 {
 		return
 	}
@@ -163,17 +196,32 @@ func (t *stoppedThread) copyCode(mem live, jitCode []machine.Mapping, pages map[
 			}
 		}
 	}
-	add(t.raw.pc())
-	t.eachStackWord(add)
+	t.eachCode(add)
 	// A range that cannot be read stays out; the reader of it is told so.
 	_ = mem.readMany(t.code)
 }
 
-// eachStackWord calls f with each aligned word of the copied stacks.
-func (t *stoppedThread) eachStackWord(f func(machine.Addr)) {
+// eachCode calls f with the program counter and with each word that may be a return address: a link register, and the aligned
+// words of the copied stacks.
+func (t *stoppedThread) eachCode(f func(machine.Addr)) {
+	f(t.pc)
+	f(codeAddr(t.arch, t.link))
 	for _, s := range t.stacks {
-		for at := int(-s.addr & 7); at+8 <= len(s.data); at += 8 {
-			f(machine.Addr(arch.Order.Uint64(s.data[at:])))
-		}
+		s.eachWord(t.arch.Order, func(w machine.Addr) { f(codeAddr(t.arch, w)) })
+	}
+}
+
+// codeAddr takes off the bits that pointer authentication signs: they are no part of an address of code.
+func codeAddr(a *machine.Arch, w machine.Addr) machine.Addr {
+	if a.Code == 0 {
+		return w
+	}
+	return w & machine.Addr(a.Code)
+}
+
+// eachWord calls f with each aligned word.
+func (s span) eachWord(order binary.ByteOrder, f func(machine.Addr)) {
+	for at := int(-s.addr & 7); at+8 <= len(s.data); at += 8 {
+		f(machine.Addr(order.Uint64(s.data[at:])))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 
 	"reframe/deopt/machine"
@@ -44,6 +45,16 @@ type CoreOptions struct {
 	// Exe is the path of the program that the core is of, where it is not at the path that the
 	// core names, or where the core names no files, as those that QEMU's user mode writes.
 	Exe string
+	// Sysroot is a directory below which the files lie that the core names, by the same paths; "" for the root
+	// of this machine.
+	Sysroot string
+	// DebugDirs are where separate debug files are looked for; nil means [DebugDir], and that below Sysroot.
+	DebugDirs []string
+	// Files are kept open for other cores; nil where every core opens its own.
+	Files *ModuleFiles
+	// Objects is how many bytes of registered objects are read at most; 0 stands for 4 GiB. It bounds the memory that
+	// a core takes.
+	Objects uint64
 }
 
 // OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it: the same as
@@ -61,7 +72,7 @@ type CoreOptions struct {
 func OpenCore(path string, o CoreOptions) (*Target, error) {
 	info, err := os.Stat(path) // before it is opened, which would wait for the writer of a pipe
 	if err != nil {
-		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
+		return nil, &CoreError{path, -1, errors.Unwrap(err), "name the file that the core is in"}
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &CoreError{path, -1, fmt.Errorf("%w: %s", ErrNotCore, kindOf(info.Mode())), "name the file that the core is in"}
@@ -70,12 +81,22 @@ func OpenCore(path string, o CoreOptions) (*Target, error) {
 	if err != nil {
 		return nil, &CoreError{path, -1, errors.Unwrap(err), ""}
 	}
-	t, err := readCore(path, f, info.Size(), o)
-	if err != nil {
+	var r io.ReaderAt = f
+	var file io.Closer = f
+	size := info.Size()
+	if isCompressed(f) {
+		r, size, file, err = decompressed(f, size)
 		f.Close()
+		if err != nil {
+			return nil, &CoreError{path, -1, err, ""}
+		}
+	}
+	t, err := readCore(path, r, size, o)
+	if err != nil {
+		file.Close()
 		return nil, err
 	}
-	t.file = f
+	t.file = file
 	return t, nil
 }
 
@@ -91,28 +112,53 @@ func kindOf(mode os.FileMode) string {
 	return "not a regular file"
 }
 
+// exeHint is what to do about a program that is not that of the core.
+const exeHint = "give the program that the core is of with --exe, stripped or not"
+
 // readCore reads a core of size bytes.
-func readCore(path string, r io.ReaderAt, size int64, o CoreOptions) (t *Target, err error) {
+func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target, err error) {
+	target := &Target{Core: name, room: o.Objects, debug: debugDirs(o.DebugDirs)}
 	defer func() {
 		if p := recover(); p != nil {
-			t.Close()
-			t, err = nil, &CoreError{path, -1, fmt.Errorf("malformed: %v", p), ""}
+			err = &CoreError{name, -1, fmt.Errorf("malformed: %v", p), ""}
+		}
+		if err != nil {
+			t = nil
+			target.closeFiles()
 		}
 	}()
-	t = &Target{Core: path}
-	c := &core{target: t, path: path, file: r, size: uint64(size), page: 4 << 10}
+	t = target
+	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: func(name string) (*os.File, error) { return openRegular(name, 0) }}
+	t.core = c
+	if o.Sysroot != "" {
+		below, err := openSysroot(o.Sysroot)
+		if err != nil {
+			return nil, &CoreError{o.Sysroot, -1, errors.Unwrap(err), "name the directory in which the files of the other machine lie"}
+		}
+		t.sysroot = below.root
+		c.open, c.below = below.open, o.Sysroot
+		if o.DebugDirs == nil {
+			t.debug = append(t.debug, func(name string) (*os.File, error) { return below.open(path.Join(DebugDir, name)) })
+		}
+	}
 	if err := c.readHeader(); err != nil {
 		return nil, err
 	}
 	c.readNotes()
 	if o.Exe != "" {
 		if err := c.placeExecutable(o.Exe); err != nil {
-			return nil, &CoreError{o.Exe, -1, err, ""}
+			return nil, &CoreError{o.Exe, -1, err, exeHint}
 		}
 	}
 	c.lay()
 	mem := c.held()
 	c.openModules(mem)
+	for _, m := range t.Modules {
+		if m.Why != "" && c.exe != "" && m.Path == c.named {
+			return nil, &CoreError{o.Exe, -1, errors.New(m.Why), exeHint}
+		}
+	}
+	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	mem = c.withFiles(mem)
 	t.source, t.memory = mem, mem
@@ -137,7 +183,17 @@ type core struct {
 	segments []segment    // by address
 	files    []fileRow    // by address
 	entry    machine.Addr // where the program starts; 0 where that is not known
+	auxv     []byte
 	vdso     machine.Addr
+	names    map[int]string // of threads, by their numbers
+	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
+	written  []addrRange    // memory of files that is not as in those, and not in the core; by address
+	exe      string         // that is used in place of the file named
+	named    string
+	open     opener        // of the files that the core names
+	lender   *ModuleFiles  // of those that are open already; nil where there is none
+	debug    string        // what decides where separate symbols are looked for
+	below    string        // where those lie; "" where they are this machine's
 	page     uint64        // the unit of mappings
 	maps     []coreMapping // by address
 }
@@ -236,7 +292,7 @@ func (c *core) notCore(h *elfHeader, err error) error {
 
 // systemd-coredump(8) and its like compress what they keep.
 var compressions = []struct{ magic, tool string }{
-	{"\x28\xb5\x2f\xfd", "zstd"}, {"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"}, {"\x1f\x8b", "gzip"},
+	{"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"}, {"\x1f\x8b", "gzip"},
 }
 
 // arch asks deopt/object, which knows how ELF names architectures, by way of an image

@@ -32,13 +32,10 @@ func (c *core) placeExecutable(path string) error {
 	if err != nil {
 		return err
 	}
+	c.exe, c.named = path, path
 	for _, row := range c.files {
 		if row.start <= c.entry && c.entry < row.end {
-			for i := range c.files {
-				if named := c.files[i].path; named == row.path {
-					c.files[i].path = path
-				}
-			}
+			c.named = row.path // what it is called stays
 			return nil
 		}
 	}

@@ -28,13 +28,15 @@ const (
 	pnXNum = 0xffff
 )
 
+var errNoELF = errors.New("no ELF file")
+
 // readELFHeader reads the header of an ELF file. Of a 32-bit one the class and the type are known.
 func readELFHeader(r io.ReaderAt) (*elfHeader, error) {
 	h := &elfHeader{}
 	n, _ := r.ReadAt(h.raw[:], 0)
 	b := h.raw[:]
 	if string(b[:4]) != elf.ELFMAG {
-		return nil, errors.New("no ELF file")
+		return nil, errNoELF
 	}
 	h.class = elf.Class(b[elf.EI_CLASS])
 	if n < elf32Header || n < elf64Header && h.class != elf.ELFCLASS32 {
@@ -103,6 +105,7 @@ type note struct {
 	owner string
 	kind  elf.NType
 	desc  *io.SectionReader
+	whole *io.SectionReader
 }
 
 // maxOwner is enough for the owners that matter: CORE, LINUX, GNU.
@@ -138,7 +141,7 @@ func (budget *noteBudget) each(r io.ReaderAt, size uint64, order binary.ByteOrde
 		if nameSize > 0 && nameSize <= maxOwner && 12+int(nameSize) <= n {
 			owner = string(head[12 : 12+nameSize-1]) // it ends with a zero byte
 		}
-		f(note{owner, elf.NType(order.Uint32(head[8:])), io.NewSectionReader(r, int64(p.Off+desc), int64(descSize))})
+		f(note{owner, elf.NType(order.Uint32(head[8:])), io.NewSectionReader(r, int64(p.Off+desc), int64(descSize)), io.NewSectionReader(r, int64(p.Off+at), int64(desc+descSize-at))})
 		at = padded(desc + descSize)
 	}
 	return end == p.Filesz

@@ -62,11 +62,11 @@ func (c *core) lay() {
 	}
 }
 
-// keepsPrivate says whether the core holds private memory: a process can choose that it
-// does not (coredump_filter of core(5)). Then what it wrote into its copies of files
+// keepsPrivate says whether the core holds private memory, or says itself what it left out of it: a process can
+// choose that it does not (coredump_filter of core(5)). Then what it wrote into its copies of files
 // is not in there either, and the files do not tell.
 func (c *core) keepsPrivate() bool {
-	return slices.ContainsFunc(c.maps, func(m coreMapping) bool {
+	return c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
 		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
 	})
 }
@@ -84,6 +84,7 @@ type region struct {
 	off        uint64
 	why        string       // from is nil
 	left       *coreMapping // what the core left out of this mapping
+	written    bool         // left is not nil: it was written over a file
 }
 
 const notHeld = "not in the core"
@@ -123,22 +124,33 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 	if !private {
 		c.target.Notes = append(c.target.Notes, "the core holds no private memory: coredump_filter (core(5)) of the process kept that out")
 	}
+	more := ""
+	if c.kept != "" && c.kept != All {
+		more = "; it was recorded with --memory " + string(c.kept) + ", and a larger one holds more"
+	}
 	mem := &coreMemory{limit: held.limit}
-	for _, r := range held.regions {
+	for _, r := range c.apart(held.regions) {
 		m := r.left
 		switch {
 		case m == nil || m.module == nil && m.Path != "":
+		case m.module == nil && m.segment != nil && m.segment.flags&(elf.PF_R|elf.PF_W|elf.PF_X) == 0:
+			r.why = notHeld + ": the process had no access to it (PROT_NONE of mprotect(2))"
+		case m.module == nil && more != "":
+			r.why = notHeld + more
 		case m.module == nil:
 			// The kernel leaves out what has no pages, which is zero, and what it was told to
 			// (MADV_DONTDUMP of madvise(2)), which is not; nothing tells them apart.
 			r.why = notHeld + ": it was never written to, or it is kept out of cores"
+		case r.written:
+			r.why = notHeld + ": what was written over " + m.Path + more
 		case m.module.file == nil:
-			r.why = notHeld + ", and " + m.Path + " cannot be used"
+			m.module.Lost = m.module.Lost || m.Exec && !m.module.other
+			r.why = notHeld + ", and " + m.Path + " cannot be used: " + m.module.Why + "; --sysroot and --exe say where files lie"
 		case !private:
 			r.why = notHeld + ", and neither is what was written over " + m.Path
 		case m.Write:
 			// It may be shared: then the file has changed since.
-			r.why = notHeld + ": writable memory of " + m.Path
+			r.why = notHeld + ": writable memory of " + m.Path + more
 		default:
 			off := m.Offset + uint64(r.start-m.Start)
 			if off < m.module.size {
@@ -155,6 +167,34 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		}
 	}
 	return mem
+}
+
+// apart splits regions where what the core says was written over files begins and ends.
+func (c *core) apart(regions []region) []region {
+	var out []region
+	written := c.written
+	for _, r := range regions {
+		for len(written) > 0 && written[0].end <= r.start {
+			written = written[1:]
+		}
+		for _, w := range written {
+			if r.left == nil || w.start >= r.end {
+				break
+			}
+			if w.start > r.start {
+				before := r
+				before.end = w.start
+				out, r.start = append(out, before), w.start
+			}
+			over := r
+			over.written, over.end = true, min(r.end, w.end)
+			out, r.start = append(out, over), over.end
+		}
+		if r.start < r.end {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // read reads until p is full or memory ends, and returns how much it read and why it ended.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"reframe/deopt/machine"
 )
@@ -21,6 +21,8 @@ type coreModule struct {
 	*Module
 	rows []*coreMapping
 	size uint64 // of the file
+	// other is that the file holds something else than an image, such as what a JIT dumps for a profiler.
+	other bool
 }
 
 // openModules groups the mappings by file and opens those that are ELF images. A core does
@@ -46,10 +48,11 @@ func (c *core) openModules(mem *coreMemory) {
 		row.module = m
 		m.rows = append(m.rows, row)
 	}
-	seen := map[fileID]string{}
+	seen := seenFiles{}
 	for _, m := range modules {
 		if err := c.openModule(m, mem, seen); err != nil {
 			m.fail(err)
+			m.other = errors.Is(err, errNoELF)
 		}
 		c.target.Modules = append(c.target.Modules, m.Module)
 	}
@@ -58,57 +61,108 @@ func (c *core) openModules(mem *coreMemory) {
 	}
 }
 
-type fileID struct{ device, inode uint64 }
+// seenFiles are the files that were opened, by what can be compared at once and differs between most.
+type seenFiles map[seenKey][]seenFile
 
-func (c *core) openModule(m *coreModule, mem *coreMemory, seen map[fileID]string) error {
+type seenKey struct {
+	size     int64
+	modified time.Time
+}
+
+type seenFile struct {
+	os.FileInfo
+	path string
+}
+
+// add notes a file, and returns the path by which it is noted already, or "".
+func (s seenFiles) add(info os.FileInfo, path string) string {
+	key := seenKey{info.Size(), info.ModTime()}
+	for _, other := range s[key] {
+		if os.SameFile(info, other.FileInfo) {
+			return other.path
+		}
+	}
+	s[key] = append(s[key], seenFile{info, path})
+	return ""
+}
+
+func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error {
 	m.show()
 	if m.Path == vdsoPath {
 		return m.openVDSO(mem, c.target.arch)
 	}
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
-	if !filepath.IsAbs(path) {
+	// The names are those of another machine; --exe may be a path of this one, whose system may have other paths.
+	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		return errors.New("its name is no path")
 	}
-	f, err := openRegular(path, 0)
+	f, err := c.openNamed(m.Path, path)
 	if err != nil {
 		if e := (*fs.PathError)(nil); errors.As(err, &e) {
 			err = e.Err
 		}
-		return fmt.Errorf("cannot be opened here: %w", err)
+		where := "here"
+		if c.below != "" {
+			where = "below " + c.below
+		}
+		return fmt.Errorf("cannot be opened %s: %w", where, err)
 	}
 	m.file = f
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
-	if st.Size <= 0 {
+	if info.Size() <= 0 {
 		return errors.New("the file there now is empty") // as those of proc(5), which may block, say they are
 	}
-	m.size = uint64(st.Size)
+	m.size = uint64(info.Size())
 	// Thousands of names for one large file would cost as much as thousands of files.
-	id := fileID{st.Dev, st.Ino}
-	if other := seen[id]; other != "" {
+	if other := seen.add(info, m.Path); other != "" {
 		return fmt.Errorf("the same file as %s", other)
 	}
-	seen[id] = m.Path
-	disk, err := readIdentity(f, m.size)
+	disk, err := m.borrow(c.lender, c.debug, info)
 	if err != nil {
 		return err
 	}
-	unverified, err := m.compare(disk, mem)
+	unverified, err := m.compare(disk, mem, c.exe != "" && m.Path == c.named)
 	if err != nil {
 		return err
 	}
-	if deleted && unverified != "" {
+	if deleted && unverified != "" && m.Path != c.named {
 		return errors.New("it was deleted, and it cannot be told whether the file there now is the same: " + unverified)
 	}
 	m.permit(disk.loads(c.page))
 	m.show()
-	if err := m.openFile(f, c.target.arch); err != nil {
+	if m.lent != nil {
+		err = m.place(m.lent.image, c.target.arch)
+	} else if err = m.openFile(f, c.target.arch); err == nil && c.lender != nil {
+		m.lent, m.lender = &moduleFile{path: m.Path, debug: c.debug, info: info, file: f, data: m.data, disk: disk, image: m.Image}, c.lender
+	}
+	if err != nil {
 		return err
 	}
 	m.Unverified = unverified
 	return nil
+}
+
+// borrow has the module use what is open of its file already, if there is such a thing, and returns what tells that
+// file from others.
+func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (*identity, error) {
+	lent := from.take(m.Path, debug, info)
+	if lent == nil {
+		return readIdentity(m.file, m.size)
+	}
+	m.file.Close()
+	m.lent, m.lender, m.file, m.data = lent, from, lent.file, lent.data
+	return lent.disk, nil
+}
+
+// openNamed opens a file that the core names; path is its name without what says that it was deleted.
+func (c *core) openNamed(name, path string) (*os.File, error) {
+	if c.exe != "" && name == c.named {
+		return openRegular(c.exe, 0)
+	}
+	return c.open(path)
 }
 
 // show gives the module its mappings as they are known by now.
@@ -213,9 +267,12 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 }
 
 // compare holds the file that lies there now against what the core holds of the one that was
-// mapped. It fails where they differ, and returns why it cannot tell.
-func (m *coreModule) compare(disk *identity, mem *coreMemory) (unverified string, err error) {
-	const another = "the file there now is another one: "
+// mapped, or the one that was given in its place. It fails where they differ, and returns why it cannot tell.
+func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unverified string, err error) {
+	another := "the file there now is another one: "
+	if given {
+		another = "it is another one: "
+	}
 	for _, row := range m.rows {
 		// The last page that is mapped may reach past the end of the file.
 		if row.Offset >= m.size {

@@ -71,7 +71,7 @@ func TestCoreFileIdentity(t *testing.T) {
 			}
 			require.Regexp(t, c.why, m.Why)
 			require.Nil(t, m.Image)
-			require.EqualError(t, err, "16 bytes at 0x401000: not in the core, and "+path+" cannot be used")
+			require.EqualError(t, err, "16 bytes at 0x401000: not in the core, and "+path+" cannot be used: "+m.Why+"; --sysroot and --exe say where files lie")
 		})
 	}
 	// Too short for what was mapped, and twice the same file.

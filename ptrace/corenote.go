@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	statusPID       = 32
 	statusRegisters = 112
 	infoPID         = 24
+	infoName        = 40
 	infoCommand     = 56
 	infoSize        = 136
 )
@@ -60,6 +62,9 @@ func (c *core) readNotes() {
 	if t.PID == 0 && len(t.threads) > 0 {
 		t.PID = t.threads[0].ID
 	}
+	for i := range t.threads {
+		t.threads[i].Name = c.names[t.threads[i].ID]
+	}
 	slices.SortStableFunc(t.threads, func(a, b machine.Thread) int {
 		return cmp.Or(cmp.Compare(btoi(a.ID != t.PID), btoi(b.ID != t.PID)), cmp.Compare(a.ID, b.ID))
 	})
@@ -74,7 +79,17 @@ func btoi(b bool) int {
 
 func (c *core) readNote(n note) {
 	c.readRegisters(n)
-	if n.owner != coreOwner {
+	switch n.owner {
+	case ownOwner:
+		switch n.kind {
+		case ntNames:
+			c.readNames(n)
+		case ntMemory:
+			c.readMemoryNote(n)
+		}
+		return
+	case coreOwner:
+	default:
 		return
 	}
 	switch order := c.header.order; n.kind {
@@ -83,9 +98,15 @@ func (c *core) readNote(n note) {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
 			command, _, _ := bytes.Cut(b[infoCommand:], []byte{0})
 			c.target.Command = strings.TrimSpace(string(command))
+			// A thread's name ends with a zero byte (TASK_COMM_LEN); what gdb cuts off of a file's name does not.
+			name, _, _ := bytes.Cut(b[infoName:infoCommand-1], []byte{0})
+			if c.names[c.target.PID] == "" {
+				c.names[c.target.PID] = string(name)
+			}
 		}
 	case ntAUXV:
 		b, _ := n.read(0, maxAUXV)
+		c.auxv = b
 		for ; len(b) >= 16; b = b[16:] {
 			switch value := order.Uint64(b[8:]); order.Uint64(b) {
 			case atEntry:
@@ -107,6 +128,56 @@ func (c *core) readNote(n note) {
 		}
 	}
 }
+
+// maxNameNote bounds the note: a name has 15 bytes at most (PR_SET_NAME of prctl(2)).
+const maxNameNote = maxThreads * 24
+
+// readNames reads the names of threads. Other cores hold that of the first thread alone (pr_fname); gdb writes
+// the name of the program's file there.
+func (c *core) readNames(n note) {
+	b, _ := n.read(0, maxNameNote)
+	for order := c.header.order; len(b) >= 8; {
+		tid, size := int(int32(order.Uint32(b))), order.Uint32(b[4:])
+		if b = b[8:]; uint64(size) > uint64(len(b)) {
+			return
+		}
+		c.names[tid] = string(b[:size])
+		b = b[size:]
+	}
+}
+
+// maxRecordedRanges bounds what a core can list of memory that was written over files.
+const maxRecordedRanges = 1 << 20
+
+// readMemoryNote reads which memory `reframe record` kept.
+func (c *core) readMemoryNote(n note) {
+	corrupt := func() { // of no byte of a file that is not in the core is it known then whether it is the file's
+		c.target.Notes = append(c.target.Notes, "its list of memory that was written over files is corrupt")
+		c.kept, c.written = "", []addrRange{{0, math.MaxUint64}}
+	}
+	b, ok := n.read(8, 8+16*maxRecordedRanges)
+	if !ok || n.desc.Size() > int64(len(b)) {
+		corrupt()
+		return
+	}
+	order := c.header.order
+	for mode, number := range recordedModes {
+		if order.Uint64(b) == number {
+			c.kept = mode
+		}
+	}
+	for b = b[8:]; len(b) >= 16; b = b[16:] {
+		r := addrRange{machine.Addr(order.Uint64(b)), machine.Addr(order.Uint64(b[8:]))}
+		if n := len(c.written); r.start >= r.end || n > 0 && r.start < c.written[n-1].end {
+			corrupt()
+			return
+		}
+		c.written = append(c.written, r)
+	}
+}
+
+// addrRange is memory from start up to end.
+type addrRange struct{ start, end machine.Addr }
 
 // readFiles reads NT_FILE: a count, the unit of offsets (the kernel's is a page, gdb's a byte),
 // that many rows of start, end and offset, and as many names.

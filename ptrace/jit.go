@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"hash/maphash"
 	"sort"
 
 	"reframe/deopt/machine"
@@ -41,6 +42,7 @@ type Registry struct {
 	arch   *machine.Arch
 	head   []byte // the descriptor's bytes
 	ranges []codeRange
+	newest int // the age of the newest entry
 }
 
 // Entry is one registered object.
@@ -51,9 +53,15 @@ type Entry struct {
 	// Bad says why the object cannot be used, or is "".
 	Bad string
 
-	code  []codeRange
-	image *object.Image
+	raw       [entrySize]byte // the entry itself
+	data      []byte          // the object, where it was read
+	code      []codeRange
+	variables []codeRange // sections that the object's code may write to
+	image     *object.Image
+	table     uint64 // a hash of the section headers, which say where each section was loaded
 }
+
+var tableSeed = maphash.MakeSeed()
 
 type codeRange struct {
 	start, end machine.Addr
@@ -115,7 +123,7 @@ func (r *Registry) walk(mem memory, room int) {
 			return
 		}
 		seen[at] = true
-		e := &Entry{Addr: at, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:])}
+		e := &Entry{Addr: at, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:]), raw: b}
 		if e.Size < elf64Header || e.Size > maxObjectSize {
 			e.Bad = fmt.Sprintf("it claims %d bytes", e.Size)
 		}
@@ -194,13 +202,20 @@ func (r *Registry) readHeaders(mem memory) {
 			e.Bad = "its section headers lie outside of memory"
 			continue
 		}
+		e.table = maphash.Bytes(tableSeed, t.buf)
 		for at := 0; at < len(t.buf); at += elf64Section {
 			flags := elf.SectionFlag(order.Uint64(t.buf[at+8:]))
 			addr, size := machine.Addr(order.Uint64(t.buf[at+16:])), order.Uint64(t.buf[at+32:])
-			const code = elf.SHF_ALLOC | elf.SHF_EXECINSTR
+			const code, variable = elf.SHF_ALLOC | elf.SHF_EXECINSTR, elf.SHF_ALLOC | elf.SHF_WRITE
 			// At address 0 lies a section of an unlinked object that was not loaded.
-			if flags&code == code && size > 0 && size <= maxObjectSize && (addr != 0 || kinds[i] != elf.ET_REL) {
-				e.code = append(e.code, codeRange{addr, addr + machine.Addr(size), e, 0})
+			if size == 0 || size > maxObjectSize || addr == 0 && kinds[i] == elf.ET_REL {
+				continue
+			}
+			switch r := (codeRange{addr, addr + machine.Addr(size), e, 0}); {
+			case flags&code == code:
+				e.code = append(e.code, r)
+			case flags&variable == variable:
+				e.variables = append(e.variables, r)
 			}
 		}
 	}
@@ -211,6 +226,19 @@ func (r *Registry) readHeaders(mem memory) {
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
+}
+
+// holds says whether an entry still stands for the object that it stood for when the list was walked, and that object is the one that was
+// read: what is unregistered and registered again in its place, by a JIT that gets the same memory for it, leaves the descriptor
+// as it was.
+func (r *Registry) holds(e *Entry, mem memory) bool {
+	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
+	if mem.ReadMemory(again.raw[:], e.Addr) != nil || again.raw != e.raw {
+		return false
+	}
+	now := &Registry{arch: r.arch, Entries: []*Entry{again}}
+	now.readHeaders(&coreMemory{regions: []region{{start: e.Start, end: e.Start + machine.Addr(len(e.data)), from: bytes.NewReader(e.data)}}, limit: uint64(len(e.data))})
+	return now.Broken == "" && again.Bad == "" && again.table == e.table
 }
 
 // at returns the entry whose code addr lies in, or nil. Of several, which a JIT
@@ -249,7 +277,7 @@ func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
 		return
 	}
 	img.Registered = true
-	e.image = img
+	e.image, e.data = img, data
 }
 
 // Image returns the object, or nil where it was not read or is bad.

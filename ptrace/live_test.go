@@ -72,7 +72,7 @@ func states(t testing.TB, pid int) string {
 func requireStates(t testing.TB, pid int, want string) {
 	t.Helper()
 	var got string
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(livetest.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if got = states(t, pid); got == want {
 			return
 		}
@@ -82,7 +82,7 @@ func requireStates(t testing.TB, pid int, want string) {
 
 func requireState(t testing.TB, pid int, want byte) {
 	t.Helper()
-	require.Eventually(t, func() bool { return threadState(pid, pid) == want }, 5*time.Second, time.Millisecond, "state %c", want)
+	require.Eventually(t, func() bool { return threadState(pid, pid) == want }, livetest.Patience, time.Millisecond, "state %c", want)
 }
 
 // peek reads a process by /proc/PID/mem.

@@ -180,7 +180,9 @@ func TestDecodeXsave(t *testing.T) {
 		_, err := decodeXsave(area[:size], 1152)
 		require.ErrorContains(t, err, "no vector registers")
 	}
-	regs := (&rawRegisters{}).decode()
+	raw := newRawRegisters(machine.AMD64)
+	raw.sets[1] = nil
+	regs := raw.decode()
 	_, err := regs.Bytes(17)
 	require.EqualError(t, err, "xmm0: the kernel gave no vector registers")
 }

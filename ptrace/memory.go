@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"reframe/deopt/machine"
 )
@@ -56,7 +55,7 @@ func (pid live) ReadMemory(p []byte, addr machine.Addr) error {
 	switch {
 	case n == len(p):
 		return nil
-	case err == nil || errors.Is(err, unix.EFAULT):
+	case err == nil || errors.Is(err, syscall.EFAULT):
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
 	}
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
@@ -67,8 +66,7 @@ func (pid live) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	local := []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}
-	return unix.ProcessVMReadv(int(pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}, 0)
+	return readProcess(int(pid), []want{{addr: addr, buf: p}})
 }
 
 // want is one range to be read in a batch; ok says whether it was.
@@ -87,14 +85,8 @@ const batchSize = 1024
 func (pid live) readMany(wants []want) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
-		local, remote := make([]unix.Iovec, n), make([]unix.RemoteIovec, n)
-		for i := range n {
-			w := &wants[i]
-			local[i] = unix.Iovec{Base: &w.buf[0], Len: uint64(len(w.buf))}
-			remote[i] = unix.RemoteIovec{Base: uintptr(w.addr), Len: len(w.buf)}
-		}
-		got, err := unix.ProcessVMReadv(int(pid), local, remote, 0)
-		if err != nil && !errors.Is(err, unix.EFAULT) {
+		got, err := readProcess(int(pid), wants[:n])
+		if err != nil && !errors.Is(err, syscall.EFAULT) {
 			return err
 		}
 		done := 0

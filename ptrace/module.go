@@ -2,13 +2,13 @@ package ptrace
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -25,15 +25,23 @@ type Module struct {
 	// or is "". Only a core leaves that open.
 	Unverified string
 
+	// Lost says that code is missing because the file that was mapped is not there. Only of a core is it.
+	Lost bool
+
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
 	// the dynamic linker may have relocated it.
 	StackMaps []byte
 	// MapsWhy is why StackMaps is nil although the image has that section.
 	MapsWhy string
 
-	maps []machine.Mapping
-	data io.ReaderAt
-	file *os.File
+	maps      []machine.Mapping
+	data      io.ReaderAt
+	file      *os.File
+	debugged  bool     // its image knows where to look for separate symbols
+	debugFile *os.File // that they come from; nil until they are asked for
+
+	lent   *moduleFile // what file and image are of; nil where they are the module's own
+	lender *ModuleFiles
 }
 
 // Contains says whether addr lies in one of the module's mappings.
@@ -55,8 +63,34 @@ const (
 	mappingsToTry    = 64
 )
 
-// readModules groups mappings by file and opens those that are ELF images.
-func readModules(pid int, maps []machine.Mapping) []*Module {
+// readModules groups mappings by file and opens those that are ELF images. Those that were read before and are the
+// same still it takes over from known, and closes the others of known.
+func readModules(pid int, maps []machine.Mapping, known []*Module) []*Module {
+	modules := groupModules(maps)
+	old := map[machine.Addr]*Module{}
+	for _, m := range known {
+		old[m.maps[0].Start] = m
+	}
+	for i, m := range modules {
+		if same := old[m.maps[0].Start]; same != nil && same.unchanged(pid, m) {
+			delete(old, m.maps[0].Start)
+			modules[i] = same
+			continue
+		}
+		if err := m.open(pid); err != nil {
+			m.fail(err)
+			continue
+		}
+		m.readStackMaps(live(pid))
+	}
+	for _, m := range old {
+		m.close()
+	}
+	return modules
+}
+
+// groupModules makes a module of each file that is mapped.
+func groupModules(maps []machine.Mapping) []*Module {
 	var modules []*Module
 	type file struct {
 		path  string
@@ -79,14 +113,21 @@ func readModules(pid int, maps []machine.Mapping) []*Module {
 		}
 		m.maps = append(m.maps, r)
 	}
-	for _, m := range modules {
-		if err := m.open(pid); err != nil {
-			m.fail(err)
-			continue
-		}
-		m.readStackMaps(live(pid))
-	}
 	return modules
+}
+
+// unchanged says whether m is what now would become: the same mappings of the same file, and in them the
+// same stack maps, which the dynamic linker may have relocated since.
+func (m *Module) unchanged(pid int, now *Module) bool {
+	if m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
+		return false
+	}
+	if m.Image == nil || m.Image.Section(object.StackMapSection) == nil {
+		return true
+	}
+	again := Module{Image: m.Image, maps: m.maps}
+	again.readStackMaps(live(pid))
+	return bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy
 }
 
 // fail notes why there is no image.
@@ -96,10 +137,17 @@ func (m *Module) fail(err error) {
 }
 
 func (m *Module) close() {
-	if m.file != nil {
-		m.file.Close()
+	if m.lent != nil {
+		m.lent.also = cmp.Or(m.lent.also, m.debugFile)
+		m.lender.give(m.lent)
+		m.file, m.debugFile, m.lent = nil, nil, nil
 	}
-	m.file, m.Image, m.data = nil, nil, nil
+	for _, f := range []*os.File{m.file, m.debugFile} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	m.file, m.debugFile, m.Image, m.data = nil, nil, nil, nil
 }
 
 func (m *Module) open(pid int) error {
@@ -142,6 +190,11 @@ func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	if err != nil {
 		return err
 	}
+	return m.place(img, arch)
+}
+
+// place finds out where an image is loaded.
+func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	if err := madeFor(img, arch); err != nil {
 		return err
 	}
@@ -149,7 +202,7 @@ func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	if !ok {
 		return errors.New("its mappings belong to none of its segments")
 	}
-	img.Bias = bias
+	img.Rebase(bias)
 	m.Image = img
 	return nil
 }
@@ -207,28 +260,6 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 		}
 	}
 	return nil, errors.New("the file was replaced or cannot be reached")
-}
-
-// openRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could
-// block or act, and what a path leads to is up to the target: it is taken hold of without
-// being opened (O_PATH) until it is known what it is.
-func openRegular(path string, inode uint64) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, errors.New("not a regular file")
-	}
-	if inode != 0 && st.Ino != inode {
-		return nil, errors.New("another file")
-	}
-	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
 // readStackMaps reads the section of ahead-of-time code from memory, because a

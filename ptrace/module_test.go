@@ -60,7 +60,7 @@ func TestOddMappings(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(livetest.Patience):
 		require.Fail(t, "it hangs, perhaps in opening the pipe")
 	}
 	self := target.Modules[0]

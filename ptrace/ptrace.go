@@ -1,9 +1,14 @@
 // Package ptrace provides targets, and nothing else: a running process that is
-// captured without a trace, one that is controlled through Delve, or a core.
+// captured without a trace, one that runs under control from one breakpoint to
+// the next, or a core.
 //
 // Its main type is [Target]: the threads of a process with their registers, the
 // memory that was copied while they stood still, the files that are mapped, and
 // the objects that a JIT registered with the GDB JIT interface.
+//
+// A [Session] controls a process: it runs to breakpoints, gives a Target wherever it
+// stands still, runs one thread alone, and changes memory and registers where that is
+// asked for. The tracing is done by another process, the guard (package ptrace/guard).
 //
 // A capture has three parts. Before the stop it reads what does not change while
 // it is in use: mappings, the headers of files, the list of registered objects. The
@@ -25,8 +30,11 @@
 // and nothing of them is taken into account before they are ELF images. Its memory is
 // read when it is asked for; lists in it are held against its size.
 //
-// Reading writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
+// A capture writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
 // reader dies, however it dies, the kernel lets the process go on.
+//
+// A session writes breakpoints, and what [Session.Commit] is given. The breakpoints are
+// taken out on every way to its end; where this process is killed, the guard does it.
 //
 // One trace the kernel leaves: a thread that is stopped in one of a few system calls, such as
 // epoll_wait, semop and sigtimedwait, finds that call ended with EINTR, as it would after

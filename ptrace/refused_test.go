@@ -1,7 +1,9 @@
 package ptrace
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,14 +18,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// refused tries all three ways into a process, which must fail alike.
+// refused tries all ways into a process, which must fail alike.
 func refused(t *testing.T, pid int, sentinel error, text string) {
 	t.Helper()
 	for name, try := range map[string]func() error{
 		"capture": func() error { _, err := Capture(pid, Options{}); return err },
 		"hold":    func() error { _, err := Capture(pid, Options{Hold: true}); return err },
 		"survey":  func() error { _, err := Survey(pid); return err },
-		"attach":  func() error { _, err := Attach(pid); return err },
+		"open":    func() error { _, err := Open(context.Background(), pid); return err },
 	} {
 		err := try()
 		require.ErrorIs(t, err, sentinel, name)
@@ -38,7 +40,7 @@ func refused(t *testing.T, pid int, sentinel error, text string) {
 func TestNoProcess(t *testing.T) {
 	limit, err := strconv.Atoi(strings.TrimSpace(procFile(t, "sys/kernel/pid_max")))
 	require.NoError(t, err)
-	for _, pid := range []int{0, -1, limit + 1, 1 << 40} {
+	for _, pid := range []int{0, -1, limit + 1, math.MaxInt} {
 		refused(t, pid, ErrNoProcess, fmt.Sprintf("process %d: cannot attach: no such process", pid))
 	}
 }

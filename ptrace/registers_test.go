@@ -58,7 +58,7 @@ func TestRegisters(t *testing.T) {
 				pc, err := regs.Addr(machine.AMD64.PC)
 				require.NoError(t, err)
 				return pc == at[c.label]
-			}, 5*time.Second, time.Millisecond, "it does not get to where it waits")
+			}, livetest.Patience, time.Millisecond, "it does not get to where it waits")
 			for _, list := range []map[machine.DWARFReg]uint64{held, c.more, {7: uint64(at["stack"] + 2048), 16: uint64(at[c.label])}} {
 				for reg, want := range list {
 					got, err := regs.Uint(reg)

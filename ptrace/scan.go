@@ -98,3 +98,30 @@ func candidates(b []byte, order binary.ByteOrder, executable func(machine.Addr) 
 	}
 	return offsets
 }
+
+// Sizes of a record, "Stack Map Format": its head, which ends with the number of locations, one of those, and one live-out.
+const (
+	recordHead     = 16
+	recordLocation = 12
+	recordLiveOut  = 4
+)
+
+// mapLength is how many bytes of b, which begins like a stack map, belong to it: all of b where it does not end before.
+func mapLength(order binary.ByteOrder, b []byte) int {
+	if len(b) < mapHeader {
+		return len(b)
+	}
+	at := uint64(mapHeader) + mapFunction*uint64(order.Uint32(b[4:])) + 8*uint64(order.Uint32(b[8:]))
+	for range order.Uint32(b[12:]) {
+		if at+recordHead > uint64(len(b)) {
+			return len(b)
+		}
+		at += recordHead + recordLocation*uint64(order.Uint16(b[at+14:]))
+		at = (at+7)&^7 + 4 // padding, and the number of live-outs
+		if at > uint64(len(b)) {
+			return len(b)
+		}
+		at = (at + recordLiveOut*uint64(order.Uint16(b[at-2:])) + 7) &^ 7
+	}
+	return int(min(at, uint64(len(b))))
+}

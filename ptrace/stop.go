@@ -3,12 +3,21 @@ package ptrace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"reframe/deopt/machine"
+)
+
+// Requests of ptrace(2), linux/ptrace.h.
+const (
+	ptraceDetach    = 17
+	ptraceSeize     = 0x4206
+	ptraceInterrupt = 0x4207
 )
 
 // tracer runs ptrace requests. Linux wants all of them from the thread that
@@ -29,7 +38,7 @@ func (t *tracer) serve() {
 	// Never unlocked: the thread ends with the goroutine. All but the program's first
 	// thread do; that one Go parks for good, and it would go on tracing.
 	runtime.LockOSThread()
-	if unix.Gettid() == unix.Getpid() {
+	if onFirstThread() {
 		elsewhere := make(chan struct{})
 		go func() {
 			runtime.LockOSThread() // while the first thread is still taken
@@ -63,25 +72,38 @@ func (t *tracer) end() {
 // the middle is longer than it has to be.
 type stopped struct {
 	*tracer
-	pid     int
-	via     int // the thread through which memory is read
-	stack   int // bytes of each stack that are copied
-	room    int // bytes that are left for all stacks
-	threads []*stoppedThread
-	byTID   map[int]*stoppedThread
-	since   time.Time     // the first thread was asked to stop
-	pause   time.Duration // until the last one was let go
+	pid       int
+	via       int // the thread through which memory is read
+	stack     int // bytes of each stack that are copied
+	room      int // bytes that are left for all stacks
+	threads   []*stoppedThread
+	byTID     map[int]*stoppedThread
+	*gatherer               // of what a core is to hold; nil where none is made
+	since     time.Time     // the first thread was asked to stop
+	pause     time.Duration // until the last one was let go
 }
 
 type stoppedThread struct {
 	tid     int
-	signal  unix.Signal // caught on its way to the thread; handed on when it is let go
-	missing string      // why the thread does not stand still, or ""
-	ended   bool        // it ended while it was being stopped: there is no such thread
+	signal  syscall.Signal // caught on its way to the thread; handed on when it is let go
+	missing string         // why the thread does not stand still, or ""
+	ended   bool           // it ended while it was being stopped: there is no such thread
 	raw     rawRegisters
+	sp, pc  machine.Addr // where it stands
+	link    machine.Addr // the register that may have its return address; pc where there is none
+	arch    *machine.Arch
 	stacks  []span // the one it runs on, then those that signals interrupted
 	code    []want
 }
+
+// progress is how far a thread is that was asked to stop.
+type progress int
+
+const (
+	stillRuns progress = iota
+	standsStill
+	hasEnded
+)
 
 // A thread that has not stopped within this time is in an uninterruptible sleep, or the
 // machine is so busy that it did not get to run.
@@ -95,13 +117,12 @@ const (
 // one that can be held still.
 const stopRounds = 1000
 
-// The stack of a thread, the vector state and the code around return addresses
+// The stack of a thread, its registers and the code around return addresses
 // are read into memory that is made before the stop.
 const (
-	redZone   = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2)
-	xsaveRoom = 16 << 10
+	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
 
-	maxStacks  = 2 << 30 // of all threads together; past it each gets leastStack
+	maxStacks  = math.MaxInt32 // of all threads together; past it each gets leastStack
 	leastStack = 4096
 )
 
@@ -123,10 +144,10 @@ func (s *stopped) stopAll() error {
 			}
 			t := &stoppedThread{tid: tid}
 			// Seizing does not stop: it can be done before the clock runs.
-			switch err := ptraceRequest(unix.PTRACE_SEIZE, tid, 0); {
-			case errors.Is(err, unix.ESRCH):
+			switch err := ptraceRequest(ptraceSeize, tid, 0); {
+			case errors.Is(err, syscall.ESRCH):
 				continue // it ended since it was listed
-			case errors.Is(err, unix.EPERM) && ended(s.pid, tid):
+			case errors.Is(err, syscall.EPERM) && ended(s.pid, tid):
 				// Of threads that have ended the kernel keeps the first one, until the last one ends.
 				if tid != s.pid {
 					continue
@@ -135,7 +156,7 @@ func (s *stopped) stopAll() error {
 			case err != nil:
 				return err
 			}
-			t.raw.xsave = make([]byte, xsaveRoom)
+			t.raw = newRawRegisters(arch)
 			room := min(s.stack, max(leastStack, s.room))
 			s.room -= room
 			t.stacks = []span{{data: make([]byte, room)}}
@@ -151,7 +172,7 @@ func (s *stopped) stopAll() error {
 		}
 		for _, t := range fresh {
 			if t.missing == "" {
-				if err := ptraceRequest(unix.PTRACE_INTERRUPT, t.tid, 0); err != nil {
+				if err := ptraceRequest(ptraceInterrupt, t.tid, 0); err != nil {
 					t.end()
 				}
 			}
@@ -171,21 +192,12 @@ func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 func (t *stoppedThread) wait(pid int) {
 	start := time.Now()
 	for {
-		var ws unix.WaitStatus
-		got, err := unix.Wait4(t.tid, &ws, unix.WALL|unix.WNOHANG, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil || got == t.tid && !ws.Stopped():
+		switch progress, signal := pollStop(t.tid); progress {
+		case hasEnded:
 			t.end()
 			return
-		case got == t.tid:
-			// A stop that is an event is ours, or the group-stop that the thread was
-			// in already, which it returns to by itself. Any other is a signal
-			// on its way to the thread.
-			if int(ws)>>16 != unix.PTRACE_EVENT_STOP {
-				t.signal = ws.StopSignal()
-			}
+		case standsStill:
+			t.signal = signal
 			return
 		}
 		switch waited := time.Since(start); {
@@ -207,7 +219,7 @@ func (t *stoppedThread) wait(pid int) {
 			time.Sleep(50 * time.Microsecond)
 		default:
 			// Most stop within microseconds; sleeping would cost more than it saves.
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			yield()
 		}
 	}
 }
@@ -220,7 +232,7 @@ func (s *stopped) letGo() error {
 		for _, t := range s.threads {
 			if t.missing == "" && t.raw.inSyscall() == asleep {
 				// A thread that was killed meanwhile cannot be let go, and need not be.
-				_ = ptraceRequest(unix.PTRACE_DETACH, t.tid, uintptr(t.signal))
+				_ = ptraceRequest(ptraceDetach, t.tid, uintptr(t.signal))
 			}
 		}
 	}
@@ -273,13 +285,4 @@ func threadState(pid, tid int) byte {
 		}
 	}
 	return '?'
-}
-
-// ptraceRequest makes a request whose address argument is 0.
-func ptraceRequest(request, tid int, data uintptr) error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }

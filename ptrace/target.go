@@ -1,7 +1,9 @@
 package ptrace
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -30,22 +32,30 @@ type Target struct {
 	Found   []Found
 	ScanCut bool
 
-	arch    *machine.Arch
-	via     int    // the thread through which memory is read
-	source  memory // the whole of it, as it is now
-	file    *os.File
-	objects uint64 // bytes of the registered objects that were read
-	maps    []machine.Mapping
-	places  places // of the modules
-	threads []machine.Thread
-	memory  machine.Memory
-	copied  machine.Memory // what memory is once a held process goes on
-	held    *stopped
+	arch     *machine.Arch
+	sysroot  *os.Root  // of the files of a core; nil where they are those of this machine
+	debug    []opener  // where separate debug files are looked for
+	via      int       // the thread through which memory is read
+	source   memory    // the whole of it, as it is now
+	file     io.Closer // of a core
+	objects  uint64    // bytes of the registered objects that were read
+	room     uint64    // how many may be; 0 for the usual bound
+	maps     []machine.Mapping
+	places   places // of the modules
+	threads  []machine.Thread
+	memory   machine.Memory
+	copied   machine.Memory // what memory is once a held process goes on
+	held     *stopped
+	stands   bool         // memory is that of a process that stands still
+	core     *core        // nil for a process
+	raw      []coreThread // registers as they came; nil where no core is to be made
+	recorded *recorded    // what a core can be made of; nil where that was not asked for
+	touched  *touched     // nil where the pages that are read need not be kept
 }
 
-func newTarget(pid int) *Target {
+func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
-	return &Target{PID: pid, Command: commandLine(pid), arch: arch, via: via, source: live(via)}
+	return &Target{PID: pid, debug: debugDirs(debug), Command: commandLine(pid), arch: arch, via: via, source: live(via)}
 }
 
 // firstAlive returns a thread through which the memory of a process can be read. It is
@@ -73,7 +83,7 @@ func (t *Target) read(e *Entry, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
-	if t.objects+e.Size > min(maxObjects, t.source.size()) {
+	if t.objects+e.Size > min(cmp.Or(t.room, maxObjects), t.source.size()) {
 		e.Bad = fmt.Sprintf("the objects before it took %d MiB", t.objects>>20)
 		return
 	}
@@ -102,6 +112,15 @@ func (t *Target) Threads() []machine.Thread { return t.threads }
 
 // Mapping returns the mapping that addr lies in.
 func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return findMapping(t.maps, addr) }
+
+// Mappings returns the address space of a live process as it is now, in ascending order.
+func (t *Target) Mappings() ([]machine.Mapping, error) {
+	maps, err := readMaps(t.via)
+	if err != nil {
+		return nil, explain(t.PID, "cannot read its mappings", err)
+	}
+	return maps, nil
+}
 
 // ModuleAt returns the module that addr lies in, or nil.
 func (t *Target) ModuleAt(addr machine.Addr) *Module {
@@ -156,6 +175,23 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	return object.Symbol{}, false
 }
 
+// ReadObjects reads every registered object of a process that is held, not only those that
+// its stacks lead to.
+func (t *Target) ReadObjects() {
+	if t.held != nil {
+		t.readAllObjects()
+	}
+}
+
+// ReadObject reads the registered object whose code an address lies in, of a process that is held.
+func (t *Target) ReadObject(addr machine.Addr) {
+	for _, r := range t.Registries {
+		if e := r.at(addr); e != nil && t.held != nil {
+			t.read(e, slices.Index(r.Entries, e)+1)
+		}
+	}
+}
+
 // HasJITCode says whether there is code that no file stands behind.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
@@ -165,7 +201,10 @@ func (t *Target) Release() time.Duration {
 		_ = t.held.do(t.held.letGo)
 		t.held.end()
 		t.Pause = t.held.pause
-		t.held, t.memory = nil, t.copied
+		t.held, t.memory, t.stands = nil, t.copied, false
+		if t.touched != nil {
+			t.memory = layers{t.copied, newCopied(t.touched.spans(), NotCopied)}
+		}
 	}
 	return t.Pause
 }
@@ -173,11 +212,19 @@ func (t *Target) Release() time.Duration {
 // Close lets a held process go on and closes the files that the target keeps open.
 func (t *Target) Close() {
 	t.Release()
+	t.closeFiles()
+	if t.file != nil {
+		t.file.Close()
+	}
+}
+
+// closeFiles closes all files but the core itself.
+func (t *Target) closeFiles() {
 	for _, m := range t.Modules {
 		m.close()
 	}
-	if t.file != nil {
-		t.file.Close()
+	if t.sysroot != nil {
+		t.sysroot.Close()
 	}
 }
 
@@ -210,6 +257,9 @@ func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 
 // exists tells a process that is not there from one that has ended.
 func exists(pid int) error {
+	if err := needLive("to look at a running process"); err != nil {
+		return &Error{pid, "cannot attach", err, ""}
+	}
 	state := byte('?')
 	if _, err := threadIDs(pid); err == nil {
 		state = threadState(pid, pid)

@@ -1,0 +1,147 @@
+package ptrace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// zstdMagic is how a frame of zstd begins (RFC 8878, 3.1.1).
+const zstdMagic = "\x28\xb5\x2f\xfd"
+
+// isCompressed says whether a file is one that zstd has made.
+func isCompressed(f io.ReaderAt) bool {
+	var b [len(zstdMagic)]byte
+	n, _ := f.ReadAt(b[:], 0)
+	return string(b[:n]) == zstdMagic
+}
+
+// compressed has a core written and compresses it into a file. A core is not written from its beginning to its
+// end, so there is a file in between, which nobody sees.
+func compressed(ctx context.Context, into *os.File, write func(coreFile) error) (err error) {
+	between, err := newTemporary(filepath.Dir(into.Name()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, between.Close()) }()
+	if err := write(between.File); err != nil {
+		return err
+	}
+	if _, err := between.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	z, err := zstd.NewWriter(into)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(z, untilDone{ctx, between}); err != nil {
+		_ = z.Close()
+		return err
+	}
+	return z.Close()
+}
+
+// untilDone reads until a context is done.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements [io.Reader].
+func (u untilDone) Read(p []byte) (int, error) {
+	if err := context.Cause(u.ctx); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
+}
+
+// temporary is a file that nobody else sees, and that is gone when it is closed.
+type temporary struct {
+	*os.File
+	left bool // its name is still there, because the system does not take it from an open file
+}
+
+func newTemporary(dir string) (*temporary, error) {
+	f, err := os.CreateTemp(dir, ".reframe.*")
+	if err != nil {
+		return nil, err
+	}
+	return &temporary{f, os.Remove(f.Name()) != nil}, nil
+}
+
+// Close closes and removes the file.
+func (t *temporary) Close() error {
+	err := t.File.Close()
+	if t.left {
+		err = errors.Join(err, os.Remove(t.Name()))
+	}
+	return err
+}
+
+// Limits on what a compressed core may become: a core of so many bytes always, then so many times its size.
+const (
+	maxInMemory    = 16 << 20
+	alwaysExpanded = 1 << 30
+	expandedBy     = 500
+	maxExpanded    = 1 << 40
+	maxZstdWindow  = 128 << 20 // what zstd --long=27, the most without asking for more, needs
+)
+
+// decompressed is the core that a compressed file holds: in memory where it is small, or else in a temporary file of
+// which the zeros are holes. The caller closes it.
+func decompressed(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Closer, err error) {
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer z.Close()
+	var small bytes.Buffer
+	if n, err := io.Copy(&small, io.LimitReader(z, maxInMemory)); err != nil {
+		return nil, 0, nil, fmt.Errorf("cannot be decompressed: %w", err)
+	} else if n < maxInMemory {
+		return bytes.NewReader(small.Bytes()), n, io.NopCloser(nil), nil
+	}
+	t, err := newTemporary("")
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	out := &holes{file: t.File, room: min(max(alwaysExpanded, size*expandedBy), maxExpanded)}
+	if _, err = io.Copy(out, io.MultiReader(&small, z)); err == nil {
+		err = t.Truncate(out.at)
+	}
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("cannot be decompressed: %w", errors.Join(err, t.Close()))
+	}
+	return t, out.at, t, nil
+}
+
+// holes writes a file in which pages of zeros are holes.
+type holes struct {
+	file *os.File
+	at   int64
+	room int64 // bytes that may come
+}
+
+// Write implements [io.Writer].
+func (h *holes) Write(p []byte) (n int, err error) {
+	if int64(len(p)) > h.room {
+		return 0, errors.New("it becomes larger than any core")
+	}
+	h.room -= int64(len(p))
+	for n < len(p) {
+		piece := p[n:min(len(p), n+corePage-int(h.at&(corePage-1)))]
+		if !bytes.Equal(piece, zeroPage[:len(piece)]) {
+			if _, err := h.file.WriteAt(piece, h.at); err != nil {
+				return n, err
+			}
+		}
+		n, h.at = n+len(piece), h.at+int64(len(piece))
+	}
+	return n, nil
+}

@@ -1,0 +1,97 @@
+package ptrace
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A core that zstd has compressed, whoever did it, is read as the core; what we compress, zstd decompresses.
+func TestCompressedCore(t *testing.T) {
+	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
+	for _, memory := range []CoreMemory{Minimal, All} { // in memory, and over a file
+		target, err := Capture(p.PID, Options{Record: true, Hold: true})
+		require.NoError(t, err)
+		dir := t.TempDir()
+		plain, ours, theirs := filepath.Join(dir, "core"), filepath.Join(dir, "ours"), filepath.Join(dir, "theirs")
+		_, err = target.WriteCore(context.Background(), ours, RecordOptions{Memory: memory, Compress: true})
+		require.NoError(t, err)
+		target.Close()
+		out, err := exec.Command(livetest.Tool(t, "zstd"), "-q", "-d", "-o", plain, ours).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.Command(livetest.Tool(t, "zstd"), "-q", "--long=27", "-1", "-o", theirs, plain).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		want := openCore(t, plain)
+		for _, path := range []string{ours, theirs} {
+			got := openCore(t, path)
+			require.Equal(t, registersOf(want.threads[0]), registersOf(got.threads[0]))
+			require.Equal(t, want.maps, got.maps)
+			for _, r := range want.maps {
+				for at := r.Start; at < r.End && at < r.Start+1<<20; at += corePage {
+					a, b := make([]byte, corePage), make([]byte, corePage)
+					n, err := want.source.readUpTo(a, at)
+					m, err2 := got.source.readUpTo(b, at)
+					require.Equal(t, []any{n, err, a}, []any{m, err2, b})
+				}
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 3, "what was in between is gone")
+	}
+}
+
+// What is cut or is no core behind its compression says so; one that becomes larger than any core takes no room.
+func TestCompressedNonsense(t *testing.T) {
+	compress := func(b []byte) []byte {
+		var out bytes.Buffer
+		z, err := zstd.NewWriter(&out)
+		require.NoError(t, err)
+		_, err = z.Write(b)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		return out.Bytes()
+	}
+	large := bytes.Repeat([]byte("large and dull "), 2<<20) // 30 MiB
+	short := compress(large)
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"no core":             {compress([]byte("text")), "not an ELF core: no ELF file"},
+		"empty":               {compress(nil), "not an ELF core: it is empty"},
+		"large and no core":   {short, "not an ELF core: no ELF file"},
+		"cut":                 {short[:len(short)/2], "cannot be decompressed: "},
+		"cut, small":          {compress(large[:1000])[:20], "cannot be decompressed: "},
+		"compressed twice":    {compress(short), "not an ELF core: no ELF file"},
+		"the beginning alone": {[]byte(zstdMagic), "cannot be decompressed: "},
+	} {
+		path := filepath.Join(t.TempDir(), "core")
+		require.NoError(t, os.WriteFile(path, c.data, 0o600))
+		_, err := OpenCore(path, CoreOptions{})
+		require.ErrorContains(t, err, path+": "+c.want, name)
+	}
+
+	f, err := os.Create(filepath.Join(t.TempDir(), "holes"))
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	h := &holes{file: f, room: 3 * corePage}
+	for _, part := range [][]byte{make([]byte, corePage+10), []byte("x"), make([]byte, corePage)} {
+		_, err := h.Write(part)
+		require.NoError(t, err)
+	}
+	_, err = h.Write(make([]byte, corePage))
+	require.EqualError(t, err, "it becomes larger than any core")
+	got, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	require.Equal(t, append(make([]byte, corePage+10), 'x'), got, "zeros at the end are not written")
+	require.EqualValues(t, 2*corePage+11, h.at)
+}

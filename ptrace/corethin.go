@@ -1,0 +1,141 @@
+package ptrace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"sort"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// coreSource is what a core that is made of another one takes over as it is.
+type coreSource struct {
+	order  binary.ByteOrder
+	header [elf64Header]byte
+	notes  []byte
+}
+
+// maxNotesKept bounds the notes that are taken over. A thread has some 3 KiB.
+const maxNotesKept = 256 << 20
+
+// identity reads what another core takes over. What the core says of its own memory is not among it.
+func (c *core) identity() (*coreSource, error) {
+	s := &coreSource{order: c.header.order, header: c.header.raw}
+	budget := noteBudget(maxNotes)
+	for _, p := range c.notes {
+		var failed error
+		budget.each(c.file, c.size, s.order, p, func(n note) {
+			if n.owner == ownOwner && n.kind == ntMemory || failed != nil {
+				return
+			}
+			if most := min(maxNotesKept, int64(c.size)); int64(len(s.notes))+n.whole.Size() > most {
+				failed = c.fail(int64(p.Off), "its notes take over %d bytes", most)
+				return
+			}
+			b, err := io.ReadAll(n.whole)
+			if err != nil {
+				failed = c.fail(int64(p.Off), "its notes: %w", err)
+				return
+			}
+			s.notes = append(s.notes, b...)
+			s.notes = append(s.notes, make([]byte, -len(b)&3)...)
+		})
+		if failed != nil {
+			return nil, failed
+		}
+	}
+	if len(s.notes) == 0 {
+		return nil, c.fail(-1, "it has no notes, and so no threads")
+	}
+	return s, nil
+}
+
+// ownPages finds the memory of files that are only read of which the files do not tell what it is, by address.
+func (c *core) ownPages() (own []keptPart) {
+	add := func(start, end machine.Addr) {
+		if n := len(own); n > 0 && own[n-1].end == start {
+			own[n-1].end = end
+			return
+		}
+		own = append(own, keptPart{start, end, true})
+	}
+	written, private := c.written, c.keepsPrivate()
+	room := c.size // segments may lie upon each other in the file: what it costs to compare them is bounded
+	a, b := make([]byte, corePage), make([]byte, corePage)
+	for i := range c.maps {
+		m := &c.maps[i]
+		if m.Write || !strings.HasPrefix(m.Path, "/") {
+			continue
+		}
+		held := m.heldUpTo(c.size)
+		for at := m.Start; at < m.End; {
+			for len(written) > 0 && written[0].end <= at {
+				written = written[1:]
+			}
+			next := m.End
+			if len(written) > 0 {
+				next = min(next, max(at, written[0].start))
+			}
+			if next == at {
+				next = min(m.End, written[0].end)
+				add(at, next)
+				at = next
+				continue
+			}
+			if at >= held {
+				unknown := min(next, m.claimedUpTo()) // the core is cut short before it
+				if !private {
+					unknown = next
+				}
+				if unknown > at {
+					add(at, unknown)
+				}
+				at = next
+				continue
+			}
+			n := min(corePage-at&(corePage-1), next-at, held-at)
+			known := room >= uint64(n) && m.module != nil && m.module.file != nil
+			got, _ := c.file.ReadAt(a[:n], int64(m.segment.off)+int64(at-m.segment.start))
+			if !known || got < int(n) || !samePage(m.module, a[:n], b[:n], int64(m.Offset)+int64(at-m.Start)) {
+				add(at, at+n)
+			}
+			room -= min(room, uint64(n))
+			at += n
+		}
+	}
+	return own
+}
+
+// claimedUpTo is where what the core claims to hold of the mapping ends.
+func (m *coreMapping) claimedUpTo() machine.Addr {
+	if m.segment == nil {
+		return m.Start
+	}
+	return min(m.End, max(m.Start, m.segment.start+machine.Addr(m.segment.held)))
+}
+
+// heldUpTo is where what the core holds of the mapping ends; size is that of the core.
+func (m *coreMapping) heldUpTo(size uint64) machine.Addr {
+	s := m.segment
+	if s == nil || s.off >= size {
+		return m.Start
+	}
+	return min(m.End, max(m.Start, s.start+machine.Addr(min(s.held, size-s.off))))
+}
+
+// heldFrom is how many bytes of the mapping at an address the core itself holds from there on.
+func (c *core) heldFrom(a machine.Addr) uint64 {
+	i := sort.Search(len(c.maps), func(i int) bool { return c.maps[i].End > a })
+	if i == len(c.maps) || !c.maps[i].Contains(a) {
+		return 0
+	}
+	return uint64(c.maps[i].heldUpTo(c.size) - min(a, c.maps[i].heldUpTo(c.size)))
+}
+
+// samePage says whether a page, or a part of one, is as in the file; b is room for it.
+func samePage(m *coreModule, page, b []byte, off int64) bool {
+	n, _ := m.file.ReadAt(b, off)
+	return n > 0 && bytes.Equal(page[:n], b[:n]) && bytes.Equal(page[n:], zeroPage[:len(page)-n])
+}

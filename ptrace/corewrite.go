@@ -1,0 +1,291 @@
+package ptrace
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"reframe/deopt/machine"
+)
+
+// replaced is the file that is to come into being or to be replaced where path is given: what a symbolic link leads to. Devices, pipes
+// and directories are not replaced.
+func replaced(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return "", &os.PathError{Op: "create", Path: path, Err: fmt.Errorf("%w: it is %s", syscall.EEXIST, kindOf(info.Mode()))}
+	case err == nil:
+		return filepath.EvalSymlinks(path)
+	}
+	return path, nil // what else is wrong, creating it tells
+}
+
+// createWhole makes a file that is there when it is whole or not at all.
+func createWhole(path string, fill func(f *os.File) error) error {
+	path, err := replaced(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".reframe.*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// coreMoment is a process at one moment.
+type coreMoment struct {
+	ctx      context.Context
+	arch     *machine.Arch
+	about    *coreAbout   // nil where there is from
+	from     *coreSource  // the core that this one is made of; nil for a process
+	threads  []coreThread // the one that is shown first, first
+	names    []threadNote
+	maps     []machine.Mapping
+	memory   machine.Memory
+	pages    io.ReaderAt // /proc/PID/pagemap, nil where it cannot be read
+	mode     CoreMemory
+	spans    []span     // of a minimal core, by address: what it holds
+	own      []keptPart // and of files the pages that are not as in the file
+	held     uint64     // bytes of memory in the core
+	progress func(written, of uint64)
+}
+
+type threadNote struct {
+	tid  int
+	name string
+}
+
+type coreThread struct {
+	tid int
+	raw rawRegisters
+}
+
+// coreFile is what a core is written to: what lies between the parts that are written is zero.
+type coreFile interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
+const (
+	corePage = 4096
+	// Memory is read and written in chunks of this size, and in pages where a chunk cannot be read.
+	coreChunk = 1 << 20
+	// A process can map more than can be tried in pages. What follows so many that cannot be read is left out.
+	maxUnreadable = 1 << 18
+	// Room for so many program headers more than there are parts to keep, of which some may turn out not to be readable.
+	spareHeaders = 64
+)
+
+// coreWriter writes a core: the headers last, since only reading tells how many segments there are. The program headers have
+// their place in front, so that a core that is cut still shows what is left of it; where it is too small, they come behind all else.
+type coreWriter struct {
+	file     coreFile
+	off      int64
+	programs []elf.Prog64
+	buf      []byte
+	moment   *coreMoment
+	room     int // program headers that there is room for in front
+	refused  int // pages that could not be read
+	done     uint64
+	total    uint64 // bytes of memory that are to be kept
+}
+
+func (m *coreMoment) write(f coreFile) error {
+	w := &coreWriter{file: f, off: elf64Header, buf: make([]byte, coreChunk), moment: m}
+	kept := make([][]keptPart, len(m.maps))
+	w.room = spareHeaders
+	for i, mapping := range m.maps {
+		kept[i] = m.kept(mapping)
+		w.room += len(kept[i])
+		for _, p := range kept[i] {
+			if p.keep {
+				w.total += uint64(p.end - p.start)
+			}
+		}
+	}
+	w.room = min(w.room, pnXNum-1)
+	w.off += int64(w.room) * elf64Program
+	notes := m.notes()
+	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: uint64(w.off), Filesz: uint64(len(notes)), Align: 4})
+	if err := w.put(notes); err != nil {
+		return err
+	}
+	w.off = (w.off + corePage - 1) &^ (corePage - 1)
+	for i, mapping := range m.maps {
+		for _, p := range kept[i] {
+			if err := w.load(mapping, p); err != nil {
+				return err
+			}
+		}
+	}
+	return w.headers()
+}
+
+func (w *coreWriter) put(b []byte) error {
+	if _, err := w.file.WriteAt(b, w.off); err != nil {
+		return err
+	}
+	w.off += int64(len(b))
+	return nil
+}
+
+// load writes a part of a mapping. Pages that cannot be read become segments that hold nothing.
+func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
+	if !p.keep {
+		w.segment(m, p.start, p.end, false)
+		return nil
+	}
+	for at := p.start; at < p.end; {
+		if err := context.Cause(w.moment.ctx); err != nil {
+			return err
+		}
+		if w.moment.progress != nil {
+			w.moment.progress(w.done+uint64(at-p.start), w.total)
+		}
+		b := w.buf[:min(uint64(p.end-at), coreChunk)]
+		if w.moment.untouched(m, at, len(b)) {
+			w.segment(m, at, at+machine.Addr(len(b)), true)
+			w.off += int64(len(b))
+			at += machine.Addr(len(b))
+			continue
+		}
+		if w.moment.memory.ReadMemory(b, at) != nil {
+			b = b[:min(len(b), corePage)]
+			if w.refused == maxUnreadable {
+				w.segment(m, at, p.end, false)
+				return nil
+			}
+			if w.moment.memory.ReadMemory(b, at) != nil {
+				w.refused++
+				w.segment(m, at, at+machine.Addr(len(b)), false)
+				at += machine.Addr(len(b))
+				continue
+			}
+		}
+		w.segment(m, at, at+machine.Addr(len(b)), true)
+		if err := w.sparse(b); err != nil {
+			return err
+		}
+		at += machine.Addr(len(b))
+	}
+	w.done += uint64(p.end - p.start)
+	return nil
+}
+
+// sparse writes memory but for its pages of zeros.
+func (w *coreWriter) sparse(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), corePage)
+		if bytes.Equal(b[:n], zeroPage[:n]) {
+			w.off += int64(n)
+		} else {
+			for n < len(b) && !bytes.Equal(b[n:min(n+corePage, len(b))], zeroPage[:min(corePage, len(b)-n)]) {
+				n = min(n+corePage, len(b))
+			}
+			if err := w.put(b[:n]); err != nil {
+				return err
+			}
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+var zeroPage [corePage]byte
+
+// segment adds to the program headers what comes next in the file, or what is left out.
+func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bool) {
+	flags := elf.ProgFlag(0)
+	for flag, on := range map[elf.ProgFlag]bool{elf.PF_R: m.Read, elf.PF_W: m.Write, elf.PF_X: m.Exec} {
+		if on {
+			flags |= flag
+		}
+	}
+	size, filesz := uint64(end-start), uint64(0)
+	if held {
+		filesz = size
+		w.moment.held += size
+	}
+	last := &w.programs[len(w.programs)-1]
+	if last.Type == uint32(elf.PT_LOAD) && last.Vaddr+last.Memsz == uint64(start) && start > m.Start && (last.Filesz > 0) == held {
+		last.Memsz, last.Filesz = last.Memsz+size, last.Filesz+filesz
+		return
+	}
+	if held { // what is loaded lies in the file as it does in its page (System V ABI, chapter 5, "Program Loading")
+		w.off += int64((uint64(start) - uint64(w.off)) & (corePage - 1))
+	}
+	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: corePage})
+}
+
+// coreMachines is what cores of processes call their architectures.
+var coreMachines = map[*machine.Arch]elf.Machine{machine.AMD64: elf.EM_X86_64, machine.ARM64: elf.EM_AARCH64}
+
+// headers writes the program headers and the ELF header. Where there are too many
+// of them for it, section header 0 has their number (PN_XNUM of elf(5)).
+func (w *coreWriter) headers() error {
+	order := w.moment.order()
+	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(coreMachines[w.moment.arch]), Version: uint32(elf.EV_CURRENT)}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	if from := w.moment.from; from != nil {
+		if _, err := binary.Decode(from.header[:], order, &h); err != nil {
+			return err
+		}
+	}
+	h.Phoff, h.Shoff, h.Ehsize, h.Phentsize, h.Phnum = uint64(w.off), 0, elf64Header, elf64Program, uint16(min(len(w.programs), pnXNum))
+	h.Shentsize, h.Shnum, h.Shstrndx = 0, 0, 0
+	front := len(w.programs) <= w.room
+	if front {
+		h.Phoff = elf64Header
+	}
+	b, err := binary.Append(nil, order, w.programs)
+	if err != nil {
+		return err
+	}
+	if len(w.programs) >= pnXNum {
+		h.Shoff, h.Shnum, h.Shentsize = uint64(w.off)+uint64(len(b)), 1, elf64Section
+		if b, err = binary.Append(b, order, elf.Section64{Info: uint32(len(w.programs)), Size: 1}); err != nil {
+			return err
+		}
+	}
+	if front {
+		_, err = w.file.WriteAt(b, elf64Header)
+	} else {
+		err = w.put(b)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.file.Truncate(w.off); err != nil {
+		return err
+	}
+	if b, err = binary.Append(nil, order, h); err != nil {
+		return err
+	}
+	_, err = w.file.WriteAt(b, 0)
+	return err
+}
+
+// order is the byte order of the core.
+func (m *coreMoment) order() binary.ByteOrder {
+	if m.from != nil {
+		return m.from.order
+	}
+	return binary.LittleEndian
+}

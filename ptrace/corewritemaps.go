@@ -1,0 +1,215 @@
+package ptrace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sort"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// keptPart is a part of a mapping, of which a core holds all or nothing.
+type keptPart struct {
+	start, end machine.Addr
+	keep       bool
+}
+
+// kept says which parts of a mapping a core is to hold. Of writable memory it is what no file has. That is what the kernel keeps where nothing else is asked
+// for (0x33 of coredump_filter, core(5)), but by pages where it keeps a file's mapping as a whole as soon as one page was written to.
+func (m *coreMoment) kept(r machine.Mapping) []keptPart {
+	whole := []keptPart{{r.Start, r.End, true}}
+	none := []keptPart{{r.Start, r.End, false}}
+	switch {
+	case m.mode == Minimal:
+		return m.minimal(r)
+	case !r.Read || uint64(r.End-r.Start) > maxKept:
+		return none
+	case m.mode == All:
+		return whole
+	case r.Inode == 0 || r.Share && strings.HasSuffix(r.Path, deletedSuffix):
+		return whole // anonymous memory, or a file that only those have who have mapped it
+	case r.Share:
+		return none
+	case r.Write:
+		return whole
+	}
+	return m.copies(r, true)
+}
+
+// minimal are the parts of a mapping that were copied.
+func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
+	from := r.Start
+	add := func(end machine.Addr, keep bool) {
+		if end > from {
+			parts = append(parts, keptPart{from, end, keep})
+			from = end
+		}
+	}
+	first := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].end() > r.Start })
+	for _, s := range m.spans[first:] {
+		if s.addr >= r.End {
+			break
+		}
+		add(max(s.addr, r.Start), false)
+		add(min(s.end(), r.End), true)
+	}
+	add(r.End, false)
+	return parts
+}
+
+// ownLeftOut are the pages of files that are not as in the file and that are not kept: who reads the core must not take the file for
+// them.
+func (m *coreMoment) ownLeftOut() (out []keptPart) {
+	for _, own := range m.own {
+		for _, p := range m.minimal(machine.Mapping{Start: own.start, End: own.end}) {
+			if !p.keep {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// outside are the parts of a range that lie in none of others, which are in order.
+func outside(r addrRange, others []addrRange) (out []addrRange) {
+	first := sort.Search(len(others), func(i int) bool { return others[i].end > r.start })
+	for _, o := range others[first:] {
+		if o.start >= r.end {
+			break
+		}
+		if o.start > r.start {
+			out = append(out, addrRange{r.start, o.start})
+		}
+		r.start = max(r.start, o.end)
+	}
+	if r.start < r.end {
+		out = append(out, r)
+	}
+	return out
+}
+
+// outside are the parts of a span that lie in none of others, which are in order.
+func (s span) outside(others []addrRange) (out []span) {
+	for _, p := range outside(addrRange{s.addr, s.end()}, others) {
+		end := p.end - s.addr
+		out = append(out, span{p.start, s.data[p.start-s.addr : end : end]})
+	}
+	return out
+}
+
+// rangesOf are where mappings, spans or parts lie.
+func rangesOf[T any](list []T, of func(T) addrRange) (out []addrRange) {
+	for _, x := range list {
+		out = append(out, of(x))
+	}
+	return out
+}
+
+func (s span) place() addrRange         { return addrRange{s.addr, s.end()} }
+func (p keptPart) place() addrRange     { return addrRange{p.start, p.end} }
+func place(m machine.Mapping) addrRange { return addrRange{m.Start, m.End} }
+
+// withMore adds to mappings those that came while they were read, and for what was copied of others, which are gone by now, such as the
+// stack of a thread that has just begun and ended, what they must have been.
+func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
+	all := ordered(slices.Concat(maps, more))
+	known := rangesOf(all, place)
+	for _, s := range copied {
+		for _, p := range s.outside(known) {
+			all = append(all, machine.Mapping{Start: p.addr, End: p.end(), Read: true, Write: true})
+		}
+	}
+	return ordered(all)
+}
+
+// ordered are mappings by address that do not overlap. The kernel's list of a process that runs is none of one moment: a mapping that
+// changed while the list was read may be there twice.
+func ordered(maps []machine.Mapping) (out []machine.Mapping) {
+	maps = slices.Clone(maps)
+	slices.SortStableFunc(maps, func(a, b machine.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	last := machine.Addr(0)
+	for _, m := range maps {
+		if m.Start < last {
+			m.Offset += uint64(min(last, m.End) - m.Start)
+			m.Start = last
+		}
+		if m.Start < m.End {
+			out, last = append(out, m), m.End
+		}
+	}
+	return out
+}
+
+// maxKept is the largest mapping of which anything is kept. Those that are larger are reserved for bookkeeping, such as the terabytes of
+// AddressSanitizer, and no disk holds them.
+const maxKept = 64 << 30
+
+// maxParts bounds the segments that one mapping is cut into.
+const maxParts = 1 << 10
+
+// copies finds the pages of a private mapping that are not those of the file: the dynamic linker has relocated
+// them, or something has patched them. With first, the first page, where the headers of the file may be, is kept too.
+func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
+	if m.pages == nil {
+		return []keptPart{{r.Start, r.End, true}}
+	}
+	var parts []keptPart
+	add := func(start, end machine.Addr, keep bool) {
+		if n := len(parts); n > 0 && (parts[n-1].keep == keep || n >= maxParts) {
+			parts[n-1].end, parts[n-1].keep = end, parts[n-1].keep || keep
+			return
+		}
+		parts = append(parts, keptPart{start, end, keep})
+	}
+	entries := make([]byte, 8*512)
+	for at := r.Start; at < r.End; {
+		n := min(uint64(r.End-at)/corePage, uint64(len(entries)/8))
+		if n == 0 {
+			add(at, r.End, true)
+			break
+		}
+		if _, err := m.pages.ReadAt(entries[:8*n], int64(at/corePage*8)); err != nil {
+			add(at, r.End, true)
+			break
+		}
+		for i := range n {
+			keep := first && at == r.Start && r.Offset == 0 || ownPage(binary.LittleEndian.Uint64(entries[8*i:]))
+			add(at, at+corePage, keep)
+			at += corePage
+		}
+	}
+	return parts
+}
+
+// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst of Linux).
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61 // or of shared anonymous memory
+)
+
+// ownPage says whether there is a page, and not one of a file.
+func ownPage(entry uint64) bool {
+	return entry&(pagePresent|pageSwapped) != 0 && entry&pageOfFile == 0
+}
+
+// untouched says whether memory has no pages at all, so that it is zero. To read it would give it some.
+func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
+	// Of what the kernel maps for itself, such as [vvar], nothing can be told.
+	anonymous := r.Path == "" || r.Path == "[heap]" || strings.HasPrefix(r.Path, "[stack") || strings.HasPrefix(r.Path, "[anon:")
+	if m.pages == nil || r.Inode != 0 || r.Share || !anonymous {
+		return false
+	}
+	entries := make([]byte, 8*((size+corePage-1)/corePage))
+	if _, err := m.pages.ReadAt(entries, int64(at/corePage*8)); err != nil {
+		return false
+	}
+	for i := 0; i < len(entries); i += 8 {
+		if binary.LittleEndian.Uint64(entries[i:])&(pagePresent|pageSwapped) != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,189 @@
+package ptrace
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// coreAbout is what the notes of a core say of the process.
+type coreAbout struct {
+	pid, parent, group, session int
+	uid, gid                    uint32
+	state                       byte // a letter (proc_pid_stat(5))
+	nice                        int
+	flags                       uint64
+	name, command               string
+	auxv                        []byte
+}
+
+// readAbout reads it from proc(5).
+func readAbout(pid int) (*coreAbout, error) {
+	a := &coreAbout{pid: pid, name: threadName(pid, pid), command: commandLine(pid)}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 17 {
+		return nil, errors.New("its /proc/PID/stat is no such thing")
+	}
+	number := func(field int) int {
+		n, _ := strconv.ParseInt(fields[field], 10, 64) // the kernel's own text
+		return int(n)
+	}
+	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(status)) {
+		for prefix, to := range map[string]*uint32{"Uid:": &a.uid, "Gid:": &a.gid} {
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				_, _ = fmt.Sscan(rest, to)
+			}
+		}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	a.auxv, err = io.ReadAll(io.LimitReader(f, maxAUXV))
+	return a, err
+}
+
+// notes are those of the process after the general registers of its first thread, as the kernel has them, then those of
+// all other threads.
+func (m *coreMoment) notes() []byte {
+	if m.from != nil {
+		n := noteList{m.from.order, m.from.notes}
+		n.add(ownOwner, ntMemory, m.memoryNote())
+		return n.b
+	}
+	n := noteList{order: binary.LittleEndian}
+	for i := range m.threads {
+		t := &m.threads[i]
+		n.add(coreOwner, elf.NT_PRSTATUS, m.status(t))
+		if i == 0 {
+			n.add(coreOwner, elf.NT_PRPSINFO, m.about.info())
+			n.add(coreOwner, ntAUXV, m.about.auxv)
+			n.add(coreOwner, ntFile, m.fileNote())
+		}
+		if b := t.raw.set(ntX86XState); len(b) >= xsaveLeast {
+			n.add(coreOwner, elf.NT_FPREGSET, b[:xsaveLeast]) // the same as FXSAVE stores
+		}
+		for i, set := range registerSets[m.arch] {
+			if b := t.raw.sets[i]; i > 0 && len(b) > 0 {
+				n.add(set.owner, set.kind, b)
+			}
+		}
+	}
+	n.add(ownOwner, ntNames, m.namesNote())
+	n.add(ownOwner, ntMemory, m.memoryNote())
+	return n.b
+}
+
+// Notes of our own, for what no other note says. Their types are none that others use: not all readers look at the owner.
+const (
+	ownOwner = "REFRAME"
+	// ntNames has, for each thread, its number and the length of its name as two words of 32 bits, and the name.
+	ntNames = 0x52460001
+	// ntMemory has words of 64 bits: which memory the core holds, as recordedModes has it, and the start and the end of each range of
+	// a file's mapping that is not as in the file and not in the core either.
+	ntMemory = 0x52460002
+)
+
+// recordedModes are the numbers of ntMemory.
+var recordedModes = map[CoreMemory]uint64{Minimal: 1, Writable: 2, All: 3}
+
+func (m *coreMoment) namesNote() (b []byte) {
+	for _, t := range m.names {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t.tid))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(t.name)))
+		b = append(b, t.name...)
+	}
+	return b
+}
+
+func (m *coreMoment) memoryNote() []byte {
+	list := []uint64{recordedModes[m.mode]}
+	if m.mode == Minimal {
+		for _, p := range m.ownLeftOut() {
+			list = append(list, uint64(p.start), uint64(p.end))
+		}
+	}
+	b, _ := binary.Append(nil, m.order(), list) // it fails for types alone that have no size
+	return b
+}
+
+// noteList is notes one after the other (System V ABI, chapter 5, "Note Section").
+type noteList struct {
+	order binary.ByteOrder
+	b     []byte
+}
+
+func (n *noteList) add(owner string, kind elf.NType, desc []byte) {
+	n.b, _ = binary.Append(n.b, n.order, [3]uint32{uint32(len(owner) + 1), uint32(len(desc)), uint32(kind)})
+	for _, part := range [][]byte{append([]byte(owner), 0), desc} {
+		n.b = append(n.b, part...)
+		n.b = append(n.b, make([]byte, -len(part)&3)...)
+	}
+}
+
+// status is struct elf_prstatus of linux/elfcore.h. No signal has stopped the thread.
+func (m *coreMoment) status(t *coreThread) []byte {
+	general := t.raw.sets[0]
+	b := make([]byte, statusRegisters+len(general)+8)
+	for i, v := range []int{t.tid, m.about.parent, m.about.group, m.about.session} {
+		binary.LittleEndian.PutUint32(b[statusPID+4*i:], uint32(v))
+	}
+	copy(b[statusRegisters:], general)
+	if len(t.raw.sets[1]) > 0 {
+		b[len(b)-8] = 1 // pr_fpvalid
+	}
+	return b
+}
+
+// info is struct elf_prpsinfo of linux/elfcore.h.
+func (a *coreAbout) info() []byte {
+	const states = "RSDTZW" // pr_state counts in them
+	b := make([]byte, infoSize)
+	b[0], b[1], b[2], b[3] = byte(max(strings.IndexByte(states, a.state), 0)), a.state, byte(btoi(a.state == 'Z')), byte(a.nice)
+	binary.LittleEndian.PutUint64(b[8:], a.flags)
+	for i, v := range []uint32{a.uid, a.gid, uint32(a.pid), uint32(a.parent), uint32(a.group), uint32(a.session)} {
+		binary.LittleEndian.PutUint32(b[16+4*i:], v)
+	}
+	copy(b[infoCommand-16:infoCommand-1], a.name)
+	copy(b[infoCommand:infoSize-1], a.command)
+	return b
+}
+
+// fileNote is NT_FILE: the files that are mapped, and where.
+func (m *coreMoment) fileNote() []byte {
+	var rows []machine.Mapping
+	for _, r := range m.maps {
+		if r.Inode != 0 && r.Path != "" {
+			rows = append(rows, r)
+		}
+	}
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(rows)))
+	b = binary.LittleEndian.AppendUint64(b, corePage) // the unit of offsets
+	for _, r := range rows {
+		for _, v := range []uint64{uint64(r.Start), uint64(r.End), r.Offset / corePage} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+	}
+	for _, r := range rows {
+		b = append(append(b, r.Path...), 0)
+	}
+	return b
+}

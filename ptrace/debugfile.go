@@ -1,0 +1,62 @@
+package ptrace
+
+import (
+	"encoding/hex"
+	"os"
+	"path"
+	"path/filepath"
+
+	"reframe/deopt/object"
+)
+
+// DebugDir is where systems keep separate files of debug information, and where debuggers look for them.
+const DebugDir = "/usr/lib/debug"
+
+// debugFiles has modules whose symbol tables were stripped take them from separate files, which are found by build id as gdb finds
+// them ("Separate Debug Files" of its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is asked for.
+func (t *Target) debugFiles() {
+	for _, m := range t.Modules {
+		if m.Image != nil && !m.debugged {
+			m.debugged = true
+			m.Image.SymbolsFrom(func(id []byte) *object.Image { return m.openDebugFile(t.debug, id) })
+		}
+	}
+}
+
+// openDebugFile opens the first file that there is for a build id, or returns nil.
+func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
+	if len(id) < 2 {
+		return nil
+	}
+	name := path.Join(".build-id", hex.EncodeToString(id[:1]), hex.EncodeToString(id[1:])+".debug")
+	for _, open := range in {
+		f, err := open(name)
+		if err != nil {
+			continue
+		}
+		info, err := f.Stat()
+		if err == nil {
+			if img, err := object.New(name, &fileCache{file: f}, info.Size()); err == nil && string(img.BuildID()) == string(id) {
+				m.debugFile = f
+				return img
+			}
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// opener opens a regular file by its name: below a directory, or as it stands.
+type opener func(name string) (*os.File, error)
+
+// debugDirs are openers of directories with debug files; without any it is [DebugDir].
+func debugDirs(dirs []string) []opener {
+	if dirs == nil {
+		dirs = []string{DebugDir}
+	}
+	var list []opener
+	for _, dir := range dirs {
+		list = append(list, func(name string) (*os.File, error) { return openRegular(filepath.Join(dir, name), 0) })
+	}
+	return list
+}

@@ -1,0 +1,265 @@
+package ptrace
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that carries on
+// from there. Everything here happens while the process stands still, so it is bounded by numbers, never by what there is.
+const (
+	reachWords = 8192 // words of registers and stacks that are followed, of all threads together
+	reachLeast = 64   // of each thread
+	reachNext  = 32   // words of what a pointer leads to that are followed in turn: a block
+	reachAll   = 1024 // blocks
+	reachDepth = 4
+	reachPages = 512
+	// The entries of so many registered objects are kept with the pages that they lie in. Of more, each alone is.
+	registryPages = 256
+	maxPatched    = 64 // pages of code
+)
+
+// start is a thread from which pointers are followed.
+type start struct {
+	sp        machine.Addr
+	registers []uint64
+	stack     span
+}
+
+// gatherer collects pages. Its memory is made before the process is stopped.
+type gatherer struct {
+	order  binary.ByteOrder
+	maps   []machine.Mapping    // that pointers are followed into: what is written to while the process runs
+	always []machine.Addr       // what debuggers need to find files
+	at     map[machine.Addr]int // in pages
+	data   map[*Entry]bool      // objects of which the variables were added
+	pages  []want
+	next   []machine.Addr // blocks in pages that are not read yet
+	blocks map[machine.Addr]bool
+	full   bool // there was no room for all
+}
+
+// newGatherer prepares for a target of which the lists are known.
+func newGatherer(t *Target) *gatherer {
+	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]want, 0, reachPages)}
+	for _, r := range t.maps {
+		if r.Read && (r.Write || !ofFile(r) && !r.Exec) {
+			g.maps = append(g.maps, r)
+		}
+	}
+	for _, r := range t.Registries {
+		g.always = append(g.always, r.Descriptor, r.Descriptor+descriptorSize-1)
+		if len(r.Entries) <= registryPages {
+			for _, e := range r.Entries {
+				g.always = append(g.always, e.Addr, e.Addr+entrySize-1)
+			}
+		}
+	}
+	g.always = append(g.always, t.linkMap()...)
+	g.always = append(g.always, t.patched()...)
+	room := make([]byte, reachPages*corePage)
+	for i := 0; i < len(room); i += corePage {
+		room[i] = 1 // so that the kernel makes the page now
+	}
+	for range reachPages {
+		g.pages = append(g.pages, want{buf: room[:corePage:corePage]})
+		room = room[corePage:]
+	}
+	g.pages = g.pages[:0]
+	return g
+}
+
+// ofFile says whether a file is behind a mapping; a core does not know inodes.
+func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
+
+// gather reads the pages. It follows the registers and the first words of each stack, nearest first.
+func (g *gatherer) gather(mem memory, t *Target, threads []start) error {
+	for _, a := range g.always {
+		g.add(a)
+	}
+	each := max(reachLeast, reachWords/max(1, len(threads)))
+	for _, th := range threads {
+		g.add(th.sp - redZone)
+		room := each
+		follow := func(w machine.Addr) {
+			if room--; room >= 0 {
+				g.variables(t, codeAddr(t.arch, w))
+				g.follow(w)
+			}
+		}
+		for _, w := range th.registers {
+			follow(machine.Addr(w))
+		}
+		s := th.stack
+		s.data = s.data[:min(len(s.data), 8*max(room, 0)+redZone)]
+		s.eachWord(g.order, follow)
+	}
+	for depth, from := 0, 0; ; depth++ {
+		end := len(g.pages)
+		if err := mem.readMany(g.pages[from:end]); err != nil {
+			return err
+		}
+		if depth == reachDepth || from == end {
+			return nil
+		}
+		g.deeper()
+		from = end
+	}
+}
+
+// add makes a page one that is read, unless there is no room.
+func (g *gatherer) add(a machine.Addr) bool {
+	page := a &^ (corePage - 1)
+	if _, known := g.at[page]; known {
+		return true
+	}
+	if len(g.pages) == cap(g.pages) {
+		g.full = true
+		return false
+	}
+	g.at[page] = len(g.pages)
+	g.pages = g.pages[:len(g.pages)+1]
+	g.pages[g.at[page]].addr = page
+	return true
+}
+
+// follow adds the page that a word leads to, if it is a pointer into memory that may change.
+func (g *gatherer) follow(w machine.Addr) {
+	if len(g.maps) == 0 || w < g.maps[0].Start || w >= g.maps[len(g.maps)-1].End {
+		return
+	}
+	block := w &^ (8*reachNext - 1)
+	if g.blocks[block] {
+		return
+	}
+	if _, ok := findMapping(g.maps, w); ok && g.add(w) && len(g.blocks) < reachAll {
+		g.blocks[block] = true
+		g.next = append(g.next, block)
+	}
+}
+
+// deeper follows what the pointers of the last round lead to.
+func (g *gatherer) deeper() {
+	now := g.next
+	g.next = nil
+	for _, block := range now {
+		if p := &g.pages[g.at[block&^(corePage-1)]]; p.ok {
+			span{block, p.buf[block&(corePage-1):][:8*reachNext]}.eachWord(g.order, g.follow)
+		}
+	}
+}
+
+// variables adds the data of the registered object whose code a word points into.
+func (g *gatherer) variables(t *Target, w machine.Addr) {
+	for _, r := range t.Registries {
+		if e := r.at(w); e != nil && !g.data[e] {
+			g.data[e] = true
+			for _, d := range e.variables {
+				for a := d.start &^ (corePage - 1); a < d.end; a += corePage {
+					if !g.add(a) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (g *gatherer) spans() (list []span) {
+	for _, p := range g.pages {
+		if p.ok {
+			list = append(list, span{p.addr, p.buf})
+		}
+	}
+	return list
+}
+
+// patched are the pages of code in files that are not as in the file: something has changed them, or had a breakpoint there. So are
+// first pages, which tell which file it is.
+func (t *Target) patched() (at []machine.Addr) {
+	if t.recorded == nil {
+		return nil
+	}
+	for _, own := range t.recorded.own {
+		m, ok := findMapping(t.maps, own.start)
+		for a := own.start; ok && (m.Exec || m.Offset == 0 && a == m.Start) && a < own.end && len(at) < maxPatched; a += corePage {
+			at = append(at, a)
+		}
+	}
+	return at
+}
+
+// Of the auxiliary vector (getauxval(3)), of dynamic sections (elf(5)) and of link.h.
+const (
+	atPhdr  = 3
+	atPhnum = 5
+	dtDebug = 21
+
+	maxLinked  = 1 << 12 // files that are linked in
+	maxDynamic = 1 << 10
+)
+
+// linkMap is where the list of loaded files lies that debuggers follow: the dynamic section of the program, what
+// its DT_DEBUG points to, and the entries with their names. A list that does not end is followed so far.
+func (t *Target) linkMap() (at []machine.Addr) {
+	if t.recorded == nil || t.recorded.about == nil {
+		return nil
+	}
+	word := func(a machine.Addr) machine.Addr {
+		var b [8]byte
+		if t.source.ReadMemory(b[:], a) != nil {
+			return 0
+		}
+		return machine.Addr(t.arch.Order.Uint64(b[:]))
+	}
+	var headers, count machine.Addr
+	for b := t.recorded.about.auxv; len(b) >= 16; b = b[16:] {
+		switch value := machine.Addr(t.arch.Order.Uint64(b[8:])); t.arch.Order.Uint64(b) {
+		case atPhdr:
+			headers = value
+		case atPhnum:
+			count = value
+		}
+	}
+	var bias, dynamic machine.Addr
+	for i := range min(count, maxFilePrograms) {
+		p := headers + i*elf64Program
+		switch kind := word(p) & 0xffffffff; kind {
+		case 6: // PT_PHDR
+			bias = headers - word(p+16)
+		case 2: // PT_DYNAMIC
+			dynamic = word(p + 16)
+		}
+	}
+	if dynamic == 0 {
+		return nil
+	}
+	for d := dynamic + bias; d < dynamic+bias+16*maxDynamic; d += 16 {
+		tag := word(d)
+		if tag == 0 {
+			break
+		}
+		at = append(at, d)
+		if tag != dtDebug {
+			continue
+		}
+		debug := word(d + 8) // struct r_debug: version, the first entry, …
+		at = append(at, debug, debug+40)
+		for e, n := word(debug+8), 0; e != 0 && n < maxLinked; e, n = word(e+24), n+1 {
+			// struct link_map: address, name, dynamic section, next, previous.
+			name := word(e + 8)
+			at = append(at, e, e+40, name, name+255)
+		}
+	}
+	seen := map[machine.Addr]bool{}
+	return slices.DeleteFunc(at, func(a machine.Addr) bool {
+		page := a &^ (corePage - 1)
+		_, mapped := findMapping(t.maps, a)
+		drop := seen[page] || !mapped
+		seen[page] = true
+		return drop
+	})
+}

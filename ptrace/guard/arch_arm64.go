@@ -1,0 +1,17 @@
+package guard
+
+// General are the general registers as the kernel hands them out: struct user_pt_regs (asm/ptrace.h).
+type General struct {
+	X              [31]uint64
+	SP, PC, PState uint64
+}
+
+// OtherSets are the register sets that come besides the general ones, as ptrace(2) numbers them, vectors first, in the order of
+// package ptrace's registerSets: NT_FPREGSET, NT_ARM_TLS, NT_ARM_SYSTEM_CALL, NT_ARM_PAC_MASK (linux/elf.h).
+var OtherSets = []uintptr{2, 0x401, 0x404, 0x406}
+
+// Code is as much of the code as a breakpoint takes: one instruction, which lies at a multiple of its size.
+type Code [4]byte
+
+// Trap is the breakpoint instruction: brk #0.
+var Trap = Code{0x00, 0x00, 0x20, 0xd4}

@@ -1,0 +1,15 @@
+//go:build !amd64 && !arm64
+
+package guard
+
+// Of other architectures no process can be controlled; those that talk to the guard are built nevertheless.
+type (
+	General struct{}
+	Code    [1]byte
+)
+
+// OtherSets and Trap have no meaning here.
+var (
+	OtherSets []uintptr
+	Trap      Code
+)

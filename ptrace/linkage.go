@@ -1,0 +1,59 @@
+package ptrace
+
+import (
+	"bytes"
+
+	"reframe/deopt/machine"
+)
+
+// Limits on the tables that are read.
+const (
+	maxLinkage    = 1 << 20  // bytes of one table
+	maxAllLinkage = 16 << 20 // of all
+)
+
+// linkage reads the global offset tables of the modules: by what stands there the entries of procedure linkage tables know which functions
+// they jump to (System V ABI, AMD64 supplement, 5.2), and only so can be told from a call which function was called.
+func (t *Target) linkage() []span {
+	var all []span
+	room := uint64(maxAllLinkage)
+	for _, m := range t.Modules {
+		if m.Image == nil {
+			continue
+		}
+		for _, name := range []string{".got", ".got.plt"} {
+			s := m.Image.Section(name)
+			if s == nil || !s.Alloc || s.Size > min(maxLinkage, room) || !m.Contains(s.Loaded()) {
+				continue
+			}
+			b := make([]byte, s.Size)
+			if n, err := t.source.readUpTo(b, s.Loaded()); err == nil {
+				all = append(all, span{s.Loaded(), b[:n]})
+				room -= uint64(n)
+			}
+		}
+	}
+	return all
+}
+
+// asBefore are the parts of tables that were read before a process stood still, and hold the same after it: an entry changes once,
+// when the function is called for the first time, and so they held that in between too. To read them while
+// it stands still would make that longer by half.
+func asBefore(before, after []span) []span {
+	const part = 64
+	at := map[machine.Addr][]byte{}
+	for _, s := range after {
+		at[s.addr] = s.data
+	}
+	var same []span
+	for _, s := range before {
+		now := at[s.addr]
+		for n := 0; n < len(s.data); n += part {
+			end := min(n+part, len(s.data))
+			if end <= len(now) && bytes.Equal(s.data[n:end], now[n:end]) {
+				same = append(same, span{s.addr + machine.Addr(n), s.data[n:end:end]})
+			}
+		}
+	}
+	return same
+}

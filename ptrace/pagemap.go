@@ -1,0 +1,30 @@
+package ptrace
+
+import "io"
+
+// pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each had corePage
+// bytes: on arm64 the kernel's may have 16 or 64 KiB.
+type pagemap struct {
+	io.Closer
+	list io.ReaderAt
+	page int64 // bytes of the kernel's pages
+}
+
+// ReadAt implements [io.ReaderAt] for whole entries; on an error it has read none.
+func (p *pagemap) ReadAt(b []byte, off int64) (int, error) {
+	const entry = 8
+	in := max(1, p.page/corePage) // of ours in one of the kernel's
+	first, count := off/entry, int64(len(b)/entry)
+	if count == 0 {
+		return 0, nil
+	}
+	from := first / in
+	theirs := make([]byte, ((first+count-1)/in-from+1)*entry)
+	if _, err := p.list.ReadAt(theirs, from*entry); err != nil {
+		return 0, err
+	}
+	for i := range count {
+		copy(b[entry*i:][:entry], theirs[entry*((first+i)/in-from):])
+	}
+	return len(b), nil
+}

@@ -1,0 +1,262 @@
+package ptrace
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/guard"
+)
+
+// arch is that of the processes that this build can look at.
+var arch = hostArch()
+
+func hostArch() *machine.Arch {
+	if runtime.GOARCH == "arm64" {
+		return machine.ARM64
+	}
+	return machine.AMD64
+}
+
+// registerSet is what ptrace(2) hands out at once (PTRACE_GETREGSET), and what cores have as a note.
+type registerSet struct {
+	owner string
+	kind  elf.NType
+	room  int // bytes
+}
+
+// Notes of cores that linux/elf.h names.
+const (
+	ntX86XState     = 0x202 // NT_X86_XSTATE
+	ntARMTLS        = 0x401 // NT_ARM_TLS
+	ntARMSystemCall = 0x404 // NT_ARM_SYSTEM_CALL
+	ntARMPACMask    = 0x406 // NT_ARM_PAC_MASK
+)
+
+// An XSAVE area larger than this has never been seen; AMX makes it 11 KiB.
+const (
+	maxXsave  = 1 << 16
+	xsaveRoom = 16 << 10
+)
+
+// registerSets are those that a capture reads, the first one that of the general registers. A kernel or a
+// processor may be without any but the first.
+var registerSets = map[*machine.Arch][]registerSet{
+	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
+		{coreOwner, elf.NT_PRSTATUS, 27 * 8},
+		{linuxOwner, ntX86XState, xsaveRoom},
+	},
+	machine.ARM64: { // struct user_pt_regs, struct user_fpsimd_state, tpidr_el0 and tpidr2_el0, an int, struct user_pac_mask
+		{coreOwner, elf.NT_PRSTATUS, 34 * 8},
+		{coreOwner, elf.NT_FPREGSET, 528},
+		{linuxOwner, ntARMTLS, 16},
+		{linuxOwner, ntARMSystemCall, 4},
+		{linuxOwner, ntARMPACMask, 16},
+	},
+}
+
+// rawRegisters is what the kernel hands out for one thread, as it came: the
+// stop is kept short by reading it later.
+type rawRegisters struct {
+	arch *machine.Arch
+	sets [][]byte // as registerSets has them; nil where there is none
+}
+
+// newRawRegisters makes room, so that the stop does not have to.
+func newRawRegisters(a *machine.Arch) rawRegisters {
+	r := rawRegisters{arch: a}
+	for _, set := range registerSets[a] {
+		r.sets = append(r.sets, make([]byte, set.room))
+	}
+	return r
+}
+
+// guardRegisters are what the guard read of a thread.
+func guardRegisters(raw *guard.Raw) rawRegisters {
+	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
+	for len(r.sets) < len(registerSets[arch]) {
+		r.sets = append(r.sets, nil)
+	}
+	return r
+}
+
+// generalBytes are the registers as the kernel has them; they change together.
+func generalBytes(g *guard.General) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
+}
+
+// fetch reads the registers of a stopped thread. Without the other sets the general registers are still worth
+// having; decode says what is missing.
+func (r *rawRegisters) fetch(tid int) error {
+	for i, set := range registerSets[r.arch] {
+		n, err := getRegisterSet(tid, set.kind, r.sets[i])
+		if err != nil && i == 0 {
+			return err
+		}
+		if r.sets[i] = r.sets[i][:n]; err != nil {
+			r.sets[i] = nil
+		}
+	}
+	return nil
+}
+
+// set returns the set that a core has as a note of this kind.
+func (r *rawRegisters) set(kind elf.NType) []byte {
+	for i, set := range registerSets[r.arch] {
+		if set.kind == kind {
+			return r.sets[i]
+		}
+	}
+	return nil
+}
+
+// is64 says whether the thread runs 64-bit code: of one that does not, the kernel hands out smaller registers.
+func (r *rawRegisters) is64() bool { return len(r.sets[0]) == registerSets[r.arch][0].room }
+
+// inSyscall says whether the thread was stopped in a system call: the kernel notes its
+// number, and -1 elsewhere.
+func (r *rawRegisters) inSyscall() bool {
+	if !r.is64() {
+		return false // and it will not be looked at
+	}
+	if r.arch == machine.AMD64 {
+		return int64(r.arch.Order.Uint64(r.sets[0][15*8:])) >= 0 // orig_rax
+	}
+	b := r.set(ntARMSystemCall)
+	return len(b) == 4 && int32(r.arch.Order.Uint32(b)) >= 0
+}
+
+// general returns a general register, or the program counter.
+func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
+	for _, p := range coreRegisters[r.arch][0].places {
+		if p.reg == reg {
+			return machine.Addr(r.arch.Order.Uint64(r.sets[0][p.at:]))
+		}
+	}
+	return 0 // no table is without them
+}
+
+// words are the registers that may hold pointers. The few among them that cannot do no harm.
+func (r *rawRegisters) words() (list []uint64) {
+	for _, b := range [][]byte{r.sets[0], r.set(ntARMTLS)} {
+		for ; len(b) >= 8; b = b[8:] {
+			list = append(list, r.arch.Order.Uint64(b))
+		}
+	}
+	return list
+}
+
+// decode makes a register file of it.
+func (r *rawRegisters) decode() *machine.Registers {
+	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
+	setPlaces(regs, coreRegisters[r.arch][0].places, r.sets[0])
+	if r.arch == machine.AMD64 {
+		vectors, err := decodeXsave(r.set(ntX86XState), zmmOffset())
+		for i := range vectors {
+			reg := machine.DWARFReg(17 + i)
+			if err != nil {
+				regs.Forget(reg, r.arch.RegisterName(reg)+": "+err.Error())
+				continue
+			}
+			regs.Set(reg, vectors[i])
+		}
+		return regs
+	}
+	for _, note := range coreRegisters[r.arch][1:] {
+		b := r.set(note.kind)
+		for _, p := range note.places {
+			if p.at+p.size > len(b) {
+				regs.Forget(p.reg, r.arch.RegisterName(p.reg)+": "+errNoVectors.Error())
+				continue
+			}
+			regs.Set(p.reg, b[p.at:][:p.size])
+		}
+	}
+	return regs
+}
+
+// setPlaces sets registers of which b has all.
+func setPlaces(regs *machine.Registers, places []noted, b []byte) {
+	for _, p := range places {
+		regs.Set(p.reg, b[p.at:][:p.size])
+	}
+}
+
+var errNoVectors = errors.New("the kernel gave no vector registers")
+
+// Offsets in an XSAVE area (Intel SDM vol. 1, 13.4 and 13.5). That of the upper
+// halves of zmm0 to zmm15 differs between makers and comes from CPUID.
+const (
+	xsaveXMM   = 160
+	xsaveXCR0  = 464 // where Linux notes which parts the area has
+	xsaveYMM   = 576
+	xsaveHasY  = 1 << 2
+	xsaveHasZ  = 1 << 6
+	xmmSize    = 16
+	zmmHalf    = 32
+	xsaveLeast = 512
+)
+
+// decodeXsave returns xmm0 to xmm15, each as wide as the processor has it. A part
+// that is in its initial state the kernel fills with zeros, which is its value.
+func decodeXsave(area []byte, zmmOffset int) ([16][]byte, error) {
+	var out [16][]byte
+	if len(area) < xsaveLeast {
+		return out, errNoVectors
+	}
+	features := binary.LittleEndian.Uint64(area[xsaveXCR0:])
+	for i := range out {
+		v := append([]byte(nil), area[xsaveXMM+i*xmmSize:][:xmmSize]...)
+		if at := xsaveYMM + i*xmmSize; features&xsaveHasY != 0 && at+xmmSize <= len(area) {
+			v = append(v, area[at:][:xmmSize]...)
+			if at := zmmOffset + i*zmmHalf; features&xsaveHasZ != 0 && zmmOffset > 0 && at+zmmHalf <= len(area) {
+				v = append(v, area[at:][:zmmHalf]...)
+			}
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// registerWord is the place of a general register in what the guard reads, in words.
+func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
+	for _, p := range coreRegisters[arch][0].places {
+		if p.reg == reg {
+			return uint8(p.at / 8), true
+		}
+	}
+	return 0, false
+}
+
+// setRaw changes one register in what the kernel takes back: a general one, or the first bytes of
+// a vector register.
+func setRaw(raw *guard.Raw, reg machine.DWARFReg, b []byte) error {
+	if word, ok := registerWord(reg); ok && len(b) == 8 {
+		copy(generalBytes(&raw.General)[8*int(word):], b)
+		return nil
+	}
+	for _, p := range coreRegisters[arch][1].places { // an XSAVE area begins as the older set of the floating-point registers
+		if p.reg != reg || len(b) > p.size {
+			continue
+		}
+		least := p.at + p.size
+		if arch == machine.AMD64 {
+			least = xsaveLeast + 8
+		}
+		if len(raw.Others) == 0 || len(raw.Others[0]) < least {
+			return errNoVectors
+		}
+		copy(raw.Others[0][p.at:], b)
+		if arch == machine.AMD64 {
+			const inUse, sse = 512, 1 << 1 // XSTATE_BV: without its bit the part counts as zero (Intel SDM vol. 1, 13.4.2)
+			raw.Others[0][inUse] |= sse
+		}
+		return nil
+	}
+	return fmt.Errorf("%d bytes cannot be set in %s", len(b), arch.RegisterName(reg))
+}

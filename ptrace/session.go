@@ -1,0 +1,438 @@
+package ptrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/guard"
+)
+
+// Session is a process that runs from one breakpoint to the next. Another process, the
+// guard (package ptrace/guard), does the tracing: what is written into the process is put
+// back when this one ends, however it ends.
+//
+// The process stands still when a Session begins, whenever [Session.Next] returns an event
+// that says so, and until Next is called again. A Session is not safe for concurrent use.
+type Session struct {
+	pid     int
+	guard   *guard.Conn
+	stands  bool // all threads stand still
+	ended   bool
+	memory  *sessionMemory
+	base    *Target // modules and registered objects, without threads
+	stale   bool    // what is mapped or registered may have changed since
+	changed bool    // what is registered has changed since
+	reads   map[machine.Addr][]Read
+	vectors map[machine.Addr]bool
+	names   map[int]string // of threads
+}
+
+// Breakpoint is a place in the code and what is to happen there.
+type Breakpoint struct {
+	Addr machine.Addr
+	// Hold makes all threads stand still at each hit until [Session.Next] is called again.
+	// Without it a hit is noted and the thread goes on at once.
+	Hold bool
+	// Uncounted hits are always told and count neither for Every nor for Limit: those by which
+	// the watcher learns what the process loads.
+	Uncounted bool
+	// Vectors asks for all registers, the vector registers among them, not for the general ones alone.
+	Vectors bool
+	// Reads is memory that comes with each hit, as it was then.
+	Reads []Read
+}
+
+// Read is memory whose address is a register and an offset. At most [MaxReads] of at most
+// [MaxRead] bytes come with a hit.
+type Read struct {
+	Reg    machine.DWARFReg
+	Offset int64
+	Size   int
+}
+
+// Bounds of what comes with a hit.
+const (
+	MaxReads = 64
+	MaxRead  = 4096
+)
+
+// EventKind says what happened.
+type EventKind int
+
+const (
+	// Hit: a thread came to a breakpoint. With [Breakpoint].Hold all threads stand still.
+	Hit EventKind = iota
+	// Exec: the process became another program; its breakpoints are gone. It stands still.
+	Exec
+	// Ended: the process has ended; there is nothing more to come.
+	Ended
+	// LimitReached: so many hits were told as were asked for. All counted breakpoints are taken out;
+	// the process stands still.
+	LimitReached
+)
+
+// Event is what [Session.Next] returns.
+type Event struct {
+	Kind EventKind
+	Time time.Time
+	At   machine.Addr // the breakpoint
+	// Number is which counted hit of the session it is, from 1; those that Every leaves out are
+	// counted too. Without Hold hits of several threads may come in another order than their
+	// numbers say; those of one thread never do.
+	Number uint64
+	// Thread has the registers as they are before the instruction at the breakpoint. Vector
+	// registers are there if the breakpoint asked for them.
+	Thread machine.Thread
+	// Data are the bytes of each of the breakpoint's Reads, nil where they cannot be read.
+	Data [][]byte
+	// ExitCode or Signal is how a process has ended that the session launched, or that was
+	// traced to its end; Signal is 0 where it exited.
+	ExitCode, Signal int
+
+	held bool // all threads stand still since this hit
+}
+
+// Counting says which hits [Session.Next] tells. The zero value: all, without end.
+type Counting struct {
+	Every uint64 // each so-many-th hit; 0 and 1: each
+	Limit uint64 // so many of those, then [LimitReached]; 0: no limit
+	Quiet bool   // none: they are only counted
+}
+
+// Hits is how often a breakpoint was hit.
+type Hits struct {
+	Addr  machine.Addr
+	Count uint64
+}
+
+// Open takes control of a running process. It stands still then.
+func Open(ctx context.Context, pid int) (*Session, error) {
+	if err := needLive("to control a running process"); err != nil {
+		return nil, &Error{pid, "cannot attach", err, ""}
+	}
+	if err := exists(pid); err != nil {
+		return nil, err
+	}
+	if err := check64(firstAlive(pid)); err != nil {
+		return nil, err
+	}
+	conn, err := guard.Start(true)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(pid, conn)
+	if _, err := conn.Do(guard.Request{Op: guard.Attach, PID: pid}); err != nil {
+		_ = conn.Close()
+		return nil, explain(pid, "cannot attach", err)
+	}
+	return s, nil
+}
+
+// LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
+// standard input, and where output and errors go, all of which are paths of files. With Bound the program is killed when this
+// process ends without [Session.Detach].
+type LaunchOptions guard.Launching
+
+// Launch starts a program under control, found as a shell finds it. It stands still before its
+// first instruction, with standard input, output and error of this process.
+func Launch(ctx context.Context, command []string) (*Session, error) {
+	return LaunchWith(ctx, command, LaunchOptions{})
+}
+
+// LaunchWith is [Launch] of a program that is not to have all that this process has. The program itself is
+// looked for from here.
+func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Session, error) {
+	if len(command) == 0 {
+		return nil, errors.New("no command to start")
+	}
+	if err := needLive("to start a program"); err != nil {
+		return nil, err
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, err
+	}
+	conn, err := guard.Start(false)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := conn.Do(guard.Request{Op: guard.Launch, Command: append([]string{path}, command...), Launching: guard.Launching(o)})
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
+	}
+	s := newSession(reply.PID, conn)
+	if err := check64(s.pid); err != nil {
+		if p, gone := os.FindProcess(s.pid); gone == nil {
+			_ = p.Kill()
+		}
+		return nil, errors.Join(err, s.Detach())
+	}
+	return s, nil
+}
+
+func newSession(pid int, conn *guard.Conn) *Session {
+	return &Session{pid: pid, guard: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]guard.Code{}},
+		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
+}
+
+// PID returns the number of the process.
+func (s *Session) PID() int { return s.pid }
+
+// Target looks at the process where it stands. Its memory is read as it is asked for, and is good
+// until Next is called. It need not be closed: what it keeps open, the session does.
+//
+// Between two calls without an Exec or a [Session.Refresh] in between, the new Target shares
+// modules and registered objects (the same pointers) with the one before; after a Refresh it shares
+// those that have not changed.
+func (s *Session) Target() (*Target, error) {
+	if s.ended || !s.stands {
+		return nil, &Error{s.pid, "cannot look at it", ErrGone, ""}
+	}
+	if err := s.survey(); err != nil {
+		return nil, err
+	}
+	reply, err := s.guard.Do(guard.Request{Op: guard.Threads})
+	if err != nil {
+		return nil, explain(s.pid, "cannot read its threads", err)
+	}
+	t := *s.base
+	t.memory = s.memory
+	t.threads = nil
+	for i := range reply.Threads {
+		r := &reply.Threads[i]
+		t.threads = append(t.threads, s.thread(r, true))
+		if r.Missing == "" {
+			t.raw = append(t.raw, coreThread{r.TID, guardRegisters(r)})
+		}
+	}
+	t.stands = true
+	return &t, nil
+}
+
+// survey makes the base of targets, or brings it up to date.
+func (s *Session) survey() error {
+	if s.base == nil {
+		t := newTarget(s.pid, nil)
+		if err := t.survey(); err != nil {
+			t.Close()
+			return err
+		}
+		t.readAllObjects()
+		s.base, s.stale = t, false
+	}
+	if s.changed && !s.stale && !s.base.registered() {
+		s.stale = true
+	}
+	s.changed = false
+	if s.stale {
+		s.base.via = firstAlive(s.pid)
+		s.base.source = live(s.base.via)
+		if err := s.base.again(); err != nil {
+			return err
+		}
+		s.stale = false
+	}
+	return nil
+}
+
+// Refresh makes the next [Session.Target] look anew at what is mapped and registered.
+func (s *Session) Refresh() { s.stale = true }
+
+// RefreshRegistered makes the next [Session.Target] look anew at what is registered alone, which takes less and
+// does not take longer the more there is: for a thread that stands in __jit_debug_register_code.
+func (s *Session) RefreshRegistered() { s.changed = true }
+
+// Count says which hits are told from now on, of which the next is number 1.
+func (s *Session) Count(c Counting) error {
+	return s.request("cannot count", guard.Request{Op: guard.Count, Counting: guard.Counting(c)})
+}
+
+// request makes a request whose reply says only whether it was done.
+func (s *Session) request(op string, r guard.Request) error {
+	if s.ended {
+		return &Error{s.pid, op, ErrGone, ""}
+	}
+	if _, err := s.guard.Do(r); err != nil {
+		return explain(s.pid, op, err)
+	}
+	return nil
+}
+
+// Insert sets breakpoints. One that is there already is changed to what is asked for.
+// The error names the first address that cannot be written to; the others are set.
+func (s *Session) Insert(list ...Breakpoint) error {
+	r := guard.Request{Op: guard.Insert}
+	for _, b := range list {
+		to := guard.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors}
+		if len(b.Reads) > MaxReads {
+			return fmt.Errorf("ptrace: %d reads at %v; %d can come with a hit", len(b.Reads), b.Addr, MaxReads)
+		}
+		for _, read := range b.Reads {
+			word, ok := registerWord(read.Reg)
+			if !ok || read.Size < 0 || read.Size > MaxRead {
+				return fmt.Errorf("ptrace: %d bytes at %s%+d cannot come with a hit", read.Size, arch.RegisterName(read.Reg), read.Offset)
+			}
+			to.Reads = append(to.Reads, guard.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
+		}
+		s.memory.cover(b.Addr)
+		s.reads[b.Addr], s.vectors[b.Addr] = b.Reads, b.Vectors
+		r.Breakpoints = append(r.Breakpoints, to)
+	}
+	return s.request("cannot set a breakpoint", r)
+}
+
+// Remove takes breakpoints out. Where there is none nothing happens.
+func (s *Session) Remove(addrs ...machine.Addr) error {
+	r := guard.Request{Op: guard.Remove}
+	for _, a := range addrs {
+		r.Addrs = append(r.Addrs, uint64(a))
+	}
+	if err := s.request("cannot take a breakpoint out", r); err != nil {
+		return err
+	}
+	for _, a := range addrs {
+		s.memory.uncover(a)
+	}
+	return nil
+}
+
+// Hits returns how often each counted breakpoint was hit, those too that are taken out, by address.
+func (s *Session) Hits() ([]Hits, error) {
+	reply, err := s.guard.Do(guard.Request{Op: guard.Hits})
+	if err != nil {
+		return nil, explain(s.pid, "cannot count", err)
+	}
+	var list []Hits
+	for addr, n := range reply.Hits {
+		list = append(list, Hits{machine.Addr(addr), n})
+	}
+	slices.SortFunc(list, func(a, b Hits) int {
+		if a.Addr < b.Addr {
+			return -1
+		}
+		return 1
+	})
+	return list, nil
+}
+
+// Next lets the process go on where it stands still, and waits for what happens next. When ctx
+// is done it returns its cause, and the process runs on.
+func (s *Session) Next(ctx context.Context) (Event, error) {
+	if s.ended {
+		return Event{}, &Error{s.pid, "cannot run it", ErrGone, ""}
+	}
+	if s.stands && !s.guard.Waiting() {
+		if err := s.guard.Send(guard.Request{Op: guard.Go}); err != nil {
+			return Event{}, err
+		}
+		s.stands = false
+	}
+	e, err := s.guard.Event(ctx)
+	if err != nil {
+		return Event{}, err
+	}
+	out := Event{Kind: EventKind(e.Kind), Time: time.Unix(0, e.Time), At: machine.Addr(e.Addr), Number: e.Number, ExitCode: e.Code, Signal: e.Signal}
+	switch e.Kind {
+	case guard.Hit:
+		out.Thread = s.thread(&e.Raw, s.vectors[out.At])
+		out.Data = split(s.reads[out.At], e.Data, e.Got)
+		out.held = e.Held
+		s.stands = s.stands || e.Held
+	case guard.Exec:
+		s.forget()
+		s.stands = true
+	case guard.Ended:
+		s.forget()
+		s.ended = true
+	case guard.LimitReached:
+		s.stands = true
+	}
+	return out, nil
+}
+
+// forget drops what is known about a program that is no more.
+func (s *Session) forget() {
+	if s.base != nil {
+		s.base.Close()
+	}
+	s.base = nil
+	s.names = map[int]string{}
+	s.memory.originals = map[machine.Addr]guard.Code{}
+}
+
+// split takes the bytes of all reads apart.
+func split(reads []Read, data []byte, got uint64) [][]byte {
+	out := make([][]byte, len(reads))
+	for i, r := range reads {
+		if r.Size > len(data) {
+			break
+		}
+		if got>>i&1 != 0 {
+			out[i] = data[:r.Size:r.Size]
+		}
+		data = data[r.Size:]
+	}
+	return out
+}
+
+// maxNames bounds the names of threads that are kept.
+const maxNames = 1 << 12
+
+// thread makes a thread of what the guard sent.
+func (s *Session) thread(raw *guard.Raw, vectors bool) machine.Thread {
+	name, known := s.names[raw.TID]
+	if !known {
+		if len(s.names) >= maxNames {
+			s.names = map[int]string{}
+		}
+		name = threadName(s.pid, raw.TID)
+		s.names[raw.TID] = name
+	}
+	t := machine.Thread{ID: raw.TID, Name: name, Missing: raw.Missing}
+	switch {
+	case raw.Missing != "":
+	case vectors:
+		r := guardRegisters(raw)
+		t.Registers = r.decode()
+	default:
+		t.Registers = machine.NewRegisters(arch, "it was not asked for at this breakpoint")
+		setPlaces(t.Registers, coreRegisters[arch][0].places, generalBytes(&raw.General))
+	}
+	return t
+}
+
+// Stop makes all threads stand still.
+func (s *Session) Stop() error {
+	if s.stands {
+		return nil
+	}
+	if err := s.request("cannot stop it", guard.Request{Op: guard.Stop}); err != nil {
+		return err
+	}
+	s.stands = true
+	return nil
+}
+
+// Detach puts everything back and lets the process go on. A process that has ended is no error.
+func (s *Session) Detach() error {
+	_, err := s.guard.Do(guard.Request{Op: guard.Detach})
+	s.ended = true
+	if end := s.guard.Close(); err == nil {
+		err = end
+	}
+	if errors.Is(err, guard.ErrKilled) {
+		err = fmt.Errorf("%w: %s", err, s.memory.salvage())
+	}
+	s.forget()
+	if err != nil {
+		return &Error{s.pid, "cannot detach", err, ""}
+	}
+	return nil
+}

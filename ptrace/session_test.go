@@ -1,0 +1,220 @@
+package ptrace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// rdi has the first argument of a function (System V ABI, AMD64 supplement, 3.2.3).
+const rdi machine.DWARFReg = 5
+
+// watched is what a session saw.
+type watched struct {
+	args   map[int][]uint64 // of each thread, in order, at the first address
+	others map[machine.Addr]int
+	end    Event
+	output string
+}
+
+// launch starts a program under control, its output in a file.
+func launch(t *testing.T, command ...string) (s *Session, output func() string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "output")
+	out, err := os.Create(path)
+	require.NoError(t, err)
+	defer out.Close()
+	stdout := os.Stdout
+	os.Stdout = out
+	defer func() { os.Stdout = stdout }()
+	s, err = Launch(context.Background(), command)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	return s, func() string {
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(b)
+	}
+}
+
+// watch runs a program to its end with breakpoints, which an exec takes away and which are set again.
+func watch(t *testing.T, list []Breakpoint, command ...string) watched {
+	t.Helper()
+	s, output := launch(t, command...)
+	require.NoError(t, s.Insert(list...))
+	w := watched{args: map[int][]uint64{}, others: map[machine.Addr]int{}}
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	for {
+		e, err := s.Next(ctx)
+		require.NoError(t, err)
+		switch {
+		case e.Kind == Exec:
+			require.NoError(t, s.Insert(list...))
+		case e.Kind == Ended:
+			w.end, w.output = e, output()
+			hits, err := s.Hits()
+			require.NoError(t, err)
+			told := 0
+			for _, args := range w.args {
+				told += len(args)
+			}
+			require.Contains(t, hits, Hits{list[0].Addr, uint64(told)})
+			require.NoError(t, s.Detach())
+			return w
+		case e.At == list[0].Addr:
+			v, err := e.Thread.Registers.Uint(rdi)
+			require.NoError(t, err)
+			require.Equal(t, list[0].Addr, mustPC(t, e.Thread))
+			w.args[e.Thread.ID] = append(w.args[e.Thread.ID], v)
+		default:
+			w.others[e.At]++
+		}
+	}
+}
+
+func mustPC(t *testing.T, th machine.Thread) machine.Addr {
+	t.Helper()
+	pc, err := th.Registers.Addr(arch.PC)
+	require.NoError(t, err)
+	return pc
+}
+
+func sequence(from, to uint64) (list []uint64) {
+	for n := from; n < to; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+// stepped makes a site of sites.c whose instruction has to be run, while all other threads stand still. Otherwise it
+// is emulated.
+const stepped = "-DSTEPPED"
+
+// sitesProgram is testdata/sites.c with the addresses of its functions.
+func sitesProgram(t testing.TB, cflags ...string) (path string, site, faulty machine.Addr) {
+	t.Helper()
+	path = livetest.CBinary(t, "sites.c", append([]string{"-no-pie"}, cflags...)...)
+	all := symbols(t, path)
+	return path, all["site"], all["faulty"]
+}
+
+// sitesCases are how a site of sites.c is passed: where a hit stops all threads, and how the instruction is run.
+var sitesCases = []struct {
+	name   string
+	hold   bool
+	cflags []string
+}{
+	{"emulated", false, nil},
+	{"stepped", false, []string{stepped}},
+	{"held", true, nil},
+	{"held and stepped", true, []string{stepped}},
+}
+
+// Every hit is told once, in the order of each thread, and the program computes what it computes by itself.
+func TestSessionHits(t *testing.T) {
+	const n = 2000
+	for _, c := range sitesCases {
+		path, site, faulty := sitesProgram(t, c.cflags...)
+		hold := c.hold
+		run := func(t *testing.T, mode string) watched {
+			return watch(t, []Breakpoint{{Addr: site, Hold: hold}, {Addr: faulty}}, path, mode, fmt.Sprint(n))
+		}
+		single := func(t *testing.T, w watched, want []uint64) {
+			t.Helper()
+			require.Len(t, w.args, 1)
+			for _, args := range w.args {
+				require.True(t, slices.Equal(want, args), "%d of %d", len(args), len(want))
+			}
+			require.Equal(t, 7, w.end.ExitCode)
+		}
+		name := func(mode string) string { return mode + " " + c.name }
+		t.Run(name("plain"), func(t *testing.T) {
+			w := run(t, "plain")
+			single(t, w, sequence(0, n))
+			require.Equal(t, "ready\nplain 5999000\n", w.output)
+		})
+		t.Run(name("fork"), func(t *testing.T) {
+			w := run(t, "fork")
+			single(t, w, sequence(0, n))
+			require.Equal(t, "ready\nfork 6011800\n", w.output)
+		})
+		t.Run(name("vfork"), func(t *testing.T) {
+			w := run(t, "vfork")
+			single(t, w, sequence(0, n))
+			require.Equal(t, "ready\nvfork 6002584\n", w.output)
+		})
+		t.Run(name("exec"), func(t *testing.T) {
+			w := run(t, "exec")
+			single(t, w, append(sequence(0, n), sequence(0, n)...))
+			require.Equal(t, "ready\nfirst half 5999000\nready\nplain 5999000\n", w.output)
+		})
+		t.Run(name("fault"), func(t *testing.T) {
+			w := run(t, "fault")
+			single(t, w, sequence(0, n))
+			require.Equal(t, n+n/1000, w.others[faulty]) // it is run anew after each fault
+			require.Equal(t, "ready\nfault 11998000\n", w.output)
+		})
+		t.Run(name("signals"), func(t *testing.T) {
+			w := run(t, "signals")
+			require.Len(t, w.args, 1)
+			var own []uint64
+			handled := -1 // of argument 0 the first is the loop's
+			for _, args := range w.args {
+				for _, a := range args {
+					if a == 0 {
+						handled++
+					} else {
+						own = append(own, a)
+					}
+				}
+			}
+			require.True(t, slices.Equal(sequence(1, n), own), len(own))
+			require.Positive(t, handled)
+			require.Equal(t, "ready\nsignals 5999000\n", w.output)
+		})
+		t.Run(name("threads"), func(t *testing.T) {
+			w := run(t, "threads")
+			require.Len(t, w.args, 16)
+			var firsts []uint64
+			for _, args := range w.args {
+				require.True(t, slices.Equal(sequence(args[0], args[0]+n), args), len(args))
+				firsts = append(firsts, args[0]/n)
+			}
+			require.ElementsMatch(t, sequence(0, 16), firsts)
+			require.Equal(t, "ready\nthreads 1535984000\n", w.output)
+			require.Equal(t, 7, w.end.ExitCode)
+		})
+		t.Run(name("end"), func(t *testing.T) {
+			w := run(t, "end")
+			for _, args := range w.args {
+				want := sequence(0, uint64(len(args)))
+				if len(args) > n+1 && args[n+1] == 0 { // the thread that ends the process
+					want = append(sequence(0, n+1), sequence(0, n)...)
+				}
+				require.True(t, slices.Equal(want, args), "one of %d", len(args))
+			}
+			require.Equal(t, "ready\nleft 5999000\n", w.output)
+			require.Equal(t, 3, w.end.ExitCode)
+		})
+	}
+	for _, cflags := range [][]string{nil, {stepped}} {
+		path, site, _ := sitesProgram(t, cflags...)
+		t.Run(fmt.Sprintf("come %v", cflags), func(t *testing.T) {
+			w := watch(t, []Breakpoint{{Addr: site}}, path, "come", "200")
+			require.Len(t, w.args, 8*16)
+			for _, args := range w.args {
+				require.True(t, slices.Equal(sequence(args[0], args[0]+200), args), len(args))
+			}
+			require.Equal(t, "ready\ncome 122867200\n", w.output)
+		})
+	}
+}

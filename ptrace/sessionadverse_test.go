@@ -1,0 +1,235 @@
+package ptrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
+	"reframe/ptrace/guard"
+)
+
+// A signal that comes while an instruction is run that faults, which the program repairs: neither is lost, and the
+// program's handlers stay its own. So it is where the thread is followed alone.
+func TestSessionFaultsUnderSignals(t *testing.T) {
+	const n = 3000
+	path, site, _ := sitesProgram(t)
+	poking := symbols(t, path)["poking"]
+	require.NotZero(t, poking)
+	want := fmt.Sprintf("ready\nalarms %d\n", n*(n-1)/2)
+	t.Run("stepped", func(t *testing.T) {
+		w := watch(t, []Breakpoint{{Addr: poking}, {Addr: site}}, path, "alarms", fmt.Sprint(n))
+		require.Equal(t, want, w.output)
+		require.Equal(t, 7, w.end.ExitCode)
+		require.Positive(t, w.others[site])
+	})
+	t.Run("alone", func(t *testing.T) {
+		s, output := launch(t, path, "alarms", fmt.Sprint(n))
+		require.NoError(t, s.Insert(Breakpoint{Addr: poking, Hold: true}))
+		for {
+			e, err := s.Next(context.Background())
+			require.NoError(t, err)
+			if e.Kind == Ended {
+				require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
+				break
+			}
+			_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: time.Second})
+			require.NoError(t, err)
+		}
+		require.Equal(t, want, output())
+		require.NoError(t, s.Detach())
+	})
+}
+
+// A process in which threads start all the time is attached to, and let go, as any other.
+func TestSessionOfAChurning(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	for range 6 {
+		w := startWaiting(t, path, "churn", 100_000_000) // most of a second, so that it has not ended before it is opened
+		w.begin(t)
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+		s, err := Open(context.Background(), w.pid())
+		require.NoError(t, err)
+		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+		args := map[int][]uint64{}
+		for range 200 {
+			e, err := s.Next(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, Hit, e.Kind)
+			v, err := e.Thread.Registers.Uint(rdi)
+			require.NoError(t, err)
+			args[e.Thread.ID] = append(args[e.Thread.ID], v)
+		}
+		require.NoError(t, s.Detach())
+		unbroken(t, args)
+		output, code := w.finish(t)
+		require.Equal(t, "ready\nchurn 3839999999200000000\n", output)
+		require.Equal(t, 7, code)
+	}
+}
+
+// A process whose first thread has ended becomes another program.
+func TestSessionExecWithoutFirst(t *testing.T) {
+	path, site, _ := sitesProgram(t)
+	w := startWaiting(t, path, "another", 2000)
+	_, err := w.stdin.Write([]byte("\n"))
+	require.NoError(t, err)
+	line, err := w.lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "alone\n", line)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+	w.begin(t)
+	e, err := s.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Exec, e.Kind)
+	target, err := s.Target()
+	require.NoError(t, err)
+	require.Len(t, target.Threads(), 1)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+	args, end := follow(t, s, site)
+	require.Len(t, args[w.pid()], 2000)
+	require.Equal(t, 7, end.ExitCode)
+	require.NoError(t, s.Detach())
+	output, _ := w.finish(t)
+	require.Equal(t, "ready\nready\nplain 5999000\n", output)
+}
+
+// A process that is stopped by SIGSTOP stands still, all of it, until it is continued: a thread that was taken out of the stop to
+// step over a breakpoint goes back to it.
+func TestSessionKeepsStopped(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	for _, mode := range []string{"plain", "threads"} {
+		for range 20 {
+			w := startWaiting(t, path, mode, 1_000_000_000)
+			s, err := Open(context.Background(), w.pid())
+			require.NoError(t, err)
+			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+			w.begin(t)
+			for range 50 + rand.IntN(100) {
+				_, err := s.Next(context.Background())
+				require.NoError(t, err)
+			}
+			require.NoError(t, unix.Kill(w.pid(), unix.SIGSTOP))
+			quiet := false
+			for deadline := time.Now().Add(livetest.Patience); !quiet && time.Now().Before(deadline); {
+				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+				_, err := s.Next(ctx)
+				cancel()
+				quiet = err != nil
+			}
+			require.True(t, quiet, "%s: calls go on", mode)
+			require.NoError(t, unix.Kill(w.pid(), unix.SIGCONT))
+			_, err = s.Next(context.Background())
+			require.NoError(t, err)
+			require.NoError(t, s.Detach())
+			require.NoError(t, w.cmd.Process.Kill())
+			_ = w.cmd.Wait()
+		}
+	}
+}
+
+// What the program has written where a breakpoint was is its own: nothing is put there, neither by a thread that runs alone nor at
+// the end. A breakpoint that is set again lies there again.
+func TestSessionOverwritten(t *testing.T) {
+	path, site, faulty := sitesProgram(t, stepped)
+	s, output := launch(t, path, "plain", "2000")
+	require.NoError(t, s.Insert(Breakpoint{Addr: faulty}, Breakpoint{Addr: site, Hold: true}))
+	e, err := s.Next(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, site, e.At)
+	mem, err := os.OpenFile(filepath.Join("/proc", fmt.Sprint(s.PID()), "mem"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer mem.Close()
+	// The program's own byte is REX.W, of bswap. With REX.X too it does the same.
+	code := func() byte {
+		var b [1]byte
+		_, err := mem.ReadAt(b[:], int64(site))
+		require.NoError(t, err)
+		return b[0]
+	}
+	require.Equal(t, guard.Trap[0], code())
+	_, err = mem.WriteAt([]byte{0x4a}, int64(site)) // REX.WX
+	require.NoError(t, err)
+	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Steps: 40, Time: time.Second})
+	require.NoError(t, err)
+	require.Equal(t, byte(0x4a), code())
+	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
+	require.Equal(t, guard.Trap[0], code())
+	b := make([]byte, 1)
+	target, err := s.Target()
+	require.NoError(t, err)
+	require.NoError(t, target.ReadMemory(b, site))
+	require.Equal(t, byte(0x4a), b[0])
+	require.NoError(t, s.Remove(site))
+	require.Equal(t, byte(0x4a), code())
+	_, err = mem.WriteAt([]byte{0x48}, int64(site))
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	eventually(t, output, sitesOutput["plain"])
+}
+
+// A process of which one thread is traced by somebody else is refused at once, and left as it was.
+func TestSessionOfAPartlyTraced(t *testing.T) {
+	path, _, _ := sitesProgram(t)
+	w := startWaiting(t, path, "threads", 100_000_000)
+	w.begin(t)
+	require.Eventually(t, func() bool { tids, _ := threadIDs(w.pid()); return len(tids) == 17 }, livetest.Patience, time.Millisecond)
+	tids, err := threadIDs(w.pid())
+	require.NoError(t, err)
+	other := newTracer()
+	defer other.end()
+	require.NoError(t, other.do(func() error { return ptraceRequest(unix.PTRACE_SEIZE, tids[9], 0) }))
+	_, err = Open(context.Background(), w.pid())
+	require.Error(t, err)
+	for i, tid := range tids {
+		if i != 9 {
+			require.Equal(t, "0", strings.TrimSpace(statusField(tid, "TracerPid")))
+		}
+	}
+	require.NoError(t, other.do(func() error {
+		err := ptraceRequest(unix.PTRACE_INTERRUPT, tids[9], 0)
+		if err == nil {
+			_, err = unix.Wait4(tids[9], nil, unix.WALL, nil)
+		}
+		return errors.Join(err, ptraceRequest(unix.PTRACE_DETACH, tids[9], 0))
+	}))
+	output, code := w.finish(t)
+	require.Equal(t, "ready\nthreads 3839999999200000000\n", output)
+	require.Equal(t, 7, code)
+}
+
+// What is launched finds signals ignored and blocked, files and limits as it would without a session.
+func TestSessionLaunchedAsWithout(t *testing.T) {
+	signal.Ignore(unix.SIGHUP, unix.SIGINT)
+	defer signal.Reset(unix.SIGHUP, unix.SIGINT)
+	const look = `grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status; ls /proc/$$/fd; ulimit -Sn; env | sort`
+	want, err := exec.Command("sh", "-c", look).Output()
+	require.NoError(t, err)
+	_, ignored, _ := strings.Cut(string(want), "SigIgn:\t")
+	var set uint64 // with what was ignored before
+	_, err = fmt.Sscanf(ignored, "%x\n", &set)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, set&3)
+	s, output := launch(t, "sh", "-c", look)
+	e, err := s.Next(context.Background())
+	for err == nil && e.Kind != Ended {
+		e, err = s.Next(context.Background())
+	}
+	require.NoError(t, err)
+	require.Equal(t, 0, e.ExitCode)
+	require.NoError(t, s.Detach())
+	require.Equal(t, string(want), output())
+}

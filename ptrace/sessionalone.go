@@ -1,0 +1,92 @@
+package ptrace
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/guard"
+)
+
+// AloneOptions say how far a thread goes on alone.
+type AloneOptions struct {
+	// Returns are places to stop at: where functions return to.
+	Returns []Return
+	// Hits makes it stop at counted breakpoints too, which it else passes. Where it stands when it
+	// sets out is none, if it came there by an event or by such a stop.
+	Hits bool
+	// Inside is the code that is followed instruction by instruction: ranges in
+	// ascending order. Code outside of them that is called runs at full speed until it returns.
+	Inside []Range
+	Steps  uint64        // at most so many instructions
+	Time   time.Duration // at most about so long
+	Tail   int           // how many of the last instructions are kept; 65536 at most
+}
+
+// Return is the address to which a function returns, and its canonical frame address: it has
+// returned when the thread comes to Addr with a stack pointer of at least CFA.
+type Return struct{ Addr, CFA machine.Addr }
+
+// Range is code from Start up to, not including, End.
+type Range struct{ Start, End machine.Addr }
+
+// AloneRun is what a thread did alone.
+type AloneRun struct {
+	// Stopped is why it came to none of the places where it was to stop, or "".
+	Stopped string
+	Return  int          // which of the returns it came to, or -1
+	Hit     machine.Addr // the breakpoint it came to, or 0
+	Passed  uint64       // hits at which it did not stop
+	Signal  int          // the first signal that its own instructions raised, or 0
+	Steps   uint64
+	Outside time.Duration // that code outside of [AloneOptions].Inside took
+	// Tail are the addresses of the last instructions, oldest first.
+	Tail []machine.Addr
+	// Calls are the addresses outside of [AloneOptions].Inside to which it went, each once, in order.
+	Calls []machine.Addr
+	// Thread has all registers, where it stands now.
+	Thread machine.Thread
+}
+
+// Alone lets one thread go on alone from where it stands, instruction by instruction, while all others
+// stand still, to where a function returns or to a breakpoint. Afterwards all stand still again.
+// Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
+// and only [Session.Detach] is left to be done.
+func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
+	r := guard.Request{Op: guard.Alone, TID: tid, Alone: guard.AloneOptions{Hits: o.Hits, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
+	for _, to := range o.Returns {
+		r.Alone.Returns = append(r.Alone.Returns, guard.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA)})
+	}
+	for _, in := range o.Inside {
+		r.Alone.Inside = append(r.Alone.Inside, guard.Range{Start: uint64(in.Start), End: uint64(in.End)})
+	}
+	reply, err := s.guard.DoUntil(ctx, r)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
+	}
+	run := reply.Alone
+	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
+		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
+}
+
+func addresses(list []uint64) []machine.Addr {
+	out := make([]machine.Addr, len(list))
+	for i, a := range list {
+		out[i] = machine.Addr(a)
+	}
+	return out
+}
+
+// KernelArea returns the memory of a thread that stands still in which the kernel notes where it runs (rseq(2)): it may
+// change whenever the thread goes on. It is empty where there is none.
+func (s *Session) KernelArea(tid int) (Range, error) {
+	reply, err := s.guard.Do(guard.Request{Op: guard.Rseq, TID: tid})
+	if err != nil {
+		return Range{}, explain(s.pid, "cannot read its threads", err)
+	}
+	return Range{machine.Addr(reply.Rseq.Start), machine.Addr(reply.Rseq.End)}, nil
+}

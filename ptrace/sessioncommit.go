@@ -1,0 +1,52 @@
+package ptrace
+
+import (
+	"slices"
+	"strings"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/guard"
+)
+
+// Change is memory and what is to be in it.
+type Change struct {
+	Addr machine.Addr
+	Data []byte
+}
+
+// Commit changes memory of a process that stands still, and then registers of one of its threads: general ones, the
+// program counter, and the first 16 bytes of xmm0 to xmm15. A system call that the thread was stopped in is given up, not
+// restarted. Either all of it is done or, with an error, nothing, even where this process is killed meanwhile; the error
+// says so where what was written could not be put back. There must be no breakpoint in what is changed.
+func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
+	const op = "cannot commit"
+	if s.ended || !s.stands {
+		return &Error{s.pid, op, ErrGone, ""}
+	}
+	reply, err := s.guard.Do(guard.Request{Op: guard.Threads})
+	if err != nil {
+		return explain(s.pid, op, err)
+	}
+	at := slices.IndexFunc(reply.Threads, func(r guard.Raw) bool { return r.TID == tid && r.Missing == "" })
+	if at < 0 {
+		return &Error{s.pid, op, ErrGone, ""}
+	}
+	r := guard.Request{Op: guard.Commit, Raw: &reply.Threads[at]}
+	for reg, b := range registers {
+		if err := setRaw(r.Raw, reg, b); err != nil {
+			return &Error{s.pid, op, err, ""}
+		}
+	}
+	for _, c := range memory {
+		r.Changes = append(r.Changes, guard.Change{Addr: uint64(c.Addr), Data: c.Data})
+	}
+	return s.request(op, r)
+}
+
+// ShadowStack says whether a thread keeps its return addresses in a second place too, which nothing here can change
+// (Linux, "Control-flow Enforcement Technology (CET) Shadow Stack": x86_Thread_features of proc(5)).
+func (s *Session) ShadowStack(tid int) bool {
+	return hasShadowStack(statusField(tid, "x86_Thread_features"))
+}
+
+func hasShadowStack(features string) bool { return slices.Contains(strings.Fields(features), "shstk") }

@@ -1,0 +1,306 @@
+package ptrace
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// open takes control of a process, and lets it go when the test ends, however it ends.
+func open(t *testing.T, pid int) *Session {
+	t.Helper()
+	s, err := Open(context.Background(), pid)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	return s
+}
+
+// A process that was stopped before is stopped afterwards.
+func TestSessionLeavesStopped(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
+	p.Signal(t, syscall.SIGSTOP)
+	requireState(t, p.PID, 'T')
+	require.NoError(t, open(t, p.PID).Detach())
+	requireState(t, p.PID, 'T')
+	time.Sleep(100 * time.Millisecond)
+	tids, err := threadIDs(p.PID)
+	require.NoError(t, err)
+	require.Len(t, tids, 6)
+	for _, tid := range tids {
+		require.Equal(t, byte('T'), threadState(p.PID, tid))
+	}
+	p.Signal(t, syscall.SIGCONT)
+	requireState(t, p.PID, 'S')
+	requireText(t, p.PID)
+	require.Equal(t, "ready\n", p.Output())
+}
+
+// Threads that sleep in the kernel sleep on for what is left of their time, also where the session lets them go and stops them.
+func TestSessionOfSleepers(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "0", "2")
+	time.Sleep(20 * time.Millisecond) // until all of them sleep
+	before := states(t, p.PID)
+	for range 5 {
+		s := open(t, p.PID)
+		requireState(t, p.PID, 't')
+		for range 3 {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			_, err := s.Next(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NoError(t, s.Stop())
+			target, err := s.Target()
+			require.NoError(t, err)
+			require.Len(t, target.Threads(), 5)
+		}
+		require.NoError(t, s.Detach())
+		requireStates(t, p.PID, before)
+	}
+	requireText(t, p.PID)
+	require.Equal(t, "ready\n", p.Output())
+}
+
+// A process is run to a function whose arguments are known, and let go again as it was.
+func TestRunTo(t *testing.T) {
+	path := executable(t, "steps.c", "-no-pie")
+	step := symbols(t, path)["step"]
+	require.NotZero(t, step)
+	p := program(t, "steps.c", []string{"-no-pie"})
+	for range 3 {
+		s := open(t, p.PID)
+		for range 2 {
+			th, err := s.RunTo(t.Context(), step)
+			require.NoError(t, err)
+			require.Equal(t, p.PID, th.ID)
+			require.Equal(t, "steps", th.Name)
+			for reg, want := range map[machine.DWARFReg]uint64{rdi: 0x1122334455667788, 4: 1<<64 - 2, 16: uint64(step)} {
+				got, err := th.Registers.Uint(reg)
+				require.NoError(t, err)
+				require.Equal(t, want, got, machine.AMD64.RegisterName(reg))
+			}
+			v, err := th.Registers.Bytes(17)
+			require.NoError(t, err)
+			require.Equal(t, 2.5, math.Float64frombits(binary.LittleEndian.Uint64(v)))
+			requireText(t, p.PID) // while it stands there, too
+		}
+		target, err := s.Target()
+		require.NoError(t, err)
+		require.Len(t, target.Threads(), 1)
+		require.Equal(t, step, mustPC(t, target.Threads()[0]))
+		sp, err := target.Threads()[0].Registers.Addr(machine.AMD64.SP)
+		require.NoError(t, err)
+		b := make([]byte, 8)
+		require.NoError(t, target.ReadMemory(b, sp))
+		m := target.ModuleAt(machine.Addr(binary.LittleEndian.Uint64(b)))
+		require.NotNil(t, m)
+		require.Equal(t, path, m.Path, "the return address lies in main")
+		require.NoError(t, s.Detach())
+		requireText(t, p.PID)
+		require.Equal(t, "0", statusField(p.PID, "TracerPid"))
+	}
+	requireState(t, p.PID, 'S')
+	// It goes on: what it sleeps for ends.
+	before := statusField(p.PID, "voluntary_ctxt_switches")
+	require.Eventually(t, func() bool { return statusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond)
+	require.True(t, p.Alive())
+}
+
+// A thread that was told of has to come there again, and of those that come there at the same moment none is lost.
+func TestRunToAgain(t *testing.T) {
+	path, site, faulty := sitesProgram(t)
+	const n = 300
+	for mode, threads := range map[string]int{"plain": 1, "threads": 16, "fault": 1} {
+		t.Run(mode, func(t *testing.T) {
+			s, output := launch(t, path, mode, fmt.Sprint(n))
+			args := map[int][]uint64{}
+			var err error
+			for arrivals := 0; err == nil && arrivals <= threads*n; arrivals++ {
+				_, err = s.RunTo(t.Context(), site, 0x10000) // where nothing is
+				require.ErrorContains(t, err, "0x10000")
+				var th machine.Thread
+				if th, err = s.RunTo(t.Context(), site); err == nil {
+					v, err := th.Registers.Uint(rdi)
+					require.NoError(t, err)
+					args[th.ID] = append(args[th.ID], v)
+				}
+			}
+			require.ErrorIs(t, err, ErrGone)
+			require.ErrorContains(t, err, "cannot run it to "+site.String())
+			require.Len(t, args, threads)
+			unbroken(t, args)
+			for _, list := range args {
+				require.Len(t, list, n)
+			}
+			require.NoError(t, s.Detach())
+			require.Contains(t, output(), mode+" ")
+		})
+	}
+	// Two places by turns, one of which faults and is run anew.
+	s, _ := launch(t, path, "fault", fmt.Sprint(n))
+	for i := range uint64(n) {
+		for _, want := range []machine.Addr{faulty, site} {
+			th, err := s.RunTo(t.Context(), site, faulty)
+			require.NoError(t, err)
+			if i == 0 && want == site && mustPC(t, th) == faulty {
+				th, err = s.RunTo(t.Context(), site, faulty)
+				require.NoError(t, err)
+			}
+			require.Equal(t, want, mustPC(t, th))
+			v, err := th.Registers.Uint(rdi)
+			require.NoError(t, err)
+			require.Equal(t, i, v)
+		}
+	}
+	require.NoError(t, s.Detach())
+}
+
+// Other breakpoints stay, are counted, and do not end the run.
+func TestRunToPassesOthers(t *testing.T) {
+	path, site, faulty := sitesProgram(t)
+	for _, hold := range []bool{false, true} {
+		s, output := launch(t, path, "fault", "100")
+		require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: hold}))
+		require.NoError(t, s.Count(Counting{Every: 7}))
+		for range 51 {
+			_, err := s.RunTo(t.Context(), faulty)
+			require.NoError(t, err)
+		}
+		hits, err := s.Hits()
+		require.NoError(t, err)
+		require.Equal(t, []Hits{{site, 49}}, hits) // the first call of faulty is run twice
+		_, end := follow(t, s, faulty)
+		require.Equal(t, 7, end.ExitCode)
+		require.NoError(t, s.Detach())
+		require.Equal(t, "ready\nfault 29900\n", output())
+	}
+}
+
+// Who does not want to wait any longer leaves a process that runs without breakpoints, and may wait again.
+func TestRunToGivenUp(t *testing.T) {
+	path, site, faulty := sitesProgram(t)
+	const count = 1_000_000 // so that it has not ended where nobody stops it for a moment
+	w := startWaiting(t, path, "threads", count)
+	s := open(t, w.pid())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.RunTo(ctx, site)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	requireText(t, w.pid())
+	requireState(t, w.pid(), 'S')
+	for k := range 20 { // what was told too late is not taken for another
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond)
+		_, _ = s.RunTo(ctx, faulty, site) // it may come there or not
+		cancel()
+		if k == 3 {
+			w.begin(t)
+		}
+	}
+	args := map[int][]uint64{}
+	for range 500 {
+		th, err := s.RunTo(t.Context(), site)
+		require.NoError(t, err)
+		target, err := s.Target()
+		require.NoError(t, err)
+		at := slices.IndexFunc(target.Threads(), func(o machine.Thread) bool { return o.ID == th.ID })
+		require.Equal(t, site, mustPC(t, target.Threads()[at]), "it stands there")
+		v, err := th.Registers.Uint(rdi)
+		require.NoError(t, err)
+		args[th.ID] = append(args[th.ID], v)
+	}
+	unbroken(t, args)
+	require.NoError(t, s.Detach())
+	output, code := w.finish(t)
+	require.Equal(t, 7, code)
+	const n = 16 * count
+	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*n*(n-1)/2+n), output)
+}
+
+// A process that ends, or becomes another program, instead of getting there.
+func TestRunToNowhere(t *testing.T) {
+	path, site, faulty := sitesProgram(t)
+	for _, mode := range []string{"plain", "threads", "end", "leader"} {
+		s, _ := launch(t, path, mode, "50")
+		_, err := s.RunTo(t.Context(), faulty)
+		require.ErrorIs(t, err, ErrGone, mode)
+		_, err = s.RunTo(t.Context(), faulty)
+		require.ErrorIs(t, err, ErrGone, mode)
+		require.NoError(t, s.Detach())
+	}
+	s, output := launch(t, path, "exec", "50")
+	_, err := s.RunTo(t.Context(), faulty)
+	require.ErrorContains(t, err, "it became another program")
+	_, err = s.RunTo(t.Context(), site)
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	eventually(t, output, "ready\nfirst half 3725\nready\nplain 3725\n")
+
+	p := livetest.C(t, "threads.c", nil, "1")
+	s = open(t, p.PID)
+	time.AfterFunc(20*time.Millisecond, p.Kill)
+	_, err = s.RunTo(t.Context(), symbolOf(t, p.PID, "main"))
+	require.ErrorIs(t, err, ErrGone)
+	require.NoError(t, s.Detach())
+}
+
+// symbolOf is the address of a function of a running program.
+func symbolOf(t *testing.T, pid int, name string) machine.Addr {
+	t.Helper()
+	target, err := Survey(pid)
+	require.NoError(t, err)
+	defer target.Close()
+	sym, ok := target.FindSymbol(name)
+	require.True(t, ok)
+	return sym.Addr
+}
+
+// The same registers as a capture gives, vector registers too.
+func TestSessionRegisters(t *testing.T) {
+	at := symbols(t, executable(t, "regs.c", "-no-pie"))
+	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
+	require.Eventually(t, func() bool {
+		return mustPC(t, capture(t, p.PID, Options{}).Threads()[1]) == at["paused"]
+	}, livetest.Patience, time.Millisecond)
+	want := capture(t, p.PID, Options{})
+	s := open(t, p.PID)
+	target, err := s.Target()
+	require.NoError(t, err)
+	require.Len(t, target.Threads(), 2)
+	for n, th := range target.Threads() {
+		require.Equal(t, want.Threads()[n].ID, th.ID)
+		for reg := range machine.DWARFReg(33) {
+			a, err := want.Threads()[n].Registers.Bytes(reg)
+			require.NoError(t, err)
+			b, err := th.Registers.Bytes(reg)
+			require.NoError(t, err)
+			require.Equal(t, a, b, machine.AMD64.RegisterName(reg))
+		}
+	}
+	require.NoError(t, s.Detach())
+	requireText(t, p.PID)
+	requireState(t, p.PID, 'S')
+}
+
+// A process that is killed while it stands still is over for its parent soon, whatever the session does.
+func TestSessionKilledWhileHeld(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "3")
+	s, err := Open(context.Background(), p.PID)
+	require.NoError(t, err)
+	p.Kill() // returns when it is collected
+	_, err = s.Target()
+	require.ErrorIs(t, err, ErrGone)
+	e, err := s.Next(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, Ended, e.Kind)
+	require.Equal(t, int(syscall.SIGKILL), e.Signal)
+	require.NoError(t, s.Detach())
+}

@@ -1,0 +1,354 @@
+package ptrace
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// waiting is a program of sites.c that waits before its first call.
+type waiting struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Reader
+}
+
+func startWaiting(t *testing.T, path, mode string, count int) *waiting {
+	t.Helper()
+	w := &waiting{cmd: exec.Command(path, mode, fmt.Sprint(count))}
+	w.cmd.Env = append(os.Environ(), "WAIT=1")
+	var err error
+	w.stdin, err = w.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := w.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, w.cmd.Start())
+	t.Cleanup(func() { _ = w.cmd.Process.Kill() })
+	w.lines = bufio.NewReader(out)
+	line, err := w.lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return w
+}
+
+func (w *waiting) pid() int { return w.cmd.Process.Pid }
+
+func (w *waiting) begin(t *testing.T) {
+	t.Helper()
+	require.NoError(t, w.stdin.Close())
+}
+
+// finish reads what the program prints until its end.
+func (w *waiting) finish(t *testing.T) (output string, code int) {
+	t.Helper()
+	rest, err := io.ReadAll(w.lines)
+	require.NoError(t, err)
+	_ = w.cmd.Wait() // its status is returned
+	return "ready\n" + string(rest), w.cmd.ProcessState.ExitCode()
+}
+
+// follow runs a session to the end of its process and returns the arguments of each thread at a breakpoint.
+func follow(t *testing.T, s *Session, at machine.Addr) (args map[int][]uint64, end Event) {
+	t.Helper()
+	args = map[int][]uint64{}
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	for {
+		e, err := s.Next(ctx)
+		require.NoError(t, err)
+		switch {
+		case e.Kind == Ended:
+			return args, e
+		case e.Kind == Exec:
+			require.NoError(t, s.Insert(Breakpoint{Addr: at}))
+		case e.At == at:
+			v, err := e.Thread.Registers.Uint(rdi)
+			require.NoError(t, err)
+			args[e.Thread.ID] = append(args[e.Thread.ID], v)
+		}
+	}
+}
+
+// unbroken requires that no call of a thread was left out. Its arguments count up, and begin anew where other goes.
+func unbroken(t *testing.T, args map[int][]uint64) {
+	t.Helper()
+	for tid, list := range args {
+		for i := 1; i < len(list); i++ {
+			require.Equal(t, list[i-1]+1, list[i], "thread %d, call %d", tid, i)
+		}
+	}
+}
+
+// The first thread ends before the others begin; the process raises SIGTRAP by itself, by int3 too; a thread waits in
+// vfork all the time.
+func TestSessionHard(t *testing.T) {
+	const n = 2000
+	for _, c := range sitesCases {
+		path, site, _ := sitesProgram(t, c.cflags...)
+		list := []Breakpoint{{Addr: site, Hold: c.hold}}
+		t.Run("leader "+c.name, func(t *testing.T) {
+			w := watch(t, list, path, "leader", fmt.Sprint(n))
+			require.Len(t, w.args, 16)
+			for _, args := range w.args {
+				require.True(t, slices.Equal(sequence(args[0], args[0]+n), args), len(args))
+			}
+			require.Equal(t, "ready\nleader 1535984000\n", w.output)
+			require.Equal(t, 7, w.end.ExitCode)
+		})
+		for mode, want := range map[string]string{"traps": "ready\ntraps 5999002\n", "vforks": "ready\nvforks 5999003\n"} {
+			t.Run(mode+" "+c.name, func(t *testing.T) {
+				w := watch(t, list, path, mode, fmt.Sprint(n))
+				require.Len(t, w.args, 1)
+				for _, args := range w.args {
+					require.True(t, slices.Equal(sequence(0, n), args), len(args))
+				}
+				require.Equal(t, want, w.output)
+				require.Equal(t, 7, w.end.ExitCode)
+			})
+		}
+	}
+}
+
+// A process that is attached to in the middle of its work goes on with it, and from then on every call is told.
+func TestSessionAttachedInTheMiddle(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	random := rand.New(rand.NewPCG(6, 3))
+	// Each runs for most of a second, on a machine that does nothing else: it must not have ended before it is opened.
+	for mode, count := range map[string]int{"plain": 1_000_000_000, "threads": 100_000_000, "leader": 100_000_000, "vforks": 1_000_000_000} {
+		w := startWaiting(t, path, mode, count)
+		w.begin(t)
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		s, err := Open(context.Background(), w.pid())
+		require.NoError(t, err, mode)
+		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+		args := map[int][]uint64{}
+		for range 5000 {
+			e, err := s.Next(context.Background())
+			require.NoError(t, err, mode)
+			require.Equal(t, Hit, e.Kind, mode)
+			v, err := e.Thread.Registers.Uint(rdi)
+			require.NoError(t, err)
+			args[e.Thread.ID] = append(args[e.Thread.ID], v)
+		}
+		require.NoError(t, s.Detach())
+		unbroken(t, args)
+		output, code := w.finish(t)
+		require.Equal(t, 7, code, mode)
+		c := uint64(count)
+		sum := map[string]uint64{
+			"plain":   3*c*(c-1)/2 + c,
+			"vforks":  3*c*(c-1)/2 + c + 3,
+			"threads": 3*(16*c)*(16*c-1)/2 + 16*c,
+			"leader":  3*(16*c)*(16*c-1)/2 + 16*c,
+		}[mode]
+		require.Equal(t, fmt.Sprintf("ready\n%s %d\n", mode, sum), output)
+	}
+}
+
+// A process that somebody kills, stops and continues, or aborts by itself.
+func TestSessionSignals(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	for mode, sum := range map[string]int64{"plain": 23998000, "fork": 24023600, "threads": 6143968000, "vforks": 23998003} {
+		t.Run("killed "+mode, func(t *testing.T) {
+			w := startWaiting(t, path, mode, 1_000_000_000)
+			s, err := Open(context.Background(), w.pid())
+			require.NoError(t, err)
+			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+			w.begin(t)
+			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() })
+			_, end := follow(t, s, site)
+			require.Equal(t, 9, end.Signal)
+			require.NoError(t, s.Detach())
+			_, code := w.finish(t)
+			require.Equal(t, -1, code)
+		})
+		t.Run("stopped "+mode, func(t *testing.T) {
+			w := startWaiting(t, path, mode, 4000)
+			s, err := Open(context.Background(), w.pid())
+			require.NoError(t, err)
+			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+			w.begin(t)
+			go func() {
+				for range 20 {
+					time.Sleep(5 * time.Millisecond)
+					_ = unix.Kill(w.pid(), unix.SIGSTOP)
+					time.Sleep(5 * time.Millisecond)
+					_ = unix.Kill(w.pid(), unix.SIGCONT)
+				}
+			}()
+			args, end := follow(t, s, site)
+			require.Equal(t, 7, end.ExitCode)
+			unbroken(t, args)
+			require.NoError(t, s.Detach())
+			output, _ := w.finish(t)
+			require.Equal(t, fmt.Sprintf("ready\n%s %d\n", mode, sum), output)
+		})
+	}
+}
+
+// SIGCONT undoes each SIGSTOP and SIGTSTP before it, wherever in the middle of a step either of them comes.
+func TestSessionContinued(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	for mode, n := range map[string]int{"plain": 120_000, "threads": 6_000} {
+		t.Run(mode, func(t *testing.T) {
+			w := startWaiting(t, path, mode, n)
+			s, err := Open(context.Background(), w.pid())
+			require.NoError(t, err)
+			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+			w.begin(t)
+			ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+			defer cancel()
+			for hits := 0; ; hits++ {
+				e, err := s.Next(ctx)
+				require.NoError(t, err, "it stands still after %d hits", hits)
+				if e.Kind == Ended {
+					require.Equal(t, 7, e.ExitCode)
+					break
+				}
+				if hits%50 == 0 {
+					_ = unix.Kill(w.pid(), []unix.Signal{unix.SIGSTOP, unix.SIGTSTP}[rand.IntN(2)])
+					for until := time.Now().Add(time.Duration(rand.IntN(60)) * time.Microsecond); time.Now().Before(until); { // to sleep takes longer
+					}
+					_ = unix.Kill(w.pid(), unix.SIGCONT)
+				}
+			}
+			require.NoError(t, s.Detach())
+			_, code := w.finish(t)
+			require.Equal(t, 7, code)
+		})
+	}
+}
+
+// A process that stands still by SIGSTOP when it is attached to stays so until it is continued.
+func TestSessionOfAStopped(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	w := startWaiting(t, path, "threads", 2000)
+	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return threadState(w.pid(), w.pid()) == 'T' }, livetest.Patience, time.Millisecond)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+	w.begin(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err = s.Next(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+	args, end := follow(t, s, site)
+	require.Len(t, args, 16)
+	unbroken(t, args)
+	require.Equal(t, 7, end.ExitCode)
+	require.NoError(t, s.Detach())
+	output, _ := w.finish(t)
+	require.Equal(t, sitesOutput["threads"], output)
+}
+
+// Requests that follow each other at once are all served while the process does nothing that wakes the guard.
+func TestSessionRequestsInARow(t *testing.T) {
+	path, site, _ := sitesProgram(t)
+	w := startWaiting(t, path, "plain", 2000)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+	at, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 2000 {
+		_, err := s.Next(at) // it goes on, and waits for its input
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = s.Hits()
+		require.NoError(t, err)
+		require.NoError(t, s.Stop())
+	}
+	w.begin(t)
+	args, _ := follow(t, s, site)
+	require.Len(t, args, 1)
+	unbroken(t, args)
+	require.NoError(t, s.Detach())
+	output, _ := w.finish(t)
+	require.Equal(t, sitesOutput["plain"], output)
+}
+
+// A process that is stopped by SIGSTOP just when it is let go has no thread that ran into a breakpoint and does not know.
+func TestSessionDetachOfAStopping(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	random := rand.New(rand.NewPCG(6, 4))
+	for range 60 {
+		w := startWaiting(t, path, "threads", 2000)
+		s, err := Open(context.Background(), w.pid())
+		require.NoError(t, err)
+		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+		w.begin(t)
+		for range random.IntN(200) {
+			_, err := s.Next(context.Background())
+			require.NoError(t, err)
+		}
+		signalled, after := make(chan error), time.Duration(random.IntN(200))*time.Microsecond
+		go func() {
+			time.Sleep(after)
+			signalled <- w.cmd.Process.Signal(syscall.SIGSTOP)
+		}()
+		require.NoError(t, s.Detach())
+		if err := <-signalled; err == nil { // it has not ended
+			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+		}
+		output, code := w.finish(t)
+		require.Equal(t, sitesOutput["threads"], output)
+		require.Equal(t, 7, code)
+	}
+}
+
+// Only one can trace a process. The second is told who does, and the first goes on.
+func TestSessionSecond(t *testing.T) {
+	path, site, _ := sitesProgram(t)
+	w := startWaiting(t, path, "threads", 2000)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+	_, err = Open(context.Background(), w.pid())
+	require.ErrorContains(t, err, fmt.Sprintf("process %d", w.pid()))
+	require.ErrorContains(t, err, "traces it already")
+	w.begin(t)
+	args, _ := follow(t, s, site)
+	require.Len(t, args, 16)
+	unbroken(t, args)
+	require.NoError(t, s.Detach())
+	output, code := w.finish(t)
+	require.Equal(t, sitesOutput["threads"], output)
+	require.Equal(t, 7, code)
+}
+
+// Of a process that has ended, or never was, there is no session.
+func TestSessionOfNobody(t *testing.T) {
+	path, _, _ := sitesProgram(t)
+	cmd := exec.Command(path, "plain", "1")
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return threadState(cmd.Process.Pid, cmd.Process.Pid) == 'Z' }, livetest.Patience, time.Millisecond)
+	_, err := Open(context.Background(), cmd.Process.Pid)
+	require.Error(t, err)
+	_ = cmd.Wait() // with status 7
+	_, err = Open(context.Background(), cmd.Process.Pid)
+	require.ErrorIs(t, err, ErrNoProcess)
+	_, err = Launch(context.Background(), []string{"/nothing/here"})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Launch(context.Background(), []string{os.Args[0] + ".not"})
+	require.Error(t, err)
+	file := t.TempDir() + "/text"
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("no program\n", 10)), 0o755))
+	_, err = Launch(context.Background(), []string{file})
+	require.ErrorContains(t, err, "exec format error")
+}

@@ -1,0 +1,91 @@
+package ptrace
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/guard"
+)
+
+// sessionMemory is the memory of a process under control, as it would be without the session's breakpoints.
+type sessionMemory struct {
+	pid, via  int
+	originals map[machine.Addr]guard.Code
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	err := live(m.via).ReadMemory(p, addr)
+	if err != nil && ended(m.pid, m.via) { // others may go on, and have the same memory
+		m.via = firstAlive(m.pid)
+		err = live(m.via).ReadMemory(p, addr)
+	}
+	if err != nil || len(m.originals) == 0 {
+		return err
+	}
+	// What begins before p or ends behind it.
+	const size = machine.Addr(len(guard.Code{}))
+	m.uncoverIn(p, addr, addr&^(size-1))
+	m.uncoverIn(p, addr, (addr+machine.Addr(len(p)))&^(size-1))
+	const last = len(guard.Code{}) - 1
+	for i := last; i < len(p); i++ {
+		next := bytes.IndexByte(p[i:], guard.Trap[last])
+		if next < 0 {
+			break
+		}
+		i += next
+		m.uncoverIn(p, addr, addr+machine.Addr(i-last))
+	}
+	return nil
+}
+
+// uncoverIn puts what lies under a breakpoint, if there is one, into p, which was read at addr.
+func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
+	code, ours := m.originals[breakpoint]
+	if !ours {
+		return
+	}
+	at := func(i int) machine.Addr { return breakpoint + machine.Addr(i) - addr }
+	for i := range code {
+		if at(i) < machine.Addr(len(p)) && p[at(i)] != guard.Trap[i] {
+			return // the process has written over it
+		}
+	}
+	for i := range code {
+		if at(i) < machine.Addr(len(p)) {
+			p[at(i)] = code[i]
+		}
+	}
+}
+
+// cover notes what lies where a breakpoint is about to be set, or was set and the process has written over it.
+func (m *sessionMemory) cover(addr machine.Addr) {
+	var code guard.Code
+	if m.ReadMemory(code[:], addr) == nil {
+		m.originals[addr] = code
+	}
+}
+
+func (m *sessionMemory) uncover(addr machine.Addr) { delete(m.originals, addr) }
+
+// salvage puts the bytes under all breakpoints back where the guard cannot any more, and says what came of it. A
+// thread may have run into one before that.
+func (m *sessionMemory) salvage() string {
+	var now guard.Code
+	back := 0
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
+	if err != nil {
+		return "breakpoints may be left in the process: " + err.Error()
+	}
+	defer f.Close()
+	for addr, code := range m.originals {
+		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == guard.Trap {
+			if _, err := f.WriteAt(code[:], int64(addr)); err == nil {
+				back++
+			}
+		}
+	}
+	return fmt.Sprintf("what lies under %d breakpoints was put back, and a thread that had come to one of them before may have ended the process", back)
+}

@@ -1,0 +1,19 @@
+package ptrace
+
+import "fmt"
+
+// signalNames are the signals of Linux by number (signal(7), "Signal numbering for standard signals"): those of a target, which
+// may come from another system than the one that this runs on.
+var signalNames = [...]string{
+	1: "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV",
+	"SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU",
+	"SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+}
+
+// SignalName returns the name of a signal of a target, such as SIGSEGV, or "signal 40" for one that has none.
+func SignalName(number int) string {
+	if number > 0 && number < len(signalNames) {
+		return signalNames[number]
+	}
+	return fmt.Sprintf("signal %d", number)
+}

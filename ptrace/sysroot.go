@@ -1,0 +1,87 @@
+package ptrace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+var (
+	errNotRegular = errors.New("not a regular file")
+	errLinks      = errors.New("too many symbolic links")
+)
+
+// sysroot is a directory in which the files of another machine lie as they lie there. Its symbolic
+// links mean what they mean on that machine; none leads out of it ([os.Root]).
+type sysroot struct {
+	root *os.Root
+	dir  string
+}
+
+func openSysroot(dir string) (*sysroot, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &sysroot{root, dir}, nil
+}
+
+// maxLinks is how many symbolic links are followed on the way to a file, as many as Linux does
+// (path_resolution(7)).
+const maxLinks = 40
+
+// open opens a regular file by its absolute path on the other machine.
+func (s *sysroot) open(name string) (*os.File, error) {
+	rest := strings.Split(path.Clean("/"+name), "/")[1:]
+	at := "." // resolved up to here
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = path.Dir(at) // of "." that is "."
+			continue
+		}
+		here := path.Join(at, part)
+		info, err := s.root.Lstat(here)
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = here
+			continue
+		}
+		if links++; links > maxLinks {
+			return nil, errLinks
+		}
+		to, err := s.root.Readlink(here)
+		if err != nil {
+			return nil, err
+		}
+		if path.IsAbs(to) {
+			at = "."
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	info, err := s.root.Lstat(at)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := s.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) // in its place may be a pipe by now
+	if err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		f.Close()
+		return nil, errNotRegular
+	}
+	return f, nil
+}

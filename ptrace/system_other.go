@@ -1,0 +1,18 @@
+//go:build !(linux && (amd64 || arm64))
+
+package ptrace
+
+import (
+	"debug/elf"
+	"errors"
+	"syscall"
+)
+
+// What follows nobody comes to: needLive is asked first.
+
+func readProcess(int, []want) (int, error)               { return 0, errors.ErrUnsupported }
+func onFirstThread() bool                                { return false }
+func ptraceRequest(int, int, uintptr) error              { return errors.ErrUnsupported }
+func pollStop(int) (progress, syscall.Signal)            { return hasEnded, 0 }
+func yield()                                             {}
+func getRegisterSet(int, elf.NType, []byte) (int, error) { return 0, errors.ErrUnsupported }
