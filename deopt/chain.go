@@ -35,6 +35,9 @@ type Stack struct {
 	// Result is what the call returns for which the innermost frame waits, as
 	// [ParseValue] reads it; "" where nobody says.
 	Result string
+	// returned are the registers with which that call has returned, nil where it has not, or they are
+	// not known to be its own.
+	returned *machine.Registers
 	// End says why the caller of the last frame is not among them; "" where it was not
 	// asked for.
 	End string
@@ -72,6 +75,9 @@ func noted(notes []string) string {
 	}
 	return ": " + strings.Join(notes, "; ")
 }
+
+// InCore says that the frames are those of a core.
+func (s *Stack) InCore() bool { return s.Frames[0].view.target.Core != "" }
 
 // extend adds the callers up to frame number to, or as far as they can be resumed.
 func (s *Stack) extend(callers []*Frame, to int) error {

@@ -9,6 +9,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 )
 
 // give adds to the values of the frame what the user says that its call returns. callee is the
@@ -31,6 +32,21 @@ func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Valu
 	}
 	values[call] = v
 	return &frame.Result{Type: result.Typ.String(), Value: v.Format()}, nil
+}
+
+// take adds to the values of the frame what its call has returned, as far as that is needed and the
+// registers at its return hold it.
+func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) error {
+	call, result, _ := f.awaited()
+	if call == nil || result == nil {
+		return nil
+	}
+	v, err := returnedValue(result.Typ, call.Call.CC, regs)
+	if err != nil {
+		return fmt.Errorf("%s: what its call returned: %w", f.Title(), err)
+	}
+	values[call] = v
+	return nil
 }
 
 // ParseValue reads a value of a scalar type: an integer in decimal or, with 0x, in

@@ -28,6 +28,7 @@ type code struct {
 	mapsErr error // why there are no records although there is a section
 	unwind  *unwind.Code
 	named   map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
+	starts  []machine.Addr          // of the functions of maps, sorted; nil until one is asked for
 }
 
 // symbol is the function that an address lies in.
@@ -61,28 +62,36 @@ func newSpace(t *ptrace.Target) *space {
 // at returns the code that addr lies in, or nil.
 func (s *space) at(addr machine.Addr) *code {
 	if img, _ := s.target.JITObjectAt(addr); img != nil {
-		c := s.objects[img]
-		if c == nil {
-			c = newImageCode(img, nil)
-			s.objects[img] = c
-		}
-		return c
+		return s.ofObject(img)
 	}
 	if m := s.target.ModuleAt(addr); m != nil {
 		if m.Image == nil {
 			return nil
 		}
-		c := s.modules[m]
-		if c == nil {
-			c = newImageCode(m.Image, m.StackMaps)
-			s.modules[m] = c
-		}
-		return c
+		return s.ofModule(m)
 	}
 	if s.found != nil && s.found.covers(s.target, addr) {
 		return s.found
 	}
 	return nil
+}
+
+func (s *space) ofObject(img *object.Image) *code {
+	c := s.objects[img]
+	if c == nil {
+		c = newImageCode(img, nil)
+		s.objects[img] = c
+	}
+	return c
+}
+
+func (s *space) ofModule(m *ptrace.Module) *code {
+	c := s.modules[m]
+	if c == nil {
+		c = newImageCode(m.Image, m.StackMaps)
+		s.modules[m] = c
+	}
+	return c
 }
 
 // newImageCode reads stack maps and unwind information of an image. loaded is the
@@ -268,12 +277,16 @@ func (c *code) at(addr machine.Addr) symbol {
 	s, known := c.named[addr]
 	if !known {
 		s = c.find(addr)
-		if c.named == nil {
-			c.named = map[machine.Addr]symbol{}
-		}
-		c.named[addr] = s
+		c.remember(addr, s)
 	}
 	return s
+}
+
+func (c *code) remember(addr machine.Addr, s symbol) {
+	if c.named == nil {
+		c.named = map[machine.Addr]symbol{}
+	}
+	c.named[addr] = s
 }
 
 func (c *code) find(addr machine.Addr) (s symbol) {
@@ -282,12 +295,20 @@ func (c *code) find(addr machine.Addr) (s symbol) {
 			return symbol{sym.Name, sym.Addr, sym.Size, true, sym.Addr}
 		}
 	}
-	for _, m := range c.maps {
-		for i := range m.Functions {
-			if f := m.Functions[i].Addr; f <= addr && f > s.owner {
-				s.owner = f
+	if c.starts == nil {
+		for _, m := range c.maps {
+			for i := range m.Functions {
+				c.starts = append(c.starts, m.Functions[i].Addr)
 			}
 		}
+		slices.Sort(c.starts)
+	}
+	n, found := slices.BinarySearch(c.starts, addr)
+	switch {
+	case found:
+		s.owner = addr
+	case n > 0:
+		s.owner = c.starts[n-1]
 	}
 	return s
 }

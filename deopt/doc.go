@@ -3,7 +3,8 @@
 // value, and names and types the values by the IR module or a layout file.
 //
 // Its main type is [View], all frames of one moment; [View.Resume] lets the reference
-// interpreter carry on from one of them.
+// interpreter carry on from one of them. [Trace] makes the frame of each exit of a running process
+// as it happens.
 //
 // # Security
 //

@@ -3,13 +3,10 @@ package deopt
 import (
 	"fmt"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
-	"reframe/deopt/x86"
 )
 
 // maxFunction bounds how much of a function is decoded in search of jumps.
@@ -26,9 +23,11 @@ func (f *Frame) reached(m *match) string {
 		return "" // its code starts here
 	case m.moment == frame.Before && s != nil && begins(s.Instr):
 		return "" // whoever jumps here runs it
+	case m.moment == frame.Before && f.physical.PC < m.entry.Addr:
+		return "" // whoever comes to a call makes it
 	}
 	at := f.code.at(f.physical.PC)
-	from, jumped := f.code.jumpTo(at, f.physical.PC)
+	from, jumped := f.code.jumpTo(instructionsOf[f.view.target.Arch()], at, f.physical.PC)
 	if !jumped {
 		return ""
 	}
@@ -46,8 +45,8 @@ func begins(i *ir.Instr) bool {
 
 // jumpTo looks for an instruction of a function that jumps to an address. Jumps through
 // registers and tables are not found.
-func (c *code) jumpTo(s symbol, to machine.Addr) (from machine.Addr, found bool) {
-	if !s.ok || c.image == nil || s.size == 0 || s.size > maxFunction {
+func (c *code) jumpTo(of *instructions, s symbol, to machine.Addr) (from machine.Addr, found bool) {
+	if of == nil || !s.ok || c.image == nil || s.size == 0 || s.size > maxFunction {
 		return 0, false
 	}
 	section := c.image.CodeAt(s.start)
@@ -55,16 +54,17 @@ func (c *code) jumpTo(s symbol, to machine.Addr) (from machine.Addr, found bool)
 		return 0, false
 	}
 	text := sectionMemory{section}
+	buf := make([]byte, of.longest)
 	for at, end := s.start, s.start+machine.Addr(s.size); at < end; {
-		inst, _, err := x86.Read(text, at)
-		if err != nil || inst.Len == 0 {
+		b, err := machine.ReadSome(text, at, buf)
+		n := of.length(b)
+		if err != nil || n == 0 {
 			return 0, false
 		}
-		next := at + machine.Addr(inst.Len)
-		if by, ok := inst.Args[0].(x86asm.Rel); ok && inst.Op != x86asm.CALL && next+machine.Addr(int64(by)) == to {
+		if target, ok := of.jump(b, at); ok && target == to {
 			return at, true
 		}
-		at = next
+		at += machine.Addr(n)
 	}
 	return 0, false
 }

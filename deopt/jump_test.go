@@ -34,16 +34,16 @@ done:
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			last := strings.NewReplacer("BEFORE", strings.Replace(site, "%v", "%x", 1), "INSIDE", "").Replace(text)
-			control, v := stopAtRecord(t, livetest.Lli(t, version, program(t, last), "mcjit"))
+			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, last), "mcjit"))
 			f := one(t, v, "work")
 			require.Nil(t, f.Record)
 			require.Contains(t, strings.Join(f.Notes, "\n"), "record 1 is not certain: code at +0x")
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 
 			first := strings.NewReplacer("INSIDE", strings.Replace(site, "%v", "%i", 1), "BEFORE", "").Replace(text)
-			control, v = stopAtRecord(t, livetest.Lli(t, version, program(t, first), "mcjit"))
+			session, v = stopAtRecord(t, livetest.Lli(t, version, program(t, first), "mcjit"))
 			require.Equal(t, "101", slot(t, one(t, v, "work"), "%i").Value)
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 		})
 	}
 }
@@ -72,7 +72,7 @@ done:
 }`
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			control, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
+			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
 			f := one(t, v, "work")
 			require.EqualValues(t, 1, f.Record.ID)
 			require.Equal(t, frame.Before, f.Record.Moment)
@@ -83,7 +83,7 @@ done:
 			out, err := v.Run(t.Context(), alone(v, f), Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "1001", out.Result.Value)
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 		})
 	}
 }

@@ -65,9 +65,17 @@ func TestLintPrograms(t *testing.T) {
 			"24 cannot resume: lost-operand %agg",
 			"24 cannot resume: lost-operand %mask",
 		},
-		"pc_ret.ll":   {},
-		"sm_spill.ll": {},
-		"sp_push.ll":  {},
+		"pc_ret.ll":    {},
+		"sm_spill.ll":  {},
+		"sp_push.ll":   {},
+		"tick.ll":      {},
+		"guards.ll":    {"36 warning: no-layout", "39 warning: no-layout", "42 warning: no-layout"},
+		"patch.ll":     {},
+		"state.ll":     {},
+		"memory.ll":    {},
+		"floats.ll":    {},
+		"recursion.ll": {},
+		"null.ll":      {},
 		// Operand 10 is there to be undef, and nothing reads it.
 		"stop_at.ll": {"26 warning: undefined-operand"},
 	}
@@ -79,6 +87,7 @@ func TestLintPrograms(t *testing.T) {
 		require.Equal(t, want[name], lintFile(t, "programs", name), name)
 	}
 	require.Empty(t, lintFile(t, "programs", "deoptimize.ll", "deoptimize.layout.json"))
+	require.Empty(t, lintFile(t, "programs", "guards.ll", "guards.layout.json"))
 }
 
 // The pass rewrite-statepoints-for-gc makes every call a statepoint, so that of @twice in

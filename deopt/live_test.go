@@ -321,7 +321,7 @@ func TestFalseMatch(t *testing.T) {
 
 // stopAtRecord lets a process run to the pc of its only record, or of several at one
 // address, and looks at it there.
-func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Control, *View) {
+func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *View) {
 	t.Helper()
 	var at machine.Addr
 	for _, c := range look(t, p, false, known(t, p)).space.objects {
@@ -331,24 +331,22 @@ func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Control, *View) {
 	}
 	require.NotZero(t, at)
 	p.AwaitPause(t)
-	control, err := ptrace.Attach(p.PID)
-	require.NoError(t, err)
+	session := open(t, p)
 	p.Signal(t, syscall.SIGUSR1)
-	_, err = control.RunTo(at)
+	_, err := session.RunTo(t.Context(), at)
 	require.NoError(t, err)
-	target, err := control.Target()
+	target, err := session.Target()
 	require.NoError(t, err)
-	t.Cleanup(target.Close)
 	v, err := Frames(target, known(t, p))
 	require.NoError(t, err)
-	return control, v
+	return session, v
 }
 
 // What LLVM loses is said to be lost, and does not shift or halve what it keeps.
 func TestLostOperands(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			control, v := stopAtRecord(t, livetest.Lli(t, version, "odd_types.ll", "mcjit"))
+			session, v := stopAtRecord(t, livetest.Lli(t, version, "odd_types.ll", "mcjit"))
 			f := one(t, v, "work")
 			for name, want := range map[string]string{"%a": "100", "%b": "101", "%t": "101", "%odd": "true"} {
 				require.Equal(t, want, slot(t, f, name).Value, name)
@@ -365,7 +363,7 @@ func TestLostOperands(t *testing.T) {
 				require.Empty(t, s.Hex)
 			}
 			require.Equal(t, "5", f.Slots[8].Value)
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 		})
 	}
 }
@@ -376,7 +374,7 @@ func TestAtTheRecord(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "stop_at.ll", "mcjit")
-			control, v := stopAtRecord(t, p)
+			session, v := stopAtRecord(t, p)
 			f := one(t, v, "work")
 			require.Equal(t, 0, f.Index)
 			require.Equal(t, frame.Before, f.Record.Moment)
@@ -401,7 +399,7 @@ func TestAtTheRecord(t *testing.T) {
 			out, err := v.Run(context.Background(), alone(v, f), Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "10606", out.Result.Value)
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 			require.True(t, p.Alive())
 		})
 	}

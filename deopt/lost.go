@@ -53,6 +53,9 @@ func halved(t *ir.Type, l stackmap.Location, layout *ir.DataLayout) string {
 // An operand that is computed may be found to be undef only in the code generator.
 func marksUndef(m *stackmap.Map, l stackmap.Location) bool {
 	const mark = 0xFEFEFEFE
+	if l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
+		return false
+	}
 	v, err := m.Constant(l)
 	return err == nil && uint32(v) == mark
 }

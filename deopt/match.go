@@ -3,14 +3,11 @@ package deopt
 import (
 	"fmt"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
-	"reframe/deopt/x86"
 )
 
 // recordEntry is a record with what it belongs to, decoded.
@@ -33,6 +30,7 @@ const unknownSite = "unknown"
 
 // matcher finds the record of one frame.
 type matcher struct {
+	arch    *machine.Arch
 	memory  machine.Memory
 	records *stackmap.Index
 	// function is where the function of the frame starts: another one's record says
@@ -84,6 +82,11 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 			refuse(e, why)
 		}
 	}
+	if len(matches) == 0 && !ret {
+		if matches, err = m.atCall(pc); err != nil {
+			return nil, nil, err
+		}
+	}
 	if len(matches) == 0 {
 		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.function {
 			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
@@ -92,6 +95,36 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 	}
 	matches[0].also = matches[1:]
 	return matches[0], notes, nil
+}
+
+// atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
+// all that they recorded is in place.
+func (m *matcher) atCall(pc machine.Addr) (matches []*match, err error) {
+	of := instructionsOf[m.arch]
+	if of == nil {
+		return nil, nil
+	}
+	code, err := machine.ReadSome(m.memory, pc, make([]byte, of.longest))
+	if err != nil || !of.isCall(code) {
+		return nil, nil
+	}
+	end := pc + machine.Addr(of.length(code))
+	at := m.records.Range(end, end+1)
+	for n := range min(at.Len(), maxNear) {
+		if at.Entry(n).Function.Addr != m.function {
+			continue
+		}
+		got, _, err := m.try(recordEntry{at.Entry(n), at.Entry(n).Record()}, end, false)
+		if err != nil {
+			return nil, err
+		}
+		if got == nil || got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite {
+			continue // it is, or may be, a stackmap behind the call, and what that records is not in place yet
+		}
+		got.moment = frame.Before
+		matches = append(matches, got)
+	}
+	return matches, nil
 }
 
 func nearest(e stackmap.Entry, pc machine.Addr) string {
@@ -151,11 +184,11 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 	}
 	start := got.entry.Addr
 	if got.site != nil {
-		// The region is known, so what the runtime patched into it may be any call.
-		if uint64(pc-start) > got.site.PatchBytes {
+		// The region is known, so what the runtime patched into it may be any call; on arm64 that of LLVM may be longer.
+		if uint64(pc-start) > got.site.PatchBytes && m.patchpointCall(start) != pc {
 			return nil, "", nil
 		}
-		if !x86.CallFrom(m.memory, start, pc) {
+		if of := instructionsOf[m.arch]; of == nil || !of.callFrom(m.memory, start, pc) {
 			return nil, "its region holds this address, and no call in it ends here", nil
 		}
 	} else {
@@ -171,23 +204,22 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 	return got, "", nil
 }
 
-// patchpointCall returns the address after the call that LLVM puts at the start of a
-// patchpoint's region, movabs $target,%r11 and call *%r11, or 0.
+// patchpointCall returns the address after the call that LLVM puts at the start of a patchpoint's region, or 0.
 func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
-	const movabs, call = 10, 3
-	var b [movabs + call]byte
-	if m.memory.ReadMemory(b[:], start) != nil {
+	of := instructionsOf[m.arch]
+	if of == nil {
 		return 0
 	}
-	mov, known := x86.Decode(b[:])
-	if !known || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
+	var b [longestPatchpointCall]byte
+	code, err := machine.ReadSome(m.memory, start, b[:])
+	if err != nil {
 		return 0
 	}
-	jump, known := x86.Decode(b[movabs:])
-	if !known || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
+	n := of.patchpointCall(code)
+	if n == 0 {
 		return 0
 	}
-	return start + movabs + call
+	return start + machine.Addr(n)
 }
 
 // kindOf returns the kind that all sites agree on, or "".

@@ -19,7 +19,9 @@ var (
 	// nop; call rel32; nop of eight bytes; nop of two: a region that a runtime patched
 	patched = []byte{0x90, 0xe8, 0, 0, 0, 0, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x66, 0x90}
 	// endbr64; call rel32
-	endbr = []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xe8, 0, 0, 0, 0}
+	endbr  = []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xe8, 0, 0, 0, 0}
+	called = []byte{0xe8, 0, 0, 0, 0}
+	jumped = []byte{0xe9, 0, 0, 0, 0}
 	// movabs $…,%r10; call *%r10: not what LLVM emits
 	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
 )
@@ -75,6 +77,15 @@ func TestMatch(t *testing.T) {
 		{"past the region", patched, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 4}, start + 6, true, "", "", "no record here; nearest is record 7, 6 bytes before"},
 		{"endbr64 in the region", endbr, reg, 0, &ir.Site{Kind: ir.PatchPointSite, PatchBytes: 9}, start + 9, true, frame.InCall, ir.PatchPointSite, ""},
 		{"another register", otherRegister, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
+		{"statepoint, at its call", called, reg, 5, &ir.Site{Kind: ir.StatepointSite}, start, false, frame.Before, ir.StatepointSite, ""},
+		{"statepoint without a module, at its call", called, statepoint, 5, nil, start, false, frame.Before, ir.StatepointSite, ""},
+		{"deoptimize, at its call", called, reg, 5, &ir.Site{Kind: ir.DeoptimizeSite}, start, false, frame.Before, ir.DeoptimizeSite, ""},
+		{"shaped like a statepoint, with an id of its own, at its call", called, shaped, 5, nil, start, false, "", "", "no record here; nearest is record 7, 5 bytes after"},
+		{"neither shaped nor known, at a call", called, reg, 5, nil, start, false, "", "", "no record here; nearest is record 7, 5 bytes after"},
+		{"stackmap right behind a call that has yet to run", called, reg, 5, &ir.Site{Kind: ir.StackMapSite}, start, false, "", "", "no record here; nearest is record 7, 5 bytes after"},
+		{"statepoint, a caller's return address at its call", called, reg, 5, &ir.Site{Kind: ir.StatepointSite}, start, true, "", "", "no record here; nearest is record 7, 5 bytes after"},
+		{"statepoint, before its call", called, reg, 6, &ir.Site{Kind: ir.StatepointSite}, start, false, "", "", "no record here; nearest is record 7, 6 bytes after"},
+		{"statepoint behind a jump", jumped, reg, 5, &ir.Site{Kind: ir.StatepointSite}, start, false, "", "", "no record here; nearest is record 7, 5 bytes after"},
 		{"unreadable code", nil, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +94,7 @@ func TestMatch(t *testing.T) {
 				id = rewritten
 			}
 			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
-			m := &matcher{memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
+			m := &matcher{arch: machine.AMD64, memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
 				sites: func(recordEntry) (candidates, error) {
 					if c.site == nil {
 						return candidates{}, nil

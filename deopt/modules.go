@@ -64,6 +64,19 @@ func (ms *modules) bodies(name string) []*ir.Func {
 	return list
 }
 
+// names lists the functions that the modules define.
+func (ms *modules) names() []string {
+	var list []string
+	for _, m := range ms.all {
+		for _, f := range m.Funcs {
+			if emits(f) {
+				list = append(list, f.Name)
+			}
+		}
+	}
+	return list
+}
+
 // emitted returns the function for which a module has code under a name, its own or an
 // alias, or nil.
 func emitted(m *ir.Module, name string) *ir.Func {

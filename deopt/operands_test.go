@@ -26,7 +26,7 @@ define i64 @work(i64 %s) noinline {
 }`
 	for _, version := range []int{14, 16, 19} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			control, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
+			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
 			f := one(t, v, "work")
 			for _, name := range []string{"%v", "%w"} {
 				s := slot(t, f, name)
@@ -36,7 +36,7 @@ define i64 @work(i64 %s) noinline {
 			}
 			require.Equal(t, "101", slot(t, f, "%x").Value)
 			require.Equal(t, "4278124286", f.Slots[3].Value, "the module says that it is this number")
-			require.NoError(t, control.Detach())
+			require.NoError(t, session.Detach())
 		})
 	}
 }

@@ -66,18 +66,18 @@ func (v *View) Keep(c Choice) {
 // WhyNone says why no frame has a record.
 func (v *View) WhyNone() string {
 	if why := v.unread(); why != "" {
-		return fmt.Sprintf("process %d: no thread could be read: %s", v.target.PID, why)
+		return fmt.Sprintf("%v: no thread could be read: %s", v.target, why)
 	}
 	all := v.space.all()
 	for _, c := range all {
 		if c.mapsErr != nil {
-			return fmt.Sprintf("process %d: %v", v.target.PID, c.mapsErr)
+			return fmt.Sprintf("%v: %v", v.target, c.mapsErr)
 		}
 	}
 	if n := v.Summary().Records; n > 0 {
-		return fmt.Sprintf("process %d: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target.PID, n)
+		return fmt.Sprintf("%v: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target, n)
 	}
-	return fmt.Sprintf("process %d: %v: %s", v.target.PID, ErrNoMaps, whyNoMaps(v.target))
+	return fmt.Sprintf("%v: %v: %s", v.target, ErrNoMaps, whyNoMaps(v.target))
 }
 
 // unread says why no thread of the target could be read, or is "" where one was.

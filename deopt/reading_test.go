@@ -225,7 +225,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 	require.NoError(t, err)
 	f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "work")
 	require.NotNil(t, f.Record)
-	require.EqualValues(t, 0xABCDEF0F, f.Record.ID)
+	require.EqualValues(t, uint64(0xABCDEF0F), f.Record.ID)
 	require.Equal(t, "statepoint", f.Record.Site)
 	require.Equal(t, "101", slot(t, f, "%x").Value)
 }

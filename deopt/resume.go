@@ -26,9 +26,21 @@ type Limits struct {
 // returns. Nothing is written to the target. Where a value is missing that is live in any
 // of them, nothing runs and the error names all of them with their reasons.
 func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, error) {
-	p, err := s.prepare(l)
+	out, _, err := s.run(ctx, l, 0)
+	return out, err
+}
+
+// ran is a run that came to its end.
+type ran struct {
+	*prepared
+	result *interp.Result
+}
+
+// run does what [View.Run] says. shift is as in [interp.Options].
+func (s *Stack) run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *ran, error) {
+	p, err := s.prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	result, err := p.machine.ResumeStack(ctx, p.activations)
 	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, TID: s.Thread.ID,
@@ -37,12 +49,12 @@ func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, err
 		out.Steps, out.Output, out.Writes, out.ExitCode = result.Steps, result.Output, result.Writes, result.ExitCode
 	}
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	if result.ExitCode == nil && result.Type.Kind != ir.VoidKind {
 		out.Result = &frame.Result{Type: result.Type.String(), Value: result.Value.Format()}
 	}
-	return out, nil
+	return out, &ran{p, result}, nil
 }
 
 // callee is the frame that the innermost one called, nil where it called none.
@@ -60,8 +72,9 @@ type prepared struct {
 	frames      []frame.ResumedFrame
 }
 
-// prepare binds the values of all frames, and errs where one cannot carry on.
-func (s *Stack) prepare(l Limits) (*prepared, error) {
+// prepare binds the values of all frames, and errs where one cannot carry on. Of the options, what belongs
+// to the stack is filled in; without a Memory it is the target's.
+func (s *Stack) prepare(o interp.Options) (*prepared, error) {
 	p := &prepared{}
 	var missing []string
 	for k, f := range s.Frames {
@@ -73,6 +86,10 @@ func (s *Stack) prepare(l Limits) (*prepared, error) {
 		switch {
 		case k > 0:
 			a.Call, _, _ = f.awaited()
+		case s.returned != nil:
+			if err := f.take(s.returned, a.Values); err != nil {
+				return nil, err
+			}
 		case s.Result != "":
 			if about.Given, err = f.give(s.Result, s.callee(), a.Values); err != nil {
 				return nil, err
@@ -100,8 +117,11 @@ func (s *Stack) prepare(l Limits) (*prepared, error) {
 	first := s.Frames[0]
 	v := first.view
 	var err error
-	p.machine, err = interp.New(first.to.Module, interp.Options{Memory: v.target, Arch: v.target.Arch(), Modules: v.beside(first.to.Module),
-		Symbol: s.symbols(), SymbolAt: v.symbolAt, MaxSteps: l.Steps, MaxMemory: l.Memory})
+	if o.Memory == nil {
+		o.Memory = v.target
+	}
+	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.symbolAt
+	p.machine, err = interp.New(first.to.Module, o)
 	return p, err
 }
 

@@ -65,7 +65,7 @@ type remembered struct {
 type blockRun struct {
 	t       *testing.T
 	process *livetest.Process
-	control *ptrace.Control
+	session *ptrace.Session
 	memory  *os.File
 	options Options
 	todo    map[machine.Addr]bool // records that the process has not come to
@@ -91,16 +91,15 @@ func (e everywhere) compare(t *testing.T) blockTally {
 		}
 	}
 	require.NotEmpty(t, r.todo)
+	r.session = open(t, p)
 	var err error
-	r.control, err = ptrace.Attach(p.PID)
-	require.NoError(t, err)
 	r.memory, err = os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
 	require.NoError(t, err)
 	defer r.memory.Close()
 	p.Signal(t, syscall.SIGUSR1)
 	for r.next() {
 	}
-	_ = p.Wait() // how it ended is Delve's to know, which waited for it
+	require.NoError(t, p.Wait())
 	require.Empty(t, r.pending)
 	for _, e := range r.printed {
 		require.Equal(t, p.Output()[e.printed:], e.output, "%s", e.block)
@@ -125,7 +124,7 @@ func (r *blockRun) next() bool {
 		places = append(places, e.ret)
 	}
 	slices.Sort(places)
-	thread, err := r.control.RunTo(slices.Compact(places)...)
+	thread, err := r.session.RunTo(r.t.Context(), slices.Compact(places)...)
 	if errors.Is(err, ptrace.ErrGone) {
 		return false
 	}
@@ -151,9 +150,8 @@ func (r *blockRun) next() bool {
 // resume has the interpreter carry on from where the process stands: at the stackmap of a
 // block, or behind a call that has just returned.
 func (r *blockRun) resume(regs *machine.Registers) {
-	target, err := r.control.Target()
+	target, err := r.session.Target()
 	require.NoError(r.t, err)
-	defer target.Close()
 	v, err := Frames(target, r.options)
 	require.NoError(r.t, err)
 	f := v.Threads[0].Frames[0]
@@ -189,7 +187,7 @@ func (r *blockRun) resume(regs *machine.Registers) {
 func (r *blockRun) expect(v *View, s *Stack, block string) {
 	outer := s.Frames[len(s.Frames)-1]
 	e := &expectation{fn: outer.to, block: block, printed: len(r.process.Output()), frame: outer.physical.CFA}
-	p, err := s.prepare(Limits{Steps: 1e8})
+	p, err := s.prepare(interp.Options{MaxSteps: 1e8})
 	require.NoError(r.t, err, "%s", block)
 	result, err := p.machine.ResumeStack(r.t.Context(), p.activations)
 	require.NoError(r.t, err, "%s", block)
@@ -316,9 +314,8 @@ func (r *blockRun) same(e *expectation, m remembered, native []byte) {
 
 // symbol names the data at an address.
 func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
-	target, err := r.control.Target()
+	target, err := r.session.Target()
 	require.NoError(r.t, err)
-	defer target.Close()
 	m := target.ModuleAt(at)
 	if m == nil || m.Image == nil {
 		return "", 0, false

@@ -395,7 +395,7 @@ define i32 @main() {
 }`
 	for _, version := range []int{16, 19, 22} {
 		p := livetest.Lli(t, version, raw(t, text), "mcjit")
-		control, v := stopAtRecord(t, p)
+		session, v := stopAtRecord(t, p)
 		f := one(t, v, "work")
 		require.Equal(t, frame.After, f.Record.Moment)
 		s := alone(v, f)
@@ -404,7 +404,7 @@ define i32 @main() {
 		s.Result = "6000"
 		out, err := v.Run(context.Background(), s, Limits{})
 		require.NoError(t, err)
-		require.NoError(t, control.Detach())
+		require.NoError(t, session.Detach())
 		_ = p.Wait()
 		require.Equal(t, "ready\n"+out.Result.Value+"\n", p.Output())
 	}
@@ -432,7 +432,7 @@ define i32 @main() {
 }`
 	for _, version := range []int{16, 19, 22} {
 		p := livetest.Lli(t, version, raw(t, text), "mcjit")
-		control, v := stopAtRecord(t, p)
+		session, v := stopAtRecord(t, p)
 		f := one(t, v, "work")
 		require.Equal(t, frame.Before, f.Record.Moment)
 		s := alone(v, f)
@@ -442,7 +442,7 @@ define i32 @main() {
 		s.Result = "1"
 		_, err = v.Run(context.Background(), s, Limits{})
 		require.EqualError(t, err, "a result is given, and frame #0, work waits for no call: it stands before its patchpoint")
-		require.NoError(t, control.Detach())
+		require.NoError(t, session.Detach())
 		_ = p.Wait()
 		require.Equal(t, "ready\n"+out.Result.Value+"\n", p.Output())
 	}

@@ -45,8 +45,8 @@ func (r *reader) bytes(l stackmap.Location) ([]byte, error) {
 	return r.uint(v), err
 }
 
-// register reads a Register location. Its offset is in bits: LLVM records ah as rax
-// and 8.
+// register reads a Register location. Its offset is in bits, from the least significant one: LLVM records ah as rax
+// and 8, and the 32-bit part of a big-endian machine's r12 as that and 0.
 func (r *reader) register(l stackmap.Location) ([]byte, error) {
 	b, err := r.registers.Bytes(l.Reg)
 	if err != nil {
@@ -56,12 +56,15 @@ func (r *reader) register(l stackmap.Location) ([]byte, error) {
 	if l.Offset < 0 || l.Offset%8 != 0 || int(l.Offset)/8 >= len(b) {
 		return nil, fmt.Errorf("bit %d of %s, which has %d bits", l.Offset, name, 8*len(b))
 	}
-	b = b[l.Offset/8:]
-	if l.Size == 0 || int(l.Size) > len(b) {
+	skip, size := int(l.Offset)/8, int(l.Size)
+	if size == 0 || size > len(b)-skip {
 		// A value recorded wider than what is there is not half a value.
-		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b))
+		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b)-skip)
 	}
-	return b[:l.Size], nil
+	if r.arch.BigEndian() {
+		return b[len(b)-skip-size:][:size], nil
+	}
+	return b[skip:][:size], nil
 }
 
 func (r *reader) uint(v uint64) []byte {

@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"fmt"
+	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
@@ -22,8 +23,10 @@ type View struct {
 	Threads []Thread
 
 	target  *ptrace.Target
+	memory  machine.Memory // that values are read from: the target's, or what came with an event
 	space   *space
 	modules *modules
+	layouts []*Layout
 
 	unwinder *unwind.Unwinder
 }
@@ -58,12 +61,9 @@ type bound struct {
 // [*LayoutError] or an error of the IR reader where what the user gave does not fit;
 // what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, space: newSpace(t), modules: newModules(o.Modules)}
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable}
-	for _, l := range o.Layouts {
-		if err := l.check(v.modules); err != nil {
-			return nil, err
-		}
+	v, err := newView(t, o)
+	if err != nil {
+		return nil, err
 	}
 	seen := false
 	for _, thread := range t.Threads() {
@@ -77,8 +77,24 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 		}
 		v.Threads = append(v.Threads, out)
 	}
+	if !seen && o.Thread == 0 {
+		return nil, fmt.Errorf("%v: it holds no thread%s", t, noted(t.Notes))
+	}
 	if !seen {
-		return nil, fmt.Errorf("process %d has no thread %d", t.PID, o.Thread)
+		return nil, fmt.Errorf("%v has no thread %d", t, o.Thread)
+	}
+	return v, nil
+}
+
+// newView makes a view that has no frames yet. The error is that of a layout which does not
+// fit the modules.
+func newView(t *ptrace.Target, o Options) (*View, error) {
+	v := &View{target: t, memory: t, space: newSpace(t), modules: newModules(o.Modules), layouts: o.Layouts}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable}
+	for _, l := range o.Layouts {
+		if err := l.check(v.modules); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
 }
@@ -187,14 +203,7 @@ func (v *View) nameOf(addr machine.Addr) string {
 // findRecord finds the record of the frame, if there is one. owner is where the function
 // starts whose records may be about it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
-	m := &matcher{memory: f.view.target, records: f.code.records, function: owner, sites: func(e recordEntry) (candidates, error) {
-		c, err := f.view.modules.ofRecord(f.code, e, function)
-		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
-			c.sites = f.narrow(c.sites)
-		}
-		return c, err
-	}}
-	found, notes, err := m.find(f.physical.PC, f.physical.Return)
+	found, notes, err := f.matcher(function, owner).find(f.physical.PC, f.physical.Return)
 	if err != nil {
 		return err
 	}
@@ -213,6 +222,18 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 		f.Notes = append(f.Notes, disagreement(found.sites))
 	}
 	return nil
+}
+
+// matcher holds records against the frame's place. function is the name of its function and owner
+// where that starts.
+func (f *Frame) matcher(function string, owner machine.Addr) *matcher {
+	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.records, function: owner, sites: func(e recordEntry) (candidates, error) {
+		c, err := f.view.modules.ofRecord(f.code, e, function)
+		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
+			c.sites = f.narrow(c.sites)
+		}
+		return c, err
+	}}
 }
 
 // choose returns that of the records at the frame's address which says the most. Of a frame
@@ -244,10 +265,54 @@ func (f *Frame) choose(all []*match) *match {
 	return best
 }
 
+// about says what the target is.
+func (v *View) about() frame.Target {
+	t := v.target
+	out := frame.Target{Kind: "core", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Notes: v.Notes()}
+	if t.Core == "" {
+		out.Kind, out.PauseUS = "process", new(t.Pause.Microseconds())
+	}
+	return out
+}
+
+// maxLostFiles is how many files are named of which code is missing.
+const maxLostFiles = 8
+
+// Notes say what is missing in a core, or uncertain: what the core says of itself, and files with code that may not be, or are
+// not, those that were mapped.
+func (v *View) Notes() []string {
+	if v.target.Core == "" {
+		return nil
+	}
+	notes := slices.Clone(v.target.Notes)
+	onStack := map[*ptrace.Module]bool{}
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			if m := v.target.ModuleAt(f.physical.PC); m != nil {
+				onStack[m] = true
+			}
+		}
+	}
+	lost := 0
+	for _, m := range v.target.Modules {
+		switch {
+		case m.Unverified != "" && onStack[m]:
+			notes = append(notes, m.Path+": "+m.Unverified)
+		case m.Lost:
+			if lost++; lost <= maxLostFiles {
+				notes = append(notes, m.Path+": "+m.Why+"; --sysroot and --exe say where files lie")
+			}
+		}
+	}
+	if lost > maxLostFiles {
+		notes = append(notes, fmt.Sprintf("and %d more files with code", lost-maxLostFiles))
+	}
+	return notes
+}
+
 // Report makes the JSON of the view.
 func (v *View) Report() *frame.Report {
-	r := &frame.Report{Schema: frame.Schema, Target: frame.Target{Kind: "process", PID: v.target.PID,
-		Arch: v.target.Arch().Name, PauseUS: v.target.Pause.Microseconds()}, Threads: []frame.Thread{}}
+	r := &frame.Report{Schema: frame.Schema, Target: v.about(), Threads: []frame.Thread{}}
 	for _, t := range v.Threads {
 		out := frame.Thread{TID: t.ID, Name: t.Name, Frames: []frame.Frame{}}
 		if !t.End.Complete {

@@ -1,0 +1,121 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// Commit is what a process has to become for its thread to go on in the caller as if the
+// native functions had returned what the interpreter did. [View.Prepare] makes one, and until
+// [Commit.Write] the process is as it was.
+type Commit struct {
+	report    *frame.Resumed
+	session   *ptrace.Session
+	tid       int
+	memory    []ptrace.Change
+	registers map[machine.DWARFReg][]byte
+}
+
+// Prepare runs as [View.Run] does, over a process under control, and finds what of it a commit would
+// change; the report's Committed says the same. The process has to stand still from before the view was made up to
+// [Commit.Write].
+//
+// The error says why there can be no commit: a frame that was not found by CFI, what the run did outside of the
+// memory of the process, a value that is not known, a result whose place is not known. What a callee has to
+// keep for its caller is taken from CFI; that the code keeps more than its calling convention says (as
+// llc's -enable-ipra has it) nothing shows. What a function of <math.h> leaves in errno is not written.
+func (v *View) Prepare(ctx context.Context, session *ptrace.Session, s *Stack, l Limits) (*frame.Resumed, *Commit, error) {
+	to, err := s.continuation()
+	if err != nil {
+		return nil, nil, err
+	}
+	if session.ShadowStack(s.Thread.ID) {
+		return nil, nil, fmt.Errorf("thread %d has a shadow stack, from which the return addresses of the frames that it leaves cannot be taken", s.Thread.ID)
+	}
+	maps, err := v.target.Mappings()
+	if err != nil {
+		return nil, nil, err
+	}
+	report, run, changes, err := s.changes(ctx, l, 0, maps, to)
+	if err != nil {
+		return report, nil, err
+	}
+	if err := s.again(ctx, l, maps, to, run, changes); err != nil {
+		return report, nil, err
+	}
+	parts, err := run.place(to)
+	if err != nil {
+		return report, nil, err
+	}
+	c := &Commit{report: report, session: session, tid: s.Thread.ID, registers: to.registers}
+	out := &frame.Committed{Left: to.left, Continues: to.place(), Result: parts, Memory: []frame.CommittedMemory{}}
+	for _, change := range changes {
+		c.memory = append(c.memory, ptrace.Change{Addr: change.addr, Data: change.new})
+		out.Bytes += len(change.new)
+		out.Memory = append(out.Memory, frame.CommittedMemory{Address: frame.HexOf(change.addr), Size: len(change.new),
+			Old: fmt.Sprintf("%x", change.old), New: fmt.Sprintf("%x", change.new)})
+	}
+	if out.Registers, err = to.report(s.Thread.Frames[0].physical.Registers); err != nil {
+		return report, nil, err
+	}
+	report.Committed = out
+	return report, c, nil
+}
+
+// changes runs the stack and finds what a commit would write to memory.
+func (s *Stack) changes(ctx context.Context, l Limits, shift uint64, maps []machine.Mapping, to *continuation) (*frame.Resumed, *ran, []memoryChange, error) {
+	report, run, err := s.run(ctx, l, shift)
+	if err != nil {
+		return report, nil, nil, err
+	}
+	if err := run.onlyInside(); err != nil {
+		return report, nil, nil, err
+	}
+	list, err := run.changes(s.Frames[0].view.target, maps, to.dead)
+	return report, run, list, err
+}
+
+// anywhere is by how much the interpreter's own memory lies elsewhere in a second run. All of its bytes count: of an
+// address a program may keep a part.
+const anywhere = 0x2b_1a6f_5e30
+
+// again runs the stack once more, with what the interpreter has of its own at other addresses, and refuses what comes
+// out otherwise: a pointer to such memory, or what was made of one, is nothing that native code has.
+func (s *Stack) again(ctx context.Context, l Limits, maps []machine.Mapping, to *continuation, first *ran, changes []memoryChange) error {
+	_, second, others, err := s.changes(ctx, l, anywhere, maps, to)
+	if err != nil {
+		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
+	}
+	if at, differ := differing(changes, others); differ {
+		return fmt.Errorf("what the interpreter stored at %v depends on where it has memory of its own", at)
+	}
+	if !first.result.Value.Equal(second.result.Value) {
+		return fmt.Errorf("the result depends on where the interpreter has memory of its own: %s, or %s", first.result.Value.Format(), second.result.Value.Format())
+	}
+	return nil
+}
+
+// Write makes the process what the commit says, all of it or nothing, and notes in the report that it
+// did. The thread goes on in the caller when the process does.
+func (c *Commit) Write() error {
+	if err := c.session.Commit(c.tid, c.memory, c.registers); err != nil {
+		return err
+	}
+	c.report.Committed.Written = true
+	return nil
+}
+
+// onlyInside refuses a run that did what is in no memory of the process.
+func (r *ran) onlyInside() error {
+	for _, c := range r.result.Called {
+		if c.Effect >= interp.EffectState {
+			return fmt.Errorf("the interpreter called @%s, whose effect would be lost: only what it stored to the process's memory can be written back", c.Name)
+		}
+	}
+	return nil
+}

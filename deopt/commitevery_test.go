@@ -1,0 +1,120 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// A program of four threads that leaves optimized code again and again is never let into its own way of going on: each
+// time the interpreter's result is written back. What it prints at its end is what it prints by itself.
+func TestCommitEveryExit(t *testing.T) {
+	const program, rounds = "guards.ll", 6
+	for _, version := range []int{14, 19, 22} {
+		for _, level := range []string{"-O0", "-O2"} {
+			t.Run(fmt.Sprintf("llc-%d %s", version, level), func(t *testing.T) {
+				h := livetest.ObjectHostOptions{Threads: 4, Rounds: rounds}
+				p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
+				o := moduleOptions(t, version, program)
+				s := open(t, p)
+				target, err := s.Target()
+				require.NoError(t, err)
+				exit, ok := target.FindSymbol("__llvm_deoptimize")
+				require.True(t, ok)
+				require.NoError(t, s.Insert(ptrace.Breakpoint{Addr: exit.Addr, Hold: true}))
+				begin()
+				ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+				defer cancel()
+				exits := 0
+				for {
+					e, err := s.Next(ctx)
+					require.NoError(t, err)
+					if e.Kind == ptrace.Ended {
+						break
+					}
+					exits++
+					o.Thread = e.Thread.ID
+					out, c, err := prepareCommit(t, s, o, innermost, "")
+					require.NoError(t, err)
+					require.Equal(t, "total_opt", out.Function)
+					require.Equal(t, "call_optimized", out.Committed.Continues.Function)
+					require.NoError(t, c.Write())
+				}
+				require.NoError(t, s.Detach())
+				require.NoError(t, p.Wait())
+				want, _ := livetest.Twin(t, program, h)
+				require.Contains(t, p.Output(), want)
+				require.Greater(t, exits, rounds)
+			})
+		}
+	}
+}
+
+// Wherever a function with a site stands, the interpreter may do the rest of it: registers, memory and results of all kinds
+// are what native code would have left. The number is how often two threads come to a site in three rounds
+// where each exit is committed.
+func TestCommitEverySite(t *testing.T) {
+	for program, all := range map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12} {
+		for _, version := range []int{14, 19, 22} {
+			for _, level := range []string{"-O0", "-O2"} {
+				t.Run(fmt.Sprintf("%s llc-%d %s", program, version, level), func(t *testing.T) {
+					t.Parallel()
+					require.Equal(t, all, commitSites(t, version, program, level, 1))
+					// In a loop, deep in a recursion, and natively in between.
+					require.Greater(t, commitSites(t, version, program, level, 5), all/12)
+				})
+			}
+		}
+	}
+}
+
+// commitSites has a program commit each n-th exit, and returns how many that were. It prints at its end what it prints by
+// itself.
+func commitSites(t *testing.T, version int, program, level string, n uint64) (committed int) {
+	t.Helper()
+	h := livetest.ObjectHostOptions{Threads: 2, Rounds: 3}
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
+	o := moduleOptions(t, version, program)
+	s := open(t, p)
+	target, err := s.Target()
+	require.NoError(t, err)
+	plan, err := Plan(target, TraceOptions{Options: o, Warn: func(string) {}})
+	require.NoError(t, err)
+	for _, site := range plan {
+		if len(site.Exits) > 0 {
+			addr, err := strconv.ParseUint(string(site.Address), 0, 64)
+			require.NoError(t, err)
+			require.NoError(t, s.Insert(ptrace.Breakpoint{Addr: machine.Addr(addr), Hold: true}))
+		}
+	}
+	begin()
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	for {
+		e, err := s.Next(ctx)
+		require.NoError(t, err)
+		if e.Kind == ptrace.Ended {
+			break
+		}
+		if e.Number%n != 0 {
+			continue
+		}
+		o.Thread = e.Thread.ID
+		_, c, err := prepareCommit(t, s, o, Choice{Frame: 0}, "")
+		require.NoError(t, err)
+		require.NoError(t, c.Write())
+		committed++
+	}
+	require.NoError(t, s.Detach())
+	require.NoError(t, p.Wait())
+	want, _ := livetest.Twin(t, program, h)
+	require.Contains(t, p.Output(), want)
+	return committed
+}

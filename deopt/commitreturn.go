@@ -1,0 +1,221 @@
+package deopt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+	"reframe/deopt/x86"
+)
+
+// continuation is where a thread goes on when the outermost frame of a stack returns.
+type continuation struct {
+	caller    *Frame
+	native    *ir.Func // whose native code returns
+	left      []int
+	dead      []addrRange // what the frames that ran have of the machine's stack
+	registers map[machine.DWARFReg][]byte
+}
+
+// Registers whose value a callee keeps for its caller (System V ABI, AMD64 supplement, 3.2.1), but for rsp.
+var keptRegisters = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
+
+// redZone is how far below its stack pointer a function that calls nothing may have variables (System V ABI,
+// AMD64 supplement, 3.2.2).
+const redZone = 128
+
+// continuation finds it, or says why it is not known for sure.
+func (s *Stack) continuation() (*continuation, error) {
+	outer := s.Frames[len(s.Frames)-1]
+	if arch := outer.view.target.Arch(); arch != machine.AMD64 {
+		return nil, fmt.Errorf("a frame can be left for its caller on x86-64 only, and this is %s", arch.Title)
+	}
+	frames := s.Thread.Frames
+	at := slices.Index(frames, outer)
+	if at < 0 || at+1 >= len(frames) {
+		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), s.Thread.End.Reason)
+	}
+	c := &continuation{caller: frames[at+1], registers: map[machine.DWARFReg][]byte{}}
+	for _, f := range frames[:at+1] {
+		c.left = append(c.left, f.Index)
+	}
+	if err := certain(frames[:at+2]); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.native, err = outer.returning(); err != nil {
+		return nil, err
+	}
+	if to := outer.to; to == nil || !sameType(c.native.Sig.Elem, to.Sig.Elem) {
+		return nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that carries on returns", outer.Title(), c.native.Sig.Elem)
+	}
+	if err := c.caller.returnsTo(outer); err != nil {
+		return nil, err
+	}
+	for _, reg := range keptRegisters {
+		b, err := c.caller.physical.Registers.Bytes(reg)
+		if err != nil {
+			return nil, fmt.Errorf("a register of %s, where the thread is to go on, is not known: %w", c.caller.Title(), err)
+		}
+		c.registers[reg] = b
+	}
+	c.set(machine.AMD64.SP, uint64(outer.physical.CFA))
+	c.set(machine.AMD64.PC, uint64(c.caller.physical.PC))
+	for _, f := range s.Frames {
+		sp, err := f.physical.Registers.Addr(machine.AMD64.SP)
+		if err != nil {
+			return nil, fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
+		}
+		if f.Index == 0 {
+			sp -= redZone
+		}
+		c.dead = append(c.dead, addrRange{sp, f.physical.CFA})
+	}
+	return c, nil
+}
+
+func (c *continuation) set(reg machine.DWARFReg, v uint64) {
+	c.registers[reg] = binary.LittleEndian.AppendUint64(nil, v)
+}
+
+// certain says why a chain of frames from the innermost one on is not one that can be left for
+// the last of them, or nil.
+func certain(frames []*Frame) error {
+	var below machine.Addr
+	for i, f := range frames {
+		p := &f.physical
+		switch {
+		case p.Signal:
+			return fmt.Errorf("%s is that of a signal, whose handler has not returned", f.Title())
+		case i > 0 && p.Guess != "":
+			return fmt.Errorf("%s may not be the caller of frame #%d: %s", f.Title(), f.Index-1, p.Guess)
+		case i > 0 && p.Rule != unwind.FromCFI:
+			return fmt.Errorf("the caller of %s was found by its %s and not by CFI, so that what its registers hold is not sure", frames[i-1].Title(), p.Rule)
+		case i == len(frames)-1: // where its own caller is does not matter
+			return nil
+		case p.NoCFA != "":
+			return fmt.Errorf("where %s begins is not known: %s", f.Title(), p.NoCFA)
+		}
+		sp, err := p.Registers.Addr(machine.AMD64.SP)
+		if err != nil {
+			return fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
+		}
+		if sp < below || p.CFA <= sp {
+			return fmt.Errorf("%s is not above the frames that it called, on one stack with them", f.Title())
+		}
+		below = sp
+	}
+	return nil
+}
+
+// returnsTo says why the frame is not where callee's native code would return to, or nil.
+func (f *Frame) returnsTo(callee *Frame) error {
+	const word = 8
+	var b [word]byte
+	at := callee.physical.CFA - word
+	if err := f.view.target.ReadMemory(b[:], at); err != nil {
+		return fmt.Errorf("the return address of %s cannot be read: %w", callee.Title(), err)
+	}
+	if got := machine.Addr(binary.LittleEndian.Uint64(b[:])); got != f.physical.PC {
+		return fmt.Errorf("the return address of %s is %v, and not that of %s", callee.Title(), got, f.Title())
+	}
+	return nil
+}
+
+// returning is the function whose native code returns from the frame, where that says in which state the
+// caller goes on.
+func (f *Frame) returning() (*ir.Func, error) {
+	fn := f.nativeFunction()
+	if fn == nil {
+		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known", f.Title())
+	}
+	at, known := f.symbol(fn)(fn.Name)
+	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.physical.PC-machine.Addr(*f.Offset)) {
+		return nil, fmt.Errorf("%s is inlined into %s, and what the caller of that waits for is not known", fn.Name, f.Title())
+	}
+	for _, p := range fn.Params {
+		switch {
+		case p.Attrs.SRet != nil:
+			return nil, fmt.Errorf("@%s returns in memory (sret)", fn.Name)
+		case p.Attrs.SwiftError:
+			return nil, fmt.Errorf("@%s returns in r12 too (swifterror)", fn.Name)
+		}
+	}
+	switch fn.CC {
+	case "", "ccc", "coldcc":
+	case "fastcc":
+		// llc's -tailcallopt, of which the module says nothing, has it take its arguments from the stack as it returns.
+		if !f.returnsPlainly() {
+			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
+		}
+	default:
+		return nil, fmt.Errorf("@%s has the calling convention %s", fn.Name, fn.CC)
+	}
+	return fn, nil
+}
+
+// maxReturning bounds the code that is searched for returns, in bytes.
+const maxReturning = 1 << 20
+
+// returnsPlainly says that the function's code has a return and that none takes arguments from the stack.
+func (f *Frame) returnsPlainly() bool {
+	p := &f.physical
+	if p.FDEEnd <= p.FDEStart || p.FDEEnd-p.FDEStart > maxReturning {
+		return false
+	}
+	text := newWindow(f.view.target, instructionsOf[machine.AMD64])
+	found := false
+	for at := p.FDEStart; at < p.FDEEnd; {
+		n := text.lengthAt(at)
+		if n == 0 {
+			return false
+		}
+		if inst, known := x86.Decode(text.from(at)); known && (inst.Op == x86asm.RET || inst.Op == x86asm.LRET) {
+			if inst.Op == x86asm.LRET || inst.Args[0] != nil {
+				return false
+			}
+			found = true
+		}
+		at += machine.Addr(n)
+	}
+	return found
+}
+
+// place is where the thread goes on.
+func (c *continuation) place() frame.CommittedPlace {
+	f := c.caller
+	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Offset: f.Offset}
+}
+
+// report lists the registers, general ones by their numbers and then vector registers, with what they are now.
+func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister, error) {
+	var regs []machine.DWARFReg
+	for reg := range c.registers {
+		regs = append(regs, reg)
+	}
+	slices.Sort(regs)
+	var list []frame.CommittedRegister
+	for _, reg := range regs {
+		old, err := now.Bytes(reg)
+		if err != nil {
+			return nil, err
+		}
+		b := c.registers[reg]
+		list = append(list, frame.CommittedRegister{Name: machine.AMD64.NameOf(reg, len(b)), Old: hexNumber(old[:min(len(old), len(b))]), New: hexNumber(b)})
+	}
+	return list, nil
+}
+
+// hexNumber spells a little-endian number of any width.
+func hexNumber(b []byte) frame.Hex {
+	b = slices.Clone(b)
+	slices.Reverse(b)
+	return frame.Hex(fmt.Sprintf("%#x", new(big.Int).SetBytes(b)))
+}

@@ -1,0 +1,49 @@
+package deopt
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+)
+
+// physical is a frame that was found by CFI, with a stack pointer and a canonical frame address.
+func physical(index int, sp uint64, cfa machine.Addr) *Frame {
+	f := &Frame{Frame: frame.Frame{Index: index, Function: string(rune('a' + index))}}
+	f.physical = unwind.Frame{Index: index, CFA: cfa, Rule: unwind.FromCFI, Registers: machine.NewRegisters(machine.AMD64, "nobody said")}
+	f.physical.Registers.SetUint(machine.AMD64.SP, sp)
+	return f
+}
+
+// A chain of frames can be left for the last of them only where each is sure.
+func TestCertain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func([]*Frame)
+		want   string
+	}{
+		"sure":              {func([]*Frame) {}, ""},
+		"by registers":      {func(f []*Frame) { f[0].physical.Rule = unwind.FromRegisters }, ""},
+		"the last one's":    {func(f []*Frame) { f[2].physical.NoCFA = "it has none" }, ""},
+		"a signal":          {func(f []*Frame) { f[1].physical.Signal = true }, "frame #1, b is that of a signal, whose handler has not returned"},
+		"a guess":           {func(f []*Frame) { f[2].physical.Guess = "a word on the stack" }, "frame #2, c may not be the caller of frame #1: a word on the stack"},
+		"another rule":      {func(f []*Frame) { f[2].physical.Rule = unwind.FromScan }, "the caller of frame #1, b was found by its scan and not by CFI, so that what its registers hold is not sure"},
+		"no CFA":            {func(f []*Frame) { f[1].physical.NoCFA = "it has none" }, "where frame #1, b begins is not known: it has none"},
+		"no stack pointer":  {func(f []*Frame) { f[1].physical.Registers.Forget(machine.AMD64.SP, "lost") }, "the stack pointer of frame #1, b: lost"},
+		"another stack":     {func(f []*Frame) { f[1].physical.Registers.SetUint(machine.AMD64.SP, 0x100) }, "frame #1, b is not above the frames that it called, on one stack with them"},
+		"a backwards frame": {func(f []*Frame) { f[0].physical.CFA = 0x800 }, "frame #0, a is not above"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			frames := []*Frame{physical(0, 0x1000, 0x1010), physical(1, 0x1010, 0x1040), physical(2, 0x1040, 0x1080)}
+			c.change(frames)
+			err := certain(frames)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}

@@ -1,0 +1,290 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+)
+
+// ExplainSchema names the JSON of an [Explanation].
+const ExplainSchema = "reframe.explain/v1"
+
+// Explanation says how a frame came to be, or what is known of places in the code. It is
+// plain data, made while the target could be read.
+type Explanation struct {
+	Schema string       `json:"schema"`
+	Target frame.Target `json:"target"`
+	Asked  string       `json:"asked"` // in words
+	Places []Place      `json:"places"`
+	More   int          `json:"more,omitempty"` // places of the record that are not among them
+}
+
+// Place is one place in the code. Where one frame that stands there was meant, it is explained.
+type Place struct {
+	Address frame.Hex  `json:"address"`
+	Frame   *FrameName `json:"frame,omitempty"` // that is explained; nil for none
+	// Frames are all that stand here.
+	Frames  []FrameName      `json:"frames"`
+	In      CodePlace        `json:"in"`
+	Stack   []UnwoundFrame   `json:"stack,omitempty"` // from frame #0 up to this one
+	Records []NearRecord     `json:"records"`         // that matched, and those near
+	Values  []ExplainedValue `json:"values,omitempty"`
+	Carries *CarriesOn       `json:"carries_on,omitempty"`
+	Notes   []string         `json:"notes,omitempty"`
+	Code    *Disassembly     `json:"code,omitempty"` // nil where the place is one of several of a record
+}
+
+// FrameName names a frame.
+type FrameName struct {
+	TID   int `json:"tid"`
+	Index int `json:"index"`
+}
+
+// Question says what is to be explained: a frame or, with Address or Record, a place. With neither,
+// and no number, it is the innermost frame that has a record.
+type Question struct {
+	Address *machine.Addr
+	Record  *uint64
+	Frame   int // its number, or -1
+}
+
+// ErrNotFound is wrapped where there is nothing to explain.
+var ErrNotFound = errors.New("nothing to explain")
+
+// maxPlaces bounds how many places of one record are told. LLVM gives one id to all statepoints
+// that ask for none.
+const maxPlaces = 32
+
+// Explain answers a question. The target has to be held: code and memory are read that nothing
+// has asked for yet, for a record all registered objects. Where the question is about an address or a record, and exactly one frame
+// stands there, that is explained. An error wraps [ErrNotFound].
+func (v *View) Explain(q Question) (*Explanation, error) {
+	e := &Explanation{Schema: ExplainSchema, Target: v.about()}
+	var err error
+	switch {
+	case q.Address != nil:
+		e.Asked = fmt.Sprintf("address %v", *q.Address)
+		err = v.explainAddress(e, *q.Address, q.Frame)
+	case q.Record != nil:
+		e.Asked = fmt.Sprintf("record %d", *q.Record)
+		err = v.explainRecord(e, *q.Record, q.Frame)
+	default:
+		var s standing
+		if s, err = v.asked(q.Frame); err == nil {
+			e.Asked = fmt.Sprintf("frame #%d of thread %d", s.frame.Index, s.thread.ID)
+			e.Places = []Place{v.explainFrame(s, []FrameName{s.name()})}
+		}
+	}
+	return e, err
+}
+
+// standing is a frame and its thread.
+type standing struct {
+	thread *Thread
+	frame  *Frame
+}
+
+func (s standing) name() FrameName { return FrameName{s.thread.ID, s.frame.Index} }
+
+func names(all []standing) []FrameName {
+	out := []FrameName{}
+	for _, s := range all {
+		out = append(out, s.name())
+	}
+	return out
+}
+
+// frames lists the frames of a number, or all, of which something holds.
+func (v *View) frames(number int, holds func(*Frame) bool) []standing {
+	var out []standing
+	for i := range v.Threads {
+		for _, f := range v.Threads[i].Frames {
+			if (number < 0 || number == f.Index) && holds(f) {
+				out = append(out, standing{&v.Threads[i], f})
+			}
+		}
+	}
+	return out
+}
+
+// asked returns the frame of a number, or with -1 the innermost one that has a record, of the first
+// thread that has one.
+func (v *View) asked(number int) (standing, error) {
+	all := v.frames(number, func(f *Frame) bool { return number >= 0 || f.Record != nil })
+	switch {
+	case len(all) > 0:
+		return all[0], nil
+	case number >= 0:
+		return standing{}, fmt.Errorf("%w: there is no frame %d", ErrNotFound, number)
+	}
+	return standing{}, fmt.Errorf("%w: no frame has a record; ask for one by its number (-f), for an address or for a record: %s", ErrNotFound, v.WhyNone())
+}
+
+func (v *View) explainAddress(e *Explanation, addr machine.Addr, number int) error {
+	all := v.frames(number, func(f *Frame) bool { return f.physical.PC == addr })
+	if len(all) == 1 {
+		e.Places = []Place{v.explainFrame(all[0], names(all))}
+		return nil
+	}
+	v.target.ReadObject(addr)
+	switch m, ok := v.target.Mapping(addr); {
+	case !ok:
+		return fmt.Errorf("%w: nothing is mapped at %v", ErrNotFound, addr)
+	case !m.Exec:
+		return fmt.Errorf("%w: %v is no code: it lies in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
+	}
+	p := v.explainCode(addr)
+	p.Frames = names(all)
+	e.Places = []Place{p}
+	return nil
+}
+
+// explainRecord explains all places that a record has.
+func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
+	type place struct {
+		code  *code
+		entry recordEntry
+		all   []standing
+	}
+	var places []place
+	stand := 0
+	v.target.ReadObjects()
+	for _, c := range v.everyCode() {
+		for e := range c.withID(id) {
+			here := place{c, e, v.frames(number, func(f *Frame) bool { return f.physical.PC == e.Addr || f.is(e) })}
+			stand += len(here.all)
+			if len(here.all) == 0 && len(places) >= maxPlaces {
+				answer.More++
+				continue
+			}
+			places = append(places, here)
+		}
+	}
+	for _, at := range places {
+		switch {
+		case len(at.all) == 1 && stand == 1:
+			answer.Places = append(answer.Places, v.explainFrame(at.all[0], names(at.all)))
+		case len(places) == 1 && len(at.all) == 0:
+			answer.Places = append(answer.Places, v.explainCode(at.entry.Addr))
+		default:
+			imagined := v.imagined(at.code, at.entry.Addr)
+			answer.Places = append(answer.Places, Place{Address: frame.HexOf(at.entry.Addr), Frames: names(at.all),
+				In: v.codePlace(imagined), Records: []NearRecord{imagined.near(at.entry)}})
+		}
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("%w: no record has the id %d%s", ErrNotFound, id, v.howMany())
+	}
+	return nil
+}
+
+// withID yields the records that have an id.
+func (c *code) withID(id uint64) iter.Seq[recordEntry] {
+	return func(yield func(recordEntry) bool) {
+		for _, m := range c.maps {
+			for n := range m.Functions {
+				f := &m.Functions[n]
+				for rec := range m.Records(f) {
+					at := stackmap.Entry{Addr: f.Addr + machine.Addr(rec.Offset), Map: m, Function: f}
+					if uint64(rec.ID) == id && !yield(recordEntry{at, rec.Clone()}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// is says whether a record is the frame's.
+func (f *Frame) is(e recordEntry) bool {
+	return f.match != nil && f.match.entry.Map == e.Map && f.match.entry.Record.Pos == e.Record.Pos
+}
+
+// howMany says among how many records nothing was found.
+func (v *View) howMany() string {
+	n := 0
+	for _, c := range v.everyCode() {
+		n += c.records.Len()
+	}
+	if n == 0 {
+		return "; " + v.WhyNone()
+	}
+	return fmt.Sprintf(" of the %d that are known", n)
+}
+
+// everyCode lists all code of the target that has records: registered objects, files, and what a
+// search of memory found.
+func (v *View) everyCode() []*code {
+	var out []*code
+	seen := map[*code]bool{}
+	add := func(addr machine.Addr) {
+		if c := v.space.at(addr); c != nil && c.records != nil && !seen[c] {
+			seen[c] = true
+			out = append(out, c)
+		}
+	}
+	for _, r := range v.target.Registries {
+		for _, e := range r.Entries {
+			if img := e.Image(); img != nil && len(img.StackMaps()) > 0 {
+				for _, s := range img.Code() {
+					add(s.Loaded())
+				}
+			}
+		}
+	}
+	for _, m := range v.target.Modules {
+		if m.Image != nil && m.StackMaps != nil {
+			for _, s := range m.Image.Code() {
+				add(s.Loaded())
+			}
+		}
+	}
+	if v.space.found != nil {
+		out = append(out, v.space.found)
+	}
+	return out
+}
+
+// imagined is a frame at a place where none need stand, so that the place can be asked what a frame
+// would be asked.
+func (v *View) imagined(c *code, at machine.Addr) *Frame {
+	return &Frame{Frame: frame.Frame{PC: frame.HexOf(at)}, physical: unwind.Frame{PC: at}, code: c, view: v}
+}
+
+// explainCode explains a place without a frame.
+func (v *View) explainCode(addr machine.Addr) Place {
+	f := v.imagined(v.space.at(addr), addr)
+	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: v.codePlace(f), Records: f.around(), Code: f.disassembly()}
+	if len(p.Records) == 0 {
+		p.Notes = f.withoutRecords()
+	}
+	return p
+}
+
+// explainFrame explains a frame that stands at a place together with others.
+func (v *View) explainFrame(s standing, all []FrameName) Place {
+	f, name := s.frame, s.name()
+	p := Place{Address: frame.HexOf(f.physical.PC), Frame: &name, Frames: all, In: v.codePlace(f),
+		Stack: s.unwound(), Records: f.around(), Code: f.disassembly()}
+	p.Notes = f.otherNotes(p.Records)
+	if len(p.Records) == 0 && len(p.Notes) == 0 {
+		p.Notes = f.withoutRecords()
+	}
+	if f.match != nil {
+		p.Values, p.Carries = s.values(), f.carries()
+	}
+	return p
+}
+
+// Partial says whether a value of the frame that is explained could not be had.
+func (e *Explanation) Partial() bool {
+	return slices.ContainsFunc(e.Places, func(p Place) bool {
+		return slices.ContainsFunc(p.Values, func(x ExplainedValue) bool { return x.Status == frame.Missing })
+	})
+}

@@ -1,0 +1,145 @@
+package deopt
+
+import (
+	"fmt"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// CodePlace says what an address of code lies in.
+type CodePlace struct {
+	Mapping *MappedRange  `json:"mapping,omitempty"`
+	Object  *ObjectPlace  `json:"object,omitempty"`  // that a JIT registered
+	Module  string        `json:"module,omitempty"`  // the file, or where maps were found
+	Section *SectionRange `json:"section,omitempty"` // of the object or file
+	Symbol  *SymbolRange  `json:"symbol,omitempty"`
+	Why     string        `json:"why,omitempty"` // no more is known
+}
+
+// MappedRange is one row of the address space.
+type MappedRange struct {
+	Start       frame.Hex `json:"start"`
+	End         frame.Hex `json:"end"`         // the first address past it
+	Permissions string    `json:"permissions"` // as in /proc/PID/maps (proc_pid_maps(5))
+	Path        string    `json:"path,omitempty"`
+}
+
+// ObjectPlace is a registered object.
+type ObjectPlace struct {
+	Number int       `json:"number"` // in its list, from 1
+	Of     int       `json:"of"`
+	List   string    `json:"list"`  // the file that has the list's descriptor
+	Entry  frame.Hex `json:"entry"` // of the list
+	Start  frame.Hex `json:"start"` // of the object as it was registered, in memory
+	Size   uint64    `json:"size"`
+}
+
+// SectionRange is a section of code where it is loaded.
+type SectionRange struct {
+	Name  string    `json:"name"`
+	Start frame.Hex `json:"start"`
+	End   frame.Hex `json:"end"`
+}
+
+// SymbolRange is a function, by its symbol.
+type SymbolRange struct {
+	Name   string    `json:"name"`
+	Start  frame.Hex `json:"start"`
+	Size   uint64    `json:"size,omitempty"` // 0 where the symbol has none
+	Offset uint64    `json:"offset"`         // of the address
+}
+
+// mapped names what is behind a mapping.
+func mapped(m machine.Mapping) string {
+	if m.Path == "" {
+		return "memory without a file"
+	}
+	return m.Path
+}
+
+func permissions(m machine.Mapping) string {
+	b := []byte("---p")
+	for n, x := range []struct {
+		set  bool
+		mark byte
+	}{{m.Read, 'r'}, {m.Write, 'w'}, {m.Exec, 'x'}, {m.Share, 's'}} {
+		if x.set {
+			b[n] = x.mark
+		}
+	}
+	return string(b)
+}
+
+// codePlace says what the pc of a frame lies in. What a return address belongs to is told by
+// the call before it.
+func (v *View) codePlace(f *Frame) CodePlace {
+	var out CodePlace
+	at := f.physical.Lookup()
+	if m, ok := v.target.Mapping(at); ok {
+		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}
+	}
+	if f.code == nil {
+		out.Why = "no registered object, no file and no stack map says anything of this code"
+		if _, why := v.target.JITObjectAt(at); why != "" {
+			out.Why = "the JIT object registered here cannot be used: " + why
+		} else if m := v.target.ModuleAt(at); m != nil {
+			out.Module, out.Why = m.Path, m.Why
+		}
+		return out
+	}
+	if out.Object = v.registered(f.code.image); out.Object == nil {
+		out.Module = f.code.name
+	}
+	if f.code.image != nil {
+		if s := f.code.image.CodeAt(at); s != nil {
+			out.Section = &SectionRange{s.Name, frame.HexOf(s.Loaded()), frame.HexOf(s.Loaded() + machine.Addr(s.Size))}
+		}
+	}
+	if name, start, ok := f.function(at); ok {
+		out.Symbol = &SymbolRange{name, frame.HexOf(start), f.code.at(at).size, uint64(f.physical.PC - start)}
+	} else {
+		out.Why = "no symbol covers it"
+	}
+	return out
+}
+
+// registered finds the entry of a registered object, or nil.
+func (v *View) registered(img *object.Image) *ObjectPlace {
+	for _, r := range v.target.Registries {
+		for n, e := range r.Entries {
+			if img != nil && e.Image() == img {
+				return &ObjectPlace{n + 1, len(r.Entries), r.Module, frame.HexOf(e.Addr), frame.HexOf(e.Start), e.Size}
+			}
+		}
+	}
+	return nil
+}
+
+// named spells an address of code by the function that it lies in, "" where there is none.
+func (v *View) named(addr machine.Addr) string {
+	v.target.ReadObject(addr)
+	c := v.space.at(addr)
+	if c == nil {
+		return ""
+	}
+	name, start, ok := c.function(addr)
+	if !ok {
+		return ""
+	}
+	return within(name, start, addr)
+}
+
+// within spells an address by the symbol that it lies in, "" where that has no name.
+func within(name string, start, addr machine.Addr) string {
+	switch {
+	case name == "":
+		return ""
+	case start == addr:
+		return Demangled(name, demangle.NoParams)
+	}
+	return fmt.Sprintf("%s+%#x", Demangled(name, demangle.NoParams), uint64(addr-start))
+}

@@ -1,0 +1,181 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// Disassembly is the instructions around a place.
+type Disassembly struct {
+	Instructions []Instruction `json:"instructions,omitempty"`
+	Why          string        `json:"why,omitempty"` // there are none, or those before the place are missing
+}
+
+// Instruction is one instruction.
+type Instruction struct {
+	Address frame.Hex `json:"address"`
+	Offset  *uint64   `json:"offset,omitempty"` // in its function
+	Bytes   string    `json:"bytes"`            // in hexadecimal
+	Text    string    `json:"text"`             // as the GNU assembler spells it, or (bad)
+	Here    bool      `json:"here"`             // the place is its address
+	Notes   []string  `json:"notes,omitempty"`  // what is at its address
+}
+
+// How many instructions are shown before the place, and from it on.
+const (
+	shownBefore = 6
+	shownFrom   = 7
+)
+
+// disassembly decodes the function of the frame from its start: where the instructions of x86-64 begin is known from there alone.
+func (f *Frame) disassembly() *Disassembly {
+	out := &Disassembly{}
+	arch := f.view.target.Arch()
+	of := instructionsOf[arch]
+	if of == nil {
+		out.Why = "code of " + arch.Title + " is not disassembled"
+		return out
+	}
+	d := disassembler{frame: f, code: newWindow(f.view.target, of)}
+	pc := f.physical.PC
+	start, known := f.start()
+	switch {
+	case !known:
+		out.Why = "where its function starts is not known, and with it where the instructions before the place do"
+	case pc-start > maxFunction:
+		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
+	default:
+		before, led := d.code.lead(start, pc)
+		if !led {
+			out.Why = "the instructions from the start of its function do not lead to the place"
+		}
+		for _, at := range before {
+			i, _ := d.instruction(at)
+			out.Instructions = append(out.Instructions, i)
+		}
+	}
+	for at, n := pc, 0; n < shownFrom && !d.past(at); n++ {
+		i, length := d.instruction(at)
+		if length == 0 {
+			if n == 0 {
+				out.Why = "its code cannot be read"
+			}
+			break
+		}
+		out.Instructions = append(out.Instructions, i)
+		at += machine.Addr(length)
+	}
+	return out
+}
+
+// start returns where the function of the frame starts: by its symbol, its FDE or its stack map.
+func (f *Frame) start() (start machine.Addr, ok bool) {
+	if f.code == nil {
+		return 0, false
+	}
+	within := f.physical.Lookup()
+	if _, start, ok := f.function(within); ok {
+		return start, true
+	}
+	if t := f.code.unwind.Table; t != nil {
+		if fde, err := t.Find(within); err == nil {
+			return fde.Start, true
+		}
+	}
+	owner := f.code.at(within).owner
+	return owner, owner != 0
+}
+
+// disassembler decodes the code around a frame.
+type disassembler struct {
+	frame *Frame
+	code  *window
+}
+
+// instruction decodes one instruction. Its length is 0 where the code cannot be read.
+func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
+	f := d.frame
+	b := d.code.from(at)
+	text, length := d.code.text(b, at, f.view.named)
+	if length == 0 {
+		return i, 0
+	}
+	i = Instruction{Address: frame.HexOf(at), Bytes: spaced(b[:length]), Text: text, Here: at == f.physical.PC, Notes: d.notes(at)}
+	in := *f
+	if !i.Here { // where a call may be the last instruction of its function
+		in.physical.PC, in.physical.Return = at, false
+	}
+	start, known := machine.Addr(0), false
+	if f.code != nil && f.code.image == nil { // there are no symbols, but those that have records
+		start, known = in.start()
+	} else if f.code != nil {
+		_, start, known = in.function(in.physical.Lookup())
+	}
+	if known {
+		offset := uint64(at - start)
+		i.Offset = &offset
+	}
+	return i, length
+}
+
+// past says whether an address lies behind the section that the place is in.
+func (d *disassembler) past(at machine.Addr) bool {
+	f := d.frame
+	if f.code == nil || f.code.image == nil {
+		return false
+	}
+	s := f.code.image.CodeAt(f.physical.Lookup())
+	return s != nil && at != f.physical.PC && !s.Contains(at)
+}
+
+// maxAt bounds the records that are noted at one address.
+const maxAt = 4
+
+// placed says what the place of a record is, by the kind of its site.
+var placed = map[string]string{
+	string(ir.StackMapSite): ": the point itself", string(ir.PatchPointSite): ": its region starts",
+	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",
+}
+
+// notes say what is at an address.
+func (d *disassembler) notes(at machine.Addr) []string {
+	f := d.frame
+	var out []string
+	if f.Rule != "" && f.physical.Return && at == f.physical.PC {
+		out = append(out, fmt.Sprintf("frame #%d returns here", f.physical.Index))
+	}
+	if _, starts := f.view.symbolAt(at); starts {
+		out = append(out, f.view.named(at)+" starts")
+	}
+	if f.code == nil || f.code.records == nil {
+		return out
+	}
+	for n, span := 0, f.code.records.At(at); n < min(span.Len(), maxAt); n++ {
+		e := span.Entry(n)
+		r := f.near(recordEntry{e, e.Record()})
+		out = append(out, fmt.Sprintf("record %d%s", r.ID, placed[r.Site]))
+	}
+	if m := f.match; m != nil && m.site != nil && m.site.PatchBytes > 0 && at == m.entry.Addr+machine.Addr(m.site.PatchBytes) {
+		out = append(out, fmt.Sprintf("the region of record %d ends, %d bytes", uint64(m.entry.Record.ID), m.site.PatchBytes))
+	}
+	return out
+}
+
+// lead follows the instructions from start to an address, and returns where the last ones before
+// it are. It is false, and there are none, where they do not lead there.
+func (w *window) lead(start, to machine.Addr) (last []machine.Addr, ok bool) {
+	for at := start; at != to; {
+		b := w.from(at)
+		if at > to || len(b) == 0 {
+			return nil, false
+		}
+		if last = append(last, at); len(last) > shownBefore {
+			last = last[1:]
+		}
+		at += machine.Addr(max(w.length(b), 1)) // as text does
+	}
+	return last, true
+}

@@ -1,0 +1,90 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+)
+
+// CarriesOn says where a frame carries on and who says so, or why nobody does.
+type CarriesOn struct {
+	Resume *frame.Resume `json:"resume,omitempty"`
+	By     string        `json:"by,omitempty"`
+	Why    string        `json:"why,omitempty"`   // it does not carry on
+	Exits  []ExitTried   `json:"exits,omitempty"` // of the layouts, that are about the record, as far as they were asked
+}
+
+// ExitTried is one exit of a layout held against a frame.
+type ExitTried struct {
+	Layout string      `json:"layout"`
+	Index  int         `json:"index"` // in its exits
+	To     string      `json:"to"`    // the function and block with which it carries on
+	When   []WhenTried `json:"when,omitempty"`
+	Taken  bool        `json:"taken"`
+}
+
+// WhenTried is one condition of an exit.
+type WhenTried struct {
+	Operand int    `json:"operand"`
+	Equals  int64  `json:"equals"`
+	Value   string `json:"value,omitempty"` // of the operand
+	Holds   bool   `json:"holds"`
+	Why     string `json:"why,omitempty"` // the value is not there
+}
+
+// carries says where the frame carries on.
+func (f *Frame) carries() *CarriesOn {
+	out := &CarriesOn{Resume: f.Resume}
+	plain := f.record()
+	exit, layout, _ := plain.exit(f.view.layouts)
+	out.Exits = plain.tried(f.view.layouts, exit)
+	switch {
+	case f.Resume == nil:
+		out.Why = f.whyNot().Error()
+	case exit != nil:
+		out.By = layout.Name
+	default:
+		out.By = fmt.Sprintf("the site itself, line %d of %s", f.match.site.Instr.Line, f.match.site.Func.Module.Name)
+	}
+	return out
+}
+
+// tried lists the exits that were held against the frame, up to the one that it took.
+func (f *Frame) tried(layouts []*Layout, taken *Exit) []ExitTried {
+	var out []ExitTried
+	for _, l := range layouts {
+		for n := range l.Exits {
+			x := &l.Exits[n]
+			if !x.about(f.Function, f.Record.ID) {
+				continue
+			}
+			t := ExitTried{Layout: l.Name, Index: n, To: fmt.Sprintf("%s, block %%%s", x.Resume.Function, x.Resume.Block), Taken: x == taken}
+			for _, c := range x.When {
+				t.When = append(t.When, f.when(c))
+			}
+			if out = append(out, t); t.Taken {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// when holds a condition against the values of the record.
+func (f *Frame) when(c Condition) WhenTried {
+	out := WhenTried{Operand: c.Operand, Equals: c.Equals}
+	if c.Operand < 0 || c.Operand >= len(f.Slots) {
+		out.Why = fmt.Sprintf("the record has %d live values", len(f.Slots))
+		return out
+	}
+	s := &f.Slots[c.Operand]
+	if s.Status != frame.OK {
+		out.Why = s.Reason
+		return out
+	}
+	if out.Value = s.Value; out.Value == "" {
+		out.Value = string(s.Hex)
+	}
+	out.Holds = equals(s, c.Equals)
+	return out
+}

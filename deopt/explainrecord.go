@@ -1,0 +1,231 @@
+package deopt
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+)
+
+// NearRecord is a record at a place or near it, and why it is that of the frame there or is not.
+type NearRecord struct {
+	ID       uint64       `json:"id"`
+	Address  frame.Hex    `json:"address"` // of the site, by the convention of its kind
+	Function frame.Hex    `json:"function"`
+	Name     string       `json:"name,omitempty"` // of the function
+	Offset   uint32       `json:"offset"`         // in the function
+	Distance int64        `json:"distance"`       // bytes from the place; below 0 where the record lies before it
+	Matched  bool         `json:"matched"`        // it is the record of the frame that is explained
+	Site     string       `json:"site"`           // stackmap, patchpoint, statepoint, deoptimize, unknown
+	Moment   frame.Moment `json:"moment,omitempty"`
+	Line     int          `json:"line,omitempty"` // of the site in the module
+	Module   string       `json:"module,omitempty"`
+	Why      string       `json:"why"` // it matched or did not; at a place without a frame, what its place means
+}
+
+// maxAround bounds how many records are told of a place.
+const maxAround = 16
+
+// around lists the records at the frame's place and near it: that which matched first, the others
+// by address.
+func (f *Frame) around() []NearRecord {
+	out := []NearRecord{}
+	if f.code == nil || f.code.records == nil {
+		return out
+	}
+	pc := f.physical.PC
+	before := f.code.records.Range(0, pc+1)
+	behind := f.code.records.Range(pc+1, math.MaxUint64)
+	var nearest machine.Addr // of those before pc
+	for n := before.Len() - 1; n >= 0 && len(out) < maxAround; n-- {
+		e := before.Entry(n)
+		if nearest == 0 && e.Addr < pc {
+			nearest = e.Addr
+		}
+		// Farther than a patchpoint's region may be long none but the nearest is of interest.
+		if e.Addr < nearest && (e.Addr+maxPatch < pc || !f.refusesNear(e)) {
+			break
+		}
+		out = append(out, f.near(recordEntry{e, e.Record()}))
+	}
+	slices.Reverse(out)
+	for n := 0; n < behind.Len() && len(out) < maxAround; n++ {
+		e := behind.Entry(n)
+		if e.Addr != behind.Entry(0).Addr {
+			break
+		}
+		out = append(out, f.near(recordEntry{e, e.Record()}))
+	}
+	slices.SortStableFunc(out, func(a, b NearRecord) int {
+		switch {
+		case a.Matched == b.Matched:
+			return 0
+		case a.Matched:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// refusesNear says whether a record before the place is one that had to be looked into.
+func (f *Frame) refusesNear(e stackmap.Entry) bool {
+	_, why, err := f.judge().try(recordEntry{e, e.Record()}, f.physical.PC, f.physical.Return)
+	return why != "" || err != nil
+}
+
+// judge is the matcher of the frame's place.
+func (f *Frame) judge() *matcher {
+	within := f.physical.Lookup()
+	name, _, _ := f.function(within)
+	return f.matcher(name, f.code.at(within).owner)
+}
+
+// near describes a record that is at the frame's place or near it.
+func (f *Frame) near(e recordEntry) NearRecord {
+	pc := f.physical.PC
+	out := NearRecord{ID: uint64(e.Record.ID), Address: frame.HexOf(e.Addr), Function: frame.HexOf(e.Function.Addr),
+		Offset: e.Record.Offset, Distance: int64(e.Addr - pc), Site: unknownSite}
+	if name, start, ok := f.code.function(e.Function.Addr); ok && start == e.Function.Addr {
+		out.Name = name
+	}
+	describe := func(m *match) {
+		if m.kind != "" {
+			out.Site = string(m.kind)
+		}
+		if m.site != nil {
+			out.Line, out.Module = m.site.Instr.Line, m.site.Func.Module.Name
+		}
+	}
+	if own := f.match; f.is(e) {
+		describe(own)
+		out.Matched, out.Moment, out.Why = true, own.moment, own.convention(pc)
+		return out
+	}
+	m := f.judge()
+	c, err := m.sites(e)
+	if err != nil {
+		out.Why = err.Error()
+		return out
+	}
+	what := &match{entry: e, kind: kindOf(c.sites), candidates: c}
+	if len(c.sites) == 1 {
+		what.site = c.sites[0]
+	}
+	if what.kind == "" && m.patchpointCall(e.Addr) != 0 {
+		what.kind = ir.PatchPointSite
+	}
+	describe(what)
+	if f.Rule == "" { // no frame stands here
+		out.Why = what.place(m)
+		return out
+	}
+	out.Why = f.refusal(m, what)
+	return out
+}
+
+// convention says why a record is that of a frame at pc.
+func (m *match) convention(pc machine.Addr) string {
+	switch {
+	case m.kind == "":
+		return "it lies at the pc; no module says what kind of site it is, and with it how far that has got"
+	case m.kind == ir.StackMapSite:
+		return "a stackmap's record lies at the point itself, and the pc is there"
+	case m.kind == ir.PatchPointSite && m.moment == frame.Before:
+		return "a patchpoint's record lies at the start of its region, and the pc is there: nothing of it has run"
+	case m.kind == ir.PatchPointSite:
+		return fmt.Sprintf("a patchpoint's record lies at the start of its region, and a call in that ends at the pc, %d bytes on: %s", uint64(pc-m.entry.Addr), m.call())
+	case m.moment == frame.Before:
+		return fmt.Sprintf("the record of a %s lies at the return address of its call, and the call at the pc ends there: it has yet to run", m.kind)
+	}
+	return fmt.Sprintf("the record of a %s lies at the return address of its call, and that is the pc: %s", m.kind, m.call())
+}
+
+// call says how far the call of a site has got.
+func (m *match) call() string {
+	if m.moment == frame.InCall {
+		return "the call is still running"
+	}
+	return "the call has returned"
+}
+
+// place says what the place of a record means.
+func (m *match) place(by *matcher) string {
+	switch {
+	case m.kind == "":
+		return "no module says what kind of site it is: its place is a return address, or where a patchpoint or stackmap begins"
+	case m.kind == ir.StackMapSite:
+		return "its place is the point itself"
+	case m.kind == ir.PatchPointSite:
+		if end := by.patchpointCall(m.entry.Addr); end != 0 {
+			return fmt.Sprintf("its place is the start of its region; a frame that waits for its call stands at %v", end)
+		}
+		return "its place is the start of its region"
+	}
+	return "its place is the return address of its call"
+}
+
+// refusal says why a record is not that of the frame.
+func (f *Frame) refusal(m *matcher, what *match) string {
+	e, pc := what.entry, f.physical.PC
+	if e.Function.Addr != m.function {
+		return "it is another function's, and says nothing of this one"
+	}
+	got, why, err := m.try(e, pc, f.physical.Return)
+	switch {
+	case err != nil:
+		return err.Error()
+	case why != "":
+		return why
+	case got != nil && f.match != nil:
+		return "it is at this address too; the other one comes first, or says more"
+	case got != nil:
+		return f.reached(got)
+	}
+	where := fmt.Sprintf("%d bytes before the pc", uint64(pc-e.Addr))
+	if e.Addr > pc {
+		where = fmt.Sprintf("%d bytes behind the pc", uint64(e.Addr-pc))
+	}
+	switch {
+	case what.kind == "":
+		return "its place is " + where
+	case what.kind == ir.StackMapSite:
+		return "the point itself is " + where
+	case what.kind != ir.PatchPointSite:
+		return "the return address of its call is " + where
+	case e.Addr > pc:
+		return "its region starts " + where
+	case what.site != nil && uint64(pc-e.Addr) > what.site.PatchBytes:
+		return fmt.Sprintf("its region of %d bytes starts %s and ends before it", what.site.PatchBytes, where)
+	}
+	return "its region starts " + where + ", and its call does not end there"
+}
+
+// otherNotes are the notes of a frame that the explanation does not say elsewhere.
+func (f *Frame) otherNotes(records []NearRecord) []string {
+	return slices.DeleteFunc(slices.Clone(f.Notes), func(note string) bool {
+		told := func(r NearRecord) bool {
+			return note == r.Why || note == fmt.Sprintf("record %d is not it: %s", r.ID, r.Why) ||
+				note == fmt.Sprintf("record %d is at this address too", r.ID)
+		}
+		return note == f.Guess() || strings.HasPrefix(note, "no record here; nearest is ") || slices.ContainsFunc(records, told)
+	})
+}
+
+// withoutRecords says why there are no records at a place.
+func (f *Frame) withoutRecords() []string {
+	switch {
+	case f.code == nil:
+		return nil
+	case f.code.mapsErr != nil:
+		return []string{"its stack map cannot be read: " + f.code.mapsErr.Error()}
+	case f.code.records == nil:
+		return []string{f.code.name + " has no stack map"}
+	}
+	return []string{"its stack map has no record"}
+}

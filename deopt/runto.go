@@ -1,0 +1,129 @@
+package deopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reframe/ptrace"
+)
+
+// RunToOptions say at which exit [RunTo] stops.
+type RunToOptions struct {
+	Options
+	ExitFilter
+	At   string // a symbol: the exit is the frame that calls it, as with [TraceOptions].At; "": a site
+	Hit  uint64 // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
+	Warn func(string)
+}
+
+// Moment is a process that stands at an exit.
+type Moment struct {
+	// View is all frames, those of the thread that came there first.
+	View *View
+	// Frame is the one that is left, nil at a symbol that no known frame calls.
+	Frame *Frame
+}
+
+// NotReachedError says that a process ended before it came to an exit.
+type NotReachedError struct {
+	End  TraceEnd
+	Hits uint64 // how often it came to one that was meant
+	Want uint64
+	Why  string // why there is no place to be watched, where there was none at its end
+}
+
+func (e *NotReachedError) Error() string {
+	text := fmt.Sprintf("the program exited with status %d", e.End.ExitCode)
+	if e.End.Kind == EndKilled {
+		text = fmt.Sprintf("the program was killed by signal %d", e.End.Signal)
+	}
+	text += fmt.Sprintf(" before hit %d: it came there %d times", e.Want, e.Hits)
+	if e.Why != "" {
+		text += "; " + e.Why
+	}
+	return text
+}
+
+// errThere ends a trace: the process stands where it was to.
+var errThere = errors.New("it is there")
+
+// RunTo lets a process go on to an exit, whether its code is there yet or not, and returns the frames as they are there.
+// They are good until the process goes on. Nothing of what was written into it is left in it then. One that ends before
+// is a [*NotReachedError]; when ctx is done the error is its cause.
+func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
+	o.Hit = max(o.Hit, 1)
+	t := TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn}
+	if o.At != "" {
+		t.At = []string{o.At}
+	}
+	before, err := s.Hits()
+	if err != nil {
+		return nil, err
+	}
+	var out *Moment
+	var thread Thread
+	tr := newTracer(s, t, func(x *Exited) error {
+		thread = Thread{x.Thread.ID, x.Thread.Name, x.Frames, x.End}
+		out = &Moment{Frame: x.Frame}
+		return errThere
+	})
+	err = tr.run(ctx, func() error { return nil })
+	switch {
+	case err == nil:
+		return nil, tr.notReached(s, before, o.Hit)
+	case !errors.Is(err, errThere):
+		return nil, err
+	}
+	if out.View, err = tr.standing(s, thread); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// notReached says how often the process came to a place that was meant.
+func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) error {
+	e := &NotReachedError{End: t.end, Want: want}
+	after, err := s.Hits()
+	if err != nil {
+		return err
+	}
+	for _, h := range after {
+		e.Hits += h.Count
+	}
+	for _, h := range before {
+		e.Hits -= h.Count
+	}
+	if len(t.places) == 0 {
+		e.Why = strings.TrimPrefix(t.whyNone(), t.view.target.String()+": ")
+	}
+	return e
+}
+
+// standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
+func (t *tracer) standing(s *ptrace.Session, came Thread) (*View, error) {
+	if err := s.Remove(slices.Concat(slices.Collect(maps.Keys(t.places)), slices.Collect(maps.Keys(t.watches)))...); err != nil {
+		return nil, err
+	}
+	target, err := s.Target()
+	if err != nil {
+		return nil, err
+	}
+	v := t.view
+	v.move(target)
+	v.Threads = []Thread{came}
+	for _, thread := range target.Threads() {
+		if thread.ID == came.ID {
+			continue
+		}
+		other, err := v.thread(thread, t.options.Layouts)
+		if err != nil {
+			return nil, err
+		}
+		v.Threads = append(v.Threads, other)
+	}
+	return v, nil
+}

@@ -1,0 +1,142 @@
+package deopt_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// standing runs a program of obj_host.c to an exit of it.
+func standing(t *testing.T, program string, o deopt.RunToOptions) (*ptrace.Session, *deopt.Moment) {
+	t.Helper()
+	s, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), livetest.ObjectHostOptions{Rounds: 4}),
+		ptrace.LaunchOptions{Stdout: "/dev/null"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Detach()) })
+	m, err := ir.ParseFile(livetest.IR(t, 19, program))
+	require.NoError(t, err)
+	o.Modules, o.Warn = []*ir.Module{m}, func(string) {}
+	at, err := deopt.RunTo(context.Background(), s, o)
+	require.NoError(t, err)
+	return s, at
+}
+
+func named(t *testing.T, f *deopt.Frame, name string) frame.Slot {
+	t.Helper()
+	for _, s := range f.Slots {
+		if s.Name == name {
+			return s
+		}
+	}
+	require.Fail(t, "no slot "+name)
+	return frame.Slot{}
+}
+
+func TestSetSlot(t *testing.T) {
+	_, at := standing(t, "state.ll", deopt.RunToOptions{ExitFilter: deopt.ExitFilter{Records: []uint64{51}}, Hit: 3})
+	v, f := at.View, at.Frame
+	for _, c := range []struct{ slot, text, value, hex string }{
+		{"%x", "-2", "-2", "0xfffffffffffffffe"},
+		{"%x", "0x10", "16", "0x10"},
+		{"%odd", "true", "true", "0x1"},
+		{"%odd", "0", "false", "0x0"},
+		{"%b", "-128", "-128", "0x80"},
+		{"%b", "255", "-1", "0xff"},
+		{"%h", "40000", "-25536", "0x9c40"},
+		{"%w", "0xffffffff", "-1", "0xffffffff"},
+		{"%f", "1.5", "1.5", "0x3fc00000"},
+		{"%f", "0x3fc00000", "1.5", "0x3fc00000"},
+		{"%e", "-0", "-0.0", "0x8000000000000000"},
+		{"%e", "0x1p-1074", "5e-324", "0x1"},
+		{"%heap", "null", "0x0", "0x0"},
+		{"%heap", "0x1000", "0x1000", "0x1000"},
+		{"%object", "0x2000", "0x2000", "0x2000"}, // twice in the record
+	} {
+		changed, g, err := v.Set(f, c.slot, c.text)
+		require.NoError(t, err, c)
+		s := named(t, g, c.slot)
+		require.Equal(t, []any{frame.OK, c.value, frame.Hex(c.hex), (*frame.Location)(nil)}, []any{s.Status, s.Value, s.Hex, s.Location}, c)
+		require.Same(t, g, changed.Threads[0].Frames[0])
+		require.Equal(t, v.Threads[0].Frames[1:], changed.Threads[0].Frames[1:])
+		require.NotEqual(t, g.Notes, f.Notes)
+	}
+	require.Same(t, f, v.Threads[0].Frames[0])
+	require.Equal(t, "6", named(t, f, "%x").Value)
+	for _, c := range []struct{ slot, text, want string }{
+		{"%x", "", `%x of frame #0, mixed: "" is no value of type i64`},
+		{"%x", "18446744073709551616", `%x of frame #0, mixed: "18446744073709551616" is no value of type i64`},
+		{"%b", "256", `%b of frame #0, mixed: "256" is no value of type i8`},
+		{"%b", "1.5", `%b of frame #0, mixed: "1.5" is no value of type i8`},
+		{"%v", "1", "%v of frame #0, mixed: a value of type <4 x i32> cannot be given: only integers, pointers and floats can"},
+		{"%none", "1", "frame #0, mixed has no slot %none"},
+		{"#15", "1", "frame #0, mixed has no slot #15"},
+	} {
+		_, _, err := v.Set(f, c.slot, c.text)
+		require.EqualError(t, err, c.want)
+	}
+	_, _, err := v.Set(v.Threads[0].Frames[1], "%n", "1")
+	require.ErrorContains(t, err, "frame #1, entry has no stack map record")
+	_, g, err := v.Set(f, "%x", "1")
+	require.NoError(t, err)
+	_, _, err = v.Set(g, "%x", "1")
+	require.EqualError(t, err, "frame #0, mixed is not of this view")
+}
+
+// The interpreter carries on with the values that were set: the last iteration of tick.ll, worked out by hand.
+func TestSetAndRun(t *testing.T) {
+	_, at := standing(t, "tick.ll", deopt.RunToOptions{ExitFilter: deopt.ExitFilter{Records: []uint64{1}}})
+	v, f := at.View, at.Frame
+	for _, c := range []struct{ slot, text string }{{"%i", "999"}, {"%acc", "5"}, {"%x", "7"}, {"%y", "9"}} {
+		var err error
+		v, f, err = v.Set(f, c.slot, c.text)
+		require.NoError(t, err)
+	}
+	stack, err := v.Pick(deopt.Choice{Frame: 0})
+	require.NoError(t, err)
+	out, err := v.Run(context.Background(), stack, deopt.Limits{})
+	require.NoError(t, err)
+	// 5 * 31 + 7 is 162, (9 + 999) ^ 162 is 850, and (162 + 7) ^ 850 is 1019.
+	require.Equal(t, &frame.Result{Type: "i64", Value: "1019"}, out.Result)
+	require.Equal(t, "0", named(t, at.Frame, "%i").Value)
+}
+
+func TestSameValue(t *testing.T) {
+	for _, c := range []struct {
+		kind, value, text string
+		same              bool
+		bad               bool
+	}{
+		{"i64", "25", "25", true, false},
+		{"i64", "25", "0x19", true, false},
+		{"i64", "25", "26", false, false},
+		{"i64", "-1", "0xffffffffffffffff", true, false},
+		{"i64", "25", "x", false, true},
+		{"i1", "true", "1", true, false},
+		{"i128", "-1", "0xffffffffffffffffffffffffffffffff", true, false},
+		{"double", "2.5", "0x1.4p1", true, false},
+		{"double", "0.1", "0.1", true, false},
+		{"double", "0.1", "0.10000000000000001", true, false},
+		{"double", "nan", "nan", true, false},
+		{"double", "nan", "0x7ff8000000000001", false, true}, // which one it is, is not known
+		{"double", "nan", "0x3ff0000000000000", false, false},
+		{"double", "-0.0", "0", false, false},
+		{"double", "-0.0", "0x8000000000000000", true, false},
+		{"float", "0.1", "0.1", true, false},
+		{"ptr", "0x0", "null", true, false},
+		{"{ i64, i64 }", "{1, 2}", "{1, 2}", true, false},
+		{"{ i64, i64 }", "{1, 2}", "{1, 3}", false, false},
+		{"i0", "1", "2", false, false},
+		{"i64x", "1", "2", false, false},
+	} {
+		same, err := deopt.SameValue(&frame.Result{Type: c.kind, Value: c.value}, c.text)
+		require.Equal(t, c.same, same, c)
+		require.Equal(t, c.bad, err != nil, c)
+	}
+}

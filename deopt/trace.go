@@ -1,0 +1,389 @@
+package deopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// TraceOptions say which exits are told, and how. Of what [Options] say, Thread leaves out
+// the exits of all other threads.
+type TraceOptions struct {
+	Options
+	ExitFilter
+	// At are symbols. Where there are any, the breakpoints stand at their entries, in place of the
+	// sites of records, and an exit is the frame of the record that calls.
+	At    []string
+	Full  bool           // all frames of the thread
+	Quiet bool           // exits are counted, and none is told
+	Every uint64         // each so-many-th hit is told; 0 and 1: each
+	Limit uint64         // so many hits are told, and the trace ends; 0: no limit
+	Stop  *StopCondition // the trace ends with the first exit that fulfils it; nil: none
+	// Wait says that a process which has no such exits yet may get them.
+	Wait bool
+	// Warn is told what the user should know. It is not nil.
+	Warn func(string)
+}
+
+// tracer is a trace while it goes on.
+type tracer struct {
+	session *ptrace.Session
+	options TraceOptions
+	each    func(*Exited) error
+	began   time.Time
+
+	*loaded
+	stale      bool                  // what is mapped may be another thing than what the view knows
+	generation int                   // of what is loaded: how often it was looked at
+	stacks     map[int]*unwind.Stack // of each thread, where it was last seen
+	warned     map[string]bool
+	number     uint64 // of the last hit that was counted here
+	chosen     uint64 // hits that were told
+	counts
+}
+
+// chooses says that hits are counted and chosen here, and not by the session: which are meant
+// depends on more than their place.
+func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
+
+// unseen says that not every hit is told here, and only the session knows how many there were.
+func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
+
+// maxStacks bounds the threads whose stacks are kept.
+const maxStacks = 1 << 10
+
+// Trace tells of each exit as it happens, until the process or the trace ends. The process stands still
+// when Trace begins; whoever calls it detaches. What each is given is good until it returns; its
+// error ends the trace and is returned.
+//
+// The summary is there whatever the error is. When ctx is done the error is its cause.
+func Trace(ctx context.Context, s *ptrace.Session, o TraceOptions, each func(*Exited) error) (*TraceSummary, error) {
+	t := newTracer(s, o, each)
+	err := t.run(ctx, func() error { return nil })
+	if late := t.settle(); err == nil {
+		err = late
+	}
+	return t.summary(time.Since(t.began)), err
+}
+
+func newTracer(s *ptrace.Session, o TraceOptions, each func(*Exited) error) *tracer {
+	t := &tracer{session: s, options: o, each: each, began: time.Now(), stacks: map[int]*unwind.Stack{}, warned: map[string]bool{}}
+	t.counts = counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}
+	t.loaded = newLoaded(&t.options, t.warn)
+	return t
+}
+
+// run is told of what happens until the trace ends. then is called behind each event.
+func (t *tracer) run(ctx context.Context, then func() error) error {
+	if !t.chooses() {
+		if err := t.session.Count(ptrace.Counting{Every: t.options.Every, Limit: t.options.Limit, Quiet: t.options.Quiet}); err != nil {
+			return err
+		}
+	}
+	if err := t.anew(); err != nil {
+		return err
+	}
+	if err := t.expect(); err != nil {
+		return err
+	}
+	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.target.Threads(), func(th machine.Thread) bool { return th.ID == id }) {
+		return fmt.Errorf("%v has no thread %d", t.view.target, id)
+	}
+	for t.end.Kind == "" {
+		ev, err := t.session.Next(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				t.end.Kind = EndInterrupted
+			}
+			return err
+		}
+		if err := t.event(ev); err != nil {
+			return err
+		}
+		if err := then(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tracer) event(ev ptrace.Event) error {
+	switch ev.Kind {
+	case ptrace.Exec:
+		return t.anew()
+	case ptrace.Ended:
+		t.end = TraceEnd{Kind: EndExited, ExitCode: ev.ExitCode}
+		if ev.Signal != 0 {
+			t.end = TraceEnd{Kind: EndKilled, Signal: ev.Signal}
+		}
+		return nil
+	case ptrace.LimitReached:
+		t.end.Kind = EndLimit
+		return nil
+	}
+	if registering, watch := t.watches[ev.At]; watch {
+		return t.follow(registering)
+	}
+	// One that was hit before it was taken out may be told behind that.
+	if p := t.places[ev.At]; p != nil {
+		return t.hit(p, ev)
+	}
+	return nil
+}
+
+// hit is told of a thread that came to a place.
+func (t *tracer) hit(p *place, ev ptrace.Event) error {
+	o := &t.options
+	number := ev.Number
+	if t.chooses() {
+		if o.Thread != 0 && ev.Thread.ID != o.Thread {
+			return nil
+		}
+		t.number++
+		number = t.number
+	}
+	view := t.view
+	if p.held {
+		if err := t.look(); err != nil {
+			return err
+		}
+	} else {
+		with := *t.view
+		with.memory = &hitMemory{ev.Thread.Registers, p.reads, ev.Data}
+		view = &with
+	}
+	chosen := !t.chooses() || !o.Quiet && (o.Every < 2 || number%o.Every == 0)
+	stops := false
+	for _, point := range p.points {
+		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
+		err := t.fill(x, view, ev.Thread.Registers)
+		if err != nil {
+			return err
+		}
+		if !t.unseen() {
+			t.count(x)
+		}
+		if o.Stop != nil && t.decide(o.Stop, x.Frame) {
+			x.Stops, stops = true, true
+			t.end.Kind = EndStopped
+			if !o.Full { // all of them, once
+				if err := t.walk(x, view, ev.Thread.Registers); err != nil {
+					return err
+				}
+			}
+		}
+		if chosen || x.Stops {
+			t.tell(x)
+			if err := t.each(x); err != nil {
+				return err
+			}
+		}
+	}
+	if chosen || stops {
+		t.chosen++
+	}
+	if t.chooses() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
+		t.end.Kind = EndLimit
+	}
+	return nil
+}
+
+// fill makes the frame of an exit, or all of its thread.
+func (t *tracer) fill(x *Exited, v *View, registers *machine.Registers) (err error) {
+	if t.options.Full || x.Point.Symbol != "" {
+		return t.walk(x, v, registers)
+	}
+	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"}, t.options.Layouts)
+	return err
+}
+
+// walk makes all frames of the thread. The stack is mostly what it was at the thread's last
+// exit.
+func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
+	stack := v.unwinder.Walk(registers, t.stacks[x.Thread.ID])
+	if len(t.stacks) == maxStacks {
+		clear(t.stacks)
+	}
+	t.stacks[x.Thread.ID] = stack
+	x.Frames, x.End = nil, stack.End
+	left := 0 // which of them is the one that is left
+	if x.Point.Symbol != "" {
+		left = 1
+	}
+	all := t.options.Full || x.Stops
+	for n, physical := range stack.Frames {
+		var f *Frame
+		var err error
+		switch {
+		case n == left && left == 0:
+			f, err = x.Point.frame(v, physical, t.options.Layouts)
+		case n == left:
+			f, err = t.caller(v, physical, registers)
+		case all:
+			f, err = v.frame(physical, t.options.Layouts)
+		default:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n == left {
+			x.Frame = f
+		}
+		if all {
+			x.Frames = append(x.Frames, f)
+		} else if n == left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// caller makes the frame that has just called: the callee has changed nothing yet, so that
+// registers hold what they did at the call which the callee need not keep.
+func (t *tracer) caller(v *View, physical unwind.Frame, entry *machine.Registers) (*Frame, error) {
+	regs := entry.Clone()
+	regs.SetUint(v.target.Arch().PC, uint64(physical.PC))
+	if sp, err := physical.Registers.Uint(v.target.Arch().SP); err == nil {
+		regs.SetUint(v.target.Arch().SP, sp)
+	}
+	physical.Registers = regs
+	return v.frame(physical, t.options.Layouts)
+}
+
+// anew looks at a process of which nothing is known yet.
+func (t *tracer) anew() error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	if err := t.start(target, t.options.Options); err != nil {
+		return err
+	}
+	clear(t.stacks)
+	return t.apply(false)
+}
+
+// follow looks at what has been loaded or registered, or is no more. What is gone is taken out
+// before its memory can become something else.
+func (t *tracer) follow(registering bool) error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	if registering {
+		t.session.RefreshRegistered()
+	} else {
+		t.session.Refresh()
+	}
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.view.move(target)
+	t.stale = true // MCJIT makes executable what it has registered
+	return t.apply(true)
+}
+
+// apply sets the breakpoints that belong to what there is now.
+func (t *tracer) apply(fresh bool) error {
+	t.generation++
+	insert, remove, err := t.update(fresh)
+	if err != nil {
+		return err
+	}
+	if err := t.session.Remove(remove...); err != nil {
+		return err
+	}
+	if err := t.session.Insert(insert...); err != nil {
+		if !fresh {
+			return err
+		}
+		// An object may say that its code is where no memory is; the other breakpoints are set. A session that
+		// is broken says so again.
+		t.warn("%v", err)
+	}
+	return nil
+}
+
+// expect returns an error where no exit can ever be seen.
+func (t *tracer) expect() error {
+	if len(t.places) > 0 || t.options.Wait {
+		return nil
+	}
+	why := t.whyNone()
+	for _, registering := range t.watches {
+		if registering {
+			t.warn("%s; waiting for what its JIT registers", why)
+			return nil
+		}
+	}
+	return errors.New(why)
+}
+
+// whyNone says why there is no place to be watched.
+func (l *loaded) whyNone() string {
+	t := l.view.target
+	switch {
+	case len(l.at) > 0:
+		return fmt.Sprintf("%v defines no function %s", t, strings.Join(l.at, " or "))
+	case l.known > 0:
+		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
+	}
+	return fmt.Sprintf("%v: %v: %s", t, ErrNoMaps, whyNoMaps(t))
+}
+
+// decide says whether the condition holds of an exit, and counts where that cannot be told.
+func (t *tracer) decide(c *StopCondition, f *Frame) bool {
+	holds, missing, absent := c.holds(f)
+	switch {
+	case absent:
+		t.absent++
+	case missing != "":
+		t.undecided++
+	}
+	return holds
+}
+
+// look takes the view to where the process stands now, where what is mapped may be another thing than
+// what the view knows. Memory is read as it is in any case.
+func (t *tracer) look() error {
+	if !t.stale {
+		return nil
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.stale = false
+	t.view.move(target)
+	return nil
+}
+
+// maxWarnings bounds what is said of one process, which may go on for ever.
+const maxWarnings = 50
+
+// warn says something once.
+func (t *tracer) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case t.warned[text] || len(t.warned) > maxWarnings:
+	case len(t.warned) == maxWarnings:
+		t.warned[text] = true
+		t.options.Warn("there is more of this kind, which is not said")
+	default:
+		t.warned[text] = true
+		t.options.Warn(text)
+	}
+}

@@ -1,0 +1,148 @@
+package deopt
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+)
+
+// How a trace has ended.
+const (
+	EndExited      = "exited"      // the process has
+	EndKilled      = "killed"      // by a signal
+	EndLimit       = "limit"       // so many exits were told as were asked for
+	EndStopped     = "stopped"     // an exit fulfilled the condition
+	EndInterrupted = "interrupted" // whoever traced gave it up
+)
+
+// TraceEnd is how a trace has ended: one of the constants, or "" where it failed.
+type TraceEnd struct {
+	Kind     string `json:"kind"`
+	ExitCode int    `json:"exit_code,omitempty"`
+	Signal   int    `json:"signal,omitempty"`
+}
+
+// TraceSummarySchema names the JSON of a [TraceSummary].
+const TraceSummarySchema = "reframe.trace.summary/v1"
+
+// TraceSummary is what there is to say when a trace has ended.
+type TraceSummary struct {
+	Schema    string          `json:"schema"`
+	Exits     uint64          `json:"exits"` // that happened
+	Told      uint64          `json:"told"`  // of them, those that were told
+	Seconds   float64         `json:"seconds"`
+	Sites     []SiteCount     `json:"sites"`     // the most frequent first
+	Functions []FunctionCount `json:"functions"` // the same
+	// Unavailable counts the values of exits that were told which could not be had, and the exits
+	// without a record, or without its values.
+	Unavailable uint64 `json:"unavailable"`
+	// Undecided counts the exits that have a slot which the condition asks for, of which the value
+	// is not there, and Absent those that have no such slot.
+	Undecided uint64   `json:"undecided,omitempty"`
+	Absent    uint64   `json:"absent,omitempty"`
+	End       TraceEnd `json:"end"`
+}
+
+// SiteCount says how often execution left at one place.
+type SiteCount struct {
+	Function string `json:"function"`
+	Offset   uint64 `json:"offset"`
+	Record   uint64 `json:"record"`
+	Site     string `json:"site"` // "" for a frame without a record
+	Count    uint64 `json:"count"`
+}
+
+// FunctionCount says how often execution left a function.
+type FunctionCount struct {
+	Function string `json:"function"`
+	Count    uint64 `json:"count"`
+}
+
+// counts are those of a trace.
+type counts struct {
+	sites       map[SiteCount]uint64 // by place, with Count 0
+	hits        map[machine.Addr]uint64
+	told        uint64
+	unavailable uint64
+	undecided   uint64
+	absent      uint64
+	end         TraceEnd
+}
+
+// tell counts an exit that is told.
+func (t *counts) tell(x *Exited) {
+	t.told++
+	if x.Frame == nil || x.Frame.Record == nil || x.Point.doubt {
+		t.unavailable++
+		return
+	}
+	for i := range x.Frame.Slots {
+		if x.Frame.Slots[i].Status == frame.Missing {
+			t.unavailable++
+		}
+	}
+}
+
+// count counts an exit by where it was.
+func (t *counts) count(x *Exited) {
+	at := SiteCount{Function: x.Point.Function, Offset: x.Point.Offset, Record: x.Point.Record, Site: x.Point.Site}
+	if f := x.Frame; x.Point.Symbol != "" && f != nil {
+		at.Function, at.Offset = f.Function, 0
+		if f.Offset != nil {
+			at.Offset = *f.Offset
+		}
+		if f.Record != nil {
+			at.Record, at.Site = f.Record.ID, f.Record.Site
+		}
+	}
+	t.sites[at]++
+}
+
+// settle counts what only the session has counted, for those to whom the places belong now.
+func (t *tracer) settle() error {
+	if !t.unseen() {
+		return nil
+	}
+	hits, err := t.session.Hits()
+	if err != nil {
+		return err
+	}
+	for _, h := range hits {
+		p := t.places[h.Addr]
+		if p == nil {
+			continue
+		}
+		for _, point := range p.points {
+			t.sites[SiteCount{Function: point.Function, Offset: point.Offset, Record: point.Record, Site: point.Site}] += h.Count - t.hits[h.Addr]
+		}
+		t.hits[h.Addr] = h.Count
+	}
+	return nil
+}
+
+func (t *counts) summary(took time.Duration) *TraceSummary {
+	s := &TraceSummary{Schema: TraceSummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
+		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, End: t.end}
+	functions := map[string]uint64{}
+	for at, n := range t.sites {
+		if n == 0 {
+			continue
+		}
+		s.Exits += n
+		functions[at.Function] += n
+		at.Count = n
+		s.Sites = append(s.Sites, at)
+	}
+	slices.SortFunc(s.Sites, func(a, b SiteCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site, b.Site))
+	})
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		s.Functions = append(s.Functions, FunctionCount{name, functions[name]})
+	}
+	slices.SortStableFunc(s.Functions, func(a, b FunctionCount) int { return cmp.Compare(b.Count, a.Count) })
+	return s
+}

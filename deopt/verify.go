@@ -1,0 +1,323 @@
+package deopt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// VerifyOptions say which exits are verified, and how much that may take. Of what [Options] say, Thread
+// leaves out the exits of all other threads.
+type VerifyOptions struct {
+	Options
+	ExitFilter
+	At          []string // as in [TraceOptions]
+	Skip, Limit uint64   // exits that are passed before the first, and how many are verified; 0: no limit
+	Every       uint64   // each so-many-th exit; 0 and 1: each
+	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
+	Steps uint64
+	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
+	// Memory bounds, in bytes, what is copied of the process to see what the native code wrote; 0: 1 GiB.
+	Memory uint64
+	Tail   int    // how many of the last instructions are told where a difference is found; 0: 20
+	Keep   string // a directory for a core of each exit at which there is a difference; "": none
+	Wait   bool   // as in [TraceOptions]
+	Warn   func(string)
+}
+
+func (o *VerifyOptions) setDefaults() {
+	if o.Steps == 0 {
+		o.Steps = 1e6
+	}
+	if o.Time == 0 {
+		o.Time = 10 * time.Second
+	}
+	if o.Tail == 0 {
+		o.Tail = 20
+	}
+	o.atReturn = true
+}
+
+// verifier is a verification while it goes on. It watches as a trace does.
+//
+// At an exit all threads stand still. The interpreter runs from there to the return of the function,
+// over a copy-on-write view. Then the thread runs alone, natively, and what it left is compared. On its way it may
+// come to other exits, each of which is verified in the same way before it goes on: what is pending is a stack.
+type verifier struct {
+	*tracer
+	options  VerifyOptions
+	ctx      context.Context // of all of it
+	told     func(*Verified) error
+	pending  []*prediction
+	memory   *memoryImage // of the process at the last exit, while something is pending
+	inside   []ptrace.Range
+	insideOf int    // which generation of what is loaded it is about
+	number   uint64 // exits so far
+	hits     map[uint64]uint64
+	summary  VerifySummary
+}
+
+// maxPending bounds the exits that are verified at once, one inside the other.
+const maxPending = 16
+
+// Verify verifies each exit as it happens, until the process or the verification ends. The process stands
+// still when Verify begins; whoever calls it detaches. What told is given is good until it returns;
+// its error ends the verification and is returned.
+//
+// The summary is there whatever the error is. When ctx is done the error is its cause.
+func Verify(ctx context.Context, s *ptrace.Session, o VerifyOptions, told func(*Verified) error) (*VerifySummary, error) {
+	o.setDefaults()
+	v := &verifier{options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
+	v.tracer = newTracer(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, Warn: o.Warn}, v.exit)
+	v.summary.Reasons = map[string]uint64{}
+	err := v.run()
+	v.summary.finish(v.end, time.Since(v.began))
+	return &v.summary, err
+}
+
+// errEnough ends a verification: as many exits are verified as were asked for.
+var errEnough = errors.New("enough exits are verified")
+
+func (v *verifier) run() error {
+	err := v.tracer.run(v.ctx, func() error {
+		if err := v.native(); err != nil {
+			return err
+		}
+		if v.enough() {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		v.end.Kind, err = EndLimit, nil
+	case err != nil && v.ctx.Err() != nil:
+		v.end.Kind = EndInterrupted
+	}
+	return err
+}
+
+// enough says whether as many exits are verified, or under way, as were asked for.
+func (v *verifier) enough() bool {
+	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
+}
+
+// exit is told of a thread that came to an exit. It makes a prediction, or says why there is none.
+func (v *verifier) exit(x *Exited) error {
+	v.number++
+	record := x.Point.Record
+	if x.Frame != nil && x.Frame.Record != nil {
+		record = x.Frame.Record.ID
+	}
+	v.hits[record]++
+	o := &v.options
+	switch {
+	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0, v.enough():
+		v.summary.Passed++
+		return nil
+	}
+	v.summary.Exits++
+	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record]}
+	p, err := v.predict(x, out)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return v.tell(out)
+	}
+	if o.Keep != "" {
+		out.Core = filepath.Join(o.Keep, fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number))
+		t, err := v.session.Target()
+		if err != nil {
+			return err
+		}
+		if _, err := t.WriteCore(v.ctx, out.Core, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID}); err != nil {
+			return err
+		}
+	}
+	v.pending = append(v.pending, p)
+	return nil
+}
+
+// tell tells what came of an exit. The core of one that shows nothing is not kept.
+func (v *verifier) tell(out *Verified) error {
+	if out.Status != Different && out.Core != "" {
+		if err := os.Remove(out.Core); err != nil {
+			return err
+		}
+		out.Core = ""
+	}
+	v.summary.add(out)
+	return v.told(out)
+}
+
+// native lets the native code run, until nothing is pending any more.
+func (v *verifier) native() error {
+	for len(v.pending) > 0 {
+		first := v.pending[0]
+		full := len(v.pending) == maxPending || v.enough()
+		var before []ptrace.Hits
+		if full {
+			var err error
+			if before, err = v.session.Hits(); err != nil {
+				return err
+			}
+		}
+		o := ptrace.AloneOptions{Hits: !full, Inside: v.code(), Steps: v.options.Steps, Time: v.options.Time, Tail: v.options.Tail}
+		for _, p := range v.pending {
+			o.Returns = append(o.Returns, p.to)
+		}
+		run, err := v.session.Alone(v.ctx, first.out.Exit.Thread.ID, o)
+		if err != nil {
+			if errors.Is(err, ptrace.ErrGone) {
+				return v.abandon("the process ended")
+			}
+			return err
+		}
+		if run.Passed > 0 {
+			if err := v.pass(before); err != nil {
+				return err
+			}
+		}
+		for _, p := range v.pending {
+			p.ran(run, v.options.Tail)
+		}
+		switch {
+		case run.Stopped != "":
+			err = v.abandon("native code did not come to the return: " + run.Stopped)
+		case run.Return >= 0:
+			err = v.returned(run)
+		case v.places[run.Hit] != nil:
+			err = v.hit(v.places[run.Hit], ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: run.Hit, Thread: run.Thread})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	v.memory = nil
+	return nil
+}
+
+// pass counts the exits that the thread passed on its way.
+func (v *verifier) pass(before []ptrace.Hits) error {
+	after, err := v.session.Hits()
+	if err != nil {
+		return err
+	}
+	counted := map[machine.Addr]uint64{}
+	for _, h := range before {
+		counted[h.Addr] = h.Count
+	}
+	for _, h := range after {
+		n := h.Count - counted[h.Addr]
+		if p := v.places[h.Addr]; p != nil {
+			for _, point := range p.points {
+				v.number += n
+				v.hits[point.Record] += n
+				v.summary.Passed += n
+			}
+		}
+	}
+	return nil
+}
+
+// abandon gives up what is pending.
+func (v *verifier) abandon(why string) error {
+	pending := v.pending
+	v.pending, v.memory = nil, nil
+	for _, p := range slices.Backward(pending) {
+		p.out.notComparable(why)
+		if err := v.tell(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// returned compares what has come to its return: all that are pending there, for several exits of one
+// activation return together. What lies deeper was left without a return.
+func (v *verifier) returned(run *ptrace.AloneRun) error {
+	regs := run.Thread.Registers
+	sp, err := regs.Addr(regs.Arch().SP)
+	if err != nil {
+		return err
+	}
+	pc, err := regs.Addr(regs.Arch().PC)
+	if err != nil {
+		return err
+	}
+	var done, rest []*prediction
+	for _, p := range v.pending {
+		if sp >= p.to.CFA {
+			done = append(done, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	v.pending = rest
+	for _, p := range slices.Backward(done) {
+		if p.to.Addr == pc {
+			p.compare(v, regs)
+		} else {
+			p.out.notComparable("its frame was left without a return")
+		}
+		if err := v.tell(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// code is the code that the modules are about: native code of that is followed by each instruction. Of registered
+// objects it is all; of files, which hold the host too, the functions that the modules define.
+func (v *verifier) code() []ptrace.Range {
+	if v.inside != nil && v.insideOf == v.generation {
+		return v.inside
+	}
+	v.inside, v.insideOf = []ptrace.Range{}, v.generation
+	add := func(start machine.Addr, size uint64) {
+		v.inside = append(v.inside, ptrace.Range{Start: start, End: start + machine.Addr(size)})
+	}
+	for e := range v.objects {
+		if img := e.Image(); img != nil {
+			for _, s := range img.Code() {
+				add(s.Loaded(), s.Size)
+			}
+		}
+	}
+	for img := range v.modules {
+		for _, f := range v.view.modules.names() {
+			if sym, ok := img.Lookup(f); ok {
+				add(sym.Addr, sym.Size)
+			}
+		}
+	}
+	if found := v.view.space.found; found != nil {
+		for _, m := range found.maps {
+			for i := range m.Functions {
+				if r, ok := v.view.target.Mapping(m.Functions[i].Addr); ok {
+					add(r.Start, uint64(r.End-r.Start))
+				}
+			}
+		}
+	}
+	slices.SortFunc(v.inside, func(a, b ptrace.Range) int { return cmp.Compare(a.Start, b.Start) })
+	joined := v.inside[:0]
+	for _, r := range v.inside {
+		if n := len(joined); n > 0 && r.Start <= joined[n-1].End {
+			joined[n-1].End = max(joined[n-1].End, r.End)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	v.inside = joined
+	return joined
+}

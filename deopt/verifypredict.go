@@ -1,0 +1,258 @@
+package deopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// prediction is what the interpreter did from an exit on.
+type prediction struct {
+	out     *Verified
+	stack   *Stack
+	to      ptrace.Return
+	cc      string
+	run     *prepared
+	result  *interp.Result
+	failed  *interp.RunError // how the run ended where it did not return, or nil
+	before  *memoryImage
+	dead    []addrRange
+	below   addrRange             // what may be stack below the function's frame, and may be memory of another kind
+	unused  addrRange             // of the function's stack, and not mapped before it is touched
+	calls   map[machine.Addr]bool // outside code that the native code went to
+	left    bool                  // it went to some
+	steps   uint64                // of native code
+	outside time.Duration         // that code outside took
+	signal  int                   // that its instructions raised, or 0
+	tail    []machine.Addr
+}
+
+// predict runs the interpreter from an exit on. Where nothing can come of that it says why in out, and returns
+// nil.
+func (v *verifier) predict(x *Exited, out *Verified) (*prediction, error) {
+	maps, err := v.view.target.Mappings()
+	if err != nil {
+		return nil, err
+	}
+	p, why, err := v.prepare(x, maps)
+	if err != nil {
+		return nil, err
+	}
+	if why == "" {
+		if v.memory, err = copyImage(v.view.target, maps, v.options.Memory, v.memory); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	p.out, p.before, p.calls = out, v.memory, map[machine.Addr]bool{}
+	if why, err = p.interpret(v); err != nil {
+		return nil, err
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	return p, nil
+}
+
+// prepare makes the frame of an exit ready to run, and finds where its function returns to.
+func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+	f := x.Frame
+	switch {
+	case f == nil:
+		return nil, "no frame was found: " + x.End.Reason, nil
+	case f.Record == nil:
+		return nil, "no record describes the place" + noted(f.Notes), nil
+	case x.Point.doubt:
+		return nil, "the place may be reached without its site" + noted(f.Notes), nil
+	case f.physical.NoCFA != "":
+		return nil, "where its function returns to is not known: " + f.physical.NoCFA, nil
+	}
+	at := slices.Index(x.Frames, f)
+	if at < 0 || at+1 >= len(x.Frames) {
+		return nil, "its caller is not known: " + x.End.Reason, nil
+	}
+	caller := x.Frames[at+1]
+	if caller.Guess() != "" {
+		return nil, "its caller is not known for sure: " + caller.Guess(), nil
+	}
+	p = &prediction{to: ptrace.Return{Addr: caller.physical.PC, CFA: f.physical.CFA}}
+	p.stack = &Stack{Thread: &Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*Frame{f}}
+	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
+		p.stack.returned = x.Thread.Registers
+	}
+	if f.match.site != nil {
+		p.cc = f.match.site.Func.CC
+	}
+	if p.run, err = p.stack.prepare(v.interpreter()); err != nil {
+		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
+			return nil, "", err
+		}
+		return nil, err.Error(), nil
+	}
+	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.physical.CFA - 1) })
+	if at < 0 {
+		return nil, fmt.Sprintf("its stack, at %v, is not mapped", f.physical.CFA), nil
+	}
+	kernel, err := v.session.KernelArea(x.Thread.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	sp, err := f.physical.Registers.Addr(v.view.target.Arch().SP)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	sp -= redZone
+	if maps[at].Path == "[stack]" {
+		p.unused = addrRange{sp, maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+	}
+	// A coroutine's stack may lie in the heap, among all else.
+	p.below = addrRange{maps[at].Start, sp}
+	p.dead = []addrRange{{sp, f.physical.CFA + machine.Addr(argumentArea(f.nativeFunction()))}, {kernel.Start, kernel.End}}
+	return p, "", nil
+}
+
+// nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
+func (f *Frame) nativeFunction() *ir.Func {
+	if f.match.site != nil {
+		return f.match.site.Func
+	}
+	if all := f.view.modules.bodies(f.Function); len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}
+
+// interpreter are the options of a run that is held against native code.
+func (v *verifier) interpreter() interp.Options {
+	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
+}
+
+// interpSteps is how many instructions the interpreter may run where native code may run n: few of LLVM's
+// become less than one.
+func interpSteps(n uint64) uint64 { return 16 * n }
+
+// interpMemory is what one run may have of memory, in bytes: several are kept until native code returns.
+const interpMemory = 64 << 20
+
+// interpret runs the interpreter, and says why what it did cannot be held against what native code does, or "".
+func (p *prediction) interpret(v *verifier) (why string, err error) {
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	p.result, err = p.run.machine.ResumeStack(ctx, p.run.activations)
+	if v.ctx.Err() != nil {
+		return "", context.Cause(v.ctx)
+	}
+	if p.result != nil {
+		p.out.Interpreter.Steps = p.result.Steps
+		for _, c := range p.result.Called {
+			if c.Effect >= interp.EffectState {
+				return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name), nil
+			}
+		}
+		if p.result.ExitCode != nil {
+			return "it ends the program", nil
+		}
+	}
+	if err == nil {
+		return "", nil
+	}
+	if gone := (*ptrace.Error)(nil); errors.As(err, &gone) || errors.Is(err, syscall.ESRCH) {
+		return "", err
+	}
+	run := (*interp.RunError)(nil)
+	if !errors.As(err, &run) {
+		return err.Error(), nil
+	}
+	switch run.Kind {
+	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
+		// Native code that returns from here does something else.
+		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
+			if p.run.machine.Unknown(uint64(fault.Addr)) {
+				break
+			}
+			if at := machine.Addr(fault.Addr); at >= p.unused.start && at < p.unused.end {
+				return "its function has a part of the stack that the process has not touched yet", nil
+			}
+		}
+		p.failed = run
+		return "", nil
+	}
+	return "the interpreter cannot run it: " + err.Error(), nil
+}
+
+// ran takes over what native code did.
+func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
+	p.steps += run.Steps
+	p.outside += run.Outside
+	if p.signal == 0 {
+		p.signal = run.Signal
+	}
+	p.left = p.left || len(run.Calls) > 0
+	for _, at := range run.Calls {
+		if !p.calls[at] {
+			p.calls[at] = true
+			p.out.outside = append(p.out.outside, at)
+		}
+	}
+	p.tail = append(p.tail, run.Tail...)
+	p.tail = p.tail[max(0, len(p.tail)-tail):]
+}
+
+// argumentArea is how many bytes of a caller's stack may hold arguments of a function, which are the function's own to
+// write over: what does not fit the registers for arguments (System V ABI, AMD64 supplement, 3.2.3).
+func argumentArea(f *ir.Func) uint64 {
+	if f == nil {
+		return 0
+	}
+	ints, floats, bytes := 6, 8, uint64(0)
+	take := func(n int, from *int) {
+		if *from >= n {
+			*from -= n
+			return
+		}
+		bytes += 8 * uint64(n)
+	}
+	var one func(t *ir.Type)
+	one = func(t *ir.Type) {
+		words := int(min(f.Module.Layout.Size(t)+7, 1<<16) / 8)
+		switch {
+		case t.Kind == ir.StructKind:
+			for _, field := range t.Fields {
+				one(field)
+			}
+		case t.Kind == ir.ArrayKind:
+			for range min(t.Len, 64) {
+				one(t.Elem)
+			}
+		case t.Kind == ir.IntKind || t.Kind == ir.PointerKind:
+			take(words, &ints)
+		case t.Kind == ir.X86FP80Kind:
+			bytes += 16
+		case floats > 0:
+			floats--
+		default:
+			bytes += uint64(max(words, 1)) * 8
+		}
+	}
+	for _, p := range f.Params {
+		if t := p.Attrs.ByVal; t != nil {
+			bytes += (f.Module.Layout.Size(t) + 7) &^ 7
+			continue
+		}
+		one(p.Typ)
+	}
+	return bytes
+}
