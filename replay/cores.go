@@ -1,0 +1,161 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+// Cores looks at cores, one at a time or several at once.
+type Cores struct {
+	Core  ptrace.CoreOptions // with Files and Objects where there are many: several share one memory
+	Known deopt.Options
+	// Limits of the run of each frame that is resumed.
+	Limits deopt.Limits
+}
+
+// Look is the [Job] that opens a core, makes the frames of its threads, and, where modules are known, resumes
+// the innermost frame that can be.
+func (c *Cores) Look(ctx context.Context, item Item) Result {
+	r := Result{Kind: Core, Path: item.Path, Outcome: Failed}
+	if !item.Named && r.refuse(item) { // of one that was named, OpenCore says more
+		return r
+	}
+	t, err := ptrace.OpenCore(item.Path, c.Core)
+	if err != nil {
+		r.Message = reason(err)
+		return r
+	}
+	defer t.Close()
+	if ctx.Err() != nil {
+		return r
+	}
+	view, err := deopt.Frames(t, c.Known)
+	if err != nil {
+		r.Message = err.Error()
+		return r
+	}
+	r.Found = found(t, view)
+	switch {
+	case len(r.Found.Exits) == 0:
+		r.Message = strings.TrimPrefix(view.WhyNone(), t.String()+": ")
+		return r
+	case view.Partial():
+		r.Outcome, r.Message = Partial, incomplete(view)
+	default:
+		r.Outcome = OK
+	}
+	if len(c.Known.Modules) == 0 {
+		return r
+	}
+	if r.Found.Resumed, err = c.resume(ctx, view); err != nil {
+		r.Outcome, r.Message = Partial, err.Error()
+	}
+	return r
+}
+
+// reason is what is wrong with a core. The path stands before it anyway, and what to do about it is for the
+// one who opens it.
+func reason(err error) string {
+	var e *ptrace.CoreError
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &e) && e.Offset >= 0:
+		return fmt.Sprintf("at %#x: %v", e.Offset, e.Err)
+	case errors.As(err, &e):
+		return e.Err.Error()
+	case errors.As(err, &file):
+		return file.Err.Error()
+	}
+	return err.Error()
+}
+
+// maxExits bounds the exits of a core in its result: a recursion may have 100,000.
+const maxExits = 32
+
+// found counts what a core shows.
+func found(t *ptrace.Target, v *deopt.View) *Found {
+	out := &Found{Arch: t.Arch().Name, Threads: len(v.Threads), Notes: t.Notes}
+	for i := range v.Threads {
+		thread := &v.Threads[i]
+		out.Frames += len(thread.Frames)
+		for _, f := range thread.Frames {
+			switch {
+			case f.Record == nil:
+			case len(out.Exits) == maxExits:
+				out.More++
+			default:
+				out.Exits = append(out.Exits, exitOf(thread, f))
+			}
+		}
+	}
+	return out
+}
+
+func exitOf(t *deopt.Thread, f *deopt.Frame) Exit {
+	x := Exit{TID: t.ID, Frame: f.Index, Function: f.Function, Offset: f.Offset, Record: f.Record.ID, Site: f.Record.Site,
+		Moment: f.Record.Moment, Resume: f.Resume, Slots: len(f.Slots)}
+	for _, s := range f.Slots {
+		if s.Status == frame.Missing {
+			x.Unavailable++
+		}
+	}
+	return x
+}
+
+// incomplete says what first is missing in a view: a value, or the rest of a stack.
+func incomplete(v *deopt.View) string {
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		for _, f := range t.Frames {
+			for _, s := range f.Slots {
+				if s.Status == frame.Missing {
+					return fmt.Sprintf("%s: %s: unavailable: %s", f.Title(), s.Name, s.Reason)
+				}
+			}
+		}
+		if !t.End.Complete {
+			return fmt.Sprintf("thread %d: %s", t.ID, t.End.Reason)
+		}
+	}
+	return ""
+}
+
+// maxTried bounds how many frames are tried.
+const maxTried = 16
+
+// resume runs the innermost frame that can be: of the first thread that has one. A frame that waits for
+// the result of a call, or lacks a value that is live where it carries on, cannot be.
+func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
+	var first error // why the innermost one was not
+	tried := 0
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		for _, f := range t.Frames {
+			if f.Record == nil || f.Resume == nil || tried == maxTried {
+				continue
+			}
+			tried++
+			out, err := v.Run(ctx, &deopt.Stack{Thread: t, Frames: []*deopt.Frame{f}}, c.Limits)
+			switch {
+			case out == nil && first == nil:
+				first = err
+			case out == nil:
+			case err != nil: // it ran, up to here
+				return nil, fmt.Errorf("%s: %w", f.Title(), err)
+			default:
+				return &Resumed{TID: t.ID, Frame: f.Index, Result: out.Result, ExitCode: out.ExitCode, Steps: out.Steps, Output: out.Output}, nil
+			}
+		}
+	}
+	if first == nil {
+		first = errors.New("no frame says where it carries on")
+	}
+	return nil, first
+}

@@ -1,0 +1,26 @@
+package replay
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// EachCore is the [Job] that runs a script for a core, whose absolute path is $CORE in it.
+func EachCore(s Scripts, script string) Job {
+	return func(ctx context.Context, item Item) Result {
+		r := Result{Kind: Core, Path: item.Path, Outcome: Failed}
+		if r.refuse(item) {
+			return r
+		}
+		path, err := filepath.Abs(item.Path)
+		if err != nil {
+			r.Message = err.Error()
+			return r
+		}
+		s := s // with its own environment
+		s.Env = append(s.Env[:len(s.Env):len(s.Env)], "CORE="+path)
+		ran := s.Run(ctx, script)
+		r.Outcome, r.Message, r.Log = ran.Outcome, ran.Message, ran.Log
+		return r
+	}
+}

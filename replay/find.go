@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Item is one thing to do.
+type Item struct {
+	Kind  Kind
+	Path  string // as it was named, or as the folder was and its name in that
+	Named bool   // it was named itself, and not found in a folder
+
+	within string // its name in the folder that was named: the same wherever that lies
+	err    error  // why it cannot even be looked for
+}
+
+// ScriptSuffix is how the name of a script ends.
+const ScriptSuffix = ".txtar"
+
+// Find lists what patterns name, in the order of the paths, each path once: a file; DIR, all in it;
+// DIR/..., all in it and below. In a folder a script is what has the suffix [ScriptSuffix]; any file may be
+// a core, which its content tells when it is done. Names that begin with a dot are left out, and links to
+// folders are not followed. A pattern that leads to nothing is an item that fails.
+func Find(kind Kind, patterns []string) []Item {
+	var items []Item
+	for _, p := range patterns {
+		items = append(items, find(kind, p)...)
+	}
+	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(items, func(a, b Item) bool { return a.Path == b.Path })
+}
+
+// find lists what one pattern names.
+func find(kind Kind, pattern string) []Item {
+	dir, below := strings.CutSuffix(filepath.ToSlash(pattern), "/...")
+	if pattern == "..." {
+		dir, below = ".", true
+	}
+	if dir == "" {
+		dir = "/" // of "/..."
+	}
+	root := filepath.Clean(dir)
+	failed := func(path string, err error) Item {
+		return Item{Kind: kind, Path: path, Named: true, within: filepath.Base(path), err: err}
+	}
+	named := root
+	if below {
+		named = filepath.Join(root, "...")
+	}
+	info, err := os.Stat(root)
+	switch {
+	case err != nil:
+		return []Item{failed(named, err)}
+	case !info.IsDir() && below:
+		return []Item{failed(named, errors.New("not a folder"))}
+	case !info.IsDir():
+		return []Item{{Kind: kind, Path: root, Named: true, within: filepath.Base(root)}}
+	}
+	var items []Item
+	for folders := []string{""}; len(folders) > 0; {
+		folder := folders[len(folders)-1]
+		folders = folders[:len(folders)-1]
+		entries, err := os.ReadDir(filepath.Join(root, folder))
+		if err != nil {
+			items = append(items, failed(filepath.Join(root, folder), err))
+		}
+		for _, e := range entries {
+			name := filepath.Join(folder, e.Name())
+			switch {
+			case strings.HasPrefix(e.Name(), "."):
+			case e.IsDir():
+				if below {
+					folders = append(folders, name)
+				}
+			case (kind == Core || strings.HasSuffix(name, ScriptSuffix)) && isFile(filepath.Join(root, name), e):
+				items = append(items, Item{Kind: kind, Path: filepath.Join(root, name), within: filepath.ToSlash(name)})
+			}
+		}
+	}
+	return items
+}
+
+// isFile says whether an entry is a regular file, or a link to one: where a cluster mounts what it
+// holds itself, every file is a link.
+func isFile(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Shard returns those of the items that are the index-th of n parts. Every item is in just one part. Which, its
+// name in the folder decides, and not its place in the list: the parts begin at different times, on machines that
+// mount the folder elsewhere, and while it still grows.
+func Shard(items []Item, index, n int) []Item {
+	if n < 1 || index < 0 || index >= n {
+		panic(fmt.Sprintf("replay: there is no part %d of %d", index, n))
+	}
+	var part []Item
+	for _, i := range items {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(i.within))
+		if h.Sum64()%uint64(n) == uint64(index) {
+			part = append(part, i)
+		}
+	}
+	return part
+}

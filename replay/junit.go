@@ -1,0 +1,101 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// JUnit writes results as JUnit XML, in that part of it which Jenkins, GitLab and others read: one
+// testsuite of testcases, each with failure or skipped, and system-out. The file gets its name when it
+// is whole.
+type JUnit struct {
+	path string
+	file *os.File
+	out  *bufio.Writer
+
+	began                    time.Time
+	tests, failures, skipped int
+}
+
+// junitHead is as wide as the widest head. It is written last, over the blanks that were left for
+// it: it counts what follows it.
+const junitHead = 256
+
+// CreateJUnit begins a file of that path.
+func CreateJUnit(path string) (*JUnit, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	j := &JUnit{path: path, file: f, out: bufio.NewWriter(f), began: time.Now()}
+	_, err = j.out.WriteString(strings.Repeat(" ", junitHead))
+	return j, err
+}
+
+// Add writes a result.
+func (j *JUnit) Add(r *Result) error {
+	j.tests++
+	name := filepath.ToSlash(r.Path)
+	class := strings.Trim(strings.ReplaceAll(path.Dir(name), "/", "."), ".")
+	if class == "" {
+		class = string(r.Kind) + "s"
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<testcase name="%s" classname="%s" file="%s" time="%.3f">`, escaped(path.Base(name)), escaped(class), escaped(name), r.MS/1e3)
+	first, _, _ := strings.Cut(r.Message, "\n")
+	switch r.Outcome {
+	case Skipped:
+		j.skipped++
+		fmt.Fprintf(&b, `<skipped message="%s"/>`, escaped(first))
+	case Partial, Failed:
+		j.failures++
+		fmt.Fprintf(&b, `<failure type="%s" message="%s">%s</failure>`, r.Outcome, escaped(first), escaped(r.Message))
+	}
+	if r.Log != "" {
+		fmt.Fprintf(&b, `<system-out>%s</system-out>`, escaped(r.Log))
+	}
+	b.WriteString("</testcase>\n")
+	_, err := j.out.Write(b.Bytes())
+	return err
+}
+
+// escaped is text as XML has it, in an attribute too; what XML cannot have is U+FFFD (XML 1.0, 2.2).
+func escaped(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes everything
+	return b.String()
+}
+
+// Close ends the file and gives it its name.
+func (j *JUnit) Close() error {
+	_, err := j.out.WriteString("</testsuite>\n</testsuites>\n")
+	if err == nil {
+		err = j.out.Flush()
+	}
+	if err == nil {
+		const declared = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<testsuites>\n"
+		head := fmt.Sprintf(declared+`<testsuite name="reframe replay" tests="%d" failures="%d" errors="0" skipped="%d" time="%.3f"`,
+			j.tests, j.failures, j.skipped, time.Since(j.began).Seconds())
+		_, err = j.file.WriteAt(fmt.Appendf(nil, "%-*s>\n", junitHead-len(">\n"), head), 0)
+	}
+	if err == nil {
+		err = j.file.Chmod(0o644)
+	}
+	if late := j.file.Close(); err == nil {
+		err = late
+	}
+	if err == nil {
+		err = os.Rename(j.file.Name(), j.path)
+	}
+	if err != nil {
+		os.Remove(j.file.Name())
+	}
+	return err
+}

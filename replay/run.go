@@ -1,0 +1,184 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Run is many items that are done at once.
+type Run struct {
+	Items   []Item
+	Job     Job
+	Workers int           // how many at once; 0: as many as there are processors
+	Timeout time.Duration // of each item; 0: none
+	Journal *Journal      // nil: none is kept
+	// Report is called with each result, in the order of Items, and with none of those that
+	// were passed over. An error ends the run. It is not called twice at a time.
+	Report func(Result) error
+	// Ended is called whenever an item has ended, in any order, not twice at a time.
+	Ended func(Outcome)
+}
+
+// ahead is how many results of each worker may wait for those before them.
+const ahead = 64
+
+// ended is an item that has ended.
+type ended struct {
+	n      int
+	result Result
+	kept   bool  // in the journal, from before
+	given  bool  // up, because the run was
+	err    error // of the journal
+}
+
+// Do does all items. When ctx ends, what was begun is given up, what is done is reported, and the error is
+// the cause. The [Summary] is never nil.
+func (r *Run) Do(ctx context.Context) (*Summary, error) {
+	began := time.Now()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	workers := cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
+	room := make(chan struct{}, workers*ahead)
+	work, done := make(chan int), make(chan ended)
+	go func() {
+		defer close(work)
+		for n := range r.Items {
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case work <- n:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for n := range work {
+				done <- r.one(ctx, n)
+			}
+		})
+	}
+	go func() { group.Wait(); close(done) }()
+
+	o := &order{run: r, sum: newSummary(r.Items), waiting: map[int]ended{}}
+	for e := range done {
+		told, err := o.add(e)
+		if err != nil {
+			stop(err)
+		}
+		for range told {
+			<-room
+		}
+	}
+	err := context.Cause(ctx)
+	if r.Journal != nil {
+		err = cmp.Or(err, r.Journal.end())
+	}
+	if late := o.rest(); err == nil {
+		err = late
+	}
+	o.sum.finish(time.Since(began))
+	return o.sum, err
+}
+
+// one does the n-th item.
+func (r *Run) one(ctx context.Context, n int) ended {
+	item := &r.Items[n]
+	if item.err != nil {
+		return ended{n: n, result: Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: reason(item.err)}}
+	}
+	if r.Journal != nil && utf8.ValidString(item.Path) { // JSON has no other paths, and must not take one for another
+		return r.journaled(ctx, n)
+	}
+	result := attempt(ctx, r.Timeout, r.Job, *item)
+	if ctx.Err() != nil {
+		return ended{n: n, given: true} // it may have come to less than it would have
+	}
+	return ended{n: n, result: result}
+}
+
+// journaled does the n-th item, unless the journal has its result.
+func (r *Run) journaled(ctx context.Context, n int) ended {
+	item := &r.Items[n]
+	file := stateOf(item.Path)
+	if result, ok := r.Journal.find(item.Path, file); ok {
+		return ended{n: n, result: *result, kept: true}
+	}
+	kills, err := r.Journal.begin(item.Path, file)
+	if err != nil {
+		return ended{n: n, given: true, err: err}
+	}
+	e, used := ended{n: n}, &uses{}
+	if kills >= maxKills {
+		e.result = Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: fmt.Sprintf("reframe was killed %d times while it was at it, and does not try again", kills)}
+	} else if e.result = attempt(withUses(ctx, used), r.Timeout, r.Job, *item); ctx.Err() != nil {
+		return ended{n: n, given: true}
+	}
+	if e.result.Outcome != PassedOver {
+		e.err = r.Journal.add(&e.result, file, used)
+	}
+	return e
+}
+
+// order puts results into the order of the items.
+type order struct {
+	run     *Run
+	sum     *Summary
+	waiting map[int]ended // for those before them
+	at      int           // the item whose turn it is
+	broken  bool          // Report has failed
+}
+
+// add takes a result as it comes, and returns how many items have had their turn by it. The error is
+// that of the journal, or of Report.
+func (o *order) add(e ended) (told int, err error) {
+	o.waiting[e.n] = e
+	if !e.given && o.run.Ended != nil {
+		o.run.Ended(e.result.Outcome)
+	}
+	err = e.err
+	for {
+		next, ok := o.waiting[o.at]
+		if !ok {
+			return told, err
+		}
+		delete(o.waiting, o.at)
+		o.at++
+		told++
+		err = cmp.Or(err, o.tell(next))
+	}
+}
+
+// rest tells what waits for items that were given up.
+func (o *order) rest() (err error) {
+	for _, n := range slices.Sorted(maps.Keys(o.waiting)) {
+		err = cmp.Or(err, o.tell(o.waiting[n]))
+	}
+	return err
+}
+
+// tell reports a result, unless nobody can be told any more.
+func (o *order) tell(e ended) error {
+	if e.given || o.broken {
+		return nil
+	}
+	o.sum.add(&e.result, e.kept)
+	if e.result.Outcome == PassedOver || o.run.Report == nil {
+		return nil
+	}
+	err := o.run.Report(e.result)
+	o.broken = err != nil
+	return err
+}

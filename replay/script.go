@@ -1,0 +1,289 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"reframe/ptrace"
+
+	"reframe/deopt/ir"
+)
+
+// Scripts runs scripts: txtar archives whose comment is commands, one a line, in the form and with the commands of
+// testscript (github.com/rogpeppe/go-internal/testscript), and those of [Commands] besides.
+type Scripts struct {
+	Update  bool     // what `cmp stdout FILE` compares with is written anew where FILE is of the archive and differs
+	Verbose bool     // results have the log of scripts that pass too
+	Env     []string // "NAME=value", besides what scripts have
+	Printer Printer
+	Files   *ptrace.ModuleFiles // of cores, nil where every core opens its own
+}
+
+// maxScript bounds a script with all of its files, in bytes.
+const maxScript = 64 << 20
+
+// Run runs one script. Files of the archive are in $WORK, a new folder that is gone afterwards; $SCRIPTDIR is the one that the
+// script itself is in. Several can run at once. When ctx is done the script fails; what it started does not outlive it
+// on Linux.
+func (s *Scripts) Run(ctx context.Context, path string) Result {
+	out := Result{Kind: Script, Path: path, Outcome: Failed}
+	before, comment, err := readScript(path)
+	if err != nil {
+		out.Message = err.Error()
+		return out
+	}
+	r := &run{scripts: s, ctx: ctx, comment: string(comment)}
+	if r.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
+		out.Message = fmt.Sprintf("%s: %v", path, err)
+		return out
+	}
+	parseFlags()
+	t := &reporter{verbose: s.Verbose}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				t.failed, t.reason = true, fmt.Sprintf("reframe is at fault: panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		testscript.RunT(t, testscript.Params{Files: []string{path}, Cmds: r.commands(), UpdateScripts: s.Update, Setup: r.setup, Deadline: deadline(ctx)})
+	}()
+	if !r.await(done) {
+		out.Message = path + ": it does not end"
+		return out // what it holds is left to it
+	}
+	r.clear()
+	switch {
+	case !t.failed && ctx.Err() != nil: // what it left running did not end with it
+		out.Message, out.Log = path+": it did not end in time", t.log.String()
+	case t.failed:
+		out.Message, out.Log = r.place(t, path), t.log.String()
+	case t.skipped:
+		out.Outcome, out.Message = Skipped, t.reason
+	default:
+		out.Outcome = OK
+	}
+	if now, err := os.ReadFile(path); s.Update && out.Outcome == OK && err == nil && !bytes.Equal(now, before) {
+		out.Message = "updated"
+		again := *s
+		again.Update = false
+		if r := again.Run(ctx, path); r.Outcome == Failed { // such as a file that no script can hold as it is, or output that is never the same
+			out = r
+			out.Message += ", after it was updated"
+		}
+	}
+	if s.Verbose {
+		out.Log = t.log.String()
+	}
+	return out
+}
+
+// await waits until a script has ended. When its time is up, what it started is ended; a script that does not
+// end by that is given up after a while.
+func (r *run) await(done chan struct{}) (ended bool) {
+	select {
+	case <-done:
+		return true
+	case <-r.ctx.Done():
+	}
+	for range 60 {
+		r.kill()
+		select {
+		case <-done:
+			return true
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// clear ends what a script that has ended has left, and waits until it is gone: what is killed may have started another a moment
+// before.
+func (r *run) clear() {
+	for range 200 {
+		if !r.kill() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// deadline is when testscript is to end by itself what a script runs: it begins with that when nine tenths of the time or
+// all but 200 ms are over. It is what ends programs where nobody else can tell which are those of the script.
+func deadline(ctx context.Context) time.Time {
+	at, bounded := ctx.Deadline()
+	if !bounded {
+		return time.Time{}
+	}
+	left := time.Until(at)
+	return at.Add(max(left/9, 200*time.Millisecond))
+}
+
+// parseFlags is for the condition [short], which asks the flags of package testing.
+var parseFlags = sync.OnceFunc(func() {
+	if flag.Lookup("test.short") == nil {
+		testing.Init()
+	}
+	if !flag.Parsed() {
+		_ = flag.CommandLine.Parse(nil)
+	}
+})
+
+// readScript reads a script and, of that, its commands, and refuses one whose files would not all be in its own folder.
+func readScript(path string) (text, comment []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxScript {
+		return nil, nil, fmt.Errorf("%s: a script is a regular file of at most %d MiB", path, maxScript>>20)
+	}
+	text, err = os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := txtar.Parse(text)
+	seen := map[string]bool{}
+	for _, f := range a.Files {
+		why := ""
+		switch {
+		case strings.Contains(f.Name, "$"):
+			why = "a name has no variables"
+		case !filepath.IsLocal(f.Name):
+			why = "it would be outside of the script's own folder"
+		case seen[filepath.Clean(f.Name)]:
+			why = "there is one of that name before it"
+		}
+		if why != "" {
+			return nil, nil, fmt.Errorf("%s:%d: the file %q: %s", path, markerLine(text, f.Name, len(seen)), f.Name, why)
+		}
+		seen[filepath.Clean(f.Name)] = true
+	}
+	commands := false
+	for n, line := range strings.Split(string(a.Comment), "\n") {
+		word := strings.TrimLeft(line, " \t\r")
+		commands = commands || word != "" && word[0] != '#'
+		if found := endsEarly.FindStringSubmatch(line); found != nil {
+			return nil, nil, fmt.Errorf("%s:%d: stop ends a script, which passes then; to run to a record: until %s", path, n+1, found[1])
+		}
+	}
+	if !commands {
+		return nil, nil, fmt.Errorf("%s: it has no commands", path)
+	}
+	return text, a.Comment, nil
+}
+
+// endsEarly is a line that means something else than it says: stop is testscript's own.
+var endsEarly = regexp.MustCompile(`^\s*(?:\[[^]]*\]\s*)*stop\s+((?:0x[0-9a-fA-F]+|[0-9]+|-).*)$`)
+
+// markerLine is the line, from 1, of the header of the file of that number in the archive, from 0.
+func markerLine(text []byte, name string, number int) int {
+	at := 0
+	for n, line := range bytes.Split(text, []byte("\n")) {
+		if f := txtar.Parse(append(line, '\n')).Files; len(f) == 1 {
+			if at == number && f[0].Name == name {
+				return n + 1
+			}
+			at++
+		}
+	}
+	return 1
+}
+
+// reporter is what testscript tells how a script goes.
+type reporter struct {
+	verbose         bool
+	failed, skipped bool
+	reason          string
+	log             strings.Builder
+}
+
+func (t *reporter) Skip(args ...any) {
+	t.skipped, t.reason = true, fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (t *reporter) Fatal(args ...any) {
+	t.reason = fmt.Sprint(args...)
+	t.FailNow()
+}
+
+func (t *reporter) FailNow() {
+	t.failed = true
+	runtime.Goexit()
+}
+
+func (t *reporter) Parallel()                            {}
+func (t *reporter) Log(args ...any)                      { fmt.Fprint(&t.log, args...) }
+func (t *reporter) Run(_ string, f func(t testscript.T)) { f(t) }
+func (t *reporter) Verbose() bool                        { return t.verbose }
+
+// place is why a script failed, behind where.
+func (r *run) place(t *reporter, path string) string {
+	if t.reason != "" {
+		return path + ": " + t.reason
+	}
+	log, mark := "\n"+t.log.String(), "\nFAIL: "+path+":" // which is no regular expression where the path is no UTF-8
+	at := strings.LastIndex(log, mark)
+	if at < 0 {
+		return path + ": it failed"
+	}
+	first, _, _ := strings.Cut(log[at+len(mark):], "\n")
+	line, why, _ := strings.Cut(first, ": ")
+	if r.failure != "" { // of several lines
+		why = r.failure
+	}
+	return fmt.Sprintf("%s:%s: %s", path, line, strings.ReplaceAll(why, r.work, "$WORK"))
+}
+
+// unmet is an error that `!` before a command asks for: what was expected is not so, or what was to be done did not
+// work. Any other, such as a command that is misspelled, fails the script with `!` too.
+type unmet struct{ error }
+
+func (u unmet) Unwrap() error { return u.error }
+
+// command is one of the script's commands.
+func (r *run) command(of scriptCommand) func(*testscript.TestScript, bool, []string) {
+	name := of.name
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		err := of.do(&call{run: r, ts: ts, name: name, args: args})
+		if r.ctx.Err() != nil { // whatever came of it then is no answer
+			err = fmt.Errorf("%s: %w", name, context.Cause(r.ctx))
+		}
+		expected := unmet{}
+		switch {
+		case err == nil && neg:
+			err = fmt.Errorf("unexpected success of %s", strings.Join(append([]string{name}, args...), " "))
+		case err == nil:
+			return
+		case neg && errors.As(err, &expected):
+			if of.asks {
+				ts.Logf("%v", err)
+			} else {
+				fmt.Fprintln(ts.Stderr(), err)
+			}
+			return
+		}
+		r.failure = err.Error()
+		if where := (*ir.Error)(nil); errors.As(err, &where) && where.Text != "" {
+			r.failure += "\n" + where.Snippet()
+		}
+		ts.Fatalf("%s", r.failure)
+	}
+}

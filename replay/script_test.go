@@ -1,0 +1,100 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/replay"
+)
+
+// programs are those that scripts launch, as variables: $HOST runs the objects $GUARDS, $TICK and so on, of which $GUARDS_IR
+// and so on are the modules.
+func programs(t *testing.T) []string { return programsOf(t, 19) }
+
+// programsOf are those of an LLVM release. deoptimize.ll is none for 14.
+func programsOf(t *testing.T, version int) []string {
+	t.Helper()
+	env := []string{"IR=" + filepath.Dir(livetest.Testdata(t, "programs", "tick.ll"))}
+	if version > 14 {
+		env = append(env, "LLI="+livetest.LLVM(t, version, "lli"), "LLI_IR="+livetest.IR(t, version, "deoptimize.ll"))
+	}
+	for name, program := range map[string]string{"TICK": "tick.ll", "GUARDS": "guards.ll", "STATE": "state.ll"} {
+		object := livetest.PICObject(t, version, program, "-O2")
+		env = append(env, name+"="+object, name+"_IR="+livetest.IR(t, version, program), "HOST="+livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})[0])
+	}
+	return append(env, "WRONG="+wrong(t, version))
+}
+
+// wrong is the object of another tick than the one of the module.
+func wrong(t *testing.T, version int) string {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))
+	require.NoError(t, err)
+	module := filepath.Join(t.TempDir(), "wrong.ll")
+	other := strings.Replace(string(text), "mul i64 %acc, 31", "mul i64 %acc, 17", 1)
+	require.NotEqual(t, string(text), other)
+	require.NoError(t, os.WriteFile(module, []byte(other), 0o644))
+	return livetest.PICObject(t, version, module, "-O2")
+}
+
+// within runs a script for as long as no test takes.
+func within(t *testing.T, s *replay.Scripts, path string) replay.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	return s.Run(ctx, path)
+}
+
+// script writes a script of that text and runs it.
+func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay.Result) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "test.txtar")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	return path, within(t, s, path)
+}
+
+// The scripts of testdata pass, of each LLVM release. What they expect is worked out from the programs' sources.
+func TestScripts(t *testing.T) {
+	variables := map[string]string{"guards": "SUM=" + sum(t, "guards.ll", 40), "tick": fmt.Sprintf("RESULT=%d", tick(0)), "state": "SUM=" + sum(t, "state.ll", 4)}
+	paths, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.Len(t, paths, 7)
+	for _, version := range []int{14, 19, 22} {
+		env := programsOf(t, version)
+		for _, path := range paths {
+			name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+			if version == 14 && strings.Contains("lli patchpoint", name) {
+				continue
+			}
+			t.Run(fmt.Sprint(name, version), func(t *testing.T) {
+				s := &replay.Scripts{Env: append([]string{variables[name]}, env...)}
+				r := within(t, s, path)
+				require.Equal(t, replay.Result{Kind: replay.Script, Path: path, Outcome: replay.OK}, r)
+			})
+		}
+	}
+}
+
+// tick is what @tick of tick.ll returns.
+func tick(seed uint64) int64 {
+	acc, x, y := seed, uint64(12345), uint64(1)
+	for i := range uint64(1000) {
+		next := acc*31 + x
+		acc, x, y = next, x^acc>>7, (y+i)^next
+	}
+	return int64((acc + x) ^ y)
+}
+
+// sum is what twins.c prints where the host runs a program for so many rounds.
+func sum(t *testing.T, program string, rounds int) string {
+	t.Helper()
+	line, _ := livetest.Twin(t, program, livetest.ObjectHostOptions{Rounds: rounds})
+	return strings.TrimPrefix(line, "checksum ")
+}

@@ -1,0 +1,263 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+// known are the files that say what the code means.
+type known struct{ modules, layouts []string }
+
+func (k *known) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&k.modules, "ir", nil, "")
+	f.StringArrayVar(&k.layouts, "layout", nil, "")
+}
+
+// read reads them.
+func (c *call) read(k known) (deopt.Options, error) {
+	for _, list := range [][]string{k.modules, k.layouts} {
+		for i := range list {
+			list[i] = c.file(list[i])
+		}
+	}
+	return readKnown(k.modules, k.layouts)
+}
+
+// file is the absolute path of a file that the script names.
+func (c *call) file(name string) string {
+	path := c.ts.MkAbs(name)
+	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // what is in there is of the script
+	if !inside && path != os.DevNull {
+		use(c.ctx, path)
+	}
+	return path
+}
+
+func (c *call) core() error {
+	var k known
+	o := ptrace.CoreOptions{Files: c.scripts.Files}
+	f := c.flags()
+	k.flags(f)
+	f.StringVar(&o.Exe, "exe", "", "")
+	f.StringVar(&o.Sysroot, "sysroot", "", "")
+	args, err := c.parse(f, 1, 1)
+	if err != nil {
+		return err
+	}
+	for _, path := range []*string{&o.Exe, &o.Sysroot} {
+		if *path != "" {
+			*path = c.file(*path)
+		}
+	}
+	options, err := c.read(k)
+	if err != nil {
+		return err
+	}
+	c.close()
+	c.target, err = ptrace.OpenCore(c.file(args[0]), o)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a name that is misspelled is no core that is broken
+		return err
+	case err != nil:
+		return unmet{err}
+	}
+	c.options = options
+	_, err = c.look()
+	return err
+}
+
+// look returns the frames of what the script looks at.
+func (c *call) look() (*deopt.View, error) {
+	if c.view != nil {
+		return c.view, nil
+	}
+	target := c.target
+	switch {
+	case c.session != nil:
+		var err error
+		if target, err = c.session.Target(); err != nil {
+			return nil, err
+		}
+	case c.exit != nil && target == nil:
+		return nil, errors.New("the program has ended")
+	case target == nil:
+		return nil, errors.New("there is nothing to look at yet: open a core, or launch a program")
+	}
+	v, err := deopt.Frames(target, c.options)
+	if err != nil {
+		return nil, err
+	}
+	c.view = v
+	return v, nil
+}
+
+// at is what the script looks at.
+func (c *call) at() (*ptrace.Target, error) {
+	if c.session != nil {
+		return c.session.Target()
+	}
+	return c.target, nil
+}
+
+// which frames are meant.
+type which struct {
+	thread int
+	choice deopt.Choice
+}
+
+func (w *which) flags(f *pflag.FlagSet) {
+	f.IntVarP(&w.thread, "thread", "t", 0, "")
+	f.IntVarP(&w.choice.Frame, "frame", "f", -1, "")
+	f.StringVar(&w.choice.Function, "function", "", "")
+}
+
+// only is a view of one thread; 0: of all.
+func only(v *deopt.View, thread int) (*deopt.View, error) {
+	if thread == 0 {
+		return v, nil
+	}
+	out := *v
+	out.Threads = slices.DeleteFunc(slices.Clone(v.Threads), func(t deopt.Thread) bool { return t.ID != thread })
+	if len(out.Threads) == 0 {
+		return nil, fmt.Errorf("there is no thread %d", thread)
+	}
+	return &out, nil
+}
+
+func (c *call) frames() error {
+	var w which
+	var steady, json bool
+	f := c.flags()
+	w.flags(f)
+	f.BoolVar(&steady, "stable", false, "")
+	f.BoolVar(&json, "json", false, "")
+	if _, err := c.parse(f, 0, 0); err != nil {
+		return err
+	}
+	if steady && json {
+		return c.wrong("--stable and --json: one of them")
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	if v, err = only(v, w.thread); err != nil {
+		return err
+	}
+	kept := *v
+	kept.Threads = slices.Clone(v.Threads)
+	for i := range kept.Threads {
+		kept.Threads[i].Frames = slices.Clone(kept.Threads[i].Frames)
+	}
+	all := v.Records()
+	kept.Keep(w.choice)
+	target, err := c.at()
+	if err != nil {
+		return err
+	}
+	switch p := c.scripts.Printer; {
+	case p == nil:
+	case steady:
+		err = printStable(c, p, &kept)
+	case json:
+		err = p.JSON(c.out(), kept.Report())
+	default:
+		err = p.Frames(c.out(), &kept, target)
+	}
+	switch {
+	case err != nil:
+		return err
+	case kept.Records() > 0:
+		return nil
+	case all > 0:
+		return unmet{fmt.Errorf("no frame that was asked for stands at a recorded site; of all frames, %d do", all)}
+	}
+	return unmet{errors.New(v.WhyNone())}
+}
+
+// printStable prints what stays the same from run to run.
+func printStable(c *call, p Printer, v *deopt.View) error {
+	for i, t := range v.Threads {
+		shown := slices.DeleteFunc(slices.Clone(t.Frames), func(f *deopt.Frame) bool { return f.Kind != frame.JIT })
+		if len(shown) == 0 {
+			continue
+		}
+		if len(v.Threads) > 1 {
+			fmt.Fprintf(c.out(), "thread %d %q\n", i+1, t.Name)
+		}
+		for _, f := range shown {
+			if err := p.Frame(c.out(), stable(&f.Frame)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// choose is the command frame.
+func (c *call) choose() error {
+	thread := 0
+	f := c.flags()
+	f.IntVarP(&thread, "thread", "t", 0, "")
+	args, err := c.parse(f, 1, 1)
+	if err != nil {
+		return err
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	if v, err = only(v, thread); err != nil {
+		return err
+	}
+	number, notNumber := strconv.Atoi(args[0])
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		for _, f := range t.Frames {
+			if notNumber == nil && f.Index == number || f.Function == args[0] {
+				c.frame, c.thread = f, t
+				return nil
+			}
+		}
+	}
+	if notNumber == nil {
+		return unmet{fmt.Errorf("there is no frame %d", number)}
+	}
+	return unmet{fmt.Errorf("there is no frame of %s", args[0])}
+}
+
+// current is the frame that is meant, and its thread.
+func (c *call) current() (*deopt.Thread, *deopt.Frame, error) {
+	v, err := c.look()
+	if err != nil || c.frame != nil {
+		return c.thread, c.frame, err
+	}
+	stack, err := v.Pick(deopt.Choice{Frame: -1})
+	if err != nil {
+		if v.Records() == 0 {
+			err = errors.New(v.WhyNone())
+		}
+		return nil, nil, err
+	}
+	return stack.Thread, stack.Frames[0], nil
+}
+
+// titled is a frame in messages: of which function, and at which record.
+func titled(f *deopt.Frame) string {
+	if f.Record == nil {
+		return f.Title()
+	}
+	return fmt.Sprintf("%s at record %d", f.Title(), f.Record.ID)
+}

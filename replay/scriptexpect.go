@@ -1,0 +1,237 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+)
+
+// expect is the command of that name.
+func (c *call) expect() error {
+	if len(c.args) < 2 {
+		return c.wrong("")
+	}
+	_, f, err := c.current()
+	if err != nil {
+		return err
+	}
+	switch what := c.args[0]; what {
+	case "record", "site", "moment", "function", "resume":
+		return c.expectFrame(f, what, c.args[1:])
+	}
+	s, err := slotOf(f, c.args[0])
+	if err != nil {
+		return err
+	}
+	return c.expectSlot(f, s, c.args[1], c.args[2:])
+}
+
+// otherwise is an expectation that is not met.
+func otherwise(format string, args ...any) error { return unmet{fmt.Errorf(format, args...)} }
+
+// expectFrame compares what the frame itself is.
+func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
+	if len(want) > 1 && what != "resume" || len(want) > 2 {
+		return c.wrong("")
+	}
+	if what == "function" {
+		if f.Function != want[0] {
+			return otherwise("%s is not in %s", f.Title(), want[0])
+		}
+		return nil
+	}
+	if f.Record == nil {
+		return otherwise("%s has no record", f.Title())
+	}
+	switch what {
+	case "record":
+		id, err := strconv.ParseUint(want[0], 0, 64)
+		if err != nil {
+			return c.wrong("%s: the number of a record", want[0])
+		}
+		if id != f.Record.ID {
+			return otherwise("record %d, not %d, in %s", f.Record.ID, id, f.Title())
+		}
+	case "site":
+		return c.expectWord(f, "site", f.Record.Site, want[0])
+	case "moment":
+		return c.expectWord(f, "moment", string(f.Record.Moment), want[0])
+	case "resume":
+		if f.Resume == nil {
+			return otherwise("nothing says where %s carries on%s", titled(f), noted(f.Notes))
+		}
+		got := []string{f.Resume.Function, f.Resume.Block}
+		want[0] = strings.TrimPrefix(want[0], "@")
+		if len(want) > 1 {
+			want[1] = strings.TrimPrefix(want[1], "%")
+		}
+		if got := strings.Join(got[:len(want)], " "); got != strings.Join(want, " ") {
+			return otherwise("it carries on in %s, not %s, in %s", got, strings.Join(want, " "), titled(f))
+		}
+	}
+	return nil
+}
+
+func (c *call) expectWord(f *deopt.Frame, what, got, want string) error {
+	if got != want {
+		return otherwise("%s %s, not %s, in %s", what, got, want, titled(f))
+	}
+	return nil
+}
+
+func noted(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(notes, "; ")
+}
+
+// slotOf finds a slot by its name, or by its number where it has none: "#0".
+func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
+	if f.Record == nil {
+		return nil, fmt.Errorf("%s has no record%s", f.Title(), noted(f.Notes))
+	}
+	for i := range f.Slots {
+		s := &f.Slots[i]
+		if spelled(s) == name {
+			return s, nil
+		}
+	}
+	var names []string
+	for i := range f.Slots {
+		names = append(names, spelled(&f.Slots[i]))
+	}
+	return nil, fmt.Errorf("there is no slot %s in %s; it has %s", name, titled(f), strings.Join(names, " "))
+}
+
+// spelled is how frames prints the name of a slot.
+func spelled(s *frame.Slot) string {
+	if s.Name == "" {
+		return fmt.Sprintf("#%d", s.Index)
+	}
+	return s.Name
+}
+
+// expectSlot compares one slot.
+func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []string) error {
+	least, most := 1, 1
+	switch verb {
+	case "=", "hex", "type", "at":
+	case "unavailable":
+		least = 0
+	case "undef":
+		least, most = 0, 0
+	default:
+		return c.wrong("")
+	}
+	if len(want) < least || len(want) > most {
+		return c.wrong("")
+	}
+	switch verb {
+	case "unavailable":
+		return expectUnavailable(f, s, want)
+	case "undef":
+		if s.Status != frame.Undefined {
+			return otherwise("%s is %s, not undef, in %s", spelled(s), shown(s), titled(f))
+		}
+		return nil
+	case "type":
+		if s.Type.Source != want[0] {
+			return otherwise("%s is of type %s, not %s, in %s", spelled(s), s.Type.Source, want[0], titled(f))
+		}
+		return nil
+	case "at":
+		return expectAt(f, s, want[0])
+	}
+	if s.Status != frame.OK { // that it is another value is no more known than that it is this one
+		return fmt.Errorf("%s is %s: that cannot be held against %s, in %s", spelled(s), shown(s), want[0], titled(f))
+	}
+	same := false
+	var err error
+	if verb == "hex" {
+		same, err = sameBits(s, want[0])
+	} else {
+		same, err = sameValue(f, s, want[0])
+	}
+	if err != nil {
+		return ofSlot(f, s, err)
+	}
+	if !same {
+		return otherwise("%s is %s, not %s, in %s", spelled(s), shown(s), want[0], titled(f))
+	}
+	return nil
+}
+
+// ofSlot says which slot an error is about.
+func ofSlot(f *deopt.Frame, s *frame.Slot, err error) error {
+	return fmt.Errorf("%s of %s: %w", spelled(s), titled(f), err)
+}
+
+// shown is the value of a slot in a message.
+func shown(s *frame.Slot) string {
+	switch {
+	case s.Status == frame.Undefined:
+		return "undef"
+	case s.Status != frame.OK:
+		return fmt.Sprintf("unavailable (%s)", s.Reason)
+	case s.Value == "" || s.Value == string(s.Hex):
+		return string(s.Hex)
+	}
+	return fmt.Sprintf("%s (%s)", s.Value, s.Hex)
+}
+
+// sameValue says whether a text is the slot's value: as it is spelled, or as it is read in the slot's type.
+func sameValue(f *deopt.Frame, s *frame.Slot, text string) (bool, error) {
+	if text == s.Value && s.Value != "" {
+		return true, nil
+	}
+	raw, err := f.ParseSlot(s, text)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(raw, f.Masked(s)), nil
+}
+
+// sameBits compares the raw bits of a slot.
+func sameBits(s *frame.Slot, text string) (bool, error) {
+	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
+	if !hex || strings.Trim(digits, "0123456789abcdef") != "" || digits == "" {
+		return false, fmt.Errorf("%q: hexadecimal digits behind 0x", text)
+	}
+	digits = strings.TrimLeft(digits, "0")
+	return strings.TrimLeft(strings.TrimPrefix(string(s.Hex), "0x"), "0") == digits, nil
+}
+
+func expectUnavailable(f *deopt.Frame, s *frame.Slot, want []string) error {
+	if s.Status != frame.Missing {
+		return otherwise("%s is %s, not unavailable, in %s", spelled(s), shown(s), titled(f))
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	re, err := regexp.Compile(want[0])
+	if err != nil {
+		return err
+	}
+	if !re.MatchString(s.Reason) {
+		return otherwise("%s is %s: no match for %s, in %s", spelled(s), shown(s), want[0], titled(f))
+	}
+	return nil
+}
+
+// expectAt compares where the slot's value came from.
+func expectAt(f *deopt.Frame, s *frame.Slot, want string) error {
+	if s.Location == nil {
+		return otherwise("%s comes from no location, not %s, in %s", spelled(s), want, titled(f))
+	}
+	where := s.Location.String()
+	if want == where || want == s.Location.Kind || want == s.Location.Kind+" "+where {
+		return nil
+	}
+	return otherwise("%s comes from %s %s, not %s, in %s", spelled(s), s.Location.Kind, where, want, titled(f))
+}

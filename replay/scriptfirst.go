@@ -1,0 +1,272 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/ptrace"
+)
+
+// First says what the first script of a core is made of. All are paths.
+type First struct {
+	Script  string // that is to be written; other paths are from its folder
+	Core    string
+	Options ptrace.CoreOptions
+	Modules []string
+	Layouts []string
+}
+
+// firstScript is a script while it is written.
+type firstScript struct {
+	dir   string
+	text  strings.Builder
+	files []txtar.File
+}
+
+// FirstScript returns the text of a script that opens a core and expects what is to be seen there today: the slots of the
+// innermost frame with a record, and what the interpreter makes of it, where it comes to an end. It passes; what is wrong in
+// it, whoever knows better changes.
+func FirstScript(ctx context.Context, o First) (string, error) {
+	dir, err := filepath.Abs(filepath.Dir(o.Script))
+	if err != nil {
+		return "", err
+	}
+	s := &firstScript{dir: dir}
+	known, err := readKnown(o.Modules, o.Layouts)
+	if err != nil {
+		return "", err
+	}
+	t, err := ptrace.OpenCore(o.Core, o.Options)
+	if err != nil {
+		return "", err
+	}
+	defer t.Close()
+	v, err := deopt.Frames(t, known)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&s.text, "# %s\n", oneLine(fmt.Sprintf("A moment of process %d, %s.", t.PID, t.Command)))
+	if err := s.open(o); err != nil {
+		return "", err
+	}
+	stack, err := v.Pick(deopt.Choice{Frame: -1})
+	if err != nil {
+		s.comment("Nothing is expected of it: " + v.WhyNone())
+		return s.end(), nil
+	}
+	s.text.WriteString("frames\n")
+	s.expectations(stack, v)
+	s.resumption(ctx, v, stack)
+	return s.end(), nil
+}
+
+// readKnown reads modules and layouts.
+func readKnown(modules, layouts []string) (o deopt.Options, err error) {
+	for _, path := range modules {
+		m, err := ir.ParseFile(path)
+		if err != nil {
+			return o, err
+		}
+		o.Modules = append(o.Modules, m)
+	}
+	for _, path := range layouts {
+		l, err := deopt.ReadLayout(path)
+		if err != nil {
+			return o, err
+		}
+		o.Layouts = append(o.Layouts, l)
+	}
+	return o, nil
+}
+
+// open is the command that opens the core.
+func (s *firstScript) open(o First) error {
+	type flag struct{ name, path string }
+	flags := []flag{{"exe", o.Options.Exe}, {"sysroot", o.Options.Sysroot}}
+	for _, path := range o.Modules {
+		flags = append(flags, flag{"ir", path})
+	}
+	for _, path := range o.Layouts {
+		flags = append(flags, flag{"layout", path})
+	}
+	word, err := s.path(o.Core)
+	if err != nil {
+		return err
+	}
+	s.text.WriteString("core " + word)
+	for _, f := range flags {
+		if f.path == "" {
+			continue
+		}
+		word, err := "", error(nil)
+		if f.name == "ir" || f.name == "layout" {
+			word, err = s.embed(f.path)
+		} else {
+			word, err = s.path(f.path)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&s.text, " --%s %s", f.name, word)
+	}
+	s.text.WriteByte('\n')
+	return nil
+}
+
+// maxEmbedded is how large a file may be to become part of the script, in bytes.
+const maxEmbedded = 256 << 10
+
+// embeddable are the names that files of a script may have without more ado.
+var embeddable = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// embed makes a file part of the script where it is small, and returns what names it there.
+func (s *firstScript) embed(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(path)
+	taken := slices.ContainsFunc(s.files, func(f txtar.File) bool { return f.Name == name })
+	if info.Size() > maxEmbedded || taken || !embeddable.MatchString(name) {
+		return s.path(path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.HasSuffix(data, []byte("\n")) || txtar.NeedsQuote(data) { // it would not be the same there
+		return s.path(path)
+	}
+	s.files = append(s.files, txtar.File{Name: name, Data: data})
+	return name, nil
+}
+
+// path spells the path of a file as seen from the script.
+func (s *firstScript) path(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(abs, "\r\n") {
+		return "", fmt.Errorf("%q: a script cannot name a path with a newline", path)
+	}
+	rel, err := filepath.Rel(s.dir, abs)
+	if err != nil { // on another drive
+		return quoted(abs), nil
+	}
+	return "$SCRIPTDIR/" + quoted(filepath.ToSlash(rel)), nil
+}
+
+// quoted spells a word as a script has it.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\r\n'#$") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", "''") + "'"
+}
+
+// oneLine makes a comment of text that may hold anything.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func (s *firstScript) comment(text string) {
+	s.text.WriteByte('\n')
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&s.text, "# %s\n", oneLine(strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// line writes a command. One that a line cannot hold, because a name has a newline in it, becomes a comment.
+func (s *firstScript) line(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if oneLine(line) != line {
+		line = "# " + oneLine(line)
+	}
+	s.text.WriteString(line + "\n")
+}
+
+// expectations are what the innermost frame with a record holds.
+func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
+	f := stack.Frames[0]
+	s.comment(f.Title())
+	fmt.Fprintf(&s.text, "frame %d", f.Index)
+	if len(v.Threads) > 1 {
+		fmt.Fprintf(&s.text, " -t %d", stack.Thread.ID)
+	}
+	fmt.Fprintf(&s.text, "\nexpect record %d\nexpect site %s\nexpect moment %s\n", f.Record.ID, f.Record.Site, f.Record.Moment)
+	if f.Resume != nil {
+		s.line("expect resume %s %s", quoted(f.Resume.Function), quoted(f.Resume.Block))
+	}
+	seen := map[string]bool{}
+	for i := range f.Slots {
+		slot := &f.Slots[i]
+		name := spelled(slot)
+		if seen[name] { // a gc pointer is recorded more than once
+			continue
+		}
+		seen[name] = true
+		name = quoted(name)
+		switch {
+		case slot.Status == frame.Undefined:
+			s.line("expect %s undef", name)
+		case slot.Status != frame.OK:
+			s.line("expect %s unavailable", name)
+		case slot.Value != "":
+			s.line("expect %s = %s", name, quoted(slot.Value))
+		default:
+			s.line("expect %s hex %s", name, slot.Hex)
+		}
+	}
+}
+
+// firstRun bounds what the interpreter may take for a first script, so that it passes on slower machines too.
+const firstRun = 2 * time.Second
+
+// resumption is what comes of the frame.
+func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deopt.Stack) {
+	ctx, cancel := context.WithTimeout(ctx, firstRun)
+	defer cancel()
+	out, err := v.Run(ctx, stack, deopt.Limits{})
+	if err != nil {
+		s.comment("The interpreter does not come to an end from here:\n" + err.Error())
+		return
+	}
+	s.text.WriteString("\nresume\n")
+	switch {
+	case out.ExitCode != nil:
+		fmt.Fprintf(&s.text, "exits %d\n", *out.ExitCode)
+	case out.Result != nil:
+		s.line("returns %s %s", quoted(out.Result.Type), quoted(out.Result.Value))
+	default:
+		s.text.WriteString("returns nothing\n")
+	}
+	if line := strings.TrimSuffix(out.Output, "\n"); line != "" && oneLine(line) == line {
+		s.line("prints %s", quoted(line))
+	}
+}
+
+// end is the whole script.
+func (s *firstScript) end() string {
+	if len(s.files) > 0 {
+		s.text.WriteByte('\n')
+	}
+	return string(txtar.Format(&txtar.Archive{Comment: []byte(s.text.String()), Files: s.files}))
+}

@@ -1,0 +1,233 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/ptrace"
+)
+
+// Where a program that is launched prints to.
+const (
+	programOut    = "program.stdout"
+	programErrors = "program.stderr"
+)
+
+func (c *call) launch() error {
+	var k known
+	stdin := os.DevNull
+	f := c.flags()
+	f.SetInterspersed(false) // what follows the command's name is its own
+	k.flags(f)
+	f.StringVar(&stdin, "stdin", stdin, "")
+	command, err := c.parse(f, 1, many)
+	if err != nil {
+		return err
+	}
+	options, err := c.read(k)
+	if err != nil {
+		return err
+	}
+	c.close()
+	c.options = options
+	if c.session, err = c.start(command, stdin); err != nil {
+		return unmet{err}
+	}
+	return nil
+}
+
+// start starts a program as exec does, but under control.
+func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
+	for _, word := range command { // nobody else knows which are files
+		c.file(word)
+	}
+	path, err := c.find(command[0])
+	if err != nil {
+		return nil, err
+	}
+	c.file(path)
+	o := ptrace.LaunchOptions{Bound: true, Dir: c.ts.MkAbs("."), Stdin: c.file(stdin),
+		Stdout: filepath.Join(c.work, programOut), Stderr: filepath.Join(c.work, programErrors)}
+	for _, name := range c.vars {
+		o.Env = append(o.Env, name+"="+c.ts.Getenv(name))
+	}
+	o.Env = append(o.Env, "PWD="+o.Dir)
+	s, err := ptrace.LaunchWith(c.ctx, append([]string{path}, command[1:]...), o)
+	if err != nil {
+		return nil, err
+	}
+	c.process, _ = os.FindProcess(s.PID()) // it is there, and stands still
+	return s, nil
+}
+
+// find looks a program up as a shell of the script would.
+func (c *call) find(name string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return exec.LookPath(c.ts.MkAbs(name))
+	}
+	for _, dir := range filepath.SplitList(c.ts.Getenv("PATH")) {
+		if path, err := exec.LookPath(filepath.Join(c.ts.MkAbs(dir), name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// running errs where no program was launched that still runs.
+func (c *call) running() error {
+	switch {
+	case c.session != nil:
+		return nil
+	case c.exit != nil && c.target == nil:
+		return errors.New("the program has ended")
+	case c.target != nil:
+		return fmt.Errorf("a core does not run; launch a program to %s", c.name)
+	}
+	return errors.New("no program runs; launch one")
+}
+
+func (c *call) until() error {
+	o := deopt.RunToOptions{Options: c.options, Warn: func(text string) { c.ts.Logf("%s", text) }}
+	function := ""
+	f := c.flags()
+	f.StringVar(&function, "function", "", "")
+	f.StringVar(&o.At, "at", "", "")
+	f.Uint64Var(&o.Hit, "hit", 1, "")
+	args, err := c.parse(f, 0, 1)
+	if err != nil {
+		return err
+	}
+	what := "calls of " + o.At
+	switch {
+	case (len(args) == 0) == (o.At == ""), o.At != "" && function != "":
+		return c.wrong("")
+	case o.Hit == 0:
+		return c.wrong("--hit 0: a number above 0")
+	case len(args) > 0:
+		id, err := strconv.ParseUint(args[0], 0, 64)
+		if err != nil {
+			return c.wrong("%s: the number of a record", args[0])
+		}
+		o.Records, what = []uint64{id}, fmt.Sprintf("record %d", id)
+	}
+	if function != "" {
+		if o.Function, err = regexp.Compile(function); err != nil {
+			return c.wrong("--function: %v", err)
+		}
+	}
+	if err := c.running(); err != nil {
+		return err
+	}
+	c.moved()
+	m, err := deopt.RunTo(c.ctx, c.session, o)
+	if early := (*deopt.NotReachedError)(nil); errors.As(err, &early) {
+		if late := c.ended(early.End.ExitCode, early.End.Signal); late != nil {
+			return late
+		}
+		return unmet{fmt.Errorf("%s: %w", what, err)}
+	}
+	if err != nil {
+		return err
+	}
+	c.view = m.View
+	if m.Frame != nil && m.Frame.Record != nil {
+		c.frame, c.thread = m.Frame, &m.View.Threads[0]
+	}
+	return nil
+}
+
+// goOn is the command continue.
+func (c *call) goOn() error {
+	if len(c.args) > 0 {
+		return c.wrong("")
+	}
+	if err := c.running(); err != nil {
+		return err
+	}
+	c.moved()
+	for {
+		e, err := c.session.Next(c.ctx)
+		if err != nil {
+			return err
+		}
+		if e.Kind == ptrace.Ended {
+			return c.ended(e.ExitCode, e.Signal)
+		}
+	}
+}
+
+// maxPrinted bounds what a program prints, in bytes, for a script to look at.
+const maxPrinted = 64 << 20
+
+// ended is told how the program ended.
+func (c *call) ended(code, signal int) error {
+	_ = c.process.Release()
+	s := c.session
+	c.session, c.process, c.exit = nil, nil, &exit{code, signal}
+	if err := s.Detach(); err != nil {
+		return err
+	}
+	printed, err := c.printedTo(programOut, c.out())
+	if err != nil {
+		return err
+	}
+	c.printed = &printed
+	_, err = c.printedTo(programErrors, c.ts.Stderr())
+	return err
+}
+
+// printedTo reads what the program printed, and prints it.
+func (c *call) printedTo(name string, to io.Writer) (string, error) {
+	f, err := os.Open(filepath.Join(c.work, name))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPrinted+1))
+	if err == nil && len(text) > maxPrinted {
+		err = fmt.Errorf("the program printed more than %d MiB to %s", maxPrinted>>20, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = to.Write(text)
+	return string(text), err
+}
+
+// record is the command of that name.
+func (c *call) record() error {
+	o := ptrace.RecordOptions{}
+	f := c.flags()
+	f.StringVar((*string)(&o.Memory), "memory", string(ptrace.Minimal), "")
+	f.BoolVar(&o.Compress, "compress", false, "")
+	args, err := c.parse(f, 1, 1)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, o.Memory) {
+		return c.wrong("--memory %s: minimal, writable or all", o.Memory)
+	}
+	if err := c.running(); err != nil {
+		return err
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	o.Thread = v.Threads[0].ID
+	target, err := c.session.Target()
+	if err != nil {
+		return err
+	}
+	_, err = target.WriteCore(c.ctx, c.ts.MkAbs(args[0]), o)
+	return err
+}

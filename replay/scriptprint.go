@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"io"
+	"regexp"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// Printer prints as the command line does. [Scripts] without one print nothing.
+type Printer interface {
+	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
+	Frame(w io.Writer, f *frame.Frame) error
+	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
+	Verified(w io.Writer, v *deopt.Verified) error
+	Summary(w io.Writer, s *deopt.VerifySummary) error
+	JSON(w io.Writer, v any) error
+}
+
+// addresses are those of a process: of six digits at least, which no offset in a function has.
+var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
+
+// stable is what stays the same of a frame from run to run: code of a JIT and its slots, without addresses. A pointer
+// is ptr unless it is null.
+func stable(f *frame.Frame) *frame.Frame {
+	out := *f
+	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil
+	for _, s := range f.Slots {
+		if s.Type.Kind == frame.Pointer && s.Status == frame.OK && s.Value != "0x0" {
+			s.Value, s.Hex = "ptr", "0x…"
+		}
+		s.Reason = addresses.ReplaceAllString(s.Reason, "0x…")
+		out.Slots = append(out.Slots, s)
+	}
+	for _, n := range f.Notes {
+		out.Notes = append(out.Notes, addresses.ReplaceAllString(n, "0x…"))
+	}
+	return &out
+}

@@ -1,0 +1,208 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"reframe/deopt"
+)
+
+func (c *call) set() error {
+	if len(c.args) != 2 {
+		return c.wrong("")
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	t, f, err := c.current()
+	if err != nil {
+		return err
+	}
+	s, err := slotOf(f, c.args[0])
+	if err != nil {
+		return err
+	}
+	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
+		return ofSlot(f, s, err)
+	}
+	if s.Name == "" {
+		return otherwise("%s of %s: it has no name by which the code could take it", spelled(s), titled(f))
+	}
+	changed, g, err := v.Set(f, s.Name, c.args[1])
+	if err != nil {
+		return unmet{err}
+	}
+	for i := range changed.Threads {
+		if changed.Threads[i].ID == t.ID {
+			t = &changed.Threads[i]
+		}
+	}
+	c.view, c.frame, c.thread = changed, g, t
+	c.forget()
+	return nil
+}
+
+func (c *call) resume() error {
+	w := which{choice: deopt.Choice{Frame: -1}}
+	var limits deopt.Limits
+	var to, result string
+	var json bool
+	timeout := 10 * time.Second
+	f := c.flags()
+	w.flags(f)
+	f.StringVar(&to, "to-frame", "", "")
+	f.StringVar(&result, "result", "", "")
+	f.Uint64Var(&limits.Steps, "steps", 0, "")
+	f.DurationVar(&timeout, "timeout", timeout, "")
+	f.BoolVar(&json, "json", false, "")
+	if _, err := c.parse(f, 0, 0); err != nil {
+		return err
+	}
+	var err error
+	if w.choice.To, err = c.outermost(to); err != nil {
+		return err
+	}
+	if f.Changed("result") && result == "" {
+		return c.wrong("the value of --result is empty")
+	}
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	c.forget()
+	if !f.Changed("frame") && !f.Changed("function") && !f.Changed("thread") && c.frame != nil {
+		w.thread, w.choice.Frame = c.thread.ID, c.frame.Index
+	}
+	if v, err = only(v, w.thread); err != nil {
+		return err
+	}
+	stack, err := v.Pick(w.choice)
+	if err != nil {
+		if v.Records() == 0 {
+			err = errors.New(v.WhyNone())
+		}
+		return unmet{err}
+	}
+	stack.Result = result
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	out, err := v.Run(ctx, stack, limits)
+	if err != nil {
+		return unmet{err}
+	}
+	c.resumed, c.printed = out, &out.Output
+	if out.ExitCode != nil {
+		c.exit = &exit{code: *out.ExitCode}
+	}
+	if c.scripts.Printer == nil {
+		return nil
+	}
+	if json {
+		return c.scripts.Printer.JSON(c.out(), out)
+	}
+	return c.scripts.Printer.Resumed(c.out(), out, stack)
+}
+
+// outermost reads --to-frame.
+func (c *call) outermost(to string) (int, error) {
+	switch to {
+	case "":
+		return 0, nil
+	case "all":
+		return deopt.AllCallers, nil
+	}
+	n, err := strconv.Atoi(to)
+	if err != nil || n < 1 {
+		return 0, c.wrong("--to-frame %s: the number of a caller's frame, or all", to)
+	}
+	return n, nil
+}
+
+func (c *call) returns() error {
+	if len(c.args) < 1 || len(c.args) > 2 {
+		return c.wrong("")
+	}
+	switch {
+	case c.resumed == nil:
+		return errors.New("nothing was resumed; resume comes first")
+	case c.resumed.ExitCode != nil:
+		return otherwise("it called exit(%d), and returned nothing", *c.resumed.ExitCode)
+	}
+	r := c.resumed.Result
+	want := strings.Join(c.args, " ")
+	switch {
+	case r == nil && want == "nothing":
+		return nil
+	case r == nil:
+		return otherwise("it returned nothing, not %s", want)
+	case len(c.args) == 2 && c.args[0] != r.Type:
+		return otherwise("it returned %s %s, not %s", r.Type, r.Value, want)
+	case want == "nothing":
+		return otherwise("it returned %s %s, not nothing", r.Type, r.Value)
+	}
+	same, err := deopt.SameValue(r, c.args[len(c.args)-1])
+	if err != nil {
+		return err
+	}
+	if !same {
+		return otherwise("it returned %s %s, not %s", r.Type, r.Value, want)
+	}
+	return nil
+}
+
+func (c *call) prints() error {
+	if len(c.args) != 1 {
+		return c.wrong("")
+	}
+	if c.printed == nil {
+		return errors.New("nothing has ended that could have printed; continue or resume comes first")
+	}
+	if got := *c.printed; got != c.args[0] && got != c.args[0]+"\n" {
+		return otherwise("it printed %q, not %q", got, c.args[0])
+	}
+	return nil
+}
+
+// signals are those that end programs (signal(7)), by their numbers on x86-64.
+var signals = map[string]int{"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8,
+	"SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15, "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31}
+
+func (e *exit) String() string {
+	for name, number := range signals {
+		if number == e.signal {
+			return "it was killed by " + name
+		}
+	}
+	if e.signal != 0 {
+		return fmt.Sprintf("it was killed by signal %d", e.signal)
+	}
+	return fmt.Sprintf("it exited with status %d", e.code)
+}
+
+func (c *call) exits() error {
+	if len(c.args) != 1 {
+		return c.wrong("")
+	}
+	want := exit{}
+	if number, known := signals[c.args[0]]; known {
+		want.signal = number
+	} else if code, err := strconv.Atoi(c.args[0]); err == nil {
+		want.code = code
+	} else {
+		return c.wrong("%s: a status, or a signal such as SIGSEGV", c.args[0])
+	}
+	switch {
+	case c.exit == nil && c.resumed != nil:
+		return otherwise("it did not exit: the function returned")
+	case c.exit == nil:
+		return errors.New("nothing has ended; continue or resume comes first")
+	case *c.exit != want:
+		return otherwise("%v, not %s", c.exit, c.args[0])
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// SummarySchema names the JSON of a [Summary].
+const SummarySchema = "reframe.replay.summary/v1"
+
+// Summary counts what came of a run.
+type Summary struct {
+	Items      int `json:"items"` // that there were to do
+	OK         int `json:"ok"`
+	Skipped    int `json:"skipped"`
+	Partial    int `json:"partial"`
+	Failed     int `json:"failed"`
+	PassedOver int `json:"passed_over"` // files that are no cores
+	NotRun     int `json:"not_run"`     // because the run was interrupted
+	Kept       int `json:"kept"`        // of all of them, those whose result the journal had
+	// Exits are the sites at which cores stand, those of most cores first.
+	Exits []ExitCount `json:"exits,omitempty"`
+	// MoreExits counts the cores, once for each further site, where there are too many to tell apart.
+	MoreExits int     `json:"more_exits,omitempty"`
+	Slowest   []Slow  `json:"slowest,omitempty"` // of those that were run, the slowest first
+	Seconds   float64 `json:"seconds"`
+
+	cores map[Site]int
+}
+
+// Site is a recorded place in the code.
+type Site struct {
+	Function string `json:"function,omitempty"`
+	Record   uint64 `json:"record"`
+	Site     string `json:"site"` // as in [Exit]
+}
+
+// ExitCount is a site and how many cores have a frame there.
+type ExitCount struct {
+	Site
+	Cores int `json:"cores"`
+}
+
+// Slow is an item and how long it took.
+type Slow struct {
+	Path string  `json:"path"`
+	MS   float64 `json:"ms"`
+}
+
+// Bounds of what is kept of all results together.
+const (
+	maxSites   = 10000
+	maxSlowest = 5
+)
+
+func newSummary(items []Item) *Summary {
+	return &Summary{Items: len(items), NotRun: len(items), cores: map[Site]int{}}
+}
+
+// add counts a result.
+func (s *Summary) add(r *Result, kept bool) {
+	s.NotRun--
+	switch r.Outcome {
+	case OK:
+		s.OK++
+	case Skipped:
+		s.Skipped++
+	case Partial:
+		s.Partial++
+	case PassedOver:
+		s.PassedOver++
+		return
+	default:
+		s.Failed++
+	}
+	if kept {
+		s.Kept++
+	} else {
+		s.slow(Slow{r.Path, r.MS})
+	}
+	if r.Found == nil {
+		return
+	}
+	seen := map[Site]bool{}
+	for _, x := range r.Found.Exits {
+		site := Site{x.Function, x.Record, x.Site}
+		if seen[site] {
+			continue
+		}
+		seen[site] = true
+		if s.cores[site] == 0 && len(s.cores) == maxSites {
+			s.MoreExits++
+			continue
+		}
+		s.cores[site]++
+	}
+}
+
+// slow keeps an item that is among the slowest.
+func (s *Summary) slow(x Slow) {
+	s.Slowest = append(s.Slowest, x)
+	slices.SortStableFunc(s.Slowest, func(a, b Slow) int { return cmp.Compare(b.MS, a.MS) })
+	s.Slowest = s.Slowest[:min(len(s.Slowest), maxSlowest)]
+}
+
+// finish orders what was counted.
+func (s *Summary) finish(took time.Duration) {
+	for site, n := range s.cores {
+		s.Exits = append(s.Exits, ExitCount{site, n})
+	}
+	slices.SortFunc(s.Exits, func(a, b ExitCount) int {
+		return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site.Site, b.Site.Site))
+	})
+	s.Seconds = took.Seconds()
+}
