@@ -17,7 +17,7 @@ import (
 )
 
 // looks are the verbs that look at a process, as far as they need no more to begin.
-var looks = []string{"frames", "resume", "maps"}
+var looks = []string{"frames", "resume", "maps", "explain"}
 
 func TestNoSuchProcess(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestZombie(t *testing.T) {
 	require.NoError(t, c.Start())
 	defer c.Wait()
 	n := c.Process.Pid
-	require.Eventually(t, func() bool { return strings.HasPrefix(status(n, n, "State"), "Z") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(status(n, n, "State"), "Z") }, livetest.Patience, time.Millisecond)
 	for _, verb := range looks {
 		reframe(t, verb, "-p", fmt.Sprint(n)).failsEmpty(t, 2, fmt.Sprintf("process %d", n), "has ended")
 	}
@@ -65,7 +65,7 @@ func TestTracedAlready(t *testing.T) {
 	require.Eventually(t, func() bool {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", gdb.Process.Pid, gdb.Process.Pid))
 		return len(children) > 0 && strings.HasPrefix(state(), "t")
-	}, patience, time.Millisecond, "gdb did not attach")
+	}, livetest.Patience, time.Millisecond, "gdb did not attach")
 	for _, verb := range []string{"frames", "resume"} {
 		r := reframe(t, verb, "-p", pid(p))
 		r.failsEmpty(t, 2, "operation not permitted", fmt.Sprintf("process %d traces it already", gdb.Process.Pid), "detach")
@@ -178,7 +178,7 @@ func TestDiesDuringResume(t *testing.T) {
 	done := make(chan result, 1)
 	c := command(t, "resume", "-p", pid(p), "--ir", module, "--layout", exits, "--timeout", "2s", "--steps", "1000000000000")
 	go func() { done <- finish(t, c) }()
-	require.Eventually(t, func() bool { return held(p) }, patience, time.Millisecond, "it is not held")
+	require.Eventually(t, func() bool { return held(p) }, livetest.Patience, time.Millisecond, "it is not held")
 	p.Kill()
 	r := <-done
 	r.failsEmpty(t, 2)
@@ -223,10 +223,10 @@ func TestResumeLimits(t *testing.T) {
 		unharmed(t, p)
 	}
 	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 		c := exec.CommandContext(ctx, binary, append(given, "--timeout=1m", "--steps=1000000000000")...)
 		require.NoError(t, c.Start())
-		require.Eventually(t, func() bool { return held(p) }, patience, time.Millisecond, "it is not held")
+		require.Eventually(t, func() bool { return held(p) }, livetest.Patience, time.Millisecond, "it is not held")
 		require.NoError(t, c.Process.Signal(signal))
 		require.Error(t, c.Wait())
 		require.NoError(t, ctx.Err())
@@ -263,7 +263,7 @@ func TestStoppedTarget(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	stands := func() bool { return strings.HasPrefix(status(p.PID, p.PID, "State"), "T") }
 	p.Signal(t, syscall.SIGSTOP)
-	require.Eventually(t, stands, patience, time.Millisecond)
+	require.Eventually(t, stands, livetest.Patience, time.Millisecond)
 	for _, verb := range []string{"frames", "resume", "maps"} {
 		args := []string{verb, "-p", pid(p)}
 		if verb != "maps" {
@@ -271,7 +271,7 @@ func TestStoppedTarget(t *testing.T) {
 		}
 		r := reframe(t, args...)
 		require.Equal(t, 0, r.code, r.stderr)
-		require.Eventually(t, stands, 2*time.Second, time.Millisecond, verb)
+		require.Eventually(t, stands, livetest.Patience, time.Millisecond, verb)
 	}
 	p.Signal(t, syscall.SIGCONT)
 	unharmed(t, p)

@@ -73,7 +73,7 @@ func (a *app) demo(ctx context.Context) error {
 	fmt.Fprintf(a.stdout, "\nthe reference interpreter carries on from frame #%d and returns %s %s after %s\n",
 		exit.Index, resumed.Result.Type, resumed.Result.Value, count(int(resumed.Steps), "instruction"))
 
-	native, err := a.native(process, view, thread, exit, resumed.Result.Type)
+	native, err := a.native(ctx, process, view, thread, exit, resumed.Result.Type)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return a.printView(view, target)
+	return printView(a.stdout, a.style(), view, target)
 }
 
 // returned is what native code brought back to a caller.
@@ -100,19 +100,20 @@ type returned struct{ where, value string }
 
 // native lets the target run on to where the frame's function returns to, and reads
 // the result there.
-func (a *app) native(p *demo.Process, v *deopt.View, t *deopt.Thread, f *deopt.Frame, typ string) (returned, error) {
+func (a *app) native(ctx context.Context, p *demo.Process, v *deopt.View, t *deopt.Thread, f *deopt.Frame, typ string) (returned, error) {
 	caller := v.Caller(t, f)
 	if caller == nil {
 		return returned{}, fmt.Errorf("frame #%d has no caller", f.Index)
 	}
-	control, err := ptrace.Attach(p.PID)
+	session, err := ptrace.Open(ctx, p.PID)
 	if err != nil {
 		return returned{}, err
 	}
+	defer session.Detach() // nothing where that was done; the target dies with this process
 	if err := p.Wake(); err != nil {
 		return returned{}, err
 	}
-	stopped, err := control.RunTo(caller.Address())
+	stopped, err := session.RunTo(ctx, caller.Address())
 	if err != nil {
 		return returned{}, err
 	}
@@ -120,7 +121,7 @@ func (a *app) native(p *demo.Process, v *deopt.View, t *deopt.Thread, f *deopt.F
 	if err != nil {
 		return returned{}, err
 	}
-	if err := control.Detach(); err != nil {
+	if err := session.Detach(); err != nil {
 		return returned{}, err
 	}
 	if _, err := p.Result(); err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // marked gives a command an environment of its own and nothing else, and returns the
@@ -75,11 +77,11 @@ func TestDemoInterrupted(t *testing.T) {
 		// An error means that it has finished already.
 		_ = c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2])
 		_ = c.Wait() // before it listens to signals they end it, later it finishes or fails
-		require.Eventually(t, func() bool { return len(remain()) == 0 }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, 5*time.Millisecond)
 	}
 }
 
-// Killed while Delve holds the target, the demo cannot let it go: the kernel ends it.
+// Killed while its target stands still, the demo cannot let it go: the kernel ends it.
 func TestDemoKilled(t *testing.T) {
 	t.Parallel()
 	for n := range 30 {
@@ -89,6 +91,6 @@ func TestDemoKilled(t *testing.T) {
 		time.Sleep(time.Duration(n) * 8 * time.Millisecond)
 		_ = c.Process.Kill() // an error means that it was done already
 		_ = c.Wait()
-		require.Eventually(t, func() bool { return len(remain()) == 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, time.Millisecond)
 	}
 }

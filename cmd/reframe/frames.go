@@ -21,13 +21,15 @@ func (a *app) framesCommand() *cobra.Command {
 	var k known
 	number, function, hold := -1, "", false
 	c := &cobra.Command{
-		Use:   "frames -p PID [--ir FILE.ll]",
-		Short: "Show the abstract frames of every thread of a process",
+		Use:   "frames {-p PID | --core CORE} [--ir FILE.ll]",
+		Short: "Show the abstract frames of every thread of a process or a core",
 		Long: `frames stops the process for a moment, copies the registers and stacks of its
 threads, lets it go on, and rebuilds the frames from the copy. Nothing is written
 into the process. With --hold it lets the process go on only when all frames are
 rebuilt: it takes longer, and any memory can be read, such as the end of a very deep
 stack, or a stack in several pieces.
+
+` + coreHelp + `
 
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
@@ -38,9 +40,14 @@ has a record or it failed.`,
 		Example: `  reframe frames -p 41822
   reframe frames -p 41822 --ir loop.ll
   reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
-  reframe frames -p $(pidof lli) -t 41823 --function sum_opt`,
+  reframe frames -p $(pidof lli) -t 41823 --function sum_opt
+  reframe frames --core exit.core --ir loop.ll --layout loop.layout.json
+  reframe frames --core exit.core --sysroot customer/ --exe build/host`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if k.core != "" && hold {
+				return usage("--hold is for a process; a core stands still")
+			}
 			t, view, err := k.look(c, hold)
 			if err != nil {
 				return err
@@ -51,7 +58,7 @@ has a record or it failed.`,
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
-			} else if err = a.printView(view, t); err == nil {
+			} else if err = printView(a.stdout, a.style(), view, t); err == nil {
 				a.hint(view, t, &k, hold)
 			}
 			if err != nil {
@@ -85,16 +92,37 @@ func outcome(v *deopt.View, all int) error {
 // digits are what differs between the guesses of one kind.
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
+// titleOf is the first line of what is printed about a target.
+func titleOf(s style, t *ptrace.Target) string {
+	if t.Core != "" {
+		return fmt.Sprintf("%s  pid %d  %s   %s", s.bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
+	}
+	stood := "stopped" // by a script, which lets it go on later
+	if t.Pause > 0 {
+		stood = fmt.Sprintf("paused %s, running again", milliseconds(t.Pause))
+	}
+	return fmt.Sprintf("%s  %s   %s   %s", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, stood)
+}
+
+// titleOfThread names a thread. Most cores hold the name of the first one alone.
+func titleOfThread(t *deopt.Thread) string {
+	if t.Name == "" {
+		return fmt.Sprintf("thread %d", t.ID)
+	}
+	return fmt.Sprintf("thread %d %q", t.ID, printable(t.Name))
+}
+
 // printView prints a whole view as text.
-func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
-	s := a.style()
+func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s  %s   %s   paused %s, running again\n", s.bold(fmt.Sprintf("pid %d", t.PID)),
-		printable(t.Command), t.Arch().Title, milliseconds(t.Pause))
+	fmt.Fprintln(&out, titleOf(s, t))
+	for _, note := range v.Notes() {
+		fmt.Fprintln(&out, s.yellow(printable(note)))
+	}
 	fmt.Fprintln(&out, summary(v.Summary()))
 	for i := range v.Threads {
 		thread := &v.Threads[i]
-		fmt.Fprintf(&out, "\n%s\n", s.bold(fmt.Sprintf("thread %d %q", thread.ID, printable(thread.Name))))
+		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
 		guesses := map[string]int{} // the first frame of which each kind was said
 		for _, f := range thread.Frames {
 			kind := digits.ReplaceAllString(f.Guess(), "")
@@ -113,7 +141,7 @@ func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
 		}
 	}
-	_, err := io.WriteString(a.stdout, out.String())
+	_, err := io.WriteString(w, out.String())
 	return err
 }
 
@@ -122,7 +150,7 @@ func (a *app) printView(v *deopt.View, t *ptrace.Target) error {
 func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known, held bool) {
 	short := func(t deopt.Thread) bool { return strings.Contains(t.End.Reason, ptrace.NotCopied) }
 	if i := slices.IndexFunc(v.Threads, short); i >= 0 && !held {
-		fmt.Fprintf(a.stderr, "\nmore of the stack: reframe frames -p %d%s --hold\n", t.PID, k.again(v.Threads[i].ID))
+		fmt.Fprintf(a.stderr, "\nmore of the stack: reframe frames %s --hold\n", k.again(t, v.Threads[i].ID))
 	}
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
@@ -131,19 +159,36 @@ func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known, held bool) {
 				if f.NeedsResult() {
 					result = " --result VALUE"
 				}
-				fmt.Fprintf(a.stderr, "\ntry: reframe resume -p %d%s -f %d%s\n", t.PID, k.again(thread.ID), f.Index, result)
+				fmt.Fprintf(a.stderr, "\ntry: reframe resume %s -f %d%s\n", k.again(t, thread.ID), f.Index, result)
 				return
 			}
 		}
 	}
 }
 
-// again spells the files that were given, so that the next command can be copied.
-func (k *known) again(thread int) string {
+// again spells what was given to look at t, so that the next command can be copied.
+func (k *known) again(t *ptrace.Target, thread int) string {
 	var b strings.Builder
-	if thread != k.pid {
+	if t.Core == "" {
+		fmt.Fprintf(&b, "-p %d", t.PID)
+	}
+	for _, f := range []struct{ name, value string }{{"--core", k.core}, {"--exe", k.exe}, {"--sysroot", k.sysroot}} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " %s %s", f.name, quoted(f.value))
+		}
+	}
+	for _, dir := range k.debug {
+		fmt.Fprintf(&b, " --debug-dir %s", quoted(dir))
+	}
+	if thread != t.PID {
 		fmt.Fprintf(&b, " -t %d", thread)
 	}
+	return strings.TrimPrefix(b.String()+k.files(), " ")
+}
+
+// files spells what was given to know the code by.
+func (k *known) files() string {
+	var b strings.Builder
 	for _, m := range k.modules {
 		fmt.Fprintf(&b, " --ir %s", quoted(m))
 	}
@@ -153,12 +198,23 @@ func (k *known) again(thread int) string {
 	return b.String()
 }
 
-// quoted spells a file name as a shell reads it.
-func quoted(name string) string {
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") == "" {
-		return name
+// quoted spells a word as a shell reads it.
+func quoted(word string) string {
+	switch {
+	case word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") == "":
+		return word
+	case word == printable(word):
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return "'" + strings.ReplaceAll(printable(name), "'", `'\''`) + "'"
+	var b strings.Builder // $'...' is of POSIX.1-2024; shells had it before
+	for _, c := range []byte(word) {
+		if c < ' ' || c == '\'' || c == '\\' || c >= 0x7f {
+			fmt.Fprintf(&b, `\%03o`, c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return "$'" + b.String() + "'"
 }
 
 func milliseconds(d time.Duration) string {
@@ -274,23 +330,8 @@ func printSlot(w io.Writer, s style, slot *frame.Slot) {
 	}
 	where := ""
 	if slot.Location != nil {
-		where = bracket(slot.Location)
+		where = slot.Location.String()
 	}
-	fmt.Fprintf(w, "        %-*s %-*s %s  %s\n", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
-}
-
-// bracket is a location as an assembler would write it.
-func bracket(l *frame.Location) string {
-	switch l.Kind {
-	case "Register":
-		if l.Offset != 0 {
-			return fmt.Sprintf("%s, bit %d", l.Register, l.Offset)
-		}
-		return l.Register
-	case "Direct":
-		return fmt.Sprintf("&[%s%+d]", l.Register, l.Offset)
-	case "Indirect":
-		return fmt.Sprintf("[%s%+d]", l.Register, l.Offset)
-	}
-	return "constant"
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }

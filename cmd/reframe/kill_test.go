@@ -34,7 +34,7 @@ func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
 	killAtAnyMoment(t, p)
 	before := cpuTicks(t, p)
-	require.Eventually(t, func() bool { return cpuTicks(t, p) > before }, 5*time.Second, time.Millisecond, "it stands still")
+	require.Eventually(t, func() bool { return cpuTicks(t, p) > before }, livetest.Patience, time.Millisecond, "it stands still")
 }
 
 func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
@@ -58,7 +58,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 // takes is how long a run takes when little else runs.
 func takes(t *testing.T, args ...string) time.Duration {
 	t.Helper()
-	least := patience
+	least := livetest.Patience
 	for range 3 {
 		began := time.Now()
 		reframe(t, args...)

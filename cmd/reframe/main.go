@@ -48,7 +48,11 @@ func main() {
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it; what is launched is to ignore it too
+			signal.Notify(signals, s)
+		}
+	}
 	go func() {
 		s := <-signals
 		signal.Stop(signals) // what does not heed the first Ctrl-C ends at the second
@@ -152,7 +156,10 @@ value from registers, stack and constants, names and types them by the IR, and l
 a reference interpreter carry on from there.`,
 		Example: `  reframe demo                                          the whole story, on a built-in target
   reframe frames -p 41822 --ir loop.ll                  abstract frames of every thread
-  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json`,
+  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
+  reframe verify --ir loop.ll -- ./host loop.o           native code held against the interpreter, at each exit
+  reframe record -p 41822 --ir loop.ll -o exit.core --script exit.txtar
+  reframe replay ./osr/...                              recorded exits, run as tests`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -167,7 +174,7 @@ a reference interpreter carry on from there.`,
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colour the output: auto, always or never (NO_COLOR is obeyed)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.demoCommand())
+	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.recordCommand(), a.replayCommand(), scriptsTopic())
 	return root
 }
 

@@ -70,13 +70,10 @@ type result struct {
 	stdout, stderr string
 }
 
-// patience bounds a run. The slowest of them takes a second on an idle machine.
-const patience = 30 * time.Second
-
 // command prepares a run that is killed when it hangs.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, binary, args...)
 	c.Cancel = func() error {
@@ -191,7 +188,7 @@ func unharmed(t *testing.T, p *livetest.Process) {
 		waits := strings.HasPrefix(status(p.PID, p.PID, "State"), "S")
 		return waits && !strings.Contains(state, "stop") && strings.Count(state, "traced by 0\n") >= strings.Count(state, "(")
 	}
-	require.Eventually(t, func() bool { return p.Alive() && ok() }, 2*time.Second, time.Millisecond, "%v %s", p.Alive(), &state)
+	require.Eventually(t, func() bool { return p.Alive() && ok() }, livetest.Patience, time.Millisecond, "%v %s", p.Alive(), &state)
 	require.NotContains(t, p.Output(), "disturbed")
 }
 

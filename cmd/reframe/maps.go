@@ -23,7 +23,6 @@ import (
 // mapsFlags are what maps can be asked.
 type mapsFlags struct {
 	known    known
-	core     string
 	dialect  string
 	arch     string
 	format   string
@@ -65,7 +64,7 @@ some map but not all can be read, or --check found a broken rule, 2 it failed.`,
 	}
 	flags := c.Flags()
 	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
-	flags.StringVar(&f.core, "core", "", "the core `FILE` to look at")
+	f.known.coreFlags(c)
 	flags.StringArrayVar(&f.known.modules, "ir", nil, "the IR module that was compiled, `FILE.ll` (repeatable)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+", with --check "+deopt.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
@@ -169,7 +168,7 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 	switch {
 	case sources != 1:
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
-	case given("core") && f.core == "" || len(args) == 1 && args[0] == "":
+	case len(args) == 1 && args[0] == "":
 		return o, nil, usage("the name of the file is empty")
 	case c.Flags().Changed("pid") && f.known.pid <= 0:
 		return o, nil, usage("-p %d: a process number is above 0", f.known.pid)
@@ -181,6 +180,9 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 		return o, nil, usage("--check looks at whole maps; it goes with no filter")
 	case given("arch") && len(args) == 0:
 		return o, nil, usage("--arch is for the bytes of a section alone")
+	}
+	if err := f.known.checkFiles(c); err != nil {
+		return o, nil, err
 	}
 	if want, err = f.filter(given); err != nil {
 		return o, nil, err
@@ -209,9 +211,9 @@ func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
 		want.Name = regexp.MustCompile("^(?:" + f.function + ")$")
 	}
 	for _, text := range f.records {
-		id, err := strconv.ParseUint(text, 0, 64)
+		id, err := recordID(text)
 		if err != nil {
-			return nil, usage("--record %s: a number of 64 bits, such as 2882400000 or 0xabcdef00", text)
+			return nil, err
 		}
 		want.IDs = append(want.IDs, id)
 	}
@@ -226,6 +228,15 @@ func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
 	return want, nil
 }
 
+// recordID reads what --record was given.
+func recordID(text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return 0, usage("--record %s: a number of 64 bits, such as 2882400000 or 0xabcdef00", text)
+	}
+	return id, nil
+}
+
 // open reads the maps. What release frees is needed until they are printed.
 func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, release func(), err error) {
 	if len(args) == 1 {
@@ -236,10 +247,10 @@ func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, r
 		return maps, maps.Close, err
 	}
 	var t *ptrace.Target
-	if f.core != "" {
-		t, err = ptrace.OpenCore(f.core, ptrace.CoreOptions{})
+	if f.known.core != "" {
+		t, err = ptrace.OpenCore(f.known.core, f.known.coreOptions())
 	} else {
-		t, err = ptrace.Survey(f.known.pid)
+		t, err = ptrace.Survey(f.known.pid, f.known.debug...)
 	}
 	if err != nil {
 		return nil, nil, err

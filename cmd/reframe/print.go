@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -17,14 +18,17 @@ import (
 // style colours words where a terminal shows them.
 type style struct{ on bool }
 
-func (a *app) style() style {
+// style is that of standard output.
+func (a *app) style() style { return a.styleOf(a.stdout) }
+
+func (a *app) styleOf(out *os.File) style {
 	switch a.color {
 	case "always":
 		return style{true}
 	case "never":
 		return style{false}
 	}
-	return style{os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(a.stdout.Fd()))}
+	return style{os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(out.Fd()))}
 }
 
 func (s style) paint(code, text string) string {
@@ -72,7 +76,8 @@ func pad(plain, painted string, width int) string {
 	return painted
 }
 
-// writeJSON prints v with two spaces of indentation.
+// writeJSON prints v with two spaces of indentation, and what it says of the target in one line: by
+// that alone the same moment differs that was looked at in two ways.
 func writeJSON(w io.Writer, v any) error {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -81,8 +86,24 @@ func writeJSON(w io.Writer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(safeJSON(out.Bytes()))
+	_, err := w.Write(safeJSON(targetLine.ReplaceAllFunc(out.Bytes(), oneLine)))
 	return err
+}
+
+// targetLine is the member of the outermost object that is about the target. In no string is a line's end.
+var targetLine = regexp.MustCompile(`(?m)^  "target": \{\n(    .*\n)*  \}`)
+
+// oneLine joins the lines of a member of the outermost object.
+func oneLine(text []byte) []byte {
+	line := []byte("  ")
+	for part := range bytes.Lines(text) {
+		part = bytes.Trim(part, " \n")
+		if bytes.HasSuffix(line, []byte(",")) {
+			line = append(line, ' ')
+		}
+		line = append(line, part...)
+	}
+	return line
 }
 
 // safeJSON writes characters that a terminal may obey as \u escapes, which encoding/json
@@ -109,7 +130,7 @@ func safeJSON(text []byte) []byte {
 }
 
 // count is "1 record" or "2 records".
-func count(n int, what string) string {
+func count[N int | uint64](n N, what string) string {
 	if n == 1 {
 		return fmt.Sprintf("1 %s", what)
 	}

@@ -37,6 +37,8 @@ func TestNamesAreNotObeyed(t *testing.T) {
 		{"frames", "-p", process, "--json"},
 		{"maps", "-p", process},
 		{"resume", "-p", process},
+		{"explain", "-p", process, "-f", "1"},
+		{"explain", "-p", process, "-f", "1", "--json"},
 		{"__complete", "frames", "-p", ""},
 	} {
 		r := reframe(t, args...)

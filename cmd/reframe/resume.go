@@ -20,11 +20,12 @@ func (a *app) resumeCommand() *cobra.Command {
 	var k known
 	var limits deopt.Limits
 	var timeout time.Duration
+	var write commitOptions
 	choice := deopt.Choice{Frame: -1}
 	var to, result string
 	c := &cobra.Command{
-		Use:   "resume -p PID --ir FILE.ll [-f N] [--to-frame N]",
-		Short: "Run frames of a process in the reference interpreter",
+		Use:   "resume {-p PID | --core CORE} --ir FILE.ll [-f N] [--to-frame N]",
+		Short: "Run frames of a process or a core in the reference interpreter",
 		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
 carry on from there until the function returns. It reads the process's memory as it
 touches it; what it writes stays in its own copy. The process goes on as it was.
@@ -35,12 +36,25 @@ returned. --to-frame all goes on up to the first caller that is native code or c
 be resumed, and says which that is.
 
 Where the frame waits for a call, --result says what that returns: an integer, a
-pointer (0x..., null) or a float, of the call's type.`,
+pointer (0x..., null) or a float, of the call's type.
+
+With --commit the process does not go on as it was: what the interpreter stored is
+written to its memory, and the thread goes on in the caller of the outermost of these
+frames as if that had returned what the interpreter did. The native frames are left as
+they are. All of it is written or nothing; nothing is where it is not sure that the
+thread can go on so, or where the interpreter did what is not in the process's memory,
+such as to print. --dry-run says what would be written and writes nothing.
+
+` + coreHelp + `
+The interpreter reads memory of the core as it touches it; where a page is not in it,
+the run ends there and says which.`,
 		Example: `  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
   reframe resume -p 41822 --ir loop.ll -f 2 --steps 1000000
   reframe resume -p 41822 --ir loop.ll --function sum_opt --json
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame 4
-  reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1`,
+  reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1
+  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json --commit --dry-run
+  reframe resume --core exit.core --ir loop.ll --layout loop.layout.json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
@@ -50,13 +64,25 @@ pointer (0x..., null) or a float, of the call's type.`,
 			if c.Flags().Changed("result") && result == "" {
 				return usage("the value of --result is empty")
 			}
+			if err := write.check(); err != nil {
+				return err
+			}
+			if write.commit && k.core != "" {
+				return usage("--commit writes into a process, and a core is none: -p PID")
+			}
+			if err := k.check(c); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			if write.commit {
+				return a.commit(ctx, &k, write.dry, choice, result, limits)
+			}
 			t, view, err := k.look(c, true)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			ctx, cancel := context.WithTimeout(c.Context(), timeout)
-			defer cancel()
 			return a.resume(ctx, t, view, choice, result, limits)
 		},
 	}
@@ -68,6 +94,8 @@ pointer (0x..., null) or a float, of the call's type.`,
 	f.StringVar(&result, "result", "", "the `value` that the call returns for which the frame waits")
 	f.Uint64Var(&limits.Steps, "steps", 0, "stop after `N` instructions (default 1000000000)")
 	f.DurationVar(&timeout, "timeout", 10*time.Second, "let go of the process after this time")
+	f.BoolVar(&write.commit, "commit", false, "write what the interpreter did into the process, which goes on from there")
+	f.BoolVar(&write.dry, "dry-run", false, "with --commit: say what would be written, and write nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
 	return c
 }
@@ -87,12 +115,26 @@ func outermost(to string) (int, error) {
 	return n, nil
 }
 
-// resume runs the chosen frames and prints what came of it.
-func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, result string, l deopt.Limits) error {
+// pick finds the chosen frames.
+func pick(view *deopt.View, c deopt.Choice) (*deopt.Stack, error) {
 	stack, err := view.Pick(c)
 	if errors.Is(err, deopt.ErrNoFrame) && view.Records() == 0 {
-		return &status{exitFailed, view.WhyNone()}
+		return nil, &status{exitFailed, view.WhyNone()}
 	}
+	return stack, err
+}
+
+// bounded adds to an error of a run that took too long what says how long it may take.
+func bounded(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
+	}
+	return err
+}
+
+// resume runs the chosen frames and prints what came of it.
+func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, result string, l deopt.Limits) error {
+	stack, err := pick(view, c)
 	if err != nil {
 		return err
 	}
@@ -100,19 +142,19 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	out, err := view.Run(ctx, stack, l)
 	pause := t.Release()
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
-		}
-		if out != nil { // it ran so far
+		err = bounded(err)
+		if out != nil && t.Core == "" { // it ran so far
 			err = fmt.Errorf("%w (process %d stood still for %s and is running again)", err, t.PID, milliseconds(pause))
 		}
 		return err
 	}
-	out.PauseUS = pause.Microseconds()
+	if t.Core == "" {
+		out.PauseUS = new(pause.Microseconds())
+	}
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	if err := a.printResumed(out, stack); err != nil {
+	if err := printResumed(a.stdout, a.style(), out, stack); err != nil || t.Core != "" {
 		return err
 	}
 	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", t.PID, milliseconds(pause))
@@ -120,8 +162,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 }
 
 // printResumed prints a finished run as text.
-func (a *app) printResumed(r *frame.Resumed, stack *deopt.Stack) error {
-	s := a.style()
+func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) error {
 	var text strings.Builder
 	for _, f := range stack.Frames {
 		printFrame(&text, s, &f.Frame)
@@ -146,8 +187,18 @@ func (a *app) printResumed(r *frame.Resumed, stack *deopt.Stack) error {
 	case r.Result != nil:
 		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
 	}
-	fmt.Fprintf(&text, "%s %s after %s; %s kept away from the process\n",
-		printable(outer.Resume.Function), what, count(int(r.Steps), "instruction"), count(r.Writes, "write"))
-	_, err := io.WriteString(a.stdout, text.String())
+	from := "process"
+	if stack.InCore() {
+		from = "core"
+	}
+	kept := fmt.Sprintf("; %s kept away from the %s", count(r.Writes, "write"), from)
+	if r.Committed != nil {
+		kept = ""
+	}
+	fmt.Fprintf(&text, "%s %s after %s%s\n", printable(outer.Resume.Function), what, count(r.Steps, "instruction"), kept)
+	if r.Committed != nil {
+		printCommitted(&text, s, r.Committed)
+	}
+	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -294,7 +294,7 @@ func sourceOf(i *ir.Instr) string {
 func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "stopped before block %%%s of @%s, line %d%s, after %s\n",
-		printable(b.Name), printable(b.Func.Name), b.Line, sourceOf(x.At(0)), count(int(x.Steps()), "instruction"))
+		printable(b.Name), printable(b.Func.Name), b.Line, sourceOf(x.At(0)), count(x.Steps(), "instruction"))
 	live, err := ir.LiveAt(b, x.At(0).Index)
 	if err != nil {
 		return err

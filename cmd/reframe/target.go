@@ -15,19 +15,58 @@ import (
 // known are the flags that say which target and what is known about its code.
 type known struct {
 	pid     int
+	core    string
+	exe     string
+	sysroot string
+	debug   []string
 	thread  int
 	stack   int
 	modules []string
 	layouts []string
 }
 
+// coreHelp is what every verb says of cores that can look at one.
+const coreHelp = `With --core it looks at a core: one of the kernel, of gcore, of reframe record or of
+QEMU's user mode. What a core leaves out, such as code, is read from the files that it
+names, where they are the same by their build ids: below --sysroot DIR if that is
+given, and with --exe FILE in place of its program.`
+
 func (k *known) flags(c *cobra.Command) {
+	k.controlFlags(c)
+	k.coreFlags(c)
+	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
+}
+
+// coreFlags are those for a core.
+func (k *known) coreFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&k.core, "core", "", "the core `FILE` to look at")
+	f.StringVar(&k.exe, "exe", "", "with --core: the program that the core is of, `FILE`, in place of the one that it names")
+	f.StringVar(&k.sysroot, "sysroot", "", "with --core: look for the files that it names below `DIR`, and only there")
+	f.StringArrayVar(&k.debug, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
+}
+
+// withoutCore has a verb say why it takes no core.
+func (k *known) withoutCore(c *cobra.Command) {
+	c.Flags().StringVar(&k.core, "core", "", "")
+	_ = c.Flags().MarkHidden("core")
+}
+
+// refuseCore is the answer of such a verb.
+func refuseCore(c *cobra.Command) error {
+	if c.Flags().Changed("core") {
+		return usage("%s watches a process run, and a core is one moment of it: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
+	}
+	return nil
+}
+
+// controlFlags are those for a process that is not copied.
+func (k *known) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
 	f.IntVarP(&k.thread, "thread", "t", 0, "only the thread of this `TID`")
 	f.StringArrayVar(&k.modules, "ir", nil, "the IR module that the JIT compiled, `FILE.ll` (repeatable)")
 	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
-	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
 	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt))
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -35,15 +74,46 @@ func (k *known) flags(c *cobra.Command) {
 
 // check refuses what cannot be meant.
 func (k *known) check(c *cobra.Command) error {
+	given := c.Flags().Changed
+	if given("pid") || !given("core") {
+		if err := k.checkProcess(c); err != nil {
+			return err
+		}
+	}
 	switch {
-	case !c.Flags().Changed("pid"):
-		return usage("%s needs a process: -p PID", c.Name())
-	case k.pid <= 0:
-		return usage("-p %d: a process number is above 0", k.pid)
+	case given("core") && given("stack-bytes"):
+		return usage("--stack-bytes says how much of a process is copied; a core has what it has")
 	case k.thread < 0:
 		return usage("-t %d: a thread number is above 0", k.thread)
-	case c.Flags().Changed("stack-bytes") && (k.stack < 4096 || k.stack > 1<<30):
+	case given("stack-bytes") && (k.stack < 4096 || k.stack > 1<<30):
 		return usage("--stack-bytes %d: 4096 to %d", k.stack, 1<<30)
+	}
+	return k.checkFiles(c)
+}
+
+func (k *known) checkProcess(c *cobra.Command) error {
+	given := c.Flags().Changed
+	switch {
+	case given("pid") && given("core"):
+		return usage("-p and --core: one of them")
+	case !given("pid"):
+		return usage("%s needs a process or a core: -p PID or --core CORE", c.Name())
+	case k.pid <= 0:
+		return usage("-p %d: a process number is above 0", k.pid)
+	}
+	return nil
+}
+
+// checkFiles refuses what cannot be meant by the flags of a core.
+func (k *known) checkFiles(c *cobra.Command) error {
+	given := c.Flags().Changed
+	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.exe}, {"sysroot", k.sysroot}} {
+		switch {
+		case given(f.name) && f.value == "":
+			return usage("the name behind --%s is empty", f.name)
+		case given(f.name) && !given("core"):
+			return usage("--%s is for a core; of a process the files are known", f.name)
+		}
 	}
 	return nil
 }
@@ -76,7 +146,7 @@ func (k *known) options() (deopt.Options, error) {
 	return o, nil
 }
 
-// look captures the process and makes its frames. The caller closes the target.
+// look captures the process, or opens the core, and makes its frames. The caller closes the target.
 func (k *known) look(c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
 	if err := k.check(c); err != nil {
 		return nil, nil, err
@@ -85,12 +155,30 @@ func (k *known) look(c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack}, o)
+	if k.core != "" {
+		return openCore(k.core, k.coreOptions(), o)
+	}
+	return capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug}, o)
+}
+
+func (k *known) coreOptions() ptrace.CoreOptions {
+	return ptrace.CoreOptions{Exe: k.exe, Sysroot: k.sysroot, DebugDirs: k.debug}
+}
+
+// openCore opens a core and makes its frames. The caller closes the target.
+func openCore(path string, c ptrace.CoreOptions, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
+	t, err := ptrace.OpenCore(path, c)
+	return framesOf(t, err, o)
 }
 
 // capture captures a process and makes its frames. The caller closes the target.
 func capture(pid int, p ptrace.Options, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	t, err := ptrace.Capture(pid, p)
+	return framesOf(t, err, o)
+}
+
+// framesOf makes the frames of a target, if it could be had.
+func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	if err != nil {
 		return nil, nil, err
 	}

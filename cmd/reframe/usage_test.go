@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-var verbs = []string{"frames", "resume", "run", "maps", "lint", "demo"}
+var verbs = []string{"frames", "resume", "run", "maps", "lint", "explain", "verify", "demo"}
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
@@ -43,6 +43,29 @@ func TestWrongUsage(t *testing.T) {
 		{"run", "MODULE.ll is missing"},
 		{"run --depth many x.ll", `--depth "many": a whole number`},
 		{"lint", "MODULE.ll is missing"},
+		{"explain 0x10", "-p PID"},
+		{"explain -p 1 0xfg", `"0xfg": an address is a hexadecimal number of 64 bits`},
+		{"explain -p 1 0x10000000000000000", "an address is a hexadecimal number of 64 bits"},
+		{"explain -p 1 main", `"main": an address (0x...), the id of a record (a decimal number) or a frame (#N)`},
+		{"explain -p 1 -7", "unknown shorthand flag"},
+		{"explain -p 1 18446744073709551616", "the id of a record"},
+		{"explain -p 1 #x", `"#x": behind # comes the number of a frame`},
+		{"explain -p 1 -f -3", "-f -3: a frame's number is 0 or more"},
+		{"explain -p 1 -f 3 #2", "-f and #2 both say which frame"},
+		{"explain -p 1 2 3", "at most 1 arg"},
+		{"frames -p 1 --core x", "-p and --core: one of them"},
+		{"resume", "resume needs a process or a core: -p PID or --core CORE"},
+		{"frames --core", "needs an argument"},
+		{"frames --core=", "the name behind --core is empty"},
+		{"maps --core=", "the name behind --core is empty"},
+		{"frames --core x --exe=", "the name behind --exe is empty"},
+		{"frames -p 1 --exe x", "--exe is for a core; of a process the files are known"},
+		{"maps -p 1 --sysroot x", "--sysroot is for a core; of a process the files are known"},
+		{"frames --core x --hold", "--hold is for a process; a core stands still"},
+		{"explain --core x --stack-bytes 4096", "--stack-bytes says how much of a process is copied; a core has what it has"},
+		{"resume --core x --commit", "--commit writes into a process, and a core is none: -p PID"},
+		{"trace --core x", "trace watches a process run, and a core is one moment of it: -p PID or -- COMMAND; frames, resume and explain take --core"},
+		{"verify --core x", "verify watches a process run"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			reframe(t, strings.Fields(c.args)...).failsEmpty(t, 64, c.want)
@@ -87,7 +110,7 @@ func TestHelp(t *testing.T) {
 		require.Equal(t, r, reframe(t, "help", verb))
 	}
 	for _, verb := range []string{"frames", "resume"} {
-		for _, flag := range []string{"-p, --pid", "-t, --thread", "-f, --frame", "--function", "--ir", "--layout", "--json", "--color"} {
+		for _, flag := range []string{"    --core", "    --exe", "    --sysroot", "-p, --pid", "-t, --thread", "-f, --frame", "--function", "--ir", "--layout", "--json", "--color"} {
 			require.Contains(t, reframe(t, verb, "--help").stdout, "  "+flag+" ", "%s", verb)
 		}
 	}

@@ -1,0 +1,311 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// On arm64 the verbs that look at a process work as they do on x86-64: a Linux for arm64 boots in QEMU, with programs to look
+// into. What they say there of a process is what is said here of its cores, and gdb agrees.
+func TestLiveOnARM64(t *testing.T) {
+	t.Parallel()
+	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
+	c := livetest.Crosses[i]
+	l := crossLayouts[c.Arch]
+	text := strings.ReplaceAll(fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, crossModule), "void @abort()", "i32 @pause()")
+	text = strings.ReplaceAll(text, "call i32 @pause()", "%r = call i32 @pause()")
+	module := write(t, "cross.ll", text)
+	object := livetest.Object(t, 19, module, "-mtriple="+l.triple, "-O2")
+	root := t.TempDir()
+	files := map[string]string{
+		"reframe":  buildFor(t, c.Arch),
+		"cross.ll": module,
+		"work":     c.Build(t, []string{"-static"}, object),
+		// Its return addresses are signed.
+		"threads": c.Build(t, []string{"-static", "-pthread", "-O1", "-mbranch-protection=standard"}, filepath.Join(livetest.Testdata(t, "."), "threads.c")),
+	}
+	given := []string{"--ir", module}
+	script := []string{"start work", "start threads 3 0 2 0"}
+	there := func(name string, words ...string) {
+		script = append(script, "run "+name+" reframe "+strings.Join(words, " "))
+	}
+	there("frames-work", "frames", "--json", "-p", "@work", "--ir", "/cross.ll")
+	there("held", "frames", "--json", "--hold", "-p", "@work", "--ir", "/cross.ll")
+	there("frames-threads", "frames", "--json", "-p", "@threads")
+	there("resume", "resume", "--json", "-p", "@work", "--function", "work", "--ir", "/cross.ll")
+	there("explain", "explain", "--json", "-p", "@work", "--ir", "/cross.ll")
+	there("maps", "maps", "--json", "-p", "@work")
+	there("commit", "resume", "--commit", "--to-frame", "all", "-p", "@work", "--function", "work", "--ir", "/cross.ll")
+	programs, memories := []string{"work", "threads"}, []string{"minimal", "writable", "all"}
+	for _, program := range programs {
+		for _, memory := range memories {
+			there("record-"+program+"-"+memory, "record", "-p", "@"+program, "--memory", memory, "--compress", "-o", "/out/"+program+"-"+memory+".core")
+		}
+	}
+	out := livetest.BootARM64(t, "testdata/arm64init", files, script...)
+	said := func(name string) result {
+		code, err := strconv.Atoi(string(out[name+".code"]))
+		require.NoError(t, err, name)
+		return result{code, string(out[name+".stdout"]), string(out[name+".stderr"])}
+	}
+
+	for name, path := range files {
+		require.NoError(t, os.Link(path, filepath.Join(root, name)))
+	}
+	commit := said("commit")
+	require.Equal(t, 2, commit.code, commit.stdout)
+	require.Contains(t, commit.stderr, "a frame can be left for its caller on x86-64 only, and this is ")
+	lively := said("frames-work").object(t)
+	require.Equal(t, "process", lively["target"].(map[string]any)["kind"])
+	require.Equal(t, "arm64", lively["target"].(map[string]any)["arch"])
+	want := map[string]string{"%a": "120", "%n": "40", "%small": "-2", "%d": "2.5", "": "-5"}
+	slots := list(t, frameOf(t, lively, "work")["slots"])
+	require.Len(t, slots, len(want))
+	for _, s := range slots {
+		name, _ := s["name"].(string)
+		require.Equal(t, want[name], s["value"], "%v", s)
+	}
+	require.Equal(t, lively["threads"], said("held").object(t)["threads"])
+
+	for _, program := range programs {
+		for _, memory := range memories {
+			name := program + "-" + memory
+			require.Zero(t, said("record-"+name).code, said("record-"+name).stderr)
+			core := write(t, name+".zst", string(out[name+".core"]))
+			here := func(verb string, more ...string) map[string]any {
+				r := reframe(t, append([]string{verb, "--json", "--core", core, "--sysroot", root}, more...)...)
+				return r.object(t)
+			}
+			report := here("frames")
+			if program == "work" {
+				report = here("frames", given...)
+				for verb, args := range map[string][]string{"resume": append(given, "--function", "work"), "explain": given, "maps": nil} {
+					there, here := said(verb).object(t), here(verb, args...)
+					for _, key := range map[string][]string{"resume": {"function", "frames", "result", "steps"}, "maps": {"images"}}[verb] {
+						require.NotNil(t, there[key])
+						require.Equal(t, there[key], here[key], "%s of %s", verb, name)
+					}
+					if verb == "explain" { // what a core maps is in more pieces
+						there, here = list(t, there["places"])[0], list(t, here["places"])[0]
+						require.NotEmpty(t, there["stack"])
+						require.Equal(t, there["stack"], here["stack"], name)
+						require.Equal(t, there["values"], here["values"], name)
+					}
+				}
+			}
+			require.Equal(t, said("frames-" + program).object(t)["threads"], report["threads"], name)
+
+			plain := filepath.Join(t.TempDir(), name)
+			text, err := exec.Command(livetest.Tool(t, "zstd"), "-q", "-d", core, "-o", plain).CombinedOutput()
+			require.NoError(t, err, "%s", text)
+			var theirs, ours []string
+			for _, stack := range framesOfGDB(t, "gdb-multiarch", files[program], plain) {
+				theirs = append(theirs, pcsOf(stack))
+			}
+			for _, thread := range list(t, report["threads"]) {
+				ours = append(ours, pcsOf(stackOf(t, thread)))
+			}
+			require.Len(t, ours, map[string]int{"work": 1, "threads": 6}[program])
+			require.ElementsMatch(t, theirs, ours, name)
+		}
+	}
+}
+
+// Breakpoints on arm64: what is told of a program's exits is what its recurrence says, whoever watches it computes what
+// its twin in C does, and an exit that is kept there can be looked at here.
+func TestControlOnARM64(t *testing.T) {
+	t.Parallel()
+	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
+	c := livetest.Crosses[i]
+	l := crossLayouts[c.Arch]
+	text, err := os.ReadFile(livetest.IR(t, 19, "tick.ll"))
+	require.NoError(t, err)
+	tick := regexp.MustCompile(`(?m)^(target .*|  call void asm .*)\n`).ReplaceAllString(string(text), "")
+	module := write(t, "tick.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, tick))
+	program := c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+l.triple, "-O2"))
+	results := write(t, "results.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, resultsModule))
+	files := map[string]string{
+		"reframe": buildFor(t, c.Arch), "tick.ll": module, "ticks": program, "results.ll": results,
+		"results": c.Build(t, []string{"-static"}, livetest.Object(t, 19, results, "-mtriple="+l.triple, "-O2")),
+		"exit.txtar": write(t, "exit.txtar", fmt.Sprintf("launch --ir /tick.ll /ticks 1 1\nuntil 1 --hit 777\nexpect site stackmap\n"+
+			"expect %%i = 776\nexpect %%y = %d\nresume\nreturns i64 %d\n", int64(tickAt(777).y), tickAt(1).result())),
+	}
+	script := []string{"run plain results"}
+	there := func(name string, words ...string) {
+		script = append(script, "run "+name+" reframe "+strings.Join(words, " "))
+	}
+	there("trace", "trace --json -o /out/exits.json -- /ticks 2 1")
+	there("entries", "trace --count --at entry -- /ticks 3 2")
+	there("record", "record --record 1 --hit 777 --ir /tick.ll -o /out/exit.core -- /ticks 1 1")
+	there("verify", "verify --all --ir /tick.ll --every 300 -- /ticks 1 1")
+	there("results", "verify --all --ir /results.ll -- /results")
+	there("script", "replay -v /exit.txtar")
+	out := livetest.BootARM64(t, "testdata/arm64init", files, script...)
+	ran := func(name string, code int) (stdout, stderr string) {
+		stdout, stderr = string(out[name+".stdout"]), string(out[name+".stderr"])
+		require.Equal(t, fmt.Sprint(code), string(out[name+".code"]), "%s\n%s\n%s", name, stdout, stderr)
+		return stdout, stderr
+	}
+	computed := func(threads, rounds int) string {
+		checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Threads: threads, Rounds: rounds})
+		return checksum + "\n"
+	}
+
+	stdout, stderr := ran("trace", 0)
+	require.Equal(t, computed(2, 1), stdout)
+	require.Contains(t, stderr, "2000 exits in ")
+	held := map[float64]tickState{} // of each thread, what comes next
+	var seeds []uint64
+	exits := strings.Split(strings.TrimSuffix(string(out["exits.json"]), "\n"), "\n")
+	require.Len(t, exits, 2001, "and a summary")
+	for _, line := range exits[:2000] {
+		valid(t, "trace.schema.json", line)
+		var x struct {
+			TID   float64
+			Slots []struct{ Hex, Status string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &x))
+		require.Len(t, x.Slots, 4)
+		var got [4]uint64
+		for i, slot := range x.Slots {
+			require.Equal(t, "ok", slot.Status)
+			var err error
+			got[i], err = strconv.ParseUint(slot.Hex, 0, 64)
+			require.NoError(t, err)
+		}
+		want, known := held[x.TID]
+		if !known {
+			want = tickState{0, got[1], 12345, 1}
+			seeds = append(seeds, got[1])
+		}
+		require.Equal(t, want, tickState{got[0], got[1], got[2], got[3]}, line)
+		held[x.TID] = want.next()
+	}
+	require.ElementsMatch(t, []uint64{0, 1}, seeds)
+	for _, next := range held {
+		require.Equal(t, uint64(1000), next.i)
+	}
+
+	stdout, stderr = ran("entries", 0)
+	require.Equal(t, computed(3, 2), stdout)
+	require.Contains(t, stderr, "6 exits in ")
+
+	stdout, _ = ran("record", 0)
+	require.Equal(t, computed(1, 1), stdout)
+	core := write(t, "exit.core", string(out["exit.core"]))
+	given := []string{"--core", core, "--exe", program, "--ir", module}
+	r := reframe(t, append([]string{"frames"}, given...)...)
+	require.Zero(t, r.code, r.stderr)
+	for name, v := range map[string]uint64{"%i": 776, "%acc": tickAt(777).acc, "%x": tickAt(777).x, "%y": tickAt(777).y} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^ +%s +i64 +%d `, name, int64(v)), r.stdout)
+	}
+	r = reframe(t, append([]string{"resume"}, given...)...)
+	require.Contains(t, r.stdout, fmt.Sprintf("i64 %d", tickAt(1).result()), r.stderr)
+
+	stdout, stderr = ran("verify", 0)
+	require.Equal(t, computed(1, 1), stdout)
+	require.Contains(t, stderr, "3 same, 0 different, 0 not comparable; 997 passed; the process exited with status 0\n")
+	_, stderr = ran("results", 1)
+	require.Contains(t, stderr, "9 exits verified in ")
+	require.Contains(t, stderr, "8 same, 0 different, 1 not comparable; the process exited with status 0\n")
+	require.Contains(t, stderr, "not comparable: the result: where a value of type <2 x i16> is returned is not known\n")
+
+	stdout, stderr = ran("script", 0)
+	require.Contains(t, stdout, "1 script: 1 ok", stderr)
+}
+
+// resultsModule has a function for each way in which code of arm64 returns values.
+const resultsModule = `
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@seed = dso_local global i64 1234567890123
+define { i64, i32, ptr } @fields(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a)
+  %b = mul i64 %a, 7
+  %c = trunc i64 %a to i32
+  %p = inttoptr i64 %b to ptr
+  %x = insertvalue { i64, i32, ptr } undef, i64 %b, 0
+  %y = insertvalue { i64, i32, ptr } %x, i32 %c, 1
+  %z = insertvalue { i64, i32, ptr } %y, ptr %p, 2
+  ret { i64, i32, ptr } %z
+}
+define { float, double, i8 } @mixed(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %a)
+  %f = sitofp i64 %a to float
+  %d = uitofp i64 %a to double
+  %b = trunc i64 %a to i8
+  %x = insertvalue { float, double, i8 } undef, float %f, 0
+  %y = insertvalue { float, double, i8 } %x, double %d, 1
+  %z = insertvalue { float, double, i8 } %y, i8 %b, 2
+  ret { float, double, i8 } %z
+}
+define i128 @wide(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 3, i32 0, i64 %a)
+  %w = zext i64 %a to i128
+  %s = mul i128 %w, 98765432109876543210
+  ret i128 %s
+}
+define <4 x float> @floats(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %a)
+  %f = sitofp i64 %a to float
+  %v = insertelement <4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>, float %f, i64 2
+  ret <4 x float> %v
+}
+define <2 x i32> @half_register(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %a)
+  %n = trunc i64 %a to i32
+  %v = insertelement <2 x i32> <i32 5, i32 6>, i32 %n, i64 1
+  ret <2 x i32> %v
+}
+define <8 x i32> @two_registers(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %a)
+  %n = trunc i64 %a to i32
+  %v = insertelement <8 x i32> <i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8>, i32 %n, i64 6
+  ret <8 x i32> %v
+}
+define half @small(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 7, i32 0, i64 %a)
+  %b = and i64 %a, 1023
+  %h = uitofp i64 %b to half
+  ret half %h
+}
+define [3 x double] @array(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 8, i32 0, i64 %a)
+  %d = sitofp i64 %a to double
+  %e = fdiv double %d, 3.0
+  %x = insertvalue [3 x double] undef, double %d, 0
+  %y = insertvalue [3 x double] %x, double %e, 1
+  %z = insertvalue [3 x double] %y, double 0.5, 2
+  ret [3 x double] %z
+}
+define <2 x i16> @widened(i64 %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 %a)
+  %n = trunc i64 %a to i16
+  %v = insertelement <2 x i16> <i16 5, i16 6>, i16 %n, i64 1
+  ret <2 x i16> %v
+}
+define dso_local i32 @main() {
+  %a = load volatile i64, ptr @seed
+  %r1 = call { i64, i32, ptr } @fields(i64 %a)
+  %r2 = call { float, double, i8 } @mixed(i64 %a)
+  %r3 = call i128 @wide(i64 %a)
+  %r4 = call <4 x float> @floats(i64 %a)
+  %r5 = call <2 x i32> @half_register(i64 %a)
+  %r6 = call <8 x i32> @two_registers(i64 %a)
+  %r7 = call half @small(i64 %a)
+  %r8 = call [3 x double] @array(i64 %a)
+  %r9 = call <2 x i16> @widened(i64 %a)
+  ret i32 0
+}
+`

@@ -1,0 +1,249 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// What is no core, or not one that can be read: what it is, and what to do next.
+func TestNoCore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	made := func(name, text string) string { return write(t, name, text) }
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
+	object := livetest.Object(t, 19, "deoptimize.ll")
+	packed := made("core.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00")
+	for _, c := range []struct {
+		path string
+		want []string
+	}{
+		{filepath.Join(dir, "nowhere"), []string{"no such file or directory", "name the file that the core is in"}},
+		{dir, []string{"a directory", "name the file that the core is in"}},
+		{"/dev/zero", []string{"a device", "name the file"}},
+		{pipe, []string{"a pipe", "name the file"}},
+		{made("empty", ""), []string{"it is empty", "ulimit -c"}},
+		{made("text", "a text\n"), []string{"not an ELF core: no ELF file"}},
+		{object, []string{"not an ELF core: an unlinked object", "reframe maps FILE"}},
+		{livetest.CBinary(t, "nojit.c"), []string{"a position-independent executable", "reframe maps FILE"}},
+		{packed, []string{"compressed by gzip", "decompress it first"}},
+		{made("cut", "\x7fELF\x02\x01\x01"), []string{"a broken ELF file: it ends inside its header"}},
+		{livetest.Gcore(t, p), []string{"a 32-bit core; only 64-bit ones can be read"}},
+	} {
+		for _, verb := range looks {
+			reframe(t, verb, "--core", c.path).failsEmpty(t, 2, append(c.want, c.path)...)
+		}
+	}
+}
+
+// A core that was cut: what is there is shown as it is, the rest is missing and says why.
+func TestCutCore(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	given := []string{"--ir", p.IR, "--layout", layout(t)}
+	live := reframe(t, append([]string{"frames", "-p", pid(p), "--json"}, given...)...).object(t)
+	want := frameOf(t, live, "sum_opt")["slots"]
+	core := kernelCore(t, p)
+	whole, err := os.ReadFile(core)
+	require.NoError(t, err)
+	same := func(path string) (code int) {
+		r := reframe(t, append([]string{"frames", "--core", path, "--json"}, given...)...)
+		if r.stdout == "" {
+			require.Equal(t, 2, r.code)
+			require.Contains(t, r.stderr, path)
+			return r.code
+		}
+		for _, f := range frames(t, r.object(t)) {
+			if f["function"] == "sum_opt" && f["slots"] != nil {
+				for n, s := range list(t, f["slots"]) {
+					if s["status"] == "ok" {
+						require.Equal(t, list(t, want)[n], s)
+					} else {
+						require.Contains(t, s["reason"], "the core is cut short before it")
+					}
+				}
+			}
+		}
+		return r.code
+	}
+	require.Equal(t, 0, same(core))
+	const pieces = 24
+	codes := map[int]int{}
+	for n := range pieces {
+		path := write(t, "core", string(whole[:len(whole)*n/pieces]))
+		codes[same(path)]++
+		for _, verb := range []string{"resume", "explain", "maps"} {
+			args := append([]string{verb, "--core", path}, given...)
+			if verb == "maps" {
+				args = args[:3]
+			}
+			r := reframe(t, args...)
+			require.Contains(t, []int{0, 1, 2}, r.code)
+			if r.code == 2 {
+				require.Contains(t, r.stderr, path)
+			}
+		}
+	}
+	require.Positive(t, codes[2], "nothing is left of the shortest")
+	r := reframe(t, append([]string{"frames", "--core", write(t, "core", string(whole[:len(whole)-1]))}, given...)...)
+	require.Contains(t, r.stdout, "the core is cut short: it has ")
+}
+
+// gdb writes the notes last: of its cores that were cut no thread is known.
+func TestCutGcore(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	whole, err := os.ReadFile(livetest.Gcore(t, p))
+	require.NoError(t, err)
+	path := write(t, "core", string(whole[:len(whole)/2]))
+	for _, verb := range []string{"frames", "resume", "explain"} {
+		reframe(t, verb, "--core", path).failsEmpty(t, 2, "core "+path+": it holds no thread: ", "the core is cut short: it has ", "no room on the disk?")
+	}
+}
+
+// kernelCore has the kernel write a core, or gdb, where the kernel may not.
+func kernelCore(t *testing.T, p *livetest.Process) string {
+	t.Helper()
+	if path, can := livetest.KernelCore(t, p); can {
+		return path
+	}
+	return livetest.Gcore(t, p)
+}
+
+// A core that was written without private memory has neither stacks nor what the JIT made.
+func TestCoreWithoutStacks(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/coredump_filter", p.PID), []byte("0"), 0o600))
+	core := livetest.Gcore(t, p)
+	r := reframe(t, "frames", "--core", core, "--ir", p.IR)
+	r.fails(t, 2, "core "+core)
+	require.Contains(t, r.stdout, "the core holds no private memory: coredump_filter (core(5)) of the process kept that out")
+	require.Contains(t, r.stdout, "\n  #0 ")
+	require.Regexp(t, `(?m)^  cut short: .*0x7ff.*not in the core`, r.stdout)
+	for _, verb := range []string{"resume", "explain"} {
+		reframe(t, verb, "--core", core, "--ir", p.IR).failsEmpty(t, 2, "core "+core)
+	}
+}
+
+// A program that was built anew since is not taken for the one that the core is of; its old file is, wherever
+// it lies now.
+func TestCoreOfRebuiltProgram(t *testing.T) {
+	t.Parallel()
+	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
+	old, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", built.PID))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	ran(t, "cp", old, program)
+	p := livetest.Program(t, program)
+	core := recordedCore(t, "-p", pid(p))
+	given := []string{"--core", core, "--ir", built.IR, "--layout", layout(t)}
+	look := func(verb string, more ...string) result {
+		return reframe(t, append(append([]string{verb}, given...), more...)...)
+	}
+	whole := look("frames")
+	require.Equal(t, 0, whole.code, whole.stderr)
+
+	other := livetest.CBinary(t, "nojit.c")
+	require.NoError(t, os.Rename(program, program+".old"))
+	ran(t, "cp", other, program)
+	why := fmt.Sprintf("%s: the file there now is another one: its build id is %s, and that in the core %s", program, buildID(t, other), buildID(t, old))
+	r := look("frames")
+	require.Contains(t, r.stdout, why)
+	require.Contains(t, r.stdout, "--exe")
+	require.NotEqual(t, 0, r.code)
+	require.Equal(t, 2, look("resume").code)
+
+	again := look("frames", "--exe", program+".old")
+	require.Equal(t, 0, again.code, again.stderr)
+	require.Equal(t, whole.stdout, again.stdout)
+	require.Contains(t, again.stderr, " --exe "+program+".old ")
+	try := again.stderr[strings.Index(again.stderr, "reframe ")+len("reframe "):]
+	r = reframe(t, strings.Fields(try)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "sum returned i64 "+sumOfSquaresBelow1000+" after ")
+
+	for _, verb := range looks {
+		args := []string{verb, "--core", core, "--exe", other}
+		reframe(t, args...).failsEmpty(t, 2, other+": it is another one: its build id is "+buildID(t, other), "and that in the core "+buildID(t, old), "--exe")
+		reframe(t, verb, "--core", core, "--exe", filepath.Join(dir, "nowhere")).failsEmpty(t, 2, "nowhere", "no such file or directory")
+		reframe(t, verb, "--core", core, "--sysroot", filepath.Join(dir, "nowhere")).failsEmpty(t, 2, "nowhere", "no such file or directory", "name the directory")
+	}
+	r = look("frames", "--sysroot", dir)
+	require.Contains(t, r.stdout, program+": cannot be opened below "+dir+": no such file or directory")
+}
+
+// farModule reads, behind its site, what lies 32 MiB behind anything that a register or the stack points to.
+const farModule = `
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare ptr @malloc(i64)
+declare i32 @pause()
+declare i32 @puts(ptr)
+@msg = private constant [6 x i8] c"ready\00"
+define i64 @wait() noinline {
+  %x = call i32 @puts(ptr @msg)
+  br label %l
+l:
+  %r = call i32 @pause()
+  br label %l
+}
+define i64 @work(ptr %p) noinline {
+  %r = call i64 @wait()
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, ptr %p)
+  %q = getelementptr i8, ptr %p, i64 33554432
+  %v = load i64, ptr %q
+  %s = add i64 %r, %v
+  ret i64 %s
+}
+define i32 @main() {
+  %p = call ptr @malloc(i64 67108864)
+  %q = getelementptr i8, ptr %p, i64 33554432
+  store i64 42, ptr %q
+  %r = call i64 @work(ptr %p)
+  ret i32 0
+}
+`
+
+// What of a core is not there the interpreter cannot read: it says where it was, and how it can be had.
+func TestResumeWithoutPages(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, write(t, "far.ll", farModule), "mcjit")
+	small, all := recordedCore(t, "-p", pid(p)), recordedCore(t, "-p", pid(p), "--memory", "all")
+	live := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--result", "7", "--json")
+	require.Equal(t, 0, live.code, live.stderr)
+	r := reframe(t, "resume", "--core", all, "--ir", p.IR, "--result", "7", "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	want, got := live.object(t), r.object(t)
+	require.Contains(t, want, "pause_us")
+	require.Equal(t, map[string]any{"type": "i64", "value": "49"}, want["result"])
+	delete(want, "pause_us")
+	require.Equal(t, want, got)
+	r = reframe(t, "resume", "--core", small, "--ir", p.IR, "--result", "7")
+	r.failsEmpty(t, 2, "not in the core; it was recorded with --memory minimal, and a larger one holds more")
+	require.Regexp(t, ` at 0x[0-9a-f]+: not in the core; `, r.stderr)
+}
+
+// Whoever may not read a core is told so.
+func TestCoreNotPermitted(t *testing.T) {
+	t.Parallel()
+	path := write(t, "core", "a text")
+	require.NoError(t, os.Chmod(path, 0))
+	require.NoError(t, os.Chmod(filepath.Dir(path), 0o755))
+	for _, verb := range looks {
+		c := command(t, verb, "--core", path)
+		finish(t, asNobody(t, exec.CommandContext(t.Context(), c.Path, c.Args[1:]...))).failsEmpty(t, 2, path, "permission denied")
+	}
+}

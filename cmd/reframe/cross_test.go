@@ -1,0 +1,174 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// hosts are other machines that the offline verbs run on: words of 32 bits, a processor that fuses a product with a sum and has its own
+// NaNs, and one whose bytes come in the other order. A build for 386 runs as it is.
+var hosts = map[string]string{"386": "", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
+
+// emulation bounds a run on another host.
+const emulation = 5 * time.Minute
+
+// onHost prepares a run of a program that was built for a host.
+func onHost(t *testing.T, arch, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), emulation)
+	t.Cleanup(cancel)
+	if qemu := hosts[arch]; qemu != "" {
+		return exec.CommandContext(ctx, livetest.Tool(t, qemu), append([]string{program}, args...)...)
+	}
+	return exec.CommandContext(ctx, program, args...)
+}
+
+// goFor runs the go command for a host.
+func goFor(t *testing.T, arch string, args ...string) {
+	t.Helper()
+	c := exec.Command("go", args...)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", c, out)
+}
+
+// buildFor builds reframe for a host.
+func buildFor(t *testing.T, arch string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "reframe")
+	goFor(t, arch, "build", "-o", path, ".")
+	return path
+}
+
+// Every verb that needs no live process says the same wherever it runs, byte for byte.
+func TestOtherHostsSayTheSame(t *testing.T) {
+	t.Parallel()
+	var commands [][]string
+	add := func(args ...string) { commands = append(commands, args) }
+	for _, version := range []int{14, 22} {
+		for _, program := range []string{"jit_pp.ll", "jit_sp.ll"} {
+			object := livetest.Object(t, version, program)
+			add("maps", object)
+			add("maps", "--json", "--ir", livetest.IR(t, version, program), object)
+			add("maps", "--check", object)
+		}
+	}
+	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))
+	require.NoError(t, err)
+	for _, program := range programs {
+		add("lint", program)
+		add("run", "--steps", "100000", program)
+	}
+	add("run", "--profile", livetest.CModule(t, 19, []string{"-O1"}, "testdata/hosts.c"))
+
+	exit, names := exitCore(t), replayNames(t)
+	program := livetest.Lli(t, 19, "jit_sp.ll", "orc")
+	for core, given := range map[string][]string{exit: names, livetest.Gcore(t, program): {"--ir", program.IR}} {
+		add("maps", "--core", core)
+		for _, verb := range []string{"frames", "explain", "resume"} {
+			add(append([]string{verb, "--core", core}, given...)...)
+			add(append([]string{verb, "--json", "--core", core}, given...)...)
+		}
+		add(append([]string{"replay", "--cores", core}, given...)...)
+	}
+	script := filepath.Join(t.TempDir(), "exit.txtar")
+	r := reframe(t, append([]string{"record", "--core", exit, "-o", script + ".core", "--script", script}, names...)...)
+	require.Zero(t, r.code, r.stderr)
+	add("replay", script)
+	add("frames", "--core", program.IR)
+	add("maps", filepath.Join(t.TempDir(), "none"))
+
+	said := func(c *exec.Cmd, verb string) result {
+		r := finish(t, c)
+		if verb == "replay" {
+			r.stderr = "" // how long it took
+		}
+		return r
+	}
+	var native []result
+	for _, args := range commands {
+		native = append(native, said(exec.Command(binary, args...), args[0]))
+	}
+	for arch := range hosts {
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			program := buildFor(t, arch)
+			for n, args := range commands {
+				require.Equal(t, native[n], said(onHost(t, arch, program, args...), args[0]), "%q", args)
+			}
+		})
+	}
+}
+
+// A core that is made small is the same file, and a live verb says what it needs and what to do.
+func TestOtherHosts(t *testing.T) {
+	t.Parallel()
+	core, names := exitCore(t), replayNames(t)
+	smaller := func(c func(args ...string) result, dir string) string {
+		out := filepath.Join(dir, "small.core")
+		r := c(append([]string{"record", "--core", core, "-o", out}, names...)...)
+		require.Zero(t, r.code, r.stderr)
+		content, err := os.ReadFile(out)
+		require.NoError(t, err)
+		return string(content)
+	}
+	want := smaller(func(args ...string) result { return reframe(t, args...) }, t.TempDir())
+	for arch := range hosts {
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			program := buildFor(t, arch)
+			run := func(args ...string) result { return finish(t, onHost(t, arch, program, args...)) }
+			require.True(t, want == smaller(run, t.TempDir()))
+
+			live := [][]string{{"frames", "-p", "1"}, {"maps", "-p", "1"}, {"resume", "-p", "1"}, {"explain", "-p", "1"},
+				{"record", "-p", "1", "-o", filepath.Join(t.TempDir(), "core")},
+				{"trace", "-p", "1"}, {"trace", "--", "/bin/true"}, append(append([]string{"verify"}, names...), "--", "/bin/true")}
+			if arch == "arm64" {
+				live = nil // there they work, which TestLiveOnARM64 and TestControlOnARM64 show
+			}
+			for _, args := range live {
+				r := run(args...)
+				require.Equal(t, 2, r.code, "%q", args)
+				require.Empty(t, r.stdout)
+				require.Contains(t, r.stderr, "needs Linux on amd64 or arm64, and this reframe is built for linux/"+arch, "%q", args)
+				require.Contains(t, r.stderr, "with --core", "%q", args)
+			}
+			r := run("demo")
+			require.Equal(t, 2, r.code)
+			require.Contains(t, r.stderr, "demo: the target runs on Linux on amd64, and this reframe is built for linux/"+arch)
+		})
+	}
+}
+
+// The packages that compute and need nothing of the machine pass their own tests on every host; what of the interpreter takes LLVM
+// is left out.
+func TestOtherHostsCompute(t *testing.T) {
+	t.Parallel()
+	for arch := range hosts {
+		for dir, tests := range map[string]string{
+			"deopt/frame": ".", "deopt/interp/internal/softfloat": ".", "deopt/interp": "NaN|OfBytes|Shift|Value|Poison|Resume",
+			"deopt/object": "TestEveryWordLarge", "ptrace": "TestHostileCores|TestSysroot|TestParseMaps",
+		} {
+			t.Run(arch+"/"+dir, func(t *testing.T) {
+				t.Parallel()
+				program := filepath.Join(t.TempDir(), "test")
+				goFor(t, arch, "test", "-c", "-o", program, "reframe/"+dir)
+				c := onHost(t, arch, program, "-test.run", tests, "-test.short")
+				c.Dir = filepath.Join("..", "..", dir)
+				out, err := c.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				require.True(t, strings.HasSuffix(string(out), "PASS\n"), "%s", out)
+				require.NotContains(t, string(out), "no tests to run")
+			})
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var k known
+	q := deopt.Question{}
+	c := &cobra.Command{
+		Use:   "explain {-p PID | --core CORE} [ADDRESS | RECORD | '#N']",
+		Short: "Tell step by step how one frame came to be",
+		Long: `explain tells of one frame how it came to be: what its pc lies in, by which rules
+the stack was followed up to it, which record is its own and why, and why the nearest
+ones are not, where each value was read and what was made of its bytes, where the
+frame carries on, and the instructions around its pc.
+
+The frame is named by its number (-f N, or '#N'), by an address that it stands at
+(0x...), or by the id of its record (a decimal number). Without any of these it is the
+innermost frame that has a record. An address at which no frame stands is explained
+as a place in the code; a record at several places is shown with all of them.
+
+The process stands still until everything is read; the output says for how long.
+Nothing is written into it.
+
+` + coreHelp + `
+
+Exit status: 0 all of it worked, 1 some value is unavailable, 2 there is nothing to
+explain or it failed.`,
+		Example: `  reframe explain -p 41822 --ir loop.ll
+  reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
+  reframe explain -p 41822 0x7f184e5d308b
+  reframe explain -p 41822 2882400000 --json
+  reframe explain --core exit.core --ir loop.ll -f 2`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := asked(&q, c, args); err != nil {
+				return err
+			}
+			t, view, err := k.look(c, true)
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			e, err := view.Explain(q)
+			if err != nil {
+				return err
+			}
+			if t.Core == "" {
+				e.Target.PauseUS = new(t.Release().Microseconds())
+			}
+			if a.json {
+				err = writeJSON(a.stdout, e)
+			} else {
+				err = printExplanation(a.stdout, a.style(), e, t)
+			}
+			if err == nil && e.Partial() {
+				return &status{exitPartial, ""}
+			}
+			return err
+		},
+	}
+	k.flags(c)
+	c.Flags().IntVarP(&q.Frame, "frame", "f", -1, "the frame of this `number`")
+	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.ExplainSchema+")")
+	return c
+}
+
+// asked reads the argument.
+func asked(q *deopt.Question, c *cobra.Command, args []string) error {
+	if c.Flags().Changed("frame") && q.Frame < 0 {
+		return usage("-f %d: a frame's number is 0 or more", q.Frame)
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	text := args[0]
+	number, isFrame := strings.CutPrefix(text, "#")
+	digits, isAddress := strings.CutPrefix(text, "0x")
+	switch {
+	case isFrame:
+		n, err := strconv.ParseUint(number, 10, 31)
+		if err != nil {
+			return usage("%q: behind # comes the number of a frame", text)
+		}
+		if c.Flags().Changed("frame") {
+			return usage("-f and %s both say which frame", text)
+		}
+		q.Frame = int(n)
+	case isAddress:
+		n, err := strconv.ParseUint(digits, 16, 64)
+		if err != nil {
+			return usage("%q: an address is a hexadecimal number of 64 bits: 0x7f184e5d308b", text)
+		}
+		addr := machine.Addr(n)
+		q.Address = &addr
+	default:
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return usage("%q: an address (0x...), the id of a record (a decimal number) or a frame (#N)", text)
+		}
+		q.Record = &n
+	}
+	return nil
+}
+
+// printExplanation prints an explanation for people.
+func printExplanation(w io.Writer, s style, e *deopt.Explanation, t *ptrace.Target) error {
+	p := &explainer{style: s}
+	p.line("%s", titleOf(s, t))
+	for _, note := range e.Target.Notes {
+		p.line("%s", s.yellow(printable(note)))
+	}
+	for n := range e.Places {
+		p.place(&e.Places[n])
+	}
+	if e.More > 0 {
+		p.line("")
+		p.line("and %s more", count(e.More, "place"))
+	}
+	_, err := io.WriteString(w, p.out.String())
+	return err
+}

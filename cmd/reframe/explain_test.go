@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/demo"
+	"reframe/internal/livetest"
+)
+
+// demoTarget starts the target of the demo and returns it with the files that say what it runs.
+func demoTarget(t *testing.T) (pid, module, layout string) {
+	t.Helper()
+	p, err := demo.Start()
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return strconv.Itoa(p.PID), write(t, "target.ll", string(demo.IR)), write(t, "target.layout.json", string(demo.Layout))
+}
+
+// What differs from run to run of the demo's target: where its stack is, and where its JIT code, which
+// is in one page, and the distance of a call from there.
+var (
+	stackAddress = regexp.MustCompile(`0x7ff[0-9a-f]{9}\b`)
+	jitAddress   = regexp.MustCompile(`0x4[0-9a-f]{4}([0-9a-f]{3})\b`)
+	callBytes    = regexp.MustCompile(`e8( [0-9a-f]{2}){4}( +callq)`)
+	temporary    = regexp.MustCompile(`/\S*/(target\.)`)
+)
+
+func still(screen string) string {
+	screen = jitAddress.ReplaceAllString(stackAddress.ReplaceAllString(steady(screen), "0x7ff…"), "0x4…$1")
+	return temporary.ReplaceAllString(callBytes.ReplaceAllString(screen, "e8 …$2"), "$1")
+}
+
+// The whole screen, for a target that everyone has. With GOLDEN=update in the environment it is
+// written anew.
+func TestExplainScreen(t *testing.T) {
+	t.Parallel()
+	const path = "testdata/explain.txt"
+	pid, module, layout := demoTarget(t)
+	r := reframe(t, "explain", "-p", pid, "--ir", module, "--layout", layout)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr)
+	if os.Getenv("GOLDEN") == "update" {
+		require.NoError(t, os.WriteFile(path, []byte(still(r.stdout)), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), still(r.stdout))
+}
+
+// The README shows part of the screen: a line of dots stands for what it leaves out.
+func TestReadmeShowsExplain(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(text), "```console\n$ reframe explain -p 41822 --ir target.ll --layout target.layout.json\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```\n")
+	pid, module, layout := demoTarget(t)
+	screen := still(reframe(t, "explain", "-p", pid, "--ir", module, "--layout", layout).stdout)
+	for n, part := range strings.Split(block, "...\n") {
+		_, after, shown := strings.Cut(screen, still(part))
+		require.True(t, shown, "part %d:\n%s\nis not in\n%s", n, still(part), screen)
+		screen = after
+	}
+}
+
+func TestExplainStatus(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	r := reframe(t, "explain", "-p", pid(p), "--ir", p.IR)
+	require.Equal(t, 1, r.code, "values in caller-saved registers are unavailable")
+	require.Empty(t, r.stderr)
+	require.Regexp(t, `(?m)^  %v3      i64    unavailable: rax is caller-saved and frame #1 does not keep it\n    8 bytes of rax$`, r.stdout)
+	require.Regexp(t, `(?m)^  not:\n  record 2002 at 0x[0-9a-f]+, work\+0x[0-9a-f]+, stackmap of jit_pp\.ll:\d+\n    the point itself is 11 bytes behind the pc$`, r.stdout)
+	require.Regexp(t, `(?m)^  => 0x[0-9a-f]+ \+0x[0-9a-f]+ .*; frame #2 returns here$`, r.stdout)
+
+	for _, question := range [][]string{{"-f", "2"}, {"#2"}, {"2001"}, {"-t", pid(p), "2001", "-f", "2"}} {
+		again := reframe(t, append([]string{"explain", "-p", pid(p), "--ir", p.IR}, question...)...)
+		require.Equal(t, 1, again.code, question)
+		require.Equal(t, steady(r.stdout), steady(again.stdout), question)
+	}
+	r = reframe(t, "explain", "-p", pid(p), "2002")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^work\+0x[0-9a-f]+, where no frame stands$`, r.stdout)
+	for want, question := range map[string]string{
+		"no record has the id 5 of the 2 that are known": "5", "there is no frame 99": "#99", "nothing is mapped at 0x10": "0x10",
+	} {
+		reframe(t, "explain", "-p", pid(p), question).failsEmpty(t, 2, "nothing to explain: "+want)
+	}
+	unharmed(t, p)
+}
+
+// Colours are for terminals, unless asked for.
+func TestExplainColor(t *testing.T) {
+	t.Parallel()
+	pid, module, layout := demoTarget(t)
+	r := reframe(t, "explain", "-p", pid, "--ir", module, "--layout", layout, "--color", "always")
+	require.Contains(t, r.stdout, escape)
+	want, err := os.ReadFile("testdata/explain.txt")
+	require.NoError(t, err)
+	plain := regexp.MustCompile(escape+`\[\d*m`).ReplaceAllString(r.stdout, "")
+	require.Equal(t, string(want), still(plain))
+}
+
+// Whatever explain is asked, its JSON is what the schema under doc says.
+func TestExplainSchema(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	chain := livetest.Lli(t, 19, "chain.ll", "orc")
+	exit := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	silent := livetest.Host(t, 14, "orc", "block")
+	plain := livetest.C(t, "nojit.c", nil)
+	frames := reframe(t, "frames", "-p", pid(plain), "--json")
+	for _, args := range [][]string{
+		{"-p", pid(p)},
+		{"-p", pid(p), "--ir", p.IR},
+		{"-p", pid(p), "-f", "0"},
+		{"-p", pid(p), "2002"},
+		{"-p", pid(chain), "2"},
+		{"-p", pid(chain), "--ir", chain.IR, "2", "-f", "3"},
+		{"-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
+		{"-p", pid(silent)},
+		{"-p", pid(plain), "-f", "1"},
+		{"-p", pid(plain), fmt.Sprint(frameOf(t, frames.object(t), "main")["pc"])},
+	} {
+		r := reframe(t, append([]string{"explain", "--json"}, args...)...)
+		require.Contains(t, []int{0, 1}, r.code, "%v\n%s", args, r.stderr)
+		valid(t, "explain.schema.json", r.stdout)
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/unwind"
+)
+
+// explainer prints an explanation as text.
+type explainer struct {
+	style
+	out strings.Builder
+}
+
+// line prints one line. What comes from the target was made printable before.
+func (p *explainer) line(format string, args ...any) {
+	p.out.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// title begins a part.
+func (p *explainer) title(text string) {
+	p.line("")
+	p.line("%s", p.bold(text))
+}
+
+func (p *explainer) place(at *deopt.Place) {
+	p.title(placeTitle(at))
+	for _, f := range at.Frames {
+		if at.Frame == nil || *at.Frame != f {
+			p.line("  frame #%d of thread %d stands here: -t %d -f %d", f.Index, f.TID, f.TID, f.Index)
+		}
+	}
+	p.codePlace(&at.In)
+	if len(at.Stack) > 0 {
+		p.title("how it was found")
+		for n := range at.Stack {
+			p.unwound(&at.Stack[n])
+		}
+	}
+	p.records(at)
+	if len(at.Values) > 0 {
+		p.title("its values")
+		for n := range at.Values {
+			p.value(&at.Values[n])
+		}
+	}
+	if at.Carries != nil {
+		p.carries(at.Carries)
+	}
+	if at.Code != nil {
+		p.disassembly(at.Code)
+	}
+}
+
+func placeTitle(at *deopt.Place) string {
+	where := symbol(at.In.Symbol, string(at.Address))
+	switch {
+	case at.Frame != nil:
+		return fmt.Sprintf("frame #%d of thread %d: %s", at.Frame.Index, at.Frame.TID, where)
+	case len(at.Frames) == 0:
+		return where + ", where no frame stands"
+	}
+	return where
+}
+
+// symbol is a function and how far into it, or else what is given.
+func symbol(s *deopt.SymbolRange, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return fmt.Sprintf("%s+%#x", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Offset)
+}
+
+// fact prints one row of a table of facts.
+func (p *explainer) fact(name, format string, args ...any) {
+	p.line("  %-9s %s", name, fmt.Sprintf(format, args...))
+}
+
+func (p *explainer) codePlace(in *deopt.CodePlace) {
+	if m := in.Mapping; m != nil {
+		path := m.Path
+		if path == "" {
+			path = "no file"
+		}
+		p.fact("mapping", "%s-%s %s %s", m.Start, m.End, m.Permissions, printable(path))
+	}
+	if o := in.Object; o != nil {
+		p.fact("object", "JIT object %d of %d: %d bytes at %s, registered at %s in %s", o.Number, o.Of, o.Size, o.Start, o.Entry, base(o.List))
+	} else if in.Module != "" {
+		p.fact("file", "%s", printable(in.Module))
+	}
+	if s := in.Section; s != nil {
+		p.fact("section", "%s %s-%s", printable(s.Name), s.Start, s.End)
+	}
+	if s := in.Symbol; s != nil {
+		size := "its symbol has no size"
+		if s.Size > 0 {
+			size = count(int(s.Size), "byte")
+		}
+		p.fact("symbol", "%s at %s, %s", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Start, size)
+	}
+	if in.Why != "" {
+		p.fact("", "%s", p.yellow(printable(in.Why)))
+	}
+}
+
+func (p *explainer) unwound(u *deopt.UnwoundFrame) {
+	name := string(u.PC)
+	if u.Function != "" && u.Offset != nil {
+		name = fmt.Sprintf("%s %s+%#x", u.PC, printable(deopt.Demangled(u.Function, demangle.NoParams)), *u.Offset)
+	}
+	found := ""
+	if u.Rule == string(unwind.FromRegisters) {
+		found = "  by the thread's registers"
+	}
+	p.line("  %-4s %s%s", fmt.Sprintf("#%d", u.Index), name, p.dim(found))
+	if u.Guess != "" {
+		p.line("       %s", p.yellow(printable(u.Guess)))
+	}
+	for _, t := range u.Tried {
+		p.line("       tried %s", printable(t))
+	}
+	switch {
+	case u.CFARule != "" && u.CFA != "":
+		p.line("       %s: CFA = %s = %s%s", u.LeftBy, u.CFARule, u.CFA, listed(u.Registers))
+	case u.CFARule != "":
+		p.line("       %s: no CFA%s", u.LeftBy, listed(u.Registers))
+	case u.CFA != "" && u.LeftBy != "":
+		p.line("       %s: CFA = %s", u.LeftBy, u.CFA)
+	case u.CFA != "":
+		p.line("       CFA = %s", u.CFA)
+	default:
+		p.line("       no CFA: %s", p.yellow(printable(u.NoCFA)))
+	}
+	if f := u.FDE; f != nil {
+		p.line("       %s", p.dim(fmt.Sprintf("%s+%#x of %s: FDE %s-%s, row %s-%s", f.Section, f.Offset, base(f.Image), f.Start, f.End, f.RowStart, f.RowEnd)))
+	}
+}
+
+func listed(rules []string) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(rules, ", ")
+}
+
+func (p *explainer) records(at *deopt.Place) {
+	notes := at.Notes
+	if len(at.Records) == 0 && len(notes) == 0 {
+		return
+	}
+	switch {
+	case len(at.Records) > 0 && at.Records[0].Matched:
+		p.title("its record")
+	case at.Frame != nil:
+		p.title("no record")
+	default:
+		p.title("the records here")
+	}
+	for n := range at.Records {
+		r := &at.Records[n]
+		if n == 1 && at.Records[0].Matched {
+			p.line("  not:")
+		}
+		p.record(r)
+	}
+	for _, n := range notes {
+		p.line("  %s", p.dim("("+printable(n)+")"))
+	}
+}
+
+func (p *explainer) record(r *deopt.NearRecord) {
+	line := fmt.Sprintf("  %s at %s", p.bold(fmt.Sprintf("record %d", r.ID)), r.Address)
+	if r.Name != "" {
+		line += fmt.Sprintf(", %s+%#x", printable(deopt.Demangled(r.Name, demangle.NoParams)), r.Offset)
+	}
+	if r.Site != string(frame.Unknown) {
+		line += ", " + r.Site
+	}
+	if r.Line > 0 {
+		line += fmt.Sprintf(" of %s:%d", base(r.Module), r.Line)
+	}
+	if r.Moment != "" && r.Moment != frame.Unknown {
+		line += ", " + strings.ReplaceAll(string(r.Moment), "-", " ")
+	}
+	p.line("%s", line)
+	p.line("    %s", printable(r.Why))
+}
+
+func (p *explainer) value(x *deopt.ExplainedValue) {
+	name := fmt.Sprintf("#%d", x.Index)
+	if x.Name != "" {
+		name = printable(x.Name)
+	}
+	value := x.Value
+	if value == "" {
+		value = string(x.Hex)
+	}
+	switch x.Status {
+	case frame.Missing:
+		value = p.yellow("unavailable: " + printable(x.Reason))
+	case frame.Undefined:
+		value = p.dim("undef: " + printable(x.Reason))
+	}
+	as := ""
+	if len(x.As) > 0 {
+		as = "  → " + printable(strings.Join(x.As, ", "))
+	}
+	p.line("  %-*s %-*s %s%s", nameWidth, name, typeWidth, printable(x.Type.Source), value, as)
+	for _, part := range []string{x.Where, x.Origin, x.Sum, joined(x.Raw, x.Reading)} {
+		if part != "" {
+			p.line("    %s", p.dim(printable(part)))
+		}
+	}
+}
+
+func joined(raw, reading string) string {
+	if reading == "" {
+		return raw
+	}
+	return raw + "   " + reading
+}
+
+func (p *explainer) carries(c *deopt.CarriesOn) {
+	p.title("where it carries on")
+	for _, x := range c.Exits {
+		taken := "not taken"
+		if x.Taken {
+			taken = "taken"
+		}
+		p.line("  %s, exits[%d] to %s: %s", base(x.Layout), x.Index, printable(x.To), taken)
+		for _, w := range x.When {
+			p.line("    %s", when(&w))
+		}
+	}
+	if c.Resume == nil {
+		p.line("  nowhere: %s", p.yellow(printable(c.Why)))
+		return
+	}
+	p.line("  → %s, by %s", target(c.Resume), printable(c.By))
+}
+
+// when says how a condition of a layout came out.
+func when(w *deopt.WhenTried) string {
+	out := fmt.Sprintf("when live value %d equals %d: ", w.Operand, w.Equals)
+	switch {
+	case w.Why != "":
+		return out + "it is not there: " + printable(w.Why)
+	case w.Holds:
+		return out + "it does"
+	}
+	return out + "it is " + printable(w.Value)
+}
+
+func (p *explainer) disassembly(d *deopt.Disassembly) {
+	p.title("the code")
+	if d.Why != "" {
+		p.line("  %s", p.yellow(printable(d.Why)))
+	}
+	widest := 0
+	for _, i := range d.Instructions {
+		widest = max(widest, len(i.Bytes))
+	}
+	for _, i := range d.Instructions {
+		mark, offset, notes := "  ", "", ""
+		if i.Here {
+			mark = "=>"
+		}
+		if i.Offset != nil {
+			offset = fmt.Sprintf("+%#x", *i.Offset)
+		}
+		if len(i.Notes) > 0 {
+			notes = "   ; " + printable(strings.Join(i.Notes, ", "))
+		}
+		p.line("  %s %s %-7s %-*s  %s%s", mark, i.Address, offset, widest, i.Bytes, printable(i.Text), p.dim(notes))
+	}
+}

@@ -1,0 +1,404 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"reframe/deopt"
+	"reframe/ptrace"
+)
+
+// recording is what record was asked for.
+type recording struct {
+	watched
+	memory   string
+	compress bool
+	script   string
+	stop     string
+	hit      uint64
+	limits   deopt.Limits
+	timeout  time.Duration
+}
+
+func (a *app) recordCommand() *cobra.Command {
+	var k recording
+	c := &cobra.Command{
+		Use:   "record {-p PID | --core CORE} -o FILE | record [flags] -o FILE -- COMMAND [ARG...]",
+		Short: "Keep one moment of a process as a core",
+		Long: `record stops the process, copies it, lets it go on, and writes an ELF core, which
+every verb with --core, gdb, lldb and eu-stack read. Nothing is written into the process.
+
+By default the core is small: the registers of all threads, their stacks, registered JIT
+objects with their data, and the pages that registers and stacks lead to. With --ir the
+reference interpreter runs from every frame that can be resumed while the process stands
+still, and the pages that it touches are kept too. What files hold is not in the core but
+noted with their build ids. --memory writable keeps all that no file has, as the kernel
+does; --memory all keeps the files too.
+
+With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
+process itself, record waits for an exit (see trace) and keeps that moment. Then there are
+breakpoints in the process until it has come. Standard output is that of COMMAND; what record
+says goes to standard error then.
+
+With --core it makes a small core of a large one, such as one that the kernel has written
+or verify has kept.
+
+--script writes a first replay script for the moment: what reframe replay runs, and what
+is kept as a test. --compress compresses the core by zstd, which debuggers do not read.
+
+Exit status: 0 it worked, 2 it failed and there is no file; 130, 143 or 129 after SIGINT,
+SIGTERM or SIGHUP.`,
+		Example: `  reframe record -p 41822 -o exit.core
+  reframe record -p 41822 -o exit.core --ir loop.ll --layout loop.layout.json --script exit.txtar
+  reframe record --ir loop.ll --record 51 --hit 3 -o exit.core -- ./host loop.o
+  reframe record -p 41822 -o exit.core.zst --memory writable --compress
+  reframe record --core verify-1-2.core --ir loop.ll -o exit.core --script exit.txtar`,
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := k.read(c, args)
+			if err != nil {
+				return err
+			}
+			return a.record(c.Context(), &k, o, args)
+		},
+		ValidArgsFunction: completeCommand,
+	}
+	k.controlFlags(c)
+	k.coreFlags(c)
+	k.siteFlags(c)
+	f := c.Flags()
+	f.SetInterspersed(false) // what follows the command's name is its own
+	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`")
+	f.StringVar(&k.memory, "memory", string(ptrace.Minimal), "which memory the core holds: `minimal`, writable or all")
+	f.BoolVar(&k.compress, "compress", false, "compress the core by zstd")
+	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`")
+	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND`")
+	f.Uint64Var(&k.hit, "hit", 1, "wait for the `N`-th such exit")
+	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
+	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
+	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+recordSchema+")")
+	_ = c.RegisterFlagCompletionFunc("memory", cobra.FixedCompletions([]string{"minimal", "writable", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// waits says that an exit is waited for.
+func (k *recording) waits(c *cobra.Command, args []string) bool {
+	return len(args) > 0 || slices.ContainsFunc([]string{"record", "function", "site", "at", "stop-at", "hit"}, c.Flags().Changed)
+}
+
+// read makes options of what was given, and refuses what cannot be meant. Full says that an exit is waited for.
+func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, error) {
+	k.every = 1
+	waits := k.waits(c, args)
+	switch inCore := c.Flags().Changed("core"); {
+	case inCore && waits:
+		return nil, usage("--core: a core is one moment, and no exit comes in it")
+	case inCore && k.memory != string(ptrace.Minimal):
+		return nil, usage("--memory %s: of a core a minimal one can be made, or it can be copied", k.memory)
+	case inCore:
+		if err := k.known.check(c); err != nil {
+			return nil, err
+		}
+	default:
+		if err := k.check(c, args); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case k.output == "":
+		return nil, usage("record needs the name of the core: -o FILE")
+	case !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, ptrace.CoreMemory(k.memory)):
+		return nil, usage("--memory %s: minimal, writable or all", k.memory)
+	case k.hit == 0:
+		return nil, usage("--hit 0: a number above 0")
+	case k.timeout <= 0:
+		return nil, usage("--timeout %v: a time above 0", k.timeout)
+	case c.Flags().Changed("script") && k.script == "":
+		return nil, usage("the name behind --script is empty")
+	case waits && k.stack != 0:
+		return nil, usage("--stack-bytes is for a process that is not waited for")
+	}
+	for name, file := range map[string]string{"-o": k.output, "--script": k.script} {
+		if file == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("%s %s: there is no directory %s", name, file, filepath.Dir(file))
+		}
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s %s: file exists, and is not a regular file", name, file)
+		}
+	}
+	if sameFile(k.output, k.script) {
+		return nil, usage("-o and --script: two files, not %s for both", k.script)
+	}
+	known, err := k.known.options()
+	if err != nil || !waits {
+		return &deopt.TraceOptions{Options: known}, err
+	}
+	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, Wait: len(args) > 0}
+	if c.Flags().Changed("stop-at") {
+		if o.Stop, err = deopt.ParseStop(k.stop); err != nil {
+			return nil, usage("--stop-at: %v", err)
+		}
+	}
+	return o, nil
+}
+
+// sameFile says whether two names are of one file, which need not be there yet.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	if err == nil && err2 == nil {
+		return os.SameFile(one, other)
+	}
+	a, err = filepath.Abs(a)
+	b, err2 = filepath.Abs(b)
+	return err == nil && err2 == nil && a == b
+}
+
+// recorded is what became of it.
+type recorded struct {
+	*ptrace.RecordedCore
+	pause time.Duration
+	exit  string   // that was waited for
+	ended int      // runs of the interpreter
+	why   []string // why others did not come to an end
+}
+
+func (a *app) record(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) error {
+	var r *recorded
+	var err error
+	if o.Full {
+		r, err = a.recordExit(ctx, k, o, command)
+	} else {
+		r, err = a.recordNow(ctx, k, o.Options)
+	}
+	var by interruption
+	switch {
+	case errors.As(err, &by):
+		return &status{by.status(), "interrupted; there is no core"}
+	case err != nil:
+		return err
+	}
+	if k.script != "" {
+		if err := a.writeScript(ctx, k); err != nil {
+			return err
+		}
+	}
+	out := a.stdout
+	if len(command) > 0 {
+		out = a.stderr // standard output is the command's
+	}
+	if a.json {
+		return writeJSON(out, r.report(k))
+	}
+	return a.printRecorded(out, r, k)
+}
+
+// recordNow keeps a process as it is.
+func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*recorded, error) {
+	minimal := ptrace.CoreMemory(k.memory) == ptrace.Minimal
+	thread := o.Thread
+	o.Thread = 0
+	var t *ptrace.Target
+	var err error
+	if k.core != "" {
+		if t, err = ptrace.OpenCore(k.core, k.coreOptions()); err == nil {
+			t.KeepTouched()
+		}
+	} else {
+		t, err = ptrace.Capture(k.pid, ptrace.Options{Record: true, StackBytes: k.stack, DebugDirs: k.debug, Hold: !minimal || len(o.Modules) > 0})
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	r := &recorded{}
+	if minimal && len(o.Modules) > 0 {
+		view, err := deopt.Frames(t, o)
+		if err != nil {
+			return nil, err
+		}
+		r.touch(ctx, view, k)
+	}
+	r.RecordedCore, err = t.WriteCore(ctx, k.output, k.options(a, thread))
+	r.pause = t.Release()
+	return r, err
+}
+
+// touch lets the interpreter run.
+func (r *recorded) touch(ctx context.Context, view *deopt.View, k *recording) {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	r.ended, r.why = view.Touch(ctx, k.limits)
+}
+
+func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
+	return ptrace.RecordOptions{Memory: ptrace.CoreMemory(k.memory), Thread: thread, Compress: k.compress, Progress: a.progress(k.output)}
+}
+
+// progressAfter is how long something may take without a word about it.
+const progressAfter = 500 * time.Millisecond
+
+// progress shows on a terminal how much of a file is written; nil where there is none.
+func (a *app) progress(file string) func(written, of uint64) {
+	if !term.IsTerminal(int(a.stderr.Fd())) {
+		return nil
+	}
+	begin, last := time.Now(), time.Duration(0)
+	return func(written, of uint64) {
+		since := time.Since(begin)
+		if since < progressAfter || since < last+progressAfter/5 && written < of {
+			return
+		}
+		last = since
+		fmt.Fprintf(a.stderr, "\r%s: %d of %d MiB\x1b[K", printable(filepath.Base(file)), written>>20, of>>20)
+		if written >= of {
+			fmt.Fprint(a.stderr, "\r\x1b[K")
+		}
+	}
+}
+
+// errRecorded ends the watching when the core is written.
+var errRecorded = errors.New("recorded")
+
+// recordExit waits for an exit and keeps that moment.
+func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) (*recorded, error) {
+	o.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	s, err := k.open(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	r, seen := &recorded{}, uint64(0)
+	stop := o.Stop
+	o.Stop = nil
+	sum, err := deopt.Trace(ctx, s, *o, func(x *deopt.Exited) error {
+		if stop != nil && !x.Fulfils(stop) {
+			return nil
+		}
+		if seen++; seen < k.hit {
+			return nil
+		}
+		begin := time.Now()
+		t, err := s.Target()
+		if err != nil {
+			return err
+		}
+		t.KeepTouched()
+		if len(o.Modules) > 0 {
+			view, err := deopt.Frames(t, deopt.Options{Modules: o.Modules, Layouts: o.Layouts})
+			if err != nil {
+				return err
+			}
+			r.touch(ctx, view, k)
+		}
+		r.RecordedCore, err = t.WriteCore(ctx, k.output, k.options(a, x.Thread.ID))
+		r.pause, r.exit = time.Since(begin), exitTitle(x)
+		if err == nil {
+			err = errRecorded
+		}
+		return err
+	})
+	late := s.Detach()
+	switch {
+	case errors.Is(err, errRecorded):
+		return r, late
+	case err == nil && seen > 0:
+		err = fmt.Errorf("%s: there were %d such exits, and number %d was asked for", k.ending(sum.End), seen, k.hit)
+	case err == nil:
+		err = fmt.Errorf("%s: there was no such exit", k.ending(sum.End))
+	}
+	return nil, err
+}
+
+// exitTitle names an exit.
+func exitTitle(x *deopt.Exited) string {
+	if x.Frame == nil {
+		return fmt.Sprintf("%s, no record", x.Point.Function)
+	}
+	title := place(&x.Frame.Frame)
+	if r := x.Frame.Record; r != nil {
+		title += fmt.Sprintf(", record %d, %s", r.ID, site(r))
+	}
+	return title
+}
+
+// printRecorded says what was kept.
+func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
+	s := a.styleOf(out)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(k.output)), count(r.Threads, "thread"), bytesOf(r.Held), k.memory)
+	if r.exit != "" {
+		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
+	}
+	if r.ended+len(r.why) > 0 {
+		fmt.Fprintf(&b, "  with what the interpreter touched in %s\n", count(r.ended, "run"))
+	}
+	for _, why := range r.why {
+		fmt.Fprintf(&b, "  %s\n", s.yellow(printable(why)))
+	}
+	for _, left := range r.LeftOut {
+		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
+	}
+	if _, err := out.WriteString(b.String()); err != nil {
+		return err
+	}
+	if k.core == "" {
+		fmt.Fprintf(a.stderr, "it stood still for %s and is running again\n", milliseconds(r.pause))
+	}
+	next := fmt.Sprintf("reframe frames --core %s%s", quoted(k.output), k.files())
+	if k.script != "" {
+		next = "reframe replay " + quoted(k.script)
+	}
+	fmt.Fprintf(a.stderr, "\ntry: %s\n", next)
+	return nil
+}
+
+// recordSchema names the JSON of record.
+const recordSchema = "reframe.record/v1"
+
+// recordReport is what record --json prints.
+type recordReport struct {
+	Schema   string   `json:"schema"`
+	Core     string   `json:"core"`
+	Memory   string   `json:"memory"`
+	Threads  int      `json:"threads"`
+	Bytes    int64    `json:"bytes"`              // of the file
+	Held     uint64   `json:"held"`               // bytes of memory that it holds
+	PauseUS  *int64   `json:"pause_us,omitempty"` // nil of a core
+	Exit     string   `json:"exit,omitempty"`
+	Runs     int      `json:"runs"` // of the interpreter that came to their end
+	Failed   []string `json:"failed,omitempty"`
+	LeftOut  []string `json:"left_out,omitempty"`
+	Script   string   `json:"script,omitempty"`
+	Compress bool     `json:"compressed"`
+}
+
+func (r *recorded) report(k *recording) *recordReport {
+	out := &recordReport{recordSchema, k.output, k.memory, r.Threads, r.Size, r.Held, nil, r.exit, r.ended, r.why, r.LeftOut, k.script, k.compress}
+	if k.core == "" {
+		out.PauseUS = new(r.pause.Microseconds())
+	}
+	return out
+}
+
+// bytesOf spells an amount of memory.
+func bytesOf(n uint64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

@@ -1,0 +1,302 @@
+package main_test
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// files are the names in a directory.
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// ticks are the values of tick.ll's stackmap in iteration n of the first call, as C would compute them.
+func ticks(n uint64) [4]uint64 {
+	acc, x, y := uint64(0), uint64(12345), uint64(1)
+	for i := range n {
+		next := acc*31 + x
+		x ^= acc >> 7
+		y = (y + i) ^ next
+		acc = next
+	}
+	return [4]uint64{n, acc, x, y}
+}
+
+// A running process is kept, and runs on.
+func TestRecordProcess(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	dir := t.TempDir()
+	core := filepath.Join(dir, "exit.core")
+	live := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
+	for _, memory := range []string{"minimal", "writable", "all"} {
+		for _, more := range [][]string{nil, {"--compress"}, {"--ir", p.IR}} {
+			r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--memory", memory}, more...)...)
+			require.Equal(t, 0, r.code, r.stderr)
+			first, rest, _ := strings.Cut(r.stdout, "\n")
+			require.Regexp(t, "^"+regexp.QuoteMeta(core)+`  1 thread, \d+ (KiB|MiB) of memory \(`+memory+`\)$`, first)
+			if len(more) > 1 && memory == "minimal" {
+				require.Contains(t, rest, "with what the interpreter touched in ")
+			} else {
+				require.Empty(t, rest)
+			}
+			require.Regexp(t, `^it stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `+regexp.QuoteMeta(core), r.stderr)
+			require.True(t, p.Alive())
+			require.Equal(t, []string{"exit.core"}, files(t, dir))
+			info, err := os.Stat(core)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode(), "the memory of a process is for its owner's eyes")
+
+			again := reframe(t, "frames", "--core", core, "--ir", p.IR)
+			require.Equal(t, live.code, again.code, again.stderr)
+			_, want, _ := strings.Cut(live.stdout, "\n")
+			_, got, _ := strings.Cut(again.stdout, "\n")
+			require.Equal(t, want, got, "%s %v", memory, more)
+		}
+	}
+	p.AwaitPause(t)
+}
+
+// Record waits for an exit, and the core is of that moment: its values are those of the recurrence.
+func TestRecordExit(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	core := filepath.Join(t.TempDir(), "exit.core")
+	for flags, n := range map[string]uint64{"": 0, "--hit 3": 2, "--record 1 --hit 700": 699, "--function tick": 0, "--site stackmap --hit 2": 1,
+		"--stop-at %i==345": 345, "--stop-at %i>990 --hit 5": 995} {
+		args := append([]string{"record", "--ir", module, "-o", core}, strings.Fields(flags)...)
+		r := reframe(t, append(append(args, "--"), host...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Equal(t, untraced(t, host), r.stdout)
+		require.Regexp(t, `^`+regexp.QuoteMeta(core)+`  2 threads, \d+ KiB of memory \(minimal\)\n  at tick\+0x[0-9a-f]+, record 1, stackmap, before\n`+
+			`  with what the interpreter touched in 1 run\nit stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.stderr)
+		f := reframe(t, "frames", "--core", core, "--ir", module, "--function", "tick", "--json")
+		require.Contains(t, []int{0, 1}, f.code, f.stderr)
+		var slots []map[string]any
+		for _, thread := range list(t, f.object(t)["threads"]) {
+			for _, frame := range list(t, thread["frames"]) {
+				slots = append(slots, list(t, frame["slots"])...)
+			}
+		}
+		require.Len(t, slots, 4)
+		for i, want := range ticks(n) {
+			require.Equal(t, fmt.Sprint(int64(want)), slots[i]["value"], "%s: %v", flags, slots[i]["name"])
+		}
+		// What is left of the loop is what the native code would have computed.
+		r = reframe(t, "resume", "--core", core, "--ir", module, "--function", "tick", "--json")
+		require.Equal(t, 0, r.code, r.stderr)
+		end := ticks(1000)
+		require.Equal(t, map[string]any{"type": "i64", "value": fmt.Sprint(int64((end[1] + end[2]) ^ end[3]))}, r.object(t)["result"])
+	}
+}
+
+// Where no such exit comes there is no core, and the command has run as without reframe.
+func TestRecordNoExit(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	dir := t.TempDir()
+	core := filepath.Join(dir, "exit.core")
+	for flags, want := range map[string]string{
+		"--hit 1001":         "the process exited with status 0: there were 1000 such exits, and number 1001 was asked for",
+		"--stop-at %i>5000":  "the process exited with status 0: there was no such exit",
+		"--record 77":        "the process exited with status 0: there was no such exit",
+		"--at no_such_thing": "the process exited with status 0: there was no such exit",
+	} {
+		args := append([]string{"record", "--ir", module, "-o", core}, strings.Fields(flags)...)
+		r := reframe(t, append(append(args, "--"), host...)...)
+		require.Equal(t, 2, r.code, r.stderr)
+		require.Contains(t, r.stderr, want)
+		require.Equal(t, untraced(t, host), r.stdout)
+		require.Empty(t, files(t, dir))
+	}
+}
+
+// A disk that is full, a directory that is not there or not ours: there is no core, and the process runs on.
+func TestRecordWithoutRoom(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "full"), 0o755))
+	const mount = `mount -t tmpfs -o size=128k none "$1" && shift && "$@"; status=$?; ls -A full; exit $status`
+	for _, more := range [][]string{nil, {"--memory", "writable"}, {"--memory", "all", "--compress"}, {"--ir", p.IR}} {
+		c := command(t)
+		c.Args = slices.Concat(livetest.OwnMounts(t), []string{"sh", "-c", mount, "sh", "full", binary, "record", "-p", pid(p), "-o", "full/exit.core"}, more)
+		c.Path, c.Dir = c.Args[0], dir
+		r := finish(t, c)
+		require.Equal(t, 2, r.code, r.stderr)
+		require.Empty(t, r.stdout, "no file is left, under any name")
+		require.Regexp(t, `^reframe: write \S*: no space left on device\n$`, r.stderr)
+		require.True(t, p.Alive())
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none", "exit.core"): "there is no directory " + filepath.Join(dir, "none"),
+		dir:                                     "file exists",
+		"/proc/exit.core":                       "/proc",
+	} {
+		r := reframe(t, "record", "-p", pid(p), "-o", path)
+		require.Equal(t, 2, r.code, r.stderr)
+		require.Contains(t, r.stderr, want)
+	}
+	require.Equal(t, []string{"full"}, files(t, dir))
+	p.AwaitPause(t)
+}
+
+// Who gives up gets no half a core.
+func TestRecordInterrupted(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
+	dir := t.TempDir()
+	c := command(t, "record", "-p", pid(p), "--ir", p.IR, "-o", filepath.Join(dir, "exit.core"), "--hit", "2")
+	var stdout, stderr strings.Builder
+	c.Stdout, c.Stderr = &stdout, &stderr
+	require.NoError(t, c.Start())
+	require.Eventually(t, func() bool { return status(p.PID, p.PID, "TracerPid") != "0" }, livetest.Patience, 10*time.Millisecond)
+	p.Signal(t, syscall.SIGUSR1) // the first exit
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, c.Process.Signal(syscall.SIGINT))
+	_ = c.Wait()
+	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())
+	require.Equal(t, "reframe: interrupted; there is no core\n", stderr.String())
+	require.Empty(t, stdout.String())
+	require.Empty(t, files(t, dir))
+	p.AwaitPause(t)
+}
+
+// gdb opens a core of the exit, and its backtrace and registers are those of the process at the same place.
+func TestRecordForGDB(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	core := filepath.Join(t.TempDir(), "exit.core")
+	r := reframe(t, append([]string{"record", "--ir", module, "--hit", "3", "-o", core, "--"}, host...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	quiet := []string{"-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", "-iex", "set confirm off"}
+	gdb := func(args ...string) string {
+		out, err := exec.Command(livetest.Tool(t, "gdb"), append(quiet, args...)...).Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	out := gdb(host[0], core, "-ex", "bt", "-ex", "info registers", "-ex", "info threads")
+	require.Regexp(t, `(?m)^#0 +0x[0-9a-f]+ in tick \(\)\n#1 +0x[0-9a-f]+ in entry \(\)\n#2 +0x[0-9a-f]+ in call \(\)`, out)
+	require.Equal(t, 2, strings.Count(out[strings.LastIndex(out, "Frame"):], "\n")-1, "threads")
+}
+
+func TestRecordUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"record":                              "record needs a process: -p PID, or -- COMMAND",
+		"record -p 1":                         "record needs the name of the core: -o FILE",
+		"record -p 1 -o x --memory some":      "--memory some: minimal, writable or all",
+		"record -p 1 -o x --hit 0":            "--hit 0: a number above 0",
+		"record -p 1 -o x --timeout 0s":       "--timeout 0s: a time above 0",
+		"record -p 1 -o x -- true":            "-p and a command to start: one of them",
+		"record -p 1 -o x --core y":           "-p and --core: one of them",
+		"record --core y":                     "record needs the name of the core: -o FILE",
+		"record --core y -o x --hit 2":        "--core: a core is one moment, and no exit comes in it",
+		"record --core y -o x -- true":        "--core: a core is one moment, and no exit comes in it",
+		"record --core y -o x --memory all":   "--memory all: of a core a minimal one can be made",
+		"record -p 1 -o x --exe y":            "--exe is for a core; of a process the files are known",
+		"record -p 1 -o x --record many":      "--record many: a number of 64 bits",
+		"record -p 1 -o x --stop-at %i":       "--stop-at",
+		"record -p 1 -o x --script":           "flag needs an argument",
+		"record -p 1 -o x --stack-bytes 1":    "--stack-bytes 1: 4096 to",
+		"record -o x --stack-bytes 9999 -- y": "--stack-bytes is for a process that is not waited for",
+	} {
+		reframe(t, strings.Fields(args)...).failsEmpty(t, 64, want)
+	}
+}
+
+// The JSON is what its schema says, and its numbers are those of the file.
+func TestRecordJSON(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	core := filepath.Join(t.TempDir(), "exit.core")
+	for _, more := range [][]string{nil, {"--ir", p.IR}, {"--memory", "all"}, {"--ir", p.IR, "--script", core + ".txtar"}} {
+		r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--json"}, more...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		valid(t, "record.schema.json", r.stdout)
+		out := r.object(t)
+		f, err := elf.Open(core)
+		require.NoError(t, err)
+		held := uint64(0)
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_LOAD {
+				held += p.Filesz
+			}
+		}
+		require.NoError(t, f.Close())
+		info, err := os.Stat(core)
+		require.NoError(t, err)
+		require.Equal(t, json.Number(fmt.Sprint(held)), out["held"])
+		require.Equal(t, json.Number(fmt.Sprint(info.Size())), out["bytes"])
+	}
+	small := filepath.Join(t.TempDir(), "small.core")
+	r := reframe(t, "record", "--core", core, "-o", small, "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	valid(t, "record.schema.json", r.stdout)
+	require.NotContains(t, r.object(t), "pause_us")
+}
+
+// What is no file is not replaced by one; of a link, what it leads to is.
+func TestRecordOverOddFiles(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, syscall.Mkfifo(at("pipe"), 0o600))
+	require.NoError(t, os.Mkdir(at("folder"), 0o700))
+	require.NoError(t, os.Symlink("pipe", at("to pipe")))
+	require.NoError(t, os.Symlink("file", at("link")))
+	require.NoError(t, os.WriteFile(at("file"), []byte("old"), 0o600))
+	there := files(t, dir)
+	for _, name := range []string{"pipe", "folder", "to pipe"} {
+		for _, args := range [][]string{{"-o", at(name)}, {"-o", at("new"), "--script", at(name)}} {
+			r := reframe(t, append([]string{"record", "-p", pid(p)}, args...)...)
+			require.Equal(t, 2, r.code, r.stderr)
+			require.Contains(t, r.stderr, at(name)+": file exists, and is not a regular file")
+			require.Equal(t, there, files(t, dir))
+		}
+	}
+	info, err := os.Lstat(at("pipe"))
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
+	reframe(t, "record", "-p", pid(p), "-o", at("link"), "--script", at("file")).failsEmpty(t, 64, "-o and --script: two files")
+	reframe(t, "record", "-p", pid(p), "-o", at("new"), "--script", dir+"/./new").failsEmpty(t, 64, "-o and --script: two files")
+
+	long := at(strings.Repeat("n", 255))
+	for _, core := range []string{at("link"), long} {
+		r := reframe(t, "record", "-p", pid(p), "-o", core)
+		require.Equal(t, 0, r.code, r.stderr)
+		f, err := elf.Open(core)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	info, err = os.Lstat(at("link"))
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSymlink, info.Mode().Type())
+	f, err := elf.Open(at("file"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reframe/ptrace"
+	"reframe/replay"
+)
+
+// replayed is what replay was asked for.
+type replayed struct {
+	known    known // of cores: the modules and layouts, and where their files lie
+	cores    bool
+	each     string
+	update   bool
+	verbose  bool
+	timeout  time.Duration
+	jobs     int
+	run      string
+	junit    string
+	shard    string
+	journal  string
+	steps    uint64
+	selected *regexp.Regexp
+	index, n int // of the shard
+	files    ptrace.ModuleFiles
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	var k replayed
+	c := &cobra.Command{
+		Use:   "replay SCRIPT|DIR|DIR/...",
+		Short: "Run scripted replay tests, or look at many cores",
+		Long: `replay runs scripts that open a core or launch a program and say what is to be seen
+there: each file that is named, each *.txtar in DIR, and in DIR/... those below it too.
+What they are made of says: reframe help scripts.
+
+With --cores it looks at cores instead, which their content tells. Of each it says at
+which recorded sites its threads stand and, with --ir, what the innermost frame that can
+be resumed returns, in one line. With --each SCRIPT that script is run for each core, which
+is $CORE in it.
+
+Many are done at once. A line is printed for each, in the order of the names; one that is
+broken or takes too long stops no other. With --journal a run that was killed goes on where
+it was: what is in the journal, and has not changed, is not done again. --shard 0/4 does the
+first of four parts, whichever machine the others run on. On a part decides the name in the
+folder.
+
+Exit status: 0 all went well, 1 some failed or showed a part only, 2 none went well or it
+failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is told.`,
+		Example: `  reframe replay osr/exit.txtar
+  reframe replay ./osr/...
+  reframe replay ./osr/... --run sum_ --update
+  reframe replay ./osr/... --junit report.xml
+  reframe replay --cores /var/crash/... --ir loop.ll --layout loop.layout.json
+  reframe replay --cores /var/crash/... --each check.txtar --journal crash.jsonl
+  reframe replay --cores /var/crash/... --json --shard 0/4`,
+		Args: needs("a script or a folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := k.check(c); err != nil {
+				return err
+			}
+			return a.replay(c.Context(), &k, args)
+		},
+	}
+	k.flags(c, a)
+	return c
+}
+
+func (k *replayed) flags(c *cobra.Command, a *app) {
+	f := c.Flags()
+	f.BoolVarP(&k.update, "update", "u", false, "rewrite the expected files in scripts where they differ")
+	f.BoolVarP(&k.verbose, "verbose", "v", false, "show what scripts print, and every exit of a core")
+	f.DurationVar(&k.timeout, "timeout", time.Minute, "give up each script or core after this time")
+	f.IntVarP(&k.jobs, "jobs", "j", 0, "do `N` at once (default: as many as there are processors)")
+	f.StringVar(&k.run, "run", "", "only those whose path matches the regular expression `RE`")
+	f.StringVar(&k.junit, "junit", "", "write JUnit XML to `FILE` too")
+	f.StringVar(&k.shard, "shard", "", "do the part `I/N` only; I is from 0 to N-1")
+	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and go on from there")
+	f.BoolVar(&k.cores, "cores", false, "look at cores")
+	f.StringVar(&k.each, "each", "", "with --cores: run this `SCRIPT` for each; the core is $CORE")
+	f.StringArrayVar(&k.known.modules, "ir", nil, "with --cores: the IR module that the JIT compiled, `FILE.ll` (repeatable)")
+	f.StringArrayVar(&k.known.layouts, "layout", nil, "with --cores: how exits map to other functions, `FILE.json` (repeatable)")
+	f.StringVar(&k.known.exe, "exe", "", "with --cores: the program that they are of, `FILE`, in place of the one that they name")
+	f.StringVar(&k.known.sysroot, "sysroot", "", "with --cores: look for the files that they name below `DIR`, and only there")
+	f.StringArrayVar(&k.known.debug, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
+	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
+	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
+	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("each", cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// maxJobs is more than any machine has processors for.
+const maxJobs = 4096
+
+// check refuses what cannot be meant.
+func (k *replayed) check(c *cobra.Command) (err error) {
+	changed := c.Flags().Changed
+	of := func(flags ...string) string {
+		i := slices.IndexFunc(flags, changed)
+		if i < 0 {
+			return ""
+		}
+		return flags[i]
+	}
+	switch flag := of("each", "ir", "layout", "exe", "sysroot", "debug-dir", "steps"); {
+	case flag != "" && !k.cores:
+		return usage("--%s is for cores: --cores", flag)
+	case changed("each") && of("ir", "layout", "exe", "sysroot", "debug-dir", "steps") != "":
+		return usage("--%s does not go with --each: the script says it", of("ir", "layout", "exe", "sysroot", "debug-dir", "steps"))
+	case k.update && k.cores:
+		return usage("--update is for scripts, and does not go with --cores")
+	case k.update && k.journal != "":
+		return usage("--update does not go with --journal: what is done is not done again")
+	case k.timeout <= 0:
+		return usage("--timeout %v: it is above 0", k.timeout)
+	case changed("jobs") && (k.jobs < 1 || k.jobs > maxJobs):
+		return usage("--jobs %d: 1 to %d", k.jobs, maxJobs)
+	case changed("steps") && k.steps == 0:
+		return usage("--steps 0: it is above 0")
+	}
+	if k.selected, err = regexp.Compile(k.run); err != nil {
+		return usage("--run: %v", err)
+	}
+	k.index, k.n = 0, 1
+	if changed("shard") {
+		first, second, ok := strings.Cut(k.shard, "/")
+		i, err1 := strconv.Atoi(first)
+		n, err2 := strconv.Atoi(second)
+		if !ok || err1 != nil || err2 != nil || n < 1 || i < 0 || i >= n {
+			return usage("--shard %s: I/N, with I from 0 to N-1", k.shard)
+		}
+		k.index, k.n = i, n
+	}
+	return nil
+}
+
+// job is what is done with each item.
+func (a *app) job(k *replayed) (replay.Job, error) {
+	if k.cores && k.each == "" {
+		o, err := k.known.options()
+		if err != nil {
+			return nil, err
+		}
+		c := &replay.Cores{Core: k.known.coreOptions(), Known: o}
+		c.Core.Files, c.Core.Objects = &k.files, objectMemory
+		c.Limits.Steps, c.Limits.Memory = k.steps, resumeMemory
+		return c.Look, nil
+	}
+	s := a.scripts(k.update, k.verbose)
+	s.Files = &k.files
+	if k.each != "" {
+		if _, err := os.Stat(k.each); err != nil {
+			return nil, err
+		}
+		return replay.EachCore(s, k.each), nil
+	}
+	return func(ctx context.Context, i replay.Item) replay.Result {
+		if is, err := replay.IsCore(i.Path); i.Named && err == nil && is {
+			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "a core, and no script; --cores looks at cores"}
+		}
+		return s.Run(ctx, i.Path)
+	}, nil
+}
+
+// What a core may take of the memory that all share, in bytes: for its registered objects, and for the program that is
+// resumed.
+const (
+	objectMemory = 512 << 20
+	resumeMemory = 128 << 20
+)
+
+// items lists what is to be done.
+func (k *replayed) items(args []string) ([]replay.Item, error) {
+	kind, what := replay.Script, "a script ("+replay.ScriptSuffix+")"
+	if k.cores {
+		kind, what = replay.Core, "a file"
+	}
+	items := replay.Find(kind, args)
+	if len(items) == 0 {
+		return nil, fmt.Errorf("there is not %s in %s", what, strings.Join(args, ", "))
+	}
+	items = slices.DeleteFunc(items, func(i replay.Item) bool { return !k.selected.MatchString(i.Path) })
+	if len(items) == 0 {
+		return nil, fmt.Errorf("--run %s: no path matches", k.run)
+	}
+	return replay.Shard(items, k.index, k.n), nil
+}
+
+func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error) {
+	defer k.files.Close()
+	job, err := a.job(k)
+	if err != nil {
+		return err
+	}
+	items, err := k.items(args)
+	if err != nil {
+		return err
+	}
+	// This goes on for long, over thousands of targets none of which waits.
+	debug.SetMemoryLimit(math.MaxInt64)
+	debug.SetGCPercent(100)
+	runtime.SetDefaultGOMAXPROCS()
+	w := newReplayWriter(a, k, items)
+	r := &replay.Run{Items: items, Job: job, Workers: k.jobs, Timeout: k.timeout, Report: w.result, Ended: w.ended}
+	if k.journal != "" {
+		belongs, err := k.belongs(args)
+		if err != nil {
+			return err
+		}
+		if r.Journal, err = replay.OpenJournal(k.journal, belongs); err != nil {
+			return err
+		}
+		defer r.Journal.Close()
+	}
+	if k.junit != "" {
+		if w.junit, err = replay.CreateJUnit(k.junit); err != nil {
+			return err
+		}
+	}
+	sum, err := r.Do(ctx)
+	if late := w.close(sum); err == nil {
+		err = late
+	}
+	var by interruption
+	switch {
+	case errors.As(err, &by):
+		return &status{by.status(), ""}
+	case err != nil:
+		return err
+	case sum.Items > 0 && sum.PassedOver == sum.Items && k.n == 1:
+		return fmt.Errorf("there is no core in %s", strings.Join(args, ", "))
+	case sum.Failed > 0 && sum.OK+sum.Partial == 0:
+		return &status{exitFailed, ""} // each was told
+	case sum.Failed+sum.Partial > 0:
+		return &status{exitPartial, ""}
+	}
+	return nil
+}
+
+// belongs lists what decides about results: a journal is of one such list.
+func (k *replayed) belongs(args []string) ([]string, error) {
+	kind := "scripts"
+	if k.cores {
+		kind = "--cores"
+	}
+	out := []string{"reframe " + version(), kind, "--timeout " + k.timeout.String()}
+	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // the same paths elsewhere are of other files
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, "the working directory "+dir)
+	}
+	if k.verbose {
+		out = append(out, "--verbose")
+	}
+	if k.cores && k.each == "" {
+		out = append(out, fmt.Sprintf("--steps %d", k.steps))
+	}
+	if k.known.sysroot != "" {
+		out = append(out, "--sysroot "+k.known.sysroot)
+	}
+	for _, dir := range k.known.debug {
+		out = append(out, "--debug-dir "+dir)
+	}
+	content := func(flag string, paths ...string) error {
+		for _, path := range paths {
+			sum, err := contentSum(path)
+			if err != nil {
+				return err
+			}
+			out = append(out, fmt.Sprintf("--%s %s (SHA-256 %x)", flag, path, sum))
+		}
+		return nil
+	}
+	err := errors.Join(content("ir", k.known.modules...), content("layout", k.known.layouts...))
+	if k.known.exe != "" {
+		err = errors.Join(err, content("exe", k.known.exe))
+	}
+	if k.each != "" {
+		err = errors.Join(err, content("each", k.each))
+	}
+	return out, err
+}
+
+func contentSum(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return h.Sum(nil), err
+}

@@ -1,0 +1,113 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// What differs from run to run in the screens of doc/replay.md besides what does in those of the README.
+var (
+	tookLong = regexp.MustCompile(`in \d+\.\d\d s, \d+/s; the slowest: .*`)
+	stood    = regexp.MustCompile(`\d+\.\d\d ms`)
+	weighs   = regexp.MustCompile(`\d+ KiB`)
+	pids     = regexp.MustCompile(`-t \d+`)
+	phases   = regexp.MustCompile(`\(\d+\.\d{3}s\)`)
+)
+
+// doc/replay.md is run from its beginning to its end, each command in the same folder: what they print is what it shows. With
+// README=update in the environment it is written anew.
+func TestReplayDocument(t *testing.T) {
+	const path = "../../doc/replay.md"
+	dir := t.TempDir()
+	env := replayFolder(t, dir)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?sm)^```([^\n]*)\n(.*?)^```\n").FindAllStringSubmatchIndex(string(text), -1)
+	var out strings.Builder
+	commands, at := []string{}, 0
+	for _, b := range blocks {
+		kind, content := string(text[b[2]:b[3]]), string(text[b[4]:b[5]])
+		out.Write(text[at:b[4]])
+		at = b[4]
+		if name, isFile := strings.CutPrefix(kind, "txtar "); isFile {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+		}
+		if kind != "console" {
+			continue
+		}
+		screen := ""
+		for line := range strings.Lines(content) {
+			command, isCommand := strings.CutPrefix(line, "$ ")
+			if !isCommand {
+				continue
+			}
+			command = strings.TrimSuffix(command, "\n")
+			commands = append(commands, command)
+			c := exec.Command("sh", "-c", command)
+			c.Dir, c.Env = dir, env
+			printed, _ := c.CombinedOutput() // some fail, and what they print says so
+			screen += line + strings.ReplaceAll(string(printed), dir, "/home/me/jit")
+		}
+		if os.Getenv("README") != "update" {
+			require.Equal(t, steadier(screen), steadier(content))
+		}
+		out.WriteString(screen)
+		at = b[5]
+	}
+	out.Write(text[at:])
+	require.Len(t, commands, 22)
+	for _, run := range regexp.MustCompile(`(?m)^ +- run: (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		require.Contains(t, commands, run[1])
+	}
+	if os.Getenv("README") == "update" {
+		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
+	}
+}
+
+func steadier(screen string) string {
+	screen = weighs.ReplaceAllString(screen, "N KiB")
+	screen = tookLong.ReplaceAllString(steady(screen), "in N s, N/s")
+	screen = phases.ReplaceAllString(screen, "(N s)")
+	return pids.ReplaceAllString(stood.ReplaceAllString(screen, "N ms"), "-t N")
+}
+
+// replayFolder puts what the document talks of into a folder, starts its process, and returns the environment of its
+// commands.
+func replayFolder(t *testing.T, dir string) []string {
+	t.Helper()
+	put(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))
+	right, err := os.ReadFile(layout(t))
+	require.NoError(t, err)
+	swapped := strings.NewReplacer(`"%i"`, `"%acc"`, `"%acc"`, `"%i"`).Replace(string(right))
+	require.NotEqual(t, string(right), swapped)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "loop.layout.json"), []byte(swapped), 0o644))
+	put(t, livetest.IR(t, 19, "tick.ll"), filepath.Join(dir, "tick.ll"))
+	tick := livetest.PICObject(t, 19, "tick.ll", "-O2")
+	put(t, tick, filepath.Join(dir, "tick.o"))
+	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, tick, livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
+	lli := exec.Command(livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", "loop.ll")
+	lli.Env = append(os.Environ(), "JITDUMPDIR=/nonexistent") // or it leaves one in /tmp
+	lli.Dir, lli.Args[0], lli.SysProcAttr = dir, "lli", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, lli.Start())
+	t.Cleanup(func() {
+		_ = lli.Process.Kill()
+		_ = lli.Wait() // it was killed
+	})
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", lli.Process.Pid))
+		return strings.HasPrefix(string(text), "34 ") // pause(2) on x86-64
+	}, livetest.Patience, time.Millisecond)
+	return append(os.Environ(), fmt.Sprintf("PID=%d", lli.Process.Pid), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "NO_COLOR=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null")
+}

@@ -1,0 +1,110 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"reframe/internal/livetest"
+)
+
+// job is what is read of doc/replay-job.yaml.
+type job struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Spec       struct {
+		CompletionMode       string `yaml:"completionMode"`
+		Completions          int
+		Parallelism          int
+		BackoffLimitPerIndex int `yaml:"backoffLimitPerIndex"`
+		Template             struct {
+			Spec struct {
+				RestartPolicy string `yaml:"restartPolicy"`
+				Containers    []struct {
+					Name         string
+					Command      []string
+					VolumeMounts []struct {
+						MountPath string `yaml:"mountPath"`
+					} `yaml:"volumeMounts"`
+				}
+				Volumes []struct{ Name string }
+			}
+		}
+	}
+}
+
+// The command of the example, with what the cluster puts in the place of variables and mounts, does all cores: the
+// pods together come to what one run comes to, also where one was killed and is started again.
+func TestReplayJob(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../doc/replay-job.yaml")
+	require.NoError(t, err)
+	var j job
+	require.NoError(t, yaml.Unmarshal(text, &j))
+	spec := j.Spec.Template.Spec
+	require.Equal(t, "batch/v1 Job Indexed Never", fmt.Sprintf("%s %s %s %s", j.APIVersion, j.Kind, j.Spec.CompletionMode, spec.RestartPolicy))
+	require.Len(t, spec.Containers, 1)
+	container := spec.Containers[0]
+	require.Equal(t, "reframe", container.Command[0])
+	require.Contains(t, container.Command, fmt.Sprintf("--shard=$(JOB_COMPLETION_INDEX)/%d", j.Spec.Completions))
+	require.Len(t, spec.Volumes, len(container.VolumeMounts))
+
+	core := exitCore(t)
+	cores := sameCores(t, core, 40)
+	brokenCores(t, cores, core)
+	modules, results := t.TempDir(), t.TempDir()
+	for name, from := range map[string]string{"loop.ll": livetest.IR(t, 19, "deoptimize.ll"), "loop.layout.json": layout(t)} {
+		content, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(modules, name), content, 0o644))
+	}
+	mounts := map[string]string{"/cores": cores, "/modules": modules, "/results": results, "/tmp": t.TempDir()}
+	mounted := func(word string) string {
+		for _, m := range container.VolumeMounts {
+			require.Contains(t, mounts, m.MountPath)
+			flag, path, isFlag := strings.Cut(word, "=")
+			if !isFlag {
+				flag, path = "", word
+			}
+			if strings.HasPrefix(path, m.MountPath+"/") {
+				word = mounts[m.MountPath] + strings.TrimPrefix(path, m.MountPath)
+				if isFlag {
+					word = flag + "=" + word
+				}
+				return word
+			}
+		}
+		return word
+	}
+	pod := func(index int) result {
+		var args []string
+		for _, word := range container.Command[1:] {
+			args = append(args, mounted(strings.ReplaceAll(word, "$(JOB_COMPLETION_INDEX)", fmt.Sprint(index))))
+		}
+		return reframe(t, args...)
+	}
+	union := map[string]string{}
+	for index := range j.Spec.Completions {
+		r := pod(index)
+		require.Contains(t, []int{0, 1}, r.code, r.stderr)
+		part, summary := outcomes(t, r.stdout)
+		require.NotEmpty(t, part)
+		for path, text := range part {
+			require.NotContains(t, union, path)
+			union[path] = text
+		}
+		require.FileExists(t, filepath.Join(results, fmt.Sprintf("report-%d.xml", index)))
+		again, kept := outcomes(t, pod(index).stdout)
+		require.Equal(t, part, again)
+		require.EqualValues(t, len(part), kept["kept"])
+		require.Equal(t, summary["items"], kept["items"])
+	}
+	whole, _ := outcomes(t, reframe(t, "replay", "--json", "--cores", cores+"/...", "--ir", filepath.Join(modules, "loop.ll"), "--layout", filepath.Join(modules, "loop.layout.json")).stdout)
+	require.Len(t, whole, 43)
+	require.Equal(t, whole, union)
+}

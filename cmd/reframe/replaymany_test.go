@@ -1,0 +1,72 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// memoryCeiling is what a run over any number of these cores may have resident, in bytes, with two workers; slack is what one run
+// may have more than another, as the collector lags behind on a machine that is busy.
+const (
+	memoryCeiling = 128 << 20
+	slack         = 32 << 20
+)
+
+// Two thousand cores take the memory of two hundred: each is opened, looked at, and closed.
+func TestReplayOfManyCoresIsFlat(t *testing.T) {
+	t.Parallel()
+	core := exitCore(t)
+	whole, err := os.ReadFile(core)
+	require.NoError(t, err)
+	peak := func(cores int) int64 {
+		dir := t.TempDir()
+		faulty := 0
+		for i := range cores {
+			path := filepath.Join(dir, fmt.Sprintf("core.%04d", i))
+			if i%100 != 99 {
+				require.NoError(t, os.Link(core, path))
+				continue
+			}
+			faulty++
+			content := slices.Clone(whole)
+			if faulty%2 == 0 {
+				content = content[:64+i%1000] // in its program headers
+			} else {
+				content[32+i%8] ^= 0x55 // where those are
+			}
+			require.NoError(t, os.WriteFile(path, content, 0o644))
+		}
+		// Linux counts what a process had before its exec too (getrusage(2), ru_maxrss), which is what this one has: so a small one starts it.
+		const measured = `import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(status)`
+		c := command(t)
+		c.Args = slices.Concat([]string{livetest.Tool(t, "python3"), "-c", measured, binary, "replay", "--cores", dir, "--jobs", "2"}, replayNames(t))
+		c.Path = c.Args[0]
+		var out, words strings.Builder
+		c.Stdout, c.Stderr = &out, &words
+		_ = c.Run() // its status says that some are broken
+		require.Equal(t, 1, c.ProcessState.ExitCode())
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d cores: `, cores), out.String())
+		require.GreaterOrEqual(t, strings.Count(out.String(), "returns i64 332833500\n"), cores-faulty)
+		require.Equal(t, cores, strings.Count(out.String(), dir))
+		lines := strings.Fields(words.String())
+		kib, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
+		require.NoError(t, err)
+		return kib << 10
+	}
+	few, many := peak(200), peak(2000)
+	t.Logf("%d KiB, %d KiB", few>>10, many>>10)
+	require.Less(t, many, int64(memoryCeiling))
+	require.Less(t, many, few*5/4+slack)
+}

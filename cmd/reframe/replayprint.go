@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+	"reframe/replay"
+)
+
+// scripts runs scripts whose commands print as the verbs do.
+func (a *app) scripts(update, verbose bool) replay.Scripts {
+	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{}}
+}
+
+// scriptPrinter prints what a script's stdout is, which has no colours.
+type scriptPrinter struct{}
+
+func (scriptPrinter) Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error {
+	return printView(w, style{}, v, t)
+}
+
+func (scriptPrinter) Frame(w io.Writer, f *frame.Frame) error {
+	var b bytes.Buffer
+	printFrame(&b, style{}, f)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (scriptPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
+	return printResumed(w, style{}, r, s)
+}
+
+func (scriptPrinter) Verified(w io.Writer, v *deopt.Verified) error {
+	b := verifyWriter{exitWriter: &exitWriter{}}
+	if v.Status == deopt.Different {
+		b.difference(v)
+	} else {
+		b.outcome(v)
+	}
+	_, err := w.Write(b.line.Bytes())
+	return err
+}
+
+func (scriptPrinter) Summary(w io.Writer, s *deopt.VerifySummary) error {
+	_, err := io.WriteString(w, verifiedText(s, &watched{limit: s.Exits}))
+	return err
+}
+
+func (scriptPrinter) JSON(w io.Writer, v any) error { return writeJSON(w, v) }
+
+// scriptsTopic is what `reframe help scripts` shows.
+func scriptsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "scripts",
+		Short: "What the scripts of replay are made of",
+		Long: `A script is a txtar archive. Its first lines are commands, one a line, each of which has to
+succeed; behind them come files, each after a line "-- NAME --". The commands run in a new
+folder, $WORK, that holds the files; $SCRIPTDIR is the folder of the script itself. Words
+are separated by spaces; 'single quotes' keep spaces and $ as they are. # begins a comment.
+! before a command wants it to fail, [linux] before one runs it on Linux alone.
+
+cmp, stdout, stderr, grep, exec, env, exists, cp, skip, stop and others are those of testscript
+(https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript). ` + "`cmp stdout FILE`" + ` compares what
+the last command printed with a file of the script; replay --update rewrites the file instead.
+
+The commands of this field:
+
+` + replay.Commands() + `
+doc/replay.md begins with a failing exit and ends with a committed test.`,
+	}
+}

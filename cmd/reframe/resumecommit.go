@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+// commitOptions say whether what the interpreter did is written to the process.
+type commitOptions struct{ commit, dry bool }
+
+func (o commitOptions) check() error {
+	if o.dry && !o.commit {
+		return usage("--dry-run says what --commit would write; give both")
+	}
+	return nil
+}
+
+// commit runs the chosen frames of a process under control, writes what came of it into the process
+// and prints it.
+func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, result string, l deopt.Limits) error {
+	o, err := k.options()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s, err := ptrace.Open(ctx, k.pid)
+	if err != nil {
+		return err
+	}
+	stack, out, err := a.committed(ctx, s, o, dry, c, result, l)
+	err = errors.Join(err, s.Detach())
+	pause := time.Since(began)
+	if err != nil && out != nil && !errors.Is(err, ptrace.ErrGone) {
+		err = fmt.Errorf("%w (process %d stood still for %s and is running again)", err, k.pid, milliseconds(pause))
+	}
+	if err != nil {
+		return err
+	}
+	out.PauseUS = new(pause.Microseconds())
+	if a.json {
+		return writeJSON(a.stdout, out)
+	}
+	if err := printResumed(a.stdout, a.style(), out, stack); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", k.pid, milliseconds(pause))
+	return nil
+}
+
+// committed does it while the process stands still.
+func (a *app) committed(ctx context.Context, s *ptrace.Session, o deopt.Options, dry bool, choice deopt.Choice, result string, l deopt.Limits) (*deopt.Stack, *frame.Resumed, error) {
+	t, err := s.Target()
+	if err != nil {
+		return nil, nil, err
+	}
+	view, err := deopt.Frames(t, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	stack, err := pick(view, choice)
+	if err != nil {
+		return nil, nil, err
+	}
+	stack.Result = result
+	out, c, err := view.Prepare(ctx, s, stack, l)
+	if err != nil {
+		return nil, out, fmt.Errorf("nothing is committed: %w", bounded(err))
+	}
+	if !dry {
+		err = c.Write()
+	}
+	return stack, out, err
+}
+
+// printCommitted says what was written, or would be.
+func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
+	verb := "written"
+	if !c.Written {
+		verb = "it would write"
+	}
+	fmt.Fprintf(text, "%s: %s in %s, %s\n", verb, count(c.Bytes, "byte"), count(len(c.Memory), "place"), count(len(c.Registers), "register"))
+	if !c.Written {
+		for _, m := range c.Memory {
+			fmt.Fprintf(text, "  %s  %s -> %s\n", m.Address, m.Old, m.New)
+		}
+		for _, r := range c.Registers {
+			if r.Old == r.New {
+				fmt.Fprintf(text, "  %-5s %s as it is\n", r.Name, r.Old)
+				continue
+			}
+			fmt.Fprintf(text, "  %-5s %s -> %s\n", r.Name, r.Old, r.New)
+		}
+	}
+	for _, r := range c.Result {
+		fmt.Fprintf(text, "result%s %s %s in %s\n", r.Path, printable(r.Type), s.bold(printable(r.Value)), r.Register)
+	}
+	left := fmt.Sprintf("frame #%d is", c.Left[0])
+	if n := len(c.Left); n > 1 {
+		left = fmt.Sprintf("frames #%d to #%d are", c.Left[0], c.Left[n-1])
+	}
+	to := c.Continues
+	where := string(to.PC)
+	if to.Function != "" && to.Offset != nil {
+		where = fmt.Sprintf("%s+%#x", printable(to.Function), *to.Offset)
+	}
+	fmt.Fprintf(text, "%s left, and the thread goes on at %s, frame #%d\n", left, where, to.Frame)
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/ptrace"
+)
+
+// traced is what trace was asked for.
+type traced struct {
+	watched
+	stop    string
+	dry     bool
+	options deopt.TraceOptions
+}
+
+func (a *app) traceCommand() *cobra.Command {
+	var k traced
+	o := &k.options
+	c := &cobra.Command{
+		Use:   "trace -p PID | trace [flags] -- COMMAND [ARG...]",
+		Short: "Log every exit of a process as it happens",
+		Long: `trace sets a breakpoint at the site of each stack map record and logs each exit, with
+the record's values, while the process runs on: one line an exit, in order per thread. It follows
+what the process loads and what its JIT registers, and takes breakpoints out when their code is
+unregistered. All bytes are put back when the trace ends, however it ends, that by SIGKILL
+included.
+
+The breakpoint of a stackmap or patchpoint stands at the site, that of a statepoint or
+deoptimize call on the call. With --at it stands at the entry of a function such as
+__llvm_deoptimize, and the frame that is shown is its caller's. --stop-at ends the trace at the first
+exit whose slots fulfil a condition, and shows all of its frames: comparisons (==, !=, <, <=, >,
+>=) of slots with numbers, true or false, joined by &&.
+
+Exits are written to standard output; with COMMAND, which has that for itself, to standard
+error. -o FILE writes them to a file instead. The summary goes to standard error.
+
+Exit status: 0 all of it worked, 1 some value is unavailable, 2 there was no exit or it failed;
+130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
+		Example: `  reframe trace -p 41822 --ir loop.ll
+  reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
+  reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
+  reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && %acc == 0x10'
+  reframe trace -p 41822 --at __llvm_deoptimize --count
+  reframe trace -p 41822 --dry-run`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := k.read(c, args); err != nil {
+				return err
+			}
+			if k.dry {
+				return a.plan(&k)
+			}
+			return a.trace(c.Context(), &k, args)
+		},
+		ValidArgsFunction: completeCommand,
+	}
+	k.flags(c)
+	f := c.Flags()
+	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
+	f.BoolVar(&o.Quiet, "count", false, "only count exits")
+	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND`")
+	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
+	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.ExitSchema+")")
+	return c
+}
+
+// read makes options of what was given, and refuses what cannot be meant.
+func (k *traced) read(c *cobra.Command, args []string) error {
+	o := &k.options
+	changed := c.Flags().Changed
+	if k.dry && !changed("pid") {
+		return usage("--dry-run needs a process that runs already: -p PID")
+	}
+	if err := k.check(c, args); err != nil {
+		return err
+	}
+	if o.Quiet && (o.Full || changed("limit") || changed("every")) {
+		return usage("--count shows no exits: --full, --limit and --every do not go with it")
+	}
+	var err error
+	if changed("stop-at") {
+		if o.Stop, err = deopt.ParseStop(k.stop); err != nil {
+			return usage("--stop-at: %v", err)
+		}
+	}
+	o.Options, err = k.known.options()
+	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
+	return err
+}
+
+func (a *app) trace(ctx context.Context, k *traced, command []string) (err error) {
+	out, closed, err := k.created(a, command)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err) }()
+	// A trace may last for days, of a process with a million sites.
+	debug.SetMemoryLimit(math.MaxInt64)
+	debug.SetGCPercent(400)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newExitWriter(a, out, cancel)
+	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	s, err := k.open(ctx, command)
+	if err != nil {
+		return err
+	}
+	sum, err := deopt.Trace(ctx, s, k.options, w.exit)
+	late := s.Detach()
+	if a.json {
+		w.summary(sum)
+	}
+	if failed := w.close(); failed != nil {
+		return failed // whatever else went wrong went wrong by this
+	}
+	var by interruption
+	interrupted := errors.As(err, &by)
+	if err == nil || interrupted || sum.Exits > 0 {
+		a.printSummary(sum, k)
+	}
+	if err == nil {
+		err = late
+	}
+	switch {
+	case interrupted:
+		return &status{by.status(), ""}
+	case err != nil:
+		return err
+	case sum.Exits == 0:
+		return &status{exitFailed, "there was no exit"}
+	case sum.Unavailable > 0:
+		return &status{exitPartial, ""}
+	}
+	return nil
+}
+
+// plan prints what a trace would write.
+func (a *app) plan(k *traced) error {
+	t, err := ptrace.Survey(k.pid)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	list, none := deopt.Plan(t, k.options)
+	w := newExitWriter(a, a.stdout, func(error) {})
+	for i := range list {
+		w.planned(&list[i])
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	return none
+}
+
+// printSummary says on standard error how a trace went.
+func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
+	if s.Told != s.Exits && !k.options.Quiet {
+		fmt.Fprintf(&b, ", %d shown", s.Told)
+	}
+	end := k.ending(s.End)
+	if s.End.Kind == deopt.EndStopped {
+		end = "stopped at " + k.options.Stop.Text
+	}
+	fmt.Fprintf(&b, " in %.3f s; %s\n", s.Seconds, end)
+	if len(s.Sites) > 0 {
+		rows := [][]string{}
+		for _, x := range s.Sites[:min(len(s.Sites), shownSites)] {
+			where := fmt.Sprintf("%s+%#x", printable(deopt.Demangled(x.Function)), x.Offset)
+			if x.Site == "" {
+				rows = append(rows, []string{fmt.Sprint(x.Count), where, "no record"})
+				continue
+			}
+			rows = append(rows, []string{fmt.Sprint(x.Count), where, fmt.Sprintf("record %d, %s", x.Record, x.Site)})
+		}
+		printRows(&b, rows, len(s.Sites)-len(rows), "site")
+	}
+	if len(s.Functions) > 0 && len(s.Sites) > len(s.Functions) {
+		rows := [][]string{}
+		for _, x := range s.Functions[:min(len(s.Functions), shownSites)] {
+			rows = append(rows, []string{fmt.Sprint(x.Count), printable(deopt.Demangled(x.Function)), ""})
+		}
+		printRows(&b, rows, len(s.Functions)-len(rows), "function")
+	}
+	if s.Unavailable > 0 {
+		fmt.Fprintf(&b, "%s unavailable\n", count(int(s.Unavailable), "value"))
+	}
+	if s.Undecided > 0 {
+		fmt.Fprintf(&b, "the condition could not be told at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
+	}
+	if s.Absent > 0 {
+		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))
+	}
+	fmt.Fprint(a.stderr, b.String())
+}
+
+// shownSites bounds the lines of each table of a summary.
+const shownSites = 20
+
+func printRows(b *strings.Builder, rows [][]string, more int, what string) {
+	wide := [2]int{}
+	for _, r := range rows {
+		wide[0], wide[1] = max(wide[0], len(r[0])), max(wide[1], utf8.RuneCountInString(r[1]))
+	}
+	for _, r := range rows {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("  %*s  %s  %s", wide[0], r[0], pad(r[1], r[1], wide[1]), r[2]), " ") + "\n")
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "  and %s more\n", count(more, what))
+	}
+}

@@ -1,0 +1,307 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
+)
+
+// victim is a program that leaves optimized code all the time.
+type victim struct {
+	name, program string
+	options       livetest.ObjectHostOptions
+}
+
+// Those without anything halfway run for so long when nobody looks that they can be stopped before
+// they end.
+var victims = []victim{
+	{"one thread", "tick.ll", livetest.ObjectHostOptions{Rounds: 60000}},
+	{"16 threads", "tick.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 4000}},
+	{"guards", "guards.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 40000}},
+	{"statepoints", "state.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 40000}},
+	{"signals", "tick.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 8000, Signals: true}},
+	{"unload", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 600, Unload: 1}},
+	{"threads come and go", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 20000, Churn: 500}},
+	// Instructions on floating-point numbers are run, while all other threads stand still; those above are emulated.
+	{"stepped", "floats.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 600000}},
+	{"stepped, signals", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 20000, Signals: true}},
+	{"stepped, fork", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 400, Middle: "fork"}},
+	{"fork", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 4, Middle: "fork"}},
+	{"spawn", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 4, Middle: "spawn"}},
+	{"exec", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 4, Middle: "exec"}},
+}
+
+// watching is reframe at work, with what its output goes to.
+type watching struct {
+	*exec.Cmd
+	reader, terminal *os.File
+}
+
+// way is one way to end reframe from outside.
+type way struct {
+	name   string
+	args   []string
+	attach bool // it would end a command too that reframe has started, as it does without reframe
+	writes bool // reframe ends at its next write: not while the process is stopped
+	end    func(w watching) error
+}
+
+func bySignal(signals ...syscall.Signal) way {
+	w := way{end: func(w watching) error {
+		for _, s := range signals {
+			if err := w.Process.Signal(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for _, s := range signals {
+		w.name += unix.SignalName(s) + " "
+	}
+	return w
+}
+
+var ways = []way{
+	bySignal(syscall.SIGKILL),
+	bySignal(syscall.SIGINT),
+	bySignal(syscall.SIGTERM),
+	bySignal(syscall.SIGHUP),
+	bySignal(syscall.SIGQUIT), // of which Go dies as of a panic that nobody catches
+	bySignal(syscall.SIGSTOP, syscall.SIGKILL),
+	bySignal(syscall.SIGTERM, syscall.SIGKILL),
+	{name: "its group killed", attach: true, end: func(w watching) error { return unix.Kill(-w.Process.Pid, unix.SIGKILL) }},
+	{name: "reader gone", writes: true, end: func(w watching) error { return w.reader.Close() }},
+	{name: "disk full", args: []string{"-o", "/dev/full"}, writes: true, end: func(watching) error { return nil }},
+	{name: "terminal gone", attach: true, end: func(w watching) error { return w.terminal.Close() }},
+}
+
+// A process whose watcher ends at any moment and in whatever way finishes as if nobody had watched, and
+// nothing of the watcher stays behind: no byte of its code, no guard. With FIDELITY=all every victim meets every way, which
+// makes 440 watchers; otherwise a quarter of them does.
+func TestWatcherKilled(t *testing.T) {
+	t.Parallel()
+	// Whose parent was killed is this process's child from then on (PR_SET_CHILD_SUBREAPER(2const)).
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	random := rand.New(rand.NewPCG(6, 6))
+	before := time.Now()
+	killed, compared := 0, 0
+	for n, v := range victims {
+		for m, w := range ways {
+			for k, verb := range []string{"trace", "verify"} {
+				halfway := v.options.Middle != ""
+				if verb == "verify" && halfway { // it would be long on its way
+					continue
+				}
+				if os.Getenv("FIDELITY") != "all" && (n+m+k)%4 != 0 { // each way and each victim still several times
+					continue
+				}
+				args := append([]string{verb, "--ir", livetest.IR(t, 19, v.program)}, w.args...)
+				if verb == "verify" {
+					args = append(args, "--all")
+				}
+				stop := m%2 == 0 && !w.writes && !halfway
+				pause := time.Duration(random.IntN(150)) * time.Millisecond
+				t.Run(fmt.Sprintf("%s, %s, %s", verb, v.name, w.name), func(t *testing.T) {
+					killed++
+					if killAttached(t, v, w, args, pause, stop) {
+						compared++
+					}
+					if !w.attach {
+						killed++
+						killLaunched(t, v, w, args, pause)
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%d watchers were killed in %v; the code of %d processes was compared", killed, time.Since(before), compared)
+	require.Greater(t, compared, 10)
+}
+
+// watch starts reframe. It has a terminal of its own unless its standard output goes elsewhere than what is read here.
+func watch(t *testing.T, stdout *os.File, args ...string) watching {
+	t.Helper()
+	c := command(t, args...)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer w.Close()
+	c.Stdout, c.Stderr = stdout, w
+	var master *os.File
+	if stdout == nil {
+		var slave *os.File
+		master, slave = livetest.Terminal(t)
+		defer slave.Close()
+		c.Stdin, c.Stdout = slave, w
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
+	require.NoError(t, c.Start())
+	go io.Copy(io.Discard, r) // until its end, or ours
+	return watching{c, r, master}
+}
+
+// over waits until reframe and its guard have ended.
+func (w watching) over(t *testing.T, guard int) {
+	t.Helper()
+	_ = w.Wait() // how it ended is what the test did
+	w.reader.Close()
+	if w.terminal != nil {
+		w.terminal.Close()
+	}
+	// The guard is this process's child now, if reframe has not waited for it.
+	require.Eventually(t, func() bool {
+		var ws unix.WaitStatus
+		got, err := unix.Wait4(guard, &ws, unix.WNOHANG, nil)
+		return err == unix.ECHILD && gone(guard) || got == guard
+	}, livetest.Patience, time.Millisecond, "the guard stays")
+}
+
+func gone(pid int) bool {
+	state := status(pid, pid, "State")
+	return state == "" || state[0] == 'Z'
+}
+
+// killAttached ends a reframe that has attached itself. It says whether the code of the process could be compared
+// with what it was before.
+func killAttached(t *testing.T, v victim, w way, args []string, pause time.Duration, stop bool) (compared bool) {
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
+	code := executable(t, p.PID)
+	c := watch(t, nil, append(args[:len(args):len(args)], "-p", pid(p))...)
+	traced(t, p)
+	guard := tracer(p.PID)
+	begin()
+	time.Sleep(pause)
+	if err := w.end(c); err != nil {
+		require.ErrorIs(t, err, os.ErrProcessDone)
+	}
+	if stop {
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+	}
+	c.over(t, guard)
+	if stop && stands(t, p.PID) {
+		require.Equal(t, "0", status(p.PID, p.PID, "TracerPid"))
+		for at, is := range executable(t, p.PID) {
+			if was, known := code[at]; known && len(was) == len(is) {
+				require.True(t, bytes.Equal(was, is), "the code at %#x", at)
+				compared = true
+			}
+		}
+	}
+	_ = unix.Kill(p.PID, unix.SIGCONT)
+	require.NoError(t, p.Wait(), p.Output())
+	finished(t, v, p.Output())
+	return compared
+}
+
+// stands waits until all threads of a process have stopped, and says whether it has not ended before.
+func stands(t *testing.T, pid int) (stopped bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		stopped = true
+		for _, tid := range threads(pid) {
+			stopped = stopped && strings.HasPrefix(status(pid, tid, "State"), "T")
+		}
+		return stopped || gone(pid)
+	}, livetest.Patience, time.Millisecond)
+	return !gone(pid)
+}
+
+// killLaunched ends a reframe that has started the process itself.
+func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Duration) {
+	file := filepath.Join(t.TempDir(), "output")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
+	c := watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...) // which is the process's own; the exits go to standard error
+	out.Close()
+	var guard, process int
+	require.Eventually(t, func() bool {
+		if guard = childOf(c.Process.Pid); guard != 0 {
+			process = childOf(guard)
+		}
+		return process != 0 && status(process, process, "Name") == "obj_host" || gone(c.Process.Pid)
+	}, livetest.Patience, time.Millisecond)
+	time.Sleep(pause)
+	if err := w.end(c); err != nil {
+		require.ErrorIs(t, err, os.ErrProcessDone)
+	}
+	c.over(t, guard)
+	checksum, _ := livetest.Twin(t, v.program, v.options)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return strings.Contains(string(text), checksum)
+	}, livetest.Patience, time.Millisecond)
+	var ws unix.WaitStatus
+	if process == 0 {
+		// It was let go before it was seen.
+	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the guard saw its end
+		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	finished(t, v, string(text))
+}
+
+// finished requires that a program printed what it prints when nobody looks.
+func finished(t *testing.T, v victim, output string) {
+	t.Helper()
+	checksum, child := livetest.Twin(t, v.program, v.options)
+	require.Contains(t, output, checksum)
+	if v.options.Middle == "fork" {
+		require.Contains(t, output, child)
+	}
+}
+
+// executable reads all executable memory of a process, by address.
+func executable(t *testing.T, pid int) map[uint64][]byte {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	require.NoError(t, err)
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	require.NoError(t, err)
+	defer memory.Close()
+	all := map[uint64][]byte{}
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		var rights string
+		_, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &rights)
+		require.NoError(t, err)
+		if strings.Contains(rights, "x") && !strings.Contains(line, "[vsyscall]") {
+			all[from] = make([]byte, to-from)
+			_, err := memory.ReadAt(all[from], int64(from))
+			require.NoError(t, err, line)
+		}
+	}
+	return all
+}
+
+// tracer is the process that traces another.
+func tracer(pid int) int {
+	n, _ := strconv.Atoi(status(pid, pid, "TracerPid")) // the kernel's own
+	return n
+}
+
+// childOf returns a process that another has started, or 0.
+func childOf(parent int) int {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for _, dir := range dirs {
+		if n, err := strconv.Atoi(filepath.Base(dir)); err == nil && status(n, n, "PPid") == strconv.Itoa(parent) {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+)
+
+// exitWriter writes exits, each as a whole, some at a time.
+type exitWriter struct {
+	app   *app
+	style style
+	json  *json.Encoder
+	line  bytes.Buffer
+	fail  func(error) // told of the first write that fails
+
+	mu  sync.Mutex
+	out *bufio.Writer
+	err error
+
+	stop, stopped chan struct{}
+}
+
+// Lines wait no longer than this, and not until more than so many bytes are there.
+const (
+	flushAfter = 100 * time.Millisecond
+	flushAt    = 64 << 10
+)
+
+func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
+	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, out: bufio.NewWriterSize(to, flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
+	w.json = json.NewEncoder(&w.line)
+	w.json.SetEscapeHTML(false)
+	go w.flushing()
+	return w
+}
+
+func (w *exitWriter) flushing() {
+	defer close(w.stopped)
+	tick := time.NewTicker(flushAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.mu.Lock()
+			w.failed(w.out.Flush())
+			w.mu.Unlock()
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+// failed keeps the first error.
+func (w *exitWriter) failed(err error) {
+	if err != nil && w.err == nil {
+		w.err = err
+		w.fail(err)
+	}
+}
+
+// write writes the line that was made.
+func (w *exitWriter) write(line []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.out.Write(line)
+	w.failed(err)
+	return w.err
+}
+
+// close writes what is left and returns the first error of all writes.
+func (w *exitWriter) close() error {
+	close(w.stop)
+	<-w.stopped
+	w.failed(w.out.Flush())
+	return w.err
+}
+
+func (w *exitWriter) object(v any) error {
+	w.line.Reset()
+	if err := w.json.Encode(v); err != nil {
+		return err
+	}
+	return w.write(safeJSON(w.line.Bytes()))
+}
+
+func (w *exitWriter) summary(s *deopt.TraceSummary) { _ = w.object(s) } // close returns the error
+
+// exit writes one exit.
+func (w *exitWriter) exit(x *deopt.Exited) error {
+	if w.app.json {
+		return w.object(x.Report())
+	}
+	w.line.Reset()
+	fmt.Fprintf(&w.line, "%s  %d", x.Seconds(), x.Thread.ID)
+	if x.Thread.Name != "" { // it may have ended meanwhile
+		fmt.Fprintf(&w.line, " %s", printable(x.Thread.Name))
+	}
+	w.place(x)
+	for i := range x.Frames {
+		printFrame(&w.line, w.style, &x.Frames[i].Frame)
+	}
+	if len(x.Frames) > 0 && !x.End.Complete {
+		fmt.Fprintf(&w.line, "  %s\n", w.style.yellow(printable(x.End.Reason)))
+	}
+	return w.write(w.line.Bytes())
+}
+
+// place ends the line of an exit: where it was, and its slots where they are not shown with the
+// frames.
+func (w *exitWriter) place(x *deopt.Exited) {
+	b := &w.line
+	f := x.Frame
+	b.WriteString("  ")
+	if x.Point.Symbol != "" {
+		fmt.Fprintf(b, "%s called by ", printable(deopt.Demangled(x.Point.Symbol)))
+	}
+	if f == nil {
+		fmt.Fprintf(b, "%s\n", w.style.yellow("nobody: "+printable(x.End.Reason)))
+		return
+	}
+	b.WriteString(w.style.bold(place(&f.Frame)))
+	if f.Record == nil {
+		fmt.Fprintf(b, "  %s\n", w.style.yellow("no record"))
+		return
+	}
+	fmt.Fprintf(b, "  record %d %s", f.Record.ID, f.Record.Site)
+	if m := f.Record.Moment; m != frame.Before && m != frame.Unknown {
+		fmt.Fprintf(b, ", %s", strings.ReplaceAll(string(m), "-", " "))
+	}
+	if len(x.Frames) > 0 {
+		b.WriteByte('\n')
+		return
+	}
+	for i := range f.Slots {
+		b.WriteByte(' ')
+		if i == 0 {
+			b.WriteByte(' ')
+		}
+		w.slot(&f.Slots[i])
+	}
+	if len(f.Slots) == 0 && len(f.Notes) > 0 {
+		fmt.Fprintf(b, "  %s", w.style.dim("("+printable(f.Notes[len(f.Notes)-1])+")"))
+	}
+	b.WriteByte('\n')
+}
+
+// shortReason bounds the reason that is given on the line of an exit, in characters.
+const shortReason = 40
+
+func (w *exitWriter) slot(s *frame.Slot) {
+	name := printable(s.Name)
+	if name == "" {
+		name = fmt.Sprintf("#%d", s.Index)
+	}
+	w.line.WriteString(name)
+	w.line.WriteByte('=')
+	switch {
+	case s.Status == frame.Undefined:
+		w.line.WriteString("undef")
+	case s.Status == frame.Missing:
+		why := printable(s.Reason)
+		if utf8.RuneCountInString(why) > shortReason {
+			why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
+		}
+		w.line.WriteString(w.style.yellow("unavailable(" + why + ")"))
+	case s.Value != "":
+		w.line.WriteString(s.Value)
+	default:
+		w.line.WriteString(string(s.Hex))
+	}
+}
+
+// planned writes one byte that would be overwritten.
+func (w *exitWriter) planned(p *deopt.Planned) {
+	if w.app.json {
+		_ = w.object(p) // close returns the error
+		return
+	}
+	is := "????" // it cannot be read
+	if p.Byte != "" {
+		is = string(p.Byte)
+	}
+	line := func(where, what string) {
+		_ = w.write(fmt.Appendf(nil, "%s  %4s → 0xcc  %s  %s\n", p.Address, is, pad(where, where, functionWidth), what))
+	}
+	if p.Symbol != "" {
+		line(printable(deopt.Demangled(p.Symbol)), "entry")
+	}
+	for _, x := range p.Exits {
+		where := fmt.Sprintf("(+%#x)", x.Offset)
+		if x.Function != "" {
+			where = fmt.Sprintf("%s+%#x", printable(deopt.Demangled(x.Function)), x.Offset)
+		}
+		what := fmt.Sprintf("record %d, %s, %s", x.Record, x.Site, strings.ReplaceAll(string(x.Moment), "-", " "))
+		if x.Note != "" {
+			what += " (" + printable(x.Note) + ")"
+		}
+		line(where, what)
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"reframe/deopt"
+)
+
+// verified is what verify was asked for.
+type verified struct {
+	watched
+	memory  string
+	all     bool
+	options deopt.VerifyOptions
+	again   []string // the flags that a command must have which is to find a difference again
+	command []string
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var k verified
+	o := &k.options
+	c := &cobra.Command{
+		Use:   "verify -p PID --ir FILE.ll | verify --ir FILE.ll [flags] -- COMMAND [ARG...]",
+		Short: "At each exit compare what the interpreter and the native code do",
+		Long: `verify stops the process at each exit, rebuilds the frame, and lets the reference
+interpreter run from there to the return of the function, over a copy-on-write view of memory. Then
+the native code runs to the same return, that thread alone. What the function returned is
+compared, and every byte of memory that either wrote. Stack map, layout or code is wrong where they
+differ.
+
+Of each difference it prints the frame with its slots, the first value and address that differ, the last
+instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
+before the native code ran. Where interpreter and native code cannot be compared, such as
+behind a call that prints, the exit is counted with the reason. doc/verify.md says what is compared.
+
+Differences are written to standard output; with COMMAND, which has that for itself, to standard
+error. -o FILE writes them to a file instead. The summary goes to standard error.
+
+Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could or it failed,
+3 interpreter and native code disagree; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
+		Example: `  reframe verify -p 41822 --ir loop.ll --layout loop.layout.json
+  reframe verify --ir loop.ll --every 100 -- lli -jit-kind=mcjit loop.ll
+  reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
+  reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := k.read(c, args); err != nil {
+				return err
+			}
+			return a.verify(c.Context(), &k)
+		},
+		ValidArgsFunction: completeCommand,
+	}
+	k.flags(c)
+	f := c.Flags()
+	f.Uint64Var(&o.Skip, "skip", 0, "pass the first `N` exits")
+	f.Uint64Var(&o.Steps, "steps", 1e6, "the native code may run `N` instructions for one exit")
+	f.DurationVar(&o.Time, "timeout", 10*time.Second, "the native code may run for so long for one exit (`TIME`: 100ms, 5s)")
+	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
+	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
+	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`")
+	f.BoolVar(&k.all, "all", false, "show every exit that was verified, not only differences")
+	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.VerifySchema+")")
+	return c
+}
+
+// maxTail bounds --tail.
+const maxTail = 1 << 16
+
+// read makes options of what was given, and refuses what cannot be meant.
+func (k *verified) read(c *cobra.Command, args []string) error {
+	if err := k.check(c, args); err != nil {
+		return err
+	}
+	o := &k.options
+	switch {
+	case len(k.modules) == 0:
+		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
+	case o.Steps == 0 || o.Steps > 1<<40:
+		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
+	case o.Time <= 0:
+		return usage("--timeout %v: a time above 0", o.Time)
+	case o.Tail < 1 || o.Tail > maxTail:
+		return usage("--tail %d: 1 to %d", o.Tail, maxTail)
+	}
+	var err error
+	if o.Memory, err = parseSize(k.memory); err != nil {
+		return usage("--memory %v", err)
+	}
+	if o.Options, err = k.known.options(); err != nil {
+		return err
+	}
+	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
+	k.again, k.command = repeated(c.Flags()), args
+	return nil
+}
+
+// repeated spells the flags that were given which say what is verified, and how.
+func repeated(flags *pflag.FlagSet) (out []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		switch f.Name {
+		default:
+			return
+		case "at", "function", "ir", "layout", "memory", "site", "steps", "tail", "timeout":
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			out = append(out, "--"+f.Name, v)
+		}
+	})
+	return out
+}
+
+// reproduce is a command that verifies only the exit that v is of. Where the exits are those of several
+// threads they may come in another order.
+func (k *verified) reproduce(v *deopt.Verified) string {
+	words := []string{"reframe", "verify"}
+	if k.pid != 0 {
+		words = append(words, "-p", fmt.Sprint(k.pid))
+	}
+	if k.thread != 0 {
+		words = append(words, "-t", fmt.Sprint(k.thread))
+	}
+	words = append(words, k.again...)
+	skip := v.Hit - 1
+	if len(k.at) > 0 {
+		skip = v.Number - 1
+	} else {
+		words = append(words, "--record", fmt.Sprint(v.Exit.Frame.Record.ID))
+	}
+	if skip > 0 {
+		words = append(words, "--skip", fmt.Sprint(skip))
+	}
+	words = append(words, "--limit", "1")
+	if len(k.command) > 0 {
+		words = append(append(words, "--"), k.command...)
+	}
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+func (a *app) verify(ctx context.Context, k *verified) (err error) {
+	out, closed, err := k.created(a, k.command)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err) }()
+	if k.options.Keep != "" {
+		if err := os.MkdirAll(k.options.Keep, 0o777); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := &verifyWriter{newExitWriter(a, out, cancel), k}
+	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	s, err := k.open(ctx, k.command)
+	if err != nil {
+		return err
+	}
+	sum, err := deopt.Verify(ctx, s, k.options, w.verified)
+	late := s.Detach()
+	if a.json {
+		_ = w.object(sum) // close returns the error
+	}
+	if failed := w.close(); failed != nil {
+		return failed // whatever else went wrong went wrong by this
+	}
+	if err == nil || sum.Exits+sum.Passed > 0 {
+		a.printVerified(sum, k)
+	}
+	if err == nil {
+		err = late
+	}
+	return verdict(sum, err)
+}
+
+// verdict is the exit status of a verification that ended with err.
+func verdict(s *deopt.VerifySummary, err error) error {
+	var by interruption
+	switch {
+	case errors.As(err, &by):
+		return &status{by.status(), ""}
+	case s.Different > 0 && err != nil:
+		return &status{exitDisagree, err.Error()}
+	case s.Different > 0:
+		return &status{exitDisagree, ""}
+	case err != nil:
+		return err
+	case s.Exits == 0 && s.Passed > 0:
+		return &status{exitFailed, "no exit was verified: all were passed"}
+	case s.Exits == 0:
+		return &status{exitFailed, "there was no exit"}
+	case s.Same == 0:
+		return &status{exitFailed, "no exit could be verified"}
+	case s.NotComparable > 0:
+		return &status{exitPartial, ""}
+	}
+	return nil
+}

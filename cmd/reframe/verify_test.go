@@ -1,0 +1,215 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/stackmap"
+	"reframe/internal/livetest"
+)
+
+// A command's own output is what it is without reframe, and what cannot be compared is said and counted.
+func TestVerifyCommand(t *testing.T) {
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 70})
+	file := filepath.Join(t.TempDir(), "exits")
+	r := reframe(t, append([]string{"verify", "--all", "--ir", module, "-o", file, "--"}, host...)...)
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Equal(t, untraced(t, host), r.stdout)
+	require.Regexp(t, `^140 exits verified in \d+\.\d{3} s: 138 same, 0 different, 2 not comparable; the process exited with status 0
+  2  it calls @puts, which reaches outside of what can be compared
+$`, r.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.Len(t, lines, 140)
+	seen := map[string]bool{}
+	for _, line := range lines {
+		require.Regexp(t, `^\d+  \d+ obj_host  rewrite\+0x[0-9a-f]+  record 3[12] stackmap  (same, returns i64 -?\d+|not comparable: it calls @puts, which reaches outside of what can be compared)$`, line)
+		number, _, _ := strings.Cut(line, " ")
+		seen[number] = true
+	}
+	require.Len(t, seen, 140)
+
+	// Without --all the differences are told, of which there are none.
+	r = reframe(t, append([]string{"verify", "--ir", module, "--limit", "10", "--"}, host...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `^10 exits verified in .*: 10 same, 0 different, 0 not comparable; the limit of 10 was reached\n$`, r.stderr)
+}
+
+// Of programs with layouts, recursion, calls and threads nothing is different.
+func TestVerifySame(t *testing.T) {
+	t.Parallel()
+	for program, flags := range map[string][]string{
+		"tick.ll": {"--every", "397"}, "state.ll": nil, "patch.ll": nil, "floats.ll": nil, "recursion.ll": nil,
+		"guards.ll": {"--layout", livetest.Testdata(t, "programs", "guards.layout.json")},
+	} {
+		object, module := livetest.PICObject(t, 22, program, "-O2"), livetest.IR(t, 22, program)
+		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 8})
+		r := reframe(t, append(append([]string{"verify", "--ir", module}, flags...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, 0, r.code, "%s: %s", program, r.stderr)
+		require.Equal(t, untraced(t, host), r.stdout, program)
+		require.Regexp(t, ` 0 different, 0 not comparable; .*the process exited with status 0\n$`, r.stderr)
+	}
+}
+
+// A process that runs already goes on as it was.
+func TestVerifyProcess(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	o := livetest.ObjectHostOptions{Rounds: 3}
+	p, begin := livetest.ObjectHost(t, object, o)
+	c := command(t, "verify", "-p", pid(p), "--ir", module, "--every", "300", "--all")
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	require.NoError(t, c.Start())
+	traced(t, p)
+	begin()
+	text, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, c.Wait(), stderr.String())
+	require.Regexp(t, `^10 exits verified in .*: 10 same, 0 different, 0 not comparable; 2990 passed; the process exited with status 0\n$`, stderr.String())
+	for round := range 3 {
+		require.Equal(t, []int{3, 3, 4}[round], strings.Count(string(text), fmt.Sprintf("same, returns i64 %d\n", tickAt(1+1000*round).result())), "%s", text)
+	}
+	require.NoError(t, p.Wait())
+	checksum, _ := livetest.Twin(t, "tick.ll", o)
+	require.Contains(t, p.Output(), checksum)
+}
+
+// Each line of the JSON is what the schema under doc says, and the last is the summary.
+func TestVerifyJSON(t *testing.T) {
+	t.Parallel()
+	object, module := wrongTick(t)
+	memory, memoryModule := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	lines := func(code int, object, module string, rounds int, args ...string) []string {
+		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: rounds})
+		file := filepath.Join(t.TempDir(), "exits.json")
+		r := reframe(t, append(append([]string{"verify", "--json", "-o", file, "--ir", module}, args...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, code, r.code, r.stderr)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		for n, line := range all {
+			valid(t, "verify.schema.json", line)
+			require.Equal(t, n == len(all)-1, strings.HasPrefix(line, `{"schema":"reframe.verify.summary/v1",`), line)
+		}
+		return all
+	}
+	require.Len(t, lines(1, memory, memoryModule, 70), 1)
+	require.Len(t, lines(1, memory, memoryModule, 70, "--all"), 141)
+	require.Len(t, lines(2, memory, memoryModule, 1, "--record", "77"), 1)
+	all := lines(3, object, module, 1, "--skip", "5", "--limit", "1", "--tail", "2")
+	require.Len(t, all, 2)
+	var v struct {
+		N, Hit    int
+		Status    string
+		Result    []struct{ Register, Interpreter, Native string }
+		Slots     []struct{ Name, Value string }
+		Native    struct{ Tail []string }
+		Reproduce string
+	}
+	require.NoError(t, json.Unmarshal([]byte(all[0]), &v))
+	require.Equal(t, []int{6, 6}, []int{v.N, v.Hit})
+	require.Equal(t, "different", v.Status)
+	require.Equal(t, strconv.FormatInt(tickAt(6).result(), 10), v.Result[0].Native)
+	require.Equal(t, v.Slots[2].Value, v.Slots[3].Value)
+	require.Len(t, v.Native.Tail, 2)
+	require.Contains(t, v.Reproduce, " --record 1 --skip 5 --limit 1 -- ")
+	lines(3, wrong(t, memory, func(b *stackmap.Blob) {
+		l := b.Functions[0].Records[0].Locations
+		l[0], l[2] = l[1], l[0]
+	}), memoryModule, 70, "--all", "--keep", t.TempDir())
+}
+
+// A signal ends it, and the process goes on.
+func TestVerifyInterrupted(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		o := livetest.ObjectHostOptions{Threads: 2, Rounds: 50}
+		p, begin := livetest.ObjectHost(t, object, o)
+		c := command(t, "verify", "-p", pid(p), "--ir", module, "--all")
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		require.NoError(t, c.Start())
+		traced(t, p)
+		begin()
+		one := make([]byte, 1)
+		_, err = io.ReadFull(out, one)
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(signal))
+		_, err = io.Copy(io.Discard, out)
+		require.NoError(t, err)
+		_ = c.Wait() // its status is what counts
+		require.Equal(t, want, c.ProcessState.ExitCode(), stderr.String())
+		require.Regexp(t, `^\d+ exits verified in .*; interrupted\n`, stderr.String())
+		require.NoError(t, p.Wait())
+		checksum, _ := livetest.Twin(t, "tick.ll", o)
+		require.Contains(t, p.Output(), checksum)
+	}
+}
+
+func TestVerifyUsage(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for _, c := range []struct{ args, want string }{
+		{"verify", "verify needs a process: -p PID, or -- COMMAND"},
+		{"verify -- ls", "verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{"verify -p 1 -- ls", "-p and a command to start: one of them"},
+		{"verify --ir x -t 5 -- ls", "-t 5: a command that is yet to be started has no thread of that number"},
+		{"verify --ir x --every 0 -- ls", "--every 0: a number above 0"},
+		{"verify --ir x --limit 0 -- ls", "--limit 0: a number above 0"},
+		{"verify --ir x --steps 0 -- ls", "--steps 0: 1 to 1099511627776"},
+		{"verify --ir x --timeout 0s -- ls", "--timeout 0s: a time above 0"},
+		{"verify --ir x --tail 0 -- ls", "--tail 0: 1 to 65536"},
+		{"verify --ir x --memory 0 -- ls", "--memory 0: a size such as 64M or 2G"},
+		{"verify --ir x --at f --record 3 -- ls", "--at takes the place of sites"},
+		{"verify --ir x --stop-at %i>3 -- ls", "--stop-at"},
+	} {
+		r := reframe(t, strings.Fields(c.args)...)
+		require.Equal(t, 64, r.code, c.args)
+		require.Contains(t, r.stderr, c.want, c.args)
+		require.Contains(t, r.stderr, "try: reframe verify --help", c.args)
+	}
+	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
+	for args, want := range map[string]string{
+		"verify --ir " + module + " -- /nothing/here":                      "/nothing/here",
+		"verify --ir /nothing/here.ll -- ls":                               "/nothing/here.ll",
+		"verify --ir " + module + " -p 4194303":                            "no such process",
+		"verify --keep /dev/null/x --ir " + module + " -- true":            "/dev/null",
+		"verify --ir " + module + " -- true":                               "there was no exit",
+		"verify --ir " + module + " --skip 5000 -- " + host:                "no exit was verified: all were passed",
+		"verify --ir " + module + " --limit 3 --memory 4K -- " + host:      "no exit could be verified",
+		"verify --ir " + module + " --limit 1 -o /nothing/here -- " + host: "/nothing/here",
+	} {
+		r := reframe(t, strings.Fields(args)...)
+		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
+		require.Contains(t, r.stderr, want, args)
+	}
+}
+
+// A reader that goes away, or a disk that is full, ends it, and the process goes on.
+func TestVerifyFailedWrite(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 5})
+	r := reframe(t, append([]string{"verify", "--all", "--ir", module, "-o", "/dev/full", "--"}, host...)...)
+	require.Equal(t, 2, r.code, r.stderr)
+	require.Contains(t, r.stderr, syscall.ENOSPC.Error())
+	require.Equal(t, untraced(t, host), r.stdout)
+}

@@ -1,0 +1,285 @@
+package main_test
+
+import (
+	"bytes"
+	"debug/elf"
+	bits "encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/stackmap"
+	"reframe/internal/livetest"
+)
+
+// wrong is a copy of an object whose stack map is changed.
+func wrong(t *testing.T, object string, change func(*stackmap.Blob)) string {
+	t.Helper()
+	f, err := elf.Open(object)
+	require.NoError(t, err)
+	defer f.Close()
+	size := int(f.Section(".llvm_stackmaps").Size)
+	return changed(t, object, "wrong.o", func(b []byte, at int) []byte {
+		s, err := stackmap.Parse(b[at:at+size], stackmap.Options{Order: bits.LittleEndian, Dialect: stackmap.V3})
+		require.NoError(t, err)
+		blob := s.Maps[0].Blob()
+		change(blob)
+		section, err := stackmap.AppendBlob(nil, bits.LittleEndian, blob)
+		require.NoError(t, err)
+		require.Len(t, section, size)
+		return append(append(bytes.Clone(b[:at]), section...), b[at+size:]...)
+	})
+}
+
+// wrongTick is tick.ll with a stack map that says of %x that it lies where %y does.
+func wrongTick(t *testing.T) (object, module string) {
+	object, module = ticking(t)
+	return wrong(t, object, func(b *stackmap.Blob) {
+		l := b.Functions[0].Records[0].Locations
+		l[2] = l[3]
+	}), module
+}
+
+// tickState are the values of tick.ll's loop.
+type tickState struct{ i, acc, x, y uint64 }
+
+// next runs an iteration of it.
+func (s tickState) next() tickState {
+	acc := s.acc*31 + s.x
+	return tickState{s.i + 1, acc, s.x ^ s.acc>>7, (s.y + s.i) ^ acc}
+}
+
+// result runs on to the end.
+func (s tickState) result() int64 {
+	for s = s.next(); s.i < 1000; {
+		s = s.next()
+	}
+	return int64((s.acc + s.x) ^ s.y)
+}
+
+// tickAt is what the loop holds at the n-th exit of one thread, from 1.
+func tickAt(n int) tickState {
+	s := tickState{0, uint64((n - 1) / 1000), 12345, 1}
+	for range (n - 1) % 1000 {
+		s = s.next()
+	}
+	return s
+}
+
+// again runs the command that a difference names, and returns what it prints.
+func again(t *testing.T, text string) result {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^  reproduce: (.*)$`).FindStringSubmatch(text)
+	require.NotNil(t, m, text)
+	c := command(t)
+	c.Path, c.Args = livetest.Tool(t, "sh"), []string{"sh", "-c", m[1]}
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	return finish(t, c)
+}
+
+// told is one difference without what changes from run to run.
+func told(text string) string {
+	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
+		text = regexp.MustCompile(r).ReplaceAllString(text, "")
+	}
+	return strings.TrimSpace(text)
+}
+
+// A wrong stack map is found, shown, kept, and found again by the command that the report names.
+func TestVerifyDifference(t *testing.T) {
+	t.Parallel()
+	object, module := wrongTick(t)
+	// An apostrophe must come through the shell.
+	dir := filepath.Join(t.TempDir(), "it's here")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	put(t, module, filepath.Join(dir, "tick.ll"))
+	cores := filepath.Join(dir, "cores", "today")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	// The exits from 100 to 1000 are pending until the first round returns; those between are passed.
+	for _, n := range []int{11, 1000, 1011} {
+		r := reframe(t, append([]string{"verify", "--ir", filepath.Join(dir, "tick.ll"), "--function", "^t(i|o)ck$", "--tail", "4", "--keep", cores, "--skip", fmt.Sprint(n - 1), "--limit", "1", "--"}, host...)...)
+		require.Equal(t, 3, r.code, r.stderr)
+		require.Equal(t, untraced(t, host), r.stdout)
+		native := tickAt(n)
+		interpreter := native
+		interpreter.x = native.y
+		require.Regexp(t, fmt.Sprintf(`^exit %d, hit %d of record 1, thread \d+ obj_host
+  #0   jit     tick\+0x[0-9a-f]+ +record 1, stackmap, before   → tick, block %%loop, at instruction 5
+        %%i       i64    %d +\w+
+        %%acc     i64    %d +\w+
+        %%x       i64    %d +\[\w+-?\d+\]
+        %%y       i64    %d +\[\w+-?\d+\]
+  different result, i64 in rax
+        interpreter  %d
+        native code  %d
+  interpreter, the last of \d+ instructions:
+           2\d tick:loop            br i1 %%c, label %%loop, label %%done
+           2\d tick:done            %%s = add i64 %%acc1, %%x1  ; -?\d+
+           2\d tick:done            %%t = xor i64 %%s, %%y1  ; %d
+           2\d tick:done            ret i64 %%t
+  native code, the last of \d+ instructions:
+        tick\+.*
+        tick\+.*
+        tick\+.*
+        tick\+0x[0-9a-f]+ retq
+  core: .*/cores/today/verify-\d+-%d.core
+  reproduce: reframe verify --function '\^t\(i\|o\)ck\$' --ir '.*/it'\\''s here/tick.ll' --tail 4 --record 1 --skip %d --limit 1 -- .*
+
+1 exit verified in .*: 0 same, 1 different, 0 not comparable; .*the limit of 1 was reached
+$`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpreter.result(), native.result(), interpreter.result(), n, n-1), r.stderr)
+		found := again(t, r.stderr)
+		require.Equal(t, 3, found.code, found.stderr)
+		require.Equal(t, told(r.stderr), told(found.stderr))
+		require.Contains(t, found.stderr, fmt.Sprintf("exit %d, hit %d of record 1, ", n, n))
+	}
+	list, err := filepath.Glob(filepath.Join(cores, "*"))
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	for _, core := range list {
+		r := reframe(t, "maps", "--core", core)
+		require.Contains(t, r.stdout, "record 1 at ", r.stderr)
+		// A small core of it, and a first test: the interpreter returns from it what it did then.
+		var n int
+		_, err := fmt.Sscanf(core[strings.LastIndexByte(core, '-')+1:], "%d.core", &n)
+		require.NoError(t, err)
+		wrong := tickAt(n)
+		wrong.x = wrong.y
+		script := core + ".txtar"
+		r = reframe(t, "record", "--core", core, "--ir", filepath.Join(dir, "tick.ll"), "-o", core+".small", "--script", script)
+		require.Equal(t, 0, r.code, r.stderr)
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		require.Contains(t, string(text), fmt.Sprintf("\nexpect %%x = %d\n", int64(wrong.x)))
+		require.Contains(t, string(text), fmt.Sprintf("\nreturns i64 %d\n", wrong.result()))
+		r = reframe(t, "replay", script)
+		require.Equal(t, 0, r.code, r.stdout)
+	}
+}
+
+// The command that a report names counts as the run did that found it: past exits that are left out,
+// that were inside of others, and of other records.
+func TestVerifyFindsAgain(t *testing.T) {
+	t.Parallel()
+	tick, tickModule := wrongTick(t)
+	memory, memoryModule := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	memory = wrong(t, memory, func(b *stackmap.Blob) { // %length for %n, in the second of two records
+		l := b.Functions[0].Records[1].Locations
+		l[1] = l[3]
+	})
+	guards, guardsModule := livetest.PICObject(t, 19, "guards.ll", "-O2"), livetest.IR(t, 19, "guards.ll")
+	guards = wrong(t, guards, func(b *stackmap.Blob) { // %acc for %i, behind the head and the reason of the exit
+		for _, f := range b.Functions {
+			for _, r := range f.Records {
+				r.Locations[stackmap.StatepointHead+2] = r.Locations[stackmap.StatepointHead+3]
+			}
+		}
+	})
+	layout := livetest.Testdata(t, "programs", "guards.layout.json")
+	for _, c := range []struct {
+		object string
+		flags  []string
+		least  int
+	}{
+		{tick, []string{"--ir", tickModule, "--every", "111"}, 20},
+		{memory, []string{"--ir", memoryModule}, 10},
+		{guards, []string{"--ir", guardsModule, "--layout", layout}, 10},
+		{guards, []string{"--ir", guardsModule, "--layout", layout, "--at", "__llvm_deoptimize"}, 10},
+	} {
+		host := livetest.ObjectHostCommand(t, c.object, livetest.ObjectHostOptions{Rounds: 40})
+		r := reframe(t, append(append([]string{"verify", "--limit", "60"}, c.flags...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, 3, r.code, r.stderr)
+		all := strings.SplitAfter(r.stderr, "\n\n")
+		all = all[:len(all)-1] // behind it is the summary
+		require.GreaterOrEqual(t, len(all), c.least, "%v", c.flags)
+		for n := 0; n < len(all); n += len(all) / 4 {
+			found := again(t, all[n])
+			require.Equal(t, 3, found.code, found.stderr)
+			require.Equal(t, told(all[n]), told(found.stderr))
+		}
+	}
+}
+
+// With -p the command is for the process.
+func TestVerifyProcessAgain(t *testing.T) {
+	t.Parallel()
+	object, module := wrongTick(t)
+	var all []string
+	args := []string{"--every", "35", "--limit", "1"}
+	for range 2 {
+		p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 2})
+		c := command(t, append([]string{"verify", "-p", pid(p), "--ir", module}, args...)...)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
+		traced(t, p)
+		begin()
+		text, err := io.ReadAll(out)
+		require.NoError(t, err)
+		_ = c.Wait() // its status is what counts
+		require.Equal(t, 3, c.ProcessState.ExitCode())
+		want := fmt.Sprintf("  reproduce: reframe verify -p %d --ir %s --record 1 --skip 34 --limit 1\n", p.PID, module)
+		require.Contains(t, string(text), want)
+		all = append(all, told(string(text)))
+		args = []string{"--record", "1", "--skip", "34", "--limit", "1"}
+		require.NoError(t, p.Wait())
+	}
+	require.Equal(t, all[0], all[1])
+}
+
+// What is wrong in memory is shown with what lies there, and a run that cannot go on is a difference too.
+func TestVerifyMemory(t *testing.T) {
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	run := func(change func(l []stackmap.Location), flags ...string) string {
+		object := wrong(t, object, func(b *stackmap.Blob) { change(b.Functions[0].Records[0].Locations) })
+		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+		r := reframe(t, append(append([]string{"verify", "--ir", module, "--record", "31", "--limit", "1"}, flags...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, 3, r.code, r.stderr)
+		return r.stderr
+	}
+	// %n is what %string is: it is stored to *%heap, which calloc has made, and from there on it is no zero.
+	nIsString := func(l []stackmap.Location) { l[1] = l[2] }
+	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, memory without a file, \+0x[0-9a-f]+
+        before       0000000000000000 .*
+        interpreter  [0-9a-f]{12}0000 .*
+        native code  0000000000000000 .*
+        and \d+ bytes more
+  what native code alone wrote is not compared: it called (libc\.so\.6\+0x[0-9a-f]+|__mem).*, which no module is about
+`, run(nIsString))
+	require.Contains(t, run(nIsString, "--json"), `,"near":"last","size":`)
+	// %heap is in the stack of the caller.
+	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, the stack of #1 entry\+0x[0-9a-f]+, \d+ below its CFA\n`, run(func(l []stackmap.Location) {
+		const rbp = 6
+		l[0] = stackmap.Location{Kind: stackmap.Direct, Size: 8, Reg: rbp, Offset: 16}
+	}))
+	// %heap is the number 0.
+	require.Regexp(t, `  different: native code returns, and the interpreter does not get there
+        @rewrite, block %entry, line \d+: store: write of 8 bytes at 0x0: not mapped
+  interpreter, the last of 2 instructions:
+`, run(func(l []stackmap.Location) { l[0] = l[1] }))
+}
+
+// Words are spelled as a shell reads them.
+func TestVerifyQuotes(t *testing.T) {
+	t.Parallel()
+	object, module := wrongTick(t)
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "a 'b' \"$HOME\" `c`\n\t\\*\x01.o")
+	put(t, object, odd)
+	host := livetest.ObjectHostCommand(t, odd, livetest.ObjectHostOptions{})
+	r := reframe(t, append([]string{"verify", "--ir", module, "--limit", "1", "--"}, host...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	m := regexp.MustCompile(`(?m)^  reproduce: (.*)$`).FindStringSubmatch(r.stderr)
+	require.NotNil(t, m, r.stderr)
+	out, err := exec.Command(livetest.Tool(t, "bash"), "-c", "printf '%s\\0' "+m[1]).Output()
+	require.NoError(t, err)
+	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Equal(t, append([]string{"reframe", "verify", "--ir", module, "--record", "1", "--limit", "1", "--"}, host...), words)
+}

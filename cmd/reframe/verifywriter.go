@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"reframe/deopt"
+)
+
+// verifyWriter writes what came of exits.
+type verifyWriter struct {
+	*exitWriter
+	k *verified
+}
+
+// verified writes one exit: a difference, or any that was verified where all are wanted.
+func (w *verifyWriter) verified(v *deopt.Verified) error {
+	different := v.Status == deopt.Different
+	switch {
+	case !different && !w.k.all:
+		return nil
+	case w.app.json:
+		r := v.Report()
+		if different {
+			r.Reproduce = w.k.reproduce(v)
+		}
+		return w.object(r)
+	}
+	w.line.Reset()
+	if different {
+		w.difference(v)
+	} else {
+		w.outcome(v)
+	}
+	return w.write(w.line.Bytes())
+}
+
+// outcome is one line.
+func (w *verifyWriter) outcome(v *deopt.Verified) {
+	x := v.Exit
+	where := ""
+	if f := x.Frame; f != nil {
+		where = printable(place(&f.Frame))
+		if f.Record != nil {
+			where += fmt.Sprintf("  record %d %s", f.Record.ID, f.Record.Site)
+		}
+	}
+	what := w.style.green(v.Status) + results(v.Result)
+	if v.Status == deopt.NotComparable {
+		what = w.style.yellow(v.Status) + ": " + printable(v.Why)
+	}
+	fmt.Fprintf(&w.line, "%d  %s  %s  %s\n", v.Number, thread(v), where, what)
+}
+
+func thread(v *deopt.Verified) string {
+	return strings.TrimRight(fmt.Sprintf("%d %s", v.Exit.Thread.ID, printable(v.Exit.Thread.Name)), " ") // one without a name may have ended
+}
+
+// results spells a result of which both have the same.
+func results(parts []deopt.ResultPart) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	var list []string
+	for _, p := range parts {
+		list = append(list, p.Type+" "+p.Native)
+	}
+	return ", returns " + strings.Join(list, ", ")
+}
+
+// shownParts bounds the parts of a result that are shown.
+const shownParts = 8
+
+// difference shows all that there is to say of one.
+func (w *verifyWriter) difference(v *deopt.Verified) {
+	b := &w.line
+	s := w.style
+	f := v.Exit.Frame
+	fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
+	printFrame(b, s, &f.Frame)
+	if why := v.Interpreter.Failed; why != "" {
+		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not get there\n        %s\n", s.yellow("different"), printable(why))
+	}
+	shown, more := 0, 0
+	for _, p := range v.Result {
+		switch {
+		case p.Same:
+		case shown == shownParts:
+			more++
+		default:
+			shown++
+			fmt.Fprintf(b, "  %s result%s, %s in %s\n", s.yellow("different"), p.Path, p.Type, p.Register)
+			w.rows([][2]string{{"interpreter", p.Interpreter}, {"native code", p.Native}})
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "  and %s more of the result\n", count(more, "part"))
+	}
+	for _, d := range v.Memory[:min(1, len(v.Memory))] {
+		w.memory(&d, v)
+	}
+	if len(v.Outside) > 0 && v.Interpreter.Failed == "" {
+		fmt.Fprintf(b, "  what native code alone wrote is not compared: it called %s, which no module is about\n", printable(strings.Join(v.Outside, ", ")))
+	}
+	w.tail("interpreter", &v.Interpreter)
+	w.tail("native code", &v.Native)
+	if v.Core != "" {
+		fmt.Fprintf(b, "  core: %s\n", printable(v.Core))
+	}
+	if w.k != nil { // a script is what reproduces it
+		fmt.Fprintf(b, "  reproduce: %s\n", w.k.reproduce(v))
+	}
+	b.WriteByte('\n')
+}
+
+// memory shows the first place of memory that differs.
+func (w *verifyWriter) memory(d *deopt.MemoryDifference, v *deopt.Verified) {
+	b := &w.line
+	near := ""
+	if d.Near != "" {
+		near = ", " + printable(d.Near)
+	}
+	fmt.Fprintf(b, "  %s memory, %s at %s%s\n", w.style.yellow("different"), count(int(d.Size), "byte"), d.Address, near)
+	w.rows([][2]string{{"before", d.Before}, {"interpreter", d.Interpreter}, {"native code", d.Native}})
+	if more := v.Words - d.Size/8; more > 0 {
+		fmt.Fprintf(b, "        and %s more\n", count(int(8*more), "byte"))
+	}
+}
+
+func (w *verifyWriter) rows(list [][2]string) {
+	for _, row := range list {
+		fmt.Fprintf(&w.line, "        %-11s  %s\n", row[0], row[1])
+	}
+}
+
+// tail shows the last instructions of a run.
+func (w *verifyWriter) tail(who string, r *deopt.VerifiedRun) {
+	if len(r.Tail) == 0 {
+		return
+	}
+	fmt.Fprintf(&w.line, "  %s, the last of %s:\n", who, count(int(r.Steps), "instruction"))
+	for _, line := range r.Tail {
+		fmt.Fprintf(&w.line, "        %s\n", w.style.dim(printableLines(line)))
+	}
+}
+
+// shownReasons bounds the lines of a summary.
+const shownReasons = 20
+
+// printVerified says on standard error how a verification went.
+func (a *app) printVerified(s *deopt.VerifySummary, k *verified) {
+	fmt.Fprint(a.stderr, verifiedText(s, &k.watched))
+}
+
+// verifiedText says how a verification went.
+func verifiedText(s *deopt.VerifySummary, k *watched) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s verified in %.3f s: %d same, %d different, %d not comparable; ", count(int(s.Same+s.Different+s.NotComparable), "exit"), s.Seconds, s.Same, s.Different, s.NotComparable)
+	if s.Passed > 0 {
+		fmt.Fprintf(&b, "%d passed; ", s.Passed)
+	}
+	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
+	reasons := s.Why()
+	for _, why := range reasons[:min(len(reasons), shownReasons)] {
+		fmt.Fprintf(&b, "  %d  %s\n", s.Reasons[why], printable(why))
+	}
+	if more := len(reasons) - shownReasons; more > 0 {
+		fmt.Fprintf(&b, "  and %s more\n", count(more, "reason"))
+	}
+	return b.String()
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/ptrace"
+)
+
+// watched is what every verb is asked that watches exits as they happen: of which process, and
+// which of them.
+type watched struct {
+	known
+	records  []string
+	function string
+	filter   deopt.ExitFilter
+	at       []string
+	every    uint64
+	limit    uint64
+	output   string
+}
+
+func (w *watched) flags(c *cobra.Command) {
+	w.controlFlags(c)
+	w.withoutCore(c)
+	w.siteFlags(c)
+	f := c.Flags()
+	f.SetInterspersed(false) // what follows the command's name is its own
+	f.Uint64Var(&w.every, "every", 1, "only every `N`-th exit")
+	f.Uint64Var(&w.limit, "limit", 0, "end after `N` exits")
+	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`")
+}
+
+// siteFlags are those that say which exits are meant.
+func (w *watched) siteFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&w.records, "record", nil, "only exits of the record of this `ID` (repeatable)")
+	f.StringVar(&w.function, "function", "", "only exits of functions whose name matches the regular expression `RE`")
+	f.StringArrayVar(&w.filter.Sites, "site", nil, "only exits at sites of this `KIND`: "+strings.Join(deopt.SiteKinds, ", ")+" (repeatable)")
+	f.StringArrayVar(&w.at, "at", nil, "exits are calls of this `SYMBOL` (repeatable)")
+	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(deopt.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check refuses what cannot be meant, and reads what can.
+func (w *watched) check(c *cobra.Command, args []string) error {
+	changed := c.Flags().Changed
+	if err := refuseCore(c); err != nil {
+		return err
+	}
+	switch {
+	case changed("pid") && len(args) > 0:
+		return usage("-p and a command to start: one of them")
+	case !changed("pid") && len(args) == 0:
+		return usage("%s needs a process: -p PID, or -- COMMAND", c.Name())
+	case changed("pid"):
+		if err := w.known.check(c); err != nil {
+			return err
+		}
+	case w.thread != 0:
+		return usage("-t %d: a command that is yet to be started has no thread of that number", w.thread)
+	}
+	switch {
+	case w.every == 0:
+		return usage("--every 0: a number above 0")
+	case changed("limit") && w.limit == 0:
+		return usage("--limit 0: a number above 0")
+	case len(w.at) > 0 && (len(w.records) > 0 || w.function != "" || len(w.filter.Sites) > 0):
+		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
+	}
+	for _, text := range w.records {
+		id, err := recordID(text)
+		if err != nil {
+			return err
+		}
+		w.filter.Records = append(w.filter.Records, id)
+	}
+	for _, kind := range w.filter.Sites {
+		if !slices.Contains(deopt.SiteKinds, kind) {
+			return usage("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
+		}
+	}
+	if w.function != "" {
+		var err error
+		if w.filter.Function, err = regexp.Compile(w.function); err != nil {
+			return usage("--function: %v", err)
+		}
+	}
+	return nil
+}
+
+// open takes hold of the process: one that runs, or one that is started.
+func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, error) {
+	if len(command) > 0 {
+		return ptrace.Launch(ctx, command)
+	}
+	return ptrace.Open(ctx, w.pid)
+}
+
+// created is where exits are written to: to a file, or to standard output, or to standard error where
+// a command has that for itself. closed closes a file; it returns the error it is given, or else its own.
+func (w *watched) created(a *app, command []string) (out *os.File, closed func(error) error, err error) {
+	// A reader that goes away must not end reframe before it has let go of the process: a write that
+	// fails ends the verb.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	closed = func(err error) error { return err }
+	switch {
+	case w.output != "":
+		out, err = os.Create(w.output)
+		return out, func(err error) error { return cmp.Or(err, out.Close()) }, err
+	case len(command) > 0:
+		return a.stderr, closed, nil
+	}
+	return a.stdout, closed, nil
+}
+
+// ending says how the watching has ended.
+func (w *watched) ending(e deopt.TraceEnd) string {
+	switch e.Kind {
+	case deopt.EndExited:
+		return fmt.Sprintf("the process exited with status %d", e.ExitCode)
+	case deopt.EndKilled:
+		return fmt.Sprintf("the process was killed by %s", ptrace.SignalName(e.Signal))
+	case deopt.EndLimit:
+		return fmt.Sprintf("the limit of %d was reached", w.limit)
+	case deopt.EndInterrupted:
+		return "interrupted"
+	}
+	return "it failed"
+}
+
+// completeCommand completes the command to start.
+func completeCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,13 @@
+//go:build !(linux && amd64)
+
+package demo
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Start fails: the target is a program for Linux on x86-64.
+func Start() (*Process, error) {
+	return nil, fmt.Errorf("demo: the target runs on Linux on amd64, and this reframe is built for %s/%s", runtime.GOOS, runtime.GOARCH)
+}
