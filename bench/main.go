@@ -1,6 +1,6 @@
 // Command bench measures what reframe costs the process it looks at and the user who
 // waits for it, beside gdb and eu-stack on the same processes and llvm-readobj on the
-// same stack maps in the same run. Run it with `make bench`; it takes about six minutes.
+// same stack maps in the same run. Run it with `make bench`; it takes about seven minutes.
 //
 // Its main type is [bench]: the built binary, the peers, and where rows are printed.
 // A figure is the median of several runs, with the smallest and the largest behind
@@ -53,6 +53,9 @@ func main() {
 		b.unwinding()
 		b.objects()
 		b.resumption()
+		b.traces()
+		b.records()
+		b.replays()
 		b.interpreters()
 		b.largeModules()
 		b.stackMaps()

@@ -88,7 +88,7 @@ func (b *bench) memoryRow(what, peer string, theirs, ours series[int64]) row {
 	// A child's peak counts this program's own memory up to exec (Linux, fs/exec.c): what does not exceed
 	// it is a bound.
 	bounded := func(n int64) string {
-		if n <= self.Maxrss<<10 {
+		if n <= int64(self.Maxrss)<<10 {
 			return "at most " + mebibytes(n)
 		}
 		return mebibytes(n)

@@ -53,7 +53,7 @@ func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome,
 		require.NoError(b, err, "%s", cmd)
 	}
 	// Linux counts in KiB (getrusage(2)).
-	o.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	o.memory = int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
 	o.code = cmd.ProcessState.ExitCode()
 	return o, fmt.Sprintf("%s\n%s", cmd, stderr.Bytes())
 }

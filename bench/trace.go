@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// Exits of one round of the program, and rounds of each contestant: those that are slower run
+// fewer, and rates are compared.
+const (
+	exitsOfRound   = 1000
+	traceRuns      = 5
+	quickRounds    = 100
+	gdbTraceRounds = 10
+	delveRounds    = 1
+	threadRounds   = 6 // of each of 16 threads
+)
+
+// traces measures how many exits a second each way tells.
+func (b *bench) traces() {
+	b.section("Exits told a second (tick.ll, four slots: two registers, two on the stack; 100,000 exits, of gdb 10,000, of Delve 1,000), %d runs", traceRuns)
+	object, module := livetest.PICObject(b, 19, "tick.ll", "-O2"), livetest.IR(b, 19, "tick.ll")
+	stepper := filepath.Join(b.TempDir(), "stepper")
+	text, err := exec.CommandContext(b.ctx, livetest.Tool(b, "gcc"), "-O2", "-Wall", "-o", stepper, filepath.Join("bench", "testdata", "stepper.c")).CombinedOutput()
+	require.NoError(b, err, "%s", text)
+	stepped := livetest.PICObject(b, 19, b.steppedTick(), "-O2")
+	var ours, counted, threads, notEmulated, gdb, bare, delve times
+	run := func(series *times, rounds int, w func(tickProcess) watcher) func() {
+		return func() { series.add(b.exitTime(object, 1, rounds, w)) }
+	}
+	trace := func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", module) }
+	interleave(traceRuns,
+		run(&ours, quickRounds, trace),
+		run(&counted, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--count") }),
+		func() { threads.add(b.exitTime(object, 16, threadRounds, trace)) },
+		func() { notEmulated.add(b.exitTime(stepped, 1, quickRounds, trace)) },
+		run(&gdb, gdbTraceRounds, b.gdbTrace),
+		run(&bare, quickRounds, func(p tickProcess) watcher { return b.stepperTrace(stepper, p) }),
+		run(&delve, delveRounds, b.delveTrace),
+	)
+	debugged := rates("trace", "gdb's commands", gdb, ours)
+	debugged.target = "at least 3: " + verdict(3*ours.median() <= gdb.median())
+	limit := rates("", "only stepped over, in C", bare, ours)
+	limit.target = "at least 0.5: " + verdict(ours.median() <= 2*bare.median())
+	// Most instructions at a site are emulated. Where one has to be run the other thread, which waits, is stopped for it.
+	stepping := rates("trace, not emulated", "only stepped over, in C", bare, notEmulated)
+	stepping.target = "at least 0.5: " + verdict(notEmulated.median() <= 2*bare.median())
+	b.print(debugged, limit,
+		rates("", "Delve's continue", delve, ours),
+		rates("trace --count", "only stepped over, in C", bare, counted),
+		rates("trace of 16 threads", "only stepped over, one thread", bare, threads),
+		stepping)
+}
+
+// steppedTick is tick.ll with an instruction behind the stackmap that reframe does not emulate, and
+// that changes nothing: the direction flag is clear anyway.
+func (b *bench) steppedTick() string {
+	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
+	require.NoError(b, err)
+	before, behind, found := strings.Cut(string(text), "@llvm.experimental.stackmap(i64 1,")
+	require.True(b, found)
+	behind = strings.Replace(behind, `asm sideeffect ""`, `asm sideeffect "cld"`, 1)
+	path := filepath.Join(b.TempDir(), "tick.ll")
+	require.NoError(b, os.WriteFile(path, []byte(before+"@llvm.experimental.stackmap(i64 1,"+behind), 0o644))
+	return path
+}
+
+// rates compares how many exits a second were told, given how long each took.
+func rates(what, peer string, theirs, ours times) row {
+	return row{what: what, peer: peer, theirs: rate(theirs), ours: rate(ours), ratio: ratio(theirs.median(), ours.median())}
+}
+
+// rate spells a series as exits a second: "median (smallest to largest)".
+func rate(each times) string {
+	per := func(d time.Duration) int { return int(time.Second / d) }
+	return fmt.Sprintf("%d/s (%d to %d)", per(each.median()), per(slices.Max(each)), per(slices.Min(each)))
+}
+
+// tickProcess is tick.ll in a host that waits before its first exit.
+type tickProcess struct {
+	*livetest.Process
+	exits  int
+	at     machine.Addr
+	values []string // how gdb spells the four values
+}
+
+// watcher is a tool that is attached. It returns, once the process has ended, of how many exits it
+// told.
+type watcher func() (told int)
+
+// exitTime is how long one exit takes, from the moment when the process begins to run until the
+// tool has told all of them and has ended. What the tool does before is not counted.
+func (b *bench) exitTime(object string, threads, rounds int, attach func(tickProcess) watcher) time.Duration {
+	o := livetest.ObjectHostOptions{Threads: threads, Rounds: rounds}
+	process, begin := livetest.ObjectHost(b, object, o)
+	p := tickProcess{Process: process, exits: threads * rounds * exitsOfRound}
+	b.locate(&p)
+	end := attach(p)
+	began := time.Now()
+	begin()
+	told := end()
+	took := time.Since(began)
+	require.Equal(b, p.exits, told)
+	require.NoError(b, p.Wait())
+	checksum, _ := livetest.Twin(b, "tick.ll", o)
+	require.Contains(b, p.Output(), checksum)
+	return took / time.Duration(told)
+}
+
+// locate finds the one record of tick.ll in the process.
+func (b *bench) locate(p *tickProcess) {
+	o, text := b.start(b.reframe, "maps", "-p", fmt.Sprint(p.PID), "--json")
+	var report struct {
+		Images []struct {
+			Functions []struct {
+				Records []struct {
+					Address   string
+					Locations []struct {
+						Kind, Register string
+						Offset         int
+					}
+				}
+			}
+		}
+	}
+	require.NoError(b, json.Unmarshal(o.output, &report), text)
+	record := report.Images[0].Functions[0].Records[0]
+	at, err := strconv.ParseUint(record.Address, 0, 64)
+	require.NoError(b, err, text)
+	p.at = machine.Addr(at)
+	for _, l := range record.Locations {
+		switch l.Kind {
+		case "Register":
+			p.values = append(p.values, "$"+l.Register)
+		case "Indirect":
+			p.values = append(p.values, fmt.Sprintf("*(long*)($%s%+d)", l.Register, l.Offset))
+		}
+	}
+	require.Len(b, p.values, 4, text)
+}
+
+// command starts a tool whose output is read until a line says that it is attached, and the rest later.
+func (b *bench) command(ready string, tool string, args ...string) (rest func() []byte) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	cmd := exec.CommandContext(ctx, tool, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, cmd.Start())
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		require.NoError(b, err, "%s\n%s", cmd, &stderr)
+		if strings.TrimSpace(line) == ready {
+			break
+		}
+	}
+	return func() []byte {
+		defer cancel()
+		output, err := io.ReadAll(lines)
+		require.NoError(b, err, "%s", cmd)
+		require.NoError(b, cmd.Wait(), "%s\n%s", cmd, &stderr)
+		return output
+	}
+}
+
+// reframeTrace has reframe write the exits to a file, or, with --count, to nowhere.
+func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
+	file := filepath.Join(b.TempDir(), "exits")
+	var summary bytes.Buffer
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	cmd := exec.CommandContext(ctx, b.reframe, append([]string{"trace", "-p", fmt.Sprint(p.PID), "-o", file}, args...)...)
+	cmd.Stderr = &summary
+	require.NoError(b, cmd.Start())
+	b.awaitBreakpoint(p)
+	return func() int {
+		defer cancel()
+		defer os.Remove(file)
+		require.NoError(b, cmd.Wait(), "%s\n%s", cmd, &summary)
+		require.Contains(b, summary.String(), fmt.Sprintf("%d exits in ", p.exits))
+		if args[0] == "--count" {
+			return p.exits
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(b, err)
+		return bytes.Count(text, []byte("  record 1 stackmap  %i="))
+	}
+}
+
+// awaitBreakpoint returns once a breakpoint is set and the process runs, or waits in the kernel, again.
+func (b *bench) awaitBreakpoint(p tickProcess) {
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
+	require.NoError(b, err)
+	defer memory.Close()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		var code [1]byte
+		_, err := memory.ReadAt(code[:], int64(p.at))
+		require.NoError(b, err)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+		require.NoError(b, err)
+		if code[0] == 0xcc && bytes.Contains(status, []byte("State:\tS")) {
+			return
+		}
+		require.True(b, time.Now().Before(deadline), "no breakpoint was set:\n%s", status)
+	}
+}
+
+// gdbTrace has gdb print the same values by the commands of a breakpoint.
+func (b *bench) gdbTrace(p tickProcess) watcher {
+	script := filepath.Join(b.TempDir(), "trace.gdb")
+	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, `set pagination off
+set confirm off
+break *%v
+commands
+silent
+printf "%%ld %%ld %%ld %%ld\n", %s
+continue
+end
+echo ready\n
+continue
+`, p.at, strings.Join(p.values, ", ")), 0o644))
+	rest := b.command("ready", b.gdb, "-nx", "-batch", "-iex", "set auto-load off", "-p", fmt.Sprint(p.PID), "-x", script)
+	b.awaitBreakpoint(p)
+	return func() (told int) {
+		for line := range bytes.Lines(rest()) {
+			if bytes.Count(line, []byte(" ")) == 3 && line[0] >= '0' && line[0] <= '9' {
+				told++
+			}
+		}
+		return told
+	}
+}
+
+// stepperTrace is the loop of testdata/stepper.c.
+func (b *bench) stepperTrace(path string, p tickProcess) watcher {
+	rest := b.command("ready", path, fmt.Sprint(p.PID), fmt.Sprintf("%x", uint64(p.at)))
+	return func() int {
+		told, err := strconv.Atoi(strings.TrimSpace(string(rest())))
+		require.NoError(b, err)
+		return told
+	}
+}
