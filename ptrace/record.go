@@ -255,7 +255,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	case t.core != nil && o.Memory != Minimal:
 		return nil, &CoreError{t.Core, -1, errors.New("of a core only a minimal one can be made"), ""}
 	case len(t.raw) == 0 && t.core == nil:
-		return nil, &Error{t.PID, "cannot keep it as a core", errors.New("no thread of it could be read"), ""}
+		return nil, &Error{t.PID, "cannot keep it as a core", fmt.Errorf("no thread of it could be read%s", t.whyNone()), ""}
 	case t.recorded == nil && o.Memory == Minimal:
 		if err := t.collect(); err != nil {
 			return nil, err
@@ -334,6 +334,14 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		out.Size = info.Size()
 	}
 	return out, nil
+}
+
+// whyNone says of the first thread why it could not be read.
+func (t *Target) whyNone() string {
+	if len(t.threads) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": thread %d: %s", t.threads[0].ID, t.threads[0].Missing)
 }
 
 // Limits on what a minimal core holds of memory that does not change, of all together.

@@ -221,7 +221,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.NoError(t, s.Detach())
 	output, code := w.finish(t)
 	require.Equal(t, 7, code)
-	const n = 16 * count
+	const n int64 = 16 * count
 	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*n*(n-1)/2+n), output)
 }
 

@@ -106,10 +106,12 @@ const (
 )
 
 // A thread that has not stopped within this time is in an uninterruptible sleep, or the
-// machine is so busy that it did not get to run.
+// machine is so busy that it did not get to run. The time from one look to the next counts as oneLook at most: who was
+// not run himself meanwhile has not waited.
 const (
 	stopPatience = 200 * time.Millisecond
 	busyPatience = 5 * time.Second
+	oneLook      = time.Millisecond
 )
 
 // Threads that start while others are being stopped are found by looking again.
@@ -190,7 +192,7 @@ func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 
 // wait waits until the thread stands still, and notes what it stopped with.
 func (t *stoppedThread) wait(pid int) {
-	start := time.Now()
+	waited, looked := time.Duration(0), time.Now()
 	for {
 		switch progress, signal := pollStop(t.tid); progress {
 		case hasEnded:
@@ -200,17 +202,20 @@ func (t *stoppedThread) wait(pid int) {
 			t.signal = signal
 			return
 		}
-		switch waited := time.Since(start); {
+		now := time.Now()
+		waited, looked = waited+min(now.Sub(looked), oneLook), now
+		switch {
 		case waited > stopPatience:
-			if state := threadState(pid, t.tid); state != 'R' || waited > busyPatience {
+			// One that runs, or stands still since the last look, is late.
+			if state := threadState(pid, t.tid); state != 'R' && state != 't' || waited > busyPatience {
 				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(stopPatience), state)
 				if state == 'D' {
 					t.missing += ", in which it waits in the kernel for a device, or for its child of vfork"
 				}
 				return
 			}
-			time.Sleep(time.Millisecond)
-		case waited > time.Millisecond:
+			time.Sleep(oneLook)
+		case waited > oneLook:
 			// The first thread of a process that was killed is handed over only after all others.
 			if ended(pid, t.tid) {
 				t.end()

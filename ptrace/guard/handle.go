@@ -130,19 +130,22 @@ func (s *server) started(t *thread) {
 	}
 }
 
-// patience is how long a thread may take to do what it cannot put off.
+// patience is how long a thread may take to do what it cannot put off. The time from one look to the next counts as
+// gather at most: when this process was not run meanwhile, nor may the thread have been.
 const patience = 200 * time.Millisecond
 
 // await waits for a report of one thread, and says whether it came in time.
 func (s *server) await(tid int, ws *unix.WaitStatus) bool {
-	for since := time.Now(); ; {
+	for waited, looked := time.Duration(0), time.Now(); ; {
 		switch got, err := s.sleep(tid, ws); {
 		case err != nil && err != unix.EINTR:
 			return false
 		case got == tid:
 			return true
 		}
-		if waited := time.Since(since); waited > patience {
+		now := time.Now()
+		waited, looked = waited+min(now.Sub(looked), gather), now
+		if waited > patience {
 			// A machine that is busy has not run it yet; what sleeps where nothing reaches it does not come soon.
 			if state := (status(tid, "State") + "?")[0]; state != 'R' && state != 't' || waited > 25*patience {
 				return false

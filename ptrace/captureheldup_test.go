@@ -1,0 +1,71 @@
+package ptrace
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A process that is not run for longer than a thread may take to stop does not take that for the thread's lateness: on a busy
+// machine it said of threads which stood still that they had not stopped.
+func TestCaptureThatIsHeldUp(t *testing.T) {
+	const target = "REFRAME_TEST_CAPTURE"
+	if pid, err := strconv.Atoi(os.Getenv(target)); err == nil {
+		captureUntilTold(t, pid)
+		return
+	}
+	p := livetest.C(t, "threads.c", nil, "0", "15", "0")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCaptureThatIsHeldUp$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", target, p.PID))
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	told, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 15 {
+		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+		time.Sleep(stopPatience + 50*time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	}
+	require.NoError(t, told.Close())
+	require.NoError(t, cmd.Wait(), "%s", &output)
+	require.True(t, p.Alive())
+}
+
+// captureUntilTold captures a process over and over until standard input ends.
+func captureUntilTold(t *testing.T, pid int) {
+	end := make(chan struct{})
+	go func() {
+		_, _ = bufio.NewReader(os.Stdin).ReadByte()
+		close(end)
+	}()
+	for n := 0; ; n++ {
+		select {
+		case <-end:
+			require.Positive(t, n)
+			return
+		default:
+		}
+		target, err := Capture(pid, Options{})
+		require.NoError(t, err)
+		require.Len(t, target.Threads(), 16)
+		for _, th := range target.Threads() {
+			require.Empty(t, th.Missing, "thread %d", th.ID)
+		}
+		target.Close()
+	}
+}
