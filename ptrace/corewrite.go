@@ -5,48 +5,10 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"syscall"
 
 	"reframe/deopt/machine"
 )
-
-// replaced is the file that is to come into being or to be replaced where path is given: what a symbolic link leads to. Devices, pipes
-// and directories are not replaced.
-func replaced(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return "", &os.PathError{Op: "create", Path: path, Err: fmt.Errorf("%w: it is %s", syscall.EEXIST, kindOf(info.Mode()))}
-	case err == nil:
-		return filepath.EvalSymlinks(path)
-	}
-	return path, nil // what else is wrong, creating it tells
-}
-
-// createWhole makes a file that is there when it is whole or not at all.
-func createWhole(path string, fill func(f *os.File) error) error {
-	path, err := replaced(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".reframe.*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(fill(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
 
 // coreMoment is a process at one moment.
 type coreMoment struct {

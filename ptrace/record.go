@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/internal/newfile"
 )
 
 // CoreMemory says which memory a core holds.
@@ -315,18 +316,21 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	if o.Memory == Minimal {
 		t.Release() // all of it is copied
 	}
+	file, err := newfile.Create(path)
+	if err != nil {
+		return nil, err
+	}
 	write := func(f coreFile) error {
 		err := m.write(f)
 		t.Release()
 		return err
 	}
-	err = createWhole(path, func(f *os.File) error {
-		if !o.Compress {
-			return write(f)
-		}
-		return compressed(ctx, f, write)
-	})
-	if err != nil {
+	if o.Compress {
+		err = compressed(ctx, file.File, write)
+	} else {
+		err = write(file)
+	}
+	if err = file.Finish(err); err != nil {
 		return nil, err
 	}
 	out.Held = m.held

@@ -5,19 +5,19 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"reframe/internal/newfile"
 )
 
 // JUnit writes results as JUnit XML, in that part of it which Jenkins, GitLab and others read: one
 // testsuite of testcases, each with failure or skipped, and system-out. The file gets its name when it
 // is whole.
 type JUnit struct {
-	path string
-	file *os.File
+	file *newfile.File
 	out  *bufio.Writer
 
 	began                    time.Time
@@ -30,11 +30,11 @@ const junitHead = 256
 
 // CreateJUnit begins a file of that path.
 func CreateJUnit(path string) (*JUnit, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := newfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	j := &JUnit{path: path, file: f, out: bufio.NewWriter(f), began: time.Now()}
+	j := &JUnit{file: f, out: bufio.NewWriter(f), began: time.Now()}
 	_, err = j.out.WriteString(strings.Repeat(" ", junitHead))
 	return j, err
 }
@@ -88,14 +88,5 @@ func (j *JUnit) Close() error {
 	if err == nil {
 		err = j.file.Chmod(0o644)
 	}
-	if late := j.file.Close(); err == nil {
-		err = late
-	}
-	if err == nil {
-		err = os.Rename(j.file.Name(), j.path)
-	}
-	if err != nil {
-		os.Remove(j.file.Name())
-	}
-	return err
+	return j.file.Finish(err)
 }

@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 
+	"reframe/internal/newfile"
 	"reframe/replay"
 )
 
@@ -15,20 +14,10 @@ func (a *app) writeScript(ctx context.Context, k *recording) error {
 	if err != nil {
 		return err
 	}
-	path := k.script
-	if file, err := filepath.EvalSymlinks(path); err == nil { // what a link leads to is replaced, not the link
-		path = file
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".reframe.*")
+	f, err := newfile.Create(k.script)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return f.Finish(errors.Join(err, f.Chmod(0o644)))
 }

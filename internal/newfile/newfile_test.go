@@ -1,0 +1,88 @@
+package newfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// makeFile makes a file with a text.
+func makeFile(path, text string, err error) error {
+	f, create := Create(path)
+	if create != nil {
+		return create
+	}
+	_, write := f.WriteString(text)
+	return f.Finish(errors.Join(write, err))
+}
+
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+func requireText(t *testing.T, want, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text))
+}
+
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+
+	f, err := Create(path)
+	require.NoError(t, err)
+	_, err = f.WriteString("half")
+	require.NoError(t, err)
+	require.NoFileExists(t, path, "before it is whole")
+	require.NoError(t, f.Finish(nil))
+	requireText(t, "half", path)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+
+	require.NoError(t, makeFile(path, "other", nil))
+	requireText(t, "other", path)
+
+	require.ErrorIs(t, makeFile(path, "bad", syscall.ENOSPC), syscall.ENOSPC)
+	requireText(t, "other", path)
+	require.ErrorIs(t, makeFile(filepath.Join(dir, "fresh"), "bad", syscall.ENOSPC), syscall.ENOSPC)
+	require.Equal(t, []string{"file"}, names(t, dir))
+}
+
+// What a link leads to is replaced, not the link.
+func TestLink(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	file, link := filepath.Join(elsewhere, "file"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, makeFile(link, "new", nil))
+	requireText(t, "new", file)
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, file, to)
+	require.Equal(t, []string{"file"}, names(t, elsewhere))
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, path := range []string{dir, pipe, "/dev/null"} {
+		require.EqualError(t, makeFile(path, "text", nil), "create "+path+": file exists: it is not a regular file")
+	}
+	require.ErrorIs(t, makeFile(filepath.Join(dir, "none", "file"), "text", nil), os.ErrNotExist)
+	require.ErrorIs(t, makeFile(filepath.Join(pipe, "file"), "text", nil), syscall.ENOTDIR)
+	require.Equal(t, []string{"pipe"}, names(t, dir))
+}
