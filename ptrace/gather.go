@@ -61,9 +61,7 @@ func newGatherer(t *Target) *gatherer {
 	g.always = append(g.always, t.linkMap()...)
 	g.always = append(g.always, t.patched()...)
 	room := make([]byte, reachPages*corePage)
-	for i := 0; i < len(room); i += corePage {
-		room[i] = 1 // so that the kernel makes the page now
-	}
+	touch(room)
 	for range reachPages {
 		g.pages = append(g.pages, want{buf: room[:corePage:corePage]})
 		room = room[corePage:]

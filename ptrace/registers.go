@@ -72,8 +72,16 @@ func newRawRegisters(a *machine.Arch) rawRegisters {
 	r := rawRegisters{arch: a}
 	for _, set := range registerSets[a] {
 		r.sets = append(r.sets, make([]byte, set.room))
+		touch(r.sets[len(r.sets)-1])
 	}
 	return r
+}
+
+// touch makes the kernel back new memory with pages now: while a process stands still that would take longer than to fill them.
+func touch(b []byte) {
+	for i := 0; i < len(b); i += corePage {
+		b[i] = 0
+	}
 }
 
 // guardRegisters are what the guard read of a thread.

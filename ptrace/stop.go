@@ -124,6 +124,7 @@ const stopRounds = 1000
 const (
 	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
 
+	usualStack = 32 << 10      // of it is in use
 	maxStacks  = math.MaxInt32 // of all threads together; past it each gets leastStack
 	leastStack = 4096
 )
@@ -162,6 +163,7 @@ func (s *stopped) stopAll() error {
 			room := min(s.stack, max(leastStack, s.room))
 			s.room -= room
 			t.stacks = []span{{data: make([]byte, room)}}
+			touch(t.stacks[0].data[:min(room, usualStack)])
 			s.byTID[tid] = t
 			s.threads = append(s.threads, t)
 			fresh = append(fresh, t)
