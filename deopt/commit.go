@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"reframe/deopt/frame"
@@ -34,8 +35,11 @@ func (v *View) Prepare(ctx context.Context, session *ptrace.Session, s *Stack, l
 	if err != nil {
 		return nil, nil, err
 	}
-	if session.ShadowStack(s.Thread.ID) {
-		return nil, nil, fmt.Errorf("thread %d has a shadow stack, from which the return addresses of the frames that it leaves cannot be taken", s.Thread.ID)
+	switch shadow, err := session.ShadowStack(s.Thread.ID); {
+	case err != nil:
+		return nil, nil, fmt.Errorf("whether there is a shadow stack is not known: %w", err)
+	case shadow:
+		return nil, nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
 	}
 	maps, err := v.target.Mappings()
 	if err != nil {

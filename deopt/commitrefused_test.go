@@ -58,7 +58,7 @@ define i32 @main() {
   store ptr null, ptr %e
   %r = call i64 @work(i64 1, ptr swifterror %e)
   ret i32 0
-}`, "@work returns in r12 too (swifterror)"},
+}`, "@work returns in one more register (swifterror)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := livetest.Lli(t, 19, raw(t, left(c.define, c.body)+c.main), "mcjit")

@@ -11,16 +11,13 @@ import (
 	"reframe/deopt/machine"
 )
 
-// committed are the registers of the one architecture of which results are put into them.
-var committed = resultsOf[machine.AMD64]
-
 // place puts the result where the caller looks for it, and lists its scalars.
 func (r *ran) place(to *continuation) ([]frame.CommittedResult, error) {
 	list := []frame.CommittedResult{}
 	if r.result.Value.IsNone() {
 		return list, nil
 	}
-	parts, err := onlyAssignment(r)
+	parts, err := onlyAssignment(r, to.results)
 	if err != nil {
 		return nil, fmt.Errorf("the result, of type %v: %w", r.result.Type, err)
 	}
@@ -39,7 +36,7 @@ func (r *ran) place(to *continuation) ([]frame.CommittedResult, error) {
 		for i, w := range p.words {
 			to.put(w, words[i], min(8, (bitWidth(t)-64*i+7)/8))
 		}
-		list = append(list, frame.CommittedResult{Path: p.path, Type: t.String(), Value: p.v.Format(), Register: p.registers()})
+		list = append(list, frame.CommittedResult{Path: p.path, Type: t.String(), Value: p.v.Format(), Register: p.registers(to.arch)})
 	}
 	return list, nil
 }
@@ -47,7 +44,7 @@ func (r *ran) place(to *continuation) ([]frame.CommittedResult, error) {
 // put puts so many bytes of a word into a register: a general one has all of it, and of a vector register what is
 // not said otherwise is zero.
 func (c *continuation) put(w returnedWord, v uint64, size int) {
-	if !committed.isVector(w.reg) {
+	if !c.results.isVector(w.reg) {
 		c.set(w.reg, v)
 		return
 	}
@@ -60,10 +57,10 @@ func (c *continuation) put(w returnedWord, v uint64, size int) {
 
 // onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
 // code was made for.
-func onlyAssignment(r *ran) ([]returnedPart, error) {
+func onlyAssignment(r *ran, in *resultRegisters) ([]returnedPart, error) {
 	var parts []returnedPart
-	for i, l := range committed.lowerings {
-		a := assignment{resultRegisters: committed, lowering: l}
+	for i, l := range in.lowerings {
+		a := assignment{resultRegisters: in, lowering: l}
 		if err := a.value(r.result.Value, ""); err != nil {
 			return nil, err
 		}
@@ -77,17 +74,17 @@ func onlyAssignment(r *ran) ([]returnedPart, error) {
 }
 
 // registers names where a scalar lies.
-func (p *returnedPart) registers() string {
+func (p *returnedPart) registers(arch *machine.Arch) string {
 	name := ""
 	for i, w := range p.words {
 		if i > 0 && w.reg == p.words[i-1].reg {
 			continue
 		}
 		size := 8
-		if committed.isVector(w.reg) {
+		if resultsOf[arch].isVector(w.reg) {
 			size = 16
 		}
-		name += ":" + machine.AMD64.NameOf(w.reg, size)
+		name += ":" + arch.NameOf(w.reg, size)
 		if w.off > 0 {
 			name += fmt.Sprintf("+%d", w.off)
 		}

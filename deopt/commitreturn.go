@@ -21,28 +21,29 @@ type continuation struct {
 	native    *ir.Func // whose native code returns
 	left      []int
 	dead      []addrRange // what the frames that ran have of the machine's stack
+	arch      *machine.Arch
+	results   *resultRegisters
 	registers map[machine.DWARFReg][]byte
 }
 
-// Registers whose value a callee keeps for its caller (System V ABI, AMD64 supplement, 3.2.1), but for rsp.
-var keptRegisters = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
-
 // redZone is how far below its stack pointer a function that calls nothing may have variables (System V ABI,
-// AMD64 supplement, 3.2.2).
+// AMD64 supplement, 3.2.2). AAPCS64 has none; what lies there belongs to nobody.
 const redZone = 128
 
 // continuation finds it, or says why it is not known for sure.
 func (s *Stack) continuation() (*continuation, error) {
 	outer := s.Frames[len(s.Frames)-1]
-	if arch := outer.view.target.Arch(); arch != machine.AMD64 {
-		return nil, fmt.Errorf("a frame can be left for its caller on x86-64 only, and this is %s", arch.Title)
+	arch := outer.view.target.Arch()
+	results := resultsOf[arch]
+	if results == nil {
+		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
 	}
 	frames := s.Thread.Frames
 	at := slices.Index(frames, outer)
 	if at < 0 || at+1 >= len(frames) {
 		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), s.Thread.End.Reason)
 	}
-	c := &continuation{caller: frames[at+1], registers: map[machine.DWARFReg][]byte{}}
+	c := &continuation{caller: frames[at+1], arch: arch, results: results, registers: map[machine.DWARFReg][]byte{}}
 	for _, f := range frames[:at+1] {
 		c.left = append(c.left, f.Index)
 	}
@@ -59,17 +60,22 @@ func (s *Stack) continuation() (*continuation, error) {
 	if err := c.caller.returnsTo(outer); err != nil {
 		return nil, err
 	}
-	for _, reg := range keptRegisters {
+	for _, reg := range arch.Registers() { // those that a callee gives back, in part or as a whole
+		kept := arch.Kept(reg)
+		if kept == 0 || reg == arch.SP || reg == arch.PC {
+			continue
+		}
 		b, err := c.caller.physical.Registers.Bytes(reg)
 		if err != nil {
 			return nil, fmt.Errorf("a register of %s, where the thread is to go on, is not known: %w", c.caller.Title(), err)
 		}
-		c.registers[reg] = b
+		c.registers[reg] = b[:min(kept, len(b))]
 	}
-	c.set(machine.AMD64.SP, uint64(outer.physical.CFA))
-	c.set(machine.AMD64.PC, uint64(c.caller.physical.PC))
+	c.set(arch.SP, uint64(outer.physical.CFA))
+	c.set(arch.Link, uint64(c.caller.physical.PC)) // what a return leaves there
+	c.set(arch.PC, uint64(c.caller.physical.PC))
 	for _, f := range s.Frames {
-		sp, err := f.physical.Registers.Addr(machine.AMD64.SP)
+		sp, err := f.physical.Registers.Addr(arch.SP)
 		if err != nil {
 			return nil, fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
 		}
@@ -103,7 +109,7 @@ func certain(frames []*Frame) error {
 		case p.NoCFA != "":
 			return fmt.Errorf("where %s begins is not known: %s", f.Title(), p.NoCFA)
 		}
-		sp, err := p.Registers.Addr(machine.AMD64.SP)
+		sp, err := p.Registers.Addr(p.Registers.Arch().SP)
 		if err != nil {
 			return fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
 		}
@@ -115,8 +121,12 @@ func certain(frames []*Frame) error {
 	return nil
 }
 
-// returnsTo says why the frame is not where callee's native code would return to, or nil.
+// returnsTo says why the frame is not where callee's native code would return to, or nil. Where a call leaves the return address in a
+// register, the CFI alone says where it is by now, and it was read there.
 func (f *Frame) returnsTo(callee *Frame) error {
+	if arch := callee.view.target.Arch(); arch.Link != arch.PC {
+		return nil
+	}
 	const word = 8
 	var b [word]byte
 	at := callee.physical.CFA - word
@@ -145,20 +155,42 @@ func (f *Frame) returning() (*ir.Func, error) {
 		case p.Attrs.SRet != nil:
 			return nil, fmt.Errorf("@%s returns in memory (sret)", fn.Name)
 		case p.Attrs.SwiftError:
-			return nil, fmt.Errorf("@%s returns in r12 too (swifterror)", fn.Name)
+			return nil, fmt.Errorf("@%s returns in one more register (swifterror)", fn.Name)
 		}
 	}
 	switch fn.CC {
 	case "", "ccc", "coldcc":
 	case "fastcc":
 		// llc's -tailcallopt, of which the module says nothing, has it take its arguments from the stack as it returns.
-		if !f.returnsPlainly() {
+		if !f.leavesArguments(fn) {
 			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
 		}
 	default:
 		return nil, fmt.Errorf("@%s has the calling convention %s", fn.Name, fn.CC)
 	}
 	return fn, nil
+}
+
+// leavesArguments says that the function's code leaves on the stack, for its caller to take away, what it was given there.
+func (f *Frame) leavesArguments(fn *ir.Func) bool {
+	if f.view.target.Arch() == machine.AMD64 {
+		return f.returnsPlainly()
+	}
+	return takesNoStack(fn) // its return is like any other, and what comes before it may take them
+}
+
+// takesNoStack says that on arm64 registers are enough for the arguments, of which each takes one (AAPCS64, 6.8.2).
+func takesNoStack(fn *ir.Func) bool {
+	const registers = 8
+	return len(fn.Params) <= registers && !slices.ContainsFunc(fn.Params, func(p *ir.Param) bool {
+		switch p.Typ.Kind {
+		case ir.IntKind:
+			return p.Typ.Bits > 64
+		case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+			return false
+		}
+		return true
+	})
 }
 
 // maxReturning bounds the code that is searched for returns, in bytes.
@@ -208,7 +240,7 @@ func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister
 			return nil, err
 		}
 		b := c.registers[reg]
-		list = append(list, frame.CommittedRegister{Name: machine.AMD64.NameOf(reg, len(b)), Old: hexNumber(old[:min(len(old), len(b))]), New: hexNumber(b)})
+		list = append(list, frame.CommittedRegister{Name: c.arch.NameOf(reg, len(b)), Old: hexNumber(old[:min(len(old), len(b))]), New: hexNumber(b)})
 	}
 	return list, nil
 }

@@ -1,6 +1,10 @@
 package ptrace
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -15,7 +19,7 @@ type Change struct {
 }
 
 // Commit changes memory of a process that stands still, and then registers of one of its threads: general ones, the
-// program counter, and the first 16 bytes of xmm0 to xmm15. A system call that the thread was stopped in is given up, not
+// program counter, and the first bytes of xmm0 to xmm15, or of v0 to v31. A system call that the thread was stopped in is given up, not
 // restarted. Either all of it is done or, with an error, nothing, even where this process is killed meanwhile; the error
 // says so where what was written could not be put back. There must be no breakpoint in what is changed.
 func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
@@ -43,10 +47,24 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	return s.request(op, r)
 }
 
-// ShadowStack says whether a thread keeps its return addresses in a second place too, which nothing here can change
-// (Linux, "Control-flow Enforcement Technology (CET) Shadow Stack": x86_Thread_features of proc(5)).
-func (s *Session) ShadowStack(tid int) bool {
-	return hasShadowStack(statusField(tid, "x86_Thread_features"))
+// ShadowStack says whether a thread of the process keeps its return addresses in a second place too, which nothing here can
+// change: on x86-64 by CET, on arm64 by GCS. There are mappings of such stacks then (Linux, "The /proc Filesystem": ss of VmFlags).
+func (s *Session) ShadowStack(tid int) (bool, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // by a thread that is there: the first one may have ended
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return hasShadowStack(f)
 }
 
-func hasShadowStack(features string) bool { return slices.Contains(strings.Fields(features), "shstk") }
+func hasShadowStack(smaps io.Reader) (bool, error) {
+	lines := bufio.NewScanner(smaps)
+	for lines.Scan() {
+		flags, found := strings.CutPrefix(lines.Text(), "VmFlags: ")
+		if found && slices.Contains(strings.Fields(flags), "ss") {
+			return true, nil
+		}
+	}
+	return false, lines.Err()
+}

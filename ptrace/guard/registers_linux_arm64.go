@@ -41,8 +41,11 @@ func (g General) resembles(other General) bool {
 	return g == other
 }
 
-// setGeneral sets the general registers for good: no system call is restarted.
+// setGeneral sets the general registers for good: no system call is restarted, and where the thread goes on counts as
+// reached by no branch: after one through a register it would have to be a landing place (Arm ARM, PSTATE.BTYPE).
 func setGeneral(tid int, g General) error {
+	const branchType = 3 << 10 // PSTATE.BTYPE
+	g.PState &^= branchType
 	none := int32(-1)
 	const systemCall = 0x404 // NT_ARM_SYSTEM_CALL, linux/elf.h
 	if err := setSet(tid, systemCall, unsafe.Slice((*byte)(unsafe.Pointer(&none)), unsafe.Sizeof(none))); err != nil {

@@ -1,9 +1,11 @@
 // Command arm64init is the first process of a machine that the tests boot. /script says what it does, a line each:
 //
 //	start NAME [ARG…]        starts /NAME and goes on when it waits in pause
+//	await NAME               goes on when what was started of /NAME waits in pause again
+//	end OUT NAME             waits for its end; it is made to end where it does not
 //	run OUT NAME [ARG…]      runs /NAME; @PROGRAM in an argument is the number of the process that was started of it
 //
-// What run prints is /out/OUT.stdout and /out/OUT.stderr, with the exit status in /out/OUT.code. In the end all of /out
+// What run and end saw printed is /out/OUT.stdout and /out/OUT.stderr, with the exit status in /out/OUT.code. In the end all of /out
 // goes to the console, as a tar archive in base64 between two lines, and the machine is switched off.
 package main
 
@@ -36,58 +38,79 @@ func boot() error {
 	if err != nil {
 		return err
 	}
-	started := map[string]string{}
+	started := map[string]*program{}
 	for line := range strings.Lines(string(script)) {
 		words := strings.Fields(line)
+		var err error
 		switch words[0] {
 		case "start":
-			pid, err := start(words[1:])
-			if err != nil {
-				return err
+			p := newProgram(words[1:])
+			if err = p.cmd.Start(); err == nil {
+				started[words[1]] = p
+				err = p.await()
 			}
-			started["@"+words[1]] = fmt.Sprint(pid)
+		case "await":
+			err = started[words[1]].await()
+		case "end":
+			p := started[words[2]]
+			late := time.AfterFunc(endLimit, func() { _ = p.cmd.Process.Kill() })
+			err = p.end(words[1])
+			late.Stop()
 		case "run":
 			for i, w := range words {
-				if pid, ok := started[w]; ok {
-					words[i] = pid
+				if p := started[strings.TrimPrefix(w, "@")]; p != nil && w[0] == '@' {
+					words[i] = fmt.Sprint(p.cmd.Process.Pid)
 				}
 			}
-			if err := run(words[1], words[2:]); err != nil {
-				return err
+			p := newProgram(words[2:])
+			if err = p.cmd.Start(); err == nil {
+				err = p.end(words[1])
 			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return send()
 }
 
-// start starts a program and waits until its first thread is in ppoll, by which C libraries of arm64 pause.
-func start(words []string) (int, error) {
-	c := exec.Command("/"+words[0], words[1:]...)
-	if err := c.Start(); err != nil {
-		return 0, err
-	}
+// endLimit tells only that a program hangs.
+const endLimit = 1 * time.Minute
+
+// program is one that was started, and what it has printed.
+type program struct {
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func newProgram(words []string) *program {
+	p := &program{cmd: exec.Command("/"+words[0], words[1:]...)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	return p
+}
+
+// await waits until the first thread is in ppoll, by which C libraries of arm64 pause.
+func (p *program) await() error {
 	const ppoll = "73 0x0 0x0 "
 	for range 2000 {
-		at, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", c.Process.Pid))
+		at, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.cmd.Process.Pid))
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if strings.HasPrefix(string(at), ppoll) {
-			return c.Process.Pid, nil
+			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return 0, fmt.Errorf("%s does not come to wait", words[0])
+	return fmt.Errorf("%s does not come to wait", p.cmd.Path)
 }
 
-func run(name string, words []string) error {
-	c := exec.Command("/"+words[0], words[1:]...)
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	if err := c.Run(); c.ProcessState == nil {
+// end waits for its end and keeps what it printed.
+func (p *program) end(name string) error {
+	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		return err
 	}
-	for suffix, b := range map[string][]byte{"stdout": stdout.Bytes(), "stderr": stderr.Bytes(), "code": fmt.Append(nil, c.ProcessState.ExitCode())} {
+	for suffix, b := range map[string][]byte{"stdout": p.stdout.Bytes(), "stderr": p.stderr.Bytes(), "code": fmt.Append(nil, p.cmd.ProcessState.ExitCode())} {
 		if err := os.WriteFile("/out/"+name+"."+suffix, b, 0o644); err != nil {
 			return err
 		}
