@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,13 +22,11 @@ import (
 // into. What they say there of a process is what is said here of its cores, and gdb agrees.
 func TestLiveOnARM64(t *testing.T) {
 	t.Parallel()
-	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
-	c := livetest.Crosses[i]
-	l := crossLayouts[c.Arch]
-	text := strings.ReplaceAll(fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, crossModule), "void @abort()", "i32 @pause()")
+	c, head := arm64(t)
+	text := strings.ReplaceAll(head+crossModule, "void @abort()", "i32 @pause()")
 	text = strings.ReplaceAll(text, "call i32 @pause()", "%r = call i32 @pause()")
 	module := write(t, "cross.ll", text)
-	object := livetest.Object(t, 19, module, "-mtriple="+l.triple, "-O2")
+	object := livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-O2")
 	root := t.TempDir()
 	files := map[string]string{
 		"reframe":  buildFor(t, c.Arch),
@@ -37,7 +36,7 @@ func TestLiveOnARM64(t *testing.T) {
 		"threads": c.Build(t, []string{"-static", "-pthread", "-O1", "-mbranch-protection=standard"}, filepath.Join(livetest.Testdata(t, "."), "threads.c")),
 	}
 	given := []string{"--ir", module}
-	script := []string{"start work", "start threads 3 0 2 0"}
+	script := []string{"start work", "await work", "start threads 3 0 2 0", "await threads"}
 	there := func(name string, words ...string) {
 		script = append(script, "run "+name+" reframe "+strings.Join(words, " "))
 	}
@@ -119,22 +118,43 @@ func TestLiveOnARM64(t *testing.T) {
 	}
 }
 
+// arm64 is how to build for it, and what its modules begin with.
+func arm64(t *testing.T) (c livetest.Cross, head string) {
+	t.Helper()
+	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
+	c = livetest.Crosses[i]
+	l := crossLayouts[c.Arch]
+	return c, fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", l.layout, l.triple)
+}
+
+// ticksOnARM64 is tick.ll for arm64, and the program of ticks.c with it.
+func ticksOnARM64(t *testing.T) (module, program string) {
+	t.Helper()
+	c, head := arm64(t)
+	text, err := os.ReadFile(livetest.IR(t, 19, "tick.ll"))
+	require.NoError(t, err)
+	tick := regexp.MustCompile(`(?m)^(target .*|  call void asm .*)\n`).ReplaceAllString(string(text), "")
+	module = write(t, "tick.ll", head+tick)
+	return module, c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-O2"))
+}
+
+// ticked is what that prints, by its twin in C.
+func ticked(t *testing.T, threads, rounds int) string {
+	t.Helper()
+	checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Threads: threads, Rounds: rounds})
+	return checksum + "\n"
+}
+
 // Breakpoints on arm64: what is told of a program's exits is what its recurrence says, whoever watches it computes what
 // its twin in C does, and an exit that is kept there can be looked at here.
 func TestControlOnARM64(t *testing.T) {
 	t.Parallel()
-	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
-	c := livetest.Crosses[i]
-	l := crossLayouts[c.Arch]
-	text, err := os.ReadFile(livetest.IR(t, 19, "tick.ll"))
-	require.NoError(t, err)
-	tick := regexp.MustCompile(`(?m)^(target .*|  call void asm .*)\n`).ReplaceAllString(string(text), "")
-	module := write(t, "tick.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, tick))
-	program := c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+l.triple, "-O2"))
-	results := write(t, "results.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", l.layout, l.triple, resultsModule))
+	c, head := arm64(t)
+	module, program := ticksOnARM64(t)
+	results := write(t, "results.ll", head+resultsModule)
 	files := map[string]string{
 		"reframe": buildFor(t, c.Arch), "tick.ll": module, "ticks": program, "results.ll": results,
-		"results": c.Build(t, []string{"-static"}, livetest.Object(t, 19, results, "-mtriple="+l.triple, "-O2")),
+		"results": c.Build(t, []string{"-static"}, livetest.Object(t, 19, results, "-mtriple="+crossLayouts[c.Arch].triple, "-O2")),
 		"exit.txtar": write(t, "exit.txtar", fmt.Sprintf("launch --ir /tick.ll /ticks 1 1\nuntil 1 --hit 777\nexpect site stackmap\n"+
 			"expect %%i = 776\nexpect %%y = %d\nresume\nreturns i64 %d\n", int64(tickAt(777).y), tickAt(1).result())),
 	}
@@ -154,10 +174,7 @@ func TestControlOnARM64(t *testing.T) {
 		require.Equal(t, fmt.Sprint(code), string(out[name+".code"]), "%s\n%s\n%s", name, stdout, stderr)
 		return stdout, stderr
 	}
-	computed := func(threads, rounds int) string {
-		checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Threads: threads, Rounds: rounds})
-		return checksum + "\n"
-	}
+	computed := func(threads, rounds int) string { return ticked(t, threads, rounds) }
 
 	stdout, stderr := ran("trace", 0)
 	require.Equal(t, computed(2, 1), stdout)
@@ -220,6 +237,31 @@ func TestControlOnARM64(t *testing.T) {
 
 	stdout, stderr = ran("script", 0)
 	require.Contains(t, stdout, "1 script: 1 ok", stderr)
+}
+
+// Whoever watches a program on arm64 may be killed at any moment: it computes what its twin in C does.
+func TestWatcherKilledOnARM64(t *testing.T) {
+	t.Parallel()
+	c, _ := arm64(t)
+	_, program := ticksOnARM64(t)
+	const threads, rounds = 2, 2000 // so many exits that nobody is there when they have been told
+	var script, names []string
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL} {
+		for _, ms := range []int{0, 30, 100} {
+			name := fmt.Sprintf("%d-%d", signal, ms)
+			names = append(names, name)
+			script = append(script, fmt.Sprintf("kill %s %d %d /tmp/%[1]s reframe trace --json -o /tmp/%[1]s -- /ticks %[4]d %[5]d", name, signal, ms, threads, rounds))
+		}
+	}
+	out := livetest.BootARM64(t, "testdata/arm64init", map[string]string{"reframe": buildFor(t, c.Arch), "ticks": program}, script...)
+	want := ticked(t, threads, rounds)
+	for _, name := range names {
+		stderr := string(out[name+".stderr"])
+		require.Equal(t, want, string(out[name+".stdout"]), "%s: %s", name, stderr)
+		number, _, _ := strings.Cut(name, "-")
+		code := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // of SIGQUIT Go's own
+		require.Equal(t, fmt.Sprint(code), string(out[name+".code"]), "%s: %s", name, stderr)
+	}
 }
 
 // resultsModule has a function for each way in which code of arm64 returns values.

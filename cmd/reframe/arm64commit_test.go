@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,9 +31,9 @@ var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want
 
 // committing is their module, with @work_held for held.c and a fastcc function. Its statepoints are written out: two blanks before gc
 // keep livetest from having opt make more.
-func committing(l string) string {
+func committing() string {
 	var b, calls strings.Builder
-	b.WriteString(l + `
+	b.WriteString(`
 declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)
 declare i32 @pause()
 declare i32 @printf(ptr, ...)
@@ -88,10 +87,8 @@ define dso_local i32 @main() {
 // it finds, and what it keeps for who called that is there.
 func TestCommitOnARM64(t *testing.T) {
 	t.Parallel()
-	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
-	c := livetest.Crosses[i]
-	l := crossLayouts[c.Arch]
-	module := write(t, "commits.ll", committing(fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", l.layout, l.triple)))
+	c, head := arm64(t)
+	module := write(t, "commits.ll", head+committing())
 	files := map[string]string{"reframe": buildFor(t, c.Arch), "commits.ll": module}
 	script := []string{}
 	var functions []string
@@ -102,13 +99,10 @@ func TestCommitOnARM64(t *testing.T) {
 	for _, level := range []string{"O0", "O2"} {
 		program := "commits-" + level
 		// Its return addresses are signed.
-		files[program] = c.Build(t, []string{"-static", "-O2", "-mbranch-protection=standard"}, "testdata/held.c", livetest.Object(t, 19, module, "-mtriple="+l.triple, "-"+level))
+		files[program] = c.Build(t, []string{"-static", "-O2", "-mbranch-protection=standard"}, "testdata/held.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-"+level))
 		script = append(script, "start "+program)
-		for i, function := range functions {
-			if i > 0 {
-				script = append(script, "await "+program)
-			}
-			script = append(script, fmt.Sprintf("run %s-%s reframe resume --commit --json -p @%[1]s --function %[2]s --ir /commits.ll", program, function))
+		for _, function := range functions {
+			script = append(script, "await "+program, fmt.Sprintf("run %s-%s reframe resume --commit --json -p @%[1]s --function %[2]s --ir /commits.ll", program, function))
 		}
 		script = append(script, "end "+program+" "+program)
 	}

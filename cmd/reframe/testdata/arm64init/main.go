@@ -1,11 +1,13 @@
 // Command arm64init is the first process of a machine that the tests boot. /script says what it does, a line each:
 //
-//	start NAME [ARG…]        starts /NAME and goes on when it waits in pause
-//	await NAME               goes on when what was started of /NAME waits in pause again
+//	start NAME [ARG…]        starts /NAME
+//	await NAME               goes on when what was started of /NAME waits in pause
 //	end OUT NAME             waits for its end; it is made to end where it does not
 //	run OUT NAME [ARG…]      runs /NAME; @PROGRAM in an argument is the number of the process that was started of it
+//	kill OUT SIGNAL MS FILE NAME [ARG…]
+//	                         runs /NAME and sends it the signal, that many milliseconds after it has written to the file
 //
-// What run and end saw printed is /out/OUT.stdout and /out/OUT.stderr, with the exit status in /out/OUT.code. In the end all of /out
+// What run, end and kill saw printed is /out/OUT.stdout and /out/OUT.stderr, with the exit status in /out/OUT.code. In the end all of /out
 // goes to the console, as a tar archive in base64 between two lines, and the machine is switched off.
 package main
 
@@ -17,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,10 +48,8 @@ func boot() error {
 		switch words[0] {
 		case "start":
 			p := newProgram(words[1:])
-			if err = p.cmd.Start(); err == nil {
-				started[words[1]] = p
-				err = p.await()
-			}
+			started[words[1]] = p
+			err = p.cmd.Start()
 		case "await":
 			err = started[words[1]].await()
 		case "end":
@@ -56,14 +57,18 @@ func boot() error {
 			late := time.AfterFunc(endLimit, func() { _ = p.cmd.Process.Kill() })
 			err = p.end(words[1])
 			late.Stop()
-		case "run":
+		case "run", "kill":
 			for i, w := range words {
 				if p := started[strings.TrimPrefix(w, "@")]; p != nil && w[0] == '@' {
 					words[i] = fmt.Sprint(p.cmd.Process.Pid)
 				}
 			}
-			p := newProgram(words[2:])
-			if err = p.cmd.Start(); err == nil {
+			first := map[string]int{"run": 2, "kill": 5}[words[0]]
+			p := newProgram(words[first:])
+			if err = p.cmd.Start(); err == nil && words[0] == "kill" {
+				err = p.kill(words[2], words[3], words[4])
+			}
+			if err == nil {
 				err = p.end(words[1])
 			}
 		}
@@ -103,6 +108,28 @@ func (p *program) await() error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("%s does not come to wait", p.cmd.Path)
+}
+
+// kill sends a signal so many milliseconds after there is something in a file.
+func (p *program) kill(signal, ms, file string) error {
+	number, err := strconv.Atoi(signal)
+	if err != nil {
+		return err
+	}
+	later, err := strconv.Atoi(ms)
+	if err != nil {
+		return err
+	}
+	for range 1000 {
+		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+			time.Sleep(time.Duration(later) * time.Millisecond)
+			return p.cmd.Process.Signal(syscall.Signal(number))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	return fmt.Errorf("%s does not write to %s: %s", p.cmd.Path, file, &p.stderr)
 }
 
 // end waits for its end and keeps what it printed.
