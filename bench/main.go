@@ -1,6 +1,7 @@
 // Command bench measures what reframe costs the process it looks at and the user who
 // waits for it, beside gdb and eu-stack on the same processes and llvm-readobj on the
-// same stack maps in the same run. Run it with `make bench`; it takes about seven minutes.
+// same stack maps in the same run. Run it with `make bench`; it takes about seven minutes,
+// and `go run ./bench records` measures one section of it.
 //
 // Its main type is [bench]: the built binary, the peers, and where rows are printed.
 // A figure is the median of several runs, with the smallest and the largest behind
@@ -23,6 +24,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/stretchr/testify/require"
@@ -43,27 +46,34 @@ type bench struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if unknown := slices.IndexFunc(os.Args[1:], func(name string) bool { return sections[name] == nil }); unknown >= 0 {
+		fmt.Fprintf(os.Stderr, "bench: no section is called %s; there are %s\n", os.Args[1+unknown], strings.Join(order, ", "))
+		os.Exit(64)
+	}
 	h := &host{name: "bench"}
 	failed := h.run(func() {
 		b := newBench(ctx, h)
 		b.describeMachine()
-		b.pauses()
-		b.waits()
-		b.firstBacktrace()
-		b.unwinding()
-		b.objects()
-		b.resumption()
-		b.traces()
-		b.records()
-		b.replays()
-		b.interpreters()
-		b.largeModules()
-		b.stackMaps()
+		for _, name := range order {
+			if len(os.Args) == 1 || slices.Contains(os.Args[1:], name) {
+				sections[name](b)
+			}
+		}
 	})
 	if failed {
 		os.Exit(1)
 	}
 }
+
+// sections are what is measured, in this order.
+var (
+	order    = []string{"pauses", "waits", "backtrace", "unwinding", "objects", "resumption", "traces", "records", "replays", "interpreters", "modules", "stackmaps"}
+	sections = map[string]func(*bench){
+		"pauses": (*bench).pauses, "waits": (*bench).waits, "backtrace": (*bench).firstBacktrace, "unwinding": (*bench).unwinding,
+		"objects": (*bench).objects, "resumption": (*bench).resumption, "traces": (*bench).traces, "records": (*bench).records,
+		"replays": (*bench).replays, "interpreters": (*bench).interpreters, "modules": (*bench).largeModules, "stackmaps": (*bench).stackMaps,
+	}
+)
 
 // newBench builds reframe as `make build` does and finds the peers.
 func newBench(ctx context.Context, h *host) *bench {
