@@ -69,7 +69,7 @@ explain or it failed.`,
 		},
 	}
 	k.flags(c)
-	c.Flags().IntVarP(&q.Frame, "frame", "f", -1, "the frame of this `number`")
+	frameFlag(c, &q.Frame, "the frame of this `number`")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.ExplainSchema+")")
 	return c
 }

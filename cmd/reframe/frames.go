@@ -68,7 +68,7 @@ has a record or it failed.`,
 		},
 	}
 	k.flags(c)
-	c.Flags().IntVarP(&number, "frame", "f", -1, "only the frame of this `number`")
+	frameFlag(c, &number, "only the frame of this `number`")
 	c.Flags().StringVar(&function, "function", "", "only frames of the function of this `name`")
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")

@@ -88,7 +88,7 @@ the run ends there and says which.`,
 	}
 	k.flags(c)
 	f := c.Flags()
-	f.IntVarP(&choice.Frame, "frame", "f", -1, "the frame of this `number`")
+	frameFlag(c, &choice.Frame, "the frame of this `number`")
 	f.StringVar(&choice.Function, "function", "", "the innermost frame of the function of this `name`")
 	f.StringVar(&to, "to-frame", "", "its callers too, up to the frame of this `number`, or all")
 	f.StringVar(&result, "result", "", "the `value` that the call returns for which the frame waits")

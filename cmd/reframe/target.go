@@ -46,6 +46,12 @@ func (k *known) coreFlags(c *cobra.Command) {
 	f.StringArrayVar(&k.debug, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
+// frameFlag lets the user name a frame by its number: -1 where he does not, which is nothing that help has to say.
+func frameFlag(c *cobra.Command, number *int, usage string) {
+	c.Flags().IntVarP(number, "frame", "f", -1, usage)
+	c.Flags().Lookup("frame").DefValue = "0" // pflag leaves that out
+}
+
 // withoutCore has a verb say why it takes no core.
 func (k *known) withoutCore(c *cobra.Command) {
 	c.Flags().StringVar(&k.core, "core", "", "")

@@ -108,6 +108,7 @@ func TestHelp(t *testing.T) {
 		require.Empty(t, r.stderr)
 		require.Contains(t, r.stdout, "\nExamples:\n  reframe "+verb)
 		require.Equal(t, r, reframe(t, "help", verb))
+		require.NotContains(t, r.stdout, "default -1", "a number that stands for nothing")
 	}
 	for _, verb := range []string{"frames", "resume"} {
 		for _, flag := range []string{"    --core", "    --exe", "    --sysroot", "-p, --pid", "-t, --thread", "-f, --frame", "--function", "--ir", "--layout", "--json", "--color"} {
