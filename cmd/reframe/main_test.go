@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,6 +93,9 @@ func finish(t *testing.T, c *exec.Cmd) result {
 	require.NotNil(t, c.ProcessState, "%v", err)
 	require.True(t, c.ProcessState.Exited(), "%v\n%s", err, &stderr)
 	require.NotContains(t, stderr.String(), "goroutine ")
+	if verb := c.Args[min(1, len(c.Args)-1)]; (verb == "frames" || verb == "resume") && slices.Contains(c.Args, "--json") && stdout.Len() > 0 {
+		valid(t, verb+".schema.json", stdout.String()) // whichever test asks
+	}
 	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 

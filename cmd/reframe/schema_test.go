@@ -1,7 +1,12 @@
 package main_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -13,11 +18,22 @@ import (
 // valid holds JSON against a schema of doc.
 func valid(t *testing.T, schema, text string) {
 	t.Helper()
-	s, err := jsonschema.NewCompiler().Compile("../../doc/" + schema)
-	require.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err, text)
-	require.NoError(t, s.Validate(v), text)
+	require.NoError(t, schemaOf(t, schema).Validate(v), text)
+}
+
+// schemas are those of doc that were asked for, each read once.
+var schemas sync.Map
+
+func schemaOf(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	read, _ := schemas.LoadOrStore(name, sync.OnceValues(func() (*jsonschema.Schema, error) {
+		return jsonschema.NewCompiler().Compile("../../doc/" + name)
+	}))
+	s, err := read.(func() (*jsonschema.Schema, error))()
+	require.NoError(t, err)
+	return s
 }
 
 // Whatever maps is asked, its JSON is what the schema under doc says.
@@ -47,4 +63,107 @@ func TestMapsSchema(t *testing.T) {
 		require.Contains(t, []int{0, 1}, r.code, "%v\n%s", args, r.stderr)
 		valid(t, "check.schema.json", r.stdout)
 	}
+}
+
+// The JSON of frames and resume, of targets of many kinds, is what their schemas say: all that [finish] saw is held
+// against them. Here each of their fields is seen at least once, but for those that no target of this test has.
+func TestFramesAndResumeSchema(t *testing.T) {
+	t.Parallel()
+	exit := livetest.Lli(t, 19, storing(t), "orc")
+	call := livetest.Lli(t, 22, "jit_pp.ll", "mcjit")
+	chain := livetest.Lli(t, 16, "chain.ll", "mcjit")
+	odd := livetest.Lli(t, 19, "odd_types.ll", "orc")
+	refused := livetest.Lli(t, 19, "false_match.ll", "orc")
+	plain := livetest.C(t, "nojit.c", nil)
+	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
+	object, tick := ticking(t)
+	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
+	require.Equal(t, 0, kept.code, kept.stderr)
+	var texts []string
+	for _, args := range [][]string{
+		{"frames", "-p", pid(exit)},
+		{"frames", "-p", pid(exit), "--ir", exit.IR},
+		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
+		{"frames", "-p", pid(exit), "--layout", layout(t)},
+		{"frames", "-p", pid(exit), "--stack-bytes", "4096"},
+		{"frames", "-p", pid(exit), "-f", "0"},
+		{"frames", "-p", pid(call), "--ir", call.IR},
+		{"frames", "-p", pid(chain), "--ir", chain.IR, "--hold"},
+		{"frames", "-p", pid(odd), "--ir", odd.IR},
+		{"frames", "-p", pid(plain)},
+		{"frames", "-p", pid(refused), "--ir", refused.IR},
+		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
+		{"frames", "--core", core, "--sysroot", t.TempDir()},
+		{"frames", "--core", stackmap, "--ir", tick},
+		{"resume", "--core", stackmap, "--ir", tick},
+		{"resume", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
+		{"resume", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
+		{"resume", "-p", pid(chain), "--ir", chain.IR, "--to-frame", "all", "--result", "-1"},
+		{"resume", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t), "--commit", "--dry-run"},
+	} {
+		r := reframe(t, append(args, "--json")...)
+		require.NotEmpty(t, r.stdout, "%v\n%s", args, r.stderr)
+		texts = append(texts, r.stdout)
+	}
+	for _, verb := range []string{"frames", "resume"} {
+		schema, seen := schemaOf(t, verb+".schema.json"), map[string]bool{}
+		for _, text := range texts {
+			if !strings.Contains(text, `"reframe.`+verb+`/v1"`) {
+				continue
+			}
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			require.NoError(t, err)
+			objects := objectsOf(v, nil)
+			for n, o := range objects {
+				for name, is := range o {
+					if n%(1+len(objects)/20) == 0 || !seen[name] { // those of one kind are many
+						o[name] = json.Number("1.5")
+						require.Error(t, schema.Validate(v), "%s: %s is no number with a fraction", verb, name)
+						o[name] = is
+					}
+					seen[name] = true
+				}
+				if n%(1+len(objects)/20) == 0 {
+					o["unknown"] = ""
+					require.Error(t, schema.Validate(v), "%s: %v", verb, o)
+					delete(o, "unknown")
+				}
+			}
+			require.NoError(t, schema.Validate(v))
+		}
+		known, err := os.ReadFile("../../doc/" + verb + ".schema.json")
+		require.NoError(t, err)
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(known))
+		require.NoError(t, err)
+		for _, o := range objectsOf(v, nil) {
+			fields, _ := o["properties"].(map[string]any)
+			for name := range fields {
+				if !seen[name] {
+					require.Contains(t, elsewhere, name, "%s: a field that is never there", verb)
+				}
+			}
+		}
+	}
+}
+
+// elsewhere are the fields that other tests have seen.
+var elsewhere = []string{
+	"exit_code", "path", // programs that exit, results of several scalars
+	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", // of names and sources
+}
+
+// objectsOf lists the objects in some JSON.
+func objectsOf(v any, found []map[string]any) []map[string]any {
+	switch v := v.(type) {
+	case map[string]any:
+		found = append(found, v)
+		for _, member := range v {
+			found = objectsOf(member, found)
+		}
+	case []any:
+		for _, member := range v {
+			found = objectsOf(member, found)
+		}
+	}
+	return found
 }
