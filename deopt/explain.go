@@ -38,6 +38,8 @@ type Place struct {
 	Carries *CarriesOn       `json:"carries_on,omitempty"`
 	Notes   []string         `json:"notes,omitempty"`
 	Code    *Disassembly     `json:"code,omitempty"` // nil where the place is one of several of a record
+
+	partial bool // a value of its frame is unavailable
 }
 
 // FrameName names a frame.
@@ -271,7 +273,7 @@ func (v *View) explainCode(addr machine.Addr) Place {
 func (v *View) explainFrame(s standing, all []FrameName) Place {
 	f, name := s.frame, s.name()
 	p := Place{Address: frame.HexOf(f.physical.PC), Frame: &name, Frames: all, In: v.codePlace(f),
-		Stack: s.unwound(), Records: f.around(), Code: f.disassembly()}
+		Stack: s.unwound(), Records: f.around(), Code: f.disassembly(), partial: f.Lacks() != ""}
 	p.Notes = f.otherNotes(p.Records)
 	if len(p.Records) == 0 && len(p.Notes) == 0 {
 		p.Notes = f.withoutRecords()
@@ -282,9 +284,7 @@ func (v *View) explainFrame(s standing, all []FrameName) Place {
 	return p
 }
 
-// Partial says whether a value of the frame that is explained could not be had.
+// Partial says whether a value of a frame that is explained could not be had.
 func (e *Explanation) Partial() bool {
-	return slices.ContainsFunc(e.Places, func(p Place) bool {
-		return slices.ContainsFunc(p.Values, func(x ExplainedValue) bool { return x.Status == frame.Missing })
-	})
+	return slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
 }

@@ -56,7 +56,8 @@ var ErrNoMaps = errors.New("no stack map")
 
 // FileMaps reads the stack maps of a file: an executable, a shared object, an unlinked
 // object, an archive of them, or the bytes of a section alone. A file without one is
-// [ErrNoMaps], one that is nothing of these [object.ErrNotObject]. The caller closes it.
+// [ErrNoMaps] beside maps that hold no image, one that is nothing of these [object.ErrNotObject]. The
+// caller closes it.
 func FileMaps(path string, o MapOptions) (*Maps, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for its writer
 	if err != nil {
@@ -73,6 +74,9 @@ func FileMaps(path string, o MapOptions) (*Maps, error) {
 	m := &Maps{Source: path, file: f}
 	if err := m.read(f, info.Size(), o); err != nil {
 		m.Close()
+		if errors.Is(err, ErrNoMaps) {
+			return m, err
+		}
 		return nil, err
 	}
 	m.NoteModules()
@@ -211,7 +215,8 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 }
 
 // TargetMaps reads the stack maps of everything that a target has: modules, all
-// registered objects, and what a scan found.
+// registered objects, and what a scan found. Where there are none the error is [ErrNoMaps], beside maps that
+// hold no image.
 func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
 	out := &Maps{Source: t.String(), Notes: slices.Concat(t.Notes, registryTrouble(t), moduleTrouble(t))}
 	ms := newModules(o.Modules)
@@ -252,7 +257,7 @@ func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
 	case len(out.Notes) > 0: // there may be some, where nobody could look
 		return nil, fmt.Errorf("%s: %v: %s", out.Source, ErrNoMaps, whyNoMaps(t))
 	default:
-		return nil, fmt.Errorf("%s: %w: %s", out.Source, ErrNoMaps, whyNoMaps(t))
+		return out, fmt.Errorf("%s: %w: %s", out.Source, ErrNoMaps, whyNoMaps(t))
 	}
 	out.NoteModules()
 	return out, nil

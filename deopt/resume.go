@@ -214,14 +214,32 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	return strings.Join(lines, "\n  "), nil
 }
 
-// Partial says whether some value or frame could not be had: a slot without a value,
-// a thread that could not be stopped, a stack that was cut short.
+// Partial says whether some value or frame could not be had: a slot without a value, a frame
+// whose records cannot be read, a thread that could not be stopped, a stack that was cut short.
 func (v *View) Partial() bool {
 	return slices.ContainsFunc(v.Threads, func(t Thread) bool {
-		return !t.End.Complete || slices.ContainsFunc(t.Frames, func(f *Frame) bool {
-			return slices.ContainsFunc(f.Slots, func(s frame.Slot) bool { return s.Status == frame.Missing })
-		})
+		return !t.End.Complete || slices.ContainsFunc(t.Frames, func(f *Frame) bool { return f.Lacks() != "" })
 	})
+}
+
+// Lacks says which value that a record promises the frame has not, and why; "" where it has all. Where
+// its records cannot be read, nobody knows what they promise.
+func (f *Frame) Lacks() string {
+	for _, s := range f.Slots {
+		if s.Status == frame.Missing {
+			return fmt.Sprintf("%s: unavailable: %s", s.Name, s.Reason)
+		}
+	}
+	return f.blind
+}
+
+// Frames counts the frames of all threads.
+func (v *View) Frames() int {
+	n := 0
+	for _, t := range v.Threads {
+		n += len(t.Frames)
+	}
+	return n
 }
 
 // Records counts the frames that have a record.

@@ -38,7 +38,7 @@ type TraceSummary struct {
 	Sites     []SiteCount     `json:"sites"`     // the most frequent first
 	Functions []FunctionCount `json:"functions"` // the same
 	// Unavailable counts the values of exits that were told which could not be had, and the exits
-	// without a record, or without its values.
+	// without a frame, or without the values of its record. One whose place has no record lacks nothing.
 	Unavailable uint64 `json:"unavailable"`
 	// Undecided counts the exits that have a slot which the condition asks for, of which the value
 	// is not there, and Absent those that have no such slot.
@@ -76,9 +76,12 @@ type counts struct {
 // tell counts an exit that is told.
 func (t *counts) tell(x *Exited) {
 	t.told++
-	if x.Frame == nil || x.Frame.Record == nil || x.Point.doubt {
+	if x.Frame == nil || x.Point.doubt {
 		t.unavailable++
 		return
+	}
+	if x.Frame.blind != "" {
+		t.unavailable++
 	}
 	for i := range x.Frame.Slots {
 		if x.Frame.Slots[i].Status == frame.Missing {

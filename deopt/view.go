@@ -3,6 +3,7 @@ package deopt
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
@@ -48,6 +49,7 @@ type Frame struct {
 	match    *match
 	values   []bound  // the values of the module that slots hold
 	to       *ir.Func // that carries on, where a module defines it
+	blind    string   // why a record that its code may have for it cannot be read, or ""
 	view     *View
 }
 
@@ -145,9 +147,11 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	f.code = v.space.at(within)
 	if f.code == nil {
 		if _, why := v.target.JITObjectAt(within); why != "" {
-			f.Kind = frame.JIT
-			f.Notes = append(f.Notes, "the JIT object registered here cannot be used: "+why)
+			f.Kind, f.blind = frame.JIT, "the JIT object registered here cannot be used: "+why
+			f.Notes = append(f.Notes, f.blind)
+			return f, nil
 		}
+		f.blind = v.unreadAt(within)
 		return f, nil
 	}
 	f.Module = f.code.name
@@ -166,6 +170,9 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		return nil, err
 	}
 	if f.match == nil {
+		if f.blind = v.unreadAt(within); f.code.mapsErr != nil {
+			f.blind = "its stack map cannot be read: " + f.code.mapsErr.Error()
+		}
 		return f, nil
 	}
 	if !named { // the record says how far its function is
@@ -184,6 +191,20 @@ func (f *Frame) function(pc machine.Addr) (name string, start machine.Addr, ok b
 		return "", 0, false
 	}
 	return s.name, s.start, s.ok
+}
+
+// unreadAt says why the stack map that addr may be in cannot be read: of a file that is not there, or of an object
+// that is not known since the list of them is broken. It is "" where nothing is in the way.
+func (v *View) unreadAt(addr machine.Addr) string {
+	switch m := v.target.ModuleAt(addr); {
+	case m == nil:
+		return strings.Join(registryTrouble(v.target), "; ")
+	case m.Lost:
+		return m.Path + ": " + m.Why
+	case m.MapsWhy != "":
+		return m.Path + ": " + m.MapsWhy
+	}
+	return ""
 }
 
 // Guess says why the frame may not be the caller of the one before, or that one is missing

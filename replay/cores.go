@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"reframe/deopt"
@@ -43,13 +44,16 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	}
 	r.Found = found(t, view)
 	switch {
-	case len(r.Found.Exits) == 0:
+	case r.Found.Frames == 0:
 		r.Message = strings.TrimPrefix(view.WhyNone(), t.String()+": ")
 		return r
 	case view.Partial():
 		r.Outcome, r.Message = Partial, incomplete(view)
 	default:
 		r.Outcome = OK
+	}
+	if len(r.Found.Exits) == 0 {
+		r.Found.Notes = append(slices.Clone(r.Found.Notes), strings.TrimPrefix(view.WhyNone(), t.String()+": "))
 	}
 	if len(c.Known.Modules) == 0 {
 		return r
@@ -114,10 +118,8 @@ func incomplete(v *deopt.View) string {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for _, f := range t.Frames {
-			for _, s := range f.Slots {
-				if s.Status == frame.Missing {
-					return fmt.Sprintf("%s: %s: unavailable: %s", f.Title(), s.Name, s.Reason)
-				}
+			if why := f.Lacks(); why != "" {
+				return fmt.Sprintf("%s: %s", f.Title(), why)
 			}
 		}
 		if !t.End.Complete {

@@ -85,8 +85,18 @@ func TestLookInPart(t *testing.T) {
 	require.Equal(t, "no frame says where it carries on", r.Message)
 
 	r = c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
-	require.Equal(t, replay.Failed, r.Outcome)
-	require.Regexp(t, `^no stack map: `, r.Message)
+	require.Equal(t, replay.Partial, r.Outcome)
+	require.Equal(t, "no frame says where it carries on", r.Message)
+}
+
+// A core without stack maps whose frames are all there lacks nothing; one of which nothing can be read fails.
+func TestLookWithoutMaps(t *testing.T) {
+	c := &replay.Cores{}
+	r := c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
+	require.Equal(t, replay.OK, r.Outcome, r.Message)
+	require.Empty(t, r.Message)
+	require.Greater(t, r.Found.Frames, 2)
+	require.Regexp(t, `^no stack map: `, r.Found.Notes[len(r.Found.Notes)-1])
 }
 
 // However a core is cut or changed, it costs itself alone: no fault of ours, and no more than its time.

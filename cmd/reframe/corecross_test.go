@@ -149,7 +149,7 @@ func TestKernelCoreAsGDBSeesIt(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3", "0", "2", "0")
 	core := kernelCore(t, p)
 	r := reframe(t, "frames", "--core", core, "--json")
-	require.Equal(t, 2, r.code, "it has no stack map")
+	require.Contains(t, []int{0, 1}, r.code, "it has no stack map, and gdb too may not come to the end of each")
 	var theirs, ours []string
 	for _, thread := range framesOfGDB(t, "gdb", program, core) {
 		theirs = append(theirs, pcsOf(thread))

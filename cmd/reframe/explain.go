@@ -33,8 +33,8 @@ Nothing is written into it.
 
 ` + coreHelp + `
 
-Exit status: 0 all of it worked, 1 some value is unavailable, 2 there is nothing to
-explain or it failed.`,
+Exit status: 0 all of it worked, 1 a value that a record promises is unavailable, 2 there
+is nothing to explain or it failed.`,
 		Example: `  reframe explain -p 41822 --ir loop.ll
   reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
   reframe explain -p 41822 0x7f184e5d308b

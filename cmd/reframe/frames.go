@@ -35,8 +35,9 @@ Each frame that stands at a recorded site shows the record's values. With --ir t
 have names and types; with --layout the frame is shown as that of the function that
 carries on.
 
-Exit status: 0 all of it worked, 1 some value or frame is unavailable, 2 no frame
-has a record or it failed.`,
+Exit status: 0 all of it worked, also where no frame has a record; 1 a value that a
+record promises, or a frame, is unavailable; 2 nothing could be read, there is no such
+frame, or it failed.`,
 		Example: `  reframe frames -p 41822
   reframe frames -p 41822 --ir loop.ll
   reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
@@ -54,7 +55,7 @@ has a record or it failed.`,
 			}
 			defer t.Close()
 			t.Release()
-			all := view.Records()
+			frames, records := view.Frames(), view.Records()
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
@@ -64,7 +65,7 @@ has a record or it failed.`,
 			if err != nil {
 				return err
 			}
-			return outcome(view, all)
+			return a.outcome(view, frames, records)
 		},
 	}
 	k.flags(c)
@@ -75,19 +76,27 @@ has a record or it failed.`,
 	return c
 }
 
-// outcome is the exit status of a view that was printed, of which all frames had so many
-// records.
-func outcome(v *deopt.View, all int) error {
+// outcome is the exit status of a view that was printed, and says why it shows no record. There
+// were so many frames before those that nobody asked for were dropped, and so many had a record.
+func (a *app) outcome(v *deopt.View, frames, records int) error {
 	switch {
-	case v.Records() == 0 && all > 0:
-		return &status{exitFailed, fmt.Sprintf("no frame that was asked for stands at a recorded site; of all frames, %d do", all)}
-	case v.Records() == 0:
+	case frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case v.Partial():
+	case v.Frames() == 0:
+		return &status{exitFailed, fmt.Sprintf("there is no such frame among the %s", count(frames, "frame"))}
+	case v.Records() == 0 && records > 0:
+		a.note(fmt.Sprintf("no frame that was asked for stands at a recorded site; of all frames, %d do", records))
+	case v.Records() == 0:
+		a.note(v.WhyNone())
+	}
+	if v.Partial() {
 		return &status{exitPartial, ""}
 	}
 	return nil
 }
+
+// note says what is no failure and a user may want to know.
+func (a *app) note(text string) { fmt.Fprintln(a.stderr, "reframe: note: "+printableLines(text)) }
 
 // digits are what differs between the guesses of one kind.
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)

@@ -206,8 +206,11 @@ func TestFramesChoice(t *testing.T) {
 	r := reframe(t, "frames", "-p", pid(p), "-t", "1")
 	r.failsEmpty(t, 2, "no thread 1")
 	r = reframe(t, "frames", "-p", pid(p), "-f", "0")
-	r.fails(t, 2)
-	require.Contains(t, r.stderr, "no frame that was asked for stands at a recorded site; of all frames, 1 do")
+	r.notes(t, 0, "no frame that was asked for stands at a recorded site; of all frames, 1 do")
+	for _, choice := range [][]string{{"-f", "77"}, {"--function", "sum_op"}} {
+		r = reframe(t, append([]string{"frames", "-p", pid(p)}, choice...)...)
+		r.fails(t, 2, "there is no such frame among the ")
+	}
 	unharmed(t, p)
 }
 
@@ -268,12 +271,14 @@ func TestManyThreads(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
 	for range 2 {
 		r := reframe(t, "frames", "-p", pid(p), "--json")
-		r.fails(t, 2, "no stack map")
 		stacks := list(t, r.object(t)["threads"])
 		// The main thread, spinners and churners are always there.
 		require.GreaterOrEqual(t, len(stacks), 1+32+32)
-		seen, cut := map[string]int{}, 0
+		seen, cut, want := map[string]int{}, 0, 0
 		for _, thread := range stacks {
+			if thread["end"] != nil {
+				want = 1
+			}
 			all := list(t, thread["frames"])
 			if len(all) == 0 {
 				require.NotEmpty(t, thread["end"], "a thread without frames says why")
@@ -286,6 +291,7 @@ func TestManyThreads(t *testing.T) {
 				}
 			}
 		}
+		r.notes(t, want, "no stack map")
 		require.Equal(t, 1, seen["main"])
 		require.Equal(t, 32, seen["spinner"])
 		// glibc describes the few instructions around the system call that starts a
@@ -301,7 +307,7 @@ func TestHold(t *testing.T) {
 	p := livetest.Program(t, field, "overflow")
 	p.Quiet(t, 0)
 	r := reframe(t, "frames", "-p", pid(p))
-	require.Equal(t, 2, r.code, "it has no record")
+	require.Equal(t, 1, r.code, "its stack is cut short")
 	require.Contains(t, r.stdout, "  cut short: ")
 	require.NotContains(t, r.stdout, "_start")
 	match := regexp.MustCompile(`(?m)^more of the stack: reframe (frames .*)$`).FindStringSubmatch(r.stderr)

@@ -134,6 +134,12 @@ func (r result) fails(t *testing.T, code int, texts ...string) {
 	}
 }
 
+// notes requires the status, and one note on stderr that holds all of the texts.
+func (r result) notes(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	r.fails(t, code, append([]string{"reframe: note: "}, texts...)...)
+}
+
 // failsEmpty is fails of a run that printed no data either.
 func (r result) failsEmpty(t *testing.T, code int, texts ...string) {
 	t.Helper()

@@ -27,6 +27,7 @@ type mapsFlags struct {
 	arch     string
 	format   string
 	check    bool
+	require  bool
 	function string
 	records  []string
 	address  string
@@ -51,8 +52,9 @@ of a statepoint's is shown as such, and marked as a reading.
 behind it; with --ir also against the sites of the module. A rule with "-" had nothing
 to look at, or says why it could not.
 
-Exit status: 0 all of it worked, 1 there is no stack map, no record fits the filters,
-some map but not all can be read, or --check found a broken rule, 2 it failed.`,
+Exit status: 0 all of it worked, also where there is no stack map; 1 no record fits the
+filters, some map but not all can be read, --check found a broken rule, or with --require
+there is no stack map; 2 it failed.`,
 		Example: `  reframe maps loop.o
   reframe maps libjit.a --function 'sum.*' --json
   reframe maps -p 41822 --address 0x7f184e5d308b
@@ -69,6 +71,7 @@ some map but not all can be read, or --check found a broken rule, 2 it failed.`,
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+", with --check "+deopt.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
+	flags.BoolVar(&f.require, "require", false, "fail where there is no stack map")
 	flags.StringVar(&f.function, "function", "", "only functions whose whole name, mangled or not, fits the regular expression `RE`")
 	flags.StringArrayVar(&f.records, "record", nil, "only records of this `ID` (repeatable)")
 	flags.StringVar(&f.address, "address", "", "only records whose site is at `ADDR`")
@@ -108,7 +111,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
 	if errors.Is(err, deopt.ErrNoMaps) {
-		return &status{exitPartial, err.Error()}
+		return a.noMaps(maps, f, want, err)
 	}
 	if err != nil {
 		return err
@@ -141,6 +144,24 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 		return &status{exitPartial, noneFits(maps, want)}
 	}
 	return nil
+}
+
+// noMaps says that there is no stack map, which is an answer and a failure only for those who
+// asked for one.
+func (a *app) noMaps(none *deopt.Maps, f *mapsFlags, want *deopt.MapFilter, why error) error {
+	if f.require || !want.All() {
+		return &status{exitPartial, why.Error()}
+	}
+	a.note(why.Error())
+	var err error
+	switch {
+	case !a.json:
+	case f.check:
+		err = a.checkMaps(none)
+	default:
+		_, err = a.writeMaps(none, want)
+	}
+	return err
 }
 
 // noneFits says that the filters leave nothing.

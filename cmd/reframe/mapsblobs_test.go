@@ -216,10 +216,10 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	without := compiled(t, "define void @plain() {\n  ret void\n}\n", "x86_64-linux-gnu")
 	path := filepath.Join(t.TempDir(), "lib.a")
 	ran(t, "ar", "rcs", path, without)
-	reframe(t, "maps", path).failsEmpty(t, 1, "lib.a", "no stack map")
+	reframe(t, "maps", "--require", path).failsEmpty(t, 1, "lib.a", "no stack map")
 	texts := filepath.Join(t.TempDir(), "texts.a")
 	ran(t, "ar", "rcs", texts, write(t, "notes.txt", "an odd text"))
-	r := reframe(t, "maps", texts)
+	r := reframe(t, "maps", "--require", texts)
 	r.failsEmpty(t, 1, "texts.a", "no stack map")
 	require.NotContains(t, r.stderr, "section \n") // of what format would it have a name?
 }

@@ -156,6 +156,8 @@ func (w *replayWriter) says(r *replay.Result) string {
 				where += fmt.Sprintf(" (and %d more)", more)
 			}
 			parts = append(parts, where)
+		} else if r.Outcome == replay.OK {
+			parts = append(parts, count(f.Frames, "frame")+", none at a recorded site")
 		}
 		if g := f.Resumed; g != nil {
 			parts = append(parts, resumedText(g))
