@@ -47,10 +47,16 @@ func Capture(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := newTarget(pid, o.DebugDirs)
-	err := t.capture(o)
+	var t *Target
+	err := pastLeaving(pid, func() error {
+		t = newTarget(pid, o.DebugDirs)
+		err := t.capture(o)
+		if err != nil {
+			t.Close()
+		}
+		return err
+	})
 	if err != nil {
-		t.Close()
 		if !errors.Is(err, ErrNoProcess) && exists(pid) != nil {
 			// Whatever went wrong, it went wrong because the process is gone.
 			err = &Error{pid, "cannot read it", ErrGone, ""}

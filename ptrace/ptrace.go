@@ -46,7 +46,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -90,25 +89,6 @@ func explain(pid int, op string, err error) error {
 		return &Error{pid, op, ErrPermission, permissionHint(pid)}
 	}
 	return &Error{pid, op, err, ""}
-}
-
-// permissionHint finds out which of the kernel's rules (ptrace(2), "Ptrace access
-// mode checking") stands in the way.
-func permissionHint(pid int) string {
-	if tracer := statusField(pid, "TracerPid"); tracer != "" && tracer != "0" {
-		return fmt.Sprintf("process %s traces it already (a debugger?); detach that first", tracer)
-	}
-	if uid := strings.Fields(statusField(pid, "Uid")); os.Geteuid() != 0 && len(uid) > 0 && uid[0] != strconv.Itoa(os.Getuid()) {
-		return "it belongs to another user; run as root"
-	}
-	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	if s := strings.TrimSpace(string(scope)); err == nil && s != "0" && os.Geteuid() != 0 {
-		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", s)
-	}
-	if os.Geteuid() == 0 {
-		return "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
-	}
-	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 }
 
 // statusField returns one field of /proc/PID/status, or "".

@@ -122,16 +122,21 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := check64(firstAlive(pid)); err != nil {
 		return nil, err
 	}
-	conn, err := guard.Start(true)
+	var conn *guard.Conn
+	err := pastLeaving(pid, func() (err error) {
+		if conn, err = guard.Start(true); err != nil {
+			return err
+		}
+		if _, err = conn.Do(guard.Request{Op: guard.Attach, PID: pid}); err != nil {
+			_ = conn.Close()
+			return explain(pid, "cannot attach", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(pid, conn)
-	if _, err := conn.Do(guard.Request{Op: guard.Attach, PID: pid}); err != nil {
-		_ = conn.Close()
-		return nil, explain(pid, "cannot attach", err)
-	}
-	return s, nil
+	return newSession(pid, conn), nil
 }
 
 // LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,12 +53,13 @@ func TestNotPermitted(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Two debuggers cannot have one process. The error names the other one.
+// Two debuggers cannot have one process. The error names the other one, and how to get a core from it.
 func TestTracedAlready(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
+	core := filepath.Join(t.TempDir(), "nojit.core")
 	// gdb holds the process for as long as cat waits for the end of its input.
-	gdb := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-p", pid(p), "-ex", "shell cat")
+	gdb := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-p", pid(p), "-ex", "shell cat", "-ex", "gcore "+core)
 	end, err := gdb.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, gdb.Start())
@@ -66,14 +68,16 @@ func TestTracedAlready(t *testing.T) {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", gdb.Process.Pid, gdb.Process.Pid))
 		return len(children) > 0 && strings.HasPrefix(state(), "t")
 	}, livetest.Patience, time.Millisecond, "gdb did not attach")
-	for _, verb := range []string{"frames", "resume"} {
+	for _, verb := range []string{"frames", "resume", "trace"} {
 		r := reframe(t, verb, "-p", pid(p))
-		r.failsEmpty(t, 2, "operation not permitted", fmt.Sprintf("process %d traces it already", gdb.Process.Pid), "detach")
+		r.failsEmpty(t, 2, "operation not permitted", fmt.Sprintf("process %d (gdb) traces it already; have it detach", gdb.Process.Pid),
+			"(gdb) gcore FILE, and look at that: reframe frames --core FILE")
 		require.True(t, strings.HasPrefix(state(), "t"), "it is gdb's as before")
 		require.Equal(t, fmt.Sprint(gdb.Process.Pid), status(p.PID, p.PID, "TracerPid"))
 	}
 	require.NoError(t, end.Close())
 	require.NoError(t, gdb.Wait())
+	require.Regexp(t, `(?m)^  #1 +native +main\+0x[0-9a-f]+$`, reframe(t, "frames", "--core", core).stdout, "what the error proposes")
 	unharmed(t, p)
 }
 

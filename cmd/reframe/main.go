@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,33 +40,6 @@ func main() {
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
-
-// interruptible returns a context that a signal cancels, with an [interruption] as its
-// cause.
-func interruptible() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as nohup has it; what is launched is to ignore it too
-			signal.Notify(signals, s)
-		}
-	}
-	go func() {
-		s := <-signals
-		signal.Stop(signals) // what does not heed the first Ctrl-C ends at the second
-		number, _ := s.(syscall.Signal)
-		cancel(interruption{number})
-	}()
-	return ctx
-}
-
-// interruption is why a verb was given up.
-type interruption struct{ signal syscall.Signal }
-
-func (i interruption) Error() string { return "interrupted by a signal: " + i.signal.String() }
-
-// status is the exit status, as a shell shows that of a program which the signal ends.
-func (i interruption) status() int { return 128 + int(i.signal) }
 
 // status is an error that carries an exit status. Without a message it is silent.
 type status struct {

@@ -45,7 +45,8 @@ Exits are written to standard output; with COMMAND, which has that for itself, t
 error. -o FILE writes them to a file instead. The summary goes to standard error.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable,
-2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
+2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
+signal is waited out for 5 s, a third ends it at once, without the summary.`,
 		Example: `  reframe trace -p 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json

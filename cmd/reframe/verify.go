@@ -178,7 +178,8 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if failed := w.close(); failed != nil {
 		return failed // whatever else went wrong went wrong by this
 	}
-	if err == nil || sum.Exits+sum.Passed > 0 {
+	var by interruption
+	if err == nil || errors.As(err, &by) || sum.Exits+sum.Passed > 0 {
 		a.printVerified(sum, k)
 	}
 	if err == nil {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// shutdown is how long after the first signal a second one is waited out, for what is on its way out to come out.
+const shutdown = 5 * time.Second
+
+// interruptible returns a context that a signal cancels, with an [interruption] as its
+// cause.
+//
+// Signals come in pairs: timeout(1) signals its command and then its whole group, a shell and the kernel both send SIGHUP
+// when a terminal goes away. So the second one ends reframe only when the shutdown is over, and a third at once.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 3)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it; what is launched is to ignore it too
+			signal.Notify(signals, s)
+		}
+	}
+	go func() {
+		first := (<-signals).(syscall.Signal) // as all of those are
+		over := time.After(shutdown)
+		cancel(interruption{first})
+		last := <-signals
+		select {
+		case last = <-signals:
+		case <-over:
+		}
+		signal.Reset()
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Signal(last) // which ends it as it ends a program that has never heard of signals
+		}
+		if err != nil { // as on Windows
+			os.Exit(interruption{last.(syscall.Signal)}.status())
+		}
+	}()
+	return ctx
+}
+
+// interruption is why a verb was given up.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return "interrupted by a signal: " + i.signal.String() }
+
+// status is the exit status, as a shell shows that of a program which the signal ends.
+func (i interruption) status() int { return 128 + int(i.signal) }

@@ -1,0 +1,71 @@
+package main_test
+
+import (
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// timeout(1) signals its command and then its whole group, and a terminal that goes away does alike: a second signal does not
+// cost the summary. The process can be watched again at once.
+func TestTwoSignals(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for _, verb := range [][]string{{"trace", "--count"}, {"trace"}, {"verify", "--ir", module}} {
+		t.Run(strings.Join(verb[:min(2, len(verb))], " "), func(t *testing.T) {
+			t.Parallel()
+			p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})
+			for n := range 20 {
+				c := command(t, append(verb[:len(verb):len(verb)], "-p", pid(p))...)
+				var stderr strings.Builder
+				c.Stdout, c.Stderr = io.Discard, &stderr
+				require.NoError(t, c.Start())
+				traced(t, p)
+				if n == 0 {
+					begin()
+				}
+				require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+				if err := c.Process.Signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}[n%2]); err != nil {
+					require.ErrorContains(t, err, "already finished")
+				}
+				_ = c.Wait()                                                                                               // its status is what counts
+				require.Contains(t, []int{143, 129}, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String()) // of two that wait the one of the lower number comes first
+				require.Regexp(t, `(?m)^\d+ exits?( verified)?.* in .*; .*interrupted$`, stderr.String())
+			}
+			p.Kill()
+		})
+	}
+}
+
+// Whoever watches next need not know that the guard of the one before, which was killed, has just to put the bytes back.
+func TestWatchedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 4, Rounds: 1 << 30})
+	ways := [][]syscall.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM}}
+	next := [][]string{{"trace", "--limit", "1"}, {"frames"}, {"maps"}, {"trace", "--dry-run"}}
+	for n := range 12 {
+		c := command(t, "trace", "--count", "-p", pid(p))
+		require.NoError(t, c.Start())
+		traced(t, p)
+		if n == 0 {
+			begin()
+		}
+		for _, s := range ways[n%len(ways)] {
+			if err := c.Process.Signal(s); err != nil {
+				require.ErrorIs(t, err, os.ErrProcessDone)
+			}
+		}
+		_ = c.Wait() // how it ended is what the test did
+		r := reframe(t, append(next[n%len(next)], "-p", pid(p))...)
+		require.Less(t, r.code, 3, r.stderr)
+		require.NotContains(t, r.stderr, "cannot attach")
+	}
+	p.Kill()
+}

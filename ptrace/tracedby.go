@@ -1,0 +1,154 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"reframe/ptrace/guard"
+)
+
+// holder is a process that traces another. The zero value is none.
+type holder struct {
+	pid   int
+	name  string // of its program, 15 bytes at most (proc_pid_comm(5))
+	whose int    // of a guard, the process that it works for; 0 where that has ended
+	does  string // the command line of that one
+}
+
+// guards says that it is a guard of ours.
+func (h *holder) guards() bool { return h.name == guard.Name }
+
+// leaving says that it lets go as soon as it has put everything back.
+func (h *holder) leaving() bool { return h.guards() && h.whose == 0 }
+
+// holderOf finds out who traces a process, or one of its threads. A tracer outside of the PID namespace is not seen
+// (proc_pid_status(5), TracerPid is 0 then).
+func holderOf(pid int) holder {
+	tids, _ := threadIDs(pid)
+	for _, tid := range tids {
+		field := statusField(tid, "TracerPid")
+		if field == "" || field == "0" {
+			continue
+		}
+		// It is the number of the thread that traces, of which the process may have others.
+		thread, _ := strconv.Atoi(field)
+		tracer, err := strconv.Atoi(statusField(thread, "Tgid"))
+		if err != nil {
+			continue // it has ended, and let go by that
+		}
+		h := holder{pid: tracer, name: threadName(tracer, tracer)}
+		if h.guards() {
+			h.whose = employer(tracer)
+			h.does = commandLine(h.whose)
+		}
+		return h
+	}
+	return holder{}
+}
+
+// employer is the process that started a guard, or 0 where that has ended: a parent that runs another program has only
+// inherited it.
+func employer(pid int) int {
+	parent, err := strconv.Atoi(statusField(pid, "PPid"))
+	if err != nil {
+		return 0
+	}
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return 0
+	}
+	if other, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", parent)); err != nil || other != own {
+		return 0
+	}
+	return parent
+}
+
+// How often, and for how long, it is tried again to get hold of a process that somebody else is just letting go.
+const (
+	leavingPatience = 5 * time.Second
+	leavingPause    = 5 * time.Millisecond
+	unseenTracers   = 3
+)
+
+// pastLeaving tries something that another tracer stands in the way of, and tries again where that is about to leave, or has
+// left by the time that it is looked for.
+func pastLeaving(pid int, try func() error) error {
+	begin, unseen := time.Now(), 0
+	for {
+		err := try()
+		if !errors.Is(err, ErrPermission) {
+			return err
+		}
+		switch h := holderOf(pid); {
+		case h.pid == 0:
+			if unseen++; unseen == unseenTracers {
+				return err
+			}
+		case !h.leaving() || time.Since(begin) > leavingPatience:
+			return &Error{pid, "cannot attach", ErrPermission, h.hint()}
+		}
+		time.Sleep(leavingPause)
+	}
+}
+
+// hint says who traces a process, and what can be done about it.
+func (h *holder) hint() string {
+	text := fmt.Sprintf("process %d (%s) traces it already", h.pid, h.name)
+	switch {
+	case h.leaving():
+		return text + ", the guard of a reframe that has ended: it is still putting back what was overwritten; try again"
+	case h.guards():
+		return fmt.Sprintf("%s, the guard of process %d: %s; end that first: kill %d", text, h.whose, h.does, h.whose)
+	case h.name == "gdb":
+		return text + "; have it detach, or write a core, (gdb) gcore FILE, and look at that: reframe frames --core FILE"
+	}
+	return text + "; have it detach first"
+}
+
+// denial is what is known where a process may not be traced and nobody traces it.
+type denial struct {
+	root, capable bool   // this process runs as root; it has CAP_SYS_PTRACE
+	foreign       bool   // the other one belongs to another user
+	scope         string // kernel.yama.ptrace_scope, "" where the kernel does not have it
+}
+
+// hint says which of the kernel's rules (ptrace(2), "Ptrace access mode checking", Yama in
+// Documentation/admin-guide/LSM/Yama.rst) stands in the way.
+func (d *denial) hint() string {
+	switch {
+	case d.scope == "3":
+		return "kernel.yama.ptrace_scope is 3: nothing may be traced until this machine is started again"
+	case d.foreign && !d.root:
+		return "it belongs to another user; run as root"
+	case d.scope != "" && d.scope != "0" && !d.root && !d.capable:
+		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", d.scope)
+	case d.capable:
+		return "the kernel protects this process, or it is of another user namespace, or traced from outside of this container, where the tracer cannot be seen"
+	case d.root:
+		return "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
+	}
+	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
+}
+
+// permissionHint finds out who or what keeps a process from being traced.
+func permissionHint(pid int) string {
+	if h := holderOf(pid); h.pid != 0 {
+		return h.hint()
+	}
+	d := denial{root: os.Geteuid() == 0}
+	if uid := strings.Fields(statusField(pid, "Uid")); len(uid) > 0 {
+		d.foreign = uid[0] != strconv.Itoa(os.Getuid())
+	}
+	const sysPtrace = 19 // CAP_SYS_PTRACE of linux/capability.h
+	if have, err := strconv.ParseUint(statusField(os.Getpid(), "CapEff"), 16, 64); err == nil {
+		d.capable = have>>sysPtrace&1 != 0
+	}
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
+		d.scope = strings.TrimSpace(string(scope))
+	}
+	return d.hint()
+}

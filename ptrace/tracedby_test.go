@@ -1,0 +1,51 @@
+package ptrace
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What keeps a process from being traced is named as it is: a capability is missing only where it is missing.
+func TestDenials(t *testing.T) {
+	t.Parallel()
+	const (
+		another   = "it belongs to another user; run as root"
+		never     = "kernel.yama.ptrace_scope is 3: nothing may be traced until this machine is started again"
+		yama      = "; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0"
+		rootless  = "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
+		elsewhere = "the kernel protects this process, or it is of another user namespace, or traced from outside of this container, where the tracer cannot be seen"
+		any       = "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
+	)
+	for d, want := range map[denial]string{
+		{foreign: true}:                            another,
+		{foreign: true, scope: "1"}:                another,
+		{foreign: true, root: true}:                rootless,
+		{root: true, scope: "1"}:                   rootless,
+		{root: true, capable: true}:                elsewhere,
+		{root: true, capable: true, foreign: true}: elsewhere,
+		{root: true, capable: true, scope: "1"}:    elsewhere,
+		{root: true, capable: true, scope: "3"}:    never,
+		{scope: "3"}:                               never,
+		{scope: "1"}:                               "kernel.yama.ptrace_scope is 1" + yama,
+		{scope: "2"}:                               "kernel.yama.ptrace_scope is 2" + yama,
+		{scope: "0"}:                               any,
+		{}:                                         any,
+		{capable: true, scope: "1"}:                elsewhere,
+	} {
+		require.Equal(t, want, d.hint(), "%+v", d)
+	}
+}
+
+// Who traces is named, and what to do about each.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	for h, want := range map[holder]string{
+		{pid: 7, name: "gdb"}:    "process 7 (gdb) traces it already; have it detach, or write a core, (gdb) gcore FILE, and look at that: reframe frames --core FILE",
+		{pid: 7, name: "strace"}: "process 7 (strace) traces it already; have it detach first",
+		{pid: 7, name: "rf-guard", whose: 6, does: "reframe trace -p 5"}: "process 7 (rf-guard) traces it already, the guard of process 6: reframe trace -p 5; end that first: kill 6",
+		{pid: 7, name: "rf-guard"}:                                       "process 7 (rf-guard) traces it already, the guard of a reframe that has ended: it is still putting back what was overwritten; try again",
+	} {
+		require.Equal(t, want, h.hint())
+	}
+}
