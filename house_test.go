@@ -13,7 +13,7 @@ import (
 var floors = [][]string{
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile"},
 	{"deopt/object", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
-	{"ptrace/guard"},
+	{"ptrace/guard", "ptrace/xsave"},
 	{"deopt/stackmap", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},

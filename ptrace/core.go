@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/ptrace/xsave"
 )
 
 // ErrNotCore is wrapped where a file is no ELF core. What it is instead stands beside it.
@@ -185,6 +186,9 @@ type core struct {
 	entry    machine.Addr // where the program starts; 0 where that is not known
 	auxv     []byte
 	vdso     machine.Addr
+	frame    uint64         // bytes of a signal's frame; 0 where that is not known
+	vectors  []vectorNote   // that were not decoded yet
+	layout   *xsave.Layout  // where registers lie in them; nil where the core does not tell
 	names    map[int]string // of threads, by their numbers
 	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
 	written  []addrRange    // memory of files that is not as in those, and not in the core; by address

@@ -31,10 +31,11 @@ const (
 
 const (
 	// Of the auxiliary vector (getauxval(3)): the size of a page, where the program starts,
-	// and where the vdso lies.
+	// where the vdso lies, and the size of a signal's frame.
 	atPagesz      = 6
 	atEntry       = 9
 	atSysinfoEHDR = 33
+	atMinsigstksz = 51
 
 	maxAUXV     = 1 << 16
 	maxFileNote = 64 << 20 // the kernel writes 4 MiB at most
@@ -58,6 +59,7 @@ func (c *core) readNotes() {
 	if !whole {
 		c.target.Notes = append(c.target.Notes, "the notes of the core are incomplete: threads and names of files may be missing")
 	}
+	c.readVectors()
 	t := c.target
 	if t.PID == 0 && len(t.threads) > 0 {
 		t.PID = t.threads[0].ID
@@ -113,6 +115,8 @@ func (c *core) readNote(n note) {
 				c.entry = machine.Addr(value)
 			case atSysinfoEHDR:
 				c.vdso = machine.Addr(value)
+			case atMinsigstksz:
+				c.frame = value
 			case atPagesz:
 				if bits.OnesCount64(value) == 1 {
 					c.page = value

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/xsave"
 )
 
 // noted is where a note has a register.
@@ -108,7 +109,13 @@ const maxRegisterNote = 4 << 10
 // thread before.
 func (c *core) readRegisters(n note) {
 	if n.owner == linuxOwner && n.kind == ntX86XState && c.target.arch == machine.AMD64 {
-		c.readXState(n)
+		if len(c.target.threads) > 0 {
+			c.vectors = append(c.vectors, vectorNote{len(c.target.threads) - 1, n})
+		}
+		return
+	}
+	if n.owner == linuxOwner && n.kind == ntX86Layout && c.target.arch == machine.AMD64 {
+		c.readLayout(n)
 		return
 	}
 	if n.owner == coreOwner && n.kind == elf.NT_PRSTATUS {
@@ -158,19 +165,41 @@ func (c *core) setRegisters(n note, places []noted, skip int, general bool) {
 	}
 }
 
-// readXState reads an XSAVE area: of x86-64's vector registers more than xmm. The upper halves
-// of zmm are left out, which lie where the processor that wrote them says.
-func (c *core) readXState(n note) {
-	b, ok := n.read(xsaveLeast, maxXsave)
-	if !ok || len(c.target.threads) == 0 {
+// vectorNote is an XSAVE area of a core, and whose it is.
+type vectorNote struct {
+	thread int
+	area   note
+}
+
+// readVectors reads the XSAVE areas: of x86-64's vector registers more than xmm. Where in an area they lie the core tells behind
+// all threads, where it does.
+func (c *core) readVectors() {
+	for _, v := range c.vectors {
+		regs := c.target.threads[v.thread].Registers
+		b, ok := v.area.read(xsave.Legacy, maxXsave)
+		if !ok || regs == nil {
+			continue
+		}
+		area := xsave.Area{Bytes: b}
+		if c.layout != nil {
+			area.Layout = *c.layout
+		} else {
+			area.Layout, area.Why = xsave.Find(b, c.frame)
+		}
+		setVectors(regs, &area)
+	}
+	c.vectors = nil
+}
+
+// readLayout reads where registers lie in the XSAVE areas of the core.
+func (c *core) readLayout(n note) {
+	b, ok := n.read(0, xsave.MaxNote+1)
+	if !ok || c.layout != nil {
 		return
 	}
-	th := &c.target.threads[len(c.target.threads)-1]
-	vectors, err := decodeXsave(b, 0)
-	if err != nil || th.Registers == nil {
-		return
+	layout, err := xsave.Parse(b)
+	if err != nil {
+		c.target.Notes = append(c.target.Notes, err.Error())
 	}
-	for i, v := range vectors {
-		th.Registers.Set(machine.DWARFReg(17+i), v)
-	}
+	c.layout = &layout // none, where it is corrupt: the tables are for cores that say nothing
 }

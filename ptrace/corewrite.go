@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/xsave"
 )
 
 // coreMoment is a process at one moment.
@@ -17,6 +18,7 @@ type coreMoment struct {
 	about    *coreAbout   // nil where there is from
 	from     *coreSource  // the core that this one is made of; nil for a process
 	threads  []coreThread // the one that is shown first, first
+	vectors  xsave.Layout // where registers lie in the XSAVE areas of the threads
 	names    []threadNote
 	maps     []machine.Mapping
 	memory   machine.Memory

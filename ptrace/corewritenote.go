@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/xsave"
 )
 
 // coreAbout is what the notes of a core say of the process.
@@ -70,6 +71,7 @@ func (m *coreMoment) notes() []byte {
 		return n.b
 	}
 	n := noteList{order: binary.LittleEndian}
+	vectors, layout := m.standardVectors()
 	for i := range m.threads {
 		t := &m.threads[i]
 		n.add(coreOwner, elf.NT_PRSTATUS, m.status(t))
@@ -78,18 +80,34 @@ func (m *coreMoment) notes() []byte {
 			n.add(coreOwner, ntAUXV, m.about.auxv)
 			n.add(coreOwner, ntFile, m.fileNote())
 		}
-		if b := t.raw.set(ntX86XState); len(b) >= xsaveLeast {
-			n.add(coreOwner, elf.NT_FPREGSET, b[:xsaveLeast]) // the same as FXSAVE stores
+		if b := t.raw.set(ntX86XState); len(b) >= xsave.Legacy {
+			n.add(coreOwner, elf.NT_FPREGSET, b[:xsave.Legacy]) // the same as FXSAVE stores
 		}
-		for i, set := range registerSets[m.arch] {
-			if b := t.raw.sets[i]; i > 0 && len(b) > 0 {
+		for j, set := range registerSets[m.arch] {
+			b := t.raw.sets[j]
+			if set.kind == ntX86XState {
+				b = vectors[i]
+			}
+			if j > 0 && len(b) > 0 {
 				n.add(set.owner, set.kind, b)
 			}
 		}
 	}
+	if b := layout.Note(); len(b) > 0 {
+		n.add(linuxOwner, ntX86Layout, b)
+	}
 	n.add(ownOwner, ntNames, m.namesNote())
 	n.add(ownOwner, ntMemory, m.memoryNote())
 	return n.b
+}
+
+// standardVectors are the XSAVE areas of all threads in the layout that debuggers read, and where registers lie in them.
+func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
+	areas := make([][]byte, len(m.threads))
+	for i := range m.threads {
+		areas[i] = m.threads[i].raw.set(ntX86XState)
+	}
+	return m.vectors.Standard(areas)
 }
 
 // Notes of our own, for what no other note says. Their types are none that others use: not all readers look at the owner.

@@ -141,45 +141,7 @@ func TestReadMany(t *testing.T) {
 	require.Error(t, live(p.PID).ReadMemory(make([]byte, 16), first.Start))
 }
 
-// XSAVE areas by Intel SDM vol. 1, 13.4: xmm at 160, the upper halves of ymm at 576, and here
-// those of zmm at 1152.
-func TestDecodeXsave(t *testing.T) {
-	area := make([]byte, 1152+16*32)
-	for i := range 16 {
-		copy(area[160+16*i:], bytes.Repeat([]byte{byte(i) + 1}, 16))
-		copy(area[576+16*i:], bytes.Repeat([]byte{byte(i) + 101}, 16))
-		copy(area[1152+32*i:], bytes.Repeat([]byte{byte(i) + 201}, 32))
-	}
-	for _, c := range []struct {
-		name     string
-		features byte
-		size     int
-		zmm      int
-		width    int
-	}{
-		{"SSE alone", 0x3, len(area), 1152, 16},
-		{"AVX", 0x7, len(area), 1152, 32},
-		{"AVX-512", 0xe7, len(area), 1152, 64},
-		{"AVX-512 whose place is not known", 0xe7, len(area), 0, 32},
-		{"cut before ymm", 0xe7, 576, 1152, 16},
-		{"cut before zmm", 0xe7, 1152, 1152, 32},
-		{"as small as it gets", 0x3, 512, 1152, 16},
-	} {
-		b := append([]byte(nil), area[:c.size]...)
-		b[464] = c.features
-		got, err := decodeXsave(b, c.zmm)
-		require.NoError(t, err)
-		for i, v := range got {
-			want := bytes.Repeat([]byte{byte(i) + 1}, 16)
-			want = append(want, bytes.Repeat([]byte{byte(i) + 101}, 16)...)
-			want = append(want, bytes.Repeat([]byte{byte(i) + 201}, 32)...)
-			require.Equal(t, want[:c.width], v, "%s %d", c.name, i)
-		}
-	}
-	for _, size := range []int{0, 511} {
-		_, err := decodeXsave(area[:size], 1152)
-		require.ErrorContains(t, err, "no vector registers")
-	}
+func TestDecodeWithoutVectors(t *testing.T) {
 	raw := newRawRegisters(machine.AMD64)
 	raw.sets[1] = nil
 	regs := raw.decode()

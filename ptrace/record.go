@@ -12,6 +12,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/internal/newfile"
+	"reframe/ptrace/xsave"
 )
 
 // CoreMemory says which memory a core holds.
@@ -277,7 +278,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		}
 		out.Threads++
 	}
-	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), maps: t.maps, memory: t.memory, mode: o.Memory, progress: o.Progress}
+	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), vectors: xsave.Host(), maps: t.maps, memory: t.memory, mode: o.Memory, progress: o.Progress}
 	slices.SortStableFunc(m.threads, func(a, b coreThread) int { return cmp.Compare(btoi(a.tid != o.Thread), btoi(b.tid != o.Thread)) })
 	for _, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})

@@ -3,7 +3,6 @@ package ptrace
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/xsave"
 )
 
 // arch is that of the processes that this build can look at.
@@ -33,6 +33,7 @@ type registerSet struct {
 // Notes of cores that linux/elf.h names.
 const (
 	ntX86XState     = 0x202 // NT_X86_XSTATE
+	ntX86Layout     = 0x205 // NT_X86_XSAVE_LAYOUT
 	ntARMTLS        = 0x401 // NT_ARM_TLS
 	ntARMSystemCall = 0x404 // NT_ARM_SYSTEM_CALL
 	ntARMPACMask    = 0x406 // NT_ARM_PAC_MASK
@@ -164,15 +165,7 @@ func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
 	setPlaces(regs, coreRegisters[r.arch][0].places, r.sets[0])
 	if r.arch == machine.AMD64 {
-		vectors, err := decodeXsave(r.set(ntX86XState), zmmOffset())
-		for i := range vectors {
-			reg := machine.DWARFReg(17 + i)
-			if err != nil {
-				regs.Forget(reg, r.arch.RegisterName(reg)+": "+err.Error())
-				continue
-			}
-			regs.Set(reg, vectors[i])
-		}
+		setVectors(regs, &xsave.Area{Bytes: r.set(ntX86XState), Layout: xsave.Host()})
 		return regs
 	}
 	for _, note := range coreRegisters[r.arch][1:] {
@@ -188,6 +181,17 @@ func (r *rawRegisters) decode() *machine.Registers {
 	return regs
 }
 
+// setVectors sets the registers that an XSAVE area has.
+func setVectors(regs *machine.Registers, area *xsave.Area) {
+	area.Registers(func(reg machine.DWARFReg, b []byte, why error) {
+		if why != nil {
+			regs.Forget(reg, regs.Arch().RegisterName(reg)+": "+why.Error())
+			return
+		}
+		regs.Set(reg, b)
+	})
+}
+
 // setPlaces sets registers of which b has all.
 func setPlaces(regs *machine.Registers, places []noted, b []byte) {
 	for _, p := range places {
@@ -196,40 +200,6 @@ func setPlaces(regs *machine.Registers, places []noted, b []byte) {
 }
 
 var errNoVectors = errors.New("the kernel gave no vector registers")
-
-// Offsets in an XSAVE area (Intel SDM vol. 1, 13.4 and 13.5). That of the upper
-// halves of zmm0 to zmm15 differs between makers and comes from CPUID.
-const (
-	xsaveXMM   = 160
-	xsaveXCR0  = 464 // where Linux notes which parts the area has
-	xsaveYMM   = 576
-	xsaveHasY  = 1 << 2
-	xsaveHasZ  = 1 << 6
-	xmmSize    = 16
-	zmmHalf    = 32
-	xsaveLeast = 512
-)
-
-// decodeXsave returns xmm0 to xmm15, each as wide as the processor has it. A part
-// that is in its initial state the kernel fills with zeros, which is its value.
-func decodeXsave(area []byte, zmmOffset int) ([16][]byte, error) {
-	var out [16][]byte
-	if len(area) < xsaveLeast {
-		return out, errNoVectors
-	}
-	features := binary.LittleEndian.Uint64(area[xsaveXCR0:])
-	for i := range out {
-		v := append([]byte(nil), area[xsaveXMM+i*xmmSize:][:xmmSize]...)
-		if at := xsaveYMM + i*xmmSize; features&xsaveHasY != 0 && at+xmmSize <= len(area) {
-			v = append(v, area[at:][:xmmSize]...)
-			if at := zmmOffset + i*zmmHalf; features&xsaveHasZ != 0 && zmmOffset > 0 && at+zmmHalf <= len(area) {
-				v = append(v, area[at:][:zmmHalf]...)
-			}
-		}
-		out[i] = v
-	}
-	return out, nil
-}
 
 // registerWord is the place of a general register in what the guard reads, in words.
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
@@ -254,15 +224,14 @@ func setRaw(raw *guard.Raw, reg machine.DWARFReg, b []byte) error {
 		}
 		least := p.at + p.size
 		if arch == machine.AMD64 {
-			least = xsaveLeast + 8
+			least = xsave.Legacy + 8
 		}
 		if len(raw.Others) == 0 || len(raw.Others[0]) < least {
 			return errNoVectors
 		}
 		copy(raw.Others[0][p.at:], b)
 		if arch == machine.AMD64 {
-			const inUse, sse = 512, 1 << 1 // XSTATE_BV: without its bit the part counts as zero (Intel SDM vol. 1, 13.4.2)
-			raw.Others[0][inUse] |= sse
+			raw.Others[0][xsave.Legacy] |= 1 << xsave.SSE // XSTATE_BV: without its bit the part counts as zero (Intel SDM vol. 1, 13.4.2)
 		}
 		return nil
 	}

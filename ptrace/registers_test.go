@@ -23,6 +23,39 @@ func pattern(n, width int) []byte {
 	return b
 }
 
+// requirePatterns holds the vector and mask registers against what regs.c fills them with where they have width bytes.
+func requirePatterns(t *testing.T, regs *machine.Registers, width int) {
+	t.Helper()
+	for reg, want := range patterns(width) {
+		got, err := regs.Bytes(reg)
+		if want == nil {
+			require.EqualError(t, err, machine.AMD64.RegisterName(reg)+": its processor keeps no such register")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, got, machine.AMD64.RegisterName(reg))
+	}
+}
+
+// patterns are the registers that regs.c fills, nil where vectors of this width come without them.
+func patterns(width int) map[machine.DWARFReg][]byte {
+	list := map[machine.DWARFReg][]byte{}
+	for n := range 16 {
+		list[machine.DWARFReg(17+n)] = pattern(n, width)
+		list[machine.DWARFReg(67+n)] = nil
+		if width == 64 {
+			list[machine.DWARFReg(67+n)] = pattern(16+n, width)
+		}
+	}
+	for n := range 8 {
+		list[machine.DWARFReg(118+n)] = nil
+		if width == 64 {
+			list[machine.DWARFReg(118+n)] = pattern(n, width)[8:16]
+		}
+	}
+	return list
+}
+
 // The general registers by their DWARF numbers, as regs.c loads them; what differs
 // between its two ways is added by the test.
 var held = map[machine.DWARFReg]uint64{
@@ -66,15 +99,9 @@ func TestRegisters(t *testing.T) {
 					require.Equal(t, want, got, machine.AMD64.RegisterName(reg))
 				}
 			}
-			for n := range 16 {
-				got, err := regs.Bytes(machine.DWARFReg(17 + n))
-				require.NoError(t, err)
-				require.Equal(t, pattern(n, width), got, "vector register %d", n)
-			}
-			for _, reg := range []machine.DWARFReg{33, 67, 118} {
-				_, err := regs.Bytes(reg)
-				require.EqualError(t, err, machine.AMD64.RegisterName(reg)+": a capture does not read this register")
-			}
+			requirePatterns(t, regs, width)
+			_, err := regs.Bytes(33)
+			require.EqualError(t, err, "st0: a capture does not read this register")
 
 			// The stack: 256 words of known content from the stack pointer on, and the red zone below it.
 			b := make([]byte, 8)

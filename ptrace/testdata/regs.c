@@ -1,13 +1,14 @@
 // regs spin|pause: a second thread that holds known values in its registers, and spins at the label "spinning" or
 // stands in pause, at the label "paused", on a stack of its own that ends at "stack_end". The values are those that
-// registers_test.go spells out. It prints how many bytes its vector registers have, 32 or 64.
+// registers_test.go spells out. It prints how many bytes its vector registers have, 32 or 64; where they have 64, it fills zmm16 to zmm31 and
+// k0 to k7 too.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-unsigned char vectors[16 * 64];
+unsigned char vectors[32 * 64];
 unsigned long stack[512] __attribute__((aligned(64)));
 
 void hold(long spins, long wide);
@@ -22,8 +23,11 @@ __asm__(
   ".endr\n"
   "  jmp 2f\n"
   "1:\n"
-  ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+  ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
   "  vmovdqu64 64*\\n(%rax), %zmm\\n\n"
+  ".endr\n"
+  ".irp n, 0,1,2,3,4,5,6,7\n"
+  "  kmovq 64*\\n+8(%rax), %k\\n\n"
   ".endr\n"
   "2:\n"
   "  lea stack+2048(%rip), %rsp\n"
@@ -66,7 +70,7 @@ int main(int argc, char **argv) {
   for (unsigned i = 0; i < sizeof vectors; i++) vectors[i] = i * 7 + i / 64;
   for (unsigned i = 0; i < 512; i++) stack[i] = 0x0101010101010101 * (i & 0xff);
   spins = argc > 1 && !strcmp(argv[1], "spin");
-  wide = !!__builtin_cpu_supports("avx512f");
+  wide = !!__builtin_cpu_supports("avx512bw");
   pthread_t t;
   if (pthread_create(&t, NULL, thread, NULL)) return 1;
   printf("vectors %d\nready\n", wide ? 64 : 32);

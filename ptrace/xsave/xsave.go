@@ -1,0 +1,283 @@
+// Package xsave reads the areas that x86 processors keep vector registers in (Intel SDM vol. 1, chapter 13): what ptrace(2) calls
+// NT_X86_XSTATE and cores have as a note of that name. Its main type is [Area].
+//
+// Where a part of an area lies is the processor's choice, and makers differ. A [Layout] says it: [Host] that of the processor
+// this runs on, [Parse] that which a core tells, and [Find] that of the known processor whose area has the size of one given.
+//
+// # Security
+//
+// Areas and layouts come from cores that anybody may have written. What lies outside of an area, or at a place that is not known, is
+// missing with a reason.
+package xsave
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+)
+
+// Offsets in every area: what FXSAVE stores, where Linux notes which parts the area has, which of them are not in their initial
+// state (XSTATE_BV), and where the first part with a place of its own lies (13.4.1 and 13.4.2; asm/user.h of Linux).
+const (
+	xmmAt      = 160
+	featuresAt = 464
+	Legacy     = 512 // the bytes that FXSAVE stores; no area is smaller
+	inUseAt    = Legacy
+	compactAt  = Legacy + 8 // XCOMP_BV, whose last bit says that parts lie one behind the other
+	extendedAt = 576
+)
+
+// Parts are numbered as in XCR0 (13.1).
+const (
+	SSE = 1
+	avx = 2 // the upper halves of ymm0 to ymm15
+	k   = 5
+	zmm = 6 // the upper halves of zmm0 to zmm15
+	z16 = 7 // zmm16 to zmm31
+
+	partCount = 63 // the last bit of XCR0 is none
+	xmmSize   = 16
+	zmmSize   = 64
+)
+
+// Place is where a part lies in an area, in bytes.
+type Place struct{ Offset, Size uint32 }
+
+// Layout is where the parts of an area lie; those are zero that it does not tell. The first two lie in every area alike and are not in it.
+type Layout [partCount]Place
+
+// MaxNote bounds the note that tells a layout: a row for each part.
+const MaxNote = partCount * noteRow
+
+const noteRow = 16
+
+// Parse reads NT_X86_XSAVE_LAYOUT (linux/elf.h, since Linux 6.12): of each part its number, its size, its offset and flags, as
+// words of 32 bits (struct x86_xfeat_component of asm/elf.h). A part that comes twice is refused, and so is a cut row.
+func Parse(note []byte) (Layout, error) {
+	var l Layout
+	if len(note)%noteRow != 0 || len(note) > MaxNote {
+		return Layout{}, fmt.Errorf("its layout of vector registers has %d bytes", len(note))
+	}
+	for at := 0; at < len(note); at += noteRow {
+		word := func(n int) uint32 { return binary.LittleEndian.Uint32(note[at+4*n:]) }
+		part := word(0)
+		if part >= partCount || l[part] != (Place{}) {
+			return Layout{}, fmt.Errorf("its layout of vector registers tells part %d twice or has no such part", part)
+		}
+		l[part] = Place{word(2), word(1)}
+	}
+	return l, nil
+}
+
+// Note is the layout as [Parse] reads it.
+func (l *Layout) Note() (b []byte) {
+	for part, p := range l {
+		if p != (Place{}) {
+			for _, v := range []uint32{uint32(part), p.Size, p.Offset, 0} {
+				b = binary.LittleEndian.AppendUint32(b, v)
+			}
+		}
+	}
+	return b
+}
+
+// end is how long an area is that has these parts, 0 where the place of one is not known.
+func (l *Layout) end(features uint64) uint64 {
+	end := uint64(extendedAt)
+	for part := avx; part < partCount; part++ {
+		if features>>part&1 == 0 {
+			continue
+		}
+		p := l[part]
+		if p == (Place{}) {
+			return 0
+		}
+		end = max(end, uint64(p.Offset)+uint64(p.Size))
+	}
+	return end
+}
+
+// Around an area the frame of a signal has some 824 bytes, and 936 where the kernel runs 32-bit programs too, rounded up to 16
+// (init_sigframe_size of arch/x86/kernel/signal.c).
+const frameLeast = 800
+
+// Find returns the layout of an area of a core that does not tell it: that of the known processors whose area has just this size, by
+// the parts that it says it has. No two of [Processors] that differ in the place of a part have areas of one size. frame is AT_MINSIGSTKSZ of the core's auxiliary
+// vector (since Linux 5.14), the size of a signal's frame, which an area of the processor's fits into; 0 where there is none.
+//
+// It is asked where Intel's places of AVX-512's registers are meant: gdb up to 13 writes these for all processors, with what it
+// read there, and so what others keep at other places is lost.
+func Find(area []byte, frame uint64) (Layout, error) {
+	if len(area) < extendedAt {
+		return Layout{}, errUnknown
+	}
+	features := binary.LittleEndian.Uint64(area[featuresAt:])
+	for _, p := range Processors {
+		if p.Layout.end(features) != uint64(len(area)) {
+			continue
+		}
+		if p.Name == standard && features>>k&1 != 0 {
+			if frame == 0 {
+				return Layout{}, errors.New("the core does not tell whether its processor keeps it where the core has it (Linux before 5.14)")
+			}
+			if frame < uint64(len(area))+frameLeast {
+				return Layout{}, errors.New("the core was written by a debugger that looks for it where its processor does not keep it, as gdb up to 13 does")
+			}
+		}
+		return p.Layout, nil
+	}
+	return Layout{}, errUnknown
+}
+
+var errUnknown = errors.New("where its processor keeps it is not known")
+
+// Area is the vector registers of one thread. Of a zero Layout only those are there that lie in every processor's area alike.
+type Area struct {
+	Bytes  []byte
+	Layout Layout
+	// Why is why the layout does not tell where a part lies; nil where nothing is known of it.
+	Why error
+}
+
+var errNone = errors.New("the kernel gave no vector registers")
+
+// part returns the bytes of a part. One that is in its initial state is zero, whatever its bytes are (13.6).
+func (a *Area) part(n int) ([]byte, error) {
+	size := partSizes[n]
+	if len(a.Bytes) < extendedAt || a.features()>>n&1 == 0 {
+		return nil, errors.New("its processor keeps no such register")
+	}
+	if a.inUse()>>n&1 == 0 {
+		return make([]byte, size), nil
+	}
+	if compacted := a.Bytes[compactAt+7] >> 7; compacted != 0 {
+		return nil, errors.New("its area of vector registers is compacted, as no core of Linux's is")
+	}
+	p := a.Layout[n]
+	if p == (Place{}) && n == avx { // as in each of the tables
+		p = Place{extendedAt, size}
+	}
+	if p.Size < size || p.Offset < extendedAt {
+		return nil, cmp.Or(a.Why, errUnknown)
+	}
+	if uint64(p.Offset)+uint64(size) > uint64(len(a.Bytes)) {
+		return nil, fmt.Errorf("the area of vector registers has %d bytes and ends before it", len(a.Bytes))
+	}
+	return a.Bytes[p.Offset:][:size], nil
+}
+
+// Check says that the area has the registers that all processors have.
+func (a *Area) Check() error {
+	if len(a.Bytes) < Legacy {
+		return errNone
+	}
+	return nil
+}
+
+func (a *Area) features() uint64 { return binary.LittleEndian.Uint64(a.Bytes[featuresAt:]) }
+
+func (a *Area) inUse() uint64 {
+	if len(a.Bytes) < inUseAt+8 { // what FXSAVE stores: all of it counts
+		return 1 << SSE
+	}
+	return binary.LittleEndian.Uint64(a.Bytes[inUseAt:])
+}
+
+// Registers hands out what the area has: of xmm0 to xmm15 as many bytes as the processor keeps of them and their place is known of, of
+// xmm16 to xmm31 64, and k0 to k7. For those that it has not, why is not nil. The bytes are not those of the area.
+func (a *Area) Registers(set func(reg machine.DWARFReg, b []byte, why error)) {
+	const xmm0, xmm16, k0 = 17, 67, 118 // System V ABI, AMD64 supplement, figure 3.36
+	if err := a.Check(); err != nil {
+		for reg := machine.DWARFReg(xmm0); reg < xmm0+16; reg++ {
+			set(reg, nil, err)
+		}
+		return
+	}
+	low := a.Bytes[xmmAt:][:16*xmmSize]
+	if a.inUse()>>SSE&1 == 0 {
+		low = make([]byte, 16*xmmSize)
+	}
+	ymms, noY := a.part(avx)
+	zmms, noZ := a.part(zmm)
+	width := xmmSize
+	if noY == nil {
+		width = 2 * xmmSize
+		if noZ == nil {
+			width = zmmSize
+		}
+	}
+	all := make([]byte, 0, 16*width)
+	for i := range 16 {
+		at := len(all)
+		all = append(all, low[i*xmmSize:][:xmmSize]...)
+		if noY == nil {
+			all = append(all, ymms[i*xmmSize:][:xmmSize]...)
+			if noZ == nil {
+				all = append(all, zmms[i*zmmSize/2:][:zmmSize/2]...)
+			}
+		}
+		set(machine.DWARFReg(xmm0+i), all[at:len(all):len(all)], nil)
+	}
+	for _, file := range []struct {
+		part, size, count int
+		first             machine.DWARFReg
+	}{{z16, zmmSize, 16, xmm16}, {k, 8, 8, k0}} {
+		b, err := a.part(file.part)
+		b = append([]byte(nil), b...)
+		for i := range file.count {
+			if err != nil {
+				set(file.first+machine.DWARFReg(i), nil, err)
+				continue
+			}
+			set(file.first+machine.DWARFReg(i), b[i*file.size:][:file.size:file.size], nil)
+		}
+	}
+}
+
+// Standard returns areas of a layout as processors of Intel have them, and where what they have lies then. That is what gdb reads: up to release 13 it
+// goes by which parts there are and knows no other places, later ones know two, by the size. Of the parts behind those that gdb knows only
+// those are kept which are not in their initial state.
+//
+// All of them stay as they are, in their own layout, where one has a part that is somewhere else than the layout tells, or that has no
+// place in the standard one.
+func (l *Layout) Standard(areas [][]byte) ([][]byte, Layout) {
+	var used Layout
+	out := make([][]byte, len(areas))
+	for i, b := range areas {
+		if out[i] = b; len(b) < extendedAt {
+			continue
+		}
+		a := Area{Bytes: b, Layout: *l}
+		parts, ok := a.movable()
+		if !ok {
+			return areas, *l
+		}
+		to := &Processors[0].Layout
+		out[i] = make([]byte, to.end(parts))
+		copy(out[i], b[:extendedAt])
+		binary.LittleEndian.PutUint64(out[i][featuresAt:], parts|a.features()&(1<<avx-1))
+		for part := avx; part < partCount; part++ {
+			if parts>>part&1 != 0 {
+				copy(out[i][to[part].Offset:][:to[part].Size], b[l[part].Offset:])
+				used[part] = to[part]
+			}
+		}
+	}
+	return out, used
+}
+
+// movable returns the parts that the area is to have in the standard layout, and whether all of them have a place there and here.
+func (a *Area) movable() (parts uint64, ok bool) {
+	parts = a.features() &^ (1<<avx - 1)
+	parts &^= ^a.inUse() &^ (1<<tileConfig - 1)
+	to := &Processors[0].Layout
+	for part := avx; part < partCount; part++ {
+		if p := a.Layout[part]; parts>>part&1 != 0 && (p.Size == 0 || p.Offset < extendedAt || p.Size != to[part].Size) {
+			return 0, false
+		}
+	}
+	return parts, parts>>partCount == 0 && a.Layout.end(parts) <= uint64(len(a.Bytes))
+}
