@@ -22,10 +22,12 @@ func (f *Frame) fill(layouts []*Layout) error {
 	f.Record = &frame.Record{ID: uint64(m.entry.Record.ID), Site: site, Offset: uint64(m.entry.Record.Offset), Moment: m.moment}
 	arch := f.view.target.Arch()
 	r := &reader{arch, f.view.memory, m.registersAt(&f.physical, arch), m.entry.Map}
-	if m.site == nil {
-		f.fillRaw(r)
-	} else {
+	if m.site != nil {
 		f.fillNamed(r)
+	} else if all := m.agreements(); all != nil {
+		f.fillAgreed(r, all)
+	} else {
+		f.fillRaw(r)
 	}
 	exit, layout, err := f.exit(layouts)
 	switch {
@@ -44,14 +46,25 @@ func (f *Frame) fillRaw(r *reader) {
 	var extra []stackmap.Location
 	if f.match.kind == ir.StatepointSite || f.match.kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.entry.Record.AsStatepoint(); ok {
-			for _, p := range sp.Pairs {
-				extra = append(extra, p.Base, p.Derived)
-			}
-			extra = append(extra, sp.Allocas...)
+			extra = gcLocations(&sp)
 		}
 	}
-	for i, l := range slices.Concat(locations, extra) {
-		f.Slots = append(f.Slots, r.slot(i, fmt.Sprintf("loc%d", i), frame.Type{}, l))
+	f.fillUnnamed(r, slices.Concat(locations, extra))
+}
+
+// gcLocations lists what the record of a statepoint has besides its deopt values.
+func gcLocations(sp *stackmap.Statepoint) (all []stackmap.Location) {
+	for _, p := range sp.Pairs {
+		all = append(all, p.Base, p.Derived)
+	}
+	return append(all, sp.Allocas...)
+}
+
+// fillUnnamed adds slots of which nothing is known but where they lie.
+func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
+	for _, l := range locations {
+		k := len(f.Slots)
+		f.Slots = append(f.Slots, r.slot(k, fmt.Sprintf("loc%d", k), frame.Type{}, l))
 	}
 }
 
@@ -62,12 +75,10 @@ func (f *Frame) fillNamed(r *reader) {
 	at := 0
 	for k, v := range s.Live {
 		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing,
-			Reason: "LLVM records no location for an " + v.Type().String()}
+			Reason: unrecorded(v.Type())}
 		if !noLocation(s, v) {
 			slot = r.slot(k, slot.Name, slot.Type, locations[at])
-			if why := halved(v.Type(), locations[at], f.dataLayout()); why != "" {
-				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
-			}
+			refuse(&slot, v.Type(), locations[at], s)
 			at++
 		}
 		if m := f.match.entry.Map; slot.Status == frame.OK && marksUndef(m, locations[at-1]) && !isConst(v) {
@@ -86,6 +97,17 @@ func (f *Frame) fillNamed(r *reader) {
 	}
 	if sp != nil {
 		f.fillGC(r, sp, locations)
+	}
+}
+
+// refuse takes from a slot of type t what the location is known not to hold, or only by how LLVM laid it out.
+func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site) {
+	layout := s.Func.Module.Layout
+	if why := halved(t, l, layout); why != "" {
+		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
+	}
+	if reshaped(s, t, l) {
+		slot.Value = ""
 	}
 }
 
@@ -156,13 +178,20 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 	return nil
 }
 
-// doubt takes the value of a slot away that one of several sites may have left undefined.
+// doubt takes the value of a slot of the record away that one of several sites may have left undefined.
 func (f *Frame) doubt(slot *frame.Slot, operand int) {
-	if f.match.site != nil || slot.Status != frame.OK {
+	if locations := f.match.recorded(); f.match.site == nil && operand < len(locations) {
+		f.suspect(slot, operand, locations[operand])
+	}
+}
+
+// suspect is [Frame.doubt] of the live value that lies at a location.
+func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
+	if slot.Status != frame.OK {
 		return
 	}
 	why := ""
-	if locations := f.match.recorded(); operand < len(locations) && marksUndef(f.match.entry.Map, locations[operand]) {
+	if marksUndef(f.match.entry.Map, l) {
 		why = undefMark
 	}
 	for _, s := range f.match.sites {
@@ -209,7 +238,10 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 		return err
 	}
 	s.Bytes = mask(raw, t, arch)
-	s.Value, s.Hex = t.Format(s.Bytes, arch.Order), frame.HexBytes(s.Bytes, arch.Order)
+	s.Hex = frame.HexBytes(s.Bytes, arch.Order)
+	if !t.Composite() { // of which the value is spelled already, if it can be
+		s.Value = t.Format(s.Bytes, arch.Order)
+	}
 	return nil
 }
 
@@ -219,7 +251,7 @@ func class(t frame.Type) string {
 	switch t.Kind {
 	case frame.Int, frame.Pointer:
 		return "integer"
-	case frame.Opaque:
+	case frame.Opaque, frame.Vector, frame.Array, frame.Struct:
 		return t.Source
 	case frame.BFloat:
 		return "bfloat"

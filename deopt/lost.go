@@ -15,6 +15,9 @@ func noLocation(s *ir.Site, v ir.Value) bool {
 	return firstLeaf(v.Type()).Kind == ir.X86FP80Kind && (s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite)
 }
 
+// unrecorded says why a value that [noLocation] is about is unavailable.
+func unrecorded(t *ir.Type) string { return "LLVM records no location for an " + t.String() }
+
 // expected counts the locations that the live operands of a site leave in a record.
 func expected(s *ir.Site) int {
 	n := 0
@@ -46,6 +49,27 @@ func halved(t *ir.Type, l stackmap.Location, layout *ir.DataLayout) string {
 		}
 	}
 	return ""
+}
+
+// reshaped says whether a value with parts may lie in a location in another way than a store of its type would
+// have left it there, so that its parts cannot be told apart. A stackmap or patchpoint has a vector of elements
+// that no register holds with wider ones (seen: llc 16 to 22), and of an aggregate its only element.
+func reshaped(s *ir.Site, t *ir.Type, l stackmap.Location) bool {
+	layout := s.Func.Module.Layout
+	leaf := firstLeaf(t)
+	if t.Kind == ir.StructKind || t.Kind == ir.ArrayKind {
+		if layout.StoreSize(t) != layout.StoreSize(leaf) {
+			return true
+		}
+	}
+	if leaf.Kind != ir.VectorKind {
+		return false
+	}
+	if l.Kind == stackmap.Register {
+		return !wholeVector(leaf, layout)
+	}
+	lowered := s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite
+	return lowered && uint64(l.Size) != layout.StoreSize(leaf)
 }
 
 // marksUndef says whether a location holds the mark that LLVM records for undef and poison:

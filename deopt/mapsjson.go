@@ -163,8 +163,8 @@ func (f *MapFunction) JSONRecord(rec *stackmap.Record) RecordJSON {
 	r := new(Reading)
 	f.Read(rec, r)
 	out.Site, out.SiteSure, out.Note = r.Kind, r.Sure, r.Note
-	if r.site != nil {
-		out.Line = r.site.Instr.Line
+	if len(r.Sites) == 1 {
+		out.Line = r.Sites[0].Instr.Line
 	}
 	if sp, ok := r.Statepoint(); ok {
 		out.Statepoint = &StatepointJSON{sp.CallConv, sp.Flags, sp.Flags&1 != 0, len(sp.Deopt), len(sp.Pairs), len(sp.Allocas)}

@@ -24,6 +24,9 @@ type match struct {
 	moment frame.Moment
 	also   []*match // at the same address
 	candidates
+
+	compared bool
+	agreed   []agreed // what its sites agree on, where they were compared
 }
 
 const unknownSite = "unknown"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -18,15 +19,14 @@ type Reading struct {
 	// Sure says that the module told. Without it a statepoint is a reading: the record
 	// has the shape of one, and does not say that it is.
 	Sure bool
-	// Sites are those of the modules that the record may be; with more than one, they do
-	// not agree on what the locations hold.
+	// Sites are those of the modules that the record may be; with more than one, names
+	// and types are those that all of them have.
 	Sites []*ir.Site
 	Note  string // why a module that was given does not say more
 
 	statepoint bool
 	sp         stackmap.Statepoint
-	site       *ir.Site
-	names      []ir.Value // live values by location, behind the head
+	names      []agreed // live values by location, behind the head
 	head       int
 }
 
@@ -53,28 +53,20 @@ func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 	} else {
 		c, err = ms.ofRecord(f.Image, e, f.Source)
 	}
-	r.Sites, r.Note = c.sites, c.why
-	switch {
-	case err != nil:
+	r.Sites, r.Note = c.sites, strings.Join(c.uncertain(), "; ")
+	if err != nil {
 		r.Note = err.Error()
-	case c.why == "" && len(c.sites) > 1:
-		r.Note = disagreement(c.sites)
 	}
 	if kind := kindOf(c.sites); kind != "" {
 		r.Kind, r.Sure = string(kind), true
 		r.statepoint = shaped && (kind == ir.StatepointSite || kind == ir.DeoptimizeSite)
 	}
-	if len(c.sites) == 1 {
-		r.name(c.sites[0])
-	}
-}
-
-// name gives the locations the names of a site's operands.
-func (r *Reading) name(s *ir.Site) {
-	r.site, r.head = s, head(s)
-	for _, v := range s.Live {
-		if !noLocation(s, v) {
-			r.names = append(r.names, v)
+	if all := agreements(c.sites); all != nil {
+		r.head = head(c.sites[0])
+		for _, a := range all {
+			if !a.unrecorded {
+				r.names = append(r.names, a)
+			}
 		}
 	}
 }
@@ -103,20 +95,11 @@ func (r *Reading) Role(n int) Role {
 		return r.statepointRole(n)
 	case n < r.head:
 		return Role{What: "call"}
-	case r.site != nil && n-r.head < len(r.names):
-		v := r.names[n-r.head]
-		return Role{What: "live", Of: n - r.head + 1, Name: roleName(v), Type: v.Type().String()}
+	case n-r.head < len(r.names):
+		v := &r.names[n-r.head]
+		return Role{What: "live", Of: n - r.head + 1, Name: v.role(), Type: v.spelling()}
 	}
 	return Role{}
-}
-
-// roleName is the name of a value, and for one that the module leaves open, whatever number
-// stands in the record, the word for that.
-func roleName(v ir.Value) string {
-	if isUndef(v) {
-		return v.Ref()
-	}
-	return name(v)
 }
 
 func (r *Reading) statepointRole(n int) Role {
@@ -132,7 +115,7 @@ func (r *Reading) statepointRole(n int) Role {
 	if n < len(r.sp.Deopt) {
 		role := Role{What: "deopt", Of: n + 1}
 		if n < len(r.names) {
-			role.Name, role.Type = roleName(r.names[n]), r.names[n].Type().String()
+			role.Name, role.Type = r.names[n].role(), r.names[n].spelling()
 		}
 		return role
 	}

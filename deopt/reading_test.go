@@ -153,7 +153,7 @@ define void @f(i64 %a, i64 %b) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %b)
   ret void
 }`)
-	const note = "0 f: no names: 2 sites of the module fit this record; give each its own id"
+	const note = "0 f: no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id"
 	require.Equal(t, []string{note, note}, readings(t, mapsOf(t, llc(t, 19, path), m)))
 }
 

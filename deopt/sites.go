@@ -31,9 +31,15 @@ type candidates struct {
 	why   string // why there are none, although modules were given; or what is uncertain about them
 }
 
-// disagreement says that several sites may be that of a record.
-func disagreement(sites []*ir.Site) string {
-	return fmt.Sprintf("no names: %d sites of the module fit this record; give each its own id", len(sites))
+// uncertain says why a record has no names, or what of them is uncertain.
+func (c *candidates) uncertain() (notes []string) {
+	if c.why != "" {
+		notes = append(notes, c.why)
+	}
+	if len(c.sites) > 1 {
+		notes = append(notes, disagreement(c.sites))
+	}
+	return notes
 }
 
 // sites finds the sites that a record of the function of these names can belong to. The

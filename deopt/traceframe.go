@@ -45,12 +45,7 @@ func (p *Tracepoint) prepare(v *View) {
 	if p.Note != "" {
 		f.Notes = append(f.Notes, p.Note)
 	}
-	switch {
-	case p.match.why != "":
-		f.Notes = append(f.Notes, p.match.why)
-	case len(p.match.sites) > 1:
-		f.Notes = append(f.Notes, disagreement(p.match.sites))
-	}
+	f.Notes = append(f.Notes, p.match.uncertain()...)
 	if p.Addr == p.match.entry.Addr { // whoever comes to a call makes it
 		if why := f.reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)

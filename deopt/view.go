@@ -235,12 +235,8 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 		found = f.choose(append([]*match{found}, found.also...))
 	}
 	f.match = found
-	switch {
-	case found == nil:
-	case found.why != "":
-		f.Notes = append(f.Notes, found.why)
-	case len(found.sites) > 1:
-		f.Notes = append(f.Notes, disagreement(found.sites))
+	if found != nil {
+		f.Notes = append(f.Notes, found.uncertain()...)
 	}
 	return nil
 }

@@ -26,7 +26,10 @@ const (
 	Float           // IEEE 754 binary16, binary32, binary64, binary128 by width; 80 is the x87 format
 	BFloat          // the upper half of a binary32
 	Pointer
-	Opaque // bits of which no more is known: vectors, aggregates
+	Vector // Len elements side by side, without a gap
+	Array  // Len elements, each Stride bytes behind the one before
+	Struct // fields at their offsets
+	Opaque // bits of which no more is known
 )
 
 // Type is a slot's type: a plain kind and width, and the source's own spelling.
@@ -34,7 +37,21 @@ type Type struct {
 	Kind   TypeKind
 	Bits   int
 	Source string // i64, ptr, double
+
+	Elem   *Type   // of a vector or array
+	Len    int     // of a vector or array
+	Stride int     // bytes from one element of an array to the next
+	Fields []Field // of a struct
 }
+
+// Field is one of a struct.
+type Field struct {
+	Type
+	Offset int // bytes
+}
+
+// Composite says whether values of t have parts.
+func (t Type) Composite() bool { return t.Kind == Vector || t.Kind == Array || t.Kind == Struct }
 
 // MarshalJSON writes the source's spelling.
 func (t Type) MarshalJSON() ([]byte, error) { return json.Marshal(t.Source) }
@@ -77,14 +94,18 @@ func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 	return Hex("0x" + Number(raw, order).Text(16))
 }
 
-// Format spells raw bits in the type's natural form: -5, 2.5, true, 0x7ffd….
-// It is empty for a type that has none (vectors, aggregates, no type), and where raw
-// has fewer bytes than the type: what is missing is not zero.
+// Format spells raw bits in the type's natural form: -5, 2.5, true, 0x7ffd…, a vector as
+// <1, 77>, an array as [1, 2], a struct as {1, 2.5}. It is empty for a type that has none
+// or a part that has none, and where raw has fewer bytes than the type: what is missing is
+// not zero.
 // Bits above the type's width are not looked at: the bits 1 to 7 of an i1 may
 // be anything, and so may the upper half of a register that holds an i32.
 func (t Type) Format(raw []byte, order binary.ByteOrder) string {
-	if t.Bits <= 0 || len(raw) < t.Size() {
+	if t.Bits <= 0 && !t.Composite() || len(raw) < t.Size() {
 		return ""
+	}
+	if t.Composite() {
+		return t.formatParts(raw, order)
 	}
 	if v, ok := word(raw, order); ok && t.Kind == Int && t.Bits > 1 {
 		unused := 64 - t.Bits

@@ -14,9 +14,9 @@ import (
 // IEEE 754, and for x86_fp80 the Intel SDM (vol. 1, 4.2.2 and 8.2.2), say of them; LDBL_MAX
 // and its like are those of float.h.
 func TestFormat(t *testing.T) {
-	integer := func(bits int) Type { return Type{Int, bits, "int"} }
-	half, bfloat, single, double := Type{Float, 16, "half"}, Type{BFloat, 16, "bfloat"}, Type{Float, 32, "float"}, Type{Float, 64, "double"}
-	x87, quad, pointer := Type{Float, 80, "x86_fp80"}, Type{Float, 128, "fp128"}, Type{Pointer, 64, "ptr"}
+	integer := func(bits int) Type { return Type{Kind: Int, Bits: bits, Source: "int"} }
+	half, bfloat, single, double := Type{Kind: Float, Bits: 16, Source: "half"}, Type{Kind: BFloat, Bits: 16, Source: "bfloat"}, Type{Kind: Float, Bits: 32, Source: "float"}, Type{Kind: Float, Bits: 64, Source: "double"}
+	x87, quad, pointer := Type{Kind: Float, Bits: 80, Source: "x86_fp80"}, Type{Kind: Float, Bits: 128, Source: "fp128"}, Type{Kind: Pointer, Bits: 64, Source: "ptr"}
 	for _, c := range []struct {
 		t    Type
 		bits string
@@ -66,9 +66,9 @@ func TestFormat(t *testing.T) {
 		{x87, "5a5a5a5a5a5a3fff8000000000000000", "1.0"},
 
 		{pointer, "00007ffd12345678", "0x7ffd12345678"}, {pointer, "0000000000000000", "0x0"}, {pointer, "ffffffffffffffff", "0xffffffffffffffff"},
-		{Type{Pointer, 32, "ptr"}, "ffffffff00000010", "0x10"},
+		{Type{Kind: Pointer, Bits: 32, Source: "ptr"}, "ffffffff00000010", "0x10"},
 
-		{Type{}, "0011", ""}, {Type{Opaque, 128, "<4 x i32>"}, "00000000000000000000000000000001", ""},
+		{Type{}, "0011", ""}, {Type{Kind: Opaque, Bits: 128, Source: "<4 x i32>"}, "00000000000000000000000000000001", ""},
 
 		// binary128: 1, 2.5, the smallest and the largest number (IEEE 754-2019, table 3.5).
 		{quad, "3fff0000000000000000000000000000", "1.0"}, {quad, "40004000000000000000000000000000", "2.5"}, {quad, "80000000000000000000000000000000", "-0.0"},
@@ -77,7 +77,7 @@ func TestFormat(t *testing.T) {
 
 		// What has fewer bytes than its type has no value.
 		{integer(64), "00000001", ""}, {double, "40040000", ""}, {integer(9), "01", ""}, {pointer, "", ""}, {x87, "3fff80000000000000", ""},
-		{Type{Int, 0, "i0"}, "00", ""}, {Type{Int, -1, "?"}, "00", ""},
+		{Type{Kind: Int, Bits: 0, Source: "i0"}, "00", ""}, {Type{Kind: Int, Bits: -1, Source: "?"}, "00", ""},
 	} {
 		raw, err := hex.DecodeString(c.bits)
 		require.NoError(t, err)
@@ -87,6 +87,39 @@ func TestFormat(t *testing.T) {
 		require.Equal(t, c.want, c.t.Format(raw, binary.LittleEndian), "%s %d %s", c.t.Source, c.t.Bits, c.bits)
 		slices.Reverse(raw)
 		require.Equal(t, before, raw, "the bytes were changed")
+	}
+}
+
+// Bytes are written in the order of memory. On a big-endian machine the first element of a vector of bits is the most significant
+// one of the integer that the vector is (LangRef, "Vector Type").
+func TestFormatParts(t *testing.T) {
+	i1, i4, i16, i24 := Type{Kind: Int, Bits: 1}, Type{Kind: Int, Bits: 4}, Type{Kind: Int, Bits: 16}, Type{Kind: Int, Bits: 24}
+	vector := func(n int, elem Type) Type { return Type{Kind: Vector, Bits: n * elem.Bits, Elem: &elem, Len: n} }
+	array := func(n, stride int, elem Type) Type {
+		return Type{Kind: Array, Bits: 8 * n * stride, Elem: &elem, Len: n, Stride: stride}
+	}
+	pair := Type{Kind: Struct, Bits: 64, Fields: []Field{{i16, 0}, {Type{Kind: Float, Bits: 32}, 4}}}
+	for _, c := range []struct {
+		t           Type
+		bytes       string
+		little, big string
+	}{
+		{vector(2, i16), "01000200", "<1, 2>", "<256, 512>"},
+		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // a register that is wider
+		{vector(4, i1), "05", "<true, false, true, false>", "<false, true, false, true>"},
+		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits are none of it
+		{vector(3, i4), "2103", "<1, 2, 3>", "<1, 0, 3>"},
+		{vector(2, i24), "010000020000", "<1, 2>", "<65536, 131072>"},
+		{array(2, 4, i24), "0100009902000099", "[1, 2]", "[65536, 131072]"},
+		{array(2, 8, pair), "0100999900002040" + "0200999900000000", "[{1, 2.5}, {2, 0.0}]", "[{256, 1.1569e-41}, {512, 0.0}]"},
+		{vector(2, i16), "010002", "", ""},
+		{array(1, 4, Type{Kind: Opaque, Bits: 32}), "01000000", "", ""},
+		{array(2, 2, i24), "01000002", "", ""}, // a part that does not lie in the whole
+	} {
+		raw, err := hex.DecodeString(c.bytes)
+		require.NoError(t, err)
+		require.Equal(t, c.little, c.t.Format(raw, binary.LittleEndian), c.bytes)
+		require.Equal(t, c.big, c.t.Format(raw, binary.BigEndian), c.bytes)
 	}
 }
 
@@ -123,7 +156,7 @@ func TestJSON(t *testing.T) {
 			Record: &Record{ID: 2882400000, Site: "statepoint", Offset: 68, Moment: InCall},
 			Resume: &Resume{Function: "sum", Block: "loop"},
 			Slots: []Slot{
-				{Index: 1, Name: "%i", Type: Type{Int, 64, "i64"}, Value: "25", Hex: "0x19", Status: OK, Bytes: []byte{25},
+				{Index: 1, Name: "%i", Type: Type{Kind: Int, Bits: 64, Source: "i64"}, Value: "25", Hex: "0x19", Status: OK, Bytes: []byte{25},
 					Location: &Location{Kind: "Indirect", Register: "rsp", DWARF: &rsp, Offset: 16, Size: 8}},
 				{Index: 4, Status: Missing, Reason: "why"},
 			},

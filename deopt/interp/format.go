@@ -10,10 +10,17 @@ import (
 )
 
 // FrameType is the plain type of an IR type, with the IR's spelling beside it. A type
-// that has no kind of its own there is opaque; one that is larger than a frame's slot
-// can be (64 KiB) has no type at all.
+// that has no kind of its own there, or too many parts to be spelled, is opaque; one that is
+// larger than a frame's slot can be (64 KiB) has no type at all.
 func FrameType(dl *ir.DataLayout, t *ir.Type) abstract.Type {
+	parts := maxParts
+	return frameType(dl, t, &parts)
+}
+
+// frameType is [FrameType], of a type that may have so many parts.
+func frameType(dl *ir.DataLayout, t *ir.Type, parts *int) abstract.Type {
 	out := abstract.Type{Source: t.String()}
+	*parts--
 	switch t.Kind {
 	case ir.IntKind:
 		out.Kind, out.Bits = abstract.Int, t.Bits
@@ -24,12 +31,52 @@ func FrameType(dl *ir.DataLayout, t *ir.Type) abstract.Type {
 	case ir.HalfKind, ir.FloatKind, ir.DoubleKind, ir.X86FP80Kind, ir.FP128Kind:
 		out.Kind, out.Bits = abstract.Float, floatWidths[t.Kind]
 	default:
-		if size := dl.StoreSize(t); size <= maxOpaque {
-			out.Kind, out.Bits = abstract.Opaque, 8*int(size)
+		size := dl.StoreSize(t)
+		if size > maxOpaque {
+			break
 		}
+		out.Kind, out.Bits = abstract.Opaque, 8*int(size)
+		compose(dl, t, &out, parts)
 	}
 	return out
 }
+
+// compose gives a vector, array or struct its parts, if it has no more than that.
+func compose(dl *ir.DataLayout, t *ir.Type, out *abstract.Type, parts *int) {
+	switch {
+	case t.Kind == ir.StructKind && !t.Opaque:
+		var fields []abstract.Field
+		for i, f := range t.Fields {
+			if *parts <= 0 {
+				return
+			}
+			fields = append(fields, abstract.Field{Type: frameType(dl, f, parts), Offset: int(dl.FieldOffset(t, i))})
+		}
+		if *parts >= 0 {
+			out.Kind, out.Fields = abstract.Struct, fields
+		}
+	case t.Kind == ir.ArrayKind && t.Len == 0:
+		out.Kind = abstract.Array
+	case t.Kind == ir.VectorKind && !t.Scalable, t.Kind == ir.ArrayKind:
+		before := *parts
+		elem := frameType(dl, t.Elem, parts)
+		each := uint64(before - *parts)
+		if *parts < 0 || t.Len > uint64(before)/each {
+			*parts = -1
+			return
+		}
+		*parts = before - int(each*t.Len)
+		out.Elem, out.Len = &elem, int(t.Len)
+		if t.Kind == ir.ArrayKind {
+			out.Kind, out.Stride = abstract.Array, int(dl.Size(t.Elem))
+		} else {
+			out.Kind, out.Bits = abstract.Vector, elem.Bits*int(t.Len)
+		}
+	}
+}
+
+// maxParts bounds how many parts of a type are told apart.
+const maxParts = 4096
 
 var floatWidths = map[ir.TypeKind]int{ir.HalfKind: 16, ir.FloatKind: 32, ir.DoubleKind: 64, ir.X86FP80Kind: 80, ir.FP128Kind: 128}
 

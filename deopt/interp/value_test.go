@@ -1,11 +1,14 @@
 package interp_test
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 )
@@ -21,6 +24,27 @@ var (
 	fp128  = &ir.Type{Kind: ir.FP128Kind}
 )
 
+// A frame's type tells the parts of what is small enough; of more it has the bits alone.
+func TestFrameTypeIsBounded(t *testing.T) {
+	dl, err := ir.ParseDataLayout("")
+	require.NoError(t, err)
+	deep, empty := ir.I8, &ir.Type{Kind: ir.StructKind}
+	for n := range 60 {
+		deep = &ir.Type{Kind: ir.StructKind, Name: fmt.Sprint(n), Fields: []*ir.Type{deep, {Kind: ir.ArrayKind, Len: 0, Elem: deep}, {Kind: ir.ArrayKind, Len: 0, Elem: deep}}}
+		empty = &ir.Type{Kind: ir.StructKind, Name: fmt.Sprint("e", n), Fields: []*ir.Type{empty, empty}}
+	}
+	array := func(n uint64, elem *ir.Type) *ir.Type { return &ir.Type{Kind: ir.ArrayKind, Len: n, Elem: elem} }
+	for _, c := range []struct {
+		typ  *ir.Type
+		kind frame.TypeKind
+	}{
+		{array(4000, ir.I8), frame.Array}, {array(5000, ir.I8), frame.Opaque}, {array(70000, ir.I8), frame.NoType}, {array(0, ir.I8), frame.Array},
+		{array(100, array(100, ir.I8)), frame.Opaque}, {vector(4000, ir.I1), frame.Vector}, {vector(5000, ir.I1), frame.Opaque}, {deep, frame.Struct}, {empty, frame.Opaque},
+	} {
+		require.Equal(t, c.kind, interp.FrameType(dl, c.typ).Kind, "%d x", c.typ.Len)
+	}
+}
+
 func vector(n uint64, elem *ir.Type) *ir.Type {
 	return &ir.Type{Kind: ir.VectorKind, Len: n, Elem: elem}
 }
@@ -28,6 +52,8 @@ func vector(n uint64, elem *ir.Type) *ir.Type {
 // The bytes of floats are gcc's for constants of _Float16, __bf16, float,
 // double, long double and __float128.
 func TestFormatOfBytes(t *testing.T) {
+	dl, err := ir.ParseDataLayout("")
+	require.NoError(t, err)
 	for _, c := range []struct {
 		typ  *ir.Type
 		raw  []byte
@@ -60,10 +86,18 @@ func TestFormatOfBytes(t *testing.T) {
 		{&ir.Type{Kind: ir.ArrayKind, Len: 2, Elem: integer(24)}, []byte{1, 0, 0, 9, 2, 0, 0, 9}, "[1, 2]"},
 		{&ir.Type{Kind: ir.StructKind, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 9, 9, 9, 2, 0, 0, 0}, "{1, 2}"},
 		{&ir.Type{Kind: ir.StructKind, Packed: true, Fields: []*ir.Type{ir.I8, ir.I32}}, []byte{1, 2, 0, 0, 0}, "{1, 2}"},
+		{vector(3, integer(12)), []byte{0x01, 0xf0, 0xff, 0x03, 0x00}, "<1, -1, 3>"},
+		{&ir.Type{Kind: ir.StructKind, Fields: []*ir.Type{ir.I8, {Kind: ir.ArrayKind, Elem: ir.I8}, {Kind: ir.StructKind}}}, []byte{1}, "{1, [], {}}"},
+		{vector(2, half), []byte{0x00, 0x41, 0x00, 0x3c}, "<2.5, 1.0>"},
+		{vector(2, ir.Ptr), []byte{1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0, 0, 0x80}, "<0x1, 0x80000000000000ff>"},
+		{&ir.Type{Kind: ir.ArrayKind, Len: 2, Elem: vector(2, ir.I8)}, []byte{1, 2, 3, 4}, "[<1, 2>, <3, 4>]"},
+		{&ir.Type{Kind: ir.StructKind, Fields: []*ir.Type{ir.I1, double, {Kind: ir.StructKind, Fields: []*ir.Type{ir.Ptr}}}},
+			[]byte{1, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 4, 0x40, 16, 0, 0, 0, 0, 0, 0, 0}, "{true, 2.5, {0x10}}"},
 	} {
 		v, err := interp.FromBytes(nil, c.typ, c.raw)
 		require.NoError(t, err)
 		require.Equal(t, c.text, v.Format(), "%v %x", c.typ, c.raw)
+		require.Equal(t, c.text, interp.FrameType(dl, c.typ).Format(c.raw, binary.LittleEndian), "as a frame has it: %v %x", c.typ, c.raw)
 
 		raw, ok := v.Bytes(nil)
 		require.True(t, ok)

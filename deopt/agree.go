@@ -1,0 +1,170 @@
+package deopt
+
+import (
+	"fmt"
+	"reflect"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// agreed is what all sites that a record may be say of one live value.
+type agreed struct {
+	first      *ir.Site // the first of them, and what it has there
+	value      ir.Value
+	same       bool // all have that value, which then has the name everywhere
+	typed      bool // all have a value of that type
+	constant   bool // all have a constant, and none undef or poison
+	undefined  bool // all have undef or poison
+	unrecorded bool // the record has no location for it
+}
+
+// named says whether it is agreed how the value is called, if that is by nothing.
+func (a *agreed) named() bool { return a.same || a.constant || a.undefined }
+
+// role is the name of the value, and for one that the module leaves open, whatever number
+// stands in the record, the word for that. It is "" where there is none.
+func (a *agreed) role() string {
+	switch {
+	case a.undefined:
+		return a.value.Ref()
+	case a.same:
+		return name(a.value)
+	}
+	return ""
+}
+
+// spelling is the type as the module spells it, or "".
+func (a *agreed) spelling() string {
+	if !a.typed {
+		return ""
+	}
+	return a.value.Type().String()
+}
+
+// frameType is the type of the slot, or none.
+func (a *agreed) frameType() frame.Type {
+	if !a.typed {
+		return frame.Type{}
+	}
+	return interp.FrameType(a.first.Func.Module.Layout, a.value.Type())
+}
+
+// agreements returns what sites agree on, value by value, or nil where they do not agree on
+// which location is which live value.
+func agreements(sites []*ir.Site) []agreed {
+	if len(sites) == 0 {
+		return nil
+	}
+	first := sites[0]
+	for _, s := range sites[1:] {
+		if s.Kind != first.Kind || head(s) != head(first) || len(s.Live) != len(first.Live) {
+			return nil
+		}
+		for k, v := range s.Live {
+			if noLocation(s, v) != noLocation(first, first.Live[k]) {
+				return nil
+			}
+		}
+	}
+	all := make([]agreed, len(first.Live))
+	for k := range all {
+		all[k] = agree(sites, k)
+	}
+	return all
+}
+
+// agree returns what sites say of live value k.
+func agree(sites []*ir.Site, k int) agreed {
+	v := sites[0].Live[k]
+	out := agreed{sites[0], v, true, true, isConst(v) && !isUndef(v), isUndef(v), noLocation(sites[0], v)}
+	for _, s := range sites[1:] {
+		other := s.Live[k]
+		out.same = out.same && other == v // a name may be that of values in several functions
+		out.typed = out.typed && readAlike(sites[0].Func.Module, v.Type(), s.Func.Module, other.Type())
+		out.constant = out.constant && isConst(other) && !isUndef(other)
+		out.undefined = out.undefined && isUndef(other)
+	}
+	return out
+}
+
+// readAlike says whether values of two types are read and spelled alike.
+func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
+	if m == n {
+		return t.Equal(u)
+	}
+	return reflect.DeepEqual(interp.FrameType(m.Layout, t), interp.FrameType(n.Layout, u))
+}
+
+// agreements returns what the sites of the record agree on. It is found once.
+func (m *match) agreements() []agreed {
+	if !m.compared {
+		m.compared, m.agreed = true, agreements(m.sites)
+	}
+	return m.agreed
+}
+
+// disagreement says that several sites may be that of a record, and what they agree on.
+func disagreement(sites []*ir.Site) string {
+	names, types, all := 0, 0, agreements(sites)
+	for _, a := range all {
+		if a.named() {
+			names++
+		}
+		if a.typed {
+			types++
+		}
+	}
+	fit := fmt.Sprintf("%d sites of the module fit this record", len(sites))
+	agree := fmt.Sprintf("they agree on %s of %s", plural(types, "type"), plural(len(all), "value"))
+	const remedy = "; give each its own id"
+	switch {
+	case names > 0:
+		agree = fmt.Sprintf("they agree on %s and %s of %s", plural(names, "name"), plural(types, "type"), plural(len(all), "value"))
+		return fit + ", and " + agree + remedy
+	case types > 0:
+		return "no names: " + fit + ", and " + agree + remedy
+	}
+	return "no names: " + fit + remedy
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
+// that all of them have there.
+func (f *Frame) fillAgreed(r *reader, all []agreed) {
+	locations, sp, _ := live(f.match.sites[0], f.match.entry)
+	at := 0
+	for k := range all {
+		a := &all[k]
+		called := name(a.value)
+		if !a.named() {
+			called = fmt.Sprintf("loc%d", k)
+		}
+		slot := frame.Slot{Index: k, Name: called, Type: a.frameType(), Status: frame.Missing, Reason: unrecorded(a.value.Type())}
+		if !a.unrecorded {
+			slot = r.slot(k, called, slot.Type, locations[at])
+			if a.typed {
+				refuse(&slot, a.value.Type(), locations[at], a.first)
+			}
+			if !a.constant && a.typed {
+				f.suspect(&slot, k, locations[at])
+			}
+			at++
+		}
+		if a.undefined {
+			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", a.value.Ref())
+			slot.Value, slot.Hex, slot.Bytes = "", "", nil
+		}
+		f.Slots = append(f.Slots, slot)
+	}
+	if sp != nil {
+		f.fillUnnamed(r, gcLocations(sp))
+	}
+}
