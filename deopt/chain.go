@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"reframe/deopt/frame"
@@ -201,21 +200,6 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 func barrier(i *ir.Instr) bool {
 	assembly, ok := i.Call.Callee.(*ir.InlineAsm)
 	return ok && assembly.Empty()
-}
-
-// NeedsResult says whether the frame can carry on alone only when it is told what the call
-// returns that it waits for ([Choice].Result).
-func (f *Frame) NeedsResult() bool {
-	call, _, _ := f.awaited()
-	if call == nil || f.to == nil {
-		return false
-	}
-	a, err := f.activation()
-	if err != nil {
-		return false
-	}
-	names, err := a.Missing()
-	return err == nil && slices.Contains(names, call.Ref())
 }
 
 // calledName is the name of the function that a call names, or "".

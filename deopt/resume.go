@@ -59,7 +59,8 @@ func (s *Stack) run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 
 // callee is the frame that the innermost one called, nil where it called none.
 func (s *Stack) callee() *Frame {
-	if n := slices.Index(s.Thread.Frames, s.Frames[0]); n > 0 {
+	n := slices.Index(s.Thread.Frames, s.Frames[0])
+	if n > 0 && s.Thread.Frames[n-1].Index == s.Frames[0].Index-1 { // a view may hold some frames only
 		return s.Thread.Frames[n-1]
 	}
 	return nil
@@ -78,38 +79,18 @@ func (s *Stack) prepare(o interp.Options) (*prepared, error) {
 	p := &prepared{}
 	var missing []string
 	for k, f := range s.Frames {
-		a, err := f.activation()
+		b, err := s.bind(k)
 		if err != nil {
 			return nil, err
 		}
-		about := frame.ResumedFrame{Frame: f.Index, Function: f.Function, Moment: f.Record.Moment, Resume: *f.Resume}
-		switch {
-		case k > 0:
-			a.Call, _, _ = f.awaited()
-		case s.returned != nil:
-			if err := f.take(s.returned, a.Values); err != nil {
-				return nil, err
-			}
-		case s.Result != "":
-			if about.Given, err = f.give(s.Result, s.callee(), a.Values); err != nil {
-				return nil, err
-			}
-		}
-		if err := f.enter(a.Point, a.Values); err != nil {
-			return nil, err
-		}
-		names, err := a.Missing()
-		if err != nil {
-			return nil, err
-		}
-		if names != nil {
-			why, err := f.missing(a.Point, names)
+		if b.missing != nil {
+			why, err := f.missing(b.activation.Point, b.missing)
 			if err != nil {
 				return nil, err
 			}
 			missing = append(missing, why)
 		}
-		p.activations, p.frames = append(p.activations, a), append(p.frames, about)
+		p.activations, p.frames = append(p.activations, b.activation), append(p.frames, b.about)
 	}
 	if missing != nil {
 		return nil, errors.New(strings.Join(missing, "\n"))
@@ -123,6 +104,42 @@ func (s *Stack) prepare(o interp.Options) (*prepared, error) {
 	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.symbolAt
 	p.machine, err = interp.New(first.to.Module, o)
 	return p, err
+}
+
+// boundFrame is one frame of a stack with the values that it carries on with, and the names of those that are live there and
+// that it has not.
+type boundFrame struct {
+	activation interp.Activation
+	about      frame.ResumedFrame
+	missing    []string
+}
+
+// bind gives the frame of that place in the stack its values.
+func (s *Stack) bind(k int) (b boundFrame, err error) {
+	f := s.Frames[k]
+	a, err := f.activation()
+	if err != nil {
+		return b, err
+	}
+	b.about = frame.ResumedFrame{Frame: f.Index, Function: f.Function, Moment: f.Record.Moment, Resume: *f.Resume}
+	switch {
+	case k > 0:
+		a.Call, _, _ = f.awaited()
+	case s.returned != nil:
+		if err := f.take(s.returned, a.Values); err != nil {
+			return b, err
+		}
+	case s.Result != "":
+		if b.about.Given, err = f.give(s.Result, s.callee(), a.Values); err != nil {
+			return b, err
+		}
+	}
+	if err := f.enter(a.Point, a.Values); err != nil {
+		return b, err
+	}
+	b.missing, err = a.Missing()
+	b.activation = a
+	return b, err
 }
 
 // beside lists the other modules whose code may run together with that of m: pointers and

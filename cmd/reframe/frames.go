@@ -60,7 +60,7 @@ frame, or it failed.`,
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if err = printView(a.stdout, a.style(), view, t); err == nil {
-				a.hint(view, t, &k, hold)
+				a.hint(c.Flags(), view)
 			}
 			if err != nil {
 				return err
@@ -152,78 +152,6 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
-}
-
-// hint says what to do next: about stacks of which too little was copied, and with the innermost
-// frame that can be resumed.
-func (a *app) hint(v *deopt.View, t *ptrace.Target, k *known, held bool) {
-	short := func(t deopt.Thread) bool { return strings.Contains(t.End.Reason, ptrace.NotCopied) }
-	if i := slices.IndexFunc(v.Threads, short); i >= 0 && !held {
-		fmt.Fprintf(a.stderr, "\nmore of the stack: reframe frames %s --hold\n", k.again(t, v.Threads[i].ID))
-	}
-	for _, thread := range v.Threads {
-		for _, f := range thread.Frames {
-			if f.Resume != nil {
-				result := ""
-				if f.NeedsResult() {
-					result = " --result VALUE"
-				}
-				fmt.Fprintf(a.stderr, "\ntry: reframe resume %s -f %d%s\n", k.again(t, thread.ID), f.Index, result)
-				return
-			}
-		}
-	}
-}
-
-// again spells what was given to look at t, so that the next command can be copied.
-func (k *known) again(t *ptrace.Target, thread int) string {
-	var b strings.Builder
-	if t.Core == "" {
-		fmt.Fprintf(&b, "-p %d", t.PID)
-	}
-	for _, f := range []struct{ name, value string }{{"--core", k.core}, {"--exe", k.exe}, {"--sysroot", k.sysroot}} {
-		if f.value != "" {
-			fmt.Fprintf(&b, " %s %s", f.name, quoted(f.value))
-		}
-	}
-	for _, dir := range k.debug {
-		fmt.Fprintf(&b, " --debug-dir %s", quoted(dir))
-	}
-	if thread != t.PID {
-		fmt.Fprintf(&b, " -t %d", thread)
-	}
-	return strings.TrimPrefix(b.String()+k.files(), " ")
-}
-
-// files spells what was given to know the code by.
-func (k *known) files() string {
-	var b strings.Builder
-	for _, m := range k.modules {
-		fmt.Fprintf(&b, " --ir %s", quoted(m))
-	}
-	for _, l := range k.layouts {
-		fmt.Fprintf(&b, " --layout %s", quoted(l))
-	}
-	return b.String()
-}
-
-// quoted spells a word as a shell reads it.
-func quoted(word string) string {
-	switch {
-	case word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") == "":
-		return word
-	case word == printable(word):
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	var b strings.Builder // $'...' is of POSIX.1-2024; shells had it before
-	for _, c := range []byte(word) {
-		if c < ' ' || c == '\'' || c == '\\' || c >= 0x7f {
-			fmt.Fprintf(&b, `\%03o`, c)
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return "$'" + b.String() + "'"
 }
 
 func milliseconds(d time.Duration) string {

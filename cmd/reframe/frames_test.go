@@ -40,7 +40,6 @@ func TestMainJob(t *testing.T) {
 func testFramesText(t *testing.T, p *livetest.Process) {
 	r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
 	require.Equal(t, 0, r.code, r.stderr)
-	require.Empty(t, r.stderr, "without a layout there is nothing to try next")
 	lines := strings.Split(r.stdout, "\n")
 	require.Regexp(t, fmt.Sprintf(`^pid %d  .*lli.* -jit-kind=.*   x86-64   paused \d+\.\d\d ms, running again$`, p.PID), lines[0])
 	require.Regexp(t, fmt.Sprintf(`(?m)^thread %d "lli(-\d+)?"$`, p.PID), r.stdout)

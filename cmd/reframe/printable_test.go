@@ -69,23 +69,6 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// The command that frames offers can be copied into a shell, whatever the file is called.
-func TestHintCanBeCopied(t *testing.T) {
-	t.Parallel()
-	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
-	text, err := os.ReadFile(p.IR)
-	require.NoError(t, err)
-	module := write(t, "it's $HOME; a `module`.ll", string(text))
-	r := reframe(t, "frames", "-p", pid(p), "--ir", module)
-	hint, found := strings.CutPrefix(r.stderr, "\ntry: reframe ")
-	require.True(t, found, r.stderr)
-	out, err := exec.Command("sh", "-c", binary+" "+hint).Output()
-	require.NoError(t, err, hint)
-	// The values of jit_sp.ll: 0 + 0 + 300 + 51 + 7.
-	require.Contains(t, string(out), "f returned i64 358 after ")
-	unharmed(t, p)
-}
-
 // Data that cannot be written is a failure, of every verb.
 func TestOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ type recording struct {
 	hit      uint64
 	limits   deopt.Limits
 	timeout  time.Duration
+	again    []string // the flags that who looks at the core needs too
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -98,6 +99,7 @@ func (k *recording) waits(c *cobra.Command, args []string) bool {
 // read makes options of what was given, and refuses what cannot be meant. Full says that an exit is waited for.
 func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, error) {
 	k.every = 1
+	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
 	waits := k.waits(c, args)
 	switch inCore := c.Flags().Changed("core"); {
 	case inCore && waits:
@@ -356,11 +358,11 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.core == "" {
 		fmt.Fprintf(a.stderr, "it stood still for %s and is running again\n", milliseconds(r.pause))
 	}
-	next := fmt.Sprintf("reframe frames --core %s%s", quoted(k.output), k.files())
+	next := append([]string{"frames", "--core", k.output}, k.again...)
 	if k.script != "" {
-		next = "reframe replay " + quoted(k.script)
+		next = []string{"replay", k.script}
 	}
-	fmt.Fprintf(a.stderr, "\ntry: %s\n", next)
+	fmt.Fprintf(a.stderr, "\n%s\n", try(next...))
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestResumeToFrame(t *testing.T) {
 		p := livetest.Lli(t, version, "chain.ll", "mcjit")
 		n := innermost(t, p)
 		r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
-		require.Contains(t, r.stderr, fmt.Sprintf("\ntry: reframe resume -p %s --ir %s -f %d --result VALUE\n", pid(p), p.IR, n))
+		require.Contains(t, r.stderr, fmt.Sprintf("\ntry: reframe resume -p %s --ir %s -f %d --result 0\n", pid(p), p.IR, n))
 		r = reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--to-frame", "all", "--result", "-1")
 		require.Equal(t, 0, r.code, r.stderr)
 		for k, name := range []string{"f", "f", "f", "f", "main"} {

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"reframe/deopt"
 )
@@ -98,40 +97,15 @@ func (k *verified) read(c *cobra.Command, args []string) error {
 		return err
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
-	k.again, k.command = repeated(c.Flags()), args
+	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "function", "memory", "site", "steps", "tail", "timeout"))
+	k.command = args
 	return nil
-}
-
-// repeated spells the flags that were given which say what is verified, and how.
-func repeated(flags *pflag.FlagSet) (out []string) {
-	flags.Visit(func(f *pflag.Flag) {
-		values := []string{f.Value.String()}
-		switch f.Name {
-		default:
-			return
-		case "at", "function", "ir", "layout", "memory", "site", "steps", "tail", "timeout":
-		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, v := range values {
-			out = append(out, "--"+f.Name, v)
-		}
-	})
-	return out
 }
 
 // reproduce is a command that verifies only the exit that v is of. Where the exits are those of several
 // threads they may come in another order.
 func (k *verified) reproduce(v *deopt.Verified) string {
-	words := []string{"reframe", "verify"}
-	if k.pid != 0 {
-		words = append(words, "-p", fmt.Sprint(k.pid))
-	}
-	if k.thread != 0 {
-		words = append(words, "-t", fmt.Sprint(k.thread))
-	}
-	words = append(words, k.again...)
+	words := append([]string{"verify"}, k.again...)
 	skip := v.Hit - 1
 	if len(k.at) > 0 {
 		skip = v.Number - 1
@@ -145,10 +119,7 @@ func (k *verified) reproduce(v *deopt.Verified) string {
 	if len(k.command) > 0 {
 		words = append(append(words, "--"), k.command...)
 	}
-	for i, w := range words {
-		words[i] = quoted(w)
-	}
-	return strings.Join(words, " ")
+	return commandLine(words...)
 }
 
 func (a *app) verify(ctx context.Context, k *verified) (err error) {

@@ -76,12 +76,9 @@ func tickAt(n int) tickState {
 // again runs the command that a difference names, and returns what it prints.
 func again(t *testing.T, text string) result {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^  reproduce: (.*)$`).FindStringSubmatch(text)
-	require.NotNil(t, m, text)
-	c := command(t)
-	c.Path, c.Args = livetest.Tool(t, "sh"), []string{"sh", "-c", m[1]}
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	return finish(t, c)
+	lines := hints(text)
+	require.NotEmpty(t, lines, text)
+	return inShell(t, lines[0])
 }
 
 // told is one difference without what changes from run to run.
@@ -130,7 +127,7 @@ func TestVerifyDifference(t *testing.T) {
         tick\+.*
         tick\+0x[0-9a-f]+ retq
   core: .*/cores/today/verify-\d+-%d.core
-  reproduce: reframe verify --function '\^t\(i\|o\)ck\$' --ir '.*/it'\\''s here/tick.ll' --tail 4 --record 1 --skip %d --limit 1 -- .*
+  reproduce: reframe verify --ir '.*/it'\\''s here/tick.ll' --function '\^t\(i\|o\)ck\$' --tail 4 --record 1 --skip %d --limit 1 -- .*
 
 1 exit verified in .*: 0 same, 1 different, 0 not comparable; .*the limit of 1 was reached
 $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpreter.result(), native.result(), interpreter.result(), n, n-1), r.stderr)

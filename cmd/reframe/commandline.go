@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// targetFlags are those that say which target is looked at, and fileFlags those that say what is known about its code:
+// what the next command about it needs too.
+var (
+	targetFlags = []string{"pid", "core", "exe", "sysroot", "debug-dir", "stack-bytes"}
+	fileFlags   = []string{"ir", "object", "layout"}
+)
+
+// given are the flags of these names that were given, with their values, in the order of the names.
+func given(flags *pflag.FlagSet, names ...string) (words []string) {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		spelled := "--" + name
+		if f.Shorthand != "" {
+			spelled = "-" + f.Shorthand
+		}
+		for _, v := range values {
+			if f.NoOptDefVal != "" {
+				words = append(words, "--"+name+"="+v)
+			} else {
+				words = append(words, spelled, v)
+			}
+		}
+	}
+	return words
+}
+
+// commandLine spells a command of this program for a shell.
+func commandLine(words ...string) string {
+	line := "reframe"
+	for _, w := range words {
+		line += " " + quoted(w)
+	}
+	return line
+}
+
+// try is the line that proposes a command.
+func try(words ...string) string { return "try: " + commandLine(words...) }
+
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
+
+// quoted spells a word as a shell reads it, a plain sh too, and safe for a terminal.
+func quoted(word string) string {
+	switch {
+	case word != "" && strings.Trim(word, plain) == "":
+		return word
+	case word == printable(word):
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	// $'...' is of POSIX.1-2024, and Debian's sh does not know it. What printf ends with is lost in line ends.
+	text := strings.TrimRight(word, "\n")
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c < ' ' || c >= 0x7f || strings.IndexByte(`'"\%`, c) >= 0 {
+			fmt.Fprintf(&b, `\%03o`, c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	spelled := `"$(printf '` + b.String() + `')"`
+	if text != word {
+		spelled += "'" + word[len(text):] + "'"
+	}
+	return spelled
+}

@@ -1,0 +1,143 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// hinted are the lines that propose a command.
+var hinted = regexp.MustCompile(`(?m)^(?:try|more of the stack|  reproduce): (.*)$`)
+
+// hints are the commands that were proposed.
+func hints(text string) (lines []string) {
+	for _, m := range hinted.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, m[1])
+	}
+	return lines
+}
+
+// inShell runs a line as a person who copies it does.
+func inShell(t *testing.T, line string) result {
+	t.Helper()
+	c := command(t)
+	c.Path, c.Args = livetest.Tool(t, "sh"), []string{"sh", "-c", line}
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	return finish(t, c)
+}
+
+// Each line that proposes a command is run in the state that printed it, and does what it says.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "it's `here` $HOME;\x01")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	in := func(name string) string { return filepath.Join(dir, name) }
+	keep := func(from, name string) string { put(t, from, in(name)); return in(name) }
+
+	exit := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	exitIR, exitLayout := keep(exit.IR, "exit.ll"), keep(layout(t), "exit.json")
+	exitFiles := []string{"--ir", exitIR, "--layout", exitLayout}
+	call := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	patch := livetest.Host(t, 19, "mcjit", "block")
+	chain := livetest.Lli(t, 16, "chain.ll", "mcjit")
+	field := livetest.Program(t, livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c")), "overflow")
+	field.Quiet(t, 0)
+	core := keep(livetest.Gcore(t, exit), "big.core")
+	sysroot := sysrootOf(t, core)
+	lli := livetest.LLVM(t, 19, "lli")
+	object, tick := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 3})
+	wrong, wrongIR := wrongTick(t)
+	wrongHost := livetest.ObjectHostCommand(t, wrong, livetest.ObjectHostOptions{Rounds: 2})
+	ticks := filepath.Join(t.TempDir(), "tick.core") // of a thread that is not the first of the process
+	args := func(lists ...any) (all []string) {
+		for _, l := range lists {
+			switch l := l.(type) {
+			case string:
+				all = append(all, l)
+			case []string:
+				all = append(all, l...)
+			}
+		}
+		return all
+	}
+
+	for _, c := range []struct {
+		name  string
+		args  []string
+		code  int    // of the command that says it
+		hint  string // the command that is proposed matches it
+		words string // beside it
+		again int    // what its status is
+		shows string // what it prints matches it
+	}{
+		{"process", args("frames", "-p", pid(exit), exitFiles), 0, `^reframe resume -p \d+ --ir .* --layout .* -f 2$`, "", 0, `sum returned i64 332833500 `},
+		{"process, filtered", args("frames", "-p", pid(exit), exitFiles, "--function", "sum_opt", "-t", pid(exit)), 0, `-t \d+ -f 2$`, "", 0, `sum returned i64 332833500 `},
+		{"process, held", args("frames", "-p", pid(exit), exitFiles, "--hold", "--stack-bytes", "65536"), 0, `--stack-bytes 65536 .*-f 2$`, "", 0, `sum returned i64 332833500 `},
+		{"core", args("frames", "--core", core, exitFiles), 0, `^reframe resume --core .* --ir .* --layout .* -f 2$`, "", 0, `sum returned i64 332833500 `},
+		{"core, its files elsewhere", args("frames", "--core", core, "--sysroot", sysroot, "--exe", lli, "--debug-dir", dir, exitFiles), 0,
+			`^reframe resume --core .* --exe .* --sysroot .* --debug-dir .* --ir .* --layout .* -f 2$`, "", 0, `sum returned i64 332833500 `},
+		{"no module", args("frames", "-p", pid(exit)), 0, "", `^\nfor names and types of values give the module that the JIT compiled, --ir FILE.ll\n$`, 0, ""},
+		{"no layout", args("frames", "-p", pid(exit), "--ir", exitIR), 0, "", `^\nframe #2, sum_opt, does not return to its own code from a deoptimize: give the layout that says where it carries on, --layout FILE.json\n$`, 0, ""},
+		{"another module", args("frames", "-p", pid(exit), "--ir", tick), 0, "", `^\nfor names and types of the values of frame #2, sum_opt, give the module that it was compiled from, --ir FILE.ll\n$`, 0, ""},
+		{"no module, a layout", args("frames", "-p", pid(exit), "--layout", exitLayout), 0, "", `^\nframe #2, sum_opt, carries on in @sum: give the module that defines it, --ir FILE.ll\n$`, 0, ""},
+		{"a call that returns", args("frames", "-p", pid(chain), "--ir", chain.IR), 0, ` --result 0$`, `(?m)^frame #\d+, f, waits for a call: --result says what it returns, of type i32$`, 0, `f returned i64 `},
+		{"a patchpoint that returns", args("frames", "-p", pid(patch), "--ir", patch.IR), 1, ` --result 0$`, `--result says what it returns, of type i64\n`, 0, `jf returned i64 8007 `},
+		{"a value that is lost", args("frames", "-p", pid(call), "--ir", call.IR), 1, `^reframe explain .* -f 2$`, "", 1, `caller-saved`},
+		{"a stack that was cut", args("frames", "-p", pid(field)), 1, `^reframe frames -p \d+ --hold$`, "", 0, `_start`},
+		{"record", args("record", "-p", pid(exit), "-o", in("exit.core"), exitFiles), 0, `^reframe frames --core .* --ir .* --layout `, "", 0, `→ sum, block %loop`},
+		{"record of a core", args("record", "--core", core, "--sysroot", sysroot, "--debug-dir", dir, "-o", in("small.core"), exitFiles), 0,
+			`^reframe frames --core .* --sysroot .* --debug-dir .* --ir `, "", 0, `→ sum, block %loop`},
+		{"record, a script", args("record", "-p", pid(exit), "-o", in("s.core"), exitFiles, "--script", in("s.txtar")), 0, `^reframe replay `, "", 0, `(?m)^ok `},
+		{"record of a command", args("record", "--ir", tick, "--hit", "3", "-o", ticks, "--", host), 0, `^reframe frames --core `, "", 0, `tick\+0x`},
+		{"another thread", args("frames", "--core", ticks, "--ir", tick), 0, ` -t \d+ -f 0$`, "", 0, `tick returned i64 `},
+		{"verify", args("verify", "--ir", keep(wrongIR, "wrong.ll"), "--skip", "4", "--limit", "1", "--", wrongHost), 3, `^reframe verify .* --skip 4 --limit 1 -- `, "", 3, ``},
+		{"no such flag", args("frames", "--nosuch"), 64, `^reframe frames --help$`, "", 0, `^frames stops the process`},
+		{"no such verb", args("nosuch"), 64, `^reframe --help$`, "", 0, `^Reframe looks`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := reframe(t, c.args...)
+			require.Equal(t, c.code, r.code, "%s%s", r.stdout, r.stderr)
+			require.Regexp(t, c.words, r.stderr)
+			proposed := hints(r.stdout + r.stderr)
+			if c.hint == "" {
+				require.Empty(t, proposed)
+				return
+			}
+			require.Len(t, proposed, 1, r.stderr)
+			require.Regexp(t, c.hint, proposed[0])
+			again := inShell(t, proposed[0])
+			require.Equal(t, c.again, again.code, "%s\n%s%s", proposed[0], again.stdout, again.stderr)
+			require.Regexp(t, c.shows, again.stdout)
+		})
+	}
+	for _, p := range []*livetest.Process{exit, call, chain} {
+		unharmed(t, p)
+	}
+}
+
+// A word comes through a shell as it is, and cannot do anything to the terminal that shows it.
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	for _, name := range []string{"plain.ll", "a b", "it's", `"$HOME" \n`, "`id`", "~", "100%s\x07%d", "\xff\xfe", "naïve", "\x1b[31m", "a\nb", "end\n\n", "-x", "*", "#", "a;b&c|d"} {
+		module := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(module, []byte("define void @f() {\n  ret void\n}\n"), 0o600))
+		core := filepath.Join(t.TempDir(), "core")
+		r := reframe(t, "record", "-p", pid(p), "-o", core, "--ir", module)
+		require.Equal(t, 0, r.code, r.stderr)
+		_, line, found := strings.Cut(r.stderr, "try: reframe ")
+		require.True(t, found, r.stderr)
+		require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f-\x{9f}]`, line)
+		out, err := exec.Command("sh", "-c", `printf '%s\0' `+line).Output()
+		require.NoError(t, err, line)
+		require.Equal(t, []string{"frames", "--core", core, "--ir", module, ""}, strings.Split(string(out), "\x00"))
+	}
+}

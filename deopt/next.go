@@ -1,0 +1,96 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/ir"
+)
+
+// Next is what can be done with the frames of a view, for those who have just seen them. The frames need not be held: no
+// memory is read.
+type Next struct {
+	// Stack is the innermost frame that the interpreter can carry on from, nil where there is none: one that needs no result
+	// of a call, or else one that does. Awaits is the type of that result then, and Result an example of it.
+	Stack          *Stack
+	Awaits, Result string
+	// Lacking is, where there is no Stack, the innermost frame that has a place to carry on and not all values.
+	Lacking *Stack
+	// Wanted says what would name values, or say where frames carry on: for each kind the innermost frame that wants it.
+	Wanted []string
+}
+
+// Next looks at all frames of the view that have a record.
+func (v *View) Next() Next {
+	var n Next
+	said := map[string]bool{}
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		for _, f := range t.Frames {
+			if f.Record == nil {
+				continue
+			}
+			if kind, wants := f.wants(); kind != "" && !said[kind] {
+				said[kind] = true
+				n.Wanted = append(n.Wanted, wants)
+			}
+			s := &Stack{Thread: t, Frames: []*Frame{f}}
+			awaits, result, ok := s.ready()
+			switch {
+			case ok && (n.Stack == nil || n.Awaits != "" && awaits == ""):
+				n.Stack, n.Awaits, n.Result = s, awaits, result
+			case !ok && n.Lacking == nil && f.Lacks() != "":
+				n.Lacking = s
+			}
+		}
+	}
+	if n.Stack != nil {
+		n.Lacking = nil
+	}
+	return n
+}
+
+// wants says what the user could give so that more is known of a frame that has a record; "" where nothing is.
+func (f *Frame) wants() (kind, text string) {
+	switch {
+	case f.to == nil && f.Resume != nil:
+		return "to", fmt.Sprintf("%s, carries on in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
+	case f.match.site == nil && len(f.Slots) == 0: // there is nothing to name
+	case f.match.site == nil && len(f.view.modules.all) == 0:
+		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
+	case f.match.site == nil:
+		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
+	case f.Resume == nil && f.match.kind == ir.DeoptimizeSite:
+		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it carries on, --layout FILE.json", f.Title())
+	}
+	return "", ""
+}
+
+// ready says whether the interpreter can carry on from the only frame of the stack. Where it can only when it is told what the
+// call returns for which that waits, awaits is the type of this and result an example.
+func (s *Stack) ready() (awaits, result string, ok bool) {
+	f := s.Frames[0]
+	b, err := s.bind(0)
+	if err == nil && slices.ContainsFunc(b.missing, f.isResult) {
+		if _, v, _ := f.awaited(); v != nil {
+			awaits, result = v.Typ.String(), example(v.Typ)
+			b, err = (&Stack{Thread: s.Thread, Frames: s.Frames, Result: result}).bind(0)
+		}
+	}
+	return awaits, result, err == nil && b.missing == nil
+}
+
+// example is a value of a type for [ParseValue], "" where there is none.
+func example(t *ir.Type) string {
+	switch t.Kind {
+	case ir.IntKind:
+		return "0"
+	case ir.PointerKind:
+		return "null"
+	case ir.HalfKind, ir.BFloatKind, ir.FloatKind, ir.DoubleKind:
+		return "0.0"
+	case ir.X86FP80Kind, ir.FP128Kind:
+		return "0x0"
+	}
+	return ""
+}
