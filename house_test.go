@@ -2,6 +2,7 @@ package reframe_test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,4 +49,21 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(floor), seen)
+}
+
+// Signals that a test was started without, as under nohup, are given back by livetest's init. So whatever tests start programs
+// import it.
+func TestProgramsAreStartedWithAllSignals(t *testing.T) {
+	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .TestImports \" \"}} {{join .XTestImports \" \"}}", "./...").Output()
+	require.NoError(t, err)
+	checked := 0
+	for line := range strings.Lines(string(list)) {
+		words := strings.Fields(line)
+		if !slices.Contains(words[1:], "os/exec") || words[0] == "reframe" || words[0] == "reframe/internal/livetest" {
+			continue
+		}
+		require.Contains(t, words[1:], "reframe/internal/livetest", "%s", words[0])
+		checked++
+	}
+	require.Greater(t, checked, 10)
 }

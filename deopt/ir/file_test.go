@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // Bitcode of every release is read as its text is.
@@ -51,10 +52,7 @@ func TestBitcodeByAnyDisassembler(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "common.bc")
 	_, errs, ok := llvm(t, 19, "llvm-as", "-o", file, filepath.Join("testdata", "common.ll"))
 	require.True(t, ok, errs)
-	plain, err := exec.LookPath("llvm-dis-19")
-	require.NoError(t, err)
-	old, err := exec.LookPath("false")
-	require.NoError(t, err)
+	plain, old := livetest.LLVM(t, 19, "llvm-dis"), livetest.Tool(t, "false")
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(old, filepath.Join(bin, "llvm-dis-16")))
 	require.NoError(t, os.Symlink(plain, filepath.Join(bin, "llvm-dis")))

@@ -2,13 +2,14 @@ package ir
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // opaque14 makes LLVM 14 read ptr; the later releases do by themselves.
@@ -25,12 +26,10 @@ var versions = []int{14, 16, 19, 22}
 // succeeded. A tool that is not installed fails the test.
 func llvm(t testing.TB, version int, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
-	path, err := exec.LookPath(fmt.Sprintf("%s-%d", tool, version))
-	require.NoError(t, err, "LLVM %d is needed: run make test, which installs it", version)
 	var out, errs bytes.Buffer
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(livetest.LLVM(t, version, tool), args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	err := cmd.Run()
 	return out.String(), errs.String(), err == nil
 }
 

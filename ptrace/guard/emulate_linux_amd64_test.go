@@ -3,13 +3,14 @@ package guard
 import (
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
 )
 
 // traced starts a program that stands before its first instruction, traced by the thread of the test.
@@ -17,8 +18,7 @@ func traced(t *testing.T) *server {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	path, err := exec.LookPath("true")
-	require.NoError(t, err)
+	path := livetest.Tool(t, "true")
 	s := &server{threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, memory: -1}
 	require.NoError(t, s.launch([]string{path, path}, Launching{}))
 	t.Cleanup(func() {

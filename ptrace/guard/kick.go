@@ -28,7 +28,9 @@ type kernelAction struct {
 	mask     uint64
 }
 
-// prepare takes SA_RESTART from the handler of the signal, which is Go's.
+// prepare takes SA_RESTART from the handler of the signal, which is Go's, and lets the signal through to the calling thread: who
+// started this program may have blocked it. What is launched finds it blocked nevertheless, as Go gives children the mask that it
+// was started with itself.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
 	var a kernelAction
@@ -39,7 +41,9 @@ func (k *kicker) prepare() error {
 	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(kick), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); errno != 0 {
 		return errno
 	}
-	return nil
+	var set unix.Sigset_t
+	set.Val[0] = 1 << (kick - 1)
+	return unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
 }
 
 func (k *kicker) asked() bool { return k.asks.Load() > 0 }

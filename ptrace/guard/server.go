@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -217,6 +218,17 @@ func (s *server) launch(command []string, l Launching) error {
 	if !ws.Stopped() {
 		return fmt.Errorf("%s ended before it began", command[0])
 	}
+	// The continuation is seen as a signal, which may be blocked.
+	var mask uint64
+	err = ptraceAt(unix.PTRACE_GETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
+	open := mask &^ (1 << (unix.SIGCONT - 1))
+	if err == nil {
+		err = ptraceAt(unix.PTRACE_SETSIGMASK, pid, unsafe.Sizeof(open), unsafe.Pointer(&open))
+	}
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return err
+	}
 	if err := ptrace(unix.PTRACE_DETACH, pid, uintptr(unix.SIGSTOP)); err != nil {
 		return err
 	}
@@ -227,7 +239,11 @@ func (s *server) launch(command []string, l Launching) error {
 	s.pid, s.bound = pid, l.Bound
 	t := &thread{tid: pid, running: true}
 	s.threads[pid] = t
-	if err := s.untilContinued(t); err != nil {
+	err = s.untilContinued(t)
+	if err == nil {
+		err = ptraceAt(unix.PTRACE_SETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
+	}
+	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		return err
 	}

@@ -1,0 +1,85 @@
+package main_test
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A signal that was ignored when reframe was started, as nohup(1) has it with SIGHUP, ends nothing; another does.
+func TestTraceUnderNohup(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 5000}
+	p, begin := livetest.ObjectHost(t, object, o)
+	c := command(t, "trace", "-p", pid(p))
+	c.Path, c.Args = livetest.Tool(t, "env"), append([]string{"env", "--ignore-signal=HUP"}, c.Args...)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	require.NoError(t, c.Start())
+	traced(t, p)
+	guard := tracer(p.PID)
+	begin()
+	lines := bufio.NewReader(out)
+	for n := range 3000 { // much more than the pipe and the buffers before it hold
+		if n == 20 {
+			require.NoError(t, c.Process.Signal(syscall.SIGHUP))
+			require.NoError(t, syscall.Kill(guard, syscall.SIGHUP))
+		}
+		_, err := lines.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Process.Signal(syscall.SIGINT))
+	_, err = io.Copy(io.Discard, lines)
+	require.NoError(t, err)
+	_ = c.Wait() // its status is what counts
+	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())
+	require.NoError(t, p.Wait())
+}
+
+// What a shell or a supervisor ignores and blocks before it starts reframe changes nothing of what a verb does, and what reframe
+// launches finds it as it would without.
+func TestVerbsWithSignalsHeldOff(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})
+	numbers := regexp.MustCompile(`\d+\.\d+|0x[0-9a-f]+|\bpid \d+`) // times, addresses
+	held := []string{"env", "--ignore-signal", "--block-signal"}
+	// run runs reframe with all signals held off that can be.
+	run := func(args ...string) result {
+		c := command(t, args...)
+		c.Path, c.Args = livetest.Tool(t, "env"), append(held[:len(held):len(held)], c.Args...)
+		return finish(t, c)
+	}
+	same := func(args ...string) {
+		want, r := reframe(t, args...), run(args...)
+		require.Equal(t, 0, want.code, want.stderr)
+		require.Equal(t, want.code, r.code, "%s: %s", args, r.stderr)
+		require.Equal(t, numbers.ReplaceAllString(want.stdout, "N"), numbers.ReplaceAllString(r.stdout, "N"), "%s", args)
+	}
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	for _, verb := range []string{"frames", "resume"} {
+		same(verb, "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
+	}
+	same(append([]string{"trace", "--count", "--"}, host...)...)
+	r := run(append([]string{"verify", "--ir", module, "--all", "--"}, host...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^[1-9]\d* exits verified in .*, 0 different`, r.stderr)
+
+	look := []string{"grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"}
+	without, err := exec.Command(held[0], append(held[1:], look...)...).Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(without), "SigBlk:\t0000000000000000")
+	r = run(append([]string{"trace", "--"}, look...)...)
+	require.Contains(t, r.stdout, string(without))
+}

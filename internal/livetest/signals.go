@@ -1,0 +1,66 @@
+package livetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ignored and blocked signals are inherited by all that a process starts (execve(2)), and Go's os/exec hands on what Go itself was
+// started with. Under nohup a test that ends a program by SIGHUP would wait for ever. So a test binary that
+// was started with signals ignored or blocked begins anew without, before anything of it runs.
+//
+// It does so in a session of its own, as what they were ignored for, a terminal that hangs up or a ^C meant for another, is to reach
+// neither it nor its children.
+func init() {
+	if err := startWithAllSignals(); err != nil {
+		fmt.Fprintln(os.Stderr, "livetest: the signals that were ignored or blocked stay so:", err)
+		os.Exit(2)
+	}
+}
+
+// startWithAllSignals returns where no signal is ignored and none blocked.
+func startWithAllSignals() error {
+	ignored, blocked, err := heldOff()
+	if err != nil || ignored|blocked == 0 {
+		return err
+	}
+	runtime.LockOSThread() // whose mask is the new program's
+	for s := 1; s <= 64; s++ {
+		if ignored&(1<<(s-1)) == 0 {
+			continue
+		}
+		// The kernel's struct sigaction with all zeros: SIG_DFL. Of 32 bytes on all architectures of 64 bits, of 20 on i386.
+		var byDefault [32]byte
+		const maskSize = 8
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0); e != 0 {
+			return os.NewSyscallError("rt_sigaction", e)
+		}
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
+		return os.NewSyscallError("rt_sigprocmask", err)
+	}
+	if ignored != 0 {
+		_, _ = unix.Setsid() // which a process cannot do that leads a group, as a shell's own job does
+	}
+	return os.NewSyscallError("execve", syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
+}
+
+// heldOff returns the signals that the calling thread ignores and blocks, signal n as bit n-1 (proc_pid_status(5)). Those that Go's
+// runtime handles it has taken over by now, and children get their default.
+func heldOff() (ignored, blocked uint64, err error) {
+	text, err := os.ReadFile("/proc/thread-self/status")
+	for line := range bytes.Lines(text) {
+		for name, set := range map[string]*uint64{"SigIgn:": &ignored, "SigBlk:": &blocked} {
+			if rest, found := bytes.CutPrefix(line, []byte(name)); found && err == nil {
+				_, err = fmt.Sscanf(string(rest), "%x", set)
+			}
+		}
+	}
+	return ignored, blocked, err
+}
