@@ -29,8 +29,7 @@ type kernelAction struct {
 }
 
 // prepare takes SA_RESTART from the handler of the signal, which is Go's, and lets the signal through to the calling thread: who
-// started this program may have blocked it. What is launched finds it blocked nevertheless, as Go gives children the mask that it
-// was started with itself.
+// started this program may have blocked it.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
 	var a kernelAction
