@@ -134,17 +134,38 @@ func (v *verifier) exit(x *Exited) error {
 		return v.tell(out)
 	}
 	if o.Keep != "" {
-		out.Core = filepath.Join(o.Keep, fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number))
 		t, err := v.session.Target()
 		if err != nil {
 			return err
 		}
-		if _, err := t.WriteCore(v.ctx, out.Core, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID}); err != nil {
+		if out.Core, err = v.keep(t, x.Thread.ID); err != nil {
 			return err
 		}
 	}
 	v.pending = append(v.pending, p)
 	return nil
+}
+
+// maxNamesakes bounds the cores of one name: processes have the same number again and again.
+const maxNamesakes = 10000
+
+// keep writes a core of the moment under a name that is not taken, and returns that.
+func (v *verifier) keep(t *ptrace.Target, thread int) (path string, err error) {
+	for n := 1; n <= maxNamesakes; n++ {
+		name := fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number)
+		if n > 1 {
+			name = fmt.Sprintf("verify-%d-%d-%d.core", v.session.PID(), v.number, n)
+		}
+		path = filepath.Join(v.options.Keep, name)
+		if _, err = os.Lstat(path); err == nil {
+			err = os.ErrExist // or it is known only when the core is written
+			continue
+		}
+		if _, err = t.WriteCore(v.ctx, path, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: thread}); !errors.Is(err, os.ErrExist) {
+			break
+		}
+	}
+	return path, err
 }
 
 // tell tells what came of an exit. The core of one that shows nothing is not kept.

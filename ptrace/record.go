@@ -35,6 +35,7 @@ type RecordOptions struct {
 	Memory   CoreMemory
 	Thread   int  // that readers show first; 0: the first one
 	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
+	Replace  bool // a file that is there already and not empty; otherwise that is an error which wraps [os.ErrExist]
 	// Progress is told how many bytes of how many are written, often; nil where nobody wants to know.
 	Progress func(written, of uint64)
 }
@@ -317,7 +318,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	if o.Memory == Minimal {
 		t.Release() // all of it is copied
 	}
-	file, err := newfile.Create(path)
+	file, err := newfile.Create(path, o.Replace)
 	if err != nil {
 		return nil, err
 	}

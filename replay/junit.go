@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -28,15 +30,32 @@ type JUnit struct {
 // it: it counts what follows it.
 const junitHead = 256
 
-// CreateJUnit begins a file of that path.
-func CreateJUnit(path string) (*JUnit, error) {
-	f, err := newfile.Create(path)
+// CreateJUnit begins a file of that path. A report that is there already is replaced; of any other file with content the error
+// wraps [os.ErrExist], unless that is to be replaced too.
+func CreateJUnit(path string, replace bool) (*JUnit, error) {
+	f, err := newfile.Create(path, replace || IsJUnit(path))
 	if err != nil {
 		return nil, err
 	}
 	j := &JUnit{file: f, out: bufio.NewWriter(f), began: time.Now()}
 	_, err = j.out.WriteString(strings.Repeat(" ", junitHead))
 	return j, err
+}
+
+// IsJUnit says whether a file looks like a report.
+func IsJUnit(path string) bool {
+	if newfile.Free(path) == nil { // or it is no file, and to open a pipe would wait for its writer
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var start [4096]byte
+	n, _ := io.ReadFull(f, start[:])
+	head := bytes.TrimSpace(start[:n])
+	return bytes.HasPrefix(head, []byte("<")) && bytes.Contains(head, []byte("<testsuite"))
 }
 
 // Add writes a result.

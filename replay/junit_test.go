@@ -25,7 +25,7 @@ print(json.dumps(show(tree.parse(sys.argv[1]).getroot())))
 
 func TestJUnit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.xml")
-	j, err := replay.CreateJUnit(path)
+	j, err := replay.CreateJUnit(path, false)
 	require.NoError(t, err)
 	for _, r := range []replay.Result{
 		{Kind: replay.Script, Path: "osr/sum/exit.txtar", Outcome: replay.OK, MS: 1500},
@@ -57,6 +57,16 @@ func TestJUnit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing else is left")
 
-	_, err = replay.CreateJUnit(filepath.Join(t.TempDir(), "no", "folder.xml"))
+	for text, report := range map[string]bool{"": true, `<?xml version="1.0"?><testsuites></testsuites>`: true, "<html></html>": false, "exec true # <testsuite": false} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		j, err := replay.CreateJUnit(path, false)
+		if !report {
+			require.ErrorIs(t, err, os.ErrExist, text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.NoError(t, j.Close())
+	}
+	_, err = replay.CreateJUnit(filepath.Join(t.TempDir(), "no", "folder.xml"), false)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -228,6 +228,9 @@ func (c *call) record() error {
 	if err != nil {
 		return err
 	}
-	_, err = target.WriteCore(c.ctx, c.ts.MkAbs(args[0]), o)
+	file := c.ts.MkAbs(args[0])
+	inside, err := filepath.Rel(c.work, file)
+	o.Replace = err == nil && filepath.IsLocal(inside) // what lies elsewhere is not the script's
+	_, err = target.WriteCore(c.ctx, file, o)
 	return err
 }

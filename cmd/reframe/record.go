@@ -28,6 +28,7 @@ type recording struct {
 	limits   deopt.Limits
 	timeout  time.Duration
 	again    []string // the flags that who looks at the core needs too
+	file     string   // that the core is written to first: that of -o, or a temporary one
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -56,6 +57,9 @@ or verify has kept.
 --script writes a first replay script for the moment: what reframe replay runs, and what
 is kept as a test. --compress compresses the core by zstd, which debuggers do not read.
 
+A file that exists is overwritten only with --force, one that is read never. -o - and
+--script - write to standard output; what record says goes to standard error then.
+
 Exit status: 0 it worked, 2 it failed and there is no file; 130, 143 or 129 after SIGINT,
 SIGTERM or SIGHUP.`,
 		Example: `  reframe record -p 41822 -o exit.core
@@ -77,10 +81,11 @@ SIGTERM or SIGHUP.`,
 	k.siteFlags(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // what follows the command's name is its own
-	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`")
+	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`, or to standard output (-)")
+	forceFlag(c, &k.force)
 	f.StringVar(&k.memory, "memory", string(ptrace.Minimal), "which memory the core holds: `minimal`, writable or all")
 	f.BoolVar(&k.compress, "compress", false, "compress the core by zstd")
-	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`")
+	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`, or to standard output (-)")
 	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND`")
 	f.Uint64Var(&k.hit, "hit", 1, "wait for the `N`-th such exit")
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
@@ -129,19 +134,8 @@ func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, 
 	case waits && k.stack != 0:
 		return nil, usage("--stack-bytes is for a process that is not waited for")
 	}
-	for name, file := range map[string]string{"-o": k.output, "--script": k.script} {
-		if file == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s %s: there is no directory %s", name, file, filepath.Dir(file))
-		}
-		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s %s: file exists, and is not a regular file", name, file)
-		}
-	}
-	if sameFile(k.output, k.script) {
-		return nil, usage("-o and --script: two files, not %s for both", k.script)
+	if err := k.checkOutputs(args); err != nil {
+		return nil, err
 	}
 	known, err := k.known.options()
 	if err != nil || !waits {
@@ -156,16 +150,29 @@ func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, 
 	return o, nil
 }
 
-// sameFile says whether two names are of one file, which need not be there yet.
-func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
-	if err == nil && err2 == nil {
-		return os.SameFile(one, other)
+// checkOutputs refuses files that cannot be written, or must not.
+func (k *recording) checkOutputs(command []string) error {
+	files := []named{{"-o", k.output}, {"--script", k.script}}
+	for _, f := range files {
+		switch {
+		case f.path == "":
+			continue
+		case f.path == standard && len(command) > 0:
+			return usage("%s -: standard output is the command's", f.by)
+		case f.path == standard:
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(f.path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s %s: there is no directory %s", f.by, f.path, filepath.Dir(f.path))
+		}
+		if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s %s: file exists, and is not a regular file", f.by, f.path)
+		}
 	}
-	a, err = filepath.Abs(a)
-	b, err2 = filepath.Abs(b)
-	return err == nil && err2 == nil && a == b
+	if k.output == standard && k.script != "" {
+		return usage("-o - --script: a script names its core; -o FILE")
+	}
+	return refuseLoss(k.force, files, k.inputs(command))
 }
 
 // recorded is what became of it.
@@ -180,6 +187,18 @@ type recorded struct {
 func (a *app) record(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) error {
 	var r *recorded
 	var err error
+	k.file = k.output
+	if k.output == standard {
+		if term.IsTerminal(int(a.stdout.Fd())) {
+			return usage("-o -: standard output is a terminal, and a core is nothing to be read there")
+		}
+		dir, err := os.MkdirTemp("", "reframe-core-") // it is not written from its beginning to its end
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		k.file = filepath.Join(dir, "core")
+	}
 	if o.Full {
 		r, err = a.recordExit(ctx, k, o, command)
 	} else {
@@ -192,14 +211,17 @@ func (a *app) record(ctx context.Context, k *recording, o *deopt.TraceOptions, c
 	case err != nil:
 		return err
 	}
-	if k.script != "" {
-		if err := a.writeScript(ctx, k); err != nil {
-			return err
-		}
+	if k.output == standard {
+		err = a.copyOut(k.file)
+	} else if k.script != "" {
+		err = a.writeScript(ctx, k)
+	}
+	if err != nil {
+		return err
 	}
 	out := a.stdout
-	if len(command) > 0 {
-		out = a.stderr // standard output is the command's
+	if len(command) > 0 || k.output == standard || k.script == standard {
+		out = a.stderr // standard output is the command's, or the file's
 	}
 	if a.json {
 		return writeJSON(out, r.report(k))
@@ -233,7 +255,7 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 		}
 		r.touch(ctx, view, k)
 	}
-	r.RecordedCore, err = t.WriteCore(ctx, k.output, k.options(a, thread))
+	r.RecordedCore, err = t.WriteCore(ctx, k.file, k.options(a, thread))
 	r.pause = t.Release()
 	return r, err
 }
@@ -246,7 +268,7 @@ func (r *recorded) touch(ctx context.Context, view *deopt.View, k *recording) {
 }
 
 func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
-	return ptrace.RecordOptions{Memory: ptrace.CoreMemory(k.memory), Thread: thread, Compress: k.compress, Progress: a.progress(k.output)}
+	return ptrace.RecordOptions{Memory: ptrace.CoreMemory(k.memory), Thread: thread, Compress: k.compress, Replace: k.force, Progress: a.progress(k.output)}
 }
 
 // progressAfter is how long something may take without a word about it.
@@ -304,7 +326,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOption
 			}
 			r.touch(ctx, view, k)
 		}
-		r.RecordedCore, err = t.WriteCore(ctx, k.output, k.options(a, x.Thread.ID))
+		r.RecordedCore, err = t.WriteCore(ctx, k.file, k.options(a, x.Thread.ID))
 		r.pause, r.exit = time.Since(begin), exitTitle(x)
 		if err == nil {
 			err = errRecorded
@@ -339,7 +361,11 @@ func exitTitle(x *deopt.Exited) string {
 func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	s := a.styleOf(out)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(k.output)), count(r.Threads, "thread"), bytesOf(r.Held), k.memory)
+	core := k.output
+	if core == standard {
+		core = "on standard output"
+	}
+	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.memory)
 	if r.exit != "" {
 		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
 	}
@@ -358,8 +384,11 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.core == "" {
 		fmt.Fprintf(a.stderr, "it stood still for %s and is running again\n", milliseconds(r.pause))
 	}
+	if k.output == standard {
+		return nil
+	}
 	next := append([]string{"frames", "--core", k.output}, k.again...)
-	if k.script != "" {
+	if k.script != "" && k.script != standard {
 		next = []string{"replay", k.script}
 	}
 	fmt.Fprintf(a.stderr, "\n%s\n", try(next...))

@@ -51,7 +51,7 @@ func TestRecordProcess(t *testing.T) {
 	live := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
 	for _, memory := range []string{"minimal", "writable", "all"} {
 		for _, more := range [][]string{nil, {"--compress"}, {"--ir", p.IR}} {
-			r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--memory", memory}, more...)...)
+			r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--force", "--memory", memory}, more...)...)
 			require.Equal(t, 0, r.code, r.stderr)
 			first, rest, _ := strings.Cut(r.stdout, "\n")
 			require.Regexp(t, "^"+regexp.QuoteMeta(core)+`  1 thread, \d+ (KiB|MiB) of memory \(`+memory+`\)$`, first)
@@ -85,7 +85,7 @@ func TestRecordExit(t *testing.T) {
 	core := filepath.Join(t.TempDir(), "exit.core")
 	for flags, n := range map[string]uint64{"": 0, "--hit 3": 2, "--record 1 --hit 700": 699, "--function tick": 0, "--site stackmap --hit 2": 1,
 		"--stop-at %i==345": 345, "--stop-at %i>990 --hit 5": 995} {
-		args := append([]string{"record", "--ir", module, "-o", core}, strings.Fields(flags)...)
+		args := append([]string{"record", "--ir", module, "-o", core, "--force"}, strings.Fields(flags)...)
 		r := reframe(t, append(append(args, "--"), host...)...)
 		require.Equal(t, 0, r.code, r.stderr)
 		require.Equal(t, untraced(t, host), r.stdout)
@@ -234,7 +234,7 @@ func TestRecordJSON(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	core := filepath.Join(t.TempDir(), "exit.core")
 	for _, more := range [][]string{nil, {"--ir", p.IR}, {"--memory", "all"}, {"--ir", p.IR, "--script", core + ".txtar"}} {
-		r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--json"}, more...)...)
+		r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--force", "--json"}, more...)...)
 		require.Equal(t, 0, r.code, r.stderr)
 		valid(t, "record.schema.json", r.stdout)
 		out := r.object(t)
@@ -287,7 +287,7 @@ func TestRecordOverOddFiles(t *testing.T) {
 
 	long := at(strings.Repeat("n", 255))
 	for _, core := range []string{at("link"), long} {
-		r := reframe(t, "record", "-p", pid(p), "-o", core)
+		r := reframe(t, "record", "-p", pid(p), "-o", core, "--force")
 		require.Equal(t, 0, r.code, r.stderr)
 		f, err := elf.Open(core)
 		require.NoError(t, err)

@@ -14,7 +14,11 @@ func (a *app) writeScript(ctx context.Context, k *recording) error {
 	if err != nil {
 		return err
 	}
-	f, err := newfile.Create(k.script)
+	if k.script == standard {
+		_, err = a.stdout.WriteString(text)
+		return err
+	}
+	f, err := newfile.Create(k.script, k.force)
 	if err != nil {
 		return err
 	}

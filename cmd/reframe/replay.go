@@ -36,6 +36,7 @@ type replayed struct {
 	junit    string
 	shard    string
 	journal  string
+	force    bool
 	steps    uint64
 	selected *regexp.Regexp
 	index, n int // of the shard
@@ -61,6 +62,10 @@ broken or takes too long stops no other. With --journal a run that was killed go
 it was: what is in the journal, and has not changed, is not done again. --shard 0/4 does the
 first of four parts, whichever machine the others run on. On a part decides the name in the
 folder.
+
+--junit replaces a report that is there already, and --update the expected files of scripts; a
+journal is only added to. Any other file that exists is overwritten only with --force, one that
+is read never.
 
 Exit status: 0 all went well, 1 some failed or showed a part only, 2 none went well or it
 failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is told.`,
@@ -91,6 +96,7 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	f.IntVarP(&k.jobs, "jobs", "j", 0, "do `N` at once (default: as many as there are processors)")
 	f.StringVar(&k.run, "run", "", "only those whose path matches the regular expression `RE`")
 	f.StringVar(&k.junit, "junit", "", "write JUnit XML to `FILE` too")
+	forceFlag(c, &k.force)
 	f.StringVar(&k.shard, "shard", "", "do the part `I/N` only; I is from 0 to N-1")
 	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and go on from there")
 	f.BoolVar(&k.cores, "cores", false, "look at cores")
@@ -129,6 +135,10 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 		return usage("--update is for scripts, and does not go with --cores")
 	case k.update && k.journal != "":
 		return usage("--update does not go with --journal: what is done is not done again")
+	case changed("junit") && (k.junit == "" || k.junit == standard):
+		return usage("--junit %s: the name of a file; on standard output are the results", k.junit)
+	case changed("journal") && (k.journal == "" || k.journal == standard):
+		return usage("--journal %s: the name of a file; on standard output are the results", k.journal)
 	case k.timeout <= 0:
 		return usage("--timeout %v: it is above 0", k.timeout)
 	case changed("jobs") && (k.jobs < 1 || k.jobs > maxJobs):
@@ -218,6 +228,9 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	debug.SetMemoryLimit(math.MaxInt64)
 	debug.SetGCPercent(100)
 	runtime.SetDefaultGOMAXPROCS()
+	if err := k.checkOutputs(items); err != nil {
+		return err
+	}
 	w := newReplayWriter(a, k, items)
 	r := &replay.Run{Items: items, Job: job, Workers: k.jobs, Timeout: k.timeout, Report: w.result, Ended: w.ended}
 	if k.journal != "" {
@@ -231,7 +244,9 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 		defer r.Journal.Close()
 	}
 	if k.junit != "" {
-		if w.junit, err = replay.CreateJUnit(k.junit); err != nil {
+		if w.junit, err = replay.CreateJUnit(k.junit, k.force); errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("--junit %s: the file exists and is no report; --force overwrites it", k.junit)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -253,6 +268,18 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 		return &status{exitPartial, ""}
 	}
 	return nil
+}
+
+// checkOutputs refuses to write over what is read. What else a journal and a report do not replace they know by themselves;
+// they may lie among the cores.
+func (k *replayed) checkOutputs(items []replay.Item) error {
+	inputs := append(k.known.inputs(nil), named{"--each", k.each})
+	if k.junit != "" && !replay.IsJUnit(k.junit) {
+		for _, i := range items {
+			inputs = append(inputs, named{"replay", i.Path})
+		}
+	}
+	return refuseLoss(true, []named{{"--journal", k.journal}, {"--junit", k.junit}}, inputs)
 }
 
 // belongs lists what decides about results: a journal is of one such list.

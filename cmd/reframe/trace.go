@@ -42,7 +42,8 @@ exit whose slots fulfil a condition, and shows all of its frames: comparisons (=
 >=) of slots with numbers, true or false, joined by &&.
 
 Exits are written to standard output; with COMMAND, which has that for itself, to standard
-error. -o FILE writes them to a file instead. The summary goes to standard error.
+error. -o FILE writes them to a file instead, which must not exist yet unless --force is
+given, and -o - to standard output. The summary goes to standard error.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable,
 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second

@@ -37,11 +37,13 @@ differ.
 
 Of each difference it prints the frame with its slots, the first value and address that differ, the last
 instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
-before the native code ran. Where interpreter and native code cannot be compared, such as
+before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core where that is
+there already: none is overwritten. Where interpreter and native code cannot be compared, such as
 behind a call that prints, the exit is counted with the reason. doc/verify.md says what is compared.
 
 Differences are written to standard output; with COMMAND, which has that for itself, to standard
-error. -o FILE writes them to a file instead. The summary goes to standard error.
+error. -o FILE writes them to a file instead, which must not exist yet unless --force is
+given, and -o - to standard output. The summary goes to standard error.
 
 Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could or it failed,
 3 interpreter and native code disagree; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
@@ -86,6 +88,8 @@ func (k *verified) read(c *cobra.Command, args []string) error {
 		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
 	case o.Time <= 0:
 		return usage("--timeout %v: a time above 0", o.Time)
+	case o.Keep == standard:
+		return usage("--keep -: a directory; one of that name is ./-")
 	case o.Tail < 1 || o.Tail > maxTail:
 		return usage("--tail %d: 1 to %d", o.Tail, maxTail)
 	}

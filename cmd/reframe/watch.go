@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/internal/newfile"
 	"reframe/ptrace"
 )
 
@@ -28,6 +29,7 @@ type watched struct {
 	every    uint64
 	limit    uint64
 	output   string
+	force    bool
 }
 
 func (w *watched) flags(c *cobra.Command) {
@@ -38,7 +40,8 @@ func (w *watched) flags(c *cobra.Command) {
 	f.SetInterspersed(false) // what follows the command's name is its own
 	f.Uint64Var(&w.every, "every", 1, "only every `N`-th exit")
 	f.Uint64Var(&w.limit, "limit", 0, "end after `N` exits")
-	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`")
+	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`, or to standard output (-)")
+	forceFlag(c, &w.force)
 }
 
 // siteFlags are those that say which exits are meant.
@@ -76,6 +79,8 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return usage("--limit 0: a number above 0")
 	case len(w.at) > 0 && (len(w.records) > 0 || w.function != "" || len(w.filter.Sites) > 0):
 		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
+	case changed("output") && w.output == "":
+		return usage("the name behind -o is empty")
 	}
 	for _, text := range w.records {
 		id, err := recordID(text)
@@ -114,8 +119,13 @@ func (w *watched) created(a *app, command []string) (out *os.File, closed func(e
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	closed = func(err error) error { return err }
 	switch {
+	case w.output == standard:
+		return a.stdout, closed, nil
 	case w.output != "":
-		out, err = os.Create(w.output)
+		if err := refuseLoss(w.force, []named{{"-o", w.output}}, w.inputs(command)); err != nil {
+			return nil, nil, err
+		}
+		out, err = newfile.Stream(w.output, w.force)
 		return out, func(err error) error { return cmp.Or(err, out.Close()) }, err
 	case len(command) > 0:
 		return a.stderr, closed, nil

@@ -1,5 +1,6 @@
-// Package newfile makes files that are there under their name when they are whole, or not at all. The main type is
-// [File]. Nothing is read; what is trusted is the folder that the file comes to.
+// Package newfile makes files and loses none: what has content is replaced only where somebody says so, and a [File], which
+// is the main type, is there under its name when it is whole, or not at all. Nothing is read; what is trusted is the
+// folder that the file comes to.
 package newfile
 
 import (
@@ -13,16 +14,30 @@ import (
 // File is one that is being written, under a hidden name beside the one that it is to have.
 type File struct {
 	*os.File
-	path string
+	path    string
+	replace bool
 }
 
-// Create begins the file that is to come into being or to be replaced where path is given: what a symbolic link leads to.
+// Free returns an error that wraps [os.ErrExist] where a file is at path whose content would be lost by another: a regular one
+// that is not empty. What a symbolic link leads to counts.
+func Free(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
+	}
+	return nil
+}
+
+// Create begins the file that is to come into being where path is given, or at what a symbolic link leads to. One that
+// is there already is replaced only with replace, or where it is empty; else the error wraps [os.ErrExist].
 // Devices, pipes and directories are not replaced. Nobody else may read it, unless [os.File.Chmod] lets them.
-func Create(path string) (*File, error) {
+func Create(path string, replace bool) (*File, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
 		return nil, &os.PathError{Op: "create", Path: path, Err: fmt.Errorf("%w: it is not a regular file", syscall.EEXIST)}
 	case err == nil:
+		if !replace && Free(path) != nil {
+			return nil, Free(path)
+		}
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return nil, err
 		}
@@ -31,7 +46,20 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f, path}, nil
+	return &File{f, path, replace}, nil
+}
+
+// Stream opens what is to be written bit by bit, and can be read meanwhile: a new file, a device or a pipe. A file that
+// is there already is as for [Create].
+func Stream(path string, replace bool) (*os.File, error) {
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if _, err := os.Stat(path); err == nil {
+		if err := Free(path); err != nil && !replace {
+			return nil, err
+		}
+		mode = os.O_WRONLY | os.O_TRUNC
+	}
+	return os.OpenFile(path, mode, 0o666)
 }
 
 // Finish closes the file and gives it its name. Where err is not nil, or that fails, it is gone, and what was there
@@ -39,10 +67,37 @@ func Create(path string) (*File, error) {
 func (f *File) Finish(err error) error {
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), f.path)
+		err = f.name()
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// name gives the file its name. What has come into being there since it was begun is not lost either.
+func (f *File) name() error {
+	if !f.replace {
+		switch err := os.Link(f.Name(), f.path); {
+		case err == nil:
+			_ = os.Remove(f.Name()) // it is there, under the name that counts
+			return nil
+		case Free(f.path) != nil:
+			return Free(f.path)
+		}
+		// It is empty, or the file system has no links.
+	}
+	return os.Rename(f.Name(), f.path)
+}
+
+// Same says whether two names are of one file, which need not be there yet: by whatever links.
+func Same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	if err == nil && err2 == nil {
+		return os.SameFile(one, other)
+	}
+	a, err = filepath.Abs(a)
+	b, err2 = filepath.Abs(b)
+	return err == nil && err2 == nil && a == b
 }

@@ -12,7 +12,7 @@ import (
 
 // makeFile makes a file with a text.
 func makeFile(path, text string, err error) error {
-	f, create := Create(path)
+	f, create := Create(path, true)
 	if create != nil {
 		return create
 	}
@@ -41,7 +41,7 @@ func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 
-	f, err := Create(path)
+	f, err := Create(path, false)
 	require.NoError(t, err)
 	_, err = f.WriteString("half")
 	require.NoError(t, err)
@@ -85,4 +85,72 @@ func TestRefused(t *testing.T) {
 	require.ErrorIs(t, makeFile(filepath.Join(dir, "none", "file"), "text", nil), os.ErrNotExist)
 	require.ErrorIs(t, makeFile(filepath.Join(pipe, "file"), "text", nil), syscall.ENOTDIR)
 	require.Equal(t, []string{"pipe"}, names(t, dir))
+}
+
+// What has content stays, whoever made it and whenever; what is empty has nothing to lose.
+func TestNothingIsLost(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("mine"), []byte("mine"), 0o600))
+	require.NoError(t, os.WriteFile(at("empty"), nil, 0o600))
+	require.NoError(t, os.Symlink("mine", at("link")))
+	require.NoError(t, os.Link(at("mine"), at("hard")))
+	for _, name := range []string{"mine", "link", "hard"} {
+		_, err := Create(at(name), false)
+		require.ErrorIs(t, err, os.ErrExist, name)
+		_, err = Stream(at(name), false)
+		require.EqualError(t, err, "create "+at(name)+": file already exists")
+		require.ErrorIs(t, Free(at(name)), os.ErrExist, name)
+	}
+	requireText(t, "mine", at("mine"))
+	require.NoError(t, Free(at("empty")))
+	require.NoError(t, Free(at("none")))
+	require.NoError(t, Free("/dev/null"))
+
+	f, err := Create(at("empty"), false)
+	require.NoError(t, err)
+	_, err = f.WriteString("new")
+	require.NoError(t, err)
+	require.NoError(t, f.Finish(nil))
+	requireText(t, "new", at("empty"))
+
+	// It came into being while the other was written.
+	f, err = Create(at("late"), false)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(at("late"), []byte("mine"), 0o600))
+	require.ErrorIs(t, f.Finish(nil), os.ErrExist)
+	requireText(t, "mine", at("late"))
+	require.Equal(t, []string{"empty", "hard", "late", "link", "mine"}, names(t, dir))
+
+	for _, path := range []string{at("stream"), at("mine"), "/dev/null"} {
+		s, err := Stream(path, true)
+		if path == at("stream") {
+			s, err = Stream(path, false)
+		}
+		require.NoError(t, err)
+		_, err = s.WriteString("by")
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	requireText(t, "by", at("stream"))
+	requireText(t, "by", at("hard"))
+	require.ErrorIs(t, func() error { _, err := Stream(dir, false); return err }(), syscall.EISDIR)
+}
+
+func TestSame(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("a"), nil, 0o600))
+	require.NoError(t, os.WriteFile(at("b"), nil, 0o600))
+	require.NoError(t, os.Symlink("a", at("link")))
+	require.NoError(t, os.Link(at("a"), at("hard")))
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"a", "a", true}, {"a", "b", false}, {"a", "link", true}, {"hard", "link", true}, {"b", "hard", false}, {"none", "none", true},
+		{"none", "./none", true}, {"none", "a", false}, {"none", "other", false},
+	} {
+		require.Equal(t, c.same, Same(at(c.one), dir+"/"+c.other), c)
+	}
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"reframe/internal/newfile"
+)
+
+// named is a file, and the flag or whatever else has named it.
+type named struct{ by, path string }
+
+// standard is the name of standard output where a file is written.
+const standard = "-"
+
+// forceFlag lets the user have files overwritten.
+func forceFlag(c *cobra.Command, force *bool) {
+	c.Flags().BoolVar(force, "force", false, "overwrite a file that exists")
+}
+
+// refuseLoss refuses to write over what is read, or written too, and over any other file unless that is forced.
+func refuseLoss(force bool, outputs, inputs []named) error {
+	for i, out := range outputs {
+		if out.path == "" || out.path == standard {
+			continue
+		}
+		for _, in := range inputs {
+			if in.path != "" && newfile.Same(out.path, in.path) {
+				return usage("%s %s: that file is read, by %s", out.by, out.path, in.by)
+			}
+		}
+		for _, other := range outputs[:i] {
+			if other.path != "" && newfile.Same(out.path, other.path) {
+				return usage("%s and %s: two files, not %s for both", other.by, out.by, out.path)
+			}
+		}
+	}
+	for _, out := range outputs {
+		if out.path != "" && out.path != standard && newfile.Free(out.path) != nil && !force {
+			return fmt.Errorf("%s %s: the file exists; --force overwrites it", out.by, out.path)
+		}
+	}
+	return nil
+}
+
+// inputs are the files that are read.
+func (k *known) inputs(command []string) []named {
+	list := []named{{"--core", k.core}, {"--exe", k.exe}}
+	for _, path := range k.modules {
+		list = append(list, named{"--ir", path})
+	}
+	for _, path := range k.layouts {
+		list = append(list, named{"--layout", path})
+	}
+	for _, word := range command {
+		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+			list = append(list, named{"the command", word})
+		}
+	}
+	return list
+}
+
+// copyOut copies a file to standard output.
+func (a *app) copyOut(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(a.stdout, f)
+	return err
+}

@@ -1,0 +1,206 @@
+package main_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// What a person wrote stays, under each flag that names a file to be written, by whatever name; with --force it is replaced.
+func TestNothingIsOverwritten(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	read := func(name string) string {
+		text, err := os.ReadFile(at(name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	const mine = "# A script that a person edited.\n"
+	require.NoError(t, os.WriteFile(at("mine"), []byte(mine), 0o600))
+	require.NoError(t, os.Link(at("mine"), at("hard")))
+	require.NoError(t, os.Symlink("mine", at("soft")))
+	require.NoError(t, os.WriteFile(at("pass.txtar"), []byte("exec true\n"), 0o600))
+	there := files(t, dir)
+	launched := func(args ...string) []string { return append(append(args, "--"), host...) }
+	ways := map[string][]string{
+		"record -o":       launched("record", "-o", "FILE"),
+		"record --script": launched("record", "-o", at("new.core"), "--script", "FILE"),
+		"trace -o":        launched("trace", "-o", "FILE"),
+		"verify -o":       launched("verify", "--ir", module, "-o", "FILE", "--limit", "1"),
+		"replay --junit":  {"replay", at("pass.txtar"), "--junit", "FILE"},
+	}
+	for what, way := range ways {
+		for _, name := range []string{"mine", "hard", "soft"} {
+			args := strings.Split(strings.ReplaceAll(strings.Join(way, "\x00"), "FILE", at(name)), "\x00")
+			_, flag, _ := strings.Cut(what, " ")
+			reframe(t, args...).failsEmpty(t, 2, flag+" "+at(name)+": the file exists", "--force overwrites it")
+			require.Equal(t, mine, read(name), what)
+			require.Equal(t, there, files(t, dir), what)
+		}
+	}
+	reframe(t, "replay", at("pass.txtar"), "--journal", at("mine")).failsEmpty(t, 2, "this is no journal of reframe replay")
+	require.Equal(t, mine, read("mine"))
+
+	for what, way := range ways {
+		verb := way[0]
+		require.NoError(t, os.WriteFile(at("mine"), []byte(mine), 0o600))
+		args := append([]string{verb, "--force"}, strings.Split(strings.ReplaceAll(strings.Join(way[1:], "\x00"), "FILE", at("mine")), "\x00")...)
+		r := reframe(t, args...)
+		require.Zero(t, r.code, "%s: %s", what, r.stderr)
+		require.NotEqual(t, mine, read("mine"), what)
+	}
+
+	// What is replaced without --force: a report by a report, and what is empty.
+	require.NoError(t, os.WriteFile(at("empty"), nil, 0o600))
+	for range 2 {
+		r := reframe(t, "replay", at("pass.txtar"), "--junit", at("empty"))
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, read("empty"), "<testsuite")
+	}
+}
+
+// What is read is not written over, --force or not.
+func TestInputsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for from, to := range map[string]string{object: "tick.o", module: "tick.ll"} {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(at(to), text, 0o600))
+	}
+	host := livetest.ObjectHostCommand(t, at("tick.o"), livetest.ObjectHostOptions{Rounds: 1})
+	r := reframe(t, append([]string{"record", "-o", at("og.core"), "--memory", "writable", "--"}, host...)...)
+	require.Zero(t, r.code, r.stderr)
+	require.NoError(t, os.Link(at("og.core"), at("hard.core")))
+	require.NoError(t, os.Symlink("tick.ll", at("soft.ll")))
+	require.NoError(t, os.WriteFile(at("pass.txtar"), []byte("exec true\n"), 0o600))
+	before := map[string][]byte{}
+	for _, name := range files(t, dir) {
+		text, err := os.ReadFile(at(name))
+		require.NoError(t, err)
+		before[name] = text
+	}
+	for _, force := range [][]string{nil, {"--force"}} {
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"record", "--core", at("og.core"), "-o", at("og.core")}, "that file is read, by --core"},
+			{[]string{"record", "--core", at("og.core"), "-o", at("hard.core")}, "that file is read, by --core"},
+			{[]string{"record", "--core", at("og.core"), "-o", at("new.core"), "--script", dir + "/./og.core"}, "that file is read, by --core"},
+			{[]string{"record", "--core", at("og.core"), "--ir", at("tick.ll"), "-o", at("soft.ll")}, "that file is read, by --ir"},
+			{append([]string{"record", "-o", at("tick.o"), "--"}, host...), "that file is read, by the command"},
+			{append([]string{"trace", "-o", at("tick.ll"), "--ir", at("soft.ll"), "--"}, host...), "that file is read, by --ir"},
+			{append([]string{"verify", "-o", at("soft.ll"), "--ir", at("tick.ll"), "--"}, host...), "that file is read, by --ir"},
+			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "that file is read, by replay"},
+			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "that file is read, by --ir"},
+			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},
+		} {
+			if c.args[0] == "replay" && strings.Contains(c.want, "by replay") && len(force) == 0 {
+				continue // refused for another reason: it is no report, no journal
+			}
+			args := append(append([]string{c.args[0]}, force...), c.args[1:]...)
+			reframe(t, args...).failsEmpty(t, 64, c.want)
+			for name, was := range before {
+				is, err := os.ReadFile(at(name))
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(was, is), "%v: %s", args, name)
+			}
+			require.Len(t, files(t, dir), len(before))
+		}
+	}
+}
+
+// A file named - is standard output, where that can be meant.
+func TestStandardOutput(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	dir := t.TempDir()
+	run := func(args ...string) result {
+		c := command(t, args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+		return finish(t, c)
+	}
+	core := filepath.Join(t.TempDir(), "exit.core")
+	r := reframe(t, append([]string{"record", "-o", core, "--"}, host...)...)
+	require.Zero(t, r.code, r.stderr)
+
+	r = run(append([]string{"trace", "--ir", module, "--limit", "1", "-o", "-", "--"}, host...)...)
+	require.Zero(t, r.code, r.stderr)
+	require.Regexp(t, `(?m)`+exitLine.String(), r.stdout) // and what the command itself prints
+	require.NotContains(t, r.stderr, "%i=")
+	r = run(append([]string{"verify", "--ir", module, "--limit", "1", "--all", "-o", "-", "--"}, host...)...)
+	require.Zero(t, r.code, r.stderr)
+	require.Regexp(t, `(?m)^1  \d+ obj_host  tick\+0x[0-9a-f]+  record 1 stackmap  same`, r.stdout)
+
+	for _, more := range [][]string{nil, {"--json"}} {
+		r = run(append([]string{"record", "--core", core, "-o", "-"}, more...)...)
+		require.Zero(t, r.code, r.stderr)
+		f, err := elf.NewFile(strings.NewReader(r.stdout))
+		require.NoError(t, err)
+		require.Equal(t, elf.ET_CORE, f.Type)
+		require.Contains(t, r.stderr, map[bool]string{true: "on standard output  ", false: `"core": "-"`}[more == nil])
+	}
+	r = run("record", "--core", core, "-o", "small.core", "--script", "-")
+	require.Zero(t, r.code, r.stderr)
+	require.Regexp(t, `(?m)^core \$SCRIPTDIR/small\.core`, r.stdout)
+	require.Contains(t, r.stderr, "small.core  ")
+	require.NoError(t, os.Remove(filepath.Join(dir, "small.core")))
+
+	for text, args := range map[string][]string{
+		"-o -: standard output is the command's":       append([]string{"record", "-o", "-", "--"}, host...),
+		"--script -: standard output is the command's": append([]string{"record", "-o", "x.core", "--script", "-", "--"}, host...),
+		"-o - --script: a script names its core":       {"record", "--core", core, "-o", "-", "--script", "x.txtar"},
+		"--junit -: the name of a file":                {"replay", ".", "--junit", "-"},
+		"--journal -: the name of a file":              {"replay", ".", "--journal", "-"},
+		"--keep -: a directory":                        append([]string{"verify", "--ir", module, "--keep", "-", "--"}, host...),
+	} {
+		run(args...).failsEmpty(t, 64, text)
+	}
+	require.Empty(t, files(t, dir))
+
+	master, slave := livetest.Terminal(t)
+	defer master.Close()
+	c := command(t, "record", "--core", core, "-o", "-")
+	var stderr strings.Builder
+	c.Stdout, c.Stderr = slave, &stderr
+	require.Error(t, c.Run())
+	slave.Close()
+	require.Equal(t, 64, c.ProcessState.ExitCode())
+	require.Contains(t, stderr.String(), "standard output is a terminal")
+}
+
+// A core of verify replaces none, though a process of the same number had an exit of the same: nor is that one removed where
+// there is no difference.
+func TestVerifyKeepsEarlierCores(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	dir := t.TempDir()
+	earlier := filepath.Join(dir, "verify-"+pid(p)+"-1.core")
+	require.NoError(t, os.WriteFile(earlier, []byte("mine"), 0o600))
+	c := command(t, "verify", "-p", pid(p), "--ir", module, "--keep", dir, "--limit", "2")
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	require.NoError(t, c.Start())
+	traced(t, p)
+	begin()
+	require.NoError(t, c.Wait(), stderr.String())
+	text, err := os.ReadFile(earlier)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+	require.Equal(t, []string{filepath.Base(earlier)}, files(t, dir))
+}
