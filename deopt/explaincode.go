@@ -45,12 +45,13 @@ type SectionRange struct {
 	End   frame.Hex `json:"end"`
 }
 
-// SymbolRange is a function, by its symbol.
+// SymbolRange is a function, by its symbol or by what the process told perf.
 type SymbolRange struct {
-	Name   string    `json:"name"`
-	Start  frame.Hex `json:"start"`
-	Size   uint64    `json:"size,omitempty"` // 0 where the symbol has none
-	Offset uint64    `json:"offset"`         // of the address
+	Name    string    `json:"name"`
+	NamedBy string    `json:"named_by,omitempty"` // as in [frame.Frame]
+	Start   frame.Hex `json:"start"`
+	Size    uint64    `json:"size,omitempty"` // 0 where the symbol has none
+	Offset  uint64    `json:"offset"`         // of the address
 }
 
 // mapped names what is behind a mapping.
@@ -82,6 +83,9 @@ func (v *View) codePlace(f *Frame) CodePlace {
 	if m, ok := v.target.Mapping(at); ok {
 		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}
 	}
+	if named, by, ok := v.target.PerfName(at); ok && (f.code == nil || f.code == v.space.found) {
+		out.Symbol = &SymbolRange{Name: named.Name, NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.physical.PC - named.Start)}
+	}
 	if f.code == nil {
 		out.Why = "no registered object, no file and no stack map says anything of this code"
 		if _, why := v.target.JITObjectAt(at); why != "" {
@@ -100,8 +104,8 @@ func (v *View) codePlace(f *Frame) CodePlace {
 		}
 	}
 	if name, start, ok := f.function(at); ok {
-		out.Symbol = &SymbolRange{name, frame.HexOf(start), f.code.at(at).size, uint64(f.physical.PC - start)}
-	} else {
+		out.Symbol = &SymbolRange{Name: name, Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.physical.PC - start)}
+	} else if out.Symbol == nil {
 		out.Why = "no symbol covers it"
 	}
 	return out

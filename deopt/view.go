@@ -30,6 +30,8 @@ type View struct {
 	layouts []*Layout
 
 	unwinder *unwind.Unwinder
+
+	unregistered bool // a frame is in code that nobody registered
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -146,6 +148,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	f.code = v.space.at(within)
 	if f.code == nil {
+		v.namedByPerf(f, within)
 		if _, why := v.target.JITObjectAt(within); why != "" {
 			f.Kind, f.blind = frame.JIT, "the JIT object registered here cannot be used: "+why
 			f.Notes = append(f.Notes, f.blind)
@@ -156,6 +159,9 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	f.Module = f.code.name
 	name, start, named := f.function(within)
+	if f.code == v.space.found {
+		v.namedByPerf(f, within)
+	}
 	if named {
 		offset := uint64(p.PC - start)
 		f.Function, f.Offset = name, &offset
@@ -175,11 +181,24 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		}
 		return f, nil
 	}
-	if !named { // the record says how far its function is
+	if f.Offset == nil { // the record says how far its function is
 		offset := uint64(p.PC - f.match.entry.Function.Addr)
 		f.Offset = &offset
 	}
 	return f, f.fill(layouts)
+}
+
+// namedByPerf names the function of a frame whose code no file and no registered object knows, if the process told perf what
+// it is called. Code in memory of no file is a JIT's, whatever its name.
+func (v *View) namedByPerf(f *Frame, within machine.Addr) {
+	if !v.target.IsJITCode(within) {
+		return
+	}
+	f.Kind, v.unregistered = frame.JIT, true
+	if named, by, ok := v.target.PerfName(within); ok {
+		offset := uint64(f.physical.PC - named.Start)
+		f.Function, f.Offset, f.NamedBy = named.Name, &offset, string(by)
+	}
 }
 
 // function returns the name and start of the function that pc lies in. A symbol without a size names
@@ -217,6 +236,9 @@ func (v *View) nameOf(addr machine.Addr) string {
 		if name, start, ok := c.function(addr); ok && start == addr {
 			return name
 		}
+	}
+	if f, _, ok := v.target.PerfName(addr); ok && f.Start == addr {
+		return f.Name
 	}
 	return addr.String()
 }
@@ -296,10 +318,10 @@ func (v *View) about() frame.Target {
 const maxLostFiles = 8
 
 // Notes say what is missing in a core, or uncertain: what the core says of itself, and files with code that may not be, or are
-// not, those that were mapped.
+// not, those that were mapped. Of a process they say why what it told perf is not used.
 func (v *View) Notes() []string {
 	if v.target.Core == "" {
-		return nil
+		return v.perfNotes()
 	}
 	notes := slices.Clone(v.target.Notes)
 	onStack := map[*ptrace.Module]bool{}
@@ -323,6 +345,16 @@ func (v *View) Notes() []string {
 	}
 	if lost > maxLostFiles {
 		notes = append(notes, fmt.Sprintf("and %d more files with code", lost-maxLostFiles))
+	}
+	return notes
+}
+
+// perfNotes says why names that a process gave to perf are not used, where a frame could have one.
+func (v *View) perfNotes() (notes []string) {
+	for _, p := range v.target.PerfFiles() {
+		if p.Why != "" && v.unregistered {
+			notes = append(notes, p.Path+" names nothing here: "+p.Why)
+		}
 	}
 	return notes
 }

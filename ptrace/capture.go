@@ -119,6 +119,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 			return explain(t.PID, "cannot attach", err)
 		}
 		settled = t.unchanged()
+		t.perf.freeze()
 		return s.copy(t, code)
 	})
 	s.end()
@@ -155,6 +156,7 @@ func (t *Target) captureHeld(o Options) error {
 			return err
 		}
 	}
+	t.perf.freeze()
 	code := jitCode(t.maps, t.Modules)
 	if o.Record {
 		if err := t.prepareRecord(s); err != nil {
@@ -194,6 +196,7 @@ func (t *Target) survey() error {
 	t.maps, t.Modules = maps, readModules(t.via, maps, nil)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
+	t.findPerf()
 	t.find()
 	return nil
 }
@@ -328,16 +331,22 @@ var errKernel = errors.New("a kernel thread, which has no memory of its own")
 
 // kernelThread looks at the flags of a process (proc_pid_stat(5)) for PF_KTHREAD.
 func kernelThread(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	fields := statFields(pid)
 	if len(fields) < 7 {
 		return false
 	}
 	flags, err := strconv.ParseUint(fields[6], 10, 64)
 	return err == nil && flags&0x00200000 != 0
+}
+
+// statFields returns the fields of /proc/PID/stat behind the name, which may hold anything: the first is the third of
+// proc_pid_stat(5). There are none where the process is gone.
+func statFields(pid int) []string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
 // check64 refuses a 32-bit process before it is touched.

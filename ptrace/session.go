@@ -230,6 +230,7 @@ func (s *Session) survey() error {
 			return err
 		}
 		t.readAllObjects()
+		t.perf.live = true
 		s.base, s.stale = t, false
 	}
 	if s.changed && !s.stale && !s.base.registered() {
@@ -238,6 +239,7 @@ func (s *Session) survey() error {
 	s.changed = false
 	if s.stale {
 		s.base.via = firstAlive(s.pid)
+		s.base.perf.via = s.base.via
 		s.base.source = live(s.base.via)
 		if err := s.base.again(); err != nil {
 			return err

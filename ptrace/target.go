@@ -2,11 +2,13 @@ package ptrace
 
 import (
 	"cmp"
+	"debug/elf"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"reframe/deopt/machine"
@@ -51,6 +53,7 @@ type Target struct {
 	raw      []coreThread // registers as they came; nil where no core is to be made
 	recorded *recorded    // what a core can be made of; nil where that was not asked for
 	touched  *touched     // nil where the pages that are read need not be kept
+	perf     *perfFiles   // nil for a core
 }
 
 func newTarget(pid int, debug []string) *Target {
@@ -195,6 +198,31 @@ func (t *Target) ReadObject(addr machine.Addr) {
 // HasJITCode says whether there is code that no file stands behind.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
+// IsJITCode says whether an address lies in executable memory that holds no part of a program's files: memory of no file, of a
+// memfd, of a file that was deleted when it was mapped and is no image. A core that does not say which files were
+// mapped leaves that open.
+func (t *Target) IsJITCode(addr machine.Addr) bool {
+	r, ok := t.Mapping(addr)
+	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil {
+		return false
+	}
+	switch {
+	case strings.HasSuffix(r.Path, deletedSuffix):
+		return !t.isImage(t.ModuleAt(addr))
+	case r.Path == "":
+		return t.Core == "" || slices.ContainsFunc(t.maps, func(m machine.Mapping) bool { return strings.HasPrefix(m.Path, "/") })
+	case strings.HasPrefix(r.Path, "[anon"), strings.HasPrefix(r.Path, "//anon"), strings.HasPrefix(r.Path, "/memfd:"), r.Path == "[heap]", strings.HasPrefix(r.Path, "[stack"):
+		return true
+	}
+	return false
+}
+
+// isImage says of a file that cannot be opened any more whether what is mapped of it begins as an ELF image does.
+func (t *Target) isImage(m *Module) bool {
+	var magic [4]byte
+	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
+}
+
 // Release lets a held process go on and returns for how long it stood still.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
@@ -226,6 +254,7 @@ func (t *Target) closeFiles() {
 	if t.sysroot != nil {
 		t.sysroot.Close()
 	}
+	t.perf.close()
 }
 
 // findMapping looks in mappings that are ordered by address, as the kernel lists them.

@@ -102,7 +102,11 @@ func (p *explainer) codePlace(in *deopt.CodePlace) {
 		if s.Size > 0 {
 			size = count(int(s.Size), "byte")
 		}
-		p.fact("symbol", "%s at %s, %s", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Start, size)
+		label := "symbol"
+		if s.NamedBy != "" {
+			label = spelled(s.NamedBy)
+		}
+		p.fact(label, "%s at %s, %s", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Start, size)
 	}
 	if in.Why != "" {
 		p.fact("", "%s", p.yellow(printable(in.Why)))

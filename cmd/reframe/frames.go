@@ -193,6 +193,9 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
 		line += "  " + s.dim("by "+f.Rule) // how it was found where that is not the rule
 	}
+	if f.NamedBy != "" {
+		line += "  " + s.dim("named by "+spelled(f.NamedBy))
+	}
 	if f.Record != nil {
 		line += fmt.Sprintf("  record %d, %s", f.Record.ID, site(f.Record))
 	}
@@ -215,6 +218,9 @@ func site(r *frame.Record) string {
 	}
 	return fmt.Sprintf("%s, %s", r.Site, strings.ReplaceAll(string(r.Moment), "-", " "))
 }
+
+// spelled is a word of the JSON as people write it: perf-map is a perf map.
+func spelled(word string) string { return strings.ReplaceAll(word, "-", " ") }
 
 // place is what gdb would call the location of a frame.
 func place(f *frame.Frame) string {

@@ -43,7 +43,7 @@ type Kind string
 
 // The kinds of frame.
 const (
-	JIT    Kind = "jit"    // has a record, or lies in a registered JIT object
+	JIT    Kind = "jit"    // has a record, or lies in a registered JIT object or in executable memory of no file
 	Native Kind = "native" // anything else
 )
 
@@ -55,9 +55,10 @@ type Frame struct {
 	PC       Hex      `json:"pc"`
 	CFA      Hex      `json:"cfa,omitempty"`
 	Function string   `json:"function,omitempty"`
-	Offset   *uint64  `json:"offset,omitempty"` // of pc in the function; nil when no function is known
-	Module   string   `json:"module,omitempty"` // the file or JIT object that pc lies in
-	Rule     string   `json:"rule"`             // how this frame was found
+	Offset   *uint64  `json:"offset,omitempty"`   // of pc in the function; nil when no function is known
+	NamedBy  string   `json:"named_by,omitempty"` // whose word the function is where it is no symbol: perf-map, jitdump
+	Module   string   `json:"module,omitempty"`   // the file or JIT object that pc lies in
+	Rule     string   `json:"rule"`               // how this frame was found
 	Record   *Record  `json:"record,omitempty"`
 	Resume   *Resume  `json:"resume,omitempty"`
 	Slots    []Slot   `json:"slots,omitempty"`

@@ -15,6 +15,7 @@ import (
 //	orc     LLJIT as it comes: JIT objects are not registered
 //	orcrt   LLJIT on RuntimeDyld, not registered
 //	orcgdb  LLJIT on RuntimeDyld, with the GDB registration listener
+//	orcperf LLJIT on RuntimeDyld, not registered, with the listener that writes a jitdump for perf
 //	orcdbg  LLJIT on JITLink, with LLVMOrcLLJITEnableDebugSupport (19 only)
 //
 // and how says what the function that the JIT code calls does: block (in pause), trap (raise SIGTRAP), abort or
@@ -22,7 +23,7 @@ import (
 // may have died already.
 func Host(t testing.TB, version int, mode, how string) *Process {
 	t.Helper()
-	require.Contains(t, []string{"mcjit", "orc", "orcrt", "orcgdb", "orcdbg"}, mode)
+	require.Contains(t, []string{"mcjit", "orc", "orcrt", "orcgdb", "orcperf", "orcdbg"}, mode)
 	require.Contains(t, []string{"block", "trap", "abort", "loop"}, how)
 	require.False(t, mode == "orcdbg" && version < 19, "LLVM %d has no LLVMOrcLLJITEnableDebugSupport", version)
 	ir := Testdata(t, "programs", "host_mod.ll")

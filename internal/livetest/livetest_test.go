@@ -50,8 +50,8 @@ func TestDumpIsRemoved(t *testing.T) {
 func TestHost(t *testing.T) {
 	libraries := map[int]string{14: "/libLLVM-14.so", 19: "/libLLVM.so.19"}
 	modes := map[int][]string{
-		14: {"mcjit", "orc", "orcrt", "orcgdb"},
-		19: {"mcjit", "orc", "orcrt", "orcgdb", "orcdbg"},
+		14: {"mcjit", "orc", "orcrt", "orcgdb", "orcperf"},
+		19: {"mcjit", "orc", "orcrt", "orcgdb", "orcperf", "orcdbg"},
 	}
 	for version, names := range modes {
 		for _, mode := range names {

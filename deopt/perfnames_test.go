@@ -1,0 +1,257 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/perfmap"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// seen captures a process and makes its frames.
+func seen(t *testing.T, pid int) *View {
+	t.Helper()
+	target, err := ptrace.Capture(pid, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := Frames(target, Options{Thread: pid})
+	require.NoError(t, err)
+	return v
+}
+
+// A JIT that registers nothing tells perf what its functions are called. Where the function lies the host prints.
+func TestNamesOfJitdump(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{14, 19} {
+		p := livetest.Host(t, version, "orcperf", "block")
+		match := regexp.MustCompile(`jf @(0x[0-9a-f]+)`).FindStringSubmatch(p.Output())
+		require.NotNil(t, match, p.Output())
+		start, err := strconv.ParseUint(match[1], 0, 64)
+		require.NoError(t, err)
+		v := seen(t, p.PID)
+		jit := 0
+		for _, f := range v.Threads[0].Frames {
+			if f.Function != "jf" {
+				require.Empty(t, f.NamedBy)
+				continue
+			}
+			jit++
+			require.Equal(t, frame.JIT, f.Kind)
+			require.Equal(t, "jitdump", f.NamedBy)
+			require.Equal(t, uint64(f.physical.PC)-start, *f.Offset)
+		}
+		require.Equal(t, 1, jit, "LLVM %d: %v", version, v.Notes())
+		require.Empty(t, v.Notes())
+	}
+}
+
+// lli registers what it compiles and writes a jitdump, too: both say the same.
+func TestJitdumpAgainstSymbols(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{14, 16, 19, 22} {
+		v := seen(t, livetest.Lli(t, version, "chain.ll", "mcjit").PID)
+		n := 0
+		for _, f := range v.Threads[0].Frames {
+			if f.code == nil || !f.code.jit {
+				continue
+			}
+			n++
+			within := f.physical.PC
+			if f.physical.Return {
+				within--
+			}
+			named, by, ok := v.target.PerfName(within)
+			require.True(t, ok, "LLVM %d: %s", version, f.Title())
+			require.Equal(t, perfmap.Jitdump, by)
+			require.Equal(t, f.Function, named.Name)
+			require.Equal(t, *f.Offset, uint64(f.physical.PC-named.Start))
+			require.Empty(t, f.NamedBy, "a symbol names it")
+		}
+		require.Greater(t, n, 1, "LLVM %d", version)
+	}
+}
+
+// perfProgram runs perfmap.c, and returns where its code is.
+func perfProgram(t *testing.T, how string) (p *livetest.Process, code uint64) {
+	t.Helper()
+	p = livetest.C(t, "perfmap.c", nil, how)
+	t.Cleanup(func() {
+		for _, ending := range []string{"", ".real"} {
+			os.Remove(fmt.Sprintf("/tmp/perf-%d.map%s", p.PID, ending))
+		}
+		os.Remove(fmt.Sprintf("/tmp/jit-%d.dump", p.PID))
+	})
+	match := regexp.MustCompile(`code at (0x[0-9a-f]+)`).FindStringSubmatch(p.Output())
+	require.NotNil(t, match, p.Output())
+	code, err := strconv.ParseUint(match[1], 0, 64)
+	require.NoError(t, err)
+	return p, code
+}
+
+// Code in memory of no file is a JIT's, and is called what the process told perf, if that is to be believed.
+func TestNamesOfPerfMap(t *testing.T) {
+	t.Parallel()
+	for how, note := range map[string]string{
+		"map": "", "memfd": "", "deleted": "", "none": "", "dump": "", "late": "",
+		"other":   "it is of process ",
+		"link":    "symbolic link",
+		"fifo":    "no regular file",
+		"foreign": "it belongs to user 12345",
+		"old":     "it is older than the process",
+	} {
+		p, code := perfProgram(t, how)
+		v := seen(t, p.PID)
+		var found *Frame
+		for _, f := range v.Threads[0].Frames {
+			if pc := uint64(f.physical.PC); pc > code && pc < code+8 {
+				found = f
+			} else {
+				require.Equal(t, frame.Native, f.Kind, "%s: %s", how, f.Function)
+			}
+		}
+		require.NotNil(t, found, how)
+		require.Equal(t, frame.JIT, found.Kind, how)
+		if note != "" || how == "none" || how == "late" {
+			require.Empty(t, found.Function)
+			require.Nil(t, found.Offset)
+			require.Empty(t, found.NamedBy)
+		} else {
+			require.Equal(t, "_ZN2ns8compiledEi", found.Function, how)
+			require.Equal(t, uint64(6), *found.Offset)
+			require.Equal(t, map[bool]string{true: "jitdump", false: "perf-map"}[how == "dump"], found.NamedBy)
+		}
+		if note == "" {
+			require.Empty(t, v.Notes())
+		} else {
+			require.Len(t, v.Notes(), 1)
+			require.Regexp(t, `^/tmp/(perf-\d+\.map|jit-\d+\.dump) names nothing here: .*`+note, v.Notes()[0])
+		}
+	}
+}
+
+// In a container the process has another number, and another /tmp.
+func TestNamesInNamespaces(t *testing.T) {
+	t.Parallel()
+	p, _ := perfProgram(t, "space")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID, p.PID))
+	require.NoError(t, err)
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, exec.Command("kill", "-KILL", fmt.Sprint(child)).Run()) })
+	named := 0
+	for deadline := time.Now().Add(livetest.Patience); named == 0; time.Sleep(time.Millisecond) { // until it is in its code
+		require.True(t, time.Now().Before(deadline), "it never came to its code")
+		for _, f := range seen(t, child).Threads[0].Frames {
+			if f.NamedBy == "perf-map" {
+				require.Equal(t, "_ZN2ns8compiledEi", f.Function)
+				named++
+			}
+		}
+	}
+	_, err = os.Stat("/tmp/perf-1.map")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// What V8 writes as text and as a jitdump says the same of each address; and each frame of its code is called what the last line that
+// is about its address says.
+func TestNamesOfNode(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "spin.js")
+	require.NoError(t, os.WriteFile(script, []byte(`
+function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) % 7; return s; }
+function outer() { return hot(1e6); }
+for (let i = 0; i < 200; i++) outer();
+process.stdout.write("ready\n");
+for (;;) outer();
+`), 0o644))
+	p := livetest.Program(t, livetest.Tool(t, "node"), "--perf-basic-prof", "--perf-prof", script)
+	text := fmt.Sprintf("/tmp/perf-%d.map", p.PID)
+	t.Cleanup(func() { os.Remove(text) })
+	named := 0
+	for range 5 {
+		v := seen(t, p.PID)
+		lines, err := os.ReadFile(text)
+		require.NoError(t, err)
+		for _, f := range v.Threads[0].Frames {
+			if f.NamedBy == "" {
+				continue
+			}
+			named++
+			require.Equal(t, frame.JIT, f.Kind)
+			within := uint64(f.physical.PC)
+			if f.physical.Return {
+				within--
+			}
+			want := ""
+			for line := range strings.Lines(string(lines)) {
+				var start, size uint64
+				if n, _ := fmt.Sscanf(line, "%x %x", &start, &size); n == 2 && start <= within && within < start+size {
+					want = strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)[2]
+				}
+			}
+			require.Equal(t, want, f.Function)
+			require.Contains(t, f.Function, "spin.js")
+		}
+	}
+	require.Positive(t, named)
+}
+
+// Both files of one run of V8's, which writes its jitdump to the end when it exits.
+func TestFilesOfNode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "run.js")
+	require.NoError(t, os.WriteFile(script, []byte(`function f(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s; } for (let i = 0; i < 1000; i++) f(1e4); console.log(process.pid)`), 0o644))
+	c := exec.Command(livetest.Tool(t, "node"), "--perf-basic-prof", "--perf-prof", script)
+	c.Dir = dir
+	out, err := c.Output()
+	require.NoError(t, err)
+	pid := strings.TrimSpace(string(out))
+	t.Cleanup(func() { os.Remove("/tmp/perf-" + pid + ".map") })
+	read := func(path string, format perfmap.Format) *perfmap.Map {
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		info, err := f.Stat()
+		require.NoError(t, err)
+		m := perfmap.New(format)
+		require.NoError(t, m.Read(f, info.Size()))
+		return m
+	}
+	lines, err := os.ReadFile("/tmp/perf-" + pid + ".map")
+	require.NoError(t, err)
+	text, dump := read("/tmp/perf-"+pid+".map", perfmap.Text), read(filepath.Join(dir, "jit-"+pid+".dump"), perfmap.Jitdump)
+	h, ok := dump.Header()
+	require.True(t, ok)
+	require.Equal(t, pid, fmt.Sprint(h.PID))
+	same := 0
+	for line := range strings.Lines(string(lines)) {
+		var start uint64
+		_, err := fmt.Sscanf(line, "%x", &start)
+		require.NoError(t, err, line)
+		one, ok := text.At(machine.Addr(start))
+		other, also := dump.At(machine.Addr(start))
+		require.True(t, ok)
+		if !also {
+			require.NotContains(t, line, "JS:*", "it is told of machine code, and not of all bytecode")
+			continue
+		}
+		require.Equal(t, one.Name, other.Name)
+		require.Equal(t, one.Start, other.Start)
+		require.Equal(t, one.Size, other.Size)
+		same++
+	}
+	require.Greater(t, same, 100)
+}

@@ -1,0 +1,252 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/perfmap"
+)
+
+// perfFiles are the files by which a process tells the profiler perf what its just-in-time compiled code is called. A core
+// has none: by the time that one is read, a file of that name may be another process's.
+type perfFiles struct {
+	via   int // the thread through which the process is looked at
+	files []*PerfFile
+	// live says that the process stands still whenever a name is asked for: what files hold then is what they hold at
+	// that moment, and one that was not there before may be there.
+	live bool
+}
+
+// PerfFile is one of these files.
+type PerfFile struct {
+	Path   string // as the process knows it
+	Format perfmap.Format
+	Why    string // why nothing of it is used, or ""
+
+	file  *os.File
+	size  int64 // at the moment of the stop
+	names *perfmap.Map
+	pid   int // of the process, as it knows itself
+}
+
+// PerfFiles returns the files, those too that are not used.
+func (t *Target) PerfFiles() []*PerfFile {
+	if t.perf == nil {
+		return nil
+	}
+	return t.perf.files
+}
+
+// PerfName returns the function that an address lies in, by what the process told perf, and in which format. Where both
+// formats name it, that of the jitdump comes first: each of its records is about one piece of code.
+func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.Format, ok bool) {
+	if t.perf == nil {
+		return f, "", false
+	}
+	if t.perf.live {
+		t.perf.find(t.maps)
+		t.perf.freeze()
+	}
+	for _, p := range t.perf.files {
+		if f, ok = p.at(addr); ok && p.stillThere(f, addr, t.memory) {
+			return f, p.Format, true
+		}
+	}
+	return f, "", false
+}
+
+// compared is how many bytes of code around an address are compared, at most.
+const compared = 128
+
+// stillThere says whether the code around an address may be that which the file has for the function. It need not be the same to the
+// byte: LLVM dumps code before its references are filled in, and V8's garbage collector writes new addresses into
+// it. But where not even a quarter is the same, it is other code: what V8 tells comes late, when two megabytes of it are there. Where
+// the code was not copied nothing is known against it.
+func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
+	if f.Code == 0 || mem == nil {
+		return true
+	}
+	from := max(addr, f.Start+compared/2) - compared/2
+	to := min(from+compared, f.Start+machine.Addr(f.Size))
+	now, then := make([]byte, to-from), make([]byte, to-from)
+	if mem.ReadMemory(now, from) != nil {
+		return true
+	}
+	if _, err := p.file.ReadAt(then, f.Code+int64(from-f.Start)); err != nil {
+		return true
+	}
+	same := 0
+	for i := range now {
+		if now[i] == then[i] {
+			same++
+		}
+	}
+	return same >= len(now)/4
+}
+
+// at looks an address up in what the file held when the process stood still.
+func (p *PerfFile) at(addr machine.Addr) (f perfmap.Function, ok bool) {
+	if p.Why != "" {
+		return f, false
+	}
+	if err := p.names.Read(&fileCache{file: p.file}, p.size); err != nil {
+		p.refuse(err)
+		return f, false
+	}
+	if h, known := p.names.Header(); known && int(h.PID) != p.pid {
+		p.refuse(fmt.Errorf("it is of process %d", h.PID))
+		return f, false
+	}
+	return p.names.At(addr)
+}
+
+func (p *PerfFile) refuse(why error) {
+	p.Why = why.Error()
+	p.close()
+}
+
+func (p *PerfFile) close() {
+	if p.file != nil {
+		p.file.Close()
+		p.file = nil
+	}
+}
+
+func (p *perfFiles) close() {
+	if p != nil {
+		for _, f := range p.files {
+			f.close()
+		}
+	}
+}
+
+// findPerf looks for the files anew.
+func (t *Target) findPerf() {
+	t.perf.close()
+	t.perf = &perfFiles{via: t.via}
+	t.perf.find(t.maps)
+}
+
+// find opens the files that are not known yet.
+func (p *perfFiles) find(maps []machine.Mapping) {
+	if len(p.files) == 2 {
+		return
+	}
+	ids := strings.Fields(statusField(p.via, "NSpid")) // of each namespace, the process's own last
+	if len(ids) == 0 {
+		return
+	}
+	pid, err := strconv.Atoi(ids[len(ids)-1])
+	if err != nil {
+		return
+	}
+	p.open(perfmap.Jitdump, pid, func() (string, *os.File, error) { return mappedDump(p.via, maps, fmt.Sprintf("jit-%d.dump", pid)) })
+	p.open(perfmap.Text, pid, func() (string, *os.File, error) { return perfMap(p.via, fmt.Sprintf("tmp/perf-%d.map", pid)) })
+}
+
+// open adds a file of a format, if there is one and it is not known yet.
+func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, *os.File, error)) {
+	if slices.ContainsFunc(p.files, func(f *PerfFile) bool { return f.Format == format }) {
+		return
+	}
+	name, f, err := opened()
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	out := &PerfFile{Path: name, Format: format, file: f, names: perfmap.New(format), pid: pid}
+	if err == nil {
+		err = belongs(f, p.via)
+	}
+	if err != nil {
+		out.refuse(err)
+	}
+	p.files = append(p.files, out)
+	slices.SortFunc(p.files, func(a, b *PerfFile) int { return strings.Compare(string(a.Format), string(b.Format)) })
+}
+
+// freeze notes how long the files are: what comes behind that tells of code that was not there yet.
+func (p *perfFiles) freeze() {
+	if p == nil {
+		return
+	}
+	for _, f := range p.files {
+		if f.file == nil {
+			continue
+		}
+		if info, err := f.file.Stat(); err == nil {
+			f.size = info.Size()
+		}
+	}
+}
+
+// mappedDump opens the jitdump of a process. It maps a page of it, to be executed, so that perf learns of the file; that
+// shows where it is, and that it is of this process and no earlier one.
+func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File, error) {
+	for _, r := range maps {
+		if r.Exec && path.Base(strings.TrimSuffix(r.Path, deletedSuffix)) == name {
+			f, err := openMapped(via, r)
+			return r.Path, f, err
+		}
+	}
+	return "", nil, os.ErrNotExist
+}
+
+// errLink says that a file is not where its name says.
+var errLink = errors.New("it is a symbolic link, or no regular file")
+
+// perfMap opens a perf map below the root directory of the process. Everybody may write to /tmp: what is there may be
+// a link to anywhere, or a pipe.
+func perfMap(via int, name string) (string, *os.File, error) {
+	shown := "/" + name
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root", via))
+	if err != nil {
+		return shown, nil, err
+	}
+	defer root.Close()
+	before, err := root.Lstat(name)
+	if err != nil {
+		return shown, nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return shown, nil, errLink
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return shown, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(before, info) {
+		err = errLink
+	}
+	if err == nil && info.ModTime().Before(processStart(via).Add(-clockSlack)) {
+		err = errors.New("it is older than the process: one before it had the same number")
+	}
+	if err != nil {
+		f.Close()
+		return shown, nil, err
+	}
+	return shown, f, nil
+}
+
+// clockSlack is by how much the kernel's times of files and of processes may differ.
+const clockSlack = time.Second
+
+// belongs returns an error where a file is neither root's nor of the process's user: perf too believes no other.
+func belongs(f *os.File, via int) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	owner, known := ownerOf(info)
+	if users := strings.Fields(statusField(via, "Uid")); known && (owner == 0 || slices.Contains(users, strconv.Itoa(owner))) {
+		return nil
+	}
+	return fmt.Errorf("it belongs to user %d, who is neither root nor the process's", owner)
+}
