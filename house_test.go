@@ -15,7 +15,7 @@ var floors = [][]string{
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile"},
 	{"deopt/object", "deopt/perfmap", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
 	{"ptrace/guard", "ptrace/xsave"},
-	{"deopt/stackmap", "ptrace"},
+	{"deopt/stackmap", "deopt/source", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},
 	{"demo", "replay"},

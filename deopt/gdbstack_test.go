@@ -48,19 +48,19 @@ var stackPrograms = []stackProgram{
 	{name: "vdso", threads: 1, frames: 5, start: inVDSO},
 	{name: "32 threads", threads: 32, frames: 600, start: cStacks("threads", 1)},
 	{name: "C++ exceptions", threads: 6, frames: 60, start: func(t *testing.T) *livetest.Process {
-		return quiet(t, 0, livetest.CXXBinary(t, source(t, "exceptions.cc"), "-rdynamic"))
+		return quiet(t, 0, livetest.CXXBinary(t, programSource(t, "exceptions.cc"), "-rdynamic"))
 	}},
 	{name: "go", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
-		return quiet(t, 1, livetest.GoBinary(t, source(t, "goprogram")))
+		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram")))
 	}},
 	// The same code without CFI. gdb has it from the other file.
 	{name: "go without debug information", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
-		return quiet(t, 1, livetest.GoBinary(t, source(t, "goprogram"), "-ldflags=-w"))
-	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, source(t, "goprogram")) }},
+		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram"), "-ldflags=-w"))
+	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, programSource(t, "goprogram")) }},
 }
 
 // source is the absolute path of a file beside these tests.
-func source(t *testing.T, name string) string {
+func programSource(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "gdbstack", name))
 	require.NoError(t, err)
@@ -76,11 +76,15 @@ func quiet(t *testing.T, busy int, path string, args ...string) *livetest.Proces
 }
 
 func jitted(version int, kind string) func(t *testing.T) *livetest.Process {
-	return func(t *testing.T) *livetest.Process { return livetest.Lli(t, version, source(t, "stack.ll"), kind) }
+	return func(t *testing.T) *livetest.Process {
+		return livetest.Lli(t, version, programSource(t, "stack.ll"), kind)
+	}
 }
 
 func script(tool string, busy int, name string) func(t *testing.T) *livetest.Process {
-	return func(t *testing.T) *livetest.Process { return quiet(t, busy, livetest.Tool(t, tool), source(t, name)) }
+	return func(t *testing.T) *livetest.Process {
+		return quiet(t, busy, livetest.Tool(t, tool), programSource(t, name))
+	}
 }
 
 func cStacks(way string, busy int) func(t *testing.T) *livetest.Process {

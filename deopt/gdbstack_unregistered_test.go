@@ -161,7 +161,7 @@ func TestUnregisteredJIT(t *testing.T) {
 // moment: in a loop, in a function that the loop calls, or on the way into it or out of it.
 func TestInsideUnregisteredJIT(t *testing.T) {
 	want := registered(t, jitted(14, "orc")(t))
-	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", source(t, "stack.ll"), "compute", "please")
+	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", programSource(t, "stack.ll"), "compute", "please")
 	places := map[machine.Addr]bool{}
 	for n := 0; n < 40 || len(places) < 4; n++ {
 		require.Less(t, n, 400, "it is always at one of %v", places)

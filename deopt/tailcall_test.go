@@ -15,7 +15,7 @@ import (
 
 // TestTailCallIsNoted says of a live process which frame is missing, and by which name.
 func TestTailCallIsNoted(t *testing.T) {
-	p := quiet(t, 0, livetest.CXXBinary(t, source(t, "tailcall.cc"), "-O2"))
+	p := quiet(t, 0, livetest.CXXBinary(t, programSource(t, "tailcall.cc"), "-O2"))
 	v := look(t, p, false, Options{})
 	f := one(t, v, "_ZN4shop5staysEl")
 	require.Equal(t, "_ZN4shop6sleepsEl", v.Threads[0].Frames[f.Index-1].Function)

@@ -18,7 +18,7 @@ func (t *Target) debugFiles() {
 	for _, m := range t.Modules {
 		if m.Image != nil && !m.debugged {
 			m.debugged = true
-			m.Image.SymbolsFrom(func(id []byte) *object.Image { return m.openDebugFile(t.debug, id) })
+			m.Image.DebugFrom(func(id []byte) *object.Image { return m.openDebugFile(t.debug, id) })
 		}
 	}
 }

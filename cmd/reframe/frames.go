@@ -19,7 +19,7 @@ import (
 
 func (a *app) framesCommand() *cobra.Command {
 	var k known
-	number, function, hold := -1, "", false
+	number, function, hold, source := -1, "", false, false
 	c := &cobra.Command{
 		Use:   "frames {-p PID | --core CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
@@ -34,6 +34,11 @@ stack, or a stack in several pieces.
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
 carries on.
+
+Where there is debug information, a frame has its line in the source, and the functions
+that were inlined there: of programs, libraries and registered objects by their DWARF,
+else by the !dbg of the module given with --ir. Files that take more than some
+milliseconds to read are left out unless --source is given.
 
 Exit status: 0 all of it worked, also where no frame has a record; 1 a value that a
 record promises, or a frame, is unavailable; 2 nothing could be read, there is no such
@@ -57,10 +62,12 @@ frame, or it failed.`,
 			t.Release()
 			frames, records := view.Frames(), view.Records()
 			view.Keep(deopt.Choice{Frame: number, Function: function})
+			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if err = printView(a.stdout, a.style(), view, t); err == nil {
 				a.hint(c.Flags(), view)
+				a.hintSource(costly)
 			}
 			if err != nil {
 				return err
@@ -72,6 +79,7 @@ frame, or it failed.`,
 	frameFlag(c, &number, "only the frame of this `number`")
 	c.Flags().StringVar(&function, "function", "", "only frames of the function of this `name`")
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
+	sourceFlag(c, &source)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
 	return c
 }
@@ -190,6 +198,10 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		kind = s.green(kind)
 	}
 	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
+	sources := sourceLines(f)
+	if len(sources) == 1 && f.Record == nil && f.Resume == nil && len("  #000 native  ")+max(runes(where), functionWidth)+2+runes(sources[0]) <= lineWidth {
+		line, sources = line+"  "+sources[0], nil
+	}
 	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
 		line += "  " + s.dim("by "+f.Rule) // how it was found where that is not the rule
 	}
@@ -203,6 +215,9 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		line += "   → " + target(f.Resume)
 	}
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
+	for _, text := range sources {
+		fmt.Fprintf(w, "        %s\n", text)
+	}
 	for i := range f.Slots {
 		printSlot(w, s, &f.Slots[i])
 	}

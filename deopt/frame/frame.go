@@ -59,10 +59,20 @@ type Frame struct {
 	NamedBy  string   `json:"named_by,omitempty"` // whose word the function is where it is no symbol: perf-map, jitdump
 	Module   string   `json:"module,omitempty"`   // the file or JIT object that pc lies in
 	Rule     string   `json:"rule"`               // how this frame was found
+	Source   []Source `json:"source,omitempty"`   // the places in the source, innermost first: those that were inlined, and at last the function's own
 	Record   *Record  `json:"record,omitempty"`
 	Resume   *Resume  `json:"resume,omitempty"`
 	Slots    []Slot   `json:"slots,omitempty"`
 	Notes    []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
+}
+
+// Source is a place in the source. A call that waits is where it is written.
+type Source struct {
+	Function string `json:"function,omitempty"` // demangled, without its parameters; empty where it is not known
+	File     string `json:"file,omitempty"`     // as the compiler was called with it
+	Line     int    `json:"line,omitempty"`     // from 1; 0 for code that stands in no line
+	Column   int    `json:"column,omitempty"`   // from 1; 0 where it is not known
+	Inlined  bool   `json:"inlined,omitempty"`  // the function was inlined into the one of the next place
 }
 
 // Record says which stack map record matched.

@@ -29,28 +29,53 @@ func (i *Image) BuildID() []byte {
 	return b[16:][:size]
 }
 
-// SymbolsFrom has an image whose symbol table was stripped take it from a separate file of debug information, as
-// objcopy --only-keep-debug makes them. open is called once, when a symbol is asked for, and only where the image has a build id and
-// no .symtab. What it returns is not used unless it has the same build id; it returns nil where there is none.
+// DebugFrom has an image whose symbol table or debug information was stripped take it from a separate file, as
+// objcopy --only-keep-debug makes them. open is called at most once, when a symbol or debug information is asked for that the image has
+// not, and only where it has a build id. What it returns is not used unless it has the same build id; it returns nil where there is none.
 //
 // Nothing else is taken from the file, which has no bytes of what is loaded.
-func (i *Image) SymbolsFrom(open func(buildID []byte) *Image) {
-	if i.Section(".symtab") == nil && !i.Relocatable() {
+func (i *Image) DebugFrom(open func(buildID []byte) *Image) {
+	if !i.Relocatable() {
 		i.separate = open
 	}
 }
 
-// separateTables returns the symbol tables of the separate file that the image itself has not.
+// debugFile returns the separate file, or nil.
+func (i *Image) debugFile() *Image {
+	if open := i.separate; open != nil {
+		i.separate = nil
+		if id := i.BuildID(); id != nil {
+			if other := open(id); other != nil && bytes.Equal(other.BuildID(), id) {
+				i.debug = other
+			}
+		}
+	}
+	return i.debug
+}
+
+// Debug returns the image that holds the DWARF of this one: itself or its separate file; nil where there is none. Its Bias is not set:
+// addresses in it are those in the file.
+func (i *Image) Debug() *Image {
+	has := func(i *Image) bool {
+		s := i.Section(".debug_info")
+		return s != nil && s.Bits && s.Size > 0
+	}
+	if has(i) {
+		return i
+	}
+	if other := i.debugFile(); other != nil && has(other) {
+		return other
+	}
+	return nil
+}
+
+// separateTables returns the symbol tables of the separate file where the image itself has none.
 func (i *Image) separateTables() []*symbolTable {
-	if i.separate == nil {
+	if i.Section(".symtab") != nil {
 		return nil
 	}
-	id := i.BuildID()
-	if id == nil {
-		return nil
-	}
-	other := i.separate(id)
-	if other == nil || !bytes.Equal(other.BuildID(), id) {
+	other := i.debugFile()
+	if other == nil {
 		return nil
 	}
 	f, ok := other.format.(*elfFormat)

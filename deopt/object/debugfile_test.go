@@ -46,7 +46,7 @@ func TestBuildID(t *testing.T) {
 
 // A stripped program with its separate symbols has those that it had, however they were separated; and none of a file
 // that is another one.
-func TestSymbolsFrom(t *testing.T) {
+func TestDebugFrom(t *testing.T) {
 	dir := t.TempDir()
 	whole := livetest.CBinary(t, "threads.c", "-g")
 	other := livetest.CBinary(t, "nojit.c", "-g")
@@ -77,7 +77,7 @@ func TestSymbolsFrom(t *testing.T) {
 		img := openImage(t, path(c.stripped))
 		img.Bias = 0x10000
 		var asked [][]byte
-		img.SymbolsFrom(func(id []byte) *Image {
+		img.DebugFrom(func(id []byte) *Image {
 			asked = append(asked, id)
 			return openImage(t, c.debug)
 		})
@@ -106,12 +106,12 @@ func TestSymbolsFrom(t *testing.T) {
 
 	// One that has its symbols asks for no others.
 	img := openImage(t, whole)
-	img.SymbolsFrom(func([]byte) *Image { panic("asked") })
+	img.DebugFrom(func([]byte) *Image { panic("asked") })
 	_, ok := img.Lookup("main")
 	require.True(t, ok)
 	// There may be no such file.
 	img = openImage(t, path("stripped"))
-	img.SymbolsFrom(func([]byte) *Image { return nil })
+	img.DebugFrom(func([]byte) *Image { return nil })
 	_, ok = img.Lookup("main")
 	require.False(t, ok)
 }

@@ -28,7 +28,7 @@ func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	if uint64(header.Link) >= uint64(len(img.all)) {
 		return nil, nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
 	}
-	if err := s.readable(); err != nil {
+	if err := s.Readable(); err != nil {
 		return nil, nil, err
 	}
 	rows := &elfRows{section: s, narrow: f.file.Class == elf.ELFCLASS32, order: f.file.ByteOrder, size: elf.Sym64Size}

@@ -35,7 +35,7 @@ func (f *elfFormat) nameHash(n int) *nameHash {
 			h.rows = f.image.all[n].Size / elf.Sym32Size
 		}
 		var b [16]byte
-		if h.section.readable() != nil || !h.read(b[:], 0) {
+		if h.section.Readable() != nil || !h.read(b[:], 0) {
 			return nil
 		}
 		number := func(at int) uint64 { return uint64(h.order.Uint32(b[at:])) }

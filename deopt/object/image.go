@@ -67,8 +67,9 @@ type Image struct {
 	placed   bool
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
-	starts   []start // of symbols, by address; nil until one is asked for
-	separate func(buildID []byte) *Image
+	starts   []start                     // of symbols, by address; nil until one is asked for
+	separate func(buildID []byte) *Image // opens debug; nil once it has
+	debug    *Image                      // the separate file with debug information, or nil
 
 	// What SymbolAt has found, and how many bytes its names have.
 	covered      map[machine.Addr]covering
@@ -244,7 +245,7 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 
 // Data returns the bytes of the section as they stand in the image, decompressed.
 func (s *Section) Data() ([]byte, error) {
-	if err := s.readable(); err != nil {
+	if err := s.Readable(); err != nil {
 		return nil, err
 	}
 	if z, ok := s.data.(*inflater); ok {
@@ -261,8 +262,8 @@ func (s *Section) Data() ([]byte, error) {
 	return b, nil
 }
 
-// readable says why the bytes of the section cannot be had, as far as its header tells.
-func (s *Section) readable() error {
+// Readable says why the bytes of the section cannot be had, as far as its header tells; nil where they can.
+func (s *Section) Readable() error {
 	_, packed := s.data.(*inflater)
 	switch {
 	case !s.Bits:

@@ -91,6 +91,9 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 		return machine.Addr(sym.value), true
 	case sym.section < 0 || sym.section >= len(i.all):
 		return 0, false
+	case i.format.relative() && !i.all[sym.section].Alloc:
+		// A place in debug information is an offset in its section. JITLink gives those sections addresses, too.
+		return machine.Addr(sym.value), true
 	case i.format.relative():
 		return i.all[sym.section].Addr + machine.Addr(sym.value), true
 	}

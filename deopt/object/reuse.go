@@ -39,7 +39,7 @@ func (i *Image) remembered(addr machine.Addr) (found Symbol, ok, known bool) {
 // Rebase has an image that was read for one target serve another one, where it lies elsewhere. What was read of
 // its file is kept, and the addresses that were made of it are not.
 func (i *Image) Rebase(bias machine.Addr) {
-	i.Bias, i.separate = bias, nil
+	i.Bias, i.separate, i.debug = bias, nil, nil
 	i.starts, i.named, i.namedBytes = nil, nil, 0
 }
 

@@ -30,6 +30,21 @@ func CBinary(t testing.TB, source string, cflags ...string) string {
 	})
 }
 
+// Compiled builds a program or, with -c or -shared, an object of a C or C++ source, given by its path, with a compiler and
+// its flags, and returns the path of the result.
+func Compiled(t testing.TB, compiler, source string, flags ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(source)
+	require.NoError(t, err)
+	name := filepath.Base(source)
+	return build(t, recipe{
+		output: strings.TrimSuffix(name, filepath.Ext(name)),
+		tool:   Tool(t, compiler),
+		args:   append([]string{path}, flags...),
+		inputs: dependencies(t, []string{path}),
+	})
+}
+
 // dependencies returns the source and the headers that it includes, without the system's, as gcc lists them for
 // make.
 func dependencies(t testing.TB, args []string) []string {

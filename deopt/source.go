@@ -1,0 +1,104 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/deopt/source"
+)
+
+// How much of debug information is read for one view, as [source.Budget] counts it.
+const (
+	// QuickSources takes a few milliseconds.
+	QuickSources = 2 << 20
+	// AllSources are all that a program can have.
+	AllSources = 4 << 30
+)
+
+// Sources finds out where in the source the frames are: by the DWARF of the images that they are in, else by the debug locations of the module
+// that a frame's site is in. It needs no process that stands still. It returns the files whose own debug information takes more than
+// the budget to read; their frames are left as they are, and so are those of libraries for which the system has separate files that do.
+func (v *View) Sources(budget int64) (costly []string) {
+	b := source.NewBudget(budget)
+	readers := map[*object.Image]*source.Reader{}
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			if f.code == nil || f.Source != nil {
+				continue
+			}
+			err := f.sourceByDWARF(readers, b)
+			name, own := path.Base(f.code.name), f.code.image != nil && f.code.image.Debug() == f.code.image
+			switch {
+			case !errors.Is(err, source.ErrCostly) && err != nil:
+				f.Notes = append(f.Notes, "its lines in the source cannot be read: "+err.Error())
+			case err != nil && own && !slices.Contains(costly, name):
+				costly = append(costly, name)
+			}
+			if f.Source == nil && f.match != nil && f.match.site != nil {
+				f.Source = sourceOf(f.match.site.Instr)
+			}
+		}
+	}
+	return costly
+}
+
+// sourceByDWARF asks the image of the frame.
+func (f *Frame) sourceByDWARF(readers map[*object.Image]*source.Reader, b *source.Budget) error {
+	img := f.code.image
+	if img == nil {
+		return nil
+	}
+	r := readers[img]
+	if r == nil {
+		r = source.New(img, b)
+		readers[img] = r
+	}
+	pc := f.physical.PC
+	if f.physical.Return {
+		pc-- // the call may be the last of its line, or of its function
+	}
+	place, err := r.At(pc)
+	if err != nil {
+		return err
+	}
+	if place.Missing != "" {
+		f.Notes = append(f.Notes, place.Missing)
+	}
+	for _, s := range place.Lines {
+		if s.Function = Demangled(s.Function, demangle.NoParams); s == (frame.Source{}) {
+			break // the function has neither a name nor a place
+		}
+		f.Source = append(f.Source, s)
+	}
+	return nil
+}
+
+// sourceOf is where in the source an instruction of a module comes from, or nil where the module does not say it.
+func sourceOf(i *ir.Instr) (list []frame.Source) {
+	at, ok := i.Source()
+	if !ok {
+		return nil
+	}
+	for s := &at; s != nil; s = s.InlinedAt {
+		list = append(list, frame.Source{Function: s.Function, File: s.File, Line: s.Line, Column: s.Column, Inlined: s.InlinedAt != nil})
+	}
+	return list
+}
+
+// SourceText is a place in the source as gdb spells it: file:line, or the file alone where the code stands in no line of it.
+func SourceText(s frame.Source) string {
+	switch {
+	case s.File == "" && s.Line == 0:
+		return "??"
+	case s.Line == 0:
+		return s.File
+	}
+	return fmt.Sprintf("%s:%d", s.File, s.Line)
+}
