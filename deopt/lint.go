@@ -46,10 +46,11 @@ const (
 	PatchBytes       LintRule = "patch-bytes"       // what is to be patched does not fit
 	LayoutMisfit     LintRule = "layout"            // a layout names what is not there
 	NoLayout         LintRule = "no-layout"         // nothing says where a deoptimize carries on
+	UnknownWord      LintRule = "unknown-word"      // a word of the module is none of LLVM's
 )
 
 // LintFinding is one thing that is wrong. One of a layout has Path, and names what the
-// exit names; one of a module has Line.
+// exit names; one of a module has Line, and if it is about a site, Function.
 type LintFinding struct {
 	Rule     LintRule     `json:"rule"`
 	Severity LintSeverity `json:"severity"`
@@ -101,8 +102,22 @@ func Lint(given []*ir.Module, layouts []*Layout) (*LintReport, error) {
 				return nil, err
 			}
 		}
+		l.unknown(m)
 	}
 	return l.out, nil
+}
+
+// unknown lists the words of a module that are not known, each once.
+func (l *linter) unknown(m *ir.Module) {
+	list, more := m.Warnings()
+	for _, w := range list {
+		l.out.Findings = append(l.out.Findings, LintFinding{Rule: UnknownWord, Severity: LintWarning, File: m.Name, Line: w.Line,
+			What: w.String(), Do: w.Meaning()})
+	}
+	if more > 0 {
+		l.out.Findings = append(l.out.Findings, LintFinding{Rule: UnknownWord, Severity: LintWarning, File: m.Name, Line: list[len(list)-1].Line,
+			What: "there are more unknown words", Do: "is this LLVM IR of the releases 14 to 22?"})
+	}
 }
 
 // Count is the number of findings of a severity.

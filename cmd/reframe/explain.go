@@ -45,7 +45,7 @@ is nothing to explain or it failed.`,
 			if err := asked(&q, c, args); err != nil {
 				return err
 			}
-			t, view, err := k.look(c, true)
+			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
 			}

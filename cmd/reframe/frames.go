@@ -54,7 +54,7 @@ frame, or it failed.`,
 			if k.core != "" && hold {
 				return usage("--hold is for a process; a core stands still")
 			}
-			t, view, err := k.look(c, hold)
+			t, view, err := k.look(a, c, hold)
 			if err != nil {
 				return err
 			}

@@ -32,6 +32,8 @@ could not be resumed:
   patch-bytes        a call does not fit into the bytes that may be patched
   layout             a layout names what is not there, or is of another type
   no-layout          nothing says where a deoptimize carries on
+  unknown-word       a calling convention, attribute, flag or the like that is none of
+                     LLVM's: a fork's, or a later release's
 
 What it says of the code generator was seen with LLVM 14 to 22. A warning depends on what
 the module does not show: how it is inlined, patched, or which flags compile it.
@@ -57,7 +59,7 @@ are such sites, 2 it failed.`,
 }
 
 func (a *app) lint(k *known) error {
-	o, err := k.options()
+	o, err := k.options(nil) // what is not known is among the findings
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	verb, err := root.ExecuteContextC(ctx)
+	app.warn()
 	if err == nil {
 		return exitOK
 	}
@@ -115,6 +116,8 @@ type app struct {
 	color          string
 	json           bool
 	started        bool
+	modules        []*ir.Module        // that were given
+	warned         map[ir.Warning]bool // words of them that are not known and were named
 }
 
 func (a *app) root() *cobra.Command {

@@ -102,7 +102,7 @@ func archs() string {
 }
 
 func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
-	o, want, err := f.options(c, args)
+	o, want, err := f.options(a, c, args)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func noneFits(maps *deopt.Maps, want *deopt.MapFilter) string {
 }
 
 // options says what is wanted, or refuses what cannot be meant.
-func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions, want *deopt.MapFilter, err error) {
+func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o deopt.MapOptions, want *deopt.MapFilter, err error) {
 	sources := len(args)
 	for _, name := range []string{"pid", "core"} {
 		if c.Flags().Changed(name) {
@@ -218,7 +218,7 @@ func (f *mapsFlags) options(c *cobra.Command, args []string) (o deopt.MapOptions
 			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
 		}
 	}
-	known, err := f.known.options()
+	known, err := f.known.options(a)
 	o.Modules = known.Modules
 	return o, want, err
 }

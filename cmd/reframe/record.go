@@ -68,7 +68,7 @@ SIGTERM or SIGHUP.`,
   reframe record -p 41822 -o exit.core.zst --memory writable --compress
   reframe record --core verify-1-2.core --ir loop.ll -o exit.core --script exit.txtar`,
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := k.read(c, args)
+			o, err := k.read(a, c, args)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func (k *recording) waits(c *cobra.Command, args []string) bool {
 }
 
 // read makes options of what was given, and refuses what cannot be meant. Full says that an exit is waited for.
-func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, error) {
+func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceOptions, error) {
 	k.every = 1
 	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
 	waits := k.waits(c, args)
@@ -137,7 +137,7 @@ func (k *recording) read(c *cobra.Command, args []string) (*deopt.TraceOptions, 
 	if err := k.checkOutputs(args); err != nil {
 		return nil, err
 	}
-	known, err := k.known.options()
+	known, err := k.known.options(a)
 	if err != nil || !waits {
 		return &deopt.TraceOptions{Options: known}, err
 	}

@@ -165,7 +165,7 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 // job is what is done with each item.
 func (a *app) job(k *replayed) (replay.Job, error) {
 	if k.cores && k.each == "" {
-		o, err := k.known.options()
+		o, err := k.known.options(a)
 		if err != nil {
 			return nil, err
 		}

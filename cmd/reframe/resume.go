@@ -78,7 +78,7 @@ the run ends there and says which.`,
 			if write.commit {
 				return a.commit(ctx, &k, write.dry, choice, result, limits)
 			}
-			t, view, err := k.look(c, true)
+			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func (o commitOptions) check() error {
 // commit runs the chosen frames of a process under control, writes what came of it into the process
 // and prints it.
 func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, result string, l deopt.Limits) error {
-	o, err := k.options()
+	o, err := k.options(a)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.modules = []*ir.Module{m}
 	stop, err := p.block(m)
 	if err != nil {
 		return err

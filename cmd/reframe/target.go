@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
-	"reframe/deopt/ir"
 	"reframe/ptrace"
 )
 
@@ -124,40 +123,12 @@ func (k *known) checkFiles(c *cobra.Command) error {
 	return nil
 }
 
-// checkedWhole is how large a module may be, in bytes, for all of its functions to be read before
-// any process is touched. It takes a few milliseconds.
-const checkedWhole = 128 << 10
-
-// options reads the files. A file that is broken stops here, before any process is touched; of a
-// large module a function's body is read when a frame needs it.
-func (k *known) options() (deopt.Options, error) {
-	o := deopt.Options{Thread: k.thread}
-	for _, path := range k.modules {
-		m, err := ir.ParseFile(path)
-		if err == nil && m.Size() <= checkedWhole {
-			err = m.Check()
-		}
-		if err != nil {
-			return o, err
-		}
-		o.Modules = append(o.Modules, m)
-	}
-	for _, path := range k.layouts {
-		l, err := deopt.ReadLayout(path)
-		if err != nil {
-			return o, err
-		}
-		o.Layouts = append(o.Layouts, l)
-	}
-	return o, nil
-}
-
 // look captures the process, or opens the core, and makes its frames. The caller closes the target.
-func (k *known) look(c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
+func (k *known) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
 	if err := k.check(c); err != nil {
 		return nil, nil, err
 	}
-	o, err := k.options()
+	o, err := k.options(a)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -55,7 +55,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
   reframe trace -p 41822 --at __llvm_deoptimize --count
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := k.read(c, args); err != nil {
+			if err := k.read(a, c, args); err != nil {
 				return err
 			}
 			if k.dry {
@@ -76,7 +76,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 }
 
 // read makes options of what was given, and refuses what cannot be meant.
-func (k *traced) read(c *cobra.Command, args []string) error {
+func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
 	if k.dry && !changed("pid") {
@@ -94,7 +94,7 @@ func (k *traced) read(c *cobra.Command, args []string) error {
 			return usage("--stop-at: %v", err)
 		}
 	}
-	o.Options, err = k.known.options()
+	o.Options, err = k.known.options(a)
 	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
 	return err
 }

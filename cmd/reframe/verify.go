@@ -52,7 +52,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
   reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
   reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := k.read(c, args); err != nil {
+			if err := k.read(a, c, args); err != nil {
 				return err
 			}
 			return a.verify(c.Context(), &k)
@@ -76,7 +76,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 const maxTail = 1 << 16
 
 // read makes options of what was given, and refuses what cannot be meant.
-func (k *verified) read(c *cobra.Command, args []string) error {
+func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if err := k.check(c, args); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (k *verified) read(c *cobra.Command, args []string) error {
 	if o.Memory, err = parseSize(k.memory); err != nil {
 		return usage("--memory %v", err)
 	}
-	if o.Options, err = k.known.options(); err != nil {
+	if o.Options, err = k.known.options(a); err != nil {
 		return err
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0

@@ -26,6 +26,7 @@ type Module struct {
 	splats     uint64                       // elements of all splat constants so far
 	addresses  []blockAddress               // uses of blockaddress outside bodies
 	metadata   lazyMetadata
+	unknown    unknowns
 }
 
 // Value is what an instruction can take as an operand: *Const, *Param, *Instr,

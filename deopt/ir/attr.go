@@ -6,8 +6,8 @@ import (
 )
 
 // attributeNames are the attributes that LLVM 14 to 22 know, of functions,
-// parameters, results and calls. A word that is not among them ends a list of
-// attributes, which is how a misspelled instruction after a call is found.
+// parameters, results and calls. Of a word that is not among them what follows it says
+// whether it is one too: see unknown.go.
 var attributeNames = words(`
 	align alignstack allocalign allockind allocptr allocsize alwaysinline argmemonly builtin byref byval
 	captures cold convergent coro_elide_safe coro_only_destroy_when_complete dead_on_return dead_on_unwind
@@ -52,7 +52,7 @@ type attributes struct {
 
 // parseAttributes reads as many attributes as there are: words, strings and
 // groups.
-func (p *parser) parseAttributes() attributes {
+func (p *parser) parseAttributes(at place) attributes {
 	var a attributes
 	for p.err == nil {
 		switch {
@@ -68,6 +68,7 @@ func (p *parser) parseAttributes() attributes {
 			p.next()
 		case p.tok.kind == tokWord && attributeNames[p.tok.text]:
 			p.parseAttribute(&a)
+		case p.tok.kind == tokWord && p.skipUnknownAttribute(at):
 		default:
 			return a
 		}
@@ -213,6 +214,17 @@ func (p *parser) optConvention() (string, bool) {
 			word = ""
 		}
 		return word, true
+	case attributeNames[word]:
+		return "", false
+	}
+	// Whatever it is that is not known, what stands at the place of a calling convention may be one.
+	before := p.tok
+	if _, other := p.ahead(func(word string) bool { return word == "cc" || conventions[word] }); other {
+		if p.skipUnknown("flag", p.typeAhead) {
+			return p.optConvention()
+		}
+	} else if p.skipUnknown(convention, p.typeAhead) {
+		return p.src[before.pos : before.pos+len(before.text)], true
 	}
 	return "", false
 }

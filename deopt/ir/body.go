@@ -1,5 +1,7 @@
 package ir
 
+import "strings"
+
 // bodyParser is what the parser keeps while it reads one body.
 //
 // An operand may come before the instruction that makes it. Its *Instr or *Block
@@ -108,6 +110,9 @@ func (p *parser) parseBlock() {
 	p.body.blocks = append(p.body.blocks, block)
 	for p.err == nil {
 		for p.tok.kind == tokRecord {
+			if !strings.HasPrefix(p.tok.text, "dbg_") {
+				p.m.unknown.warn(p.tok, "record")
+			}
 			p.next()
 			if !p.isPunct('(') {
 				p.fail(p.tok.pos, "expected '(' in debug record")

@@ -68,7 +68,6 @@ var broken = []struct {
 	{"predicate", body("%x = icmp lt i32 1, 2\n  ret i32 0"), 2, 13, "expected a predicate of icmp"},
 	{"flag on the wrong instruction", body("%x = and nsw i32 1, 2\n  ret i32 0"), 2, 12, "expected a type"},
 	{"string without end", "declare void @g()\n@a = global [3 x i8] c\"abc\n", 2, 23, "string has no end"},
-	{"unknown attribute in group", "declare void @g() #0\nattributes #0 = { nounwindd }\n", 2, 19, "unknown attribute"},
 	{"alignment", "declare void @g()\n@a = global i32 0, align 3\n", 2, 26, "alignment is not a power of two"},
 	{"wide integer", "declare void @g()\n@a = global i99999999 0\n", 2, 13, "an integer has 1 to 8388608 bits"},
 	{"data layout", "\ntarget datalayout = \"e-q:1\"\n", 2, 21, `data layout specification "q:1": is not known`},

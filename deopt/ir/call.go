@@ -12,7 +12,7 @@ func (p *parser) parseCall(in *Instr) {
 	}
 	in.Flags = p.parseFlags(in.Op)
 	call.CC, _ = p.optConvention()
-	call.Ret = p.parseAttributes().param
+	call.Ret = p.parseAttributes(beforeType).param
 	space := p.optAddrSpace(p.m.Layout.ProgramSpace)
 	typePos := p.tok.pos
 	t := p.parseType()
@@ -30,7 +30,7 @@ func (p *parser) parseCall(in *Instr) {
 		t = p.mk(sig)
 	}
 	call.Sig, in.Typ = t, t.Elem
-	after := p.parseAttributes()
+	after := p.parseAttributes(behindList)
 	call.Attrs, call.Preallocated = p.stringsOf(after), after.param.Preallocated
 	p.parseBundles(call)
 	if in.Op == OpInvoke {
@@ -133,7 +133,7 @@ func (p *parser) parseArgs(in *Instr) (at []int) {
 		pos := p.tok.pos
 		at = append(at, pos)
 		typ := p.parseValueType()
-		a := p.parseAttributes()
+		a := p.parseAttributes(ofArgument)
 		if typ.Kind == LabelKind {
 			p.fail(pos, "a label cannot be an argument")
 		}

@@ -15,6 +15,9 @@
 // funclets; a function that has them is an error, and the others of the module are not
 // concerned.
 //
+// A calling convention, attribute, flag, linkage or kind of metadata that is not known, such as a fork's, is no error where
+// it stands at the place of one: [Module.Warnings] lists such words. A convention is kept by its name, the others are not.
+//
 // A [Module] may be used by several goroutines at once.
 //
 // # Security

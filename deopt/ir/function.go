@@ -14,7 +14,7 @@ func (p *parser) parseFunc(define bool) {
 	head := p.parseHead()
 	f.Linkage = head.linkage
 	f.CC, _ = p.optConvention()
-	f.Ret = p.parseAttributes().param
+	f.Ret = p.parseAttributes(beforeType).param
 	resultPos := p.tok.pos
 	result := p.parseType()
 	name := p.tok
@@ -66,7 +66,7 @@ func (p *parser) parseParams(f *Func) bool {
 		if param.Typ.Kind == VoidKind || param.Typ.Kind == FuncKind || param.Typ.Kind == LabelKind {
 			p.fail(pos, "a parameter cannot have type '%v'", param.Typ)
 		}
-		param.Attrs = p.parseAttributes().param
+		param.Attrs = p.parseAttributes(ofParameter).param
 		pos = p.tok.pos
 		if p.tok.kind == tokLocal {
 			param.Name = p.tok.text
@@ -116,7 +116,7 @@ func (p *parser) numbered(pos int, name string, next *int) string {
 // parseFuncTail reads what follows the parameters.
 func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
-		p.parseAttributes()
+		p.parseAttributes(behindList)
 		switch {
 		case p.isWord("unnamed_addr"), p.isWord("local_unnamed_addr"):
 			p.next()

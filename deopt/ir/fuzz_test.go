@@ -23,6 +23,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(b.src))
 	}
 	f.Add([]byte(attributesModule))
+	f.Add([]byte(forks))
 	f.Add([]byte(sourceModule))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		m, err := Parse("fuzz.ll", src)

@@ -68,11 +68,31 @@ func (p *parser) parseHead() globalHead {
 			p.next()
 			head.space = p.addrSpace()
 		default:
-			return head
+			if !p.skipUnknownHead() {
+				return head
+			}
 		}
 	}
 	return head
 }
+
+// skipUnknownHead moves past a word that is not known, if others follow that stand before a calling convention or
+// before what kind of global it is.
+func (p *parser) skipUnknownHead() bool {
+	const what = "linkage or visibility"
+	belongs := func(word string) bool {
+		return linkages[word] || visibleWords[word] || word == "thread_local" || kindsOfGlobal[word]
+	}
+	if attributeNames[p.tok.text] || conventions[p.tok.text] || p.tok.text == "cc" || kindsOfGlobal[p.tok.text] {
+		return false
+	}
+	return p.skipUnknown(what, func() bool {
+		_, found := p.ahead(belongs)
+		return found
+	})
+}
+
+var kindsOfGlobal = words(`global constant alias ifunc`)
 
 func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space, Module: p.m}
@@ -114,10 +134,14 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 		case p.tok.kind == tokMetadata:
 			p.skipAttachments(new(span))
 		default:
-			p.fail(p.tok.pos, "unknown global variable property")
+			if !p.skipUnknown("global variable property", func() bool { return true }) {
+				p.fail(p.tok.pos, "unknown global variable property")
+			} else if p.tok.kind == tokString || p.tok.kind == tokInt {
+				p.next()
+			}
 		}
 	}
-	p.parseAttributes()
+	p.parseAttributes(behindList)
 }
 
 // parseComdat reads comdat or comdat($name).

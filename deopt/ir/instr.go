@@ -53,11 +53,34 @@ func (p *parser) parseFlags(op Op) Flags {
 				p.fail(p.tok.pos, "expected '(' after inrange")
 			}
 			p.skipBalanced()
-		default:
+		case op == OpCall, op == OpInvoke: // it may be a calling convention
 			return flags
+		default:
+			if !p.skipUnknownFlag(op) {
+				return flags
+			}
 		}
 	}
 	return flags
+}
+
+// skipUnknownFlag moves past a flag that op does not have, as far as is known.
+func (p *parser) skipUnknownFlag(op Op) bool {
+	predicates := intPredicates
+	switch op {
+	case OpFCmp:
+		predicates = floatPredicates
+		fallthrough
+	case OpICmp:
+		if predicates[p.tok.text] {
+			return false
+		}
+		return p.skipUnknown("flag", func() bool {
+			typed, found := p.ahead(func(word string) bool { return predicates[word] })
+			return typed && found
+		})
+	}
+	return p.skipUnknown("flag", p.typeAhead)
 }
 
 var (

@@ -220,7 +220,7 @@ func (l *lexer) hash(c byte) {
 			l.tok.kind = tokSummary
 		}
 		l.tok.text = l.number(start)
-	case c == '#' && strings.HasPrefix(l.src[l.pos:l.end], "dbg_"):
+	case c == '#' && l.pos < l.end && isKeywordChar(l.src[l.pos]):
 		l.tok.kind, l.tok.text = tokRecord, l.run(keywordChar)
 	default:
 		l.fail(start, "a number is missing after %q", c)

@@ -26,8 +26,13 @@ func (p *parser) parseMemory(pos int, in *Instr) {
 		if in.Op == OpCmpXchg {
 			p.acceptWord("weak") // it may fail, and need not
 		}
+		unknown := func() bool { return in.Op != OpAtomicRMW && p.skipUnknown("flag", p.typeAhead) }
+		for unknown() {
+		}
 		if p.acceptWord("volatile") {
 			in.Flags |= Volatile
+		}
+		for unknown() {
 		}
 	}
 	switch in.Op {
@@ -95,6 +100,8 @@ func (p *parser) pointerOperand(elem *Type) Value {
 func (p *parser) parseAlloca(in *Instr) {
 	p.acceptWord("inalloca")
 	p.acceptWord("swifterror")
+	for p.skipUnknown("flag", p.typeAhead) {
+	}
 	pos := p.tok.pos
 	in.Elem = p.parseValueType()
 	p.checkAccess(pos, in.Elem)

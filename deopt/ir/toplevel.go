@@ -98,7 +98,11 @@ func (p *parser) parseTarget() {
 		}
 		p.m.Layout = layout
 	default:
-		p.fail(p.tok.pos, "expected triple or datalayout after target")
+		isString := func() bool { return p.accept('=') && p.tok.kind == tokString }
+		if !p.skipUnknown("property of the target", isString) {
+			p.fail(p.tok.pos, "expected triple or datalayout after target")
+		}
+		p.str()
 	}
 }
 
@@ -111,7 +115,9 @@ func (p *parser) parseNumberedMetadata() {
 	}
 	number := p.uint(1<<32 - 1)
 	p.expect('=', "after the number of metadata")
-	p.acceptWord("distinct")
+	if !p.acceptWord("distinct") {
+		p.skipUnknown("kind of metadata", func() bool { return p.tok.kind == tokMetadata || p.isPunct('!') })
+	}
 	p.skipMetadata()
 	p.m.metadata.nodes = append(p.m.metadata.nodes, metadataNode{number, start})
 }
@@ -160,7 +166,7 @@ func (p *parser) parseGroup() {
 	p.next()
 	p.expect('=', "after an attribute group id")
 	p.expect('{', "in attribute group")
-	a := p.parseAttributes()
+	a := p.parseAttributes(inGroup)
 	if !p.accept('}') {
 		p.fail(p.tok.pos, "unknown attribute")
 	}
