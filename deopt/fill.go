@@ -155,8 +155,8 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 	f.Slots, f.values = nil, nil
 	for n, want := range x.Slots {
 		if want.Operand < 0 || want.Operand >= len(record) {
-			return &LayoutError{l.Name, fmt.Sprintf("slots[%d].operand", n),
-				fmt.Errorf("%d, and record %d of @%s has %d live values, counted from 0", want.Operand, f.Record.ID, f.Function, len(record))}
+			return l.wrong(fmt.Sprintf("%s.slots[%d].operand", x.path, n),
+				fmt.Errorf("%d, and record %d of @%s has %d live values, counted from 0", want.Operand, f.Record.ID, f.Function, len(record)))
 		}
 		slot := record[want.Operand]
 		slot.Name = want.Name
@@ -166,7 +166,7 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
 				if err := f.retype(&slot, t); err != nil {
-					return &LayoutError{l.Name, fmt.Sprintf("slots[%d]", n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err)}
+					return l.wrong(fmt.Sprintf("%s.slots[%d]", x.path, n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err))
 				}
 			}
 			slot.Type = t
@@ -216,12 +216,12 @@ func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
 		}
 	}
 	if to == nil && len(defined) > 0 {
-		return nil, &LayoutError{l.Name, "", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
-			len(defined), x.Resume.Function, f.Title())}
+		return nil, l.wrong(x.path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
+			len(defined), x.Resume.Function, f.Title()))
 	}
 	if to != nil {
 		if path, err := x.into(to); err != nil {
-			return nil, &LayoutError{l.Name, "the exit of @" + x.Function + path, err}
+			return nil, l.wrong(x.path+path, err)
 		}
 	}
 	return to, nil

@@ -1,17 +1,17 @@
 package deopt
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"os"
 	"slices"
+	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/internal/jsonat"
 )
 
 // LayoutSchema names the format of a layout file.
@@ -21,6 +21,8 @@ const LayoutSchema = "reframe.layout/v1"
 type Layout struct {
 	Name  string `json:"-"` // the file, for messages
 	Exits []Exit `json:"exits"`
+
+	text []byte // of the file
 }
 
 // Exit is one way out of optimized code.
@@ -30,6 +32,8 @@ type Exit struct {
 	When     []Condition  `json:"when,omitempty"`   // all of them must hold
 	Resume   ExitResume   `json:"resume"`
 	Slots    []LayoutSlot `json:"slots"`
+
+	path string // in the file, such as exits[0]
 }
 
 // Condition tells apart exits that share an id: a live value that equals a number.
@@ -38,7 +42,7 @@ type Condition struct {
 	Equals  int64 `json:"equals"`
 }
 
-// ExitResume is where the interpreter carries on.
+// ExitResume is where the interpreter carries on. A file may spell the names with their sigils (@sum, %loop).
 type ExitResume struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
@@ -47,21 +51,26 @@ type ExitResume struct {
 // LayoutSlot names a live value.
 type LayoutSlot struct {
 	Operand int    `json:"operand"` // counts the live values from 0
-	Name    string `json:"name"`    // as the function that carries on spells it: %i
+	Name    string `json:"name"`    // as the function that carries on spells it: %i; a file may leave % out
 }
 
 // LayoutError says what is wrong with a layout file.
 type LayoutError struct {
 	File string
-	Path string // such as exits[0].slots[2]; "" for the whole file
+	At   jsonat.Place // in the file; zero where it is not known
+	Path string       // such as exits[0].slots[2]; "" for the whole file
 	Err  error
 }
 
 func (e *LayoutError) Error() string {
-	if e.Path == "" {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	where := e.File
+	if e.At.Line > 0 {
+		where = fmt.Sprintf("%s:%d:%d", e.File, e.At.Line, e.At.Column)
 	}
-	return fmt.Sprintf("%s: %s: %v", e.File, e.Path, e.Err)
+	if e.Path == "" {
+		return fmt.Sprintf("%s: %v", where, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", where, e.Path, e.Err)
 }
 
 func (e *LayoutError) Unwrap() error { return e.Err }
@@ -86,39 +95,51 @@ func ReadLayout(path string) (*Layout, error) {
 // ParseLayout reads the text of a layout file.
 func ParseLayout(name string, data []byte) (*Layout, error) {
 	if len(data) > maxLayout {
-		return nil, &LayoutError{name, "", fmt.Errorf("over %d MiB", maxLayout>>20)}
+		return nil, &LayoutError{File: name, Err: fmt.Errorf("over %d MiB", maxLayout>>20)}
 	}
 	var file struct {
 		Schema string `json:"schema"`
 		Layout
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		at := d.InputOffset()
-		var syntax *json.SyntaxError
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &syntax) {
-			at = syntax.Offset
-		} else if errors.As(err, &wrong) {
-			at = wrong.Offset
-		}
-		line := 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte{'\n'})
-		return nil, &LayoutError{fmt.Sprintf("%s:%d", name, line), "", err}
+	if err := jsonat.Decode(data, &file); err != nil {
+		var at *jsonat.Error
+		errors.As(err, &at) // all are
+		return nil, &LayoutError{name, at.Place, at.Path, at.Err}
 	}
+	l := &file.Layout
+	l.Name, l.text = name, data
 	if file.Schema != LayoutSchema {
-		return nil, &LayoutError{name, "schema", fmt.Errorf("%q is not known; %q is", file.Schema, LayoutSchema)}
+		return nil, l.wrong("schema", fmt.Errorf("%q is not known; %q is", file.Schema, LayoutSchema))
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, &LayoutError{name, "", errors.New("there is more behind its object")}
-	}
-	for n, x := range file.Exits {
+	for n := range l.Exits {
+		x := &l.Exits[n]
+		x.path = fmt.Sprintf("exits[%d]", n)
+		x.spell()
 		if path, err := x.sound(); err != nil {
-			return nil, &LayoutError{name, fmt.Sprintf("exits[%d]%s", n, path), err}
+			return nil, l.wrong(x.path+path, err)
 		}
 	}
-	file.Layout.Name = name
-	return &file.Layout, nil
+	return l, nil
+}
+
+// wrong is an error about a member of the file.
+func (l *Layout) wrong(path string, err error) *LayoutError {
+	e := &LayoutError{File: l.Name, Path: path, Err: err}
+	if l.text != nil {
+		e.At = jsonat.Find(l.text, path)[0]
+	}
+	return e
+}
+
+// spell spells names one way: functions and blocks without their sigil, values with it.
+func (x *Exit) spell() {
+	x.Function, x.Resume.Function = strings.TrimPrefix(x.Function, "@"), strings.TrimPrefix(x.Resume.Function, "@")
+	x.Resume.Block = strings.TrimPrefix(x.Resume.Block, "%")
+	for k := range x.Slots {
+		if name := &x.Slots[k].Name; *name != "" && !strings.HasPrefix(*name, "%") {
+			*name = "%" + *name
+		}
+	}
 }
 
 // sound says what is wrong with an exit whatever the modules are.
@@ -145,9 +166,10 @@ func (l *Layout) check(ms *modules) error {
 	if len(ms.all) == 0 {
 		return nil
 	}
-	for n, x := range l.Exits {
+	for n := range l.Exits {
+		x := &l.Exits[n]
 		fail := func(path, format string, args ...any) error {
-			return &LayoutError{l.Name, fmt.Sprintf("exits[%d]%s", n, path), fmt.Errorf(format, args...)}
+			return l.wrong(x.path+path, fmt.Errorf(format, args...))
 		}
 		from, to := ms.definitions(x.Function), ms.bodies(x.Resume.Function)
 		if len(from) == 0 {

@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,29 +39,30 @@ func TestLayoutMistakes(t *testing.T) {
 		return `{"schema":"reframe.layout/v1","exits":[` + text + `]}`
 	}
 	const resume = `"resume":{"function":"plain","block":"loop"}`
-	for _, c := range []struct{ name, text, want string }{
-		{"good", exit(`{"function":"opt","record":2882400000,"when":[{"operand":0,"equals":3}],` + resume + `,"slots":[{"operand":1,"name":"%n"}]}`), ""},
-		{"not JSON", "{\n\"schema\": 7x", "l.json:2: invalid character 'x' after object key:value pair"},
-		{"unknown field", exit(`{"functoin":"opt"}`), `l.json:1: json: unknown field "functoin"`},
-		{"a second value", exit(`{"function":"opt",`+resume+`}`) + "{}", "l.json: there is more behind its object"},
-		{"no function", exit(`{` + resume + `}`), "l.json: exits[0].function: names none"},
-		{"nowhere to carry on", exit(`{"function":"opt"}`), "l.json: exits[0].resume.function: names none"},
-		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"%n"}]}`), "l.json: exits[0].slots[1].name: %n a second time"},
-		{"schema", `{"schema":"reframe.layout/v9"}`, `l.json: schema: "reframe.layout/v9" is not known; "reframe.layout/v1" is`},
-		{"function", exit(`{"function":"nosuch",` + resume + `}`), "l.json: exits[0].function: no module defines a function @nosuch"},
-		{"only declared", exit(`{"function":"llvm.experimental.deoptimize.i64",` + resume + `}`), "l.json: exits[0].function: no module defines a function @llvm.experimental.deoptimize.i64"},
-		{"resume function", exit(`{"function":"opt","resume":{"function":"nosuch","block":"loop"}}`), "l.json: exits[0].resume.function: no module defines a function @nosuch"},
-		{"block", exit(`{"function":"opt","resume":{"function":"plain","block":"lop"}}`), "l.json: exits[0].resume.block: @plain has no block %lop"},
-		{"no exit", exit(`{"function":"plain",` + resume + `}`), "l.json: exits[0]: @plain has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
-		{"record", exit(`{"function":"opt","record":5,` + resume + `}`), "l.json: exits[0]: @opt has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
-		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), "l.json: exits[0].when[0].operand: 2, and the exits of @opt have 2 live values, counted from 0"},
-		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), "l.json: exits[0].slots[0].operand: -1, and the exits of @opt have 2 live values, counted from 0"},
-		{"value", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%m"}]}`), "l.json: exits[0].slots[0].name: @plain has no value %m"},
-		{"more behind it", exit("") + "{}", "l.json: there is more behind its object"},
-		{"no function", exit(`{` + resume + `}`), "l.json: exits[0].function: names none"},
-		{"no resume function", exit(`{"function":"opt"}`), "l.json: exits[0].resume.function: names none"},
-		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"%n"}]}`), "l.json: exits[0].slots[1].name: %n a second time"},
-		{"value without its sign", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"n"}]}`), "l.json: exits[0].slots[0].name: @plain has no value n"},
+	// Each mistake begins where the text at does.
+	for _, c := range []struct{ name, text, at, want string }{
+		{"good", exit(`{"function":"opt","record":2882400000,"when":[{"operand":0,"equals":3}],` + resume + `,"slots":[{"operand":1,"name":"%n"}]}`), "", ""},
+		{"names with and without sigils", exit(`{"function":"@opt","resume":{"function":"@plain","block":"%loop"},"slots":[{"operand":1,"name":"n"}]}`), "", ""},
+		{"not JSON", "{\n\"schema\": 7x", "x", "invalid character 'x' after object key:value pair"},
+		{"unknown field", exit(`{"functoin":"opt"}`), `"functoin"`, `exits[0].functoin: no such member; there are function, record, when, resume, slots`},
+		{"on its line", exit("\n{" + resume + "},\n {\"recrod\":1}"), `"recrod"`, `exits[1].recrod: no such member; there are function, record, when, resume, slots`},
+		{"a text for a number", exit(`{"function":"opt","record":"5"}`), `"5"`, `exits[0].record: a string, where a whole number of 0 or more, of 64 bits is expected`},
+		{"a second value", exit(`{"function":"opt",`+resume+`}`) + "{}", "{}", "there is more behind its end"},
+		{"no function", exit(`{` + resume + `}`), `{"res`, "exits[0].function: names none"},
+		{"nowhere to carry on", exit(`{"function":"opt"}`), `{"function":"opt"`, "exits[0].resume.function: names none"},
+		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"n"}]}`), `"n"}`, "exits[0].slots[1].name: %n a second time"},
+		{"schema", `{"schema":"reframe.layout/v9"}`, `"reframe`, `schema: "reframe.layout/v9" is not known; "reframe.layout/v1" is`},
+		{"function", exit(`{"function":"nosuch",` + resume + `}`), `"nosuch"`, "exits[0].function: no module defines a function @nosuch"},
+		{"only declared", exit(`{"function":"llvm.experimental.deoptimize.i64",` + resume + `}`), `"llvm`, "exits[0].function: no module defines a function @llvm.experimental.deoptimize.i64"},
+		{"resume function", exit(`{"function":"opt","resume":{"function":"nosuch","block":"loop"}}`), `"nosuch"`, "exits[0].resume.function: no module defines a function @nosuch"},
+		{"block", exit(`{"function":"opt","resume":{"function":"plain","block":"lop"}}`), `"lop"`, "exits[0].resume.block: @plain has no block %lop"},
+		{"block with its sigil", exit(`{"function":"opt","resume":{"function":"plain","block":"%lop"}}`), `"%lop"`, "exits[0].resume.block: @plain has no block %lop"},
+		{"no exit", exit(`{"function":"plain",` + resume + `}`), `{"function":"plain"`, "exits[0]: @plain has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
+		{"record", exit(`{"function":"opt","record":5,` + resume + `}`), `{"function":"opt"`, "exits[0]: @opt has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record"},
+		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), `2,`, "exits[0].when[0].operand: 2, and the exits of @opt have 2 live values, counted from 0"},
+		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), `-1`, "exits[0].slots[0].operand: -1, and the exits of @opt have 2 live values, counted from 0"},
+		{"value", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%m"}]}`), `"%m"`, "exits[0].slots[0].name: @plain has no value %m"},
+		{"value without its sigil", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"m"}]}`), `"m"`, "exits[0].slots[0].name: @plain has no value %m"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := ParseLayout("l.json", []byte(c.text))
@@ -69,9 +71,14 @@ func TestLayoutMistakes(t *testing.T) {
 			}
 			if c.want == "" {
 				require.NoError(t, err)
+				require.Equal(t, ExitResume{"plain", "loop"}, l.Exits[0].Resume)
+				require.Equal(t, "%n", l.Exits[0].Slots[0].Name)
 				return
 			}
-			require.EqualError(t, err, c.want)
+			before, _, found := strings.Cut(c.text, c.at)
+			require.True(t, found)
+			column := len(before) - strings.LastIndexByte(before, '\n')
+			require.EqualError(t, err, fmt.Sprintf("l.json:%d:%d: %s", 1+strings.Count(before, "\n"), column, c.want))
 		})
 	}
 }

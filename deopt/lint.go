@@ -90,11 +90,13 @@ func Lint(given []*ir.Module, layouts []*Layout) (*LintReport, error) {
 		l.out.Modules = append(l.out.Modules, m.Name)
 	}
 	for _, layout := range layouts {
+		from := len(l.out.Findings)
 		for n := range layout.Exits {
 			if err := l.exit(layout, n); err != nil {
 				return nil, err
 			}
 		}
+		l.places(layout, from)
 	}
 	for _, m := range given {
 		for _, f := range m.Funcs {

@@ -21,10 +21,7 @@ func linted(t *testing.T, m *ir.Module, layouts ...*Layout) []string {
 	for _, f := range report.Findings {
 		require.NotEmpty(t, f.What)
 		require.NotEmpty(t, f.Do)
-		place := f.Path
-		if f.Line > 0 {
-			place = fmt.Sprint(f.Line)
-		}
+		place := strings.TrimSpace(fmt.Sprint(f.Line) + " " + f.Path)
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", place, f.Severity, f.Rule, strings.Join(f.Names, " "))))
 	}
 	return out
@@ -145,14 +142,14 @@ func TestLintFiles(t *testing.T) {
 			"11 cannot resume: undefined-operand", // it is %b of @slow
 		}},
 		{"guard.ll", "misfit.layout.json", []string{
-			"exits[0].function cannot resume: layout",
-			"exits[1] cannot resume: layout",
-			"exits[2].slots[0].operand cannot resume: layout",
-			"exits[2].when warning: layout",
-			"exits[2].resume.function cannot resume: layout",
-			"exits[3].when[0].operand cannot resume: layout",
-			"exits[3].resume.block cannot resume: layout",
-			"exits[3].slots[0].name cannot resume: layout",
+			"2 exits[0].function cannot resume: layout",
+			"3 exits[1] cannot resume: layout",
+			"4 exits[2].slots[0].operand cannot resume: layout",
+			"4 exits[2].when warning: layout",
+			"4 exits[2].resume.function cannot resume: layout",
+			"5 exits[3].when[0].operand cannot resume: layout",
+			"5 exits[3].resume.block cannot resume: layout",
+			"5 exits[3].slots[0].name cannot resume: layout",
 			"7 cannot resume: unrecorded %b",
 			"7 cannot resume: layout %t",
 			"7 warning: not-compiled",

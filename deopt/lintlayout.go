@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/jsonat"
 )
 
 // carried is an exit of a layout and the function that it may carry on in.
@@ -22,13 +23,25 @@ type target struct {
 	missing []string        // of these, what no slot of the exit gives
 }
 
+// places says on which lines of their layout findings are, from that one on.
+func (l *linter) places(layout *Layout, from int) {
+	findings := l.out.Findings[from:]
+	paths := make([]string, len(findings))
+	for k := range findings {
+		paths[k] = findings[k].Path
+	}
+	for k, place := range jsonat.Find(layout.text, paths...) {
+		findings[k].Line = place.Line
+	}
+}
+
 // exit holds exit n of a layout against the modules: what [Layout.check] refuses at run
 // time, all of it and not the first mistake alone.
 func (l *linter) exit(layout *Layout, n int) error {
 	x := &layout.Exits[n]
 	found := func(s LintSeverity, path, do, what string, args ...any) {
 		l.out.Findings = append(l.out.Findings, LintFinding{Rule: LayoutMisfit, Severity: s, File: layout.Name,
-			Path: fmt.Sprintf("exits[%d]%s", n, path), Function: x.Function, ID: x.Record, What: fmt.Sprintf(what, args...), Do: do})
+			Path: x.path + path, Function: x.Function, ID: x.Record, What: fmt.Sprintf(what, args...), Do: do})
 	}
 	const give = "give the module that defines it, or mend the name"
 	if len(l.ms.definitions(x.Function)) == 0 {

@@ -32,11 +32,11 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}{
 		{0, "%n", "100", ""},
 		{0, "%p", "0x64", ""},
-		{0, "%small", "", "l.json: slots[0]: %small of @plain: it is i32 there, and live value 0 is i64"},
-		{0, "%d", "", "l.json: slots[0]: %d of @plain: it is double there, and live value 0 is i64"},
+		{0, "%small", "", "l.json:1:114: exits[0].slots[0]: %small of @plain: it is i32 there, and live value 0 is i64"},
+		{0, "%d", "", "l.json:1:114: exits[0].slots[0]: %d of @plain: it is double there, and live value 0 is i64"},
 		{1, "%d", "2.5", ""},
-		{1, "%n", "", "l.json: slots[0]: %n of @plain: it is i64 there, and live value 1 is double"},
-		{1, "%f", "", "l.json: slots[0]: %f of @plain: it is float there, and live value 1 is double"},
+		{1, "%n", "", "l.json:1:114: exits[0].slots[0]: %n of @plain: it is i64 there, and live value 1 is double"},
+		{1, "%f", "", "l.json:1:114: exits[0].slots[0]: %f of @plain: it is float there, and live value 1 is double"},
 		{2, "%n", "", ""}, // undef
 	} {
 		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q}]}]}`, c.operand, c.name))

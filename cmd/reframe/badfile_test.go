@@ -97,10 +97,11 @@ func TestBrokenLayout(t *testing.T) {
 		"record":         {`"when"`, `"record":17,"when"`, "exits[0]: @sum_opt has no such exit"},
 		"schema":         {`"reframe.layout/v1"`, `"reframe.layout/v9"`, `"reframe.layout/v9" is not known; "reframe.layout/v1" is`},
 		"no schema":      {`"schema":"reframe.layout/v1",`, ``, `"reframe.layout/v1"`},
-		"unknown field":  {`"when"`, `"wenn"`, `unknown field "wenn"`},
-		"wrong type":     {`"operand":2`, `"operand":"two"`, "operand"},
-		"broken JSON":    {`"operand":2,`, `"operand":2 `, "layout.json:4: "},
-		"JSON cut short": {`]}]}`, ``, "layout.json:"},
+		"unknown field":  {`"when"`, `"wenn"`, `exits[0].wenn: no such member; there are function, record, when, resume, slots`},
+		"wrong type":     {`"operand":2`, `"operand":"two"`, "layout.json:4:50: exits[0].slots[1].operand: a string, where a whole number of 64 bits is expected"},
+		"broken JSON":    {`"operand":2,`, `"operand":2 `, "layout.json:4:52: "},
+		"JSON cut short": {`]}]}`, ``, "layout.json:5:1: it ends before"},
+		"a sigil":        {`"block":"loop"`, `"block":"%nosuch"`, "exits[0].resume.block: @sum has no block %nosuch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, string(good), c.from)

@@ -99,10 +99,10 @@ func (a *app) printLint(r *deopt.LintReport) error {
 
 func printFinding(out *bufio.Writer, s style, f *deopt.LintFinding) {
 	place := f.File
-	switch {
-	case f.Line > 0:
+	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
-	case f.Path != "":
+	}
+	if f.Path != "" {
 		place += ": " + f.Path
 	}
 	severity := string(f.Severity)

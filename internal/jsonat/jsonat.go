@@ -1,0 +1,138 @@
+// Package jsonat reads JSON that a person wrote, and says of a mistake on which line and in which column it is, and in
+// which member. encoding/json alone knows the byte at best, and of an unknown member nothing but its name.
+//
+// Its main function is [Decode]; mistakes are [Error]s.
+//
+// # Security
+//
+// The text may be anything. Errors quote member names of it as Go spells strings, so that no terminal obeys them.
+package jsonat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Place is one in a text, both counted from 1; columns are characters.
+type Place struct{ Line, Column int }
+
+// PlaceOf is that of the byte at an offset.
+func PlaceOf(text []byte, offset int64) Place {
+	before := text[:min(max(offset, 0), int64(len(text)))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return Place{1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(line)}
+}
+
+// Error is a mistake in some JSON.
+type Error struct {
+	Place
+	Path string // the member, such as exits[0].slots[2]; "" for the whole
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("%d:%d: %v", e.Line, e.Column, e.Err)
+	}
+	return fmt.Sprintf("%d:%d: %s: %v", e.Line, e.Column, e.Path, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Decode reads the one value that is in a text. A member that v does not have is a mistake, and so is anything behind the
+// value. Errors are [*Error]s.
+func Decode(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		end := d.InputOffset()
+		if _, err := d.Token(); err != io.EOF {
+			end += int64(len(text[end:]) - len(bytes.TrimLeft(text[end:], " \t\r\n")))
+			return &Error{PlaceOf(text, end), "", errors.New("there is more behind its end")}
+		}
+		return nil
+	case errors.As(err, &syntax):
+		return &Error{PlaceOf(text, syntax.Offset-1), "", syntax}
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return &Error{PlaceOf(text, int64(len(text))), "", errors.New("it ends before its value does")}
+	case errors.As(err, &kind):
+		w := walk(text, reflect.TypeOf(v), func(m member) bool {
+			return m.start < kind.Offset && kind.Offset <= m.end && !m.composite || m.start+1 == kind.Offset
+		})
+		if w == nil {
+			return &Error{PlaceOf(text, kind.Offset-1), "", kind}
+		}
+		return &Error{PlaceOf(text, w.start), w.path, fmt.Errorf("%s, where %s is expected", article(kind.Value), expected(kind.Type))}
+	}
+	if w := walk(text, reflect.TypeOf(v), func(m member) bool { return m.unknown }); w != nil {
+		return &Error{PlaceOf(text, w.key), w.path, fmt.Errorf("no such member; there are %s", strings.Join(w.siblings, ", "))}
+	}
+	return &Error{PlaceOf(text, 0), "", err}
+}
+
+// Find returns the places of members, such as exits[0].slots[2]: for each that of the longest beginning of its path that
+// there is.
+func Find(text []byte, paths ...string) []Place {
+	places := map[string]int64{}
+	for _, path := range paths {
+		for path != "" {
+			places[path] = -1
+			path = path[:max(0, strings.LastIndexAny(path, ".["))]
+		}
+	}
+	walk(text, nil, func(m member) bool {
+		if at, wanted := places[m.path]; wanted && at < 0 {
+			places[m.path] = m.start
+		}
+		return false
+	})
+	out := make([]Place, len(paths))
+	for n, path := range paths {
+		for path != "" && places[path] < 0 {
+			path = path[:max(0, strings.LastIndexAny(path, ".["))]
+		}
+		out[n] = PlaceOf(text, places[path])
+	}
+	return out
+}
+
+func article(value string) string {
+	kind, rest, number := strings.Cut(value, " ")
+	switch {
+	case kind == "bool":
+		return "true or false"
+	case number:
+		return "the " + kind + " " + rest
+	case kind == "array" || kind == "object":
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func expected(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return expected(t.Elem())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return fmt.Sprintf("a whole number of 0 or more, of %d bits", t.Bits())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a " + t.Kind().String()
+}

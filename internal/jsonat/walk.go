@@ -1,0 +1,121 @@
+package jsonat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// member is a value in a text.
+type member struct {
+	path       string
+	key        int64 // where its name begins; that of the value in an array
+	start, end int64 // its bytes; of an object or array end is not known before its members are
+	composite  bool
+	unknown    bool     // the type of the object that it is in has no such member
+	siblings   []string // the members that it has
+}
+
+// walker goes through a text.
+type walker struct {
+	text  []byte
+	d     *json.Decoder
+	stop  func(member) bool
+	found *member
+	depth int
+}
+
+// maxDepth is how deep encoding/json lets values nest; its tokens may nest deeper.
+const maxDepth = 10000
+
+// walk returns the first member of which stop says so, each before its own members, nil where there is none before the text
+// ends or is no JSON. t is the type that the whole is read into, nil where that does not matter.
+func walk(text []byte, t reflect.Type, stop func(member) bool) *member {
+	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), stop: stop}
+	w.d.UseNumber()
+	w.value(member{}, t)
+	return w.found
+}
+
+// at is where the next token begins.
+func (w *walker) at() int64 {
+	at := w.d.InputOffset()
+	return at + int64(len(w.text[at:])-len(bytes.TrimLeft(w.text[at:], " \t\r\n:,")))
+}
+
+// value goes through one value; false ends it all.
+func (w *walker) value(m member, t reflect.Type) bool {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	m.start = w.at()
+	if m.path == "" || m.key == 0 {
+		m.key = m.start
+	}
+	token, err := w.d.Token()
+	if err != nil || w.depth > maxDepth {
+		return false
+	}
+	m.end = w.d.InputOffset()
+	delim, composite := token.(json.Delim)
+	m.composite = composite
+	if w.stop(m) {
+		w.found = &m
+		return false
+	}
+	if !composite {
+		return true
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	for n := 0; w.d.More(); n++ {
+		next := member{path: fmt.Sprintf("%s[%d]", m.path, n)}
+		var of reflect.Type
+		if delim == '{' {
+			next.key = w.at()
+			name, err := w.d.Token()
+			if err != nil {
+				return false
+			}
+			text, _ := name.(string)
+			next.path = strings.TrimPrefix(m.path+"."+spelled(text), ".")
+			of, next.unknown, next.siblings = field(t, text)
+		} else if t != nil && t.Kind() == reflect.Slice {
+			of = t.Elem()
+		}
+		if !w.value(next, of) {
+			return false
+		}
+	}
+	_, err = w.d.Token()
+	return err == nil
+}
+
+// spelled is a name in a path.
+func spelled(name string) string {
+	quoted := fmt.Sprintf("%q", name)
+	if quoted == `"`+name+`"` && name != "" && !strings.ContainsAny(name, ".[] ") {
+		return name
+	}
+	return quoted
+}
+
+// field is the type of a member of a struct, as encoding/json finds it; unknown where the struct has none of that name.
+func field(t reflect.Type, name string) (of reflect.Type, unknown bool, all []string) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil, false, nil
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == "" || tag == "-" || !f.IsExported() {
+			continue
+		}
+		all = append(all, tag)
+		if strings.EqualFold(tag, name) {
+			return f.Type, false, nil
+		}
+	}
+	return nil, true, all
+}
