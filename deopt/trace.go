@@ -24,8 +24,10 @@ type TraceOptions struct {
 	Full  bool           // all frames of the thread
 	Quiet bool           // exits are counted, and none is told
 	Every uint64         // each so-many-th hit is told; 0 and 1: each
-	Limit uint64         // so many hits are told, and the trace ends; 0: no limit
-	Stop  *StopCondition // the trace ends with the first exit that fulfils it; nil: none
+	Limit uint64         // the trace ends behind so many hits, of those that Every chooses; 0: no limit
+	Stop  *StopCondition // the trace ends with the first exit that fulfils it, which alone is told; nil: none
+	Log   bool           // with Stop: the exits before it are told too
+	For   time.Duration  // the trace ends after this time; 0: no limit
 	// Wait says that a process which has no such exits yet may get them.
 	Wait bool
 	// Warn is told what the user should know. It is not nil.
@@ -45,7 +47,7 @@ type tracer struct {
 	stacks     map[int]*unwind.Stack // of each thread, where it was last seen
 	warned     map[string]bool
 	number     uint64 // of the last hit that was counted here
-	chosen     uint64 // hits that were told
+	chosen     uint64 // hits that count for the limit
 	counts
 }
 
@@ -96,8 +98,18 @@ func (t *tracer) run(ctx context.Context, then func() error) error {
 	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.target.Threads(), func(th machine.Thread) bool { return th.ID == id }) {
 		return fmt.Errorf("%v has no thread %d", t.view.target, id)
 	}
+	next := ctx
+	if t.options.For > 0 {
+		var cancel context.CancelFunc
+		next, cancel = context.WithTimeoutCause(ctx, t.options.For, errTimeUp)
+		defer cancel()
+	}
 	for t.end.Kind == "" {
-		ev, err := t.session.Next(ctx)
+		ev, err := t.session.Next(next)
+		if errors.Is(err, errTimeUp) {
+			t.end.Kind = EndTime
+			return nil
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				t.end.Kind = EndInterrupted
@@ -113,6 +125,9 @@ func (t *tracer) run(ctx context.Context, then func() error) error {
 	}
 	return nil
 }
+
+// errTimeUp is why nothing more is waited for.
+var errTimeUp = errors.New("the time is over")
 
 func (t *tracer) event(ev ptrace.Event) error {
 	switch ev.Kind {
@@ -159,7 +174,8 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		with.memory = &hitMemory{ev.Thread.Registers, p.reads, ev.Data}
 		view = &with
 	}
-	chosen := !t.chooses() || !o.Quiet && (o.Every < 2 || number%o.Every == 0)
+	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
+	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
 	stops := false
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
@@ -179,7 +195,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 				}
 			}
 		}
-		if chosen || x.Stops {
+		if told || x.Stops {
 			t.tell(x)
 			if err := t.each(x); err != nil {
 				return err

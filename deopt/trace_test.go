@@ -201,12 +201,16 @@ func TestTraceChooses(t *testing.T) {
 		end     string
 	}{
 		"count":              {TraceOptions{Quiet: true}, nil, 2000, EndExited},
+		"count, with limit":  {TraceOptions{Quiet: true, Limit: 1234}, nil, 1234, EndLimit},
 		"every":              {TraceOptions{Every: 600}, []uint64{600, 1200, 1800}, 2000, EndExited},
 		"limit":              {TraceOptions{Limit: 3}, []uint64{1, 2, 3}, 3, EndLimit},
 		"every, with limit":  {TraceOptions{Every: 10, Limit: 2}, []uint64{10, 20}, 20, EndLimit},
 		"stop":               {TraceOptions{Every: 1000, Stop: stopAt(t, "%i == 25 && %x > 0")}, []uint64{26}, 26, EndStopped},
-		"stop, never":        {TraceOptions{Every: 1000, Stop: stopAt(t, "%i == 2500")}, []uint64{1000, 2000}, 2000, EndExited},
-		"stop, before limit": {TraceOptions{Limit: 2, Stop: stopAt(t, "%i == 25")}, []uint64{1, 2}, 2, EndLimit},
+		"stop, never":        {TraceOptions{Every: 1000, Stop: stopAt(t, "%i == 2500")}, nil, 2000, EndExited},
+		"stop, before limit": {TraceOptions{Limit: 2, Stop: stopAt(t, "%i == 25")}, nil, 2, EndLimit},
+		"log":                {TraceOptions{Every: 10, Log: true, Stop: stopAt(t, "%i == 25")}, []uint64{10, 20, 26}, 26, EndStopped},
+		"log, never":         {TraceOptions{Every: 1000, Log: true, Stop: stopAt(t, "%i == 2500")}, []uint64{1000, 2000}, 2000, EndExited},
+		"log, before limit":  {TraceOptions{Limit: 2, Log: true, Stop: stopAt(t, "%i == 25")}, []uint64{1, 2}, 2, EndLimit},
 		"stop, counted":      {TraceOptions{Quiet: true, Stop: stopAt(t, "%i == 5")}, []uint64{6}, 6, EndStopped},
 		"main thread":        {TraceOptions{Options: Options{Thread: -1}}, nil, 0, EndExited}, // it only waits for the other
 	} {

@@ -14,7 +14,8 @@ import (
 const (
 	EndExited      = "exited"      // the process has
 	EndKilled      = "killed"      // by a signal
-	EndLimit       = "limit"       // so many exits were told as were asked for
+	EndLimit       = "limit"       // so many exits came as were asked for
+	EndTime        = "time"        // the time is over that was asked for
 	EndStopped     = "stopped"     // an exit fulfilled the condition
 	EndInterrupted = "interrupted" // whoever traced gave it up
 )

@@ -30,7 +30,9 @@ type VerifyOptions struct {
 	Tail   int    // how many of the last instructions are told where a difference is found; 0: 20
 	Keep   string // a directory for a core of each exit at which there is a difference; "": none
 	Wait   bool   // as in [TraceOptions]
-	Warn   func(string)
+	// For ends the verification after this time, when what is being verified is done; 0: no limit.
+	For  time.Duration
+	Warn func(string)
 }
 
 func (o *VerifyOptions) setDefaults() {
@@ -76,7 +78,7 @@ const maxPending = 16
 func Verify(ctx context.Context, s *ptrace.Session, o VerifyOptions, told func(*Verified) error) (*VerifySummary, error) {
 	o.setDefaults()
 	v := &verifier{options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
-	v.tracer = newTracer(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, Warn: o.Warn}, v.exit)
+	v.tracer = newTracer(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
 	v.summary.Reasons = map[string]uint64{}
 	err := v.run()
 	v.summary.finish(v.end, time.Since(v.began))

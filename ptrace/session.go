@@ -72,7 +72,7 @@ const (
 	Exec
 	// Ended: the process has ended; there is nothing more to come.
 	Ended
-	// LimitReached: so many hits were told as were asked for. All counted breakpoints are taken out;
+	// LimitReached: so many hits came as were asked for. All counted breakpoints are taken out;
 	// the process stands still.
 	LimitReached
 )
@@ -102,7 +102,7 @@ type Event struct {
 type Counting struct {
 	Every uint64 // each so-many-th hit; 0 and 1: each
 	Limit uint64 // so many of those, then [LimitReached]; 0: no limit
-	Quiet bool   // none: they are only counted
+	Quiet bool   // none is told: they are only counted, up to the limit too
 }
 
 // Hits is how often a breakpoint was hit.

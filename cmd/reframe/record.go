@@ -47,8 +47,8 @@ noted with their build ids. --memory writable keeps all that no file has, as the
 does; --memory all keeps the files too.
 
 With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
-process itself, record waits for an exit (see trace) and keeps that moment. Then there are
-breakpoints in the process until it has come. Standard output is that of COMMAND; what record
+process itself, record waits for an exit (see trace), with --for no longer than that, and
+keeps that moment. Then there are breakpoints in the process until it has come. Standard output is that of COMMAND; what record
 says goes to standard error then.
 
 With --core it makes a small core of a large one, such as one that the kernel has written
@@ -88,6 +88,7 @@ SIGTERM or SIGHUP.`,
 	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`, or to standard output (-)")
 	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND`")
 	f.Uint64Var(&k.hit, "hit", 1, "wait for the `N`-th such exit")
+	k.forFlag(c)
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
 	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
@@ -125,6 +126,10 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceO
 		return nil, usage("record needs the name of the core: -o FILE")
 	case !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, ptrace.CoreMemory(k.memory)):
 		return nil, usage("--memory %s: minimal, writable or all", k.memory)
+	case c.Flags().Changed("for") && !waits:
+		return nil, usage("--for is for an exit that is waited for: --record, --function, --site, --at, --stop-at or --hit")
+	case c.Flags().Changed("for") && k.time <= 0:
+		return nil, usage("--for %v: a time above 0", k.time)
 	case k.hit == 0:
 		return nil, usage("--hit 0: a number above 0")
 	case k.timeout <= 0:
@@ -141,7 +146,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceO
 	if err != nil || !waits {
 		return &deopt.TraceOptions{Options: known}, err
 	}
-	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, Wait: len(args) > 0}
+	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: len(args) > 0}
 	if c.Flags().Changed("stop-at") {
 		if o.Stop, err = deopt.ParseStop(k.stop); err != nil {
 			return nil, usage("--stop-at: %v", err)

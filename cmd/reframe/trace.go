@@ -38,12 +38,14 @@ included.
 The breakpoint of a stackmap or patchpoint stands at the site, that of a statepoint or
 deoptimize call on the call. With --at it stands at the entry of a function such as
 __llvm_deoptimize, and the frame that is shown is its caller's. --stop-at ends the trace at the first
-exit whose slots fulfil a condition, and shows all of its frames: comparisons (==, !=, <, <=, >,
+exit whose slots fulfil a condition, and shows that alone, with all of its frames; --log shows those before
+it too. A condition is comparisons (==, !=, <, <=, >,
 >=) of slots with numbers, true or false, joined by &&.
 
 Exits are written to standard output; with COMMAND, which has that for itself, to standard
 error. -o FILE writes them to a file instead, which must not exist yet unless --force is
-given, and -o - to standard output. The summary goes to standard error.
+given, and -o - to standard output. The summary goes to standard error; with --json it is the last
+object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable,
 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
@@ -52,7 +54,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
   reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && %acc == 0x10'
-  reframe trace -p 41822 --at __llvm_deoptimize --count
+  reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := k.read(a, c, args); err != nil {
@@ -70,6 +72,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
 	f.BoolVar(&o.Quiet, "count", false, "only count exits")
 	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND`")
+	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
 	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.ExitSchema+")")
 	return c
@@ -85,8 +88,13 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	if err := k.check(c, args); err != nil {
 		return err
 	}
-	if o.Quiet && (o.Full || changed("limit") || changed("every")) {
-		return usage("--count shows no exits: --full, --limit and --every do not go with it")
+	switch {
+	case o.Quiet && (o.Full || changed("every")):
+		return usage("--count shows no exits: --full and --every do not go with it")
+	case o.Log && !changed("stop-at"):
+		return usage("--log is for --stop-at; without it every exit is shown")
+	case o.Log && o.Quiet:
+		return usage("--count shows no exits: --log does not go with it")
 	}
 	var err error
 	if changed("stop-at") {
@@ -95,7 +103,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		}
 	}
 	o.Options, err = k.known.options(a)
-	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, len(args) > 0
 	return err
 }
 
@@ -111,38 +119,52 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
-	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	k.options.Warn = w.warn
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return err
 	}
 	sum, err := deopt.Trace(ctx, s, k.options, w.exit)
-	late := s.Detach()
+	if late := s.Detach(); err == nil {
+		err = late
+	}
+	end := tracedStatus(sum, err)
 	if a.json {
-		w.summary(sum)
+		w.summary(traceSummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
 		return failed // whatever else went wrong went wrong by this
 	}
+	if w.alone() {
+		return end.silent()
+	}
 	var by interruption
-	interrupted := errors.As(err, &by)
-	if err == nil || interrupted || sum.Exits > 0 {
+	if err == nil || errors.As(err, &by) || sum.Exits > 0 {
 		a.printSummary(sum, k)
 	}
-	if err == nil {
-		err = late
-	}
+	return end.error
+}
+
+// traceSummary is the last object of --json.
+type traceSummary struct {
+	*deopt.TraceSummary
+	Error string `json:"error,omitempty"`
+}
+
+// tracedStatus is what a trace that ended with err ends reframe with.
+func tracedStatus(s *deopt.TraceSummary, err error) ended {
+	var by interruption
 	switch {
-	case interrupted:
-		return &status{by.status(), ""}
+	case errors.As(err, &by):
+		return ended{&status{by.status(), ""}}
 	case err != nil:
-		return err
-	case sum.Exits == 0:
-		return &status{exitFailed, "there was no exit"}
-	case sum.Unavailable > 0:
-		return &status{exitPartial, ""}
+		return ended{err}
+	case s.Exits == 0:
+		return ended{&status{exitFailed, "there was no exit"}}
+	case s.Unavailable > 0:
+		return ended{&status{exitPartial, ""}}
 	}
-	return nil
+	return ended{}
 }
 
 // plan prints what a trace would write.
@@ -152,9 +174,9 @@ func (a *app) plan(k *traced) error {
 		return err
 	}
 	defer t.Close()
-	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
-	list, none := deopt.Plan(t, k.options)
 	w := newExitWriter(a, a.stdout, func(error) {})
+	k.options.Warn = w.warn
+	list, none := deopt.Plan(t, k.options)
 	for i := range list {
 		w.planned(&list[i])
 	}

@@ -69,7 +69,7 @@ func TestTraceProcess(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 2})
-	c := command(t, "trace", "-p", pid(p), "--ir", module, "--stop-at", "%i == 3", "--color", "never")
+	c := command(t, "trace", "-p", pid(p), "--ir", module, "--stop-at", "%i == 3", "--log", "--color", "never")
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -133,7 +133,8 @@ func TestTraceJSON(t *testing.T) {
 	require.Len(t, lines(t, 0, host(tick, 1), "--ir", module, "--every", "100"), 11)
 	require.Len(t, lines(t, 0, host(tick, 1), "--count"), 1)
 	require.Len(t, lines(t, 0, host(tick, 1), "--full", "--limit", "2"), 3)
-	require.Len(t, lines(t, 0, host(tick, 1), "--ir", module, "--stop-at", "%i >= 9 && %y != 0"), 11)
+	require.Len(t, lines(t, 0, host(tick, 1), "--ir", module, "--stop-at", "%i >= 9 && %y != 0", "--log"), 11)
+	require.Len(t, lines(t, 0, host(tick, 1), "--ir", module, "--stop-at", "%i >= 9 && %y != 0"), 2)
 	require.Len(t, lines(t, 2, host(tick, 1), "--record", "77"), 1)
 	lines(t, 0, host(state, 2), "--ir", livetest.IR(t, 19, "state.ll"))
 	lines(t, 0, host(guards, 40), "--ir", livetest.IR(t, 19, "guards.ll"), "--layout", livetest.Testdata(t, "programs", "guards.layout.json"))
@@ -356,7 +357,11 @@ func TestTraceUsage(t *testing.T) {
 		{"trace --every 0 -- ls", "--every 0: a number above 0"},
 		{"trace --limit 0 -- ls", "--limit 0: a number above 0"},
 		{"trace --count --full -- ls", "--count shows no exits"},
-		{"trace --count --limit 5 -- ls", "--count shows no exits"},
+		{"trace --count --every 5 -- ls", "--count shows no exits"},
+		{"trace --count --stop-at %i==3 --log -- ls", "--count shows no exits"},
+		{"trace --log -- ls", "--log is for --stop-at"},
+		{"trace --for 0s -- ls", "--for 0s: a time above 0"},
+		{"trace --for -1s -- ls", "--for -1s: a time above 0"},
 		{"trace --at f --site stackmap -- ls", "--at takes the place of sites"},
 		{"trace --site what -- ls", "--site what: one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
 		{"trace --record x -- ls", "--record x: a number of 64 bits, such as 2882400000 or 0xabcdef00"},

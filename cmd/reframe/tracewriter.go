@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,6 +23,7 @@ type exitWriter struct {
 	json  *json.Encoder
 	line  bytes.Buffer
 	fail  func(error) // told of the first write that fails
+	to    *os.File
 
 	mu  sync.Mutex
 	out *bufio.Writer
@@ -37,7 +39,7 @@ const (
 )
 
 func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
-	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, out: bufio.NewWriterSize(to, flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(to, flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
 	w.json = json.NewEncoder(&w.line)
 	w.json.SetEscapeHTML(false)
 	go w.flushing()
@@ -93,7 +95,48 @@ func (w *exitWriter) object(v any) error {
 	return w.write(safeJSON(w.line.Bytes()))
 }
 
-func (w *exitWriter) summary(s *deopt.TraceSummary) { _ = w.object(s) } // close returns the error
+func (w *exitWriter) summary(s any) { _ = w.object(s) } // close returns the error
+
+// alone says that what is written are objects, on the stream that words are for: nothing else is to be there.
+func (w *exitWriter) alone() bool { return w.app.json && w.to == w.app.stderr }
+
+// warningSchema names the JSON of a warning.
+const warningSchema = "reframe.warning/v1"
+
+// warn says what the user should know.
+func (w *exitWriter) warn(text string) {
+	if w.alone() {
+		_ = w.object(struct { // close returns the error
+			Schema string `json:"schema"`
+			Text   string `json:"text"`
+		}{warningSchema, text})
+		return
+	}
+	fmt.Fprintln(w.app.stderr, "reframe: "+printableLines(text))
+}
+
+// ended is the error that a verb ends with, or none.
+type ended struct{ error }
+
+// why is its message.
+func (e ended) why() string {
+	if e.error == nil {
+		return ""
+	}
+	return e.Error()
+}
+
+// silent is the error without its message, which was told.
+func (e ended) silent() error {
+	if e.error == nil {
+		return nil
+	}
+	code := exitFailed
+	if s := (*status)(nil); errors.As(e.error, &s) {
+		code = s.code
+	}
+	return &status{code, ""}
+}
 
 // exit writes one exit.
 func (w *exitWriter) exit(x *deopt.Exited) error {

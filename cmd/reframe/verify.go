@@ -43,7 +43,9 @@ behind a call that prints, the exit is counted with the reason. doc/verify.md sa
 
 Differences are written to standard output; with COMMAND, which has that for itself, to standard
 error. -o FILE writes them to a file instead, which must not exist yet unless --force is
-given, and -o - to standard output. The summary goes to standard error.
+given, and -o - to standard output. The summary goes to standard error; with --json it is the last
+object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
+--for ends it after a time, when the exit that is being verified is done.
 
 Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could or it failed,
 3 interpreter and native code disagree; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
@@ -100,7 +102,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Options, err = k.known.options(a); err != nil {
 		return err
 	}
-	o.ExitFilter, o.At, o.Every, o.Limit, o.Wait = k.filter, k.at, k.every, k.limit, len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, len(args) > 0
 	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "function", "memory", "site", "steps", "tail", "timeout"))
 	k.command = args
 	return nil
@@ -140,27 +142,36 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := &verifyWriter{newExitWriter(a, out, cancel), k}
-	k.options.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	k.options.Warn = w.warn
 	s, err := k.open(ctx, k.command)
 	if err != nil {
 		return err
 	}
 	sum, err := deopt.Verify(ctx, s, k.options, w.verified)
-	late := s.Detach()
+	if late := s.Detach(); err == nil {
+		err = late
+	}
+	end := ended{verdict(sum, err)}
 	if a.json {
-		_ = w.object(sum) // close returns the error
+		w.summary(verifySummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
 		return failed // whatever else went wrong went wrong by this
+	}
+	if w.alone() {
+		return end.silent()
 	}
 	var by interruption
 	if err == nil || errors.As(err, &by) || sum.Exits+sum.Passed > 0 {
 		a.printVerified(sum, k)
 	}
-	if err == nil {
-		err = late
-	}
-	return verdict(sum, err)
+	return end.error
+}
+
+// verifySummary is the last object of --json.
+type verifySummary struct {
+	*deopt.VerifySummary
+	Error string `json:"error,omitempty"`
 }
 
 // verdict is the exit status of a verification that ended with err.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type watched struct {
 	at       []string
 	every    uint64
 	limit    uint64
+	time     time.Duration
 	output   string
 	force    bool
 }
@@ -40,8 +42,13 @@ func (w *watched) flags(c *cobra.Command) {
 	f.SetInterspersed(false) // what follows the command's name is its own
 	f.Uint64Var(&w.every, "every", 1, "only every `N`-th exit")
 	f.Uint64Var(&w.limit, "limit", 0, "end after `N` exits")
+	w.forFlag(c)
 	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`, or to standard output (-)")
 	forceFlag(c, &w.force)
+}
+
+func (w *watched) forFlag(c *cobra.Command) {
+	c.Flags().DurationVar(&w.time, "for", 0, "end after this `TIME` (500ms, 10s, 2h)")
 }
 
 // siteFlags are those that say which exits are meant.
@@ -77,6 +84,8 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return usage("--every 0: a number above 0")
 	case changed("limit") && w.limit == 0:
 		return usage("--limit 0: a number above 0")
+	case changed("for") && w.time <= 0:
+		return usage("--for %v: a time above 0", w.time)
 	case len(w.at) > 0 && (len(w.records) > 0 || w.function != "" || len(w.filter.Sites) > 0):
 		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
 	case changed("output") && w.output == "":
@@ -142,6 +151,8 @@ func (w *watched) ending(e deopt.TraceEnd) string {
 		return fmt.Sprintf("the process was killed by %s", ptrace.SignalName(e.Signal))
 	case deopt.EndLimit:
 		return fmt.Sprintf("the limit of %d was reached", w.limit)
+	case deopt.EndTime:
+		return fmt.Sprintf("the time of %v is over", w.time)
 	case deopt.EndInterrupted:
 		return "interrupted"
 	}

@@ -195,11 +195,14 @@ func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {
 		s.number++
-		if s.counting.Quiet || s.counting.Every > 1 && s.number%s.counting.Every != 0 {
+		if s.counting.Every > 1 && s.number%s.counting.Every != 0 {
 			return nil
 		}
-		s.told++
-		s.limit = s.counting.Limit != 0 && s.told >= s.counting.Limit
+		s.chosen++
+		s.limit = s.counting.Limit != 0 && s.chosen >= s.counting.Limit
+		if s.counting.Quiet {
+			return nil
+		}
 	}
 	e := &Event{Kind: Hit, Time: time.Now().UnixNano(), Addr: b.Addr, Number: s.number, Raw: Raw{TID: t.tid, General: *regs}}
 	if b.Vectors {
@@ -216,7 +219,7 @@ func (s *server) untell(b *breakpoint) {
 	b.count--
 	if !b.Uncounted {
 		s.number--
-		s.told--
+		s.chosen--
 		s.limit = false
 	}
 }

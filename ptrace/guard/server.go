@@ -32,11 +32,11 @@ type server struct {
 	counts      map[uint64]uint64 // of breakpoints that are gone
 	counting    Counting
 	number      uint64 // of counted hits
-	told        uint64
+	chosen      uint64 // of them, those that count for the limit
 	standing    uint64 // events that were told behind which all threads stand still
 	programs    uint64 // of them, those of an exec
 	bound       bool   // the target is killed when whoever asks is gone
-	limit       bool   // as many hits were told as were asked for
+	limit       bool   // as many hits came as were asked for
 }
 
 // options of the threads that are traced: those that start are traced too.
@@ -95,7 +95,7 @@ func (s *server) do(r Request, reply *Reply) error {
 	case Remove:
 		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })
 	case Count:
-		s.counting, s.number, s.told = r.Counting, 0, 0
+		s.counting, s.number, s.chosen = r.Counting, 0, 0
 		return nil
 	case Hits:
 		reply.Hits = s.hits()

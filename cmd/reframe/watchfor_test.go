@@ -1,0 +1,148 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A time ends trace, verify and record as a limit does, and the process goes on.
+func TestFor(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	busy, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1 << 30})
+	begin()
+	idle, _ := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	core := filepath.Join(t.TempDir(), "exit.core")
+	for _, c := range []struct {
+		args   []string
+		p      *livetest.Process
+		status int
+		words  string
+	}{
+		{[]string{"trace", "--count"}, busy, 0, `^\d+ exits in \d+\.\d{3} s; the time of 300ms is over\n  \d+  tick\+`},
+		{[]string{"trace", "--ir", module, "--stop-at", "%i < 0"}, busy, 0, `^\d+ exits, 0 shown in \d+\.\d{3} s; the time of 300ms is over\n`},
+		{[]string{"trace"}, idle, 2, `^0 exits in \d+\.\d{3} s; the time of 300ms is over\nreframe: there was no exit\n$`},
+		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ passed; )?the time of 300ms is over\n$`},
+		{[]string{"verify", "--ir", module}, idle, 2, `; the time of 300ms is over\nreframe: there was no exit\n$`},
+		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time of 300ms is over: there was no such exit\n$`},
+		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of 300ms is over: there were \d+ such exits, and number 1000000000000 was asked for\n$`},
+	} {
+		r := reframe(t, append(c.args, "--for", "300ms", "-p", pid(c.p))...)
+		require.Equal(t, c.status, r.code, "%v: %s", c.args, r.stderr)
+		require.Regexp(t, c.words, r.stderr, c.args)
+		require.NoFileExists(t, core)
+		require.Equal(t, "0", status(c.p.PID, c.p.PID, "TracerPid"))
+	}
+	require.True(t, busy.Alive())
+	busy.Kill()
+	reframe(t, "record", "-p", pid(idle), "-o", core, "--for", "1s").failsEmpty(t, 64, "--for is for an exit that is waited for")
+	reframe(t, "record", "-p", pid(idle), "-o", core, "--hit", "2", "--for", "-1s").failsEmpty(t, 64, "--for -1s: a time above 0")
+	idle.Kill()
+}
+
+// What is only counted has a limit too, to which it is counted exactly: by the guard, and where exits are looked at.
+func TestCountToLimit(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for _, threads := range []int{1, 4} {
+		o := livetest.ObjectHostOptions{Threads: threads, Rounds: 3}
+		host := livetest.ObjectHostCommand(t, object, o)
+		for _, more := range [][]string{nil, {"--ir", module, "--stop-at", "%i < 0"}} {
+			r := reframe(t, append(append([]string{"trace", "--count", "--limit", "777"}, more...), append([]string{"--"}, host...)...)...)
+			require.Zero(t, r.code, r.stderr)
+			require.Regexp(t, `^777 exits in \d+\.\d{3} s; the limit of 777 was reached\n  777  tick\+`, r.stderr)
+			require.Equal(t, untraced(t, host), r.stdout)
+		}
+	}
+}
+
+// Of the exits before the one that --stop-at means, none is shown without --log.
+func TestStopAtShowsOne(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	file := filepath.Join(t.TempDir(), "exits")
+	for _, c := range []struct {
+		flags string
+		lines int
+		words string
+	}{
+		{"", 0, "778 exits, 1 shown in"},
+		{"--log", 777, "778 exits in"},
+		{"--log --every 100", 7, "778 exits, 8 shown in"},
+		{"--count", 0, "778 exits in"},
+	} {
+		r := reframe(t, append(append([]string{"trace", "--ir", module, "--stop-at", "%i == 777", "--force", "-o", file}, strings.Fields(c.flags)...), append([]string{"--"}, host...)...)...)
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, r.stderr, c.words, c.flags)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		shown := 0
+		for line := range strings.Lines(string(text)) {
+			if exitLine.MatchString(strings.TrimSuffix(line, "\n")) {
+				shown++
+			}
+		}
+		require.Equal(t, c.lines, shown, c.flags)
+		require.Regexp(t, `(?m)^        %i       i64    777  `, string(text), c.flags)
+	}
+}
+
+// Where objects go to standard error there is nothing else of reframe's, warnings and errors included, and the last is the summary.
+func TestJSONAlone(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	state := livetest.PICObject(t, 19, "state.ll", "-O2")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	for _, c := range []struct {
+		verb   string
+		args   []string
+		host   []string
+		status int
+		lines  int // without warnings
+		warns  int
+		error  string
+	}{
+		{"trace", []string{"--limit", "3"}, host, 0, 4, 0, ""},
+		{"trace", []string{"--record", "77"}, host, 2, 1, 0, "there was no exit"},
+		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 0, "there was no exit"},
+		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
+		{"trace", nil, []string{"true"}, 2, 1, 0, "there was no exit"},
+		// The module is another one.
+		{"trace", []string{"--ir", edited(t, module, ", i64 %y)", ")"), "--limit", "1"}, host, 0, 2, 1, ""},
+		{"verify", []string{"--ir", module, "--limit", "2", "--all"}, host, 0, 3, 0, ""},
+		{"verify", []string{"--ir", module, "--skip", "100000"}, host, 2, 1, 0, "no exit was verified: all were passed"},
+		{"verify", []string{"--ir", module}, []string{"true"}, 2, 1, 0, "there was no exit"},
+		{"verify", []string{"--ir", livetest.IR(t, 19, "state.ll")}, livetest.ObjectHostCommand(t, state, livetest.ObjectHostOptions{Rounds: 1}), 0, 1, 0, ""},
+	} {
+		r := reframe(t, append(append([]string{c.verb, "--json"}, c.args...), append([]string{"--"}, c.host...)...)...)
+		require.Equal(t, c.status, r.code, "%v: %s", c.args, r.stderr)
+		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+		warned := 0
+		for n, line := range lines {
+			valid(t, c.verb+".schema.json", line)
+			require.Equal(t, n == len(lines)-1, strings.HasPrefix(line, fmt.Sprintf(`{"schema":"reframe.%s.summary/v1",`, c.verb)), line)
+			if strings.HasPrefix(line, `{"schema":"reframe.warning/v1",`) {
+				warned++
+			}
+		}
+		require.Equal(t, c.warns, warned, r.stderr)
+		require.Len(t, lines, c.lines+warned, r.stderr)
+		var sum struct{ Error string }
+		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum))
+		require.Equal(t, c.error, sum.Error)
+	}
+	// Elsewhere the words are words.
+	file := filepath.Join(t.TempDir(), "exits")
+	r := reframe(t, append([]string{"trace", "--json", "--record", "77", "-o", file, "--"}, host...)...)
+	require.Equal(t, 2, r.code)
+	require.Regexp(t, `^0 exits in .*\nreframe: there was no exit\n$`, r.stderr)
+}
