@@ -12,7 +12,7 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
-# Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK: scripts/setup.sh), then runs everything.
+# Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs everything.
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh

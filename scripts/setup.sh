@@ -22,6 +22,8 @@ have() {
     clang=clang-$(echo "$1" | tr -dc 0-9)
     test -e "$("$clang" --rtlib=compiler-rt --print-libgcc-file-name)" && test -e "$("$clang" -print-resource-dir)/share/cfi_ignorelist.txt"
     ;;
+  clang-tools-*) command -v "clang-repl-${1#clang-tools-}" ;;
+  python3-numba) /usr/bin/python3 -c 'import llvmlite.binding, numba' ;;
   libcsmith-dev) test -e /usr/include/csmith/csmith.h ;;
   dpkg-dev) command -v dpkg-source ;;
   binutils) command -v ld && command -v objdump ;;
@@ -53,6 +55,8 @@ test)
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
   # What else reads cores and compresses them, and disks that are full.
   packages="$packages lldb-19 zstd util-linux mount"
+  # JIT hosts of examples/; numba brings llvmlite.
+  packages="$packages clang-tools-19 python3-numba"
   # Programs whose stacks are unwound, and machines that are not at hand.
   packages="$packages nodejs default-jdk-headless qemu-user qemu-system-arm gdb-multiarch"
   for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do

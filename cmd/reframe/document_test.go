@@ -1,0 +1,218 @@
+package main_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A shell that somebody types into: one bash, so that $! and cd mean what they mean to a reader.
+type shell struct {
+	t     *testing.T
+	input io.WriteCloser
+	lines chan string
+	count int
+}
+
+// newShell starts bash in a directory, with the program under test and Debian's own tools on its PATH. It ends with the test, and with it
+// what still runs of what it started.
+func newShell(t *testing.T, dir string) *shell {
+	t.Helper()
+	// It reads what is typed from another file than its input, of which its commands have none.
+	script, typed, err := os.Pipe()
+	require.NoError(t, err)
+	out, screen, err := os.Pipe()
+	require.NoError(t, err)
+	c := exec.Command(livetest.Tool(t, "bash"), "--norc", "--noprofile", "/dev/fd/3")
+	c.Dir, c.Stdout, c.Stderr, c.ExtraFiles = dir, screen, screen, []*os.File{script}
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":/usr/bin:"+os.Getenv("PATH"), "NO_COLOR=1", "LC_ALL=C", "MAKEFLAGS=", "NUMBA_CPU_NAME=generic")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, c.Start())
+	script.Close()
+	screen.Close()
+	s := &shell{t: t, input: typed, lines: make(chan string)}
+	go func() {
+		defer close(s.lines)
+		scanner := bufio.NewScanner(out)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			s.lines <- scanner.Text() + "\n"
+		}
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its group: it may have ended
+		typed.Close()
+		for range s.lines { // until the last process of the group is gone
+		}
+		_ = c.Wait() // it was killed
+		out.Close()
+	})
+	return s
+}
+
+// A program that an example starts in the background says so where it will be looked at, and then sleeps.
+var standsThere = regexp.MustCompile(`^pid (\d+) `)
+
+// sleeps waits until a process is in clock_nanosleep(2), by its number on x86-64.
+func sleeps(t *testing.T, pid string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile("/proc/" + pid + "/syscall") // it may be in none
+		return strings.HasPrefix(string(text), "230 ")
+	}, livetest.Patience, time.Millisecond)
+}
+
+// typeLine types a line and returns what appears on the screen.
+func (s *shell) typeLine(line string) string {
+	s.t.Helper()
+	s.count++
+	mark := fmt.Sprintf("the end of line %d", s.count)
+	_, err := fmt.Fprintf(s.input, "%s\nprintf '\\n%%s\\n' '%s'\n", line, mark)
+	require.NoError(s.t, err)
+	var screen strings.Builder
+	waits, ended := strings.HasSuffix(line, "&"), false
+	hung := time.After(livetest.Patience)
+	for !ended || waits {
+		select {
+		case text, more := <-s.lines:
+			require.True(s.t, more, "%s: the shell ended\n%s", line, &screen)
+			if text == mark+"\n" {
+				ended = true
+				continue
+			}
+			if pid := standsThere.FindStringSubmatch(text); waits && pid != nil {
+				sleeps(s.t, pid[1])
+				waits = false
+			}
+			screen.WriteString(text)
+		case <-hung:
+			require.FailNow(s.t, "hung", "%s\n%s", line, &screen)
+		}
+	}
+	// The mark has a line of its own also where the command's last line has no end.
+	if text, had := strings.CutSuffix(screen.String(), "\n\n"); had && !strings.HasSuffix(line, "&") {
+		return text + "\n"
+	}
+	return strings.TrimPrefix(screen.String(), "\n")
+}
+
+// What differs in the screens of documents from run to run, with Debian's packages and with the processor that a JIT compiles for: numbers of
+// processes, times, how far into a function a frame stands, and in which register or slot of the stack a value is.
+var differs = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\b(pid|process|thread) \d+`), "$1 N"},
+	{regexp.MustCompile(`-p \d+`), "-p N"},
+	{regexp.MustCompile(`(?m)^\d+\.\d{6}  \d+ `), "N  N "},
+	{regexp.MustCompile(`\b\d+\.\d+ (ms|s)\b`), "N $1"},
+	{regexp.MustCompile(`\b\d+ (KiB|ms)\b`), "N $1"},
+	{regexp.MustCompile(`\d+/s\b`), "N/s"},
+	{regexp.MustCompile(`(?m)( (?:native|jit) +\S+)\+0x[0-9a-f]+`), "$1+N"},
+	{regexp.MustCompile(`(?m)^( {8}\S+ .*\S) +(\[\w+[+-]\d+\]|r\w+)$`), "$1 AT"},
+	{regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`), "0xN"},
+}
+
+func unchanging(screen string) string {
+	for _, d := range differs {
+		screen = d.what.ReplaceAllString(screen, d.with)
+	}
+	return screen
+}
+
+// The files of examples/, built as their Makefile does it.
+var builtExamples struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// examples returns a directory that holds a copy of examples/ in which make has been called.
+func examples(t *testing.T) string {
+	t.Helper()
+	b := &builtExamples
+	b.Do(func() {
+		b.dir = filepath.Join(filepath.Dir(binary), "examples")
+		b.err = runAll(exec.Command("cp", "-r", "../../examples", b.dir), exec.Command("make", "-s", "-C", b.dir, "clean"), exec.Command("make", "-s", "-C", b.dir))
+	})
+	require.NoError(t, b.err)
+	dir := t.TempDir()
+	require.NoError(t, runAll(exec.Command("cp", "-a", b.dir, dir)))
+	return dir
+}
+
+func runAll(commands ...*exec.Cmd) error {
+	for _, c := range commands {
+		c.Env = append(os.Environ(), "MAKEFLAGS=")
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", c, err, out)
+		}
+	}
+	return nil
+}
+
+// typeDocument types each line of a document's console blocks that begins with "$ ", in one shell, and holds what
+// appears on the screen against what the document shows. With README=update in the environment the document is written anew. It returns
+// the lines.
+func typeDocument(t *testing.T, path, dir string) (typed []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	s := newShell(t, dir)
+	var out strings.Builder
+	at := 0
+	for _, block := range regexp.MustCompile("(?sm)^```console\n(.*?)^```\n").FindAllStringSubmatchIndex(string(text), -1) {
+		shown, screen := string(text[block[2]:block[3]]), ""
+		for line := range strings.Lines(shown) {
+			if command, isCommand := strings.CutPrefix(line, "$ "); isCommand {
+				command = strings.TrimSuffix(command, "\n")
+				typed = append(typed, command)
+				screen += line + s.typeLine(command)
+			}
+		}
+		if os.Getenv("README") != "update" {
+			require.Equal(t, unchanging(shown), unchanging(screen))
+		}
+		out.Write(text[at:block[2]])
+		out.WriteString(screen)
+		at = block[3]
+	}
+	out.Write(text[at:])
+	require.NotEmpty(t, typed)
+	if os.Getenv("README") == "update" {
+		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
+	}
+	return typed
+}
+
+// doc/host.md is typed from its beginning to its end.
+func TestHostDocument(t *testing.T) {
+	t.Parallel()
+	typed := typeDocument(t, "../../doc/host.md", examples(t))
+	for _, kind := range []string{"stackmap", "patchpoint", "statepoint", "deoptimize"} {
+		require.Contains(t, typed, "./host-c "+kind+" &")
+	}
+}
+
+// What doc/host.md says of a call with a "deopt" bundle that no pass has made a statepoint.
+func TestBundleWithoutPass(t *testing.T) {
+	t.Parallel()
+	object := filepath.Join(t.TempDir(), "bundle.o")
+	llc := exec.Command(livetest.LLVM(t, 19, "llc"), "-filetype=obj", "-o", object)
+	llc.Stdin = strings.NewReader("declare i64 @f(i64)\ndefine i64 @work(i64 %i) {\n  %r = call i64 @f(i64 %i) [ \"deopt\"(i64 %i) ]\n  ret i64 %r\n}\n")
+	require.NoError(t, runAll(llc))
+	require.Contains(t, reframe(t, "maps", object).stdout, "record 2882400015 ")
+}

@@ -1,0 +1,19 @@
+// What the code that host.c and host.cpp compile calls.
+#include "leave.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { N = 1000, STOP = 26, LIMIT = 5000 };
+
+extern int stops;                    // 0: compiled code is not stopped
+extern int64_t (*baseline)(int64_t); // what runs on where optimized code is left
+
+int64_t square(int64_t i);
+void tick(int64_t i);
+_Noreturn void __llvm_deoptimize(int64_t reason);
+
+#ifdef __cplusplus
+}
+#endif
