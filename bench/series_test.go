@@ -8,7 +8,7 @@ import (
 )
 
 func TestSpread(t *testing.T) {
-	const ms = time.Millisecond
+	const ms = time.Millisecond // a number to print, for which nothing slow has to wait
 	for _, c := range []struct {
 		in   times
 		want string

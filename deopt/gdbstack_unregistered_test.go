@@ -168,7 +168,7 @@ func TestInsideUnregisteredJIT(t *testing.T) {
 		p.Freeze(t)
 		got := mainThread(t, p)
 		p.Signal(t, syscall.SIGCONT)
-		time.Sleep(time.Millisecond) // so that it comes somewhere else
+		time.Sleep(time.Millisecond) // so that it comes somewhere else; on a slow machine that takes several
 		gotJIT, wantJIT := sameOutlines(t, want, got)
 		require.Contains(t, []int{wantJIT, wantJIT + 1}, gotJIT, "@leaf may be running")
 		places[got[0].physical.PC] = true

@@ -174,7 +174,7 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Ve
 	go func() { // a signal that comes while one is handled is lost
 		for ctx.Err() == nil {
 			_ = syscall.Kill(p.PID, syscall.SIGUSR1)
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // and again, however slow it is
 		}
 	}()
 	o := VerifyOptions{Options: known(t, p), Limit: uint64(times), Warn: func(string) {}}

@@ -72,7 +72,7 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 // interpreter did before it gave up.
 func endless(t testing.TB, program string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, of which nothing more is asked
 	defer cancel()
 	_ = exec.CommandContext(ctx, program).Run() // how it ended is no matter
 	return ctx.Err() != nil

@@ -36,9 +36,9 @@ func TestCaptureThatIsHeldUp(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 15 {
-		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond)
+		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond) // to any moment, fast or slow
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		time.Sleep(stopPatience + 50*time.Millisecond)
+		time.Sleep(stopPatience + 50*time.Millisecond) // a slow machine holds it up for longer
 		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	}
 	require.NoError(t, told.Close())

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -228,7 +227,7 @@ func TestCandidates(t *testing.T) {
 // Survey does not stop: the process is never traced, and its threads are never disturbed.
 func TestSurvey(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
-	time.Sleep(20 * time.Millisecond)
+	p.Quiet(t, 0)
 	before, switches := states(t, p.PID), procFile(t, "%d/task/%d/schedstat", p.PID, p.PID)
 	for range 20 {
 		target, err := Survey(p.PID)

@@ -79,9 +79,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 				require.True(t, target.Scanned)
 				require.True(t, len(target.Found) == 1)
 				if how == "let go" {
-					p.Signal(t, syscall.SIGUSR1)
-					time.Sleep(50 * time.Millisecond)
-					p.AwaitPause(t)
+					p.SignalInPause(t, syscall.SIGUSR1)
 				}
 				path := filepath.Join(t.TempDir(), "core")
 				_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})

@@ -44,7 +44,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 				require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
 				break
 			}
-			_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: time.Second})
+			_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
 			require.NoError(t, err)
 		}
 		require.Equal(t, want, output())
@@ -56,11 +56,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 func TestSessionOfAChurning(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	for range 6 {
-		w := startWaiting(t, path, "churn", 100_000_000) // most of a second, so that it has not ended before it is opened
-		w.begin(t)
-		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
-		s, err := Open(context.Background(), w.pid())
-		require.NoError(t, err)
+		w, s := openAtWork(t, path, "churn", 100_000_000, 5*time.Millisecond) // however slow: see there
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
 		for range 200 {
@@ -125,7 +121,7 @@ func TestSessionKeepsStopped(t *testing.T) {
 			require.NoError(t, unix.Kill(w.pid(), unix.SIGSTOP))
 			quiet := false
 			for deadline := time.Now().Add(livetest.Patience); !quiet && time.Now().Before(deadline); {
-				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // a slow machine has fewer calls that might go on
 				_, err := s.Next(ctx)
 				cancel()
 				quiet = err != nil
@@ -163,7 +159,7 @@ func TestSessionOverwritten(t *testing.T) {
 	require.Equal(t, guard.Trap[0], code())
 	_, err = mem.WriteAt([]byte{0x4a}, int64(site)) // REX.WX
 	require.NoError(t, err)
-	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Steps: 40, Time: time.Second})
+	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Steps: 40, Time: livetest.Patience})
 	require.NoError(t, err)
 	require.Equal(t, byte(0x4a), code())
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))

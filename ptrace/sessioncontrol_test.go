@@ -31,8 +31,8 @@ func TestSessionLeavesStopped(t *testing.T) {
 	p.Signal(t, syscall.SIGSTOP)
 	requireState(t, p.PID, 'T')
 	require.NoError(t, open(t, p.PID).Detach())
-	requireState(t, p.PID, 'T')
-	time.Sleep(100 * time.Millisecond)
+	p.Freeze(t)
+	time.Sleep(100 * time.Millisecond) // in which none goes on; a slow machine finds less, and nothing wrong
 	tids, err := threadIDs(p.PID)
 	require.NoError(t, err)
 	require.Len(t, tids, 6)
@@ -48,13 +48,13 @@ func TestSessionLeavesStopped(t *testing.T) {
 // Threads that sleep in the kernel sleep on for what is left of their time, also where the session lets them go and stops them.
 func TestSessionOfSleepers(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "0", "2")
-	time.Sleep(20 * time.Millisecond) // until all of them sleep
+	p.Quiet(t, 0)
 	before := states(t, p.PID)
 	for range 5 {
 		s := open(t, p.PID)
 		requireState(t, p.PID, 't')
 		for range 3 {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond) // in which nothing happens, fast or slow
 			_, err := s.Next(ctx)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -111,7 +111,7 @@ func TestRunTo(t *testing.T) {
 	requireState(t, p.PID, 'S')
 	// It goes on: what it sleeps for ends.
 	before := statusField(p.PID, "voluntary_ctxt_switches")
-	require.Eventually(t, func() bool { return statusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return statusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // in which nothing happens, fast or slow
 	require.True(t, p.Alive())
 }
 
@@ -188,18 +188,18 @@ func TestRunToPassesOthers(t *testing.T) {
 // Who does not want to wait any longer leaves a process that runs without breakpoints, and may wait again.
 func TestRunToGivenUp(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
-	const count = 1_000_000 // so that it has not ended where nobody stops it for a moment
+	const count = 30_000_000 // so that it has not ended where nobody stops it for a moment, or for one in which reframe is not run
 	w := startWaiting(t, path, "threads", count)
 	s := open(t, w.pid())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it waits for its input meanwhile, fast or slow
 	defer cancel()
 	_, err := s.RunTo(ctx, site)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	requireText(t, w.pid())
 	requireState(t, w.pid(), 'S')
 	for k := range 20 { // what was told too late is not taken for another
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond)
-		_, _ = s.RunTo(ctx, faulty, site) // it may come there or not
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // any moment, fast or slow
+		_, _ = s.RunTo(ctx, faulty, site)                                                      // it may come there or not
 		cancel()
 		if k == 3 {
 			w.begin(t)
@@ -246,7 +246,7 @@ func TestRunToNowhere(t *testing.T) {
 
 	p := livetest.C(t, "threads.c", nil, "1")
 	s = open(t, p.PID)
-	time.AfterFunc(20*time.Millisecond, p.Kill)
+	time.AfterFunc(20*time.Millisecond, p.Kill) // RunTo has begun, or on a slow machine has not
 	_, err = s.RunTo(t.Context(), symbolOf(t, p.PID, "main"))
 	require.ErrorIs(t, err, ErrGone)
 	require.NoError(t, s.Detach())

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -51,6 +52,25 @@ func (w *waiting) pid() int { return w.cmd.Process.Pid }
 func (w *waiting) begin(t *testing.T) {
 	t.Helper()
 	require.NoError(t, w.stdin.Close())
+}
+
+// openAtWork starts a program of sites.c, which works for most of a second, and opens a session at any moment up to the given time
+// later. It may have ended by then, on a machine that is fast at its work or slow to get here: then there is another.
+func openAtWork(t *testing.T, path, mode string, count int, later time.Duration) (*waiting, *Session) {
+	t.Helper()
+	for range 100 {
+		w := startWaiting(t, path, mode, count)
+		w.begin(t)
+		time.Sleep(rand.N(later))
+		s, err := Open(context.Background(), w.pid())
+		if err == nil {
+			return w, s
+		}
+		require.True(t, errors.Is(err, ErrGone) || errors.Is(err, ErrNoProcess) || threadState(w.pid(), w.pid()) == 'Z', "%s: %v", mode, err)
+		w.finish(t)
+	}
+	require.FailNow(t, "it always ends before it is opened", mode)
+	return nil, nil
 }
 
 // finish reads what the program prints until its end.
@@ -127,14 +147,8 @@ func TestSessionHard(t *testing.T) {
 // A process that is attached to in the middle of its work goes on with it, and from then on every call is told.
 func TestSessionAttachedInTheMiddle(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
-	random := rand.New(rand.NewPCG(6, 3))
-	// Each runs for most of a second, on a machine that does nothing else: it must not have ended before it is opened.
 	for mode, count := range map[string]int{"plain": 1_000_000_000, "threads": 100_000_000, "leader": 100_000_000, "vforks": 1_000_000_000} {
-		w := startWaiting(t, path, mode, count)
-		w.begin(t)
-		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-		s, err := Open(context.Background(), w.pid())
-		require.NoError(t, err, mode)
+		w, s := openAtWork(t, path, mode, count, 100*time.Millisecond) // however slow: see there
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
 		for range 5000 {
@@ -170,7 +184,7 @@ func TestSessionSignals(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 			w.begin(t)
-			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() })
+			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // long before its end, and before a slow one's
 			_, end := follow(t, s, site)
 			require.Equal(t, 9, end.Signal)
 			require.NoError(t, s.Detach())
@@ -185,9 +199,9 @@ func TestSessionSignals(t *testing.T) {
 			w.begin(t)
 			go func() {
 				for range 20 {
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(5 * time.Millisecond) // any moment, fast or slow
 					_ = unix.Kill(w.pid(), unix.SIGSTOP)
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(5 * time.Millisecond) // any moment, fast or slow
 					_ = unix.Kill(w.pid(), unix.SIGCONT)
 				}
 			}()
@@ -222,7 +236,7 @@ func TestSessionContinued(t *testing.T) {
 				}
 				if hits%50 == 0 {
 					_ = unix.Kill(w.pid(), []unix.Signal{unix.SIGSTOP, unix.SIGTSTP}[rand.IntN(2)])
-					for until := time.Now().Add(time.Duration(rand.IntN(60)) * time.Microsecond); time.Now().Before(until); { // to sleep takes longer
+					for until := time.Now().Add(time.Duration(rand.IntN(60)) * time.Microsecond); time.Now().Before(until); { // any moment, fast or slow; to sleep takes longer
 					}
 					_ = unix.Kill(w.pid(), unix.SIGCONT)
 				}
@@ -244,7 +258,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 	w.begin(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // in which nothing happens, fast or slow
 	defer cancel()
 	_, err = s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -297,7 +311,7 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 			_, err := s.Next(context.Background())
 			require.NoError(t, err)
 		}
-		signalled, after := make(chan error), time.Duration(random.IntN(200))*time.Microsecond
+		signalled, after := make(chan error), time.Duration(random.IntN(200))*time.Microsecond // any moment, fast or slow
 		go func() {
 			time.Sleep(after)
 			signalled <- w.cmd.Process.Signal(syscall.SIGSTOP)

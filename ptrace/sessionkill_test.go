@@ -102,9 +102,9 @@ func TestSessionKilled(t *testing.T) {
 				return strings.TrimSuffix(string(b), "PASS\n") // of a watcher that was faster
 			}
 			for read() == "" {
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) // and again, however slow it starts
 			}
-			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment, fast or slow
 			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 			_ = cmd.Wait() // killed, or done before
 			eventually(t, read, want, mode)
@@ -118,7 +118,7 @@ func TestSessionGuardKilled(t *testing.T) {
 	// The breakpoint is where the program does not come in this mode, so that it outlives the moment without a guard.
 	s, output := launch(t, path, "plain", "2000000000")
 	require.NoError(t, s.Insert(Breakpoint{Addr: faulty}))
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // in which nothing happens, fast or slow
 	defer cancel()
 	_, err := s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

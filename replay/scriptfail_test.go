@@ -209,7 +209,7 @@ func TestScriptTimeout(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "test.txtar")
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-			ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			mark := "MARK=" + path
 			r := (&replay.Scripts{Env: append(env[:len(env):len(env)], mark)}).Run(ctx, path)

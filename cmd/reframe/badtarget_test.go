@@ -196,7 +196,7 @@ func TestDiesDuringResume(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
 	done := make(chan result, 1)
-	c := command(t, "resume", "-p", pid(p), "--ir", module, "--layout", exits, "--timeout", "2s", "--steps", "1000000000000")
+	c := command(t, "resume", "-p", pid(p), "--ir", module, "--layout", exits, "--timeout", "10s", "--steps", "1000000000000")
 	go func() { done <- finish(t, c) }()
 	require.Eventually(t, func() bool { return held(p) }, livetest.Patience, time.Millisecond, "it is not held")
 	p.Kill()
@@ -238,6 +238,7 @@ func TestResumeLimits(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
 	given := []string{"resume", "-p", pid(p), "--ir", module, "--layout", exits}
+	// However slow the machine, the loop does not come to its end before either.
 	for limit, want := range map[string]string{"--steps=5000": "after 5000 steps", "--timeout=100ms": "--timeout"} {
 		reframe(t, append(given, limit)...).failsEmpty(t, 2, "@spin", want)
 		unharmed(t, p)

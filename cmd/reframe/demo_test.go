@@ -73,7 +73,7 @@ func TestDemoInterrupted(t *testing.T) {
 		c := exec.Command(binary, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(n) * 3 * time.Millisecond)
+		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // any moment, on a slow machine an earlier one
 		// An error means that it has finished already.
 		_ = c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2])
 		_ = c.Wait() // before it listens to signals they end it, later it finishes or fails
@@ -88,8 +88,8 @@ func TestDemoKilled(t *testing.T) {
 		c := command(t, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(n) * 8 * time.Millisecond)
-		_ = c.Process.Kill() // an error means that it was done already
+		time.Sleep(time.Duration(n) * 8 * time.Millisecond) // any moment, on a slow machine an earlier one
+		_ = c.Process.Kill()                                // an error means that it was done already
 		_ = c.Wait()
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, time.Millisecond)
 	}

@@ -173,8 +173,8 @@ func TestRecordInterrupted(t *testing.T) {
 	c.Stdout, c.Stderr = &stdout, &stderr
 	require.NoError(t, c.Start())
 	require.Eventually(t, func() bool { return status(p.PID, p.PID, "TracerPid") != "0" }, livetest.Patience, 10*time.Millisecond)
-	p.Signal(t, syscall.SIGUSR1) // the first exit
-	time.Sleep(50 * time.Millisecond)
+	p.Signal(t, syscall.SIGUSR1)      // the first exit
+	time.Sleep(50 * time.Millisecond) // a slow machine interrupts it before that exit
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	_ = c.Wait()
 	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())

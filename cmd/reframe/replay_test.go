@@ -221,7 +221,7 @@ func TestReplayKilled(t *testing.T) {
 		c := exec.Command(binary, args...)
 		require.NoError(t, c.Start())
 		for deadline := time.Now().Add(livetest.Patience); lines() < after && time.Now().Before(deadline); {
-			time.Sleep(200 * time.Microsecond)
+			time.Sleep(200 * time.Microsecond) // and again, however slow it is
 		}
 		require.NoError(t, c.Process.Kill())
 		_ = c.Wait()
@@ -280,10 +280,10 @@ func TestReplayScripts(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	r := reframe(t, "replay", dir+"/...", "--timeout", "2s", "--junit", filepath.Join(dir, "report.xml"))
+	r := reframe(t, "replay", dir+"/...", "--timeout", "10s", "--junit", filepath.Join(dir, "report.xml"))
 	require.Equal(t, 1, r.code, r.stderr)
 	text := strings.ReplaceAll(r.stdout, dir+"/", "")
-	for _, want := range []string{`^ok       a.txtar\n`, `\nskipped  c.txtar +not here\n`, `\nfailed   d.txtar +d.txtar:1: .*given up after 2s`, `\nfailed   sub/b.txtar +sub/b.txtar:3: `, `\nok       sub/e.txtar\n`, `\n5 scripts: 2 ok, 2 failed, 1 skipped\n$`} {
+	for _, want := range []string{`^ok       a.txtar\n`, `\nskipped  c.txtar +not here\n`, `\nfailed   d.txtar +d.txtar:1: .*given up after 10s`, `\nfailed   sub/b.txtar +sub/b.txtar:3: `, `\nok       sub/e.txtar\n`, `\n5 scripts: 2 ok, 2 failed, 1 skipped\n$`} {
 		require.Regexp(t, want, text)
 	}
 	r = reframe(t, "replay", dir+"/...", "--run", "a.txtar$|e.txtar$")

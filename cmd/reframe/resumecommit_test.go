@@ -126,8 +126,8 @@ func TestResumeCommitKilled(t *testing.T) {
 		p := livetest.Lli(t, 19, path, "mcjit")
 		c := command(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond)
-		_ = c.Process.Signal(syscall.SIGKILL) // it may be done
+		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
+		_ = c.Process.Signal(syscall.SIGKILL)                         // it may be done
 		_ = c.Wait()
 		// The guard lets go of the process before it ends itself.
 		var r result

@@ -91,20 +91,12 @@ func TestTraceProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// traced waits until a process is under control: it was stopped, or has been traced for long enough to
-// have been.
+// traced waits until a process that rested is under control: it stands still or has done so.
 func traced(t *testing.T, p *livetest.Process) {
 	t.Helper()
-	var since time.Time
 	require.Eventually(t, func() bool {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
-		switch {
-		case err != nil || strings.Contains(string(status), "TracerPid:\t0\n"):
-			return false
-		case since.IsZero():
-			since = time.Now()
-		}
-		return strings.Contains(string(status), "State:\tt ") || time.Since(since) > 100*time.Millisecond
+		return err == nil && !strings.Contains(string(status), "TracerPid:\t0\n") && p.Disturbed()
 	}, livetest.Patience, time.Millisecond)
 }
 

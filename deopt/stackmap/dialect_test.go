@@ -217,8 +217,14 @@ func TestDetectionTime(t *testing.T) {
 			return best
 		}
 		const n = 1 << 20
-		small, large := elapsed(n), elapsed(8*n)
-		t.Logf("%s: %v, eight times as long: %v", c.name, small, large)
-		require.Less(t, large, 32*max(small, time.Millisecond), c.name)
+		// What is quadratic takes 64 times as long each time; what else runs on a machine, slow or fast, disturbs some.
+		for tries := 0; ; tries++ {
+			small, large := elapsed(n), elapsed(8*n)
+			t.Logf("%s: %v, eight times as long: %v", c.name, small, large)
+			if large < 32*max(small, time.Millisecond) {
+				break
+			}
+			require.Less(t, tries, 20, c.name)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func TestHostEndings(t *testing.T) {
 		require.False(t, p.Alive())
 	}
 	p := Host(t, 19, "mcjit", "loop")
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // in which it goes on; a slow machine finds less, and nothing wrong
 	require.True(t, p.Alive())
 	require.False(t, p.paused())
 	p.Kill()

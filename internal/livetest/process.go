@@ -30,6 +30,8 @@ type Process struct {
 	drained chan struct{} // closed when all output has been read
 	exited  chan struct{} // closed when the process has been reaped; err is valid from then on
 	err     error
+
+	switches string // of its main thread when it had come to its resting place
 }
 
 // A resting place says where a process must have come to before a test may look at it.
@@ -77,6 +79,7 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	case inKernel:
 		p.await(t, "its main thread waits in a system call", func() bool { return p.blockedIn() != "" })
 	}
+	p.switches = p.voluntarySwitches()
 	return p
 }
 
@@ -126,6 +129,25 @@ func (p *Process) Output() string { return p.output.String() }
 func (p *Process) AwaitPause(t testing.TB) {
 	t.Helper()
 	p.await(t, "its main thread waits in pause", p.paused)
+}
+
+// SignalInPause sends a signal to a process that waits in pause(2) and returns when its main thread has been awake and waits there again.
+func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	before := p.voluntarySwitches()
+	p.Signal(t, s)
+	p.await(t, "its main thread has left pause and waits there again", func() bool { return p.voluntarySwitches() != before && p.paused() })
+}
+
+// Disturbed says whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
+func (p *Process) Disturbed() bool { return p.voluntarySwitches() != p.switches }
+
+// voluntarySwitches is how often the main thread has gone to sleep or come to a stop (proc_pid_status(5)).
+func (p *Process) voluntarySwitches() string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID)) // an error: it has ended
+	_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+	number, _, _ := strings.Cut(rest, "\n")
+	return number
 }
 
 // Signal sends a signal to the process. One that is to end pause(2) comes after [Process.AwaitPause].

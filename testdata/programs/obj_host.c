@@ -226,7 +226,7 @@ static void *work_once(void *p) {
 // (copy_fs: fs->in_exec), so that is no failure at once.
 static void start_thread(struct worker *w, void *(*f)(void *)) {
   int failed;
-  for (int tries = 0; (failed = pthread_create(&w->thread, NULL, f, w)) == EAGAIN && tries < 5000; tries++) usleep(1000);
+  for (int tries = 0; (failed = pthread_create(&w->thread, NULL, f, w)) == EAGAIN && tries < 180000; tries++) usleep(1000);
   if (failed) die("no thread", "pthread_create");
 }
 
