@@ -27,22 +27,27 @@ func TestFor(t *testing.T) {
 		status int
 		words  string
 	}{
-		{[]string{"trace", "--count"}, busy, 0, `^\d+ exits in \d+\.\d{3} s; the time of 300ms is over\n  \d+  tick\+`},
-		{[]string{"trace", "--ir", module, "--stop-at", "%i < 0"}, busy, 0, `^\d+ exits, 0 shown in \d+\.\d{3} s; the time of 300ms is over\n`},
-		{[]string{"trace"}, idle, 2, `^0 exits in \d+\.\d{3} s; the time of 300ms is over\nreframe: there was no exit\n$`},
-		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ passed; )?the time of 300ms is over\n$`},
-		{[]string{"verify", "--ir", module}, idle, 2, `; the time of 300ms is over\nreframe: there was no exit\n$`},
-		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time of 300ms is over: there was no such exit\n$`},
-		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of 300ms is over: there were \d+ such exits, and number 1000000000000 was asked for\n$`},
+		{[]string{"trace", "--count"}, busy, 0, `^\d+ exits in \d+\.\d{3} s; the time of LONG is over\n  \d+  tick\+`},
+		{[]string{"trace", "--ir", module, "--stop-at", "%i < 0"}, busy, 0, `^\d+ exits, 0 shown in \d+\.\d{3} s; the time of LONG is over\n`},
+		{[]string{"trace"}, idle, 2, `^0 exits in \d+\.\d{3} s; the time of LONG is over\nreframe: there was no exit\n$`},
+		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ passed; )?the time of LONG is over\n$`},
+		{[]string{"verify", "--ir", module}, idle, 2, `; the time of LONG is over\nreframe: there was no exit\n$`},
+		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time of LONG is over: there was no such exit\n$`},
+		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of LONG is over: there were \d+ such exits, and number 1000000000000 was asked for\n$`},
 	} {
-		r := reframe(t, append(c.args, "--for", "300ms", "-p", pid(c.p))...)
+		long := "300ms" // in which nothing comes, slow or fast
+		if c.p == busy {
+			long = "3s" // in which a slow machine comes to one exit too, of which there are thousands in a second
+		}
+		r := reframe(t, append(c.args, "--for", long, "-p", pid(c.p))...)
 		require.Equal(t, c.status, r.code, "%v: %s", c.args, r.stderr)
-		require.Regexp(t, c.words, r.stderr, c.args)
+		require.Regexp(t, strings.ReplaceAll(c.words, "LONG", long), r.stderr, c.args)
 		require.NoFileExists(t, core)
 		require.Equal(t, "0", status(c.p.PID, c.p.PID, "TracerPid"))
 	}
 	require.True(t, busy.Alive())
 	busy.Kill()
+	// It is refused at once, on a slow machine too.
 	reframe(t, "record", "-p", pid(idle), "-o", core, "--for", "1s").failsEmpty(t, 64, "--for is for an exit that is waited for")
 	reframe(t, "record", "-p", pid(idle), "-o", core, "--hit", "2", "--for", "-1s").failsEmpty(t, 64, "--for -1s: a time above 0")
 	idle.Kill()
