@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/internal/livetest"
+	"reframe/ptrace"
 )
 
 const pauseRounds = 20
@@ -18,15 +19,38 @@ const pauseRounds = 20
 func (b *bench) pauses() {
 	b.section("Pause of the target, largest gap between two readings of its own clock, %d runs", pauseRounds)
 	// clock.c has a main thread besides those it is asked for. One thread samples: more would compete
-	// for the CPUs and see the scheduler instead.
-	rows := b.pausesOf("1 thread reads the clock", 2, time.Millisecond)
-	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64, 64*time.Millisecond/10+time.Millisecond)...)
+	// for the CPUs and see the scheduler instead. Of those that share a reading some are always run.
+	rows := b.pausesOf("1 thread reads the clock", time.Millisecond, 1, 0, 0)
+	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64*time.Millisecond/10+time.Millisecond, 1, 62, 0)...)
+	rows = append(rows, b.pausesOf("16 threads read it in turn", hotPause, 0, 0, 16)...)
+	rows = append(rows, b.ownPause(16))
 	b.print(rows...)
 }
 
-// pausesOf measures one process of the given number of threads.
-func (b *bench) pausesOf(what string, threads int, limit time.Duration) []row {
-	p := livetest.C(b, "clock.c", nil, "1", fmt.Sprint(threads-2))
+// hotPause is for how long a process may be held up whose threads all run, more of them than there are processors. Each has to get one
+// to stop on; that wait depends on who else wants them.
+const hotPause = 5 * time.Millisecond
+
+// ownPause tells what of a pause is ours: all but the wait for threads that had no processor to stop on.
+func (b *bench) ownPause(threads int) row {
+	p := livetest.C(b, "clock.c", nil, "0", "0", fmt.Sprint(threads))
+	defer p.Kill()
+	var stopping, own times
+	for range pauseRounds {
+		t, err := ptrace.Capture(p.PID, ptrace.Options{})
+		require.NoError(b, err)
+		require.Len(b, t.Threads(), threads+1)
+		stopping.add(t.Stopping)
+		own.add(t.Pause - t.Stopping)
+		t.Close()
+	}
+	return against("", "reframe, until all 16 had stopped", stopping, own).atMost(own, hotPause)
+}
+
+// pausesOf measures one process of so many threads that sample, sleep and sample in turn.
+func (b *bench) pausesOf(what string, limit time.Duration, samplers, sleepers, sharers int) []row {
+	threads := 1 + samplers + sleepers + sharers
+	p := livetest.C(b, "clock.c", nil, fmt.Sprint(samplers), fmt.Sprint(sleepers), fmt.Sprint(sharers))
 	defer p.Kill()
 	other := livetest.C(b, "nojit.c", nil)
 	defer other.Kill()

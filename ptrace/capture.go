@@ -113,7 +113,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 			return false, err
 		}
 	}
-	err = s.do(func() error {
+	err = s.doUrgently(func() error {
 		defer s.letGo()
 		if err := s.stopAll(); err != nil {
 			return explain(t.PID, "cannot attach", err)
@@ -136,7 +136,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		}
 	}
 	t.finish(s, asBefore(linkage, t.linkage()))
-	t.Pause = s.pause
+	t.Pause, t.Stopping = s.pause, s.stopping
 	return true, nil
 }
 
@@ -148,7 +148,7 @@ func (t *Target) captureHeld(o Options) error {
 	}
 	s := newStopped(t.PID, t.via, o.StackBytes)
 	t.held = s // from here on Close lets it go
-	if err := s.do(s.stopAll); err != nil {
+	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
 	if !t.unchanged() || !t.sameCode() {
@@ -163,7 +163,7 @@ func (t *Target) captureHeld(o Options) error {
 			return err
 		}
 	}
-	if err := s.do(func() error { return s.copy(t, code) }); err != nil {
+	if err := s.doUrgently(func() error { return s.copy(t, code) }); err != nil {
 		return explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)

@@ -76,13 +76,14 @@ func (t *stoppedThread) ranges() (list []span) {
 // a stack of their own have left.
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
-	t.stacks[0].copy(mem, maps, t.sp)
+	block := t.raw.threadBlock()
+	t.stacks[0].copy(mem, maps, t.sp, block)
 	for i := 0; t.arch == machine.AMD64 && i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
 		t.stacks[i].eachInterrupted(func(sp machine.Addr) {
 			known := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= sp && sp < s.end() })
 			if !known && len(t.stacks) <= maxInterrupted {
 				more := span{data: make([]byte, room)}
-				more.copy(mem, maps, sp)
+				more.copy(mem, maps, sp, block)
 				t.stacks = append(t.stacks, more)
 			}
 		})
@@ -91,11 +92,16 @@ func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 
 // copy copies a stack up to the end of the writable memory that it lies in. Behind
 // the stack of a thread often come libraries, and to read those with it takes longer
-// than all the rest.
-func (s *span) copy(mem memory, maps []machine.Mapping, sp machine.Addr) {
+// than all the rest. So does memory that the program has mapped there, which the kernel makes one with the stack; but
+// the thread's own block, which the C library puts at the end of the stack, is part of no stack.
+func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr) {
 	read := func(from machine.Addr) int {
 		into := s.data
-		if end := writableEnd(maps, from); end > from {
+		end := writableEnd(maps, from)
+		if sp < block && block < end {
+			end = block
+		}
+		if end > from {
 			into = into[:min(uint64(len(into)), uint64(end-from))]
 		}
 		n, err := mem.readUpTo(into, from)
@@ -183,7 +189,11 @@ func (t *stoppedThread) copyCode(mem memory, jitCode []machine.Mapping, pages ma
 	if len(jitCode) == 0 {
 		return
 	}
+	first, end := jitCode[0].Start, jitCode[len(jitCode)-1].End
 	add := func(at machine.Addr) {
+		if at < first || at >= end {
+			return // most words are
+		}
 		m, ok := findMapping(jitCode, at)
 		if !ok {
 			return

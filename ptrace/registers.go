@@ -117,7 +117,7 @@ func (r *rawRegisters) fetch(tid int) error {
 // set returns the set that a core has as a note of this kind.
 func (r *rawRegisters) set(kind elf.NType) []byte {
 	for i, set := range registerSets[r.arch] {
-		if set.kind == kind {
+		if set.kind == kind && i < len(r.sets) {
 			return r.sets[i]
 		}
 	}
@@ -148,6 +148,20 @@ func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 		}
 	}
 	return 0 // no table is without them
+}
+
+// threadBlock is where the register points to that threads find what is their own by: on x86-64 fs_base of struct user_regs_struct
+// (sys/user.h), on arm64 tpidr_el0. 0 where it is not known.
+func (r *rawRegisters) threadBlock() machine.Addr {
+	set, at := elf.NT_PRSTATUS, 21*8
+	if r.arch == machine.ARM64 {
+		set, at = ntARMTLS, 0
+	}
+	b := r.set(set)
+	if len(b) < at+8 {
+		return 0
+	}
+	return machine.Addr(r.arch.Order.Uint64(b[at:]))
 }
 
 // words are the registers that may hold pointers. The few among them that cannot do no harm.

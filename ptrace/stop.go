@@ -49,6 +49,7 @@ func (t *tracer) serve() {
 		runtime.UnlockOSThread()
 		return
 	}
+	wakeOnTime()
 	for f := range t.requests {
 		f()
 		t.done <- struct{}{}
@@ -60,6 +61,10 @@ func (t *tracer) do(f func() error) (err error) {
 	t.requests <- func() { err = f() }
 	<-t.done
 	return err
+}
+
+func (t *tracer) doUrgently(f func() error) error {
+	return t.do(func() error { return urgently(f) })
 }
 
 func (t *tracer) end() {
@@ -76,10 +81,12 @@ type stopped struct {
 	via       int // the thread through which memory is read
 	stack     int // bytes of each stack that are copied
 	room      int // bytes that are left for all stacks
+	looks     int // at threads that had not stopped yet
 	threads   []*stoppedThread
 	byTID     map[int]*stoppedThread
 	*gatherer               // of what a core is to hold; nil where none is made
 	since     time.Time     // the first thread was asked to stop
+	stopping  time.Duration // until the last one stood still
 	pause     time.Duration // until the last one was let go
 }
 
@@ -169,6 +176,9 @@ func (s *stopped) stopAll() error {
 			fresh = append(fresh, t)
 		}
 		if len(fresh) == 0 {
+			if !s.since.IsZero() {
+				s.stopping = time.Since(s.since)
+			}
 			return nil
 		}
 		if s.since.IsZero() {
@@ -183,7 +193,7 @@ func (s *stopped) stopAll() error {
 		}
 		for _, t := range fresh {
 			if t.missing == "" {
-				t.wait(s.pid)
+				s.wait(t)
 			}
 		}
 	}
@@ -192,8 +202,13 @@ func (s *stopped) stopAll() error {
 
 func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 
+// eagerLooks is how often threads are looked at, all together, before others get the processor that we look from: most stop within
+// microseconds. One that has to be run to stop may wait for that very processor.
+const eagerLooks = 64
+
 // wait waits until the thread stands still, and notes what it stopped with.
-func (t *stoppedThread) wait(pid int) {
+func (s *stopped) wait(t *stoppedThread) {
+	pid := s.pid
 	waited, looked := time.Duration(0), time.Now()
 	for {
 		switch progress, signal := pollStop(t.tid); progress {
@@ -224,9 +239,10 @@ func (t *stoppedThread) wait(pid int) {
 				return
 			}
 			time.Sleep(50 * time.Microsecond)
+		case s.looks < eagerLooks:
+			s.looks++
 		default:
-			// Most stop within microseconds; sleeping would cost more than it saves.
-			yield()
+			nap()
 		}
 	}
 }

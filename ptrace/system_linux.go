@@ -51,9 +51,6 @@ func pollStop(tid int) (progress, syscall.Signal) {
 	return standsStill, ws.StopSignal()
 }
 
-// yield lets another thread run.
-func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
 // getRegisterSet reads a register set of a stopped thread into b, and returns how long it is.
 func getRegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
 	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}

@@ -14,5 +14,7 @@ func readProcess(int, []want) (int, error)               { return 0, errors.ErrU
 func onFirstThread() bool                                { return false }
 func ptraceRequest(int, int, uintptr) error              { return errors.ErrUnsupported }
 func pollStop(int) (progress, syscall.Signal)            { return hasEnded, 0 }
-func yield()                                             {}
+func urgently(f func() error) error                      { return f() }
+func nap()                                               {}
+func wakeOnTime()                                        {}
 func getRegisterSet(int, elf.NType, []byte) (int, error) { return 0, errors.ErrUnsupported }

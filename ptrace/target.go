@@ -22,7 +22,10 @@ type Target struct {
 	Core    string // path of the core; "" for a process
 	Command string // its command line; a core holds 79 bytes of it, and one by gcore the name alone
 	Pause   time.Duration
-	Modules []*Module
+	// Stopping is the part of Pause in which threads were waited for that had not stopped. One that runs stops when it next has a
+	// processor, for which it waits as long as others let it.
+	Stopping time.Duration
+	Modules  []*Module
 	// Notes are what there is to know about a core as a whole, such as that it was cut.
 	Notes []string
 	// Registries are the lists behind each __jit_debug_descriptor.
@@ -226,9 +229,9 @@ func (t *Target) isImage(m *Module) bool {
 // Release lets a held process go on and returns for how long it stood still.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
-		_ = t.held.do(t.held.letGo)
+		_ = t.held.doUrgently(t.held.letGo)
 		t.held.end()
-		t.Pause = t.held.pause
+		t.Pause, t.Stopping = t.held.pause, t.held.stopping
 		t.held, t.memory, t.stands = nil, t.copied, false
 		if t.touched != nil {
 			t.memory = layers{t.copied, newCopied(t.touched.spans(), NotCopied)}

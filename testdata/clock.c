@@ -1,6 +1,7 @@
-// clock SAMPLERS SLEEPERS: SAMPLERS threads read CLOCK_MONOTONIC in a tight loop and keep the largest distance
-// between two readings, which is how long the process was held up; SLEEPERS threads sleep. At each SIGUSR1 the
-// process writes "gap NANOSECONDS", the largest of all samplers since the last time, and starts over.
+// clock SAMPLERS SLEEPERS [SHARERS]: SAMPLERS threads read CLOCK_MONOTONIC in a tight loop and keep the largest distance
+// between two readings, which is how long the process was held up; SLEEPERS threads sleep. SHARERS threads do as SAMPLERS, but
+// with one reading for all of them: of more than there are processors each waits for its turn, while others read. At each SIGUSR1 the
+// process writes "gap NANOSECONDS", the largest since the last time, and starts over.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -29,6 +30,19 @@ static void *sampler(void *unused) {
   return unused;
 }
 
+static atomic_long last;
+
+static void *sharer(void *unused) {
+  atomic_fetch_add(&running, 1);
+  for (;;) {
+    long after = now(), before = atomic_exchange(&last, after);
+    if (!before) continue;
+    long seen = atomic_load_explicit(&largest, memory_order_relaxed);
+    while (after - before > seen && !atomic_compare_exchange_weak(&largest, &seen, after - before)) {}
+  }
+  return unused;
+}
+
 static void *sleeper(void *unused) {
   atomic_fetch_add(&running, 1);
   for (;;) pause();
@@ -36,13 +50,13 @@ static void *sleeper(void *unused) {
 }
 
 int main(int argc, char **argv) {
-  void *(*const kinds[])(void *) = {sampler, sleeper};
+  void *(*const kinds[])(void *) = {sampler, sleeper, sharer};
   int wanted = 0;
   sigset_t usr1;
   sigemptyset(&usr1);
   sigaddset(&usr1, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &usr1, NULL); // inherited by every thread; the main thread takes it with sigwait
-  for (int k = 0; k < 2; k++)
+  for (int k = 0; k < 3; k++)
     for (int n = k + 1 < argc ? atoi(argv[k + 1]) : 0; n > 0; n--) {
       pthread_t t;
       if (pthread_create(&t, NULL, kinds[k], NULL)) { fputs("pthread_create failed\n", stderr); return 1; }

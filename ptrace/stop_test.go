@@ -1,0 +1,58 @@
+package ptrace
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
+)
+
+// Others do not take the processor from who holds a process, where that is permitted, and afterwards it is as before.
+func TestUrgently(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and the thread ends with it
+		before, err := unix.SchedGetAttr(0, 0)
+		require.NoError(t, err)
+		why := fmt.Errorf("what it returns")
+		require.Equal(t, why, urgently(func() error {
+			now, err := unix.SchedGetAttr(0, 0)
+			require.NoError(t, err)
+			try := *before
+			try.Nice = before.Nice - 1
+			if unix.SchedSetAttr(0, &try, 0) == nil { // with the permission
+				require.True(t, now.Policy == unix.SCHED_RR || now.Nice == -20, "%+v", now)
+				require.NoError(t, unix.SchedSetAttr(0, now, 0))
+			}
+			return why
+		}))
+		after, err := unix.SchedGetAttr(0, 0)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}()
+	<-done
+}
+
+// A stack ends where the thread's own block begins, also where what lies behind it can be written to.
+func TestStackEndsAtTheThreadsBlock(t *testing.T) {
+	p := program(t, "stackend.c", nil)
+	p.Quiet(t, 0)
+	var end uint64
+	_, err := fmt.Sscanf(p.Output(), "ends at 0x%x", &end)
+	require.NoError(t, err)
+	target := capture(t, p.PID, Options{})
+	require.Len(t, target.Threads(), 2)
+	sp, err := target.Threads()[1].Registers.Addr(machine.AMD64.SP)
+	require.NoError(t, err)
+	b := make([]byte, 4096)
+	require.Less(t, uint64(sp)+4096, end)
+	require.NoError(t, target.ReadMemory(b, sp), "the frames")
+	require.Contains(t, string(b), "ZZZZZZZZ")
+	require.ErrorContains(t, target.ReadMemory(b[:8], machine.Addr(end)), NotCopied, "what is not the thread's")
+	require.ErrorContains(t, target.ReadMemory(b[:8], machine.Addr(end)+100<<10), NotCopied)
+}
