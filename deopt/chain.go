@@ -61,7 +61,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	}
 	switch {
 	case c.Frame >= 0:
-		return nil, fmt.Errorf("%w: there is no frame %d", ErrNoFrame, c.Frame)
+		return nil, fmt.Errorf("%w: there is no frame %d; %s", ErrNoFrame, c.Frame, v.HowMany())
 	case c.Function != "":
 		return nil, fmt.Errorf("%w: no frame of %s has a stack map record", ErrNoFrame, c.Function)
 	}

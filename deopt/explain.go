@@ -123,7 +123,7 @@ func (v *View) asked(number int) (standing, error) {
 	case len(all) > 0:
 		return all[0], nil
 	case number >= 0:
-		return standing{}, fmt.Errorf("%w: there is no frame %d", ErrNotFound, number)
+		return standing{}, fmt.Errorf("%w: there is no frame %d; %s", ErrNotFound, number, v.HowMany())
 	}
 	return standing{}, fmt.Errorf("%w: no frame has a record; ask for one by its number (-f), for an address or for a record: %s", ErrNotFound, v.WhyNone())
 }

@@ -80,6 +80,44 @@ func (v *View) WhyNone() string {
 	return fmt.Sprintf("%v: %v: %s", v.target, ErrNoMaps, whyNoMaps(v.target))
 }
 
+// HowMany says which numbers the frames have, for those who asked for another one.
+func (v *View) HowMany() string {
+	deepest, frames := 0, 0
+	for i := range v.Threads {
+		if n := len(v.Threads[i].Frames); n > frames {
+			deepest, frames = i, n
+		}
+	}
+	switch {
+	case frames == 0:
+		return "there are no frames"
+	case len(v.Threads) == 1:
+		return fmt.Sprintf("thread %d has %d, #0 to #%d", v.Threads[0].ID, frames, frames-1)
+	}
+	return fmt.Sprintf("of its %d threads %d has the most: %d, #0 to #%d", len(v.Threads), v.Threads[deepest].ID, frames, frames-1)
+}
+
+// maxThreads is how many threads are named of those that there are.
+const maxThreads = 8
+
+// noThread says that a target has no thread of a number, and which it has.
+func noThread(t *ptrace.Target, id int) error {
+	var names []string
+	all := t.Threads()
+	for _, th := range all[:min(len(all), maxThreads)] {
+		name := fmt.Sprint(th.ID)
+		if th.Name != "" {
+			name += fmt.Sprintf(" %q", th.Name)
+		}
+		names = append(names, name)
+	}
+	more := ""
+	if len(all) > maxThreads {
+		more = fmt.Sprintf(" and %d more", len(all)-maxThreads)
+	}
+	return fmt.Errorf("%v has no thread %d; it has %s%s", t, id, strings.Join(names, ", "), more)
+}
+
 // unread says why no thread of the target could be read, or is "" where one was.
 func (v *View) unread() string {
 	why := ""

@@ -96,7 +96,7 @@ func (t *tracer) run(ctx context.Context, then func() error) error {
 		return err
 	}
 	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.target.Threads(), func(th machine.Thread) bool { return th.ID == id }) {
-		return fmt.Errorf("%v has no thread %d", t.view.target, id)
+		return noThread(t.view.target, id)
 	}
 	next := ctx
 	if t.options.For > 0 {

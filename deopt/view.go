@@ -85,7 +85,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 		return nil, fmt.Errorf("%v: it holds no thread%s", t, noted(t.Notes))
 	}
 	if !seen {
-		return nil, fmt.Errorf("%v has no thread %d", t, o.Thread)
+		return nil, noThread(t, o.Thread)
 	}
 	return v, nil
 }

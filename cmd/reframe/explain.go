@@ -16,7 +16,7 @@ func (a *app) explainCommand() *cobra.Command {
 	var k known
 	q := deopt.Question{}
 	c := &cobra.Command{
-		Use:   "explain {-p PID | --core CORE} [ADDRESS | RECORD | '#N']",
+		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
 		Short: "Tell step by step how one frame came to be",
 		Long: `explain tells of one frame how it came to be: what its pc lies in, by which rules
 the stack was followed up to it, which record is its own and why, and why the nearest
@@ -31,17 +31,26 @@ as a place in the code; a record at several places is shown with all of them.
 The process stands still until everything is read; the output says for how long.
 Nothing is written into it.
 
-` + coreHelp + `
+` + positionalHelp + `
+With -p or --core an only argument is the question. ` + coreHelp + `
 
 Exit status: 0 all of it worked, 1 a value that a record promises is unavailable, 2 there
 is nothing to explain or it failed.`,
-		Example: `  reframe explain -p 41822 --ir loop.ll
+		Example: `  reframe explain 41822 --ir loop.ll
   reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
-  reframe explain -p 41822 0x7f184e5d308b
+  reframe explain 41822 0x7f184e5d308b
   reframe explain -p 41822 2882400000 --json
   reframe explain --core exit.core --ir loop.ll -f 2`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, args []string) error {
+			changed := c.Flags().Changed
+			if len(args) > 0 && !changed("pid") && !changed("core") && !strings.HasPrefix(args[0], "0x") && !strings.HasPrefix(args[0], "#") {
+				if err := setTarget(c, args[0]); err != nil {
+					return err
+				}
+				args = args[1:]
+			}
 			if err := asked(&q, c, args); err != nil {
 				return err
 			}
@@ -79,8 +88,11 @@ func asked(q *deopt.Question, c *cobra.Command, args []string) error {
 	if c.Flags().Changed("frame") && q.Frame < 0 {
 		return usage("-f %d: a frame's number is 0 or more", q.Frame)
 	}
-	if len(args) == 0 {
+	switch len(args) {
+	case 0:
 		return nil
+	case 2:
+		return usage("one question at a time: %s, or %s", args[0], args[1])
 	}
 	text := args[0]
 	number, isFrame := strings.CutPrefix(text, "#")

@@ -21,7 +21,7 @@ func (a *app) framesCommand() *cobra.Command {
 	var k known
 	number, function, hold, source := -1, "", false, false
 	c := &cobra.Command{
-		Use:   "frames {-p PID | --core CORE} [--ir FILE.ll]",
+		Use:   "frames {PID | CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
 		Long: `frames stops the process for a moment, copies the registers and stacks of its
 threads, lets it go on, and rebuilds the frames from the copy. Nothing is written
@@ -29,7 +29,7 @@ into the process. With --hold it lets the process go on only when all frames are
 rebuilt: it takes longer, and any memory can be read, such as the end of a very deep
 stack, or a stack in several pieces.
 
-` + coreHelp + `
+` + positionalHelp + ` ` + coreHelp + `
 
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
@@ -43,13 +43,14 @@ milliseconds to read are left out unless --source is given.
 Exit status: 0 all of it worked, also where no frame has a record; 1 a value that a
 record promises, or a frame, is unavailable; 2 nothing could be read, there is no such
 frame, or it failed.`,
-		Example: `  reframe frames -p 41822
+		Example: `  reframe frames 41822
   reframe frames -p 41822 --ir loop.ll
   reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
   reframe frames -p $(pidof lli) -t 41823 --function sum_opt
-  reframe frames --core exit.core --ir loop.ll --layout loop.layout.json
+  reframe frames exit.core --ir loop.ll --layout loop.layout.json
   reframe frames --core exit.core --sysroot customer/ --exe build/host`,
-		Args: cobra.NoArgs,
+		Args:              onlyTarget,
+		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if k.core != "" && hold {
 				return usage("--hold is for a process; a core stands still")
@@ -60,7 +61,7 @@ frame, or it failed.`,
 			}
 			defer t.Close()
 			t.Release()
-			frames, records := view.Frames(), view.Records()
+			frames, records, numbers := view.Frames(), view.Records(), view.HowMany()
 			view.Keep(deopt.Choice{Frame: number, Function: function})
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
@@ -71,6 +72,9 @@ frame, or it failed.`,
 			}
 			if err != nil {
 				return err
+			}
+			if frames > 0 && view.Frames() == 0 {
+				return &status{exitFailed, noSuchFrame(number, function, numbers)}
 			}
 			return a.outcome(view, frames, records)
 		},
@@ -90,8 +94,6 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 	switch {
 	case frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case v.Frames() == 0:
-		return &status{exitFailed, fmt.Sprintf("there is no such frame among the %s", count(frames, "frame"))}
 	case v.Records() == 0 && records > 0:
 		a.note(fmt.Sprintf("no frame that was asked for stands at a recorded site; of all frames, %d do", records))
 	case v.Records() == 0:
@@ -101,6 +103,17 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 		return &status{exitPartial, ""}
 	}
 	return nil
+}
+
+// noSuchFrame says that no frame is the one that was asked for.
+func noSuchFrame(number int, function, numbers string) string {
+	switch {
+	case function == "":
+		return fmt.Sprintf("there is no frame %d; %s", number, numbers)
+	case number < 0:
+		return fmt.Sprintf("there is no frame of %s; without --function all are shown", function)
+	}
+	return fmt.Sprintf("there is no frame %d that is of %s; %s", number, function, numbers)
 }
 
 // note says what is no failure and a user may want to know.

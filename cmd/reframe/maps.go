@@ -15,9 +15,9 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/machine"
-	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
+	"reframe/replay"
 )
 
 // mapsFlags are what maps can be asked.
@@ -36,7 +36,7 @@ type mapsFlags struct {
 func (a *app) mapsCommand() *cobra.Command {
 	var f mapsFlags
 	c := &cobra.Command{
-		Use:   "maps FILE | -p PID | --core CORE",
+		Use:   "maps {FILE | PID | CORE}",
 		Short: "Print and check the stack map records of a file, a process or a core",
 		Long: `maps prints every stack map record of a file: an ELF, Mach-O or COFF executable,
 shared object or unlinked object, an archive of them, or the bytes of a section
@@ -57,12 +57,24 @@ filters, some map but not all can be read, --check found a broken rule, or with 
 there is no stack map; 2 it failed.`,
 		Example: `  reframe maps loop.o
   reframe maps libjit.a --function 'sum.*' --json
-  reframe maps -p 41822 --address 0x7f184e5d308b
+  reframe maps 41822 --address 0x7f184e5d308b
   reframe maps loop.o --ir loop.ll --check
   reframe maps section.bin --arch s390x
   diff <(llvm-readobj --stackmap loop.o | sed '1,/^LoadName/d') <(reframe maps --format=llvm loop.o)`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return a.maps(c, args, &f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && !c.Flags().Changed("pid") && !c.Flags().Changed("core") {
+				is, err := replay.IsCore(args[0])
+				if isNumber(args[0]) || err == nil && is {
+					if err := setTarget(c, args[0]); err != nil {
+						return err
+					}
+					args = nil
+				}
+			}
+			return a.maps(c, args, &f)
+		},
+		ValidArgsFunction: completeTarget,
 	}
 	flags := c.Flags()
 	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
@@ -262,9 +274,6 @@ func recordID(text string) (uint64, error) {
 func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, release func(), err error) {
 	if len(args) == 1 {
 		maps, err = deopt.FileMaps(args[0], o)
-		if errors.Is(err, object.ErrCore) {
-			err = fmt.Errorf("%w; look at it with --core", err)
-		}
 		return maps, maps.Close, err
 	}
 	var t *ptrace.Target

@@ -34,7 +34,7 @@ type recording struct {
 func (a *app) recordCommand() *cobra.Command {
 	var k recording
 	c := &cobra.Command{
-		Use:   "record {-p PID | --core CORE} -o FILE | record [flags] -o FILE -- COMMAND [ARG...]",
+		Use:   "record {PID | CORE | [flags] -- COMMAND [ARG...]} -o FILE",
 		Short: "Keep one moment of a process as a core",
 		Long: `record stops the process, copies it, lets it go on, and writes an ELF core, which
 every verb with --core, gdb, lldb and eu-stack read. Nothing is written into the process.
@@ -62,12 +62,16 @@ A file that exists is overwritten only with --force, one that is read never. -o 
 
 Exit status: 0 it worked, 2 it failed and there is no file; 130, 143 or 129 after SIGINT,
 SIGTERM or SIGHUP.`,
-		Example: `  reframe record -p 41822 -o exit.core
+		Example: `  reframe record 41822 -o exit.core
   reframe record -p 41822 -o exit.core --ir loop.ll --layout loop.layout.json --script exit.txtar
   reframe record --ir loop.ll --record 51 --hit 3 -o exit.core -- ./host loop.o
   reframe record -p 41822 -o exit.core.zst --memory writable --compress
   reframe record --core verify-1-2.core --ir loop.ll -o exit.core --script exit.txtar`,
 		RunE: func(c *cobra.Command, args []string) error {
+			args, err := targetOrCommand(c, args)
+			if err != nil {
+				return err
+			}
 			o, err := k.read(a, c, args)
 			if err != nil {
 				return err

@@ -24,7 +24,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	choice := deopt.Choice{Frame: -1}
 	var to, result string
 	c := &cobra.Command{
-		Use:   "resume {-p PID | --core CORE} --ir FILE.ll [-f N] [--to-frame N]",
+		Use:   "resume {PID | CORE} --ir FILE.ll [-f N] [--to-frame N]",
 		Short: "Run frames of a process or a core in the reference interpreter",
 		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
 carry on from there until the function returns. It reads the process's memory as it
@@ -45,17 +45,18 @@ they are. All of it is written or nothing; nothing is where it is not sure that 
 thread can go on so, or where the interpreter did what is not in the process's memory,
 such as to print. --dry-run says what would be written and writes nothing.
 
-` + coreHelp + `
+` + positionalHelp + ` ` + coreHelp + `
 The interpreter reads memory of the core as it touches it; where a page is not in it,
 the run ends there and says which.`,
-		Example: `  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
+		Example: `  reframe resume 41822 --ir loop.ll --layout loop.layout.json
   reframe resume -p 41822 --ir loop.ll -f 2 --steps 1000000
   reframe resume -p 41822 --ir loop.ll --function sum_opt --json
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame 4
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1
   reframe resume -p 41822 --ir loop.ll --layout loop.layout.json --commit --dry-run
   reframe resume --core exit.core --ir loop.ll --layout loop.layout.json`,
-		Args: cobra.NoArgs,
+		Args:              onlyTarget,
+		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if choice.To, err = outermost(to); err != nil {

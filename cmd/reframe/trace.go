@@ -27,7 +27,7 @@ func (a *app) traceCommand() *cobra.Command {
 	var k traced
 	o := &k.options
 	c := &cobra.Command{
-		Use:   "trace -p PID | trace [flags] -- COMMAND [ARG...]",
+		Use:   "trace {PID | [flags] -- COMMAND [ARG...]}",
 		Short: "Log every exit of a process as it happens",
 		Long: `trace sets a breakpoint at the site of each stack map record and logs each exit, with
 the record's values, while the process runs on: one line an exit, in order per thread. It follows
@@ -50,14 +50,18 @@ object too. Where --json goes to standard error, nothing else of reframe's does:
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable,
 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
 signal is waited out for 5 s, a third ends it at once, without the summary.`,
-		Example: `  reframe trace -p 41822 --ir loop.ll
+		Example: `  reframe trace 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
   reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && %acc == 0x10'
   reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := k.read(a, c, args); err != nil {
+			args, err := targetOrCommand(c, args)
+			if err == nil {
+				err = k.read(a, c, args)
+			}
+			if err != nil {
 				return err
 			}
 			if k.dry {

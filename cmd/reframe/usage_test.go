@@ -52,7 +52,7 @@ func TestWrongUsage(t *testing.T) {
 		{"explain -p 1 #x", `"#x": behind # comes the number of a frame`},
 		{"explain -p 1 -f -3", "-f -3: a frame's number is 0 or more"},
 		{"explain -p 1 -f 3 #2", "-f and #2 both say which frame"},
-		{"explain -p 1 2 3", "at most 1 arg"},
+		{"explain -p 1 2 3", "one question at a time: 2, or 3"},
 		{"frames -p 1 --core x", "-p and --core: one of them"},
 		{"resume", "resume needs a process or a core: -p PID or --core CORE"},
 		{"frames --core", "needs an argument"},

@@ -27,7 +27,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var k verified
 	o := &k.options
 	c := &cobra.Command{
-		Use:   "verify -p PID --ir FILE.ll | verify --ir FILE.ll [flags] -- COMMAND [ARG...]",
+		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} --ir FILE.ll",
 		Short: "At each exit compare what the interpreter and the native code do",
 		Long: `verify stops the process at each exit, rebuilds the frame, and lets the reference
 interpreter run from there to the return of the function, over a copy-on-write view of memory. Then
@@ -49,12 +49,16 @@ object too. Where --json goes to standard error, nothing else of reframe's does:
 
 Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could or it failed,
 3 interpreter and native code disagree; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
-		Example: `  reframe verify -p 41822 --ir loop.ll --layout loop.layout.json
+		Example: `  reframe verify 41822 --ir loop.ll --layout loop.layout.json
   reframe verify --ir loop.ll --every 100 -- lli -jit-kind=mcjit loop.ll
   reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
   reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := k.read(a, c, args); err != nil {
+			args, err := targetOrCommand(c, args)
+			if err == nil {
+				err = k.read(a, c, args)
+			}
+			if err != nil {
 				return err
 			}
 			return a.verify(c.Context(), &k)

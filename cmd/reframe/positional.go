@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reframe/replay"
+)
+
+// positionalHelp is what every verb says that takes its target without a flag.
+const positionalHelp = `The target may stand alone: a number is a process (-p), anything else the file of a
+core (--core).`
+
+// setTarget takes the target that is named without a flag, as if -p or --core had been given.
+func setTarget(c *cobra.Command, arg string) error {
+	for _, flag := range []string{"pid", "core"} {
+		if c.Flags().Changed(flag) {
+			return usage("%q and --%s both say what to look at", arg, flag)
+		}
+	}
+	if isNumber(arg) {
+		if err := c.Flags().Set("pid", arg); err != nil {
+			return usage("%s: no process has such a number", arg)
+		}
+		return nil
+	}
+	if _, err := os.Stat(arg); errors.Is(err, os.ErrNotExist) {
+		return usage("%q is neither the number of a process nor a file", arg)
+	}
+	return c.Flags().Set("core", arg)
+}
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// onlyTarget takes the target of a verb that has no other argument.
+func onlyTarget(c *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return nil
+	case 1:
+		return setTarget(c, args[0])
+	}
+	return usage("one target at a time: %s, or %s", args[0], args[1])
+}
+
+// errHelp ends a verb that has shown its help.
+var errHelp = &status{code: exitOK}
+
+// targetOrCommand takes the target of a verb that can start a command too, whose words begin at the first argument: a
+// number, or a core, is no command, and behind it come flags. What is left is the command.
+func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
+	if len(args) == 0 || c.ArgsLenAtDash() >= 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
+		return args, nil
+	}
+	if !isNumber(args[0]) {
+		if is, err := replay.IsCore(args[0]); err != nil || !is {
+			return args, nil
+		}
+	}
+	if err := setTarget(c, args[0]); err != nil {
+		return nil, err
+	}
+	if err := c.ParseFlags(args[1:]); err != nil {
+		return nil, usage("%v", flagError(err))
+	}
+	if help, _ := c.Flags().GetBool("help"); help {
+		return nil, errors.Join(c.Help(), errHelp)
+	}
+	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // which has seen only what came before
+}
+
+// completeTarget completes the target that stands alone: a process, or a file.
+func completeTarget(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	pids, _ := completePID(c, args, word)
+	return pids, cobra.ShellCompDirectiveDefault
+}
