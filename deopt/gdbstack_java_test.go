@@ -49,7 +49,7 @@ func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[st
 // inlined into them, and may be left out where the frame pointer leads past them. The call
 // from native code into Java has one more, of the stub that changes the calling convention.
 func TestJavaStacks(t *testing.T) {
-	p := script("java", 1, "Deep.java")(t)
+	p := java(t)
 	want, ids := javaDump(t, p)
 	p.Quiet(t, 1)
 	p.Freeze(t)

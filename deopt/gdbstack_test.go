@@ -38,7 +38,7 @@ var stackPrograms = []stackProgram{
 	{name: "python3", threads: 2, frames: 50, start: script("python3", 0, "deep.py")},
 	{name: "node, compiled code", threads: 7, frames: 40, start: script("node", 0, "hot.js")},
 	{name: "node, idle", threads: 7, frames: 40, start: script("node", 0, "idle.js")},
-	{name: "java", threads: 15, frames: 120, start: script("java", 1, "Deep.java")},
+	{name: "java", threads: 15, frames: 120, start: java},
 	{name: "gdb", threads: 1, frames: 9, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 0, livetest.Tool(t, "gdb"), "-nx", "-q", "-ex", `echo ready\n`)
 	}},
@@ -85,6 +85,11 @@ func script(tool string, busy int, name string) func(t *testing.T) *livetest.Pro
 	return func(t *testing.T) *livetest.Process {
 		return quiet(t, busy, livetest.Tool(t, tool), programSource(t, name))
 	}
+}
+
+// java runs without the file of counters that every JVM has in /tmp, whatever TMPDIR says.
+func java(t *testing.T) *livetest.Process {
+	return quiet(t, 1, livetest.Tool(t, "java"), "-XX:-UsePerfData", programSource(t, "Deep.java"))
 }
 
 func cStacks(way string, busy int) func(t *testing.T) *livetest.Process {

@@ -23,7 +23,7 @@ func programsOf(t *testing.T, version int) []string {
 	t.Helper()
 	env := []string{"IR=" + filepath.Dir(livetest.Testdata(t, "programs", "tick.ll"))}
 	if version > 14 {
-		env = append(env, "LLI="+livetest.LLVM(t, version, "lli"), "LLI_IR="+livetest.IR(t, version, "deoptimize.ll"))
+		env = append(env, "JITDUMPDIR="+t.TempDir(), "LLI="+livetest.LLVM(t, version, "lli"), "LLI_IR="+livetest.IR(t, version, "deoptimize.ll"))
 	}
 	for name, program := range map[string]string{"TICK": "tick.ll", "GUARDS": "guards.ll", "STATE": "state.ll"} {
 		object := livetest.PICObject(t, version, program, "-O2")

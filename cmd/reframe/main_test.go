@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	code := 1
 	if err == nil {
+		os.Setenv("JITDUMPDIR", dir) // where MCJIT's perf listener writes what is gone with it (livetest's processes have their own)
 		binary = filepath.Join(dir, "reframe")
 		build := exec.Command("go", "build", "-o", binary, ".")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -97,7 +97,7 @@ func replayFolder(t *testing.T, dir string) []string {
 	put(t, tick, filepath.Join(dir, "tick.o"))
 	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, tick, livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
 	lli := exec.Command(livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", "loop.ll")
-	lli.Env = append(os.Environ(), "JITDUMPDIR=/nonexistent") // or it leaves one in /tmp
+	lli.Env = append(os.Environ(), "JITDUMPDIR="+t.TempDir()) // or it leaves one in /tmp
 	lli.Dir, lli.Args[0], lli.SysProcAttr = dir, "lli", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, lli.Start())
 	t.Cleanup(func() {

@@ -53,6 +53,8 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	// MCJIT's perf listener writes a dump of each run, which on Debian lands in /tmp/.debug, kept for ever and closed
 	// to the next user, unless this names a place.
 	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+cmd.Dir)
+	// One that aborts has its stack symbolized otherwise, and leaves the symbolizer's files when it is killed meanwhile.
+	cmd.Env = append(cmd.Env, "LLVM_DISABLE_SYMBOLIZATION=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := startFromLastingThread(cmd)
 	slave.Close()
