@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,4 +118,18 @@ func TestRebuild(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("ready\nnative %d\n", sumOfSquaresBelow1000), string(out))
 	}
+}
+
+// A target that was left running ends after an hour: it asks the kernel for that, first of all, and keeps what SIGALRM does by itself.
+func TestTargetEndsByItself(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "target")
+	require.NoError(t, os.WriteFile(name, Target, 0o700))
+	calls, _ := exec.Command(livetest.Tool(t, "qemu-x86_64"), "-strace", name).CombinedOutput() // QEMU does not map memory as the target wants it
+	require.Contains(t, string(calls), " alarm(3600) = 0\n")
+
+	p, err := Start()
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	require.NoError(t, syscall.Kill(p.PID, syscall.SIGALRM))
+	require.ErrorContains(t, p.cmd.Wait(), "alarm clock")
 }

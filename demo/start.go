@@ -4,6 +4,7 @@ package demo
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,16 +33,67 @@ func Start() (*Process, error) {
 		p.Kill()
 		return nil, err
 	}
-	p.settle()
+	settle(p.PID)
 	return p, nil
+}
+
+// start starts a kept target in a session of its own, so that neither the end of this process nor that of its terminal reaches it.
+func (k *Kept) start(ctx context.Context) error {
+	if err := unix.Mkfifo(k.path(KeptGo), 0o600); err != nil {
+		return err
+	}
+	// Opened for writing too it never ends: the target waits for what somebody else writes. Not by os.OpenFile, which has reads not wait.
+	fd, err := unix.Open(k.path(KeptGo), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	stdin := os.NewFile(uintptr(fd), k.path(KeptGo))
+	defer stdin.Close()
+	stdout, err := os.Create(k.path(KeptOutput))
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	command := func(path string) *exec.Cmd {
+		return &exec.Cmd{Path: path, Args: []string{"reframe-demo-target"}, Dir: "/", Stdin: stdin, Stdout: stdout, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	}
+	cmd := command(k.path(KeptProgram))
+	err = cmd.Start()
+	if errors.Is(err, os.ErrPermission) { // the directory is mounted noexec
+		var program *os.File
+		if program, err = programInMemory(); err != nil {
+			return err
+		}
+		defer program.Close()
+		cmd = command("/proc/self/fd/3")
+		cmd.ExtraFiles = []*os.File{program}
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	k.PID = cmd.Process.Pid
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for !k.ready() {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it ended: %v", err)
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), cmd.Process.Kill())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	settle(k.PID)
+	return nil
 }
 
 // settle gives the target the moment that it needs from its last word to its sleep in
 // read(2), so that every demo shows it at the same place. A target that takes longer is
 // shown where it is.
-func (p *Process) settle() {
+func settle(pid int) {
 	for range 1000 {
-		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
 		if err != nil || strings.HasPrefix(string(call), strconv.Itoa(unix.SYS_READ)+" ") {
 			return
 		}
@@ -52,18 +104,26 @@ func (p *Process) settle() {
 // startInMemory runs the program from a memfd: a directory for temporary files may be mounted noexec, and
 // nothing has to be cleaned up.
 func startInMemory() (*Process, error) {
+	program, err := programInMemory()
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	cmd := exec.Command("/proc/self/fd/3") // the first of ExtraFiles, once in the child
+	cmd.ExtraFiles = []*os.File{program}
+	return start(cmd)
+}
+
+func programInMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("reframe-demo-target", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	program := os.NewFile(uintptr(fd), "reframe-demo-target")
-	defer program.Close()
 	if _, err := program.Write(Target); err != nil {
-		return nil, err
+		return nil, errors.Join(err, program.Close())
 	}
-	cmd := exec.Command("/proc/self/fd/3") // the first of ExtraFiles, once in the child
-	cmd.ExtraFiles = []*os.File{program}
-	return start(cmd)
+	return program, nil
 }
 
 // startFromFile is for kernels that do not let a memfd be executed (vm.memfd_noexec).

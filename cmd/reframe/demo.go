@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +17,8 @@ import (
 )
 
 func (a *app) demoCommand() *cobra.Command {
-	return &cobra.Command{
+	keep := false
+	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Tell the whole story on a built-in target",
 		Long: `demo starts a small program that it carries: code that LLVM compiled, mapped and
@@ -23,15 +26,58 @@ registered with the GDB JIT interface as a JIT would, which runs into an OSR exi
 shows the frames, resumes the one at the exit in the reference interpreter, lets the
 native code run on, and compares. It needs no LLVM.
 
+With --keep it leaves the program standing at its exit, with its IR and its layout
+beside it, and prints commands to try. The program ends when it is told to, or by
+itself after an hour.
+
 Exit status 3 says that the interpreter and the native code disagree.`,
-		Example: "  reframe demo",
+		Example: "  reframe demo\n  reframe demo --keep",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 			defer cancel()
+			if keep {
+				return a.demoKept(ctx)
+			}
 			return a.demo(ctx)
 		},
 	}
+	c.Flags().BoolVar(&keep, "keep", false, "leave the target running, with its files beside it")
+	return c
+}
+
+// demoKept leaves a target behind and says what to do with it.
+func (a *app) demoKept(ctx context.Context) error {
+	kept, err := demo.Keep(ctx)
+	if err != nil {
+		return err
+	}
+	pid := []string{"-p", strconv.Itoa(kept.PID)}
+	files := []string{"--ir", demo.KeptIR, "--layout", demo.KeptLayout}
+	fmt.Fprintf(a.stdout, `started a target, process %d; its guard has failed and it stands at an OSR exit
+its IR, its layout and the program itself are in %s
+
+try:
+  cd %[2]s
+`, kept.PID, quoted(kept.Dir))
+	for _, words := range [][]string{
+		slices.Concat([]string{"frames"}, pid),
+		slices.Concat([]string{"frames"}, pid, files),
+		slices.Concat([]string{"explain"}, pid, files, []string{"#1"}),
+		slices.Concat([]string{"resume"}, pid, files),
+		slices.Concat([]string{"resume"}, pid, files, []string{"--commit", "--dry-run"}),
+		slices.Concat([]string{"record"}, pid, files, []string{"-o", "exit.core"}),
+		slices.Concat([]string{"resume", "--core", "exit.core"}, files),
+	} {
+		fmt.Fprintf(a.stdout, "  %s\n", commandLine(words...))
+	}
+	fmt.Fprintf(a.stdout, `
+end it, or it ends by itself after an hour:
+  echo > %s      # it leaves its exit, runs to its end, and writes the sum to %s
+  kill %-7d    # or at once
+  rm -r %s
+`, demo.KeptGo, demo.KeptOutput, kept.PID, quoted(kept.Dir))
+	return nil
 }
 
 func (a *app) demo(ctx context.Context) error {

@@ -5,12 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"reframe/internal/livetest"
 )
@@ -93,4 +96,66 @@ func TestDemoKilled(t *testing.T) {
 		_ = c.Wait()
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, time.Millisecond)
 	}
+}
+
+// Each line that demo --keep prints does what it says. The target outlives the program, and its terminal.
+func TestDemoKeep(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"go", "kill"} {
+		c := command(t, "demo", "--keep")
+		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+		r := finish(t, c)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Empty(t, r.stderr)
+		pid := regexp.MustCompile(`process (\d+);`).FindStringSubmatch(r.stdout)[1]
+		number, err := strconv.Atoi(pid)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // it may have ended
+		session, err := unix.Getsid(number)
+		require.NoError(t, err)
+		require.Equal(t, number, session)
+
+		lines := regexp.MustCompile(`(?m)^  (.*)$`).FindAllStringSubmatch(r.stdout, -1)
+		require.Len(t, lines, 11)
+		ends := map[string]bool{"go": strings.HasPrefix(lines[8][1], "echo > go "), "kill": strings.HasPrefix(lines[9][1], "kill "+pid+" ")}
+		require.True(t, ends["go"] && ends["kill"], r.stdout)
+		dir := strings.TrimPrefix(lines[0][1], "cd ")
+		s := newShell(t, "/")
+		screens := ""
+		for n, line := range lines {
+			if n == 8 && mode == "kill" || n == 9 && mode == "go" || n == 10 {
+				continue
+			}
+			screens += "$ " + line[1] + "\n" + s.typeLine(line[1]+` || printf 'failed: %s\n' $?`)
+		}
+		require.NotContains(t, screens, "failed: ")
+		require.Contains(t, screens, "  #1   jit     sum_opt+0x44 ")
+		require.Regexp(t, `(?m)^ +%i +i64 +26 `, screens)
+		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+sumOfSquaresBelow1000+" after 6819 instructions"), screens)
+		require.Contains(t, screens, "the thread goes on at call_optimized+0x20")
+		// A container's first process may leave what ended as a zombie.
+		require.Eventually(t, func() bool {
+			state := status(number, number, "State")
+			return state == "" || strings.HasPrefix(state, "Z")
+		}, livetest.Patience, time.Millisecond)
+		written, err := os.ReadFile(filepath.Join(dir, "output"))
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"go": "ready\nnative " + sumOfSquaresBelow1000 + "\n", "kill": "ready\n"}[mode], string(written))
+		require.Empty(t, s.typeLine(lines[10][1]))
+		require.NoDirExists(t, dir)
+	}
+}
+
+// Where a directory for temporary files does not let programs run, the target runs from memory; where there is none, nothing is left.
+func TestDemoKeepElsewhere(t *testing.T) {
+	t.Parallel()
+	c := command(t, "demo", "--keep")
+	c.Env = append(os.Environ(), "TMPDIR=/nonexistent")
+	finish(t, c).failsEmpty(t, 2, "/nonexistent")
+
+	dir := t.TempDir()
+	script := `mount -t tmpfs -o noexec none "$1" && TMPDIR="$1" "$2" demo --keep && cat "$1"/*/output && for go in "$1"/*/go; do echo > "$go"; done`
+	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, binary).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "\nready\n")
 }

@@ -1,7 +1,7 @@
 // The demo's target: a JIT host without a JIT. It carries an object that llc made of target.ll, loads it into
 // fresh memory, registers it with the GDB JIT interface and runs it into its OSR exit. There it writes "ready",
 // waits for a byte (or the end) of its standard input, has the baseline code compute the sum, leaves the optimized
-// function with that value, and writes "native 332833500".
+// function with that value, and writes "native 332833500". After an hour SIGALRM ends it wherever it is.
 //
 // It uses no library, so that the one small binary runs on any x86-64 Linux. demo/build.sh builds it.
 #include "gdbjit.h"
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { N = 1000, LIMIT = 5000, PAGE = 4096 };
+enum { N = 1000, LIMIT = 5000, PAGE = 4096, HOUR = 3600 };
 
 // The object, in writable memory: loading it fills in sh_addr.
 __asm__(".pushsection .data\n"
@@ -150,6 +150,7 @@ static void print_result(uint64_t value) {
 
 __attribute__((used)) static _Noreturn void run(void) {
   syscall3(SYS_prctl, PR_SET_NAME, (long)"demo-target", 0);
+  syscall3(SYS_alarm, HOUR, 0, 0); // one that was left running (reframe demo --keep) ends by itself
   // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/rationale.md). It fails
   // where there is no Yama.
   syscall3(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0);

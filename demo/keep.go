@@ -1,0 +1,55 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Kept is a target that outlives the process which started it. It ends when something is written to its Go, when it is killed, or
+// by itself after an hour.
+type Kept struct {
+	PID int
+	Dir string // holds the files below
+}
+
+// Names of the files in a [Kept]'s directory.
+const (
+	KeptProgram = "target"
+	KeptIR      = "target.ll"
+	KeptLayout  = "target.layout.json"
+	KeptGo      = "go"     // a FIFO, the target's standard input
+	KeptOutput  = "output" // its standard output: "ready", and at its end what its native code computed
+)
+
+// Keep starts the target in a new directory for temporary files, with what is known of it beside it, and returns once it stands at its
+// exit. Where it cannot, nothing is left.
+func Keep(ctx context.Context) (*Kept, error) {
+	dir, err := os.MkdirTemp("", "reframe-demo-")
+	if err != nil {
+		return nil, err
+	}
+	k := &Kept{Dir: dir}
+	err = errors.Join(
+		os.WriteFile(k.path(KeptProgram), Target, 0o700),
+		os.WriteFile(k.path(KeptIR), IR, 0o600),
+		os.WriteFile(k.path(KeptLayout), Layout, 0o600))
+	if err == nil {
+		err = k.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("demo: starting the target: %w", err), os.RemoveAll(dir))
+	}
+	return k, nil
+}
+
+func (k *Kept) path(name string) string { return filepath.Join(k.Dir, name) }
+
+// ready says whether the target has got to its exit.
+func (k *Kept) ready() bool {
+	text, err := os.ReadFile(k.path(KeptOutput))
+	return err == nil && bytes.HasPrefix(text, []byte("ready\n"))
+}
