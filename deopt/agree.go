@@ -3,6 +3,8 @@ package deopt
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
@@ -109,16 +111,19 @@ func (m *match) agreements() []agreed {
 func disagreement(sites []*ir.Site) string {
 	names, types, all := 0, 0, agreements(sites)
 	for _, a := range all {
-		if a.named() {
+		if a.same && name(a.value) != "" {
 			names++
 		}
 		if a.typed {
 			types++
 		}
 	}
-	fit := fmt.Sprintf("%d sites of the module fit this record", len(sites))
+	fit := fmt.Sprintf("%d sites of %s fit this record", len(sites), modulesOf(sites))
 	agree := fmt.Sprintf("they agree on %s of %s", plural(types, "type"), plural(len(all), "value"))
-	const remedy = "; give each its own id"
+	remedy := "; give each its own id"
+	if several(sites) {
+		remedy = "; give only the module that was compiled"
+	}
 	switch {
 	case names > 0:
 		agree = fmt.Sprintf("they agree on %s and %s of %s", plural(names, "name"), plural(types, "type"), plural(len(all), "value"))
@@ -127,6 +132,31 @@ func disagreement(sites []*ir.Site) string {
 		return "no names: " + fit + ", and " + agree + remedy
 	}
 	return "no names: " + fit + remedy
+}
+
+// several says whether sites are of more than one module.
+func several(sites []*ir.Site) bool {
+	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
+}
+
+// modulesOf names the modules that sites are in, where they are several.
+func modulesOf(sites []*ir.Site) string {
+	const named = 3
+	var names []string
+	seen := map[*ir.Module]bool{}
+	for _, s := range sites {
+		if m := s.Func.Module; !seen[m] {
+			seen[m] = true
+			names = append(names, m.Name)
+		}
+	}
+	switch more := len(names) - named; {
+	case len(names) < 2:
+		return "the module"
+	case more > 0:
+		return fmt.Sprintf("%s and %s", strings.Join(names[:named], ", "), plural(more, "more module"))
+	}
+	return strings.Join(names, ", ")
 }
 
 func plural(n int, what string) string {

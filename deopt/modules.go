@@ -111,7 +111,7 @@ func (ms *modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 		return byID, nil
 	}
 	all, err := f.Sites()
-	if err != nil {
+	if err != nil && !f.Module.Found { // of what nobody named, a part that cannot be read says nothing
 		return nil, err
 	}
 	byID := map[uint64][]*ir.Site{}

@@ -60,7 +60,7 @@ func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 		return candidates{why: fmt.Sprintf("no names: no given module defines @%s", names[0])}, nil
 	}
 	var fitting []*ir.Site
-	var mismatch *MismatchError
+	var mismatch, stale *MismatchError
 	known := false
 	for _, f := range defined {
 		sites, err := ms.withID(f, e.Record.ID)
@@ -78,7 +78,10 @@ func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 			}
 		}
 		fitting = append(fitting, fit...)
-		if wrong != nil {
+		switch {
+		case wrong != nil && f.Module.Found:
+			stale = wrong
+		case wrong != nil:
 			mismatch = wrong
 		}
 	}
@@ -87,6 +90,8 @@ func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 		return candidates{sites: fitting}, nil
 	case mismatch != nil:
 		return candidates{}, mismatch
+	case stale != nil: // nobody said that it is what runs
+		return candidates{why: "no names: " + stale.Error()}, nil
 	case known:
 		return candidates{}, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
+	"reframe/deopt/irset"
 	"reframe/ptrace"
 )
 
@@ -74,12 +74,8 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 
 // readKnown reads modules and layouts.
 func readKnown(modules, layouts []string) (o deopt.Options, err error) {
-	for _, path := range modules {
-		m, err := ir.ParseFile(path)
-		if err != nil {
-			return o, err
-		}
-		o.Modules = append(o.Modules, m)
+	if o.Modules, _, err = irset.Read(modules); err != nil {
+		return o, err
 	}
 	for _, path := range layouts {
 		l, err := deopt.ReadLayout(path)

@@ -2,29 +2,33 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"reframe/deopt"
 	"reframe/deopt/ir"
+	"reframe/deopt/irset"
+	"reframe/ptrace"
 )
-
-// checkedWhole is how large a module may be, in bytes, for all of its functions to be read before
-// any process is touched. It takes a few milliseconds.
-const checkedWhole = 128 << 10
 
 // options reads the files. A file that is broken stops here, before any process is touched; of a
 // large module a function's body is read when a frame needs it. Words that are not known are named, if there is an app to
 // do it.
 func (k *known) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread}
-	for _, path := range k.modules {
-		m, err := ir.ParseFile(path)
-		if err == nil && m.Size() <= checkedWhole {
-			err = m.Check()
+	k.embedded = slices.Contains(k.modules, inProcess)
+	if k.embedded && !k.looks {
+		return o, usage("--ir %s is for frames, resume and explain; a file of that name is ./%s", inProcess, inProcess)
+	}
+	files := slices.DeleteFunc(slices.Clone(k.modules), func(name string) bool { return name == inProcess })
+	modules, notes, err := irset.Read(files)
+	if err != nil {
+		return o, err
+	}
+	o.Modules = modules
+	if a != nil {
+		for _, note := range notes {
+			fmt.Fprintln(a.stderr, printable(note))
 		}
-		if err != nil {
-			return o, err
-		}
-		o.Modules = append(o.Modules, m)
 	}
 	if a != nil {
 		a.modules = append(a.modules, o.Modules...)
@@ -38,6 +42,24 @@ func (k *known) options(a *app) (deopt.Options, error) {
 		o.Layouts = append(o.Layouts, l)
 	}
 	return o, nil
+}
+
+// inProcess stands for the IR that the target has in it.
+const inProcess = "process"
+
+// inProcess takes IR from the target.
+func (k *known) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
+	modules, notes, err := deopt.EmbeddedIR(t)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(a.stderr, printable(note))
+	}
+	o.Modules = append(o.Modules, modules...)
+	a.modules = append(a.modules, modules...)
+	a.warn()
+	return nil
 }
 
 // shownWords is how many words of a module are named that are not known; lint lists them.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reframe/deopt/irset"
 	"reframe/internal/newfile"
 )
 
@@ -49,8 +50,9 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 // inputs are the files that are read.
 func (k *known) inputs(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.exe}}
-	for _, path := range k.modules {
-		list = append(list, named{"--ir", path})
+	files, _ := irset.Files(k.modules) // what is wrong is said when they are read
+	for _, f := range files {
+		list = append(list, named{"--ir", f.Path})
 	}
 	for _, path := range k.layouts {
 		list = append(list, named{"--layout", path})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reframe/deopt/irset"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -101,14 +102,14 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and go on from there")
 	f.BoolVar(&k.cores, "cores", false, "look at cores")
 	f.StringVar(&k.each, "each", "", "with --cores: run this `SCRIPT` for each; the core is $CORE")
-	f.StringArrayVar(&k.known.modules, "ir", nil, "with --cores: the IR module that the JIT compiled, `FILE.ll` (repeatable)")
+	f.StringArrayVar(&k.known.modules, "ir", nil, "with --cores: the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
 	f.StringArrayVar(&k.known.layouts, "layout", nil, "with --cores: how exits map to other functions, `FILE.json` (repeatable)")
 	f.StringVar(&k.known.exe, "exe", "", "with --cores: the program that they are of, `FILE`, in place of the one that they name")
 	f.StringVar(&k.known.sysroot, "sysroot", "", "with --cores: look for the files that they name below `DIR`, and only there")
 	f.StringArrayVar(&k.known.debug, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
 	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	_ = c.RegisterFlagCompletionFunc("each", cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt))
 }
@@ -318,7 +319,11 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 		}
 		return nil
 	}
-	err := errors.Join(content("ir", k.known.modules...), content("layout", k.known.layouts...))
+	files, err := irset.Files(k.known.modules)
+	for _, f := range files {
+		err = errors.Join(err, content("ir", f.Path))
+	}
+	err = errors.Join(err, content("layout", k.known.layouts...))
 	if k.known.exe != "" {
 		err = errors.Join(err, content("exe", k.known.exe))
 	}

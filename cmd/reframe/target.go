@@ -22,6 +22,9 @@ type known struct {
 	stack   int
 	modules []string
 	layouts []string
+
+	looks    bool // the verb looks at one moment, so that IR can be taken from the target
+	embedded bool // it is to be
 }
 
 // coreHelp is what every verb says of cores that can look at one.
@@ -70,10 +73,10 @@ func (k *known) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
 	f.IntVarP(&k.thread, "thread", "t", 0, "only the thread of this `TID`")
-	f.StringArrayVar(&k.modules, "ir", nil, "the IR module that the JIT compiled, `FILE.ll` (repeatable)")
+	f.StringArrayVar(&k.modules, "ir", nil, "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
 	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
@@ -128,24 +131,31 @@ func (k *known) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deop
 	if err := k.check(c); err != nil {
 		return nil, nil, err
 	}
+	k.looks = true
 	o, err := k.options(a)
 	if err != nil {
 		return nil, nil, err
 	}
-	if k.core != "" {
-		return openCore(k.core, k.coreOptions(), o)
+	t, err := k.target(hold)
+	if err == nil && k.embedded {
+		err = k.inProcess(a, t, &o)
+		if err != nil {
+			t.Close()
+		}
 	}
-	return capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug}, o)
+	return framesOf(t, err, o)
+}
+
+// target captures the process, or opens the core.
+func (k *known) target(hold bool) (*ptrace.Target, error) {
+	if k.core != "" {
+		return ptrace.OpenCore(k.core, k.coreOptions())
+	}
+	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug})
 }
 
 func (k *known) coreOptions() ptrace.CoreOptions {
 	return ptrace.CoreOptions{Exe: k.exe, Sysroot: k.sysroot, DebugDirs: k.debug}
-}
-
-// openCore opens a core and makes its frames. The caller closes the target.
-func openCore(path string, c ptrace.CoreOptions, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
-	t, err := ptrace.OpenCore(path, c)
-	return framesOf(t, err, o)
 }
 
 // capture captures a process and makes its frames. The caller closes the target.

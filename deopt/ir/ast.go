@@ -9,6 +9,7 @@ import (
 // Module is one parsed .ll file.
 type Module struct {
 	Name       string // the path or name it was parsed from, for messages
+	Found      bool   // nobody named it: it was in a folder, say, and need not be what a target runs; set by who found it
 	Layout     *DataLayout
 	Triple     string
 	TypeNames  map[string]*Type // named structs, without the % sign

@@ -26,5 +26,5 @@
 // types and nesting have bounds of their own, because a short text can stand for
 // much. Every error is an [*Error] with line and column, or names the function.
 // Bitcode is read by llvm-dis, which LLVM does not make for hostile input: what it writes
-// and how long it runs are bounded, and what a file makes it do is not.
+// and how long it runs are bounded; its memory is too, on Linux.
 package ir

@@ -27,5 +27,8 @@ func (m *Module) LineText(line int) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
 
+// Text is the module's text.
+func (m *Module) Text() string { return m.src }
+
 // Size is how many bytes the module's text has.
 func (m *Module) Size() int { return len(m.src) }

@@ -1,0 +1,90 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// Of a folder into which a JIT dumped all that it compiled the module is taken whose functions and records are those of the process.
+func TestIRInAFolder(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for n := range 300 {
+		put(fmt.Sprintf("dump%03d.ll", n), strings.NewReplacer("@sum", fmt.Sprintf("@other%d", n), "@main", fmt.Sprintf("@begin%d", n)).Replace(string(source)))
+	}
+	earlier := strings.Replace(string(source), `[ "deopt"(i32 3, `, `[ "deopt"(i32 4, `, 1)
+	require.NotEqual(t, string(source), earlier)
+	put("earlier.ll", earlier) // it has another constant in its record
+	put("half.ll", string(source)[:len(source)/2])
+	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-as"), "-o", filepath.Join(dir, "the.bc"), livetest.Testdata(t, "programs", "deoptimize.ll")).CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	r := reframe(t, "frames", "-p", pid(p), "--ir", dir)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `%acc +i64 +5525 `, r.stdout)
+	require.Contains(t, r.stderr, "half.ll:")
+	r = reframe(t, "frames", "-p", pid(p), "--ir", filepath.Join(dir, "t*.bc"))
+	require.Regexp(t, `%acc +i64 +5525 `, r.stdout, r.stderr)
+
+	// Which of two versions runs is not guessed: what both agree on is said, and which they are.
+	put("the2.ll", strings.Replace(string(source), "mul i64 %i, %i", "mul i64 %i, 3", 1))
+	r = reframe(t, "frames", "-p", pid(p), "--ir", dir)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `loc2 +i64 +5525 `, r.stdout)
+	require.Contains(t, strings.Join(strings.Fields(r.stdout), " "), "no names: 2 sites of "+filepath.Join(dir, "the.bc")+", "+filepath.Join(dir, "the2.ll")+" fit this record")
+
+	// What is only an earlier version names nothing, and is no reason to show nothing.
+	r = reframe(t, "frames", "-p", pid(p), "--ir", filepath.Join(dir, "earl*.ll"))
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "loc2")
+	require.Contains(t, r.stdout, "earlier.ll is not what was compiled")
+	reframe(t, "frames", "-p", pid(p), "--ir", filepath.Join(dir, "earlier.ll")).failsEmpty(t, 2, "earlier.ll is not what was compiled")
+}
+
+// A JIT compiler may leave the module beside its code, as clang -fembed-bitcode does.
+func TestIRInTheProcess(t *testing.T) {
+	t.Parallel()
+	program := livetest.Testdata(t, "programs", "deoptimize.ll")
+	bitcode, err := exec.Command(livetest.LLVM(t, 19, "llvm-as"), "-o", "-", program).Output()
+	require.NoError(t, err)
+	source, err := os.ReadFile(program)
+	require.NoError(t, err)
+	embed := func(code []byte) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\n@llvm.embedded.module = private constant [%d x i8] c\"", source, len(code))
+		for _, c := range code {
+			fmt.Fprintf(&b, "\\%02x", c)
+		}
+		b.WriteString("\", section \".llvmbc\", align 1\n@llvm.compiler.used = appending global [1 x ptr] [ptr @llvm.embedded.module], section \"llvm.metadata\"\n")
+		return write(t, "embedded.ll", b.String())
+	}
+	p := livetest.Lli(t, 19, embed(bitcode), "mcjit")
+	for _, verb := range []string{"frames", "explain"} {
+		r := reframe(t, verb, "-p", pid(p), "--ir", "process", "--layout", layout(t))
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Regexp(t, `%acc +i64 +5525 `, r.stdout, verb)
+	}
+	r := reframe(t, "resume", "-p", pid(p), "--ir", "process", "--layout", layout(t))
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "332833500")
+
+	hostile := livetest.Lli(t, 19, embed([]byte("BC\xc0\xde\x35\x14\x00\x00\x05\x00\x00\x00garbage")), "mcjit")
+	reframe(t, "frames", "-p", pid(hostile), "--ir", "process").failsEmpty(t, 2, "JIT object 1, .llvmbc: at byte 0 there is no bitcode that is whole")
+	none := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	reframe(t, "frames", "-p", pid(none), "--ir", "process").failsEmpty(t, 2, "has a section .llvmbc")
+	reframe(t, "trace", "-p", pid(none), "--ir", "process").failsEmpty(t, 64, "--ir process is for frames, resume and explain")
+}

@@ -1,0 +1,81 @@
+package ir
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// bitcodeOf assembles a module.
+func bitcodeOf(t testing.TB, version int, file string, args ...string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "module.bc")
+	_, errs, ok := llvm(t, version, "llvm-as", append(args, "-o", out, file)...)
+	require.True(t, ok, errs)
+	code, err := os.ReadFile(out)
+	require.NoError(t, err)
+	return code
+}
+
+// What a linker puts together is cut where each release's module ends.
+func TestSplitBitcode(t *testing.T) {
+	var parts [][]byte
+	for _, v := range versions {
+		parts = append(parts, bitcodeOf(t, v, filepath.Join("testdata", "common.ll"), opaque14(v)...))
+	}
+	for _, padding := range []int{0, 4, 15} {
+		var all []byte
+		for _, p := range parts {
+			all = append(append(all, p...), make([]byte, padding)...)
+		}
+		got, err := SplitBitcode(all)
+		require.NoError(t, err)
+		require.Len(t, got, len(parts))
+		for i := range parts {
+			require.True(t, bytes.Equal(parts[i], got[i]), "module %d", i)
+		}
+		for cut := range 200 {
+			got, err := SplitBitcode(all[:len(all)-padding-1-cut])
+			require.ErrorContains(t, err, "there is no bitcode that is whole")
+			require.Len(t, got, len(parts)-1)
+		}
+	}
+	m, err := ParseBitcode("part", parts[0])
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	for _, odd := range []string{"BC\xC0\xDE", "nothing", "\xDE\xC0\x17\x0B", "BC\xC0\xDE\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		_, err := SplitBitcode([]byte(odd))
+		require.Error(t, err)
+	}
+	none, err := SplitBitcode(make([]byte, 100))
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
+// llvm-dis may not take all memory of the machine.
+func TestDisassemblerIsBounded(t *testing.T) {
+	hungry := filepath.Join(t.TempDir(), "llvm-dis")
+	script := "#!" + livetest.Tool(t, "python3") + "\nimport sys\nsys.stdin.buffer.read()\ntry:\n  x = bytearray(5 << 30)\nexcept MemoryError:\n  sys.exit('no memory')\n"
+	require.NoError(t, os.WriteFile(hungry, []byte(script), 0o700))
+	_, err := runDisassembler(hungry, []byte(magic))
+	require.ErrorContains(t, err, "no memory")
+}
+
+func FuzzSplitBitcode(f *testing.F) {
+	f.Add(bitcodeOf(f, 19, filepath.Join("testdata", "common.ll")))
+	f.Add([]byte("\xDE\xC0\x17\x0B\x00\x00\x00\x00\x14\x00\x00\x00\x04\x00\x00\x00\x07\x00\x00\x00BC\xC0\xDE"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		parts, _ := SplitBitcode(b)
+		total := 0
+		for _, p := range parts {
+			require.NotEmpty(t, p)
+			total += len(p)
+		}
+		require.LessOrEqual(t, total, len(b))
+	})
+}
