@@ -26,6 +26,7 @@ have() {
   python3-numba) /usr/bin/python3 -c 'import llvmlite.binding, numba' ;;
   libcsmith-dev) test -e /usr/include/csmith/csmith.h ;;
   dpkg-dev) command -v dpkg-source ;;
+  bash-completion) test -e /usr/share/bash-completion/bash_completion ;;
   binutils) command -v ld && command -v objdump ;;
   nodejs) command -v node ;;
   default-jdk-headless) command -v javac ;;
@@ -55,6 +56,8 @@ test)
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
   # What else reads cores and compresses them, and disks that are full.
   packages="$packages lldb-19 zstd util-linux mount"
+  # Shells that complete the command line, and what reads manual pages.
+  packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.
   packages="$packages clang-tools-19 python3-numba"
   # Programs whose stacks are unwound, and machines that are not at hand.

@@ -78,5 +78,5 @@ func completeTarget(c *cobra.Command, args []string, word string) ([]string, cob
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	pids, _ := completePID(c, args, word)
-	return pids, cobra.ShellCompDirectiveDefault
+	return pids, cobra.ShellCompDirectiveKeepOrder
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -177,16 +176,21 @@ func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *de
 	return t, view, nil
 }
 
-// completePID offers the running processes with their names.
+// completeWithin is how long it may take to look at all processes.
+const completeWithin = 200 * time.Millisecond
+
+// completePID offers the user's processes with their commands, those first in which a JIT has left code.
 func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var out []string
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		name, err2 := os.ReadFile(filepath.Join(dir, "comm"))
-		if err == nil && err2 == nil {
-			out = append(out, strconv.Itoa(pid)+"\t"+printable(string(name)))
+	for _, p := range ptrace.Running(completeWithin) {
+		command := []rune(printable(p.Command))
+		if len(command) > longest {
+			command = append(command[:longest-1], '…')
 		}
+		out = append(out, strconv.Itoa(p.PID)+"\t"+string(command))
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
+
+// longest is how much of a command is shown, in characters.
+const longest = 60

@@ -117,27 +117,6 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestCompletion(t *testing.T) {
-	t.Parallel()
-	for shell, mark := range map[string]string{"bash": "__start_reframe", "zsh": "#compdef reframe", "fish": "complete -c reframe"} {
-		r := reframe(t, "completion", shell)
-		require.Equal(t, 0, r.code, r.stderr)
-		require.Contains(t, r.stdout, mark)
-		if shell == "bash" {
-			out, err := exec.Command("bash", "-n", write(t, "completion.bash", r.stdout)).CombinedOutput()
-			require.NoError(t, err, "%s", out)
-		}
-	}
-	p := livetest.C(t, "nojit.c", nil)
-	for _, verb := range looks {
-		r := reframe(t, "__complete", verb, "-p", "")
-		require.Equal(t, 0, r.code)
-		require.Contains(t, r.stdout, "\n"+pid(p)+"\tnojit\n")
-	}
-	require.Contains(t, reframe(t, "__complete", "frames", "--color", "").stdout, "never\n")
-	require.Contains(t, reframe(t, "__complete", "fr").stdout, "frames\t")
-}
-
 const escape = "\x1b"
 
 // Colours are for terminals, unless asked for.

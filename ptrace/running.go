@@ -1,0 +1,94 @@
+package ptrace
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Process is one that runs.
+type Process struct {
+	PID     int
+	Command string // as it was started, its program without the directories
+	JIT     bool   // it has code that no file stands behind, as compilers make it that run in the process
+}
+
+// longCommand is how much of a command is read, in bytes.
+const longCommand = 4096
+
+// Running lists the processes of this user, or for root all, but for this one: those with code of a JIT first, each kind by
+// number. Kernel threads are none, nor is what has ended. It takes about 30 µs for each; those at which it had not looked within
+// the time are taken to have no such code.
+func Running(within time.Duration) []Process {
+	deadline := time.Now().Add(within)
+	dirs, _ := os.ReadDir("/proc") // elsewhere there is none
+	var all []Process
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(dir.Name())
+		if err != nil || pid == os.Getpid() || !owned(pid) {
+			continue
+		}
+		if p := (Process{PID: pid, Command: commandOf(pid)}); p.Command != "" {
+			p.JIT = time.Now().Before(deadline) && hasJITCode(pid)
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b Process) int {
+		if a.JIT != b.JIT {
+			if a.JIT {
+				return -1
+			}
+			return 1
+		}
+		return a.PID - b.PID
+	})
+	return all
+}
+
+// owned says whether the process is one of this user's, who may look into it (proc_pid_status(5)).
+func owned(pid int) bool {
+	user := os.Geteuid()
+	if user == 0 {
+		return true
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	_, ids, found := strings.Cut(string(text), "\nUid:")
+	fields := strings.Fields(ids)
+	return err == nil && found && len(fields) > 1 && fields[1] == strconv.Itoa(user)
+}
+
+// commandOf is how the process was started (proc_pid_cmdline(5)): "" of a kernel thread, and of what has ended.
+func commandOf(pid int) string {
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text := make([]byte, longCommand)
+	n, _ := f.Read(text)
+	words := strings.Split(strings.TrimRight(string(text[:n]), "\x00"), "\x00")
+	words[0] = filepath.Base("/" + words[0])
+	if words[0] == "/" {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// hasJITCode says whether executable memory of the process is of no file.
+func hasJITCode(pid int) bool {
+	maps, err := readMaps(pid)
+	if err != nil {
+		return false // not this user's to see
+	}
+	for _, m := range maps {
+		switch {
+		case !m.Exec, m.Path == "[vdso]", m.Path == "[vsyscall]", m.Path == "[uprobes]":
+		case m.Anonymous(), strings.HasPrefix(m.Path, "/memfd:"), strings.HasPrefix(m.Path, "/dev/zero"):
+			return true
+		}
+	}
+	return false
+}
