@@ -17,7 +17,7 @@ import (
 // How much of debug information is read for one view, as [source.Budget] counts it.
 const (
 	// QuickSources takes a few milliseconds.
-	QuickSources = 2 << 20
+	QuickSources = 1 << 20
 	// AllSources are all that a program can have.
 	AllSources = 4 << 30
 )

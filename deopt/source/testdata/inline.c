@@ -45,7 +45,9 @@ __attribute__((noinline)) int stop(int x) {
 int main(int argc, char **argv) {
   int n = argc > 1 ? atoi(argv[1]) : 100;
   int a = fill(n);
-  int b = stop(argc - 1);
+  puts("ready");
+  fflush(stdout);
+  int b = stop(argc + 1);
   printf("%d %d\n", a, b);
   return 0;
 }

@@ -1,0 +1,91 @@
+package deopt
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// inlineSource is a program that waits in pause below two functions that were inlined.
+func inlineSource(t testing.TB) string {
+	t.Helper()
+	path, err := filepath.Abs("source/testdata/inline.c")
+	require.NoError(t, err)
+	return path
+}
+
+// sourceModule is that program as a module with debug information that LLVM of a release reads.
+func sourceModule(t testing.TB, version int, flags ...string) string {
+	t.Helper()
+	flags = append([]string{"-O2", "-g"}, flags...)
+	if version < 19 {
+		return livetest.CModule(t, 14, flags, inlineSource(t))
+	}
+	return livetest.CModule(t, 19, flags, inlineSource(t))
+}
+
+var (
+	gdbLine  = regexp.MustCompile(`(?m)^#\d+ .*$`)
+	gdbPlace = regexp.MustCompile(`^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(.*\) at (\S+)$`)
+)
+
+// The same functions, files and lines as in gdb's backtrace, in programs, in libc by its separate file, and in what JITs
+// register: with RuntimeDyld, which gives debug sections no address, and with JITLink.
+func TestSourceAgainstGDB(t *testing.T) {
+	lli := func(version int, kind string) func(*testing.T) *livetest.Process {
+		return func(t *testing.T) *livetest.Process {
+			return livetest.Lli(t, version, sourceModule(t, version), kind)
+		}
+	}
+	program := func(compiler string, flags ...string) func(*testing.T) *livetest.Process {
+		return func(t *testing.T) *livetest.Process {
+			return quiet(t, 0, livetest.Compiled(t, compiler, inlineSource(t), flags...))
+		}
+	}
+	for name, start := range map[string]func(*testing.T) *livetest.Process{
+		"gcc": program("gcc", "-O2", "-g"), "gcc, static": program("gcc", "-O2", "-g", "-no-pie", "-static"),
+		"clang 14, DWARF 4": program("clang-14", "-O2", "-gdwarf-4"), "clang 19": program("clang-19", "-O2", "-g"),
+		"mcjit 16": lli(16, "mcjit"), "mcjit 19": lli(19, "mcjit"), "mcjit 22": lli(22, "mcjit"),
+		"orc 16": lli(16, "orc"), "JITLink 19": lli(19, "orc-jitlink"), "RuntimeDyld 19": lli(19, "orc-rtdyld"), "JITLink 22": lli(22, "orc-jitlink"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t)
+			target, err := ptrace.Capture(p.PID, ptrace.Options{})
+			require.NoError(t, err)
+			defer target.Close()
+			v, err := Frames(target, Options{})
+			require.NoError(t, err)
+			require.Empty(t, v.Sources(AllSources))
+			var ours, theirs []string
+			inlined := 0
+			for _, f := range v.Threads[0].Frames {
+				require.Empty(t, f.Guess())
+				if f.Source == nil {
+					ours = append(ours, "?")
+				}
+				for _, s := range f.Source {
+					ours = append(ours, fmt.Sprintf("%s at %s", s.Function, SourceText(s)))
+					if s.Inlined {
+						inlined++
+					}
+				}
+			}
+			for _, line := range gdbLine.FindAllString(gdb(t, p.PID, "set width 0", "set print frame-arguments none", "bt"), -1) {
+				if m := gdbPlace.FindStringSubmatch(line); m != nil {
+					theirs = append(theirs, m[1]+" at "+m[2])
+				} else {
+					theirs = append(theirs, "?")
+				}
+			}
+			require.Equal(t, theirs, ours)
+			require.GreaterOrEqual(t, inlined, 2)
+		})
+	}
+}
