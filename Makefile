@@ -1,7 +1,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test fidelity bench lint cross fuzz generate
+.PHONY: all build demo test fidelity bench lint cross fuzz man generate
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -46,6 +46,16 @@ cross:
 # Every fuzz target, each for FUZZTIME (30s, or 5000x for a number of inputs).
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
+
+# Manual pages and completion scripts, made from the commands, into the directory MANUALS: man1/*.1, bash/reframe, zsh/_reframe and
+# fish/reframe.fish. The same source gives the same bytes.
+MANUALS = dist/manuals
+man:
+	mkdir -p $(MANUALS)/bash $(MANUALS)/zsh $(MANUALS)/fish
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH-$$(git log -1 --format=%ct)} go run ./cmd/reframe man $(MANUALS)/man1
+	go run ./cmd/reframe completion bash >$(MANUALS)/bash/reframe
+	go run ./cmd/reframe completion zsh >$(MANUALS)/zsh/_reframe
+	go run ./cmd/reframe completion fish >$(MANUALS)/fish/reframe.fish
 
 # What is committed and made by a program.
 generate:

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-var verbs = []string{"frames", "resume", "run", "maps", "lint", "explain", "verify", "demo"}
+var verbs = []string{"frames", "resume", "run", "maps", "lint", "explain", "trace", "verify", "record", "replay", "demo"}
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()

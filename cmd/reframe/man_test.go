@@ -1,0 +1,70 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// manuals writes the manual pages as a build does, and returns them by name.
+func manuals(t *testing.T) map[string]string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "new", "man1")
+	c := command(t, "man", dir)
+	c.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	require.Equal(t, result{}, finish(t, c))
+	pages := map[string]string{}
+	for _, name := range files(t, dir) {
+		pages[name] = filepath.Join(dir, name)
+	}
+	return pages
+}
+
+// Each verb has a manual page, in which a reader of man(7) finds nothing wrong, and which says what help says.
+func TestManualPages(t *testing.T) {
+	t.Parallel()
+	pages := manuals(t)
+	require.Len(t, pages, len(verbs)+3, "those of reframe, completion and scripts too")
+	word := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
+	for name, path := range pages {
+		out, err := exec.Command(livetest.Tool(t, "mandoc"), "-Tlint", "-Wwarning", path).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Empty(t, string(out))
+		text := ran(t, "mandoc", "-Tutf8", path)
+		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // what is bold is struck twice
+		require.Contains(t, text, "2023-11-14")
+		if name == "reframe.1" {
+			for _, verb := range verbs {
+				require.Contains(t, pages, "reframe-"+verb+".1")
+				require.Contains(t, text, "reframe-"+verb+"(1)")
+			}
+		}
+		for _, verb := range verbs {
+			if name != "reframe-"+verb+".1" {
+				continue
+			}
+			for _, flag := range word.FindAllStringSubmatch(reframe(t, verb, "--help").stdout, -1) {
+				require.Regexp(t, `(?m)^ +(-\w, )?`+flag[1]+`\b`, text, "%s", name)
+			}
+			for _, section := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS OF ALL COMMANDS", "EXAMPLES", "SEE ALSO"} {
+				require.Contains(t, text, "\n"+section+"\n")
+			}
+		}
+	}
+	again := manuals(t)
+	for name, path := range pages {
+		one, err := os.ReadFile(path)
+		require.NoError(t, err)
+		other, err := os.ReadFile(again[name])
+		require.NoError(t, err)
+		require.Equal(t, string(one), string(other))
+	}
+	reframe(t, "man").failsEmpty(t, 64, "a directory is missing")
+	require.NotContains(t, reframe(t, "--help").stdout, "manual page")
+}
