@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"reframe/deopt/condition"
 	"reframe/ptrace"
 )
 
@@ -15,8 +16,9 @@ import (
 type RunToOptions struct {
 	Options
 	ExitFilter
-	At   string // a symbol: the exit is the frame that calls it, as with [TraceOptions].At; "": a site
-	Hit  uint64 // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
+	At   string               // a symbol: the exit is the frame that calls it, as with [TraceOptions].At; "": a site
+	Stop *condition.Condition // only exits that fulfil it are meant; nil: all
+	Hit  uint64               // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
 	Warn func(string)
 }
 
@@ -31,7 +33,9 @@ type Moment struct {
 // NotReachedError says that a process ended before it came to an exit.
 type NotReachedError struct {
 	End  TraceEnd
-	Hits uint64 // how often it came to one that was meant
+	Hits uint64 // how often it came to one, whether it fulfilled the condition or not
+	Stop *condition.Condition
+	Held uint64 // how often the condition held, where there is one
 	Want uint64
 	Why  string // why there is no place to be watched, where there was none at its end
 }
@@ -42,6 +46,9 @@ func (e *NotReachedError) Error() string {
 		text = fmt.Sprintf("the program was killed by signal %d", e.End.Signal)
 	}
 	text += fmt.Sprintf(" before hit %d: it came there %d times", e.Want, e.Hits)
+	if e.Stop != nil {
+		text += fmt.Sprintf(", and %s held %d times", e.Stop.Text, e.Held)
+	}
 	if e.Why != "" {
 		text += "; " + e.Why
 	}
@@ -60,6 +67,10 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	if o.At != "" {
 		t.At = []string{o.At}
 	}
+	held := uint64(0)
+	if o.Stop != nil {
+		t.Every = 1
+	}
 	before, err := s.Hits()
 	if err != nil {
 		return nil, err
@@ -67,6 +78,14 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	var out *Moment
 	var thread Thread
 	tr := newTracer(s, t, func(x *Exited) error {
+		if o.Stop != nil {
+			if !x.Fulfils(o.Stop) {
+				return nil
+			}
+			if held++; held < o.Hit {
+				return nil
+			}
+		}
 		thread = Thread{x.Thread.ID, x.Thread.Name, x.Frames, x.End}
 		out = &Moment{Frame: x.Frame}
 		return errThere
@@ -74,7 +93,12 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	err = tr.run(ctx, func() error { return nil })
 	switch {
 	case err == nil:
-		return nil, tr.notReached(s, before, o.Hit)
+		early, err := tr.notReached(s, before, o.Hit)
+		if err != nil {
+			return nil, err
+		}
+		early.Stop, early.Held = o.Stop, held
+		return nil, early
 	case !errors.Is(err, errThere):
 		return nil, err
 	}
@@ -85,11 +109,11 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 }
 
 // notReached says how often the process came to a place that was meant.
-func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) error {
+func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) (*NotReachedError, error) {
 	e := &NotReachedError{End: t.end, Want: want}
 	after, err := s.Hits()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range after {
 		e.Hits += h.Count
@@ -100,7 +124,7 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 	if len(t.places) == 0 {
 		e.Why = strings.TrimPrefix(t.whyNone(), t.view.target.String()+": ")
 	}
-	return e
+	return e, nil
 }
 
 // standing takes all breakpoints out and makes the frames of the threads besides the one that came there.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reframe/deopt/condition"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
@@ -21,13 +22,13 @@ type TraceOptions struct {
 	// At are symbols. Where there are any, the breakpoints stand at their entries, in place of the
 	// sites of records, and an exit is the frame of the record that calls.
 	At    []string
-	Full  bool           // all frames of the thread
-	Quiet bool           // exits are counted, and none is told
-	Every uint64         // each so-many-th hit is told; 0 and 1: each
-	Limit uint64         // the trace ends behind so many hits, of those that Every chooses; 0: no limit
-	Stop  *StopCondition // the trace ends with the first exit that fulfils it, which alone is told; nil: none
-	Log   bool           // with Stop: the exits before it are told too
-	For   time.Duration  // the trace ends after this time; 0: no limit
+	Full  bool                 // all frames of the thread
+	Quiet bool                 // exits are counted, and none is told
+	Every uint64               // each so-many-th hit is told; 0 and 1: each
+	Limit uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
+	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is told; nil: none
+	Log   bool                 // with Stop: the exits before it are told too
+	For   time.Duration        // the trace ends after this time; 0: no limit
 	// Wait says that a process which has no such exits yet may get them.
 	Wait bool
 	// Warn is told what the user should know. It is not nil.
@@ -360,15 +361,15 @@ func (l *loaded) whyNone() string {
 }
 
 // decide says whether the condition holds of an exit, and counts where that cannot be told.
-func (t *tracer) decide(c *StopCondition, f *Frame) bool {
-	holds, missing, absent := c.holds(f)
-	switch {
-	case absent:
+func (t *tracer) decide(c *condition.Condition, f *Frame) bool {
+	answer, _ := f.answer(c)
+	switch answer {
+	case condition.Absent:
 		t.absent++
-	case missing != "":
+	case condition.Undecided:
 		t.undecided++
 	}
-	return holds
+	return answer == condition.Yes
 }
 
 // look takes the view to where the process stands now, where what is mapped may be another thing than

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/condition"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
@@ -241,9 +242,9 @@ func TestTraceChooses(t *testing.T) {
 	}
 }
 
-func stopAt(t *testing.T, text string) *StopCondition {
+func stopAt(t *testing.T, text string) *condition.Condition {
 	t.Helper()
-	c, err := ParseStop(text)
+	c, err := condition.Parse(text)
 	require.NoError(t, err)
 	return c
 }

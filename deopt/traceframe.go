@@ -3,6 +3,7 @@ package deopt
 import (
 	"time"
 
+	"reframe/deopt/condition"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
@@ -27,12 +28,17 @@ type Exited struct {
 }
 
 // Fulfils says that a condition holds of the exit.
-func (x *Exited) Fulfils(c *StopCondition) bool {
-	if x.Frame == nil {
-		return false
+func (x *Exited) Fulfils(c *condition.Condition) bool {
+	answer, _ := x.Frame.answer(c)
+	return answer == condition.Yes
+}
+
+// answer says whether a condition holds of the frame's slots. No frame has none.
+func (f *Frame) answer(c *condition.Condition) (condition.Answer, string) {
+	if f == nil {
+		return c.Of(nil)
 	}
-	holds, _, _ := c.holds(x.Frame)
-	return holds
+	return c.Of(f.Slots)
 }
 
 // prepare finds out what is the same each time that the place is reached.

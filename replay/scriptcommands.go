@@ -34,8 +34,8 @@ func scriptCommands() []scriptCommand {
 	return []scriptCommand{
 		{"launch", "[--ir FILE]... [--layout FILE]... [--stdin FILE] [--] COMMAND [ARG...]",
 			"start a program under control, in the current folder: it stands before its first\ninstruction", (*call).launch, false},
-		{"until", "RECORD [--function RE] [--hit N] | --at SYMBOL [--hit N]",
-			"let the program run until it comes to a site of the record for the N-th time from here,\nor to a call of the symbol; in code too that its JIT has yet to make. `! until` wants it\nto end before", (*call).until, false},
+		{"until", "{RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]",
+			"let the program run until it comes to a site of the record for the N-th time from here,\nor to a call of the symbol; in code too that its JIT has yet to make. Of --stop-at only\nexits count that fulfil the condition (reframe help conditions). `! until` wants it to\nend before", (*call).until, false},
 		{"continue", "", "let the program run to its end. What it printed is stdout and stderr then, and\n$WORK/program.stdout and $WORK/program.stderr", (*call).goOn, false},
 		{"record", "FILE [--memory minimal|writable|all] [--compress]", "keep the program, where it stands, as a core", (*call).record, false},
 		{"core", "FILE [--exe FILE] [--sysroot DIR] [--ir FILE]... [--layout FILE]...",

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"reframe/deopt"
+	"reframe/deopt/condition"
 	"reframe/ptrace"
 )
 
@@ -102,6 +103,8 @@ func (c *call) until() error {
 	f.StringVar(&function, "function", "", "")
 	f.StringVar(&o.At, "at", "", "")
 	f.Uint64Var(&o.Hit, "hit", 1, "")
+	stop := ""
+	f.StringVar(&stop, "stop-at", "", "")
 	args, err := c.parse(f, 0, 1)
 	if err != nil {
 		return err
@@ -122,6 +125,14 @@ func (c *call) until() error {
 	if function != "" {
 		if o.Function, err = regexp.Compile(function); err != nil {
 			return c.wrong("--function: %v", err)
+		}
+	}
+	if f.Changed("stop-at") {
+		if o.Stop, err = condition.Parse(stop); err == nil {
+			err = c.options.CheckStop(o.Stop, &o.ExitFilter)
+		}
+		if err != nil {
+			return c.wrong("--stop-at: %v", err)
 		}
 	}
 	if err := c.running(); err != nil {

@@ -30,7 +30,7 @@ func manuals(t *testing.T) map[string]string {
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	pages := manuals(t)
-	require.Len(t, pages, len(verbs)+3, "those of reframe, completion and scripts too")
+	require.Len(t, pages, len(verbs)+4, "those of reframe, completion, scripts and conditions too")
 	word := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
 	for name, path := range pages {
 		out, err := exec.Command(livetest.Tool(t, "mandoc"), "-Tlint", "-Wwarning", path).CombinedOutput()

@@ -23,7 +23,6 @@ type recording struct {
 	memory   string
 	compress bool
 	script   string
-	stop     string
 	hit      uint64
 	limits   deopt.Limits
 	timeout  time.Duration
@@ -90,7 +89,7 @@ SIGTERM or SIGHUP.`,
 	f.StringVar(&k.memory, "memory", string(ptrace.Minimal), "which memory the core holds: `minimal`, writable or all")
 	f.BoolVar(&k.compress, "compress", false, "compress the core by zstd")
 	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`, or to standard output (-)")
-	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND`")
+	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND` (reframe help conditions)")
 	f.Uint64Var(&k.hit, "hit", 1, "wait for the `N`-th such exit")
 	k.forFlag(c)
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
@@ -151,12 +150,8 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceO
 		return &deopt.TraceOptions{Options: known}, err
 	}
 	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: len(args) > 0}
-	if c.Flags().Changed("stop-at") {
-		if o.Stop, err = deopt.ParseStop(k.stop); err != nil {
-			return nil, usage("--stop-at: %v", err)
-		}
-	}
-	return o, nil
+	o.Stop, err = k.condition(c, &known)
+	return o, err
 }
 
 // checkOutputs refuses files that cannot be written, or must not.

@@ -18,7 +18,6 @@ import (
 // traced is what trace was asked for.
 type traced struct {
 	watched
-	stop    string
 	dry     bool
 	options deopt.TraceOptions
 }
@@ -39,8 +38,7 @@ The breakpoint of a stackmap or patchpoint stands at the site, that of a statepo
 deoptimize call on the call. With --at it stands at the entry of a function such as
 __llvm_deoptimize, and the frame that is shown is its caller's. --stop-at ends the trace at the first
 exit whose slots fulfil a condition, and shows that alone, with all of its frames; --log shows those before
-it too. A condition is comparisons (==, !=, <, <=, >,
->=) of slots with numbers, true or false, joined by &&.
+it too. What a condition is made of says: reframe help conditions.
 
 Exits are written to standard output; with COMMAND, which has that for itself, to standard
 error. -o FILE writes them to a file instead, which must not exist yet unless --force is
@@ -53,7 +51,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 		Example: `  reframe trace 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
-  reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && %acc == 0x10'
+  reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && (%acc == 0x10 || %acc < %i * 2)'
   reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,7 +73,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	f := c.Flags()
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
 	f.BoolVar(&o.Quiet, "count", false, "only count exits")
-	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND`")
+	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND` (reframe help conditions)")
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
 	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.ExitSchema+")")
@@ -101,14 +99,14 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--count shows no exits: --log does not go with it")
 	}
 	var err error
-	if changed("stop-at") {
-		if o.Stop, err = deopt.ParseStop(k.stop); err != nil {
-			return usage("--stop-at: %v", err)
-		}
+	if o.Options, err = k.known.options(a); err != nil {
+		return err
 	}
-	o.Options, err = k.known.options(a)
+	if o.Stop, err = k.condition(c, &o.Options); err != nil {
+		return err
+	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, len(args) > 0
-	return err
+	return nil
 }
 
 func (a *app) trace(ctx context.Context, k *traced, command []string) (err error) {

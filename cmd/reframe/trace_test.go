@@ -358,7 +358,7 @@ func TestTraceUsage(t *testing.T) {
 		{"trace --site what -- ls", "--site what: one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
 		{"trace --record x -- ls", "--record x: a number of 64 bits, such as 2882400000 or 0xabcdef00"},
 		{"trace --function ( -- ls", "--function: error parsing regexp"},
-		{"trace --stop-at %i=3 -- ls", `--stop-at: %i=3: at "=3": a comparison belongs here`},
+		{"trace --stop-at %i=3 -- ls", `--stop-at: %i=3: at "=3": what compares is ==`},
 		{"trace --limit x -- ls", `--limit "x": a whole number, 0 or more`},
 	} {
 		r := reframe(t, strings.Fields(c.args)...)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/condition"
 	"reframe/internal/newfile"
 	"reframe/ptrace"
 )
@@ -29,6 +30,7 @@ type watched struct {
 	at       []string
 	every    uint64
 	limit    uint64
+	stop     string
 	time     time.Duration
 	output   string
 	force    bool
@@ -110,6 +112,21 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// condition reads that of --stop-at. One that can never hold is refused before a process is touched.
+func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Condition, error) {
+	if !c.Flags().Changed("stop-at") {
+		return nil, nil
+	}
+	stop, err := condition.Parse(w.stop)
+	if err == nil {
+		err = o.CheckStop(stop, &w.filter)
+	}
+	if err != nil {
+		return nil, usage("--stop-at: %v", err)
+	}
+	return stop, nil
 }
 
 // open takes hold of the process: one that runs, or one that is started.
