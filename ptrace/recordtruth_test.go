@@ -82,7 +82,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 					p.SignalInPause(t, syscall.SIGUSR1)
 				}
 				path := filepath.Join(t.TempDir(), "core")
-				_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
+				_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal, Replace: true})
 				require.NoError(t, err)
 				core := openCore(t, path)
 				require.Empty(t, core.Notes)
@@ -128,7 +128,7 @@ func TestRecordedMomentIsOne(t *testing.T) {
 	for range 60 {
 		target, err := Capture(p.PID, Options{Record: true})
 		require.NoError(t, err)
-		_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
+		_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal, Replace: true})
 		require.NoError(t, err)
 		target.Close()
 		core, err := OpenCore(path, CoreOptions{})
@@ -238,7 +238,7 @@ func TestRecordChurn(t *testing.T) {
 		target, err := Capture(p.PID, Options{Record: true})
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "core")
-		_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
+		_, err = target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal, Replace: true})
 		require.NoError(t, err)
 		core := openCore(t, path)
 		require.Empty(t, core.Notes)

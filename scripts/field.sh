@@ -1,0 +1,135 @@
+#!/bin/bash
+# Tries reframe on systems that compile through LLVM as they run, as a new user would, and prints what came of it: of each system, for
+# reframe, gdb and eu-stack on the same process, the frames of all threads, how many of them have names and how many have none, how many
+# threads were read to where they began, and how long the tool took and held the process (ms).
+#
+# It is not part of the tests: it installs some 2 GB of Debian 12's packages, and what comes out depends on their versions. Run it before a
+# release, and look at each row where reframe has fewer frames or names than another, or holds a process for longer.
+#
+# Usage: scripts/field.sh [--installed] [SYSTEM…]     --installed: install nothing; SYSTEM: these alone, by their first words
+#
+# A system that cannot be started is a row that says so. Every step is bounded, and all that is started is stopped.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+chmod 755 "$work" # PostgreSQL runs as another user
+group=
+server=
+trap 'stop; test -z "$server" || kill "$server"; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+
+packages="gdb elfutils gcc libc6-dev python3-numba python3-llvmlite postgresql-15 clang-tools-16 clang-tools-19 python3-halide libosmesa6-dev
+  mlir-16-tools faust libfaust2 pocl-opencl-icd ocl-icd-opencl-dev opencl-c-headers llvm-14 llvm-19"
+
+if test "${1-}" = --installed; then
+  shift
+else
+  # shellcheck disable=SC2086 # they are words
+  apt-get install -y --no-install-recommends $packages >"$work/apt" 2>&1 || { tail -3 "$work/apt" >&2; echo "scripts/field.sh: going on with what is there" >&2; }
+fi
+wanted="$*"
+
+CGO_ENABLED=0 go -C "$here/.." build -o "$work/reframe" ./cmd/reframe && gcc -O2 -o "$work/stood" "$here/field/stood.c" || exit 1
+
+stop() {
+  test -z "$group" || { kill -KILL -- "-$group" && wait "$group"; } 2>/dev/null
+  group=
+}
+
+asked() { # NAME: is it to be run?
+  test -z "$wanted" && return
+  local word
+  for word in $wanted; do case $1 in "$word"*) return ;; esac; done
+  return 1
+}
+
+failed() { printf '%-22s %s\n' "$1" "did not start: $2"; }
+
+# start NAME COMMAND…: runs it in a group of its own until it says that it is ready, and one second longer.
+start() {
+  local name=$1
+  shift
+  setsid timeout -k 1 900 "$@" >"$work/out" 2>&1 </dev/null &
+  group=$!
+  for _ in $(seq 600); do
+    if grep -q '^ready' "$work/out"; then
+      sleep 1
+      return 0
+    fi
+    kill -0 "$group" 2>/dev/null || break
+    sleep 0.2
+  done
+  failed "$name" "$(tail -1 "$work/out" | cut -c1-100)"
+  stop
+  return 1
+}
+
+measure() { # NAME PID
+  timeout -k 1 500 python3 "$here/field/measure.py" "$work/stood" "$work/reframe" "$2" "$1" || failed "$1" "it was not measured"
+}
+
+# field NAME COMMAND…: a row for a program that says that it is ready and goes on.
+field() {
+  local name=$1
+  asked "$name" || return
+  shift
+  start "$name" "$@" || return
+  measure "$name" "$(pgrep -P "$group" | head -1)" # timeout's child
+  stop
+}
+
+built() { # NAME SOURCE LIBRARY…: a row for a small program in C
+  local name=$1 source=$2
+  asked "$name" || return
+  shift 2
+  if gcc -O2 -w -o "$work/${source%.c}" "$here/field/$source" "$@" 2>"$work/out"; then
+    field "$name" "$work/${source%.c}"
+  else
+    failed "$name" "$(grep -m1 error "$work/out" | cut -c1-100)"
+  fi
+}
+
+postgresql() {
+  local name="PostgreSQL 15" bin=/usr/lib/postgresql/15/bin as="setpriv --reuid=postgres --regid=postgres --clear-groups"
+  asked "$name" || return
+  test -x $bin/initdb || { failed "$name" "no $bin/initdb"; return; }
+  mkdir "$work/pg" && chown postgres "$work/pg"
+  (
+    cd "$work/pg" || exit
+    $as $bin/initdb -A trust -D "$work/pg/data" >"$work/out" 2>&1 || exit
+    exec $as $bin/postgres -D "$work/pg/data" -k "$work/pg" -c listen_addresses= -c jit_above_cost=0 -c jit_inline_above_cost=0 -c jit_optimize_above_cost=0 -c max_parallel_workers_per_gather=0
+  ) >>"$work/out" 2>&1 &
+  server=$!
+  for _ in $(seq 100); do test -S "$work/pg/.s.PGSQL.5432" && break; sleep 0.2; done
+  sleep 1
+  setsid timeout -k 1 900 psql -X -h "$work/pg" -U postgres -c 'select sum(sqrt(i) * (i % 7)) from generate_series(1, 100000000) i where i % 3 <> 1' >>"$work/out" 2>&1 </dev/null &
+  group=$!
+  sleep 20 # the rows are made first, and then summed
+  local pid
+  pid=$(psql -X -A -t -h "$work/pg" -U postgres -c "select pid from pg_stat_activity where query like 'select sum%'" 2>>"$work/out" | head -1)
+  if test -n "$pid"; then measure "$name" "$pid"; else failed "$name" "$(tail -1 "$work/out" | cut -c1-100)"; fi
+  stop
+  kill -INT "$server" 2>/dev/null
+  wait "$server" 2>/dev/null
+  server=
+}
+
+repl() { # RELEASE
+  field "clang-repl $1" sh -c "exec clang-repl-$1 <'$here/field/repl.cpp'"
+}
+
+printf '%-22s %-9s %7s %7s %6s %9s %9s %9s\n' "system" "tool" "frames" "named" "not" "to start" "wall ms" "pause ms"
+field "numba, 16 threads" env NUMBA_NUM_THREADS=16 /usr/bin/python3 "$here/field/numba_threads.py"
+field "numba" /usr/bin/python3 "$here/field/numba_loop.py"
+field "llvmlite" /usr/bin/python3 "$here/field/llvmlite_loop.py"
+postgresql
+repl 16
+repl 19
+field "Halide 14" /usr/bin/python3 "$here/field/halide_loop.py"
+built "llvmpipe" osmesa.c -lOSMesa
+field "MLIR 16" mlir-cpu-runner-16 -e main -entry-point-result=void "$here/field/loop.mlir"
+built "Faust" faust.c -l:libfaust.so.2
+built "pocl" opencl.c -lOpenCL
+field "lli 14, MCJIT" lli-14 -jit-kind=mcjit "$here/field/loop.ll"
+field "lli 19, ORC" lli-19 -jit-kind=orc "$here/field/loop.ll"

@@ -1,0 +1,66 @@
+"""measure.py STOOD REFRAME PID NAME: one row of the table of scripts/field.sh, on a process that runs meanwhile.
+
+Each tool is run once, for two minutes at most, while STOOD watches for how long it holds the process.
+"""
+import json
+import re
+import subprocess
+import sys
+import time
+
+stood, reframe, pid, name = sys.argv[1:]
+LIMIT = 120
+ENDS = re.compile(r"^(_start|clone3?|__clone3?|start_thread|ret_from_fork)\b")
+
+
+def run(command):
+    """Returns what a command printed, how long it took, and how long it held the process, in milliseconds."""
+    watch = subprocess.Popen([stood, pid], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    watch.stdout.readline()
+    began = time.monotonic()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT)
+        out, wall, said = done.stdout, (time.monotonic() - began) * 1000, done.stderr.strip().splitlines()[:1]
+    except subprocess.TimeoutExpired:
+        out, wall, said = "", None, ["not done within %d s" % LIMIT]
+    pause = watch.communicate()[0].strip()
+    return out, wall, pause, "".join(said)
+
+
+def row(tool, threads, out, wall, pause, said):
+    """Threads are lists of names, innermost first, None where a frame has none."""
+    frames = [f for t in threads for f in t]
+    if not frames:
+        return "%-22s %-9s failed: %s" % (name, tool, said or out.strip()[:100] or "it printed nothing")
+    ends = sum(1 for t in threads if t and t[-1] and ENDS.match(t[-1]))
+    return "%-22s %-9s %7d %7d %6d %9s %9.0f %9s" % (
+        name, tool, len(frames), sum(1 for f in frames if f), frames.count(None), "%d/%d" % (ends, len(threads)), wall or LIMIT * 1000, pause)
+
+
+def lines(out):
+    """Frames of gdb and eu-stack: "#1  0x00007f… in name (…) at file" and "#1  0x00007f… name - offset"."""
+    threads = []
+    for line in out.splitlines():
+        m = re.match(r"#(\d+)\s+(?:(0x[0-9a-f]+)\s*)?(?:in )?(.*)", line)
+        if not m:
+            continue
+        if m[1] == "0" or not threads:
+            threads.append([])
+        text = m[3].strip()
+        threads[-1].append(None if not text or text.startswith("??") else text)
+    return threads
+
+
+command = [reframe, "frames", "-p", pid, "--json"]
+out, wall, pause, said = run(command)
+threads = []
+if out:
+    for t in json.loads(out)["threads"]:
+        threads.append([f.get("function") or None for f in t.get("frames") or []])
+print(row("reframe", threads, out, wall, pause, said), flush=True)
+for tool, command in (
+    ("gdb", ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", pid, "-ex", "thread apply all bt"]),
+    ("eu-stack", ["eu-stack", "-p", pid]),
+):
+    out, wall, pause, said = run(command)
+    print(row(tool, lines(out), out, wall, pause, said), flush=True)
