@@ -1,10 +1,33 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
+PREFIX ?= /usr/local
 
-.PHONY: all build demo test fidelity bench lint cross fuzz man generate
+.PHONY: all build install uninstall demo test fidelity bench lint cross fuzz man generate release release-check
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
+
+# The program, its manual pages and its completions below DESTDIR and PREFIX.
+SHARE = $(DESTDIR)$(PREFIX)/share
+install: build
+	@$(MAKE) --no-print-directory man REFRAME=./reframe
+	install -Dm755 reframe $(DESTDIR)$(PREFIX)/bin/reframe
+	install -Dm644 -t $(SHARE)/man/man1 $(MANUALS)/man1/*.1
+	install -Dm644 -t $(SHARE)/bash-completion/completions $(MANUALS)/bash/reframe
+	install -Dm644 -t $(SHARE)/zsh/site-functions $(MANUALS)/zsh/_reframe
+	install -Dm644 -t $(SHARE)/fish/vendor_completions.d $(MANUALS)/fish/reframe.fish
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/reframe $(SHARE)/man/man1/reframe.1 $(SHARE)/man/man1/reframe-*.1 \
+	  $(SHARE)/bash-completion/completions/reframe $(SHARE)/zsh/site-functions/_reframe $(SHARE)/fish/vendor_completions.d/reframe.fish
+
+# Archives, packages and their checksums of the commit that is checked out, in dist/release.
+release:
+	go run ./scripts/release -o dist/release
+
+# The same twice, in two directories and without anything kept from one build to the next: the same bytes must come of it.
+release-check:
+	scripts/release/check.sh
 
 # The whole story on a built-in target; needs Go alone.
 demo:
@@ -50,12 +73,13 @@ fuzz:
 # Manual pages and completion scripts, made from the commands, into the directory MANUALS: man1/*.1, bash/reframe, zsh/_reframe and
 # fish/reframe.fish. The same source gives the same bytes.
 MANUALS = dist/manuals
+REFRAME = go run ./cmd/reframe
 man:
 	mkdir -p $(MANUALS)/bash $(MANUALS)/zsh $(MANUALS)/fish
-	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH-$$(git log -1 --format=%ct)} go run ./cmd/reframe man $(MANUALS)/man1
-	go run ./cmd/reframe completion bash >$(MANUALS)/bash/reframe
-	go run ./cmd/reframe completion zsh >$(MANUALS)/zsh/_reframe
-	go run ./cmd/reframe completion fish >$(MANUALS)/fish/reframe.fish
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH-$$(git log -1 --format=%ct 2>/dev/null)} $(REFRAME) man $(MANUALS)/man1
+	$(REFRAME) completion bash >$(MANUALS)/bash/reframe
+	$(REFRAME) completion zsh >$(MANUALS)/zsh/_reframe
+	$(REFRAME) completion fish >$(MANUALS)/fish/reframe.fish
 
 # What is committed and made by a program.
 generate:

@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
-	{"bench", "fidelity"},
+	{"bench", "fidelity", "scripts/release"},
 }
 
 func TestImportsGoDown(t *testing.T) {

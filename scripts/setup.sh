@@ -30,6 +30,7 @@ have() {
   binutils) command -v ld && command -v objdump ;;
   nodejs) command -v node ;;
   default-jdk-headless) command -v javac ;;
+  rpm) command -v rpm && command -v rpm2archive ;;
   util-linux) command -v unshare ;;
   qemu-user) command -v qemu-aarch64 && command -v qemu-s390x ;;
   qemu-system-arm) command -v qemu-system-aarch64 ;;
@@ -60,6 +61,8 @@ test)
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.
   packages="$packages clang-tools-19 python3-numba"
+  # What reads the packages of a release.
+  packages="$packages rpm"
   # Programs whose stacks are unwound, and machines that are not at hand.
   packages="$packages nodejs default-jdk-headless qemu-user qemu-system-arm gdb-multiarch"
   for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do

@@ -151,12 +151,3 @@ a reference interpreter carry on from there.`,
 	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.recordCommand(), a.replayCommand(), scriptsTopic(), conditionsTopic(), manCommand())
 	return root
 }
-
-// version says which build this is, as Go recorded it.
-func version() string {
-	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
-	}
-	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
