@@ -31,6 +31,9 @@ func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err err
 			e.image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
 		}
 	}
+	for _, img := range t.Given() {
+		e.image(img.Name, img)
+	}
 	for _, m := range t.Modules {
 		e.image(m.Path, m.Image)
 	}

@@ -231,6 +231,11 @@ func (v *View) everyCode() []*code {
 			out = append(out, c)
 		}
 	}
+	for _, img := range v.target.Given() {
+		for _, s := range img.Code() {
+			add(s.Loaded())
+		}
+	}
 	for _, r := range v.target.Registries {
 		for _, e := range r.Entries {
 			if img := e.Image(); img != nil && len(img.StackMaps()) > 0 {

@@ -241,6 +241,10 @@ func TargetMaps(t *ptrace.Target, o MapOptions) (*Maps, error) {
 			add(newImageCode(m.Image, m.StackMaps), m.StackMaps)
 		}
 	}
+	for _, img := range t.Given() {
+		c := newImageCode(img, nil)
+		add(c, c.data)
+	}
 	for _, r := range t.Registries {
 		for _, e := range r.Entries {
 			if img := e.Image(); img != nil {

@@ -12,7 +12,7 @@ import (
 
 // Summary counts what stood behind a view.
 type Summary struct {
-	Objects   int // that the JIT registered
+	Objects   int // that the JIT registered, or that were given
 	Read      int // of them, because a stack pointed into them
 	Functions int // with records, in all that was read
 	Records   int
@@ -22,7 +22,7 @@ type Summary struct {
 
 // Summary counts what stood behind the view.
 func (v *View) Summary() Summary {
-	s := Summary{Scanned: v.target.Scanned}
+	s := Summary{Scanned: v.target.Scanned, Objects: len(v.target.Given())}
 	for _, r := range v.target.Registries {
 		s.Objects += len(r.Entries)
 	}
@@ -149,7 +149,8 @@ func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0)
 
 // howToRegister is what the host of a JIT can do.
 const howToRegister = "the host must register what it compiles: " +
-	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14)"
+	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
+	"or give the objects that it compiled, --object FILE"
 
 // whyNoMaps says why a target shows no stack map, and what the host of a process can do.
 func whyNoMaps(t *ptrace.Target) string {
@@ -161,6 +162,8 @@ func whyNoMaps(t *ptrace.Target) string {
 	switch {
 	case len(trouble) > 0:
 		return strings.Join(trouble, "; ")
+	case registered == 0 && len(t.Given()) > 0:
+		return fmt.Sprintf("no object that was given (of %d) has a section %s", len(t.Given()), object.StackMapSection)
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)

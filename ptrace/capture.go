@@ -25,6 +25,8 @@ type Options struct {
 	Record bool
 	// DebugDirs are where separate debug files are looked for; nil means [DebugDir].
 	DebugDirs []string
+	// Objects are not registered; where their code does not lie as they say the error is an [*ObjectError].
+	Objects []Object
 }
 
 const (
@@ -50,6 +52,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	var t *Target
 	err := pastLeaving(pid, func() error {
 		t = newTarget(pid, o.DebugDirs)
+		t.wanted = o.Objects
 		err := t.capture(o)
 		if err != nil {
 			t.Close()
@@ -71,10 +74,16 @@ func Capture(pid int, o Options) (*Target, error) {
 // map. It has no threads.
 // Separate debug files are looked for in debugDirs as by [Options].
 func Survey(pid int, debugDirs ...string) (*Target, error) {
+	return SurveyWith(pid, Options{DebugDirs: debugDirs})
+}
+
+// SurveyWith is [Survey] with the objects of the options.
+func SurveyWith(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}
-	t := newTarget(pid, debugDirs)
+	t := newTarget(pid, o.DebugDirs)
+	t.wanted = o.Objects
 	for range attempts {
 		if err := t.survey(); err != nil {
 			t.Close()
@@ -127,7 +136,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() {
+	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() || !t.givenHold() {
 		return false, nil
 	}
 	if o.Record {
@@ -151,7 +160,7 @@ func (t *Target) captureHeld(o Options) error {
 	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
-	if !t.unchanged() || !t.sameCode() {
+	if !t.unchanged() || !t.sameCode() || !t.givenHold() {
 		if err := t.survey(); err != nil {
 			return err
 		}
@@ -198,7 +207,7 @@ func (t *Target) survey() error {
 	t.places = newPlaces(t.Modules)
 	t.findPerf()
 	t.find()
-	return nil
+	return t.place(t.wanted)
 }
 
 // find finds what a JIT made in the target: the lists of registered objects and, where
@@ -225,7 +234,7 @@ func (t *Target) find() {
 			registered += len(r.Entries)
 		}
 	}
-	if registered == 0 && sections == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
+	if registered == 0 && sections == 0 && len(t.wanted) == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
 		var whole bool
 		t.Found, whole = scan(t.source, t.arch.Order, t.maps)
 		t.Scanned, t.ScanCut = true, !whole

@@ -56,6 +56,8 @@ type CoreOptions struct {
 	// Objects is how many bytes of registered objects are read at most; 0 stands for 4 GiB. It bounds the memory that
 	// a core takes.
 	Objects uint64
+	// Given are objects that were not registered, as [Options].Objects.
+	Given []Object
 }
 
 // OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it: the same as
@@ -168,7 +170,11 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 			m.readStackMaps(mem)
 		}
 	}
+	t.wanted = o.Given
 	t.find()
+	if err := t.place(t.wanted); err != nil {
+		return nil, err
+	}
 	t.readAllObjects()
 	return t, nil
 }

@@ -37,6 +37,8 @@ type Target struct {
 	Found   []Found
 	ScanCut bool
 
+	wanted   []Object // that were given
+	given    []*given
 	arch     *machine.Arch
 	sysroot  *os.Root  // of the files of a core; nil where they are those of this machine
 	debug    []opener  // where separate debug files are looked for
@@ -136,9 +138,12 @@ func (t *Target) ModuleAt(addr machine.Addr) *Module {
 	return nil
 }
 
-// JITObjectAt returns the registered object whose code addr lies in, or nil; reason
+// JITObjectAt returns the registered or given object whose code addr lies in, or nil; reason
 // is why an object that is registered there cannot be used.
 func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason string) {
+	if img := t.givenAt(addr); img != nil {
+		return img, ""
+	}
 	for _, r := range t.Registries {
 		if e := r.at(addr); e != nil {
 			switch {
@@ -153,10 +158,15 @@ func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason strin
 	return nil, ""
 }
 
-// FindSymbol returns the address of what the target exports under a name: the newest
+// FindSymbol returns the address of what the target exports under a name: an object that was given, the newest
 // registered object that defines it, or else the first module that does. Of a held
 // process every registered object is searched, of another those that were read.
 func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
+	for _, g := range t.given {
+		if sym, ok := g.image.Exported(name); ok {
+			return sym, true
+		}
+	}
 	for _, r := range t.Registries {
 		for n, e := range r.Entries {
 			if t.held != nil {

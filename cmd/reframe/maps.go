@@ -79,6 +79,7 @@ there is no stack map; 2 it failed.`,
 	flags := c.Flags()
 	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
 	f.known.coreFlags(c)
+	f.known.objectFlag(c)
 	flags.StringArrayVar(&f.known.modules, "ir", nil, "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+", with --check "+deopt.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
@@ -199,6 +200,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o deopt.Ma
 	given := c.Flags().Changed
 	filtered := given("function") || given("record") || given("address")
 	switch {
+	case given("object") && len(args) > 0:
+		return o, nil, usage("--object says where code of a process lies: -p PID or --core CORE; the maps of a file are its own")
 	case sources != 1:
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
 	case len(args) == 1 && args[0] == "":
@@ -276,11 +279,17 @@ func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, r
 		maps, err = deopt.FileMaps(args[0], o)
 		return maps, maps.Close, err
 	}
+	objects, err := f.known.given()
+	if err != nil {
+		return nil, nil, err
+	}
 	var t *ptrace.Target
 	if f.known.core != "" {
-		t, err = ptrace.OpenCore(f.known.core, f.known.coreOptions())
+		core := f.known.coreOptions()
+		core.Given = objects
+		t, err = ptrace.OpenCore(f.known.core, core)
 	} else {
-		t, err = ptrace.Survey(f.known.pid, f.known.debug...)
+		t, err = ptrace.SurveyWith(f.known.pid, ptrace.Options{DebugDirs: f.known.debug, Objects: objects})
 	}
 	if err != nil {
 		return nil, nil, err

@@ -20,6 +20,7 @@ type known struct {
 	thread  int
 	stack   int
 	modules []string
+	objects []string
 	layouts []string
 
 	looks    bool // the verb looks at one moment, so that IR can be taken from the target
@@ -35,7 +36,26 @@ given, and with --exe FILE in place of its program.`
 func (k *known) flags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
+	k.objectFlag(c)
 	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
+}
+
+// objectFlag is for code that nobody registered.
+func (k *known) objectFlag(c *cobra.Command) {
+	c.Flags().StringArrayVar(&k.objects, "object", nil, "the object whose code was copied to this address and not registered, `FILE@ADDR`; also FILE@SECTION=ADDR or @SYMBOL=ADDR, or FILE alone: its code is searched for (repeatable)")
+	_ = c.RegisterFlagCompletionFunc("object", cobra.FixedCompletions([]string{"o"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// given reads what --object says.
+func (k *known) given() (list []ptrace.Object, err error) {
+	for _, text := range k.objects {
+		o, err := ptrace.ParseObject(text)
+		if err != nil {
+			return nil, usage("--object %v", err)
+		}
+		list = append(list, o)
+	}
+	return list, nil
 }
 
 // coreFlags are those for a core.
@@ -147,10 +167,16 @@ func (k *known) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deop
 
 // target captures the process, or opens the core.
 func (k *known) target(hold bool) (*ptrace.Target, error) {
-	if k.core != "" {
-		return ptrace.OpenCore(k.core, k.coreOptions())
+	objects, err := k.given()
+	switch {
+	case err != nil:
+		return nil, err
+	case k.core != "":
+		o := k.coreOptions()
+		o.Given = objects
+		return ptrace.OpenCore(k.core, o)
 	}
-	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug})
+	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug, Objects: objects})
 }
 
 func (k *known) coreOptions() ptrace.CoreOptions {

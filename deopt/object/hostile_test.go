@@ -58,6 +58,16 @@ func survey(t testing.TB, data []byte) {
 		img.Entry(at)
 	}
 	img.Lookup("work")
+	img.InSection("work")
+	for n, s := range img.AllCode() {
+		code, fixed, err := s.Fixed()
+		sound(err)
+		require.Len(t, fixed, len(code))
+		if n == 0 {
+			sound(img.LoadAt(map[*Section]machine.Addr{s: 0x7f0000001000}))
+			sound(img.LoadAt(map[*Section]machine.Addr{s: 1<<64 - 16}))
+		}
+	}
 	img.Exported("f")
 }
 

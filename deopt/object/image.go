@@ -109,6 +109,8 @@ type Section struct {
 	Exec  bool // holds code
 	Bits  bool // has bytes in the image
 
+	elsewhere bool // where it was loaded is not known: see [Image.LoadAt]
+
 	data  io.ReaderAt // nil where they are compressed and should not be
 	index int         // in the image's own counting from 0
 	image *Image
@@ -293,7 +295,7 @@ func (i *Image) noBytes() error {
 func (i *Image) Code() []*Section {
 	var code []*Section
 	for _, s := range i.all {
-		if s.Alloc && s.Exec && s.Size > 0 && (s.Addr != 0 || !i.Relocatable()) {
+		if s.Alloc && s.Exec && s.Size > 0 && !s.elsewhere && (s.Addr != 0 || !i.Relocatable()) {
 			code = append(code, s)
 		}
 	}
@@ -303,7 +305,7 @@ func (i *Image) Code() []*Section {
 // CodeAt returns the code section that addr lies in, or nil.
 func (i *Image) CodeAt(addr machine.Addr) *Section {
 	for _, s := range i.all {
-		if s.Alloc && s.Exec && (s.Addr != 0 || !i.Relocatable()) && s.Contains(addr) {
+		if s.Alloc && s.Exec && !s.elsewhere && (s.Addr != 0 || !i.Relocatable()) && s.Contains(addr) {
 			return s
 		}
 	}

@@ -91,6 +91,8 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 		return machine.Addr(sym.value), true
 	case sym.section < 0 || sym.section >= len(i.all):
 		return 0, false
+	case i.all[sym.section].elsewhere:
+		return 0, false
 	case i.format.relative() && !i.all[sym.section].Alloc:
 		// A place in debug information is an offset in its section. JITLink gives those sections addresses, too.
 		return machine.Addr(sym.value), true

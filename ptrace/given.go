@@ -1,0 +1,363 @@
+package ptrace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// Object is an object file whose code a runtime has copied to a place of its own and registered nowhere. It is used as if it were
+// registered: its symbols, unwind information and stack maps.
+type Object struct {
+	Path string
+	// Places say where its code lies; with none of them it is searched for.
+	Places []Placement
+}
+
+// Placement says where a section of code, or a symbol in one, lies.
+type Placement struct {
+	Of   string // "" for the only section of code, or .text
+	Addr machine.Addr
+}
+
+// Bounds on objects that are given.
+const (
+	maxGiven       = 256 << 20 // bytes of one
+	maxSearched    = 4 << 30   // of memory, for each section
+	searchChunk    = 4 << 20
+	leastSearched  = 16 // bytes of code that no relocation changes: fewer tell nothing
+	maxResemblance = 1 << 16
+)
+
+// ObjectError says what is wrong with an object that was given.
+type ObjectError struct {
+	Path string
+	Err  error
+}
+
+func (e *ObjectError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// ParseObject reads FILE, FILE@ADDR, or FILE@NAME=ADDR,NAME=ADDR with names of sections or symbols. A file whose own name has an @ may
+// be given as it is.
+func ParseObject(text string) (Object, error) {
+	at := strings.LastIndexByte(text, '@')
+	if _, err := os.Stat(text); err == nil || at < 0 {
+		return Object{Path: text}, nil
+	}
+	o := Object{Path: text[:at]}
+	for part := range strings.SplitSeq(text[at+1:], ",") {
+		var p Placement
+		if name, addr, ok := cutLast(part, '='); ok {
+			p.Of, part = name, addr
+			if name == "" {
+				return o, &ObjectError{text, errors.New("the name before = is empty")}
+			}
+		}
+		n, err := strconv.ParseUint(strings.TrimPrefix(part, "0x"), 16, 64)
+		if err != nil || n == 0 {
+			return o, &ObjectError{text, fmt.Errorf("%q is no address: FILE@ADDR in hexadecimal, or FILE@SECTION=ADDR", part)}
+		}
+		p.Addr = machine.Addr(n)
+		o.Places = append(o.Places, p)
+	}
+	return o, nil
+}
+
+func cutLast(s string, by byte) (before, after string, ok bool) {
+	if n := strings.LastIndexByte(s, by); n >= 0 {
+		return s[:n], s[n+1:], true
+	}
+	return "", s, false
+}
+
+// given is an object that the user gave, where its code was found.
+type given struct {
+	image  *object.Image
+	places []givenCode
+}
+
+// givenCode is a section of code as the object has it, and where it lies.
+type givenCode struct {
+	section *object.Section
+	start   machine.Addr
+	code    []byte
+	fixed   []bool // of code, what no relocation changes
+}
+
+func (g *given) at(addr machine.Addr) bool {
+	for _, p := range g.places {
+		if addr >= p.start && uint64(addr-p.start) < uint64(len(p.code)) {
+			return true
+		}
+	}
+	return false
+}
+
+// place finds the objects that were given in the target. Their code has to be there, byte for byte but for what is relocated.
+func (t *Target) place(objects []Object) error {
+	t.given = nil
+	for _, o := range objects {
+		g, err := t.placeOne(o)
+		if err != nil {
+			return &ObjectError{o.Path, err}
+		}
+		for _, other := range t.given {
+			for _, p := range g.places {
+				if other.at(p.start) {
+					return &ObjectError{o.Path, fmt.Errorf("%v lies in the code of %s, which was given too", p.start, other.image.Name)}
+				}
+			}
+		}
+		t.given = append(t.given, g)
+	}
+	return nil
+}
+
+func (t *Target) placeOne(o Object) (*given, error) {
+	data, err := readGiven(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	img, err := object.New(o.Path, bytes.NewReader(data), int64(len(data)))
+	if err == nil {
+		err = madeFor(img, t.arch)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !img.Relocatable():
+		return nil, errors.New("it is linked; of a file that is mapped nothing has to be given")
+	}
+	g := &given{image: img}
+	if len(o.Places) == 0 {
+		err = g.search(t)
+	} else {
+		err = g.asTold(o.Places)
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := map[*object.Section]machine.Addr{}
+	for _, p := range g.places {
+		at[p.section] = p.start
+	}
+	if err := img.LoadAt(at); err != nil {
+		return nil, err
+	}
+	img.Registered = true
+	return g, g.compare(t)
+}
+
+func readGiven(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, errors.Unwrap(err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is %s", kindOf(info.Mode()))
+	case info.Size() > maxGiven:
+		return nil, fmt.Errorf("it has %d bytes; %d can be read", info.Size(), maxGiven)
+	}
+	return os.ReadFile(path)
+}
+
+// asTold takes the addresses that the user gave.
+func (g *given) asTold(places []Placement) error {
+	for _, p := range places {
+		s, offset, err := g.section(p.Of)
+		if err != nil {
+			return err
+		}
+		if machine.Addr(offset) > p.Addr {
+			return fmt.Errorf("%s is %#x bytes into %s, and %v less than that", p.Of, offset, s.Name, p.Addr)
+		}
+		code, fixed, err := s.Fixed()
+		if err != nil {
+			return err
+		}
+		for _, other := range g.places {
+			if other.section == s {
+				return fmt.Errorf("it says twice where %s lies", s.Name)
+			}
+		}
+		g.places = append(g.places, givenCode{s, p.Addr - machine.Addr(offset), code, fixed})
+	}
+	return nil
+}
+
+// section finds a section of code by its name or that of a symbol in it.
+func (g *given) section(of string) (s *object.Section, offset uint64, err error) {
+	code := g.image.AllCode()
+	var names []string
+	for _, s := range code {
+		if s.Name == of || of == "" && (len(code) == 1 || s.Name == ".text") {
+			return s, 0, nil
+		}
+		names = append(names, s.Name)
+	}
+	switch {
+	case len(code) == 0:
+		return nil, 0, errors.New("it has no code")
+	case of == "":
+		return nil, 0, fmt.Errorf("it has code in %s; say which of them lies there: FILE@SECTION=ADDR", strings.Join(names, ", "))
+	}
+	s, offset, ok := g.image.InSection(of)
+	if !ok || !s.Exec || !s.Alloc {
+		return nil, 0, fmt.Errorf("it has no section or symbol of code %s", of)
+	}
+	return s, offset, nil
+}
+
+// compare holds the code against memory.
+func (g *given) compare(t *Target) error {
+	for _, p := range g.places {
+		if m, ok := findMapping(t.maps, p.start); !ok || !m.Exec {
+			return fmt.Errorf("no code lies at %v, where %s was said to lie", p.start, p.section.Name)
+		}
+		there, err := readAll(t.source, p.start, uint64(len(p.code)))
+		if err != nil {
+			return fmt.Errorf("%s at %v: %w", p.section.Name, p.start, err)
+		}
+		if n := p.differs(there); n >= 0 {
+			return fmt.Errorf("%s is not what lies at %v: at offset %#x there is %02x, and in the object %02x", p.section.Name, p.start, n, there[n], p.code[n])
+		}
+	}
+	return nil
+}
+
+// differs returns the first byte that is another one and was not relocated, or -1.
+func (p *givenCode) differs(there []byte) int {
+	for n, b := range p.code {
+		if p.fixed[n] && there[n] != b {
+			return n
+		}
+	}
+	return -1
+}
+
+// search finds the sections of code in executable memory.
+func (g *given) search(t *Target) error {
+	for _, s := range g.image.AllCode() {
+		code, fixed, err := s.Fixed()
+		if err != nil {
+			return err
+		}
+		p := givenCode{section: s, code: code, fixed: fixed}
+		if p.telling() < leastSearched {
+			continue // its symbols have no address
+		}
+		found, searched, err := p.find(t)
+		switch {
+		case err != nil:
+			return err
+		case len(found) == 0:
+			return fmt.Errorf("%s is nowhere in the %d KiB of code in memory; FILE@ADDR says where, and what is different", s.Name, searched>>10)
+		case len(found) > 1:
+			return fmt.Errorf("%s is in memory at %v, at %v and maybe more places; say which: FILE@ADDR", s.Name, found[0], found[1])
+		}
+		p.start = found[0]
+		g.places = append(g.places, p)
+	}
+	if len(g.places) == 0 {
+		return fmt.Errorf("it has no code by which it could be found (%d bytes that are not relocated); FILE@ADDR says where it lies", leastSearched)
+	}
+	return nil
+}
+
+// telling counts the bytes that no relocation changes.
+func (p *givenCode) telling() (n int) {
+	for _, f := range p.fixed {
+		if f {
+			n++
+		}
+	}
+	return n
+}
+
+// find returns up to two places where the code is, and how many bytes were looked through.
+func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err error) {
+	from, to := p.anchor()
+	like := 0
+	for _, m := range t.maps {
+		if !m.Exec || !m.Read || len(found) > 1 {
+			continue
+		}
+		for at := m.Start; at < m.End && len(found) < 2; {
+			buf := make([]byte, min(uint64(m.End-at), uint64(searchChunk+len(p.code))))
+			n, err := t.source.readUpTo(buf, at)
+			if err != nil || n == 0 {
+				break // a mapping that cannot be read holds nothing that runs
+			}
+			buf = buf[:n]
+			if searched += uint64(n); searched > maxSearched {
+				return nil, searched, fmt.Errorf("memory has over %d MiB of code; FILE@ADDR says where it lies", maxSearched>>20)
+			}
+			for off := 0; len(found) < 2; off++ {
+				hit := bytes.Index(buf[min(off+from, len(buf)):], p.code[from:to])
+				if off += max(hit, 0); hit < 0 || off+len(p.code) > len(buf) || off >= searchChunk {
+					break
+				}
+				if p.differs(buf[off:]) < 0 {
+					found = append(found, at+machine.Addr(off))
+				} else if like++; like > maxResemblance {
+					return nil, searched, errors.New("too many places resemble it; FILE@ADDR says where it lies")
+				}
+			}
+			at += machine.Addr(min(n, searchChunk))
+		}
+	}
+	return found, searched, nil
+}
+
+// anchor is the longest stretch that no relocation changes.
+func (p *givenCode) anchor() (from, to int) {
+	start := 0
+	for n := 0; n <= len(p.fixed); n++ {
+		if n < len(p.fixed) && p.fixed[n] {
+			continue
+		}
+		if n-start > to-from {
+			from, to = start, n
+		}
+		start = n + 1
+	}
+	return from, to
+}
+
+// givenAt returns the object that was given whose code an address lies in, or nil.
+func (t *Target) givenAt(addr machine.Addr) *object.Image {
+	for _, g := range t.given {
+		if g.at(addr) {
+			return g.image
+		}
+	}
+	return nil
+}
+
+// Given lists the objects that were given.
+func (t *Target) Given() []*object.Image {
+	var list []*object.Image
+	for _, g := range t.given {
+		list = append(list, g.image)
+	}
+	return list
+}
+
+// givenHold says whether the code of the objects that were given is still there.
+func (t *Target) givenHold() bool {
+	for _, g := range t.given {
+		if g.compare(t) != nil {
+			return false
+		}
+	}
+	return true
+}
