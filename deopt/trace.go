@@ -99,6 +99,9 @@ func (t *tracer) run(ctx context.Context, then func() error) error {
 	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.target.Threads(), func(th machine.Thread) bool { return th.ID == id }) {
 		return noThread(t.view.target, id)
 	}
+	if t.session.Stopped() {
+		t.warn("process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d", t.session.PID())
+	}
 	next := ctx
 	if t.options.For > 0 {
 		var cancel context.CancelFunc

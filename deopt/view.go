@@ -309,7 +309,7 @@ func (v *View) about() frame.Target {
 	t := v.target
 	out := frame.Target{Kind: "core", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Notes: v.Notes()}
 	if t.Core == "" {
-		out.Kind, out.PauseUS = "process", new(t.Pause.Microseconds())
+		out.Kind, out.PauseUS, out.Stopped = "process", new(t.Pause.Microseconds()), t.Stopped
 	}
 	return out
 }

@@ -23,6 +23,7 @@ type Session struct {
 	pid     int
 	guard   *guard.Conn
 	stands  bool // all threads stand still
+	stopped bool // by a signal, before it was traced
 	ended   bool
 	memory  *sessionMemory
 	base    *Target // modules and registered objects, without threads
@@ -123,7 +124,9 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 		return nil, err
 	}
 	var conn *guard.Conn
+	stopped := false
 	err := pastLeaving(pid, func() (err error) {
+		stopped = bySignal(pid, firstAlive(pid))
 		if conn, err = guard.Start(true); err != nil {
 			return err
 		}
@@ -136,7 +139,9 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSession(pid, conn), nil
+	s := newSession(pid, conn)
+	s.stopped = stopped
+	return s, nil
 }
 
 // LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
@@ -187,6 +192,10 @@ func newSession(pid int, conn *guard.Conn) *Session {
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
 }
 
+// Stopped says that a signal had stopped the process before the session began (SIGSTOP; signal(7)). Until it is continued
+// (SIGCONT) it goes nowhere, and it stays stopped when the session ends.
+func (s *Session) Stopped() bool { return s.stopped }
+
 // PID returns the number of the process.
 func (s *Session) PID() int { return s.pid }
 
@@ -208,7 +217,7 @@ func (s *Session) Target() (*Target, error) {
 		return nil, explain(s.pid, "cannot read its threads", err)
 	}
 	t := *s.base
-	t.memory = s.memory
+	t.memory, t.Stopped = s.memory, s.stopped
 	t.threads = nil
 	for i := range reply.Threads {
 		r := &reply.Threads[i]

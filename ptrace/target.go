@@ -25,7 +25,9 @@ type Target struct {
 	// Stopping is the part of Pause in which threads were waited for that had not stopped. One that runs stops when it next has a
 	// processor, for which it waits as long as others let it.
 	Stopping time.Duration
-	Modules  []*Module
+	// Stopped says that a signal had stopped the process before it was looked at (SIGSTOP; signal(7)), as it stays afterwards.
+	Stopped bool
+	Modules []*Module
 	// Notes are what there is to know about a core as a whole, such as that it was cut.
 	Notes []string
 	// Registries are the lists behind each __jit_debug_descriptor.
@@ -63,8 +65,11 @@ type Target struct {
 
 func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
-	return &Target{PID: pid, debug: debugDirs(debug), Command: commandLine(pid), arch: arch, via: via, source: live(via)}
+	return &Target{PID: pid, debug: debugDirs(debug), Command: commandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
 }
+
+// bySignal says whether a signal has stopped a process, of which via is a thread that has not ended, and nobody traces it.
+func bySignal(pid, via int) bool { return threadState(pid, via) == 'T' }
 
 // firstAlive returns a thread through which the memory of a process can be read. It is
 // the first one, whose number is that of the process; where that has ended and others

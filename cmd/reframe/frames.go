@@ -122,6 +122,19 @@ func (a *app) note(text string) { fmt.Fprintln(a.stderr, "reframe: note: "+print
 // digits are what differs between the guesses of one kind.
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
+// afterwards says what a process does that was held.
+func afterwards(stopped bool) string {
+	if stopped {
+		return "stopped by a signal as before"
+	}
+	return "running again"
+}
+
+// stoodStill says for how long a process was held, and what it does now.
+func stoodStill(who string, pause time.Duration, stopped bool) string {
+	return fmt.Sprintf("%s stood still for %s and is %s", who, milliseconds(pause), afterwards(stopped))
+}
+
 // titleOf is the first line of what is printed about a target.
 func titleOf(s style, t *ptrace.Target) string {
 	if t.Core != "" {
@@ -129,7 +142,7 @@ func titleOf(s style, t *ptrace.Target) string {
 	}
 	stood := "stopped" // by a script, which lets it go on later
 	if t.Pause > 0 {
-		stood = fmt.Sprintf("paused %s, running again", milliseconds(t.Pause))
+		stood = fmt.Sprintf("paused %s, %s", milliseconds(t.Pause), afterwards(t.Stopped))
 	}
 	return fmt.Sprintf("%s  %s   %s   %s", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, stood)
 }

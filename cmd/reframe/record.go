@@ -182,10 +182,11 @@ func (k *recording) checkOutputs(command []string) error {
 // recorded is what became of it.
 type recorded struct {
 	*ptrace.RecordedCore
-	pause time.Duration
-	exit  string   // that was waited for
-	ended int      // runs of the interpreter
-	why   []string // why others did not come to an end
+	pause   time.Duration
+	stopped bool     // by a signal, before and afterwards
+	exit    string   // that was waited for
+	ended   int      // runs of the interpreter
+	why     []string // why others did not come to an end
 }
 
 func (a *app) record(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) error {
@@ -251,7 +252,7 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 		return nil, err
 	}
 	defer t.Close()
-	r := &recorded{}
+	r := &recorded{stopped: t.Stopped}
 	if minimal && len(o.Modules) > 0 {
 		view, err := deopt.Frames(t, o)
 		if err != nil {
@@ -386,7 +387,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 		return err
 	}
 	if k.core == "" {
-		fmt.Fprintf(a.stderr, "it stood still for %s and is running again\n", milliseconds(r.pause))
+		fmt.Fprintln(a.stderr, stoodStill("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil

@@ -145,7 +145,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if err != nil {
 		err = bounded(err)
 		if out != nil && t.Core == "" { // it ran so far
-			err = fmt.Errorf("%w (process %d stood still for %s and is running again)", err, t.PID, milliseconds(pause))
+			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
 		}
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if err := printResumed(a.stdout, a.style(), out, stack); err != nil || t.Core != "" {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", t.PID, milliseconds(pause))
+	fmt.Fprintln(a.stderr, stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, re
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
 	if err != nil && out != nil && !errors.Is(err, ptrace.ErrGone) {
-		err = fmt.Errorf("%w (process %d stood still for %s and is running again)", err, k.pid, milliseconds(pause))
+		err = fmt.Errorf("%w (%s)", err, stoodStill(fmt.Sprintf("process %d", k.pid), pause, s.Stopped()))
 	}
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, re
 	if err := printResumed(a.stdout, a.style(), out, stack); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "pid %d stood still for %s and is running again\n", k.pid, milliseconds(pause))
+	fmt.Fprintln(a.stderr, stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 

@@ -26,6 +26,7 @@ type Target struct {
 	PID     int      `json:"pid,omitempty"`
 	Arch    string   `json:"arch"`
 	PauseUS *int64   `json:"pause_us,omitempty"` // for how long all threads stood still, in microseconds; nil for what did not run
+	Stopped bool     `json:"stopped,omitempty"`  // by a signal before, and afterwards
 	Core    string   `json:"core,omitempty"`     // path of the core
 	Notes   []string `json:"notes,omitempty"`    // what is missing in a core, or uncertain
 }
