@@ -13,7 +13,7 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile", "internal/jsonat", "internal/near"},
-	{"deopt/object", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
+	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
 	{"ptrace/guard", "ptrace/xsave"},
 	{"deopt/stackmap", "deopt/source", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},

@@ -5,6 +5,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
@@ -43,11 +44,12 @@ type CheckRule struct {
 // CheckViolation is one place where a rule is broken. Something that is missing from the
 // section has neither a map nor an offset.
 type CheckViolation struct {
-	Map      *int      `json:"map,omitempty"`
-	Function string    `json:"function,omitempty"`
-	Address  frame.Hex `json:"address,omitempty"` // of the function; empty in an unlinked object
-	Offset   *int64    `json:"offset,omitempty"`  // in the section
-	What     string    `json:"what"`
+	Map       *int      `json:"map,omitempty"`
+	Function  string    `json:"function,omitempty"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs
+	Address   frame.Hex `json:"address,omitempty"`   // of the function; empty in an unlinked object
+	Offset    *int64    `json:"offset,omitempty"`    // in the section
+	What      string    `json:"what"`
 }
 
 // Check holds all maps against the rules that they must keep. The error is one of the
@@ -102,7 +104,7 @@ func (i *MapImage) rule(r stackmap.Result) CheckRule {
 		}
 		if i.image != nil {
 			if s, ok := i.image.SymbolStarting(v.Function); ok {
-				c.Function = s.Name
+				c.Function, c.Demangled = s.Name, names.IfMangled(s.Name)
 			}
 		}
 		out.Violations = append(out.Violations, c)

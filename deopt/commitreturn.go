@@ -223,7 +223,7 @@ func (f *Frame) returnsPlainly() bool {
 // place is where the thread goes on.
 func (c *continuation) place() frame.CommittedPlace {
 	f := c.caller
-	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Offset: f.Offset}
+	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}
 }
 
 // report lists the registers, general ones by their numbers and then vector registers, with what they are now.

@@ -94,7 +94,7 @@ type standing struct {
 
 func (s standing) name() FrameName { return FrameName{s.thread.ID, s.frame.Index} }
 
-func names(all []standing) []FrameName {
+func namesOfAll(all []standing) []FrameName {
 	out := []FrameName{}
 	for _, s := range all {
 		out = append(out, s.name())
@@ -131,7 +131,7 @@ func (v *View) asked(number int) (standing, error) {
 func (v *View) explainAddress(e *Explanation, addr machine.Addr, number int) error {
 	all := v.frames(number, func(f *Frame) bool { return f.physical.PC == addr })
 	if len(all) == 1 {
-		e.Places = []Place{v.explainFrame(all[0], names(all))}
+		e.Places = []Place{v.explainFrame(all[0], namesOfAll(all))}
 		return nil
 	}
 	v.target.ReadObject(addr)
@@ -142,7 +142,7 @@ func (v *View) explainAddress(e *Explanation, addr machine.Addr, number int) err
 		return fmt.Errorf("%w: %v is no code: it lies in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
 	}
 	p := v.explainCode(addr)
-	p.Frames = names(all)
+	p.Frames = namesOfAll(all)
 	e.Places = []Place{p}
 	return nil
 }
@@ -171,12 +171,12 @@ func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	for _, at := range places {
 		switch {
 		case len(at.all) == 1 && stand == 1:
-			answer.Places = append(answer.Places, v.explainFrame(at.all[0], names(at.all)))
+			answer.Places = append(answer.Places, v.explainFrame(at.all[0], namesOfAll(at.all)))
 		case len(places) == 1 && len(at.all) == 0:
 			answer.Places = append(answer.Places, v.explainCode(at.entry.Addr))
 		default:
 			imagined := v.imagined(at.code, at.entry.Addr)
-			answer.Places = append(answer.Places, Place{Address: frame.HexOf(at.entry.Addr), Frames: names(at.all),
+			answer.Places = append(answer.Places, Place{Address: frame.HexOf(at.entry.Addr), Frames: namesOfAll(at.all),
 				In: v.codePlace(imagined), Records: []NearRecord{imagined.near(at.entry)}})
 		}
 	}

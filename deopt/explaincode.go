@@ -3,10 +3,9 @@ package deopt
 import (
 	"fmt"
 
-	"github.com/ianlancetaylor/demangle"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 )
 
@@ -47,11 +46,12 @@ type SectionRange struct {
 
 // SymbolRange is a function, by its symbol or by what the process told perf.
 type SymbolRange struct {
-	Name    string    `json:"name"`
-	NamedBy string    `json:"named_by,omitempty"` // as in [frame.Frame]
-	Start   frame.Hex `json:"start"`
-	Size    uint64    `json:"size,omitempty"` // 0 where the symbol has none
-	Offset  uint64    `json:"offset"`         // of the address
+	Name      string    `json:"name"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs from Name
+	NamedBy   string    `json:"named_by,omitempty"`  // as in [frame.Frame]
+	Start     frame.Hex `json:"start"`
+	Size      uint64    `json:"size,omitempty"` // 0 where the symbol has none
+	Offset    uint64    `json:"offset"`         // of the address
 }
 
 // mapped names what is behind a mapping.
@@ -84,7 +84,7 @@ func (v *View) codePlace(f *Frame) CodePlace {
 		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}
 	}
 	if named, by, ok := v.target.PerfName(at); ok && (f.code == nil || f.code == v.space.found) {
-		out.Symbol = &SymbolRange{Name: named.Name, NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.physical.PC - named.Start)}
+		out.Symbol = &SymbolRange{Name: named.Name, Demangled: names.IfMangled(named.Name), NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.physical.PC - named.Start)}
 	}
 	if f.code == nil {
 		out.Why = "no registered object, no file and no stack map says anything of this code"
@@ -104,7 +104,7 @@ func (v *View) codePlace(f *Frame) CodePlace {
 		}
 	}
 	if name, start, ok := f.function(at); ok {
-		out.Symbol = &SymbolRange{Name: name, Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.physical.PC - start)}
+		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.physical.PC - start)}
 	} else if out.Symbol == nil {
 		out.Why = "no symbol covers it"
 	}
@@ -143,7 +143,7 @@ func within(name string, start, addr machine.Addr) string {
 	case name == "":
 		return ""
 	case start == addr:
-		return Demangled(name, demangle.NoParams)
+		return names.Short(name)
 	}
-	return fmt.Sprintf("%s+%#x", Demangled(name, demangle.NoParams), uint64(addr-start))
+	return fmt.Sprintf("%s+%#x", names.Short(name), uint64(addr-start))
 }

@@ -9,23 +9,25 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 )
 
 // NearRecord is a record at a place or near it, and why it is that of the frame there or is not.
 type NearRecord struct {
-	ID       uint64       `json:"id"`
-	Address  frame.Hex    `json:"address"` // of the site, by the convention of its kind
-	Function frame.Hex    `json:"function"`
-	Name     string       `json:"name,omitempty"` // of the function
-	Offset   uint32       `json:"offset"`         // in the function
-	Distance int64        `json:"distance"`       // bytes from the place; below 0 where the record lies before it
-	Matched  bool         `json:"matched"`        // it is the record of the frame that is explained
-	Site     string       `json:"site"`           // stackmap, patchpoint, statepoint, deoptimize, unknown
-	Moment   frame.Moment `json:"moment,omitempty"`
-	Line     int          `json:"line,omitempty"` // of the site in the module
-	Module   string       `json:"module,omitempty"`
-	Why      string       `json:"why"` // it matched or did not; at a place without a frame, what its place means
+	ID        uint64       `json:"id"`
+	Address   frame.Hex    `json:"address"` // of the site, by the convention of its kind
+	Function  frame.Hex    `json:"function"`
+	Name      string       `json:"name,omitempty"`      // of the function
+	Demangled string       `json:"demangled,omitempty"` // where it differs from Name
+	Offset    uint32       `json:"offset"`              // in the function
+	Distance  int64        `json:"distance"`            // bytes from the place; below 0 where the record lies before it
+	Matched   bool         `json:"matched"`             // it is the record of the frame that is explained
+	Site      string       `json:"site"`                // stackmap, patchpoint, statepoint, deoptimize, unknown
+	Moment    frame.Moment `json:"moment,omitempty"`
+	Line      int          `json:"line,omitempty"` // of the site in the module
+	Module    string       `json:"module,omitempty"`
+	Why       string       `json:"why"` // it matched or did not; at a place without a frame, what its place means
 }
 
 // maxAround bounds how many records are told of a place.
@@ -92,7 +94,7 @@ func (f *Frame) near(e recordEntry) NearRecord {
 	out := NearRecord{ID: uint64(e.Record.ID), Address: frame.HexOf(e.Addr), Function: frame.HexOf(e.Function.Addr),
 		Offset: e.Record.Offset, Distance: int64(e.Addr - pc), Site: unknownSite}
 	if name, start, ok := f.code.function(e.Function.Addr); ok && start == e.Function.Addr {
-		out.Name = name
+		out.Name, out.Demangled = name, names.IfMangled(name)
 	}
 	describe := func(m *match) {
 		if m.kind != "" {

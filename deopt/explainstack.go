@@ -11,15 +11,16 @@ import (
 
 // UnwoundFrame is a frame, how it was found, and what says where its caller is.
 type UnwoundFrame struct {
-	Index    int       `json:"index"`
-	PC       frame.Hex `json:"pc"`
-	Function string    `json:"function,omitempty"`
-	Offset   *uint64   `json:"offset,omitempty"`  // of pc in the function
-	Rule     string    `json:"rule"`              // how the frame was found, as in `reframe frames`
-	CFA      frame.Hex `json:"cfa,omitempty"`     // the value of the stack pointer before the call that made the frame
-	NoCFA    string    `json:"no_cfa,omitempty"`  // why there is none
-	LeftBy   string    `json:"left_by,omitempty"` // the rule that says where its caller is
-	CFARule  string    `json:"cfa_rule,omitempty"`
+	Index     int       `json:"index"`
+	PC        frame.Hex `json:"pc"`
+	Function  string    `json:"function,omitempty"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs
+	Offset    *uint64   `json:"offset,omitempty"`    // of pc in the function
+	Rule      string    `json:"rule"`                // how the frame was found, as in `reframe frames`
+	CFA       frame.Hex `json:"cfa,omitempty"`       // the value of the stack pointer before the call that made the frame
+	NoCFA     string    `json:"no_cfa,omitempty"`    // why there is none
+	LeftBy    string    `json:"left_by,omitempty"`   // the rule that says where its caller is
+	CFARule   string    `json:"cfa_rule,omitempty"`
 	// Registers say of each register that has a rule where the caller's value is.
 	Registers []string `json:"registers,omitempty"`
 	FDE       *FDEName `json:"fde,omitempty"`   // that has these rules; nil where they are from elsewhere
@@ -52,7 +53,7 @@ func (s standing) unwound() []UnwoundFrame {
 
 func (f *Frame) unwound() UnwoundFrame {
 	p := &f.physical
-	out := UnwoundFrame{Index: p.Index, PC: f.PC, Function: f.Function, Offset: f.Offset, Rule: f.Rule, CFA: f.CFA, NoCFA: p.NoCFA, Guess: p.Guess}
+	out := UnwoundFrame{Index: p.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Rule: f.Rule, CFA: f.CFA, NoCFA: p.NoCFA, Guess: p.Guess}
 	left := p.Left()
 	out.LeftBy, out.Tried = string(left.Rule), left.Tried
 	if left.Row == nil {

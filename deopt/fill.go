@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 )
 
@@ -174,7 +175,7 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 		}
 		f.Slots = append(f.Slots, slot)
 	}
-	f.Resume = &frame.Resume{Function: x.Resume.Function, Block: x.Resume.Block}
+	f.Resume = &frame.Resume{Function: x.Resume.Function, Demangled: names.IfMangled(x.Resume.Function), Block: x.Resume.Block}
 	return nil
 }
 
@@ -266,7 +267,7 @@ func (f *Frame) carryOn() {
 		return
 	}
 	f.to = s.Func
-	f.Resume = &frame.Resume{Function: s.Func.Name, Block: s.Instr.Block.Name}
+	f.Resume = &frame.Resume{Function: s.Func.Name, Demangled: names.IfMangled(s.Func.Name), Block: s.Instr.Block.Name}
 	label := s.Instr.Ref()
 	if s.Instr.Name == "" {
 		label = fmt.Sprintf("instruction %d", s.Instr.Index)

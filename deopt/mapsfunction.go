@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 )
@@ -56,7 +57,7 @@ func (i *MapImage) Functions() iter.Seq[*MapFunction] {
 				if i.image != nil {
 					f.Source = i.image.SourceName(f.Name)
 				}
-				if name := Demangled(f.Source); name != f.Source {
+				if name := names.Demangled(f.Source); name != f.Source {
 					f.Demangled = name
 				}
 				f.Code, f.CodeKnown = f.Addr, true

@@ -43,7 +43,7 @@ func (s *Stack) run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 		return nil, nil, err
 	}
 	result, err := p.machine.ResumeStack(ctx, p.activations)
-	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, TID: s.Thread.ID,
+	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, Demangled: s.Frames[0].Demangled, TID: s.Thread.ID,
 		Frame: s.Frames[0].Index, Resume: *s.Frames[0].Resume, Frames: p.frames, End: s.End}
 	if result != nil {
 		out.Steps, out.Output, out.Writes, out.ExitCode = result.Steps, result.Output, result.Writes, result.ExitCode
@@ -121,7 +121,7 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.about = frame.ResumedFrame{Frame: f.Index, Function: f.Function, Moment: f.Record.Moment, Resume: *f.Resume}
+	b.about = frame.ResumedFrame{Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Moment: f.Record.Moment, Resume: *f.Resume}
 	switch {
 	case k > 0:
 		a.Call, _, _ = f.awaited()

@@ -6,10 +6,9 @@ import (
 	"path"
 	"slices"
 
-	"github.com/ianlancetaylor/demangle"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/source"
 )
@@ -72,7 +71,7 @@ func (f *Frame) sourceByDWARF(readers map[*object.Image]*source.Reader, b *sourc
 		f.Notes = append(f.Notes, place.Missing)
 	}
 	for _, s := range place.Lines {
-		if s.Function = Demangled(s.Function, demangle.NoParams); s == (frame.Source{}) {
+		if s.Function = names.Short(s.Function); s == (frame.Source{}) {
 			break // the function has neither a name nor a place
 		}
 		f.Source = append(f.Source, s)

@@ -116,7 +116,7 @@ func TestTraceEveryExit(t *testing.T) {
 			require.EqualValues(t, total, len(lines))
 			require.Equal(t, TraceEnd{Kind: EndExited}, sum.End)
 			require.Equal(t, []uint64{total, total, 0}, []uint64{sum.Exits, sum.Told, sum.Unavailable})
-			require.Equal(t, []FunctionCount{{"tick", total}}, sum.Functions)
+			require.Equal(t, []FunctionCount{{Function: "tick", Count: total}}, sum.Functions)
 			numbers := map[uint64]bool{}
 			got := map[int][][4]uint64{}
 			for _, l := range lines {

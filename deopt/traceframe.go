@@ -6,6 +6,7 @@ import (
 	"reframe/deopt/condition"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -46,7 +47,8 @@ func (p *Tracepoint) prepare(v *View) {
 	p.ready = true
 	f := &Frame{view: v, code: p.code, match: p.match}
 	f.physical.PC = p.Addr
-	f.Kind, f.PC, f.Module, f.Function, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, p.Function, &p.Offset
+	f.Kind, f.PC, f.Module, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, &p.Offset
+	f.Function, f.Demangled = p.Function, names.IfMangled(p.Function)
 	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.entry.Record.Offset), Moment: p.Moment}
 	if p.Note != "" {
 		f.Notes = append(f.Notes, p.Note)

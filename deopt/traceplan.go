@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -13,22 +14,24 @@ const PlannedSchema = "reframe.trace.breakpoint/v1"
 
 // Planned is a byte that a trace would overwrite.
 type Planned struct {
-	Schema  string           `json:"schema"`
-	Address frame.Hex        `json:"address"`
-	Byte    frame.Hex        `json:"byte,omitempty"`   // that is there now; empty where it cannot be read
-	Symbol  string           `json:"symbol,omitempty"` // whose entry it is, where it is not there for a record
-	Exits   []*TracepointRow `json:"exits,omitempty"`
+	Schema          string           `json:"schema"`
+	Address         frame.Hex        `json:"address"`
+	Byte            frame.Hex        `json:"byte,omitempty"`   // that is there now; empty where it cannot be read
+	Symbol          string           `json:"symbol,omitempty"` // whose entry it is, where it is not there for a record
+	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
+	Exits           []*TracepointRow `json:"exits,omitempty"`
 }
 
 // TracepointRow is a [Tracepoint] in JSON.
 type TracepointRow struct {
-	Function string       `json:"function,omitempty"`
-	Offset   uint64       `json:"offset"`
-	Record   uint64       `json:"record"`
-	Site     string       `json:"site"`
-	Moment   frame.Moment `json:"moment"`
-	Module   string       `json:"module,omitempty"`
-	Note     string       `json:"note,omitempty"`
+	Function  string       `json:"function,omitempty"`
+	Demangled string       `json:"demangled,omitempty"`
+	Offset    uint64       `json:"offset"`
+	Record    uint64       `json:"record"`
+	Site      string       `json:"site"`
+	Moment    frame.Moment `json:"moment"`
+	Module    string       `json:"module,omitempty"`
+	Note      string       `json:"note,omitempty"`
 }
 
 // Plan lists what [Trace] would write into a process, by address, without writing it: also where
@@ -58,9 +61,10 @@ func Plan(t *ptrace.Target, o TraceOptions) ([]Planned, error) {
 					p.Symbol = x.Symbol
 					continue
 				}
-				p.Exits = append(p.Exits, &TracepointRow{x.Function, x.Offset, x.Record, x.Site, x.Moment, x.Module, x.Note})
+				p.Exits = append(p.Exits, &TracepointRow{x.Function, names.IfMangled(x.Function), x.Offset, x.Record, x.Site, x.Moment, x.Module, x.Note})
 			}
 		}
+		p.SymbolDemangled = names.IfMangled(p.Symbol)
 		out = append(out, p)
 	}
 	if len(l.places) == 0 {

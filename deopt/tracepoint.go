@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 )
@@ -53,7 +54,7 @@ func (x *ExitFilter) wantsRecord(id uint64) bool {
 }
 
 func (x *ExitFilter) wantsFunction(name string) bool {
-	return x.Function == nil || x.Function.MatchString(name) || x.Function.MatchString(Demangled(name))
+	return x.Function == nil || x.Function.MatchString(name) || x.Function.MatchString(names.Demangled(name))
 }
 
 func (x *ExitFilter) wantsSite(kind string) bool {

@@ -2,12 +2,12 @@ package deopt
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 )
 
 // How a trace has ended.
@@ -50,17 +50,23 @@ type TraceSummary struct {
 
 // SiteCount says how often execution left at one place.
 type SiteCount struct {
-	Function string `json:"function"`
-	Offset   uint64 `json:"offset"`
-	Record   uint64 `json:"record"`
-	Site     string `json:"site"` // "" for a frame without a record
-	Count    uint64 `json:"count"`
+	Function  string    `json:"function"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
+	Address   frame.Hex `json:"address,omitempty"`   // of the place, where no function is known
+	Offset    uint64    `json:"offset"`
+	Record    uint64    `json:"record"`
+	Site      string    `json:"site"` // "" for a frame without a record
+	Count     uint64    `json:"count"`
+
+	start machine.Addr // of the function, where it has no name
 }
 
 // FunctionCount says how often execution left a function.
 type FunctionCount struct {
-	Function string `json:"function"`
-	Count    uint64 `json:"count"`
+	Function  string    `json:"function"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
+	Address   frame.Hex `json:"address,omitempty"`   // where it begins, if it has no name; or else of the place in it
+	Count     uint64    `json:"count"`
 }
 
 // counts are those of a trace.
@@ -93,9 +99,12 @@ func (t *counts) tell(x *Exited) {
 
 // count counts an exit by where it was.
 func (t *counts) count(x *Exited) {
-	at := SiteCount{Function: x.Point.Function, Offset: x.Point.Offset, Record: x.Point.Record, Site: x.Point.Site}
+	at := x.Point.site()
 	if f := x.Frame; x.Point.Symbol != "" && f != nil {
-		at.Function, at.Offset = f.Function, 0
+		at = SiteCount{Function: f.Function}
+		if f.Function == "" {
+			at.Address, at.start = f.PC, f.physical.PC
+		}
 		if f.Offset != nil {
 			at.Offset = *f.Offset
 		}
@@ -104,6 +113,15 @@ func (t *counts) count(x *Exited) {
 		}
 	}
 	t.sites[at]++
+}
+
+// site is the place in a summary, not yet counted.
+func (p *Tracepoint) site() SiteCount {
+	at := SiteCount{Function: p.Function, Offset: p.Offset, Record: p.Record, Site: p.Site}
+	if p.Function == "" {
+		at.Address, at.start = frame.HexOf(p.Addr), p.Addr-machine.Addr(p.Offset)
+	}
+	return at
 }
 
 // settle counts what only the session has counted, for those to whom the places belong now.
@@ -121,7 +139,7 @@ func (t *tracer) settle() error {
 			continue
 		}
 		for _, point := range p.points {
-			t.sites[SiteCount{Function: point.Function, Offset: point.Offset, Record: point.Record, Site: point.Site}] += h.Count - t.hits[h.Addr]
+			t.sites[point.site()] += h.Count - t.hits[h.Addr]
 		}
 		t.hits[h.Addr] = h.Count
 	}
@@ -131,22 +149,29 @@ func (t *tracer) settle() error {
 func (t *counts) summary(took time.Duration) *TraceSummary {
 	s := &TraceSummary{Schema: TraceSummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
 		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, End: t.end}
-	functions := map[string]uint64{}
+	functions := map[FunctionCount]uint64{}
 	for at, n := range t.sites {
 		if n == 0 {
 			continue
 		}
 		s.Exits += n
-		functions[at.Function] += n
-		at.Count = n
+		function := FunctionCount{Function: at.Function}
+		if at.Function == "" {
+			function.Address = frame.HexOf(at.start)
+		}
+		functions[function] += n
+		at.Count, at.Demangled = n, names.IfMangled(at.Function)
 		s.Sites = append(s.Sites, at)
 	}
 	slices.SortFunc(s.Sites, func(a, b SiteCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site, b.Site))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site, b.Site))
 	})
-	for _, name := range slices.Sorted(maps.Keys(functions)) {
-		s.Functions = append(s.Functions, FunctionCount{name, functions[name]})
+	for f, n := range functions {
+		f.Count, f.Demangled = n, names.IfMangled(f.Function)
+		s.Functions = append(s.Functions, f)
 	}
-	slices.SortStableFunc(s.Functions, func(a, b FunctionCount) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortFunc(s.Functions, func(a, b FunctionCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Address, b.Address))
+	})
 	return s
 }

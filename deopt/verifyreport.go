@@ -82,6 +82,7 @@ type VerifyReport struct {
 	Thread      string             `json:"thread"`
 	Address     frame.Hex          `json:"address"`
 	Function    string             `json:"function,omitempty"`
+	Demangled   string             `json:"demangled,omitempty"` // where it differs
 	Offset      *uint64            `json:"offset,omitempty"`
 	Record      *frame.Record      `json:"record,omitempty"`
 	Resume      *frame.Resume      `json:"resume,omitempty"`
@@ -105,7 +106,7 @@ func (v *Verified) Report() *VerifyReport {
 	r := &VerifyReport{Schema: VerifySchema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
 		Status: v.Status, Why: v.Why, Result: v.Result, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
 	if f := x.Frame; f != nil {
-		r.Function, r.Offset, r.Record, r.Resume = f.Function, f.Offset, f.Record, f.Resume
+		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {
 			r.Slots = f.Slots
 		}

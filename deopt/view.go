@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -138,7 +139,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	if p.Skipped != 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
-			Demangled(v.nameOf(p.Skipped)), p.Index-1))
+			names.Demangled(v.nameOf(p.Skipped)), p.Index-1))
 	}
 	// A call may be the last instruction of its function: the return address is
 	// then the first of the next one.
@@ -164,7 +165,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 	}
 	if named {
 		offset := uint64(p.PC - start)
-		f.Function, f.Offset = name, &offset
+		f.Function, f.Demangled, f.Offset = name, names.IfMangled(name), &offset
 	}
 	if f.code.jit && f.code.image != nil {
 		f.Kind = frame.JIT
@@ -197,7 +198,7 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	f.Kind, v.unregistered = frame.JIT, true
 	if named, by, ok := v.target.PerfName(within); ok {
 		offset := uint64(f.physical.PC - named.Start)
-		f.Function, f.Offset, f.NamedBy = named.Name, &offset, string(by)
+		f.Function, f.Demangled, f.Offset, f.NamedBy = named.Name, names.IfMangled(named.Name), &offset, string(by)
 	}
 }
 

@@ -103,7 +103,7 @@ func found(t *ptrace.Target, v *deopt.View) *Found {
 }
 
 func exitOf(t *deopt.Thread, f *deopt.Frame) Exit {
-	x := Exit{TID: t.ID, Frame: f.Index, Function: f.Function, Offset: f.Offset, Record: f.Record.ID, Site: f.Record.Site,
+	x := Exit{TID: t.ID, Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Record: f.Record.ID, Site: f.Record.Site,
 		Moment: f.Record.Moment, Resume: f.Resume, Slots: len(f.Slots)}
 	for _, s := range f.Slots {
 		if s.Status == frame.Missing {

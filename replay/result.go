@@ -68,6 +68,7 @@ type Exit struct {
 	TID         int           `json:"tid"`
 	Frame       int           `json:"frame"`
 	Function    string        `json:"function,omitempty"`
+	Demangled   string        `json:"demangled,omitempty"` // where it differs
 	Offset      *uint64       `json:"offset,omitempty"`
 	Record      uint64        `json:"record"`
 	Site        string        `json:"site"`
@@ -106,9 +107,9 @@ func (r *Result) bound() {
 	}
 	for i := range f.Exits {
 		x := &f.Exits[i]
-		x.Function = clip(x.Function, maxName)
+		x.Function, x.Demangled = clip(x.Function, maxName), clip(x.Demangled, maxName)
 		if x.Resume != nil {
-			x.Resume = &frame.Resume{Function: clip(x.Resume.Function, maxName), Block: clip(x.Resume.Block, maxName),
+			x.Resume = &frame.Resume{Function: clip(x.Resume.Function, maxName), Demangled: clip(x.Resume.Demangled, maxName), Block: clip(x.Resume.Block, maxName),
 				After: clip(x.Resume.After, maxName), At: clip(x.Resume.At, maxName)}
 		}
 	}

@@ -31,9 +31,10 @@ type Summary struct {
 
 // Site is a recorded place in the code.
 type Site struct {
-	Function string `json:"function,omitempty"`
-	Record   uint64 `json:"record"`
-	Site     string `json:"site"` // as in [Exit]
+	Function  string `json:"function,omitempty"`
+	Demangled string `json:"demangled,omitempty"` // where it differs
+	Record    uint64 `json:"record"`
+	Site      string `json:"site"` // as in [Exit]
 }
 
 // ExitCount is a site and how many cores have a frame there.
@@ -84,7 +85,7 @@ func (s *Summary) add(r *Result, kept bool) {
 	}
 	seen := map[Site]bool{}
 	for _, x := range r.Found.Exits {
-		site := Site{x.Function, x.Record, x.Site}
+		site := Site{x.Function, x.Demangled, x.Record, x.Site}
 		if seen[site] {
 			continue
 		}

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ianlancetaylor/demangle"
-
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 )
 
@@ -73,7 +72,7 @@ func symbol(s *deopt.SymbolRange, otherwise string) string {
 	if s == nil {
 		return otherwise
 	}
-	return fmt.Sprintf("%s+%#x", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Offset)
+	return fmt.Sprintf("%s+%#x", printable(names.Short(s.Name)), s.Offset)
 }
 
 // fact prints one row of a table of facts.
@@ -106,7 +105,7 @@ func (p *explainer) codePlace(in *deopt.CodePlace) {
 		if s.NamedBy != "" {
 			label = spelled(s.NamedBy)
 		}
-		p.fact(label, "%s at %s, %s", printable(deopt.Demangled(s.Name, demangle.NoParams)), s.Start, size)
+		p.fact(label, "%s at %s, %s", printable(names.Short(s.Name)), s.Start, size)
 	}
 	if in.Why != "" {
 		p.fact("", "%s", p.yellow(printable(in.Why)))
@@ -116,7 +115,7 @@ func (p *explainer) codePlace(in *deopt.CodePlace) {
 func (p *explainer) unwound(u *deopt.UnwoundFrame) {
 	name := string(u.PC)
 	if u.Function != "" && u.Offset != nil {
-		name = fmt.Sprintf("%s %s+%#x", u.PC, printable(deopt.Demangled(u.Function, demangle.NoParams)), *u.Offset)
+		name = fmt.Sprintf("%s %s+%#x", u.PC, printable(names.Short(u.Function)), *u.Offset)
 	}
 	found := ""
 	if u.Rule == string(unwind.FromRegisters) {
@@ -181,7 +180,7 @@ func (p *explainer) records(at *deopt.Place) {
 func (p *explainer) record(r *deopt.NearRecord) {
 	line := fmt.Sprintf("  %s at %s", p.bold(fmt.Sprintf("record %d", r.ID)), r.Address)
 	if r.Name != "" {
-		line += fmt.Sprintf(", %s+%#x", printable(deopt.Demangled(r.Name, demangle.NoParams)), r.Offset)
+		line += fmt.Sprintf(", %s+%#x", printable(names.Short(r.Name)), r.Offset)
 	}
 	if r.Site != string(frame.Unknown) {
 		line += ", " + r.Site

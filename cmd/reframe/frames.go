@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ianlancetaylor/demangle"
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -273,7 +273,7 @@ func place(f *frame.Frame) string {
 	}
 	name := string(f.PC)
 	if f.Function != "" {
-		name = printable(deopt.Demangled(f.Function, demangle.NoParams))
+		name = printable(names.Short(f.Function))
 		return fmt.Sprintf("%s+%#x", name, *f.Offset)
 	}
 	return fmt.Sprintf("%s (+%#x)", name, *f.Offset)

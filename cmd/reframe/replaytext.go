@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"reframe/deopt"
+	"reframe/deopt/names"
 	"reframe/replay"
 )
 
@@ -173,7 +173,7 @@ func (w *replayWriter) says(r *replay.Result) string {
 func exitText(x *replay.Exit) string {
 	where := "?"
 	if x.Function != "" {
-		where = deopt.Demangled(x.Function)
+		where = names.Demangled(x.Function)
 	}
 	if x.Offset != nil {
 		where += fmt.Sprintf("+%#x", *x.Offset)
@@ -272,7 +272,7 @@ func (w *replayWriter) summary(b *bytes.Buffer, s *replay.Summary) {
 		if name == "" {
 			name = "?"
 		}
-		fmt.Fprintf(b, "%7d at %s, record %d, %s\n", x.Cores, printable(deopt.Demangled(name)), x.Record, x.Site.Site)
+		fmt.Fprintf(b, "%7d at %s, record %d, %s\n", x.Cores, printable(names.Demangled(name)), x.Record, x.Site.Site)
 	}
 	if more := len(s.Exits) - shownExits; more > 0 {
 		fmt.Fprintf(b, "        and at %s more\n", count(more, "site"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -203,7 +205,10 @@ func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
 	if len(s.Sites) > 0 {
 		rows := [][]string{}
 		for _, x := range s.Sites[:min(len(s.Sites), shownSites)] {
-			where := fmt.Sprintf("%s+%#x", printable(deopt.Demangled(x.Function)), x.Offset)
+			where := fmt.Sprintf("%s+%#x", printable(names.Demangled(x.Function)), x.Offset)
+			if x.Function == "" {
+				where = string(x.Address)
+			}
 			if x.Site == "" {
 				rows = append(rows, []string{fmt.Sprint(x.Count), where, "no record"})
 				continue
@@ -215,7 +220,7 @@ func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
 	if len(s.Functions) > 0 && len(s.Sites) > len(s.Functions) {
 		rows := [][]string{}
 		for _, x := range s.Functions[:min(len(s.Functions), shownSites)] {
-			rows = append(rows, []string{fmt.Sprint(x.Count), printable(deopt.Demangled(x.Function)), ""})
+			rows = append(rows, []string{fmt.Sprint(x.Count), cmp.Or(printable(names.Demangled(x.Function)), string(x.Address)), ""})
 		}
 		printRows(&b, rows, len(s.Functions)-len(rows), "function")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 )
 
 // exitWriter writes exits, each as a whole, some at a time.
@@ -165,7 +166,7 @@ func (w *exitWriter) place(x *deopt.Exited) {
 	f := x.Frame
 	b.WriteString("  ")
 	if x.Point.Symbol != "" {
-		fmt.Fprintf(b, "%s called by ", printable(deopt.Demangled(x.Point.Symbol)))
+		fmt.Fprintf(b, "%s called by ", printable(names.Demangled(x.Point.Symbol)))
 	}
 	if f == nil {
 		fmt.Fprintf(b, "%s\n", w.style.yellow("nobody: "+printable(x.End.Reason)))
@@ -237,12 +238,12 @@ func (w *exitWriter) planned(p *deopt.Planned) {
 		_ = w.write(fmt.Appendf(nil, "%s  %4s → 0xcc  %s  %s\n", p.Address, is, pad(where, where, functionWidth), what))
 	}
 	if p.Symbol != "" {
-		line(printable(deopt.Demangled(p.Symbol)), "entry")
+		line(printable(names.Demangled(p.Symbol)), "entry")
 	}
 	for _, x := range p.Exits {
 		where := fmt.Sprintf("(+%#x)", x.Offset)
 		if x.Function != "" {
-			where = fmt.Sprintf("%s+%#x", printable(deopt.Demangled(x.Function)), x.Offset)
+			where = fmt.Sprintf("%s+%#x", printable(names.Demangled(x.Function)), x.Offset)
 		}
 		what := fmt.Sprintf("record %d, %s, %s", x.Record, x.Site, strings.ReplaceAll(string(x.Moment), "-", " "))
 		if x.Note != "" {

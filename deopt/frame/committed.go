@@ -16,10 +16,11 @@ type Committed struct {
 
 // CommittedPlace is a return address in the frame of that number.
 type CommittedPlace struct {
-	Frame    int     `json:"frame"`
-	PC       Hex     `json:"pc"`
-	Function string  `json:"function,omitempty"`
-	Offset   *uint64 `json:"offset,omitempty"`
+	Frame     int     `json:"frame"`
+	PC        Hex     `json:"pc"`
+	Function  string  `json:"function,omitempty"`
+	Demangled string  `json:"demangled,omitempty"`
+	Offset    *uint64 `json:"offset,omitempty"`
 }
 
 // CommittedResult is one scalar of the result and where the caller looks for it.

@@ -51,20 +51,21 @@ const (
 // Frame is one activation: where it is, and, where a record matches, what its
 // abstract frame holds.
 type Frame struct {
-	Index    int      `json:"index"`
-	Kind     Kind     `json:"kind"`
-	PC       Hex      `json:"pc"`
-	CFA      Hex      `json:"cfa,omitempty"`
-	Function string   `json:"function,omitempty"`
-	Offset   *uint64  `json:"offset,omitempty"`   // of pc in the function; nil when no function is known
-	NamedBy  string   `json:"named_by,omitempty"` // whose word the function is where it is no symbol: perf-map, jitdump
-	Module   string   `json:"module,omitempty"`   // the file or JIT object that pc lies in
-	Rule     string   `json:"rule"`               // how this frame was found
-	Source   []Source `json:"source,omitempty"`   // the places in the source, innermost first: those that were inlined, and at last the function's own
-	Record   *Record  `json:"record,omitempty"`
-	Resume   *Resume  `json:"resume,omitempty"`
-	Slots    []Slot   `json:"slots,omitempty"`
-	Notes    []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
+	Index     int      `json:"index"`
+	Kind      Kind     `json:"kind"`
+	PC        Hex      `json:"pc"`
+	CFA       Hex      `json:"cfa,omitempty"`
+	Function  string   `json:"function,omitempty"`
+	Offset    *uint64  `json:"offset,omitempty"`    // of pc in the function; nil when no function is known
+	Demangled string   `json:"demangled,omitempty"` // where it differs from Function
+	NamedBy   string   `json:"named_by,omitempty"`  // whose word the function is where it is no symbol: perf-map, jitdump
+	Module    string   `json:"module,omitempty"`    // the file or JIT object that pc lies in
+	Rule      string   `json:"rule"`                // how this frame was found
+	Source    []Source `json:"source,omitempty"`    // the places in the source, innermost first: those that were inlined, and at last the function's own
+	Record    *Record  `json:"record,omitempty"`
+	Resume    *Resume  `json:"resume,omitempty"`
+	Slots     []Slot   `json:"slots,omitempty"`
+	Notes     []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
 }
 
 // Source is a place in the source. A call that waits is where it is written.
@@ -97,10 +98,11 @@ const (
 
 // Resume says where the frame carries on.
 type Resume struct {
-	Function string `json:"function"`
-	Block    string `json:"block"`
-	After    string `json:"after,omitempty"` // the call in that block after which it carries on; empty: at the block's start
-	At       string `json:"at,omitempty"`    // the instruction in that block before which it carries on
+	Function  string `json:"function"`
+	Demangled string `json:"demangled,omitempty"` // where it differs from Function
+	Block     string `json:"block"`
+	After     string `json:"after,omitempty"` // the call in that block after which it carries on; empty: at the block's start
+	At        string `json:"at,omitempty"`    // the instruction in that block before which it carries on
 }
 
 // Status says whether a slot has a value.

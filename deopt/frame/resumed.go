@@ -6,11 +6,12 @@ const ResumedSchema = "reframe.resume/v1"
 // Resumed is what `reframe resume --json` prints: what the interpreter computed from
 // an abstract frame on.
 type Resumed struct {
-	Schema   string `json:"schema"`
-	Function string `json:"function"` // that was left
-	TID      int    `json:"tid"`
-	Frame    int    `json:"frame"`
-	Resume   Resume `json:"resume"`
+	Schema    string `json:"schema"`
+	Function  string `json:"function"`            // that was left
+	Demangled string `json:"demangled,omitempty"` // where it differs
+	TID       int    `json:"tid"`
+	Frame     int    `json:"frame"`
+	Resume    Resume `json:"resume"`
 	// Frames are those that ran as one stack, innermost first: the one above, and its
 	// callers where they were asked for. End says why no more of them did.
 	Frames []ResumedFrame `json:"frames"`
@@ -28,11 +29,12 @@ type Resumed struct {
 
 // ResumedFrame is one frame of a stack that ran.
 type ResumedFrame struct {
-	Frame    int     `json:"frame"`
-	Function string  `json:"function"` // that was left
-	Moment   Moment  `json:"moment"`
-	Resume   Resume  `json:"resume"`
-	Given    *Result `json:"given,omitempty"` // what the user said that its call returns
+	Frame     int     `json:"frame"`
+	Function  string  `json:"function"` // that was left
+	Demangled string  `json:"demangled,omitempty"`
+	Moment    Moment  `json:"moment"`
+	Resume    Resume  `json:"resume"`
+	Given     *Result `json:"given,omitempty"` // what the user said that its call returns
 }
 
 // Result is a value that a function returned.

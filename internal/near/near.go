@@ -19,7 +19,7 @@ func Sorted(want string, names []string) []string {
 	}
 	list := make([]distant, len(names))
 	for i, name := range names {
-		list[i] = distant{name, distance(want, name)}
+		list[i] = distant{name, Distance(want, name)}
 	}
 	slices.SortFunc(list, func(a, b distant) int { return cmp.Or(a.far-b.far, cmp.Compare(a.name, b.name)) })
 	out := make([]string, len(list))
@@ -29,7 +29,8 @@ func Sorted(want string, names []string) []string {
 	return out
 }
 
-func distance(a, b string) int {
+// Distance is how many bytes are to be inserted, deleted or changed until a is b, of the first 128 of both.
+func Distance(a, b string) int {
 	a, b = a[:min(len(a), compared)], b[:min(len(b), compared)]
 	row := make([]int, len(b)+1) // from the beginning of a so far to that of b up to each place
 	for j := range row {

@@ -16,8 +16,8 @@ func TestDistance(t *testing.T) {
 		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "axc", 1}, {"abc", "ac", 1}, {"abc", "xabc", 1}, {"ab", "ba", 2},
 		{"kitten", "sitting", 3}, {"saturday", "sunday", 3}, {"flaw", "lawn", 2}, {strings.Repeat("a", 1000), strings.Repeat("a", 2000), 0},
 	} {
-		require.Equal(t, c.far, distance(c.a, c.b), c)
-		require.Equal(t, c.far, distance(c.b, c.a), c)
+		require.Equal(t, c.far, Distance(c.a, c.b), c)
+		require.Equal(t, c.far, Distance(c.b, c.a), c)
 	}
 }
 
