@@ -7,16 +7,16 @@
 // with anything in it but letters, digits, dots, _ and $ needs the quotation marks. Numbers are decimal, 0x, 0o or 0b, or floating-point
 // ones, inf and nan. What joins them, the tighter first:
 //
-//   - !          before a number; before what is true or false
-//   - / %
-//   - -
-//     << >>
-//     &
-//     ^
-//     |
-//     == != < <= > >=    between two numbers; == and != between two of what is true or false
-//     &&
-//     ||
+//	! -                ! before what is true or false, - before a number
+//	* / %
+//	+ -
+//	<< >>
+//	&
+//	^
+//	|
+//	== != < <= > >=    between two numbers; == and != between two of what is true or false
+//	&&
+//	||
 //
 // as in Python, and as in C but that & ^ | are tighter than comparisons. Parentheses do what they do elsewhere.
 //
