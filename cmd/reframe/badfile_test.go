@@ -74,8 +74,9 @@ func TestBrokenModule(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.ll")
 	for _, flag := range []string{"--ir", "--layout"} {
 		reframe(t, "frames", "-p", pid(p), flag, missing).failsEmpty(t, 2, missing, "no such file or directory")
-		reframe(t, "frames", "-p", pid(p), flag, t.TempDir()).failsEmpty(t, 2, "is a directory")
 	}
+	reframe(t, "frames", "-p", pid(p), "--layout", t.TempDir()).failsEmpty(t, 2, "is a directory")
+	reframe(t, "frames", "-p", pid(p), "--ir", t.TempDir()).failsEmpty(t, 2, "no file *.ll or *.bc is in it")
 	unharmed(t, p)
 }
 

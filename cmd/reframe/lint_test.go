@@ -61,7 +61,7 @@ func TestLintRefuses(t *testing.T) {
 	reframe(t, "lint").failsEmpty(t, 64, "MODULE.ll is missing")
 	reframe(t, "lint", good, "--nosuch").failsEmpty(t, 64, "--nosuch")
 	reframe(t, "lint", "/nosuch.ll").failsEmpty(t, 2, "/nosuch.ll", "no such file")
-	reframe(t, "lint", t.TempDir()).failsEmpty(t, 2, "is a directory")
+	reframe(t, "lint", t.TempDir()).failsEmpty(t, 2, "no file *.ll or *.bc is in it")
 	reframe(t, "lint", good, "--layout", "/nosuch.json").failsEmpty(t, 2, "/nosuch.json", "no such file")
 	reframe(t, "lint", good, "--layout", good).failsEmpty(t, 2, "guard.ll:1")
 	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n", "zero.ll": "\x7fELF\x00\x01"} {
