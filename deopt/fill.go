@@ -73,6 +73,7 @@ func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
 func (f *Frame) fillNamed(r *reader) {
 	s := f.match.site
 	locations, sp, _ := live(s, f.match.entry)
+	variables := f.view.modules.variables(s)
 	at := 0
 	for k, v := range s.Live {
 		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing,
@@ -91,6 +92,7 @@ func (f *Frame) fillNamed(r *reader) {
 			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", v.Ref())
 			slot.Value, slot.Hex, slot.Bytes = "", "", nil
 		}
+		slot.Variable = variables[k]
 		f.Slots = append(f.Slots, slot)
 		if name(v) != "" {
 			f.values = append(f.values, bound{v, len(f.Slots) - 1})

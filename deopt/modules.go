@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"slices"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
@@ -21,6 +22,8 @@ type findings struct {
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 	maps     map[*stackmap.Map]*compiled
+
+	described map[*ir.Site][]string // the variables of the live values of each site
 }
 
 // comparison is a function of a module and one of a stack map that were held against
@@ -32,7 +35,8 @@ type comparison struct {
 
 func newModules(all []*ir.Module) *modules {
 	return &modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
-		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, maps: map[*stackmap.Map]*compiled{}}}
+		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, maps: map[*stackmap.Map]*compiled{},
+		described: map[*ir.Site][]string{}}}
 }
 
 // only returns some of the modules.
@@ -128,6 +132,18 @@ func (ms *modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 func (ms *modules) withID(f *ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
 	byID, err := ms.of(f)
 	return byID[uint64(id)], err
+}
+
+// variables names the variables of the source that the live values of a site are.
+func (ms *modules) variables(s *ir.Site) []string {
+	names, known := ms.described[s]
+	if !known {
+		for _, list := range s.Instr.Variables(s.Live) {
+			names = append(names, strings.Join(list, ", "))
+		}
+		ms.described[s] = names
+	}
+	return names
 }
 
 // with lists the functions of the modules that have a site with an id.

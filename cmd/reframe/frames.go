@@ -212,6 +212,7 @@ func summary(s deopt.Summary) string {
 const (
 	functionWidth = 30
 	nameWidth     = 8
+	variableWidth = 24 // of the longest name of a frame whose slots are variables of the source
 	typeWidth     = 6
 	valueWidth    = 21
 )
@@ -244,8 +245,14 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	for _, text := range sources {
 		fmt.Fprintf(w, "        %s\n", text)
 	}
+	width := nameWidth
 	for i := range f.Slots {
-		printSlot(w, s, &f.Slots[i])
+		if f.Slots[i].Variable != "" {
+			width = max(width, min(runes(nameOf(&f.Slots[i])), variableWidth))
+		}
+	}
+	for i := range f.Slots {
+		printSlot(w, s, &f.Slots[i], width)
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
@@ -293,12 +300,20 @@ func target(r *frame.Resume) string {
 	return out
 }
 
-func printSlot(w io.Writer, s style, slot *frame.Slot) {
-	name := slot.Name
+// nameOf is what a slot is called: as the module spells it, behind the variable of the source where that is known.
+func nameOf(slot *frame.Slot) string {
+	name := printable(slot.Name)
 	if name == "" {
 		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
 	}
-	name = printable(name)
+	if slot.Variable != "" {
+		name = printable(slot.Variable) + " = " + name
+	}
+	return name
+}
+
+func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
+	name := nameOf(slot)
 	value := slot.Value
 	if value == "" {
 		value = string(slot.Hex)
@@ -316,6 +331,6 @@ func printSlot(w io.Writer, s style, slot *frame.Slot) {
 	if slot.Location != nil {
 		where = slot.Location.String()
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }

@@ -118,7 +118,8 @@ const (
 // Slot is one named, typed value, with where it came from, or why it could not be had.
 type Slot struct {
 	Index    int       `json:"index"`
-	Name     string    `json:"name,omitempty"` // as the source spells it; empty for a constant of the source
+	Name     string    `json:"name,omitempty"`     // as the module spells it; empty for a constant there
+	Variable string    `json:"variable,omitempty"` // of the source program: its name, several separated by ", ", or &x where the value is where x lies
 	Type     Type      `json:"type,omitzero"`
 	Value    string    `json:"value,omitempty"` // text in the type's natural form; empty without a type
 	Hex      Hex       `json:"hex,omitempty"`   // the raw bits

@@ -80,6 +80,8 @@ type Func struct {
 	debug  span // of its !dbg, in the module's source
 	body   lazyBody
 	live   lazyLiveness
+
+	described lazyDescriptions
 }
 
 // Declared says whether the function has no body here.
@@ -123,6 +125,8 @@ type Block struct {
 	Func   *Func
 	Line   int
 	Index  int // in the function
+
+	records []record // debug records, in the order of the source
 }
 
 // Instr is one instruction. Which fields are used depends on Op; the comments name them.
@@ -211,7 +215,10 @@ type Const struct {
 }
 
 // Metadata stands for an operand of type metadata; its content is not kept.
-type Metadata struct{ Text string }
+type Metadata struct {
+	Text string
+	at   span // of it, in the module's source
+}
 
 // InlineAsm stands for a callee that is inline assembly: its text and constraints (LangRef,
 // "Inline Assembler Expressions").

@@ -113,11 +113,15 @@ func (p *parser) parseBlock() {
 			if !strings.HasPrefix(p.tok.text, "dbg_") {
 				p.m.unknown.warn(p.tok, "record")
 			}
+			r := record{kind: p.tok.text, index: len(block.Instrs)}
 			p.next()
 			if !p.isPunct('(') {
 				p.fail(p.tok.pos, "expected '(' in debug record")
 			}
+			r.at.pos = p.tok.pos
 			p.skipBalanced()
+			r.at.end = max(r.at.pos, min(p.tok.pos, p.end))
+			block.records = append(block.records, r)
 		}
 		in := p.parseInstr(block)
 		if p.err != nil || in.Op.Terminator() {
@@ -254,7 +258,8 @@ func (p *parser) parseMetadataOperand() Value {
 		p.parseTyped()
 	}
 	end := min(max(p.tok.pos, start), len(p.src))
-	return &Metadata{Text: trimRight(p.src[start:end])}
+	text := trimRight(p.src[start:end])
+	return &Metadata{Text: text, at: span{start, start + len(text)}}
 }
 
 // trimRight cuts the white space before the token that followed.

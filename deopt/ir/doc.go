@@ -6,10 +6,11 @@
 // ends; [Func.Body] parses a body when it is first asked for, so that a module of a
 // hundred thousand lines costs what is looked at. On it stand [Func.Sites], which says
 // what operand of a call is what location of its stack map record, [LiveAt], which says
-// what must be known to run on from a place, and [Instr.Source], which says what line of
-// the source a place comes from.
+// what must be known to run on from a place, [Instr.Source], which says what line of
+// the source a place comes from, and [Instr.Variables], which says what variables of the
+// source the values are there.
 //
-// Read, and not kept, is what changes no result: metadata other than !dbg, debug records,
+// Read, and not kept, is what changes no result: metadata other than !dbg and what debug records refer to,
 // attributes other than those of [ParamAttrs], comdats, visibility, orderings of atomics,
 // use-list orders, module summaries. Not read are callbr and exception handling by
 // funclets; a function that has them is an error, and the others of the module are not

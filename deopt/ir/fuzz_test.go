@@ -93,6 +93,7 @@ func exercise(t *testing.T, m *Module) {
 		}
 		for _, in := range blocks[0].Instrs[:min(len(blocks[0].Instrs), 50)] {
 			in.Source()
+			in.Variables(in.Args)
 		}
 		for _, b := range blocks[:min(len(blocks), 50)] {
 			for i := 0; i <= len(b.Instrs); i += 1 + len(b.Instrs)/8 {

@@ -1,0 +1,319 @@
+package ir
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// lazyDescriptions is what debug information says of a function's values, found when it is first asked for.
+type lazyDescriptions struct {
+	once sync.Once
+	all  map[variable][]description
+	in   map[*Block]map[variable][]int // the indices of descriptions in a block, ascending
+	// at is where the module refers to each variable's node.
+	at    map[variable]span
+	preds [][]*Block
+}
+
+// variable is a variable of the source, in one of the calls that were inlined: by how the module refers to both.
+type variable struct{ node, inlinedAt string }
+
+// description says what a variable is from a place on, or for as long as its scope is.
+type description struct {
+	block *Block
+	index int   // of the instruction that it stands before
+	value Value // nil where it is none alone, or none any more
+	where bool  // the value is where the variable is
+}
+
+// record is a debug record: #dbg_value(…).
+type record struct {
+	kind string
+	at   span // from bracket to bracket
+	// index is that of the instruction that it stands before.
+	index int
+}
+
+// Variables says which variables of the source have each of some values where an instruction is about to run. There may be
+// several, innermost scope first, and there is none where the module's debug information does not say it of every way to the
+// instruction: a variable that was assigned something else on one of them, or whose value was computed anew since, is
+// not named. Of a value that is where a variable lies, its name is &x.
+//
+// The debug information are the records #dbg_value, #dbg_declare and #dbg_assign (LangRef, "Debug Records"), or calls of the
+// intrinsics of the same names. Only those with an empty DIExpression count.
+func (i *Instr) Variables(values []Value) [][]string {
+	names := make([][]string, len(values))
+	f := i.Block.Func
+	d := &f.described
+	d.once.Do(func() { d.find(f) })
+	if len(d.all) == 0 {
+		return names
+	}
+	wanted := map[Value]bool{}
+	for _, v := range values {
+		wanted[v] = true
+	}
+	budget := maxWays
+	for _, scope := range i.scopes() {
+		var here []variable
+		for v := range d.all {
+			if v.inlinedAt == scope.inlinedAt {
+				here = append(here, v)
+			}
+		}
+		slices.SortFunc(here, func(a, b variable) int { return strings.Compare(a.node, b.node) })
+		for _, v := range here {
+			m := f.Module
+			kind, fields, ok := m.debugNode(d.at[v])
+			if !ok || kind != "DILocalVariable" || m.text(fields["scope"]) != scope.node {
+				continue
+			}
+			if !slices.ContainsFunc(d.all[v], func(x description) bool { return wanted[x.value] }) {
+				continue
+			}
+			value, where := d.reaching(i, v, &budget)
+			name := m.debugString(fields["name"])
+			if value == nil || name == "" {
+				continue
+			}
+			if where {
+				name = "&" + name
+			}
+			for k := range values {
+				if values[k] == value && !slices.Contains(names[k], name) {
+					names[k] = append(names[k], name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// maxWays bounds how many blocks are looked through for all variables of one instruction.
+const maxWays = 1 << 20
+
+// scopes are the scopes around an instruction, innermost first.
+func (i *Instr) scopes() (list []variable) {
+	m := i.Block.Func.Module
+	at := i.debug
+	if at == (span{}) { // whatever the place is, it lies in the function
+		if own := m.text(i.Block.Func.debug); own != "" {
+			list = append(list, variable{own, ""})
+		}
+		return list
+	}
+	for budget := maxScopes; budget > 0 && at != (span{}); budget-- {
+		kind, fields, ok := m.debugNode(at)
+		if !ok || kind != "DILocation" {
+			break
+		}
+		inlinedAt, scope := m.text(fields["inlinedAt"]), fields["scope"]
+		for ; budget > 0; budget-- {
+			kind, around, ok := m.debugNode(scope)
+			if !ok {
+				break
+			}
+			list = append(list, variable{m.text(scope), inlinedAt})
+			if kind == "DISubprogram" {
+				break
+			}
+			scope = around["scope"]
+		}
+		at = fields["inlinedAt"]
+	}
+	return list
+}
+
+// text is how the source spells what stands at a place.
+func (m *Module) text(at span) string { return trimRight(m.src[at.pos:at.end]) }
+
+// find lists what the function's records and intrinsics say.
+func (d *lazyDescriptions) find(f *Func) {
+	d.all, d.in, d.at = map[variable][]description{}, map[*Block]map[variable][]int{}, map[variable]span{}
+	d.preds = make([][]*Block, len(f.body.blocks))
+	for _, b := range f.body.blocks {
+		for _, s := range successors(b) {
+			d.preds[s.Index] = append(d.preds[s.Index], b)
+		}
+		records := b.records
+		for _, in := range b.Instrs {
+			for ; len(records) > 0 && records[0].index == in.Index; records = records[1:] {
+				d.add(b, in.Index, records[0].kind, f.Module.arguments(records[0].at))
+			}
+			kind, ok := debugIntrinsic(in)
+			if !ok {
+				continue
+			}
+			var args []span
+			for _, a := range in.Args {
+				if a, ok := a.(*Metadata); ok {
+					args = append(args, a.at)
+				}
+			}
+			d.add(b, in.Index, kind, append(args, in.debug))
+		}
+	}
+}
+
+// debugIntrinsic says which record a call of an intrinsic stands for.
+func debugIntrinsic(i *Instr) (kind string, ok bool) {
+	if i.Call == nil {
+		return "", false
+	}
+	callee, ok := i.Call.Callee.(*Func)
+	if !ok {
+		return "", false
+	}
+	name, ok := strings.CutPrefix(callee.Name, "llvm.dbg.")
+	return "dbg_" + name, ok
+}
+
+// add takes one record: the value, the variable, the expression, of dbg_assign three more, and the location.
+func (d *lazyDescriptions) add(b *Block, index int, kind string, args []span) {
+	m := b.Func.Module
+	if kind != "dbg_value" && kind != "dbg_declare" && kind != "dbg_assign" || len(args) < 4 {
+		return
+	}
+	location, fields, ok := m.debugNode(args[len(args)-1])
+	if !ok || location != "DILocation" {
+		return
+	}
+	v := variable{m.text(args[1]), m.text(fields["inlinedAt"])}
+	x := description{block: b, index: index, where: kind == "dbg_declare"}
+	// An expression says how to come from the value to the variable; one with operations is not taken for none.
+	if expression, _, empty := m.debugNode(args[2]); empty && expression == "DIExpression" {
+		x.value = b.Func.describedBy(args[0])
+	}
+	if d.in[b] == nil {
+		d.in[b] = map[variable][]int{}
+	}
+	d.in[b][v] = append(d.in[b][v], len(d.all[v]))
+	d.all[v], d.at[v] = append(d.all[v], x), args[1]
+}
+
+// describedBy is the local value that the first argument of a record names, or nil.
+func (f *Func) describedBy(at span) Value {
+	l := lexer{file: f.Module.Name, src: f.Module.src, pos: at.pos, end: at.end, line: 1}
+	var last token
+	for l.next(); l.tok.kind != tokEOF; l.next() {
+		last = l.tok
+	}
+	if l.err != nil || last.kind != tokLocal || last.pos == at.pos {
+		return nil
+	}
+	if _, block := f.body.names[last.text].(*Block); block {
+		return nil
+	}
+	return f.body.names[last.text]
+}
+
+// arguments are the places of what stands in brackets, between commas.
+func (m *Module) arguments(at span) (list []span) {
+	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: at.end, line: 1}
+	if l.next(); !l.isPunct('(') {
+		return nil
+	}
+	l.next()
+	for start := l.tok.pos; l.tok.kind != tokEOF; {
+		switch {
+		case l.isPunct('('), l.isPunct('{'), l.isPunct('['), l.isPunct('<'):
+			if l.isPunct('<') {
+				l.next()
+				continue
+			}
+			l.skipBalanced()
+		case l.isPunct(','), l.isPunct(')'):
+			list = append(list, span{start, l.tok.pos})
+			l.next()
+			start = l.tok.pos
+		default:
+			l.next()
+		}
+	}
+	return list
+}
+
+// reaching is what a variable is where an instruction is about to run: the value of the last description on each way there, where
+// that is the same on all, and was not computed anew behind it.
+func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Value, where bool) {
+	all := d.all[v]
+	if all[0].where {
+		// It lies there for as long as its scope is, if there is one such place.
+		for _, x := range all {
+			if !x.where || x.value != all[0].value {
+				return nil, false
+			}
+		}
+		if in, ok := all[0].value.(*Instr); !ok || in.Op != OpAlloca {
+			return nil, false
+		}
+		return all[0].value, true
+	}
+	type stretch struct {
+		block    *Block
+		from, to int // instructions
+	}
+	var passed []stretch
+	var found *description
+	// back goes through a block from an instruction backwards, and says whether a description is there.
+	back := func(b *Block, to int) (described, same bool) {
+		list := d.in[b][v]
+		for k := len(list) - 1; k >= 0; k-- {
+			x := &all[list[k]]
+			if x.index > to {
+				continue
+			}
+			if x.value == nil || x.where || found != nil && found.value != x.value {
+				return true, false
+			}
+			found = x
+			passed = append(passed, stretch{b, x.index, to})
+			return true, true
+		}
+		passed = append(passed, stretch{b, 0, to})
+		return false, true
+	}
+	queue, seen := []*Block{}, map[*Block]bool{}
+	described, same := back(i.Block, i.Index)
+	if !same {
+		return nil, false
+	}
+	enter := func(b *Block) bool {
+		if b.Index == 0 || len(d.preds[b.Index]) == 0 {
+			return false // the function begins without one
+		}
+		for _, p := range d.preds[b.Index] {
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+		return true
+	}
+	if !described && !enter(i.Block) {
+		return nil, false
+	}
+	for len(queue) > 0 {
+		b := queue[0]
+		queue = queue[1:]
+		if *budget--; *budget < 0 {
+			return nil, false
+		}
+		described, same := back(b, len(b.Instrs))
+		if !same || !described && !enter(b) {
+			return nil, false
+		}
+	}
+	if found == nil {
+		return nil, false
+	}
+	if in, ok := found.value.(*Instr); ok {
+		for _, s := range passed {
+			if s.block == in.Block && in.Index >= s.from && in.Index < s.to {
+				return nil, false
+			}
+		}
+	}
+	return found.value, false
+}
