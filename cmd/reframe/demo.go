@@ -138,7 +138,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return printView(a.stdout, a.style(), view, target)
+	return printView(folded(a.stdout), a.style(), view, target)
 }
 
 // returned is what native code brought back to a caller.

@@ -69,7 +69,7 @@ is nothing to explain or it failed.`,
 			if a.json {
 				err = writeJSON(a.stdout, e)
 			} else {
-				err = printExplanation(a.stdout, a.style(), e, t)
+				err = printExplanation(folded(a.stdout), a.style(), e, t)
 			}
 			if err == nil && e.Partial() {
 				return &status{exitPartial, ""}

@@ -215,18 +215,27 @@ func (p *explainer) value(x *deopt.ExplainedValue) {
 		as = "  → " + printable(strings.Join(x.As, ", "))
 	}
 	p.line("  %-*s %-*s %s%s", nameWidth, name, typeWidth, printable(x.Type.Source), value, as)
-	for _, part := range []string{x.Where, x.Origin, x.Sum, joined(x.Raw, x.Reading)} {
+	for _, part := range append([]string{x.Where, x.Origin, x.Sum}, dumped(x.Raw, x.Reading)...) {
 		if part != "" {
 			p.line("    %s", p.dim(printable(part)))
 		}
 	}
 }
 
-func joined(raw, reading string) string {
-	if reading == "" {
-		return raw
+// dumpedBytes is how many bytes of a value stand in a line.
+const dumpedBytes = 16
+
+// dumped are the lines that show the bytes of a value, and what was made of them.
+func dumped(raw, reading string) []string {
+	rows := wordsInRows(raw, dumpedBytes)
+	switch {
+	case reading == "":
+	case len(rows) == 1:
+		rows[0] += "   " + reading
+	default:
+		rows = append(rows, reading)
 	}
-	return raw + "   " + reading
+	return rows
 }
 
 func (p *explainer) carries(c *deopt.CarriesOn) {

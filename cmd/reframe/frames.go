@@ -66,7 +66,7 @@ frame, or it failed.`,
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
-			} else if err = printView(a.stdout, a.style(), view, t); err == nil {
+			} else if err = printView(folded(a.stdout), a.style(), view, t); err == nil {
 				a.hint(c.Flags(), view)
 				a.hintSource(costly)
 			}
@@ -117,7 +117,9 @@ func noSuchFrame(number int, function, numbers string) string {
 }
 
 // note says what is no failure and a user may want to know.
-func (a *app) note(text string) { fmt.Fprintln(a.stderr, "reframe: note: "+printableLines(text)) }
+func (a *app) note(text string) {
+	fmt.Fprintln(folded(a.stderr), "reframe: note: "+printableLines(text))
+}
 
 // digits are what differs between the guesses of one kind.
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)

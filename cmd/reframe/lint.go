@@ -80,7 +80,7 @@ func (a *app) lint(k *known) error {
 
 // printLint prints one line for each finding, and how many there are for people.
 func (a *app) printLint(r *deopt.LintReport) error {
-	out, s := bufio.NewWriter(a.stdout), a.style()
+	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
 	for n := range r.Findings {
 		printFinding(out, s, &r.Findings[n])
 	}
@@ -89,10 +89,10 @@ func (a *app) printLint(r *deopt.LintReport) error {
 	}
 	modules := printable(strings.Join(r.Modules, ", "))
 	if r.Sites == 0 {
-		fmt.Fprintf(a.stderr, "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
+		fmt.Fprintf(folded(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
+	fmt.Fprintf(folded(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
 		r.Count(deopt.CannotResume), count(r.Count(deopt.LintWarning), "warning"))
 	return nil
 }

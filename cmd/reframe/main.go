@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		code = exitUsage
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(stderr, "reframe: %s\n", printableLines(text))
+		fmt.Fprintf(folded(stderr), "reframe: %s\n", printableLines(text))
 	}
 	var where *ir.Error
 	if errors.As(err, &where) && where.Text != "" {
@@ -128,12 +128,12 @@ func (a *app) root() *cobra.Command {
 finds the stack map record that matches each program counter, reads every recorded
 value from registers, stack and constants, names and types them by the IR, and lets
 a reference interpreter carry on from there.`,
-		Example: `  reframe demo                                          the whole story, on a built-in target
-  reframe frames -p 41822 --ir loop.ll                  abstract frames of every thread
-  reframe resume -p 41822 --ir loop.ll --layout loop.layout.json
-  reframe verify --ir loop.ll -- ./host loop.o           native code held against the interpreter, at each exit
-  reframe record -p 41822 --ir loop.ll -o exit.core --script exit.txtar
-  reframe replay ./osr/...                              recorded exits, run as tests`,
+		Example: `  reframe demo                                 the whole story
+  reframe frames 41822 --ir loop.ll            the frames of every thread
+  reframe resume 41822 --ir loop.ll --layout loop.layout.json
+  reframe verify --ir loop.ll -- ./host        native code and the interpreter
+  reframe record 41822 --ir loop.ll -o exit.core --script exit.txtar
+  reframe replay ./osr/...                     recorded exits, run as tests`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -147,6 +147,7 @@ a reference interpreter carry on from there.`,
 	}
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` to colour the output: auto, always or never (NO_COLOR is obeyed)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.recordCommand(), a.replayCommand(), scriptsTopic(), conditionsTopic(), manCommand())
 	return root

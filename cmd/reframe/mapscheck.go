@@ -25,7 +25,7 @@ func (a *app) checkMaps(m *deopt.Maps) error {
 }
 
 func (a *app) printCheck(report *deopt.CheckReport) error {
-	out, s := bufio.NewWriter(a.stdout), a.style()
+	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
 	for n, i := range report.Images {
 		if n > 0 {
 			out.WriteByte('\n')

@@ -39,7 +39,7 @@ func (p *mapsText) flush() {
 func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
 
 func (a *app) printMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err error) {
-	p := &mapsText{out: a.stdout, style: a.style(), want: want}
+	p := &mapsText{out: folded(a.stdout), style: a.style(), want: want}
 	for _, note := range m.Notes {
 		p.printf("%s\n", p.style.yellow(printable(note)))
 	}

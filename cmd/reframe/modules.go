@@ -27,7 +27,7 @@ func (k *known) options(a *app) (deopt.Options, error) {
 	o.Modules = modules
 	if a != nil {
 		for _, note := range notes {
-			fmt.Fprintln(a.stderr, printable(note))
+			fmt.Fprintln(folded(a.stderr), printable(note))
 		}
 	}
 	if a != nil {
@@ -54,7 +54,7 @@ func (k *known) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(a.stderr, printable(note))
+		fmt.Fprintln(folded(a.stderr), printable(note))
 	}
 	o.Modules = append(o.Modules, modules...)
 	a.modules = append(a.modules, modules...)
@@ -79,10 +79,10 @@ func (a *app) warn() {
 			}
 			a.warned[said] = true
 			if n == shownWords {
-				fmt.Fprintf(a.stderr, "%s: %s that are not known; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more word"))
+				fmt.Fprintf(folded(a.stderr), "%s: %s that are not known; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more word"))
 				continue
 			}
-			fmt.Fprintf(a.stderr, "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
+			fmt.Fprintf(folded(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
 		}
 	}
 }

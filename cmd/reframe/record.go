@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -303,7 +304,7 @@ var errRecorded = errors.New("recorded")
 
 // recordExit waits for an exit and keeps that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) (*recorded, error) {
-	o.Warn = func(text string) { fmt.Fprintln(a.stderr, "reframe: "+printableLines(text)) }
+	o.Warn = func(text string) { fmt.Fprintln(folded(a.stderr), "reframe: "+printableLines(text)) }
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return nil, err
@@ -383,11 +384,11 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	for _, left := range r.LeftOut {
 		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
 	}
-	if _, err := out.WriteString(b.String()); err != nil {
+	if _, err := io.WriteString(folded(out), b.String()); err != nil {
 		return err
 	}
 	if k.core == "" {
-		fmt.Fprintln(a.stderr, stoodStill("it", r.pause, r.stopped))
+		fmt.Fprintln(folded(a.stderr), stoodStill("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil
@@ -396,7 +397,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.script != "" && k.script != standard {
 		next = []string{"replay", k.script}
 	}
-	fmt.Fprintf(a.stderr, "\n%s\n", try(next...))
+	fmt.Fprintf(folded(a.stderr), "\n%s\n", try(next...))
 	return nil
 }
 

@@ -155,10 +155,10 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	if err := printResumed(a.stdout, a.style(), out, stack); err != nil || t.Core != "" {
+	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil || t.Core != "" {
 		return err
 	}
-	fmt.Fprintln(a.stderr, stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	fmt.Fprintln(folded(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
 }
 

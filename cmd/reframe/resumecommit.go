@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,10 +51,10 @@ func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, re
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	if err := printResumed(a.stdout, a.style(), out, stack); err != nil {
+	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.stderr, stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
+	fmt.Fprintln(folded(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 
@@ -82,6 +83,20 @@ func (a *app) committed(ctx context.Context, s *ptrace.Session, o deopt.Options,
 	return stack, out, err
 }
 
+// changeRow is how many bytes of memory are shown in a line.
+const changeRow = 8
+
+// printChange shows bytes that became others, in rows where they are many.
+func printChange(text *strings.Builder, m frame.CommittedMemory) {
+	at, err := strconv.ParseUint(strings.TrimPrefix(string(m.Address), "0x"), 16, 64)
+	for n := 0; err == nil && 2*changeRow < len(m.Old[n:]); n += 2 * changeRow {
+		end := n + 2*changeRow
+		fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:end], m.New[n:end])
+	}
+	n := max(0, len(m.Old)-1) / (2 * changeRow) * (2 * changeRow)
+	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
+}
+
 // printCommitted says what was written, or would be.
 func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 	verb := "written"
@@ -91,7 +106,7 @@ func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 	fmt.Fprintf(text, "%s: %s in %s, %s\n", verb, count(c.Bytes, "byte"), count(len(c.Memory), "place"), count(len(c.Registers), "register"))
 	if !c.Written {
 		for _, m := range c.Memory {
-			fmt.Fprintf(text, "  %s  %s -> %s\n", m.Address, m.Old, m.New)
+			printChange(text, m)
 		}
 		for _, r := range c.Registers {
 			if r.Old == r.New {

@@ -32,7 +32,7 @@ func (a *app) hintSource(costly []string) {
 	if n := len(costly) - 1; n > 0 {
 		more = fmt.Sprintf(" and %s", count(n, "other file"))
 	}
-	fmt.Fprintf(a.stderr, "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
+	fmt.Fprintf(folded(a.stderr), "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
 }
 
 // lineWidth is how wide a line may become to which something is put.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime/debug"
 	"strings"
@@ -233,7 +234,7 @@ func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
 	if s.Absent > 0 {
 		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))
 	}
-	fmt.Fprint(a.stderr, b.String())
+	_, _ = io.WriteString(folded(a.stderr), b.String())
 }
 
 // shownSites bounds the lines of each table of a summary.

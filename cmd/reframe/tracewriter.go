@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -40,11 +41,19 @@ const (
 )
 
 func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
-	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(to, flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(linesOf(a, to), flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
 	w.json = json.NewEncoder(&w.line)
 	w.json.SetEscapeHTML(false)
 	go w.flushing()
 	return w
+}
+
+// linesOf is where lines are written to: JSON, of which a line is an object, is not broken.
+func linesOf(a *app, to *os.File) io.Writer {
+	if a.json {
+		return to
+	}
+	return folded(to)
 }
 
 func (w *exitWriter) flushing() {

@@ -122,11 +122,18 @@ func (w *verifyWriter) memory(d *deopt.MemoryDifference, v *deopt.Verified) {
 		near = ", " + printable(d.Near)
 	}
 	fmt.Fprintf(b, "  %s memory, %s at %s%s\n", w.style.yellow("different"), count(int(d.Size), "byte"), d.Address, near)
-	w.rows([][2]string{{"before", d.Before}, {"interpreter", d.Interpreter}, {"native code", d.Native}})
+	for _, row := range [][2]string{{"before", d.Before}, {"interpreter", d.Interpreter}, {"native code", d.Native}} {
+		for n, words := range wordsInRows(row[1], dumpedWords) {
+			w.rows([][2]string{{row[0][:len(row[0])*max(0, 1-n)], words}})
+		}
+	}
 	if more := v.Words - d.Size/8; more > 0 {
 		fmt.Fprintf(b, "        and %s more\n", count(int(8*more), "byte"))
 	}
 }
+
+// dumpedWords is how many words of 8 bytes stand in a line.
+const dumpedWords = 3
 
 func (w *verifyWriter) rows(list [][2]string) {
 	for _, row := range list {
@@ -150,7 +157,7 @@ const shownReasons = 20
 
 // printVerified says on standard error how a verification went.
 func (a *app) printVerified(s *deopt.VerifySummary, k *verified) {
-	fmt.Fprint(a.stderr, verifiedText(s, &k.watched))
+	fmt.Fprint(folded(a.stderr), verifiedText(s, &k.watched))
 }
 
 // verifiedText says how a verification went.

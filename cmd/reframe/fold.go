@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// widthOf is how many cells a line on a terminal has, as COLUMNS or the terminal says, and 0 where out is none: what goes into
+// a pipe or a file is data, of which each line stays one.
+func widthOf(out *os.File) int {
+	if !term.IsTerminal(int(out.Fd())) {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return max(n, narrowest)
+	}
+	if n, _, err := term.GetSize(int(out.Fd())); err == nil && n > 0 {
+		return max(n, narrowest)
+	}
+	return 80
+}
+
+// narrowest is the width below which nothing can be read any more.
+const narrowest = 20
+
+// folded is a writer that breaks lines which are wider than the terminal; what it is given ends with a line's end, at
+// last. To other files it writes what it is given.
+func folded(out *os.File) io.Writer {
+	if width := widthOf(out); width > 0 {
+		return &folder{out: out, width: width}
+	}
+	return out
+}
+
+// proposal is what stands before a command that can be copied.
+var proposal = regexp.MustCompile(`^(try|more of the stack|  reproduce): `)
+
+type folder struct {
+	out   io.Writer
+	width int
+	rest  []byte // of a line whose end is yet to come
+}
+
+func (f *folder) Write(p []byte) (int, error) {
+	f.rest = append(f.rest, p...)
+	end := bytes.LastIndexByte(f.rest, '\n') + 1
+	var b strings.Builder
+	for line := range strings.Lines(string(f.rest[:end])) {
+		line = strings.TrimSuffix(line, "\n")
+		parts := []string{}
+		if m := proposal.FindString(line); m != "" && cells(line) > f.width {
+			parts = append(parts, m+foldCommand(shellWords(line[len(m):]), f.width-len(m)))
+		} else {
+			parts = fold(line, f.width, 4)
+		}
+		for _, part := range parts {
+			b.WriteString(part + "\n")
+		}
+	}
+	f.rest = append(f.rest[:0], f.rest[end:]...)
+	if _, err := io.WriteString(f.out, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// fold breaks a line at spaces, so that no part is wider than width: what has no space, such as a hex dump, where it must be. Further
+// parts stand below the text behind the line's label, if it has one, or else are set in by so much more than the line.
+func fold(line string, width, more int) []string {
+	if cells(line) <= width {
+		return []string{line}
+	}
+	hang := hanging(line, width, more)
+	var parts []string
+	part, wide, last := "", 0, 0 // last is where in the part the last space is behind its beginning
+	begins := len(line) - len(strings.TrimLeft(line, " "))
+	for len(line) > 0 {
+		glyph, w := next(line)
+		if wide+w > width {
+			cut := len(part)
+			if last > 0 && glyph != " " {
+				cut = last
+			}
+			line = strings.TrimLeft(part[cut:]+line, " ")
+			parts = append(parts, strings.TrimRight(part[:cut], " "))
+			part, wide, last, begins = strings.Repeat(" ", hang), hang, 0, hang
+			continue
+		}
+		if glyph == " " && len(part) > begins {
+			last = len(part)
+		}
+		part, wide, line = part+glyph, wide+w, line[len(glyph):]
+	}
+	if strings.Trim(part, " ") != "" {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// hanging is where the second part of a line begins.
+func hanging(line string, width, more int) int {
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	plain := []rune(escapes(line))
+	hang := indent + more
+	for n := indent; n+2 < len(plain) && n < width/2-2; n++ {
+		if plain[n] == ' ' && plain[n+1] == ' ' && plain[n+2] != ' ' {
+			hang = n + 2
+		}
+	}
+	return min(hang, width/2)
+}
+
+// next is the first character of a line with the colours before it, and how many cells it takes.
+func next(line string) (glyph string, width int) {
+	n := escape(line)
+	for k, r := range line[n:] {
+		if k > 0 {
+			return line[:n+k], width
+		}
+		width = cellsOf(r)
+	}
+	return line, width
+}
+
+// escape is how long the colours are with which a line begins.
+func escape(line string) int {
+	n := 0
+	for strings.HasPrefix(line[n:], "\x1b[") {
+		end := strings.IndexByte(line[n:], 'm')
+		if end < 0 {
+			break
+		}
+		n += end + 1
+	}
+	return n
+}
+
+// escapes is a line without its colours.
+func escapes(line string) string {
+	var b strings.Builder
+	for len(line) > 0 {
+		line = line[escape(line):]
+		end := strings.IndexByte(line, '\x1b')
+		if end <= 0 {
+			end = len(line)
+		}
+		b.WriteString(line[:end])
+		line = line[end:]
+	}
+	return b.String()
+}
+
+// cells is how many cells of a terminal a line takes.
+func cells(line string) int {
+	n := 0
+	for _, r := range escapes(line) {
+		n += cellsOf(r)
+	}
+	return n
+}
+
+// cellsOf is how many cells a character takes (Unicode's UAX #11, as terminals read it).
+func cellsOf(r rune) int {
+	switch {
+	case r == '\t':
+		return 8 // at most
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana), r >= 0xff01 && r <= 0xff60, r >= 0x1f300 && r <= 0x1faff:
+		return 2
+	}
+	return 1
+}
+
+// foldCommand breaks a line that a shell reads at the words that it was made of, each part but the last with a backslash at its end, so
+// that it can be copied. Words that are wider than the line stay whole.
+func foldCommand(words []string, width int) string {
+	var b strings.Builder
+	wide := 0
+	for n, word := range words {
+		w := cells(word)
+		room := 2 // for the backslash
+		if n == len(words)-1 {
+			room = 0
+		}
+		switch {
+		case n == 0:
+		case width > 0 && wide+1+w+room > width && wide > setIn:
+			b.WriteString(" \\\n" + strings.Repeat(" ", setIn))
+			wide = setIn
+		default:
+			b.WriteByte(' ')
+			wide++
+		}
+		b.WriteString(word)
+		wide += w
+	}
+	return b.String()
+}
+
+// shellWords splits a line at spaces that a shell splits it at, each word as it is spelled.
+func shellWords(line string) (words []string) {
+	word, mark, escape := "", rune(0), false
+	for _, r := range line + " " {
+		switch {
+		case escape:
+			escape = false
+		case r == '\\' && mark != '\'':
+			escape = true
+		case mark == 0 && r == ' ':
+			if word != "" {
+				words = append(words, word)
+			}
+			word = ""
+			continue
+		case r == mark:
+			mark = 0
+		case mark == 0 && (r == '\'' || r == '"'):
+			mark = r
+		}
+		word += string(r)
+	}
+	return words
+}
+
+// wordsInRows splits a dump of bytes, or of words, at every n-th of its spaces.
+func wordsInRows(dump string, n int) (rows []string) {
+	for part := range slices.Chunk(strings.Fields(dump), n) {
+		rows = append(rows, strings.Join(part, " "))
+	}
+	return rows
+}
+
+// setIn is by how much the second part of a command is.
+const setIn = 4

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpWidth is how wide help is where the terminal is no narrower.
+const helpWidth = 80
+
+// help prints what a command does and how it is called. No line is wider than the terminal, or than 80 cells.
+func (a *app) help(c *cobra.Command, out *os.File) {
+	width := helpWidth
+	if w := widthOf(out); w > 0 {
+		width = min(w, helpWidth)
+	}
+	var b strings.Builder
+	long := c.Long
+	if long == "" {
+		long = c.Short
+	}
+	filled(&b, long, width)
+	if c.Runnable() || c.HasSubCommands() {
+		b.WriteString("\n")
+		usageOf(&b, c, width)
+	}
+	_, _ = io.WriteString(out, b.String())
+}
+
+// usageOf writes how a command is called: its arguments, examples, commands and flags.
+func usageOf(b *strings.Builder, c *cobra.Command, width int) {
+	write := func(line string, more int) {
+		for _, part := range fold(line, width, more) {
+			b.WriteString(part + "\n")
+		}
+	}
+	b.WriteString("Usage:\n")
+	if c.Runnable() {
+		write("  "+c.UseLine(), 4)
+	}
+	if c.HasAvailableSubCommands() {
+		write("  "+c.CommandPath()+" [command]", 4)
+	}
+	if c.HasExample() {
+		b.WriteString("\nExamples:\n")
+		for line := range strings.Lines(c.Example) {
+			line = strings.TrimSuffix(line, "\n")
+			if cells(line) > width {
+				line = "  " + foldCommand(shellWords(strings.TrimSpace(line)), width-2)
+				line = strings.ReplaceAll(line, "\n", "\n  ")
+			}
+			b.WriteString(line + "\n")
+		}
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\nAvailable Commands:\n")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				write(fmt.Sprintf("  %-*s  %s", sub.NamePadding(), sub.Name(), sub.Short), 4)
+			}
+		}
+	}
+	if c.HasAvailableLocalFlags() {
+		b.WriteString("\nFlags:\n" + strings.TrimRight(c.LocalFlags().FlagUsagesWrapped(width), " \n") + "\n")
+	}
+	if c.HasAvailableInheritedFlags() {
+		b.WriteString("\nGlobal Flags:\n" + strings.TrimRight(c.InheritedFlags().FlagUsagesWrapped(width), " \n") + "\n")
+	}
+	if c.HasHelpSubCommands() {
+		b.WriteString("\nAdditional help topics:\n")
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAdditionalHelpTopicCommand() {
+			write(fmt.Sprintf("  %-*s  %s", sub.CommandPathPadding(), sub.CommandPath(), sub.Short), 4)
+		}
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n")
+		write(fmt.Sprintf("Use %q for more information about a command.", c.CommandPath()+" [command] --help"), 0)
+	}
+}
+
+// filled writes paragraphs as wide as they may be. Lines that are set in stay lines; those below a label, set in as far as its
+// text, are part of it.
+func filled(b *strings.Builder, text string, width int) {
+	write := func(line string, more int) {
+		for _, part := range fold(line, width, more) {
+			b.WriteString(part + "\n")
+		}
+	}
+	line := ""
+	for next := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		next = strings.TrimRight(next, " \n")
+		indent := len(next) - len(strings.TrimLeft(next, " "))
+		switch {
+		case next == "":
+			if line != "" {
+				write(line, 0)
+			}
+			b.WriteString("\n")
+			line = ""
+		case line == "":
+			line = next
+		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == hanging(line, width, 0):
+			line += " " + next[indent:]
+		case indent > 0 && !strings.HasPrefix(line, " "): // a heading
+			write(line, 7)
+			line = next
+		default:
+			write(line, 0)
+			line = next
+		}
+	}
+	if line != "" {
+		write(line, 0)
+	}
+}
