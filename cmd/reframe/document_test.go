@@ -122,6 +122,7 @@ var differs = []struct {
 	{regexp.MustCompile(`\b\d+ (KiB|ms)\b`), "N $1"},
 	{regexp.MustCompile(`\d+/s\b`), "N/s"},
 	{regexp.MustCompile(`(?m)( (?:native|jit) +\S+)\+0x[0-9a-f]+`), "$1+N"},
+	{regexp.MustCompile(`( at |\b(?:compiled|work))\+0x[0-9a-f]+`), "$1+N"},
 	{regexp.MustCompile(`(?m)^( {8}\S+ .*\S) +(\[\w+[+-]\d+\]|r\w+)$`), "$1 AT"},
 	{regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`), "0xN"},
 }

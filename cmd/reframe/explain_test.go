@@ -54,10 +54,10 @@ func TestExplainScreen(t *testing.T) {
 	require.Equal(t, string(want), still(r.stdout))
 }
 
-// The README shows part of the screen: a line of dots stands for what it leaves out.
+// doc/verbs.md shows part of the screen: a line of dots stands for what it leaves out.
 func TestReadmeShowsExplain(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../doc/verbs.md")
 	require.NoError(t, err)
 	_, block, found := strings.Cut(string(text), "```console\n$ reframe explain -p 41822 --ir target.ll --layout target.layout.json\n")
 	require.True(t, found)
