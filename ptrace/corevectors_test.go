@@ -52,7 +52,7 @@ var knownProcessors = []processor{
 	{"Intel, AMX in use", 0x602e7, intelTiles, 11008, 11952, 0x602e7, 64, 11008},
 	{"AMD, AVX-512", 0xe7, amd, 2432, 3376, 0xe7, 64, 2688},
 	{"AMD, AVX-512 and PKRU", 0x2e7, amdPKRU, 2440, 3392, 0x2e7, 64, 2696},
-	{"AMD, PKRU without AVX-512", 0x207, map[int][2]int{2: {576, 256}, 9: {832, 8}}, 840, 1792, 0x207, 32, 2696},
+	{"AMD, PKRU without AVX-512", 0x207, map[int][2]int{2: {576, 256}, 9: {2432, 8}}, 2440, 3392, 0x207, 32, 2696},
 }
 
 // area is what the kernel hands out of a thread that holds what regs.c fills registers with.

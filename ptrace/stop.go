@@ -81,6 +81,7 @@ type stopped struct {
 	via       int // the thread through which memory is read
 	stack     int // bytes of each stack that are copied
 	room      int // bytes that are left for all stacks
+	ready     int // bytes that are left for stacks whose copies have their pages beforehand
 	looks     int // at threads that had not stopped yet
 	threads   []*stoppedThread
 	byTID     map[int]*stoppedThread
@@ -132,12 +133,13 @@ const (
 	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
 
 	usualStack = 32 << 10      // of it is in use
+	readyStack = 16 << 20      // of all threads together: for what is copied of the first ones nobody waits until the kernel finds pages
 	maxStacks  = math.MaxInt32 // of all threads together; past it each gets leastStack
 	leastStack = 4096
 )
 
 func newStopped(pid, via, stackBytes int) *stopped {
-	return &stopped{tracer: newTracer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, byTID: map[int]*stoppedThread{}}
+	return &stopped{tracer: newTracer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
 }
 
 // stopAll seizes all threads and interrupts them.
@@ -170,7 +172,8 @@ func (s *stopped) stopAll() error {
 			room := min(s.stack, max(leastStack, s.room))
 			s.room -= room
 			t.stacks = []span{{data: make([]byte, room)}}
-			touch(t.stacks[0].data[:min(room, usualStack)])
+			touch(t.stacks[0].data[:min(room, max(usualStack, s.ready))])
+			s.ready -= room
 			s.byTID[tid] = t
 			s.threads = append(s.threads, t)
 			fresh = append(fresh, t)

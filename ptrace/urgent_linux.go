@@ -22,7 +22,7 @@ func urgently(f func() error) error {
 		{Policy: before.Policy, Nice: -20}, // where groups are given no real time at all
 	}
 	for i := range urgent {
-		urgent[i].Size = unix.SizeofSchedAttr
+		urgent[i].Size, urgent[i].Flags = unix.SizeofSchedAttr, unix.SCHED_FLAG_RESET_ON_FORK
 		if unix.SchedSetAttr(0, &urgent[i], 0) == nil {
 			defer func() { _ = unix.SchedSetAttr(0, before, 0) }() // it was permitted to be more
 			return f()

@@ -4,7 +4,8 @@
 # threads were read to where they began, and how long the tool took and held the process (ms).
 #
 # It is not part of the tests: it installs some 2 GB of Debian 12's packages, and what comes out depends on their versions. Run it before a
-# release, and look at each row where reframe has fewer frames or names than another, or holds a process for longer.
+# release, and look at each row where reframe has fewer frames or names than another, or holds a process for longer. Some are no fault: gdb counts
+# inlined functions as frames, eu-stack calls code by the nearest symbol below it however far that is, and each tool sees another moment.
 #
 # Usage: scripts/field.sh [--installed] [SYSTEM…]     --installed: install nothing; SYSTEM: these alone, by their first words
 #

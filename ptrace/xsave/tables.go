@@ -26,8 +26,7 @@ const standard = "Intel"
 // the standard one.
 var Processors = []Processor{
 	{standard, layoutOf(map[int]uint32{avx: 576, bndregs: 960, bndcsr: 1024, k: 1088, zmm: 1152, z16: 1664, pkru: 2688, tileConfig: 2752, tileData: 2816, apx: 960})},
-	{"AMD, with AVX-512", layoutOf(map[int]uint32{avx: 576, k: 832, zmm: 896, z16: 1408, pkru: 2432})},
-	{"AMD, without AVX-512", layoutOf(map[int]uint32{avx: 576, pkru: 832})},
+	{"AMD", layoutOf(map[int]uint32{avx: 576, k: 832, zmm: 896, z16: 1408, pkru: 2432})}, // pkru also where there is no AVX-512
 }
 
 func layoutOf(offsets map[int]uint32) (l Layout) {

@@ -68,8 +68,8 @@ func TestFind(t *testing.T) {
 		found    bool
 	}{
 		{0x3, 576, 0, true}, {0x7, 832, 0, true}, {0x1f, 1088, 0, true}, {0xe7, 2688, 1088, true}, {0x2e7, 2696, 1088, true}, {0x2ff, 2696, 1088, true},
-		{0x602e7, 11008, 1088, true}, {0x207, 2696, 0, true}, {0xe7, 2432, 832, true}, {0x2e7, 2440, 832, true}, {0x207, 840, 0, true},
-		{0xe7, 2440, 0, false}, {0x2e7, 2432, 0, false}, {0xe7, 2680, 0, false}, {0x207, 832, 0, false}, {1 << 30, 576, 0, false}, {0x3, 512, 0, false}, {0x3, 575, 0, false},
+		{0x602e7, 11008, 1088, true}, {0x207, 2696, 0, true}, {0xe7, 2432, 832, true}, {0x2e7, 2440, 832, true}, {0x207, 2440, 0, true},
+		{0xe7, 2440, 0, false}, {0x2e7, 2432, 0, false}, {0xe7, 2680, 0, false}, {0x207, 832, 0, false}, {0x207, 840, 0, false}, {1 << 30, 576, 0, false}, {0x3, 512, 0, false}, {0x3, 575, 0, false},
 	} {
 		area := make([]byte, c.size)
 		binary.LittleEndian.PutUint64(area[464:], c.features)

@@ -10,7 +10,8 @@ import time
 
 stood, reframe, pid, name = sys.argv[1:]
 LIMIT = 120
-ENDS = re.compile(r"^(_start|clone3?|__clone3?|start_thread|ret_from_fork)\b")
+ENDS = re.compile(r"^(_start|clone3?|__clone3?)\b")
+STARTS = re.compile(r"^__libc_start_main")  # called by _start, which has no name in a program that was stripped
 
 
 def run(command):
@@ -32,7 +33,7 @@ def row(tool, threads, out, wall, pause, said):
     frames = [f for t in threads for f in t]
     if not frames:
         return "%-22s %-9s failed: %s" % (name, tool, said or out.strip()[:100] or "it printed nothing")
-    ends = sum(1 for t in threads if t and t[-1] and ENDS.match(t[-1]))
+    ends = sum(1 for t in threads if ENDS.match(t[-1] or "") or len(t) > 1 and not t[-1] and STARTS.match(t[-2] or ""))
     return "%-22s %-9s %7d %7d %6d %9s %9.0f %9s" % (
         name, tool, len(frames), sum(1 for f in frames if f), frames.count(None), "%d/%d" % (ends, len(threads)), wall or LIMIT * 1000, pause)
 
