@@ -12,6 +12,7 @@ import (
 // floors are the packages of the house, the lowest first. A package imports only what
 // lies on lower floors.
 var floors = [][]string{
+	{"internal/filekind"},
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile", "internal/jsonat", "internal/near"},
 	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/x86", "deopt/a64", "deopt/interp/internal/libm"},
 	{"ptrace/guard", "ptrace/xsave"},

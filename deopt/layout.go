@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/internal/filekind"
 	"reframe/internal/jsonat"
 )
 
@@ -104,6 +105,9 @@ func ParseLayout(name string, data []byte) (*Layout, error) {
 	if err := jsonat.Decode(data, &file); err != nil {
 		var at *jsonat.Error
 		errors.As(err, &at) // all are
+		if kind, ok := filekind.Of(data[:min(len(data), filekind.Head)]); ok && kind.What != "JSON" {
+			return nil, &LayoutError{File: name, Err: errors.New(kind.Instead("layout"))}
+		}
 		return nil, &LayoutError{name, at.Place, at.Path, at.Err}
 	}
 	l := &file.Layout

@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
+	"reframe/internal/filekind"
 	"reframe/ptrace"
 )
 
@@ -178,6 +180,11 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o MapOptions, ms *modules) er
 	var head [4]byte
 	n, _ := r.ReadAt(head[:], 0)
 	if asked := o.Dialect != "" || o.Arch != nil; n < len(head) || !asked && (head[0] == 0 || head[0] > 3 || head[1]|head[2]|head[3] != 0) {
+		var begin [filekind.Head]byte
+		got, _ := r.ReadAt(begin[:], 0)
+		if kind, ok := filekind.Of(begin[:got]); ok && bytes.IndexByte(begin[:got], 0) < 0 || ok && kind.What == "LLVM bitcode" {
+			return fmt.Errorf("%s: %w: it is %s; %s", m.Source, object.ErrNotObject, kind.What, kind.Use)
+		}
 		why := ""
 		if n == len(head) && head[0] > 3 && head[1]|head[2]|head[3] == 0 {
 			why = fmt.Sprintf(" (version %d is not known; 1, 2 and 3 are)", head[0])

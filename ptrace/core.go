@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/internal/filekind"
 	"reframe/ptrace/xsave"
 )
 
@@ -291,6 +292,9 @@ func (c *core) notCore(h *elfHeader, err error) error {
 		what, hint = "a broken ELF file: "+err.Error(), ""
 	default:
 		what, hint = "no ELF file", ""
+		if kind, ok := filekind.OfFile(c.path); ok && kind.Use != "" {
+			what, hint = kind.What, kind.Use
+		}
 		for _, z := range compressions {
 			if bytes.HasPrefix(magic[:n], []byte(z.magic)) {
 				what, hint = "compressed by "+z.tool, "decompress it first, or have it written by coredumpctl dump"

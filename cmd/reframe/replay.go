@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt/irset"
+	"reframe/internal/filekind"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -186,6 +187,10 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 	return func(ctx context.Context, i replay.Item) replay.Result {
 		if is, err := replay.IsCore(i.Path); i.Named && err == nil && is {
 			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "a core, and no script; --cores looks at cores"}
+		}
+		// A script that begins with [linux] looks as JSON does.
+		if kind, ok := filekind.OfFile(i.Path); i.Named && ok && kind.What != "JSON" && kind.What != "a script of replay" {
+			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: kind.Instead("script")}
 		}
 		return s.Run(ctx, i.Path)
 	}, nil

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"unsafe"
+
+	"reframe/internal/filekind"
 )
 
 // maxSource bounds what is read from a file or from llvm-dis.
@@ -34,6 +36,10 @@ func ParseFile(path string) (*Module, error) {
 	}
 	if isBitcode(src.Bytes()) {
 		return ParseBitcode(path, src.Bytes())
+	}
+	head := src.Bytes()[:min(src.Len(), filekind.Head)]
+	if kind, ok := filekind.Of(head); ok && (kind.What == "JSON" || bytes.IndexByte(head, 0) >= 0) {
+		return nil, fmt.Errorf("%s: %s; llvm-dis and clang -S -emit-llvm write IR", path, kind.Instead("IR"))
 	}
 	return parseText(path, bytesText(src.Bytes()))
 }

@@ -1,0 +1,51 @@
+package main_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// Who gives a verb the wrong kind of file is told what it is, and which verb or flag takes it.
+func TestWrongKindOfFile(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
+	object := livetest.Object(t, 19, "jit_sp.ll")
+	core := recordedCore(t, "-p", pid(p))
+	bitcode := write(t, "module.bc", ran(t, "llvm-as-19", p.IR, "-o", "-"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	const maps, ir, look = "reframe maps FILE reads its stack maps, and with --check holds them against the rules", "--ir FILE gives it, and reframe lint FILE looks at its sites", "reframe frames FILE looks at it"
+	const write = "; llvm-dis and clang -S -emit-llvm write IR"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"lint", object}, object + ": an ELF object, and no IR; " + maps + write},
+		{[]string{"lint", core}, core + ": a core, and no IR; " + look + write},
+		{[]string{"lint", self}, self + ": an ELF program or library, and no IR; " + maps + write},
+		{[]string{"lint", layout(t)}, layout(t) + ": JSON, and no IR; --layout FILE gives a layout" + write},
+		{[]string{"run", object}, "an ELF object, and no IR; " + maps},
+		{[]string{"frames", pid(p), "--ir", object}, "an ELF object, and no IR; " + maps},
+		{[]string{"verify", pid(p), "--ir", core}, "a core, and no IR; " + look},
+		{[]string{"frames", pid(p), "--layout", p.IR}, p.IR + ": IR, and no layout; " + ir},
+		{[]string{"frames", pid(p), "--layout", object}, object + ": an ELF object, and no layout; " + maps},
+		{[]string{"frames", p.IR}, "not an ELF core: IR: " + ir},
+		{[]string{"frames", bitcode}, "not an ELF core: LLVM bitcode: " + ir},
+		{[]string{"frames", layout(t)}, "not an ELF core: JSON: --layout FILE gives a layout"},
+		{[]string{"resume", object}, "not an ELF core: an unlinked object: reframe maps FILE reads the stack maps of a file"},
+		{[]string{"maps", p.IR}, "not an object file: it is IR; " + ir},
+		{[]string{"maps", bitcode}, "not an object file: it is LLVM bitcode; " + ir},
+		{[]string{"maps", layout(t)}, "not an object file: it is JSON; --layout FILE gives a layout"},
+	} {
+		reframe(t, c.args...).failsEmpty(t, 2, c.want)
+	}
+	for file, want := range map[string]string{object: "an ELF object, and no script; " + maps, p.IR: "IR, and no script; " + ir, core: "a core, and no script; --cores looks at cores", bitcode: "LLVM bitcode, and no script; " + ir} {
+		r := reframe(t, "replay", file)
+		require.Equal(t, 2, r.code)
+		require.Contains(t, r.stdout, "  "+want+"\n")
+	}
+}

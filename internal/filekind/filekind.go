@@ -1,0 +1,123 @@
+// Package filekind tells by its beginning what a file is, so that who was given the wrong one can say so, and which verb
+// or flag takes it.
+//
+// Its main function is [Of].
+//
+// # Security
+//
+// The bytes may be anything: a few are looked at, and none are printed.
+package filekind
+
+import (
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"regexp"
+)
+
+// Kind is what a file is, and who takes it.
+type Kind struct {
+	What string // with its article: an ELF core
+	Use  string // where it belongs: "reframe frames FILE looks at it"; "" where nothing here takes it
+}
+
+// Head is how much of a file is looked at, in bytes.
+const Head = 4096
+
+const (
+	useObject = "reframe maps FILE reads its stack maps, and with --check holds them against the rules"
+	useIR     = "--ir FILE gives it, and reframe lint FILE looks at its sites"
+)
+
+// magics are beginnings that are certain (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h, RFC 8878, RFC 1952).
+var magics = []struct {
+	magic string
+	kind  Kind
+}{
+	{"BC\xc0\xde", Kind{"LLVM bitcode", useIR}},
+	{"\xde\xc0\x17\x0b", Kind{"LLVM bitcode", useIR}},
+	{"!<arch>\n", Kind{"an archive", useObject}},
+	{"!<thin>\n", Kind{"a thin archive", useObject}},
+	{"\xcf\xfa\xed\xfe", Kind{"a Mach-O file", useObject}},
+	{"\xca\xfe\xba\xbe", Kind{"a Mach-O file of several machines", useObject}},
+	{"MZ", Kind{"a program of Windows", useObject}},
+	{"\x28\xb5\x2f\xfd", Kind{"a file compressed by zstd", ""}},
+	{"\x1f\x8b", Kind{"a file compressed by gzip", ""}},
+}
+
+// Entities of a module that stand at the beginning of a line (LLVM Language Reference), and files in a txtar archive.
+var (
+	entity = regexp.MustCompile(`(?m)^(; ModuleID|source_filename *=|target (datalayout|triple) *=|define [^\n]*@|declare [^\n]*@|@[-\w$."]+ *=|%[-\w$."]+ *= *type|attributes #|!\d+ *=)`)
+	member = regexp.MustCompile(`(?m)^-- .+ --$`)
+)
+
+// Of tells what a file is whose first bytes these are, [Head] of them or all. ok is false where it is not known.
+func Of(head []byte) (kind Kind, ok bool) {
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.kind, true
+		}
+	}
+	text := bytes.TrimSpace(head)
+	switch {
+	case bytes.HasPrefix(head, []byte(elf.ELFMAG)):
+		return ofELF(head), true
+	case len(text) == 0:
+		return Kind{}, false
+	case bytes.IndexByte(head, 0) >= 0:
+		return Kind{"binary data", ""}, true
+	case member.Match(text):
+		return Kind{"a script of replay", "reframe replay FILE runs it"}, true
+	case entity.Match(text):
+		return Kind{"IR", useIR}, true
+	case text[0] == '{' || text[0] == '[':
+		return Kind{"JSON", "--layout FILE gives a layout"}, true
+	}
+	return Kind{}, false
+}
+
+// ofELF looks at the type of an ELF file.
+func ofELF(head []byte) Kind {
+	const at = elf.EI_NIDENT // e_type, of two bytes
+	if len(head) < at+2 {
+		return Kind{"an ELF file that is cut short", ""}
+	}
+	kind := elf.Type(head[at]) | elf.Type(head[at+1])<<8
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		kind = elf.Type(head[at])<<8 | elf.Type(head[at+1])
+	}
+	switch kind {
+	case elf.ET_CORE:
+		return Kind{"a core", "reframe frames FILE looks at it"}
+	case elf.ET_REL:
+		return Kind{"an ELF object", useObject}
+	}
+	return Kind{"an ELF program or library", useObject}
+}
+
+// OfFile is [Of] of a regular file; others are not opened.
+func OfFile(path string) (kind Kind, ok bool) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return Kind{}, false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Kind{}, false
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, Head))
+	if err != nil {
+		return Kind{}, false
+	}
+	return Of(head)
+}
+
+// Instead says of a file that it is of this kind and not what was wanted, and where it belongs.
+func (k Kind) Instead(wanted string) string {
+	text := k.What + ", and no " + wanted
+	if k.Use != "" {
+		text += "; " + k.Use
+	}
+	return text
+}
