@@ -1,8 +1,10 @@
 export CGO_ENABLED = 0
+# Go and the tests keep what they make below the home directory, which not every CI names.
+export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
 PREFIX ?= /usr/local
 
-.PHONY: all build install uninstall demo test fidelity bench lint cross fuzz man generate release release-check
+.PHONY: all build install uninstall demo test fidelity anywhere bench lint cross fuzz man generate release release-check
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -52,6 +54,12 @@ fidelity:
 	FIDELITY=all go test -timeout 90m ./fidelity
 	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify'
 	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
+
+# The fast part of the tests under some forty conditions of other machines, CIs and shells: about forty minutes on an idle machine with
+# two processors. scripts/anywhere.sh CONDITION... runs some of them, and -n 5 each so many times.
+anywhere:
+	@scripts/setup.sh test
+	scripts/anywhere.sh
 
 bench:
 	@scripts/setup.sh test

@@ -27,7 +27,7 @@ func writeCore(s *Session, path string, tid int) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.WriteCore(context.Background(), path, RecordOptions{Memory: Writable, Thread: tid})
+	_, err = t.WriteCore(context.Background(), path, RecordOptions{Memory: Writable, Thread: tid, Replace: true})
 	return err
 }
 

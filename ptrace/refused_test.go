@@ -117,6 +117,7 @@ func TestPermission(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(dir, "test")
 	require.NoError(t, os.WriteFile(path, self, 0o755))
+	require.NoError(t, os.Chmod(path, 0o755)) // whatever the umask is
 	cmd := exec.Command(path, "-test.run=^TestPermission$", "-test.v")
 	cmd.Env = []string{fmt.Sprintf("%s=%d", asNobody, p.PID)}
 	cmd.Dir = dir

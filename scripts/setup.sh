@@ -32,6 +32,7 @@ have() {
   default-jdk-headless) command -v javac ;;
   rpm) command -v rpm && command -v rpm2archive ;;
   util-linux) command -v unshare ;;
+  locales) test -e /usr/share/i18n/locales/tr_TR ;; # of which scripts/anywhere.sh makes its own
   qemu-user) command -v qemu-aarch64 && command -v qemu-s390x ;;
   qemu-system-arm) command -v qemu-system-aarch64 ;;
   gcc-*-linux-gnu) command -v "${1#gcc-}-gcc" ;;
@@ -56,7 +57,7 @@ test)
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
   # What else reads cores and compresses them, and disks that are full.
-  packages="$packages lldb-19 zstd util-linux mount"
+  packages="$packages lldb-19 zstd util-linux mount locales"
   # Shells that complete the command line, and what reads manual pages.
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		var out []byte
 		if out, err = build.CombinedOutput(); err != nil {
 			err = fmt.Errorf("%s: %w\n%s", build, err, out)
+		} else {
+			err = os.Chmod(binary, 0o755) // whatever the umask is
 		}
 	}
 	if err != nil {

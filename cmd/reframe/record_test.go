@@ -60,7 +60,7 @@ func TestRecordProcess(t *testing.T) {
 			} else {
 				require.Empty(t, rest)
 			}
-			require.Regexp(t, `^it stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `+regexp.QuoteMeta(core), r.stderr)
+			require.Regexp(t, `^it stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.stderr) // quoted where TMPDIR asks for it
 			require.True(t, p.Alive())
 			require.Equal(t, []string{"exit.core"}, files(t, dir))
 			info, err := os.Stat(core)

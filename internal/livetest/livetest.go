@@ -21,6 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// What tools print is parsed, so they and all that tests start speak English, whatever the locale is.
+func init() { os.Setenv("LC_ALL", "C") }
+
 // LLVM returns the path of one tool of one LLVM release as Debian names it: LLVM(t, 19, "llc") finds llc-19.
 func LLVM(t testing.TB, version int, tool string) string {
 	t.Helper()

@@ -1,0 +1,50 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// On kernels that allow less, what they allow works as ever, and what they do not is refused in words.
+func TestKernelsThatAllowLess(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})
+	run := func(under []string, args ...string) result {
+		c := command(t, args...)
+		c.Path, c.Args = under[0], append(append(under[:len(under):len(under)], binary), args...)
+		return finish(t, c)
+	}
+	yama := livetest.UnderYama(t)
+	// Without the capability nobody traces what has it.
+	loop := livetest.IR(t, 19, "deoptimize.ll")
+	p := livetest.Program(t, yama[0], append(yama[1:3:3], livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", loop)...)
+	p.AwaitPause(t)
+	for name, under := range map[string][]string{
+		"without kcmp and userfaultfd": livetest.Without(t, "userfaultfd", "kcmp"),
+		"as an ordinary user":          yama[:3], // as far as tracing goes
+		"Yama":                         yama,
+	} {
+		r := run(under, append([]string{"trace", "--count", "--"}, host...)...)
+		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+		require.Regexp(t, `(?m)^4000 exits in .*; the process exited with status 0$`, r.stderr+r.stdout, name)
+		r = run(under, append([]string{"verify", "--ir", module, "--limit", "10", "--"}, host...)...)
+		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+		require.Regexp(t, `(?m)^10 exits verified in .*: 10 same`, r.stderr, name)
+		r = run(under, "demo")
+		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+
+		r = run(under, "frames", "-p", pid(p), "--ir", loop, "--layout", layout(t))
+		if name == "Yama" {
+			r.failsEmpty(t, 2, "process "+pid(p), "operation not permitted")
+		} else {
+			require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+			require.True(t, strings.Contains(r.stdout, "%acc"), name)
+		}
+		unharmed(t, p)
+	}
+}
