@@ -18,3 +18,7 @@
 // end, unmap its code or write over a breakpoint at any moment, and nothing waits for it without a
 // bound but the loop itself. A byte is put back only where the breakpoint's own still lies.
 package guard
+
+// Name is what the guard is called in lists of processes. It does not have the name of the
+// command in it, so that to kill all that do by name does not end the guard.
+const Name = "rf-guard"

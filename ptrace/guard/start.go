@@ -14,10 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name is what the guard is called in lists of processes. It does not have the name of the
-// command in it, so that to kill all that do by name does not end the guard.
-const Name = "rf-guard"
-
 // socket is the number of the file that is the guard's end.
 const socket = 3
 
