@@ -249,6 +249,7 @@ func TestCompareResult(t *testing.T) {
 	require.Equal(t, []resultPart{{"", "rax", interp.FromUint(ir.I32, 6), diff.Parts[0].Native, false}}, diff.Parts)
 	require.Equal(t, "7", diff.Parts[0].Native.Format())
 	for why, r := range map[string]comparedResult{
+		"the calling convention hotspotcc":                                  compareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's
 		"the calling convention ghccc":                                      compareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
 		"in which registers code of ppc64 returns values is not known here": compareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
 		"rdx: not there": compareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),

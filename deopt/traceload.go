@@ -28,6 +28,7 @@ type loaded struct {
 
 	modules map[*object.Image]*listing
 	objects map[*ptrace.Entry]*listing
+	given   map[*object.Image]*listing
 	found   *listing // of what a scan found
 	known   int      // records
 
@@ -56,6 +57,7 @@ func newLoaded(o *TraceOptions, warn func(string, ...any)) *loaded {
 func (l *loaded) start(t *ptrace.Target, o Options) (err error) {
 	l.view, err = newView(t, o)
 	l.modules, l.objects, l.found, l.known = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0
+	l.given = map[*object.Image]*listing{}
 	l.places, l.watches, l.changed = map[machine.Addr]*place{}, map[machine.Addr]bool{}, map[machine.Addr]bool{}
 	return err
 }
@@ -70,6 +72,9 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	if err := l.updateObjects(t, fresh); err != nil {
 		return nil, nil, err
 	}
+	if err := l.updateGiven(t); err != nil {
+		return nil, nil, err
+	}
 	if found := l.view.space.found; found != nil && l.found == nil {
 		if l.found, err = l.list(found, false); err != nil {
 			return nil, nil, err
@@ -77,6 +82,22 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	}
 	insert, remove = l.changes()
 	return insert, remove, nil
+}
+
+// updateGiven lists the objects that were given. They were held against memory as the target was first looked at, and stay.
+func (l *loaded) updateGiven(t *ptrace.Target) error {
+	for _, img := range t.Given() {
+		if l.given[img] != nil {
+			continue
+		}
+		x, err := l.list(l.view.space.ofObject(img), false)
+		if err != nil {
+			return err
+		}
+		l.complain(x)
+		l.given[img] = x
+	}
+	return nil
 }
 
 // updateModules drops the listings of what is no module any more, and makes those of new ones.

@@ -26,9 +26,10 @@ type Session struct {
 	stopped bool // by a signal, before it was traced
 	ended   bool
 	memory  *sessionMemory
-	base    *Target // modules and registered objects, without threads
-	stale   bool    // what is mapped or registered may have changed since
-	changed bool    // what is registered has changed since
+	base    *Target  // modules and registered objects, without threads
+	given   []Object // of which the targets know
+	stale   bool     // what is mapped or registered may have changed since
+	changed bool     // what is registered has changed since
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
 	names   map[int]string // of threads
@@ -230,10 +231,15 @@ func (s *Session) Target() (*Target, error) {
 	return &t, nil
 }
 
+// Give says which objects a runtime has copied and not registered. It is for a session whose [Session.Target] was not asked for yet,
+// which then fails with an [*ObjectError] where they are not in memory.
+func (s *Session) Give(objects []Object) { s.given = objects }
+
 // survey makes the base of targets, or brings it up to date.
 func (s *Session) survey() error {
 	if s.base == nil {
 		t := newTarget(s.pid, nil)
+		t.wanted = s.given
 		if err := t.survey(); err != nil {
 			t.Close()
 			return err
@@ -378,7 +384,7 @@ func (s *Session) forget() {
 	if s.base != nil {
 		s.base.Close()
 	}
-	s.base = nil
+	s.base, s.given = nil, nil // another program has none of them
 	s.names = map[int]string{}
 	s.memory.originals = map[machine.Addr]guard.Code{}
 }

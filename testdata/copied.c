@@ -1,10 +1,12 @@
-// copied OBJECT [COPIES]: a host that copies the code of an object file, which llc made of programs/host_mod.ll, behind a prologue of its
+// copied OBJECT [COPIES [again]]: a host that copies the code of an object file, which llc made of programs/host_mod.ll, behind a prologue of its
 // own and tells nobody. Of the object nothing else is kept: no unwind information and no stack map is in memory. It says where the code
-// of the last copy lies and calls that through the prologue; the code calls back, and there it waits in pause.
+// of the last copy lies and calls that through the prologue; the code calls back, and there it waits in pause: for good, or,
+// with a third argument, until SIGUSR1, and calls it again then.
 //
 // Built with -I demo/target.
 #include "load.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +15,17 @@
 
 enum { PAGE = 4096, PROLOGUE = 48, MOST = 8 };
 
+static int again;
+
 static int64_t cb(int64_t a, int64_t b) {
   puts("ready");
   fflush(stdout);
-  for (;;) pause();
+  do pause();
+  while (!again);
   return a - b;
 }
+
+static void handler(int number) { (void)number; }
 
 static uint64_t resolve(const char *name) { return strcmp(name, "cb") ? 0 : (uint64_t)cb; }
 
@@ -47,5 +54,8 @@ int main(int argc, char **argv) {
   if (mprotect(memory, MOST * PAGE, PROT_READ | PROT_EXEC)) return 1;
   printf("code at %p\n", (void *)code);
   int64_t (*jf)(int64_t, int64_t, double) = (int64_t(*)(int64_t, int64_t, double))(code - PROLOGUE);
-  printf("%ld\n", jf(1000, 7, 2.5));
+  again = argc > 3;
+  signal(SIGUSR1, handler);
+  do printf("%ld\n", jf(1000, 7, 2.5));
+  while (again);
 }

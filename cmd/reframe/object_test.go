@@ -1,12 +1,17 @@
 package main_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,4 +102,64 @@ func TestGivenObjectTwice(t *testing.T) {
 	require.NoError(t, err)
 	reframe(t, "frames", "-p", pid(p), "--object", self).failsEmpty(t, 2, "it is linked")
 	reframe(t, "maps", object, "--object", object).failsEmpty(t, 64, "--object says where code of a process lies")
+}
+
+// Exits of code that nobody registered are seen where its object is given, and its bytes are put back.
+func TestTraceGivenObject(t *testing.T) {
+	t.Parallel()
+	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
+	module := write(t, "again.ll", `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare i64 @cb(i64, i64)
+@slot = internal global ptr @cb
+define i64 @jf(i64 %a, i64 %b, double %d) {
+  %x = add i64 %a, %b
+  %f = load volatile ptr, ptr @slot
+  %r = call i64 %f(i64 %a, i64 %b)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 8, i64 %r, i64 %x)
+  %y = mul i64 %r, %x
+  %z = sub i64 %y, 11
+  ret i64 %z
+}
+`)
+	object := livetest.Object(t, 19, module, "-relocation-model=pic")
+	p := livetest.C(t, "copied.c", []string{include}, object, "1", "again")
+	given := fmt.Sprintf("%s@%#x", object, copiedTo(t, p))
+	r := reframe(t, "trace", "-p", pid(p), "--object", given, "--ir", module, "--dry-run")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `jf\+0x[0-9a-f]+ .*record 5`, r.stdout)
+
+	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
+	defer cancel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"trace", "--limit", "2"}, "record 5 stackmap  %r=993 %x=1007\n"},
+		{[]string{"verify", "--limit", "1"}, "1 exit verified in "},
+		{[]string{"verify", "--limit", "1"}, ": 1 same, 0 different, 0 not comparable"},
+	} {
+		watcher := exec.CommandContext(ctx, binary, append(c.args, "-p", pid(p), "--object", given, "--ir", module)...)
+		var out bytes.Buffer
+		watcher.Stdout, watcher.Stderr = &out, &out
+		require.NoError(t, watcher.Start())
+		traced(t, p)
+		done := make(chan error, 1)
+		go func() { done <- watcher.Wait() }()
+		for waiting := true; waiting; {
+			select {
+			case <-done:
+				waiting = false
+			case <-time.After(20 * time.Millisecond): // however slow the watcher is, the exit is made to happen again
+				p.Signal(t, syscall.SIGUSR1) // and it comes to the exit again
+			}
+		}
+		require.Contains(t, out.String(), c.want)
+	}
+	r = reframe(t, "frames", "-p", pid(p), "--object", given)
+	require.Contains(t, r.stdout, "jf+0x", "the code is as it was: %s", r.stderr)
+	unharmed(t, p)
+
+	reframe(t, "trace", "-p", pid(p), "--object", fmt.Sprintf("%s@%#x", object, copiedTo(t, p)+1)).failsEmpty(t, 2, "at offset 0x0 there is")
+	reframe(t, "trace", "--object", given, "--", "true").failsEmpty(t, 64, "--object says where code lies in a process that runs already")
 }

@@ -174,7 +174,11 @@ func tracedStatus(s *deopt.TraceSummary, err error) ended {
 
 // plan prints what a trace would write.
 func (a *app) plan(k *traced) error {
-	t, err := ptrace.Survey(k.pid)
+	objects, err := k.given()
+	if err != nil {
+		return err
+	}
+	t, err := ptrace.SurveyWith(k.pid, ptrace.Options{Objects: objects})
 	if err != nil {
 		return err
 	}

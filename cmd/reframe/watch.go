@@ -39,6 +39,7 @@ type watched struct {
 func (w *watched) flags(c *cobra.Command) {
 	w.controlFlags(c)
 	w.withoutCore(c)
+	w.objectFlag(c)
 	w.siteFlags(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // what follows the command's name is its own
@@ -70,6 +71,8 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
+	case changed("object") && len(args) > 0:
+		return usage("--object says where code lies in a process that runs already: -p PID")
 	case changed("pid") && len(args) > 0:
 		return usage("-p and a command to start: one of them")
 	case !changed("pid") && len(args) == 0:
@@ -134,7 +137,15 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	if len(command) > 0 {
 		return ptrace.Launch(ctx, command)
 	}
-	return ptrace.Open(ctx, w.pid)
+	objects, err := w.given()
+	if err != nil {
+		return nil, err
+	}
+	s, err := ptrace.Open(ctx, w.pid)
+	if err == nil {
+		s.Give(objects)
+	}
+	return s, err
 }
 
 // created is where exits are written to: to a file, or to standard output, or to standard error where
