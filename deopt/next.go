@@ -30,7 +30,7 @@ func (v *View) Next() Next {
 			if f.Record == nil {
 				continue
 			}
-			if kind, wants := f.wants(); kind != "" && !said[kind] {
+			if kind, wants := f.Wants(); kind != "" && !said[kind] {
 				said[kind] = true
 				n.Wanted = append(n.Wanted, wants)
 			}
@@ -50,8 +50,9 @@ func (v *View) Next() Next {
 	return n
 }
 
-// wants says what the user could give so that more is known of a frame that has a record; "" where nothing is.
-func (f *Frame) wants() (kind, text string) {
+// Wants says what the user could give so that more is known of a frame that has a record: in words, and of which kind that is; ""
+// where nothing is.
+func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
 		return "to", fmt.Sprintf("%s, carries on in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)

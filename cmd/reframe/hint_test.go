@@ -141,3 +141,20 @@ func TestQuoted(t *testing.T) {
 		require.Equal(t, []string{"frames", "--core", core, "--ir", module, ""}, strings.Split(string(out), "\x00"))
 	}
 }
+
+// What would name the values that a trace shows is said once, not for each exit.
+func TestTraceSaysWhatNames(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})
+	const hint = "for names and types of values give the module that the JIT compiled, --ir FILE.ll\n"
+	r := reframe(t, append([]string{"trace", "--limit", "20", "--"}, host...)...)
+	require.Equal(t, 20, strings.Count(r.stderr, "loc0="), r.stderr)
+	require.Equal(t, 1, strings.Count(r.stderr, hint))
+	require.True(t, strings.HasSuffix(r.stderr, hint))
+	for _, args := range [][]string{{"--ir", module}, {"--json"}, {"--count"}} {
+		r := reframe(t, append(append([]string{"trace", "--limit", "20"}, args...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.NotContains(t, r.stderr, "--ir FILE.ll")
+	}
+}

@@ -146,6 +146,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	var by interruption
 	if err == nil || errors.As(err, &by) || sum.Exits > 0 {
 		a.printSummary(sum, k)
+		w.hints()
 	}
 	return end.error
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +34,19 @@ type exitWriter struct {
 	err error
 
 	stop, stopped chan struct{}
+
+	asked  map[uint64]bool   // the records of which it was seen what would name their values
+	wanted map[string]string // that, by its kind
+}
+
+// maxAsked is at how many records of a trace it is looked what would name their values.
+const maxAsked = 1000
+
+// hints says, once, what would name the values that were shown without a name.
+func (w *exitWriter) hints() {
+	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
+		fmt.Fprintln(folded(w.app.stderr), printable(w.wanted[kind]))
+	}
 }
 
 // Lines wait no longer than this, and not until more than so many bytes are there.
@@ -41,7 +56,8 @@ const (
 )
 
 func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
-	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(linesOf(a, to), flushAt), stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(linesOf(a, to), flushAt), stop: make(chan struct{}), stopped: make(chan struct{}),
+		asked: map[uint64]bool{}, wanted: map[string]string{}}
 	w.json = json.NewEncoder(&w.line)
 	w.json.SetEscapeHTML(false)
 	go w.flushing()
@@ -159,6 +175,12 @@ func (w *exitWriter) exit(x *deopt.Exited) error {
 		fmt.Fprintf(&w.line, " %s", printable(x.Thread.Name))
 	}
 	w.place(x)
+	if f := x.Frame; f != nil && f.Record != nil && !w.asked[f.Record.ID] && len(w.asked) < maxAsked {
+		w.asked[f.Record.ID] = true
+		if kind, text := f.Wants(); kind != "" && w.wanted[kind] == "" {
+			w.wanted[kind] = text
+		}
+	}
 	for i := range x.Frames {
 		printFrame(&w.line, w.style, &x.Frames[i].Frame)
 	}
