@@ -4,12 +4,23 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
 
 // shutdown is how long after the first signal a second one is waited out, for what is on its way out to come out.
 const shutdown = 5 * time.Second
+
+// orderly are the verbs that a signal has end in good order. All others have nothing to put back: they end as any program does.
+var orderly = []string{"demo", "record", "replay", "resume", "run", "trace", "verify"}
+
+// atOnce has signals end a verb that does not heed its context.
+func atOnce(verb string) {
+	if !slices.Contains(orderly, verb) {
+		signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	}
+}
 
 // interruptible returns a context that a signal cancels, with an [interruption] as its
 // cause.

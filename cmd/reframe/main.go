@@ -137,7 +137,8 @@ a reference interpreter carry on from there.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			atOnce(c.Name())
 			if a.color != "auto" && a.color != "always" && a.color != "never" {
 				return usage("--color %s: auto, always or never", a.color)
 			}

@@ -3,9 +3,11 @@ package main_test
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,46 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 		require.NotContains(t, r.stderr, "cannot attach")
 	}
 	p.Kill()
+}
+
+// A signal to the group, as a terminal sends it, does not hit the guard, however young that is; what is launched it does hit.
+func TestGuardIsBornSafe(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})
+	for range 20 {
+		words, err := os.Create(filepath.Join(t.TempDir(), "words")) // no pipe, whose end would be that of the program too
+		require.NoError(t, err)
+		c := command(t, append([]string{"trace", "--count", "--"}, host...)...)
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		c.Stderr = words
+		require.NoError(t, c.Start())
+		group := -c.Process.Pid
+		require.Eventually(t, func() bool { return childOf(c.Process.Pid) != 0 }, livetest.Patience, time.Microsecond)
+		require.NoError(t, syscall.Kill(group, syscall.SIGTERM))
+		_ = c.Wait()                             // its status is what counts
+		_ = syscall.Kill(group, syscall.SIGKILL) // the program, which was not there yet
+		text, err := os.ReadFile(words.Name())
+		require.NoError(t, err)
+		require.NoError(t, words.Close())
+		require.NotContains(t, string(text), "guard process was killed")
+		require.Contains(t, string(text), " exits in ")
+	}
+}
+
+// A verb that has nothing to put back ends at the first signal, as any program does.
+func TestFirstSignalEnds(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	c := command(t, "lint", pipe)
+	require.NoError(t, c.Start())
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // it reads now, until the end of what is written
+	require.NoError(t, err)
+	defer w.Close()
+	require.NoError(t, c.Process.Signal(syscall.SIGINT))
+	_ = c.Wait() // how it ended is what counts
+	ws := c.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(t, ws.Signaled(), "%v", c.ProcessState)
+	require.Equal(t, syscall.SIGINT, ws.Signal())
 }

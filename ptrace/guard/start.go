@@ -24,8 +24,9 @@ func init() {
 	}
 }
 
-// Start starts a guard. With own it is in a session of its own, where a signal to a process group or from a
-// terminal does not reach it; what it launches would not have the terminal then.
+// Start starts a guard. With own it is in a session of its own; what it launches would not have the terminal then. Without, it is in a process
+// group of its own, and what it launches is in that of this process. So a signal to a group or from a terminal does not reach it, not
+// even before it can catch one.
 func Start(own bool) (*Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -43,7 +44,7 @@ func Start(own bool) (*Conn, error) {
 	cmd.Args = []string{Name}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own, Setpgid: !own}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
