@@ -16,7 +16,11 @@ type CodePlace struct {
 	Module  string        `json:"module,omitempty"`  // the file, or where maps were found
 	Section *SectionRange `json:"section,omitempty"` // of the object or file
 	Symbol  *SymbolRange  `json:"symbol,omitempty"`
-	Why     string        `json:"why,omitempty"` // no more is known
+	// Source is as in [frame.Frame], once [Explanation.Sources] was asked.
+	Source []frame.Source `json:"source,omitempty"`
+	Why    string         `json:"why,omitempty"` // no more is known
+
+	frame *Frame // that the place was asked for
 }
 
 // MappedRange is one row of the address space.
@@ -78,7 +82,7 @@ func permissions(m machine.Mapping) string {
 // codePlace says what the pc of a frame lies in. What a return address belongs to is told by
 // the call before it.
 func (v *View) codePlace(f *Frame) CodePlace {
-	var out CodePlace
+	out := CodePlace{frame: f}
 	at := f.physical.Lookup()
 	if m, ok := v.target.Mapping(at); ok {
 		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}

@@ -25,45 +25,70 @@ const (
 // that a frame's site is in. It needs no process that stands still. It returns the files whose own debug information takes more than
 // the budget to read; their frames are left as they are, and so are those of libraries for which the system has separate files that do.
 func (v *View) Sources(budget int64) (costly []string) {
-	b := source.NewBudget(budget)
-	readers := map[*object.Image]*source.Reader{}
+	var all []*Frame
 	for _, t := range v.Threads {
-		for _, f := range t.Frames {
-			if f.code == nil || f.Source != nil {
-				continue
-			}
-			err := f.sourceByDWARF(readers, b)
-			name, own := path.Base(f.code.name), f.code.image != nil && f.code.image.Debug() == f.code.image
-			switch {
-			case !errors.Is(err, source.ErrCostly) && err != nil:
-				f.Notes = append(f.Notes, "its lines in the source cannot be read: "+err.Error())
-			case err != nil && own && !slices.Contains(costly, name):
-				costly = append(costly, name)
-			}
-			if f.Source == nil && f.match != nil && f.match.site != nil {
-				f.Source = sourceOf(f.match.site.Instr)
-			}
+		all = append(all, t.Frames...)
+	}
+	return findSources(all, newReaders(budget))
+}
+
+// Sources is [View.Sources] of these frames alone.
+func (s *Stack) Sources(budget int64) { findSources(s.Frames, newReaders(budget)) }
+
+// Sources is [View.Sources] of the places that are explained.
+func (e *Explanation) Sources(budget int64) {
+	r := newReaders(budget)
+	for n := range e.Places {
+		in := &e.Places[n].In
+		if in.frame != nil {
+			findSources([]*Frame{in.frame}, r)
+			in.Source = in.frame.Source
+		}
+	}
+}
+
+// readers are those of the images that frames are in.
+type readers struct {
+	of     map[*object.Image]*source.Reader
+	budget *source.Budget
+}
+
+func newReaders(budget int64) *readers {
+	return &readers{map[*object.Image]*source.Reader{}, source.NewBudget(budget)}
+}
+
+func findSources(frames []*Frame, r *readers) (costly []string) {
+	for _, f := range frames {
+		if f.code == nil || f.Source != nil {
+			continue
+		}
+		err := f.sourceByDWARF(r)
+		name, own := path.Base(f.code.name), f.code.image != nil && f.code.image.Debug() == f.code.image
+		switch {
+		case !errors.Is(err, source.ErrCostly) && err != nil:
+			f.Notes = append(f.Notes, "its lines in the source cannot be read: "+err.Error())
+		case err != nil && own && !slices.Contains(costly, name):
+			costly = append(costly, name)
+		}
+		if f.Source == nil && f.match != nil && f.match.site != nil {
+			f.Source = sourceOf(f.match.site.Instr)
 		}
 	}
 	return costly
 }
 
 // sourceByDWARF asks the image of the frame.
-func (f *Frame) sourceByDWARF(readers map[*object.Image]*source.Reader, b *source.Budget) error {
+func (f *Frame) sourceByDWARF(all *readers) error {
 	img := f.code.image
 	if img == nil {
 		return nil
 	}
-	r := readers[img]
+	r := all.of[img]
 	if r == nil {
-		r = source.New(img, b)
-		readers[img] = r
+		r = source.New(img, all.budget)
+		all.of[img] = r
 	}
-	pc := f.physical.PC
-	if f.physical.Return {
-		pc-- // the call may be the last of its line, or of its function
-	}
-	place, err := r.At(pc)
+	place, err := r.At(f.physical.Lookup()) // the call may be the last of its line, or of its function
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func (p *Tracepoint) prepare(v *View) {
 			p.doubt = p.match.kind != ""
 		}
 	}
+	if p.match.site != nil { // that of the module alone: to read files the thread would have to wait
+		f.Source = sourceOf(p.match.site.Instr)
+	}
 	p.base = f.Frame
 }
 

@@ -28,10 +28,12 @@ var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 func stable(f *frame.Frame) *frame.Frame {
 	out := *f
 	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil
+	out.Source = nil
 	for _, s := range f.Slots {
 		if s.Type.Kind == frame.Pointer && s.Status == frame.OK && s.Value != "0x0" {
 			s.Value, s.Hex = "ptr", "0x…"
 		}
+		s.Variable = "" // what is known of the source may be more tomorrow
 		s.Reason = addresses.ReplaceAllString(s.Reason, "0x…")
 		out.Slots = append(out.Slots, s)
 	}

@@ -14,6 +14,7 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	var k known
+	var source bool
 	q := deopt.Question{}
 	c := &cobra.Command{
 		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
@@ -66,6 +67,7 @@ is nothing to explain or it failed.`,
 			if t.Core == "" {
 				e.Target.PauseUS = new(t.Release().Microseconds())
 			}
+			e.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, e)
 			} else {
@@ -78,6 +80,7 @@ is nothing to explain or it failed.`,
 		},
 	}
 	k.flags(c)
+	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.ExplainSchema+")")
 	return c

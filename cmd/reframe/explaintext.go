@@ -107,6 +107,13 @@ func (p *explainer) codePlace(in *deopt.CodePlace) {
 		}
 		p.fact(label, "%s at %s, %s", printable(names.Short(s.Name)), s.Start, size)
 	}
+	for n, text := range sourceLines(in.Source) {
+		label := "source"
+		if n > 0 {
+			label = ""
+		}
+		p.fact(label, "%s", text)
+	}
 	if in.Why != "" {
 		p.fact("", "%s", p.yellow(printable(in.Why)))
 	}
@@ -198,7 +205,7 @@ func (p *explainer) record(r *deopt.NearRecord) {
 func (p *explainer) value(x *deopt.ExplainedValue) {
 	name := fmt.Sprintf("#%d", x.Index)
 	if x.Name != "" {
-		name = printable(x.Name)
+		name = nameOf(&x.Slot)
 	}
 	value := x.Value
 	if value == "" {

@@ -227,7 +227,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		kind = s.green(kind)
 	}
 	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
-	sources := sourceLines(f)
+	sources := sourceLines(f.Source)
 	if len(sources) == 1 && f.Record == nil && f.Resume == nil && len("  #000 native  ")+max(runes(where), functionWidth)+2+runes(sources[0]) <= lineWidth {
 		line, sources = line+"  "+sources[0], nil
 	}

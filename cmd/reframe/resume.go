@@ -155,6 +155,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
+	stack.Sources(deopt.QuickSources)
 	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil || t.Core != "" {
 		return err
 	}

@@ -51,6 +51,7 @@ func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, re
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
+	stack.Sources(deopt.QuickSources)
 	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil {
 		return err
 	}

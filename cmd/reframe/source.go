@@ -40,10 +40,10 @@ const lineWidth = 100
 
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// sourceLines says where in the source a frame is, a line for each function that was inlined there, innermost first, and one for
+// sourceLines spells where in the source a frame is, a line for each function that was inlined there, innermost first, and one for
 // its own.
-func sourceLines(f *frame.Frame) (lines []string) {
-	for _, p := range f.Source {
+func sourceLines(source []frame.Source) (lines []string) {
+	for _, p := range source {
 		text := "at " + printable(deopt.SourceText(p))
 		if p.Inlined {
 			text = strings.TrimSpace(printable(p.Function)+" (inlined)") + " " + text

@@ -208,6 +208,9 @@ func (w *exitWriter) place(x *deopt.Exited) {
 		fmt.Fprintf(b, "  %s\n", w.style.yellow("no record"))
 		return
 	}
+	if len(f.Source) > 0 {
+		fmt.Fprintf(b, " at %s", printable(deopt.SourceText(f.Source[0])))
+	}
 	fmt.Fprintf(b, "  record %d %s", f.Record.ID, f.Record.Site)
 	if m := f.Record.Moment; m != frame.Before && m != frame.Unknown {
 		fmt.Fprintf(b, ", %s", strings.ReplaceAll(string(m), "-", " "))
