@@ -94,7 +94,7 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 	case i.all[sym.section].elsewhere:
 		return 0, false
 	case i.format.relative() && !i.all[sym.section].Alloc:
-		// A place in debug information is an offset in its section. JITLink gives those sections addresses, too.
+		// A place in debug information is an offset in its section, whatever address a JIT has written into that one's header.
 		return machine.Addr(sym.value), true
 	case i.format.relative():
 		return i.all[sym.section].Addr + machine.Addr(sym.value), true

@@ -274,3 +274,12 @@ func TestAgainstOthers(t *testing.T) {
 	}
 	t.Log(asked)
 }
+
+// run runs a tool in a directory.
+func run(t *testing.T, dir, tool string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(livetest.Tool(t, tool), args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
