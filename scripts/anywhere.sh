@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fast part of the suite under conditions that other machines, CIs and shells have, and prints a table of them. What fails is
-# listed with where its output lies. Usage: scripts/anywhere.sh [-n TIMES] [CONDITION...]; -l lists the conditions. Without one all are run.
+# listed with where its output lies. Usage: scripts/anywhere.sh [-w] [-n TIMES] [CONDITION...]; -l lists the conditions. Without one all
+# are run. -w is for the whole suite in place of its fast part: scripts/anywhere.sh -w -n 5 nohup load-20
 #
 # It is for root, as the suite is: mounts and capabilities are changed for the programs that it starts, nothing of the machine's.
 # Packages with their tests are the fast part: what starts programs, reads processes, files and what tools print, in a minute or two.
@@ -32,12 +33,16 @@ tmp-tmpfs tmp-unset tmp-space home-unset home-missing umask-077 umask-000 locale
 one-processor GOMAXPROCS-1 load-20 core-0 core-unlimited few-files NO_COLOR color-forced TERM-unset TERM-dumb narrow GOFLAGS nice-19
 without-userfaultfd-kcmp no-ptrace-capability yama-1'
 
-times=1
-case ${1-} in
--l) printf '%s\n' $conditions; exit ;;
--n) times=${2:?a number}; shift 2 ;;
--*) sed -n '2,6p' "$0" >&2; exit 64 ;;
-esac
+times=1 whole=
+while getopts ln:w option; do
+  case $option in
+  l) printf '%s\n' $conditions; exit ;;
+  n) times=$OPTARG ;;
+  w) whole=1 ;;
+  *) sed -n '2,7p' "$0" >&2; exit 64 ;;
+  esac
+done
+shift $((OPTIND - 1))
 [ "$(id -u)" = 0 ] || { echo "anywhere: as root" >&2; exit 2; }
 [ $# -gt 0 ] || set -- $conditions
 
@@ -84,6 +89,10 @@ END
 cat >"$work/round" <<'END'
 #!/usr/bin/env bash
 # round LIST ROOT WORK LOGS
+if [ "$1" = whole ]; then
+  cd "$2" || exit 2
+  exec go test -count 1 -timeout 10h -v ./... >"$4/suite" 2>&1 # a load makes it ten times as long
+fi
 while read -r package tests; do
   [ -z "$package" ] || printf '%s\0%s\0%s\0%s\0%s\0' "$package" "$tests" "$2" "$3" "$4"
 done <<<"$1" | xargs -0 -n 5 -P "$(nproc)" "$3/one"
@@ -158,8 +167,9 @@ for condition; do
     rm -rf "$place"
     mkdir -p "$place/logs"
     mkdir -m 1777 "$place/tmp"
-    list=$fast
-    [ "$condition" != yama-1 ] || list=$launched
+    list=${whole:+whole}
+    list=${list:-$fast}
+    [ "$condition" != yama-1 ] || [ -n "$whole" ] || list=$launched
     begin=$SECONDS
     (export TMPDIR=$place/tmp; under "$condition" "$work/round" "$list" "$PWD" "$work" "$place/logs") 2>"$place/words"
     status=$?
@@ -168,8 +178,9 @@ for condition; do
     bad=$(grep -H '^--- \(FAIL\|SKIP\)' "$place"/logs/* | sed "s|^$place/logs/||; s|:--- |: |; s| (.*||")
     # A package that ended without a word at its end, or with a race or a panic.
     for log in "$place"/logs/*; do
-      tail -n 1 "$log" | grep -qE '^(PASS|FAIL)$' || bad+=$'\n'"${log##*/}: ended early: $(grep -m1 -E '^(panic|fatal|livetest):' "$log" || tail -n 1 "$log")"
+      tail -n 1 "$log" | grep -qE '^(PASS|FAIL|ok|\?) *' || bad+=$'\n'"${log##*/}: ended early: $(grep -m1 -E '^(panic|fatal|livetest):' "$log" || tail -n 1 "$log")"
     done
+    [ -n "$whole" ] && bad+=$'\n'$(grep '^FAIL.' "$place/logs/suite")
     [ "$(grep -c . <<<"$list")" = "$(find "$place/logs" -type f | wc -l)" ] || bad+=$'\n'"not all packages were run: $(tail -n 1 "$place/words")"
     left=$(cat "$place/left-inside" 2>/dev/null; find "$place/tmp" -mindepth 1 -maxdepth 1 -printf '%f\n')
     [ -z "$left" ] || bad+=$'\n'"left in the temporary directory: $(echo $left)"
