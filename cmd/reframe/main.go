@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"reframe/deopt/ir"
+	"reframe/internal/near"
 )
 
 // The exit statuses are a contract.
@@ -63,6 +64,25 @@ func flagError(err error) error {
 		if wanted := takes[flag.Value.Type()]; wanted != "" {
 			return usage("--%s %q: %s", flag.Name, invalid.GetValue(), wanted)
 		}
+	}
+	return err
+}
+
+// meant adds to an unknown flag the one that it may have been meant to be.
+func meant(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var all []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			all = append(all, f.Name)
+		}
+	})
+	name := unknown.GetSpecifiedName()
+	if all = near.Sorted(name, all); len(all) > 0 && near.Distance(name, all[0]) <= min(2, len(name)/2) {
+		return usage("%v; did you mean --%s?", err, all[0])
 	}
 	return err
 }
@@ -149,7 +169,7 @@ a reference interpreter carry on from there.`,
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` to colour the output: auto, always or never (NO_COLOR is obeyed)")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(meant(c, err)) })
 	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.recordCommand(), a.replayCommand(), scriptsTopic(), conditionsTopic(), manCommand())
 	return root
 }

@@ -64,7 +64,7 @@ func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 		return nil, err
 	}
 	if err := c.ParseFlags(args[1:]); err != nil {
-		return nil, usage("%v", flagError(err))
+		return nil, usage("%v", flagError(meant(c, err)))
 	}
 	if help, _ := c.Flags().GetBool("help"); help {
 		return nil, errors.Join(c.Help(), errHelp)

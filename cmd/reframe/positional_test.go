@@ -69,6 +69,8 @@ func TestPositional(t *testing.T) {
 		{"explain -p PID 1 2", "one question at a time: 1, or 2"},
 		{"explain PID -f 1 #2", "-f and #2 both say which frame"},
 		{"trace PID --nosuch", "unknown flag: --nosuch"},
+		{"trace PID --cuont", "unknown flag: --cuont; did you mean --count?"},
+		{"frames --jsno PID", "unknown flag: --jsno; did you mean --json?"},
 		{"trace PID --color blue", "--color blue: auto, always or never"},
 		{"trace PID --limit x", `--limit "x": a whole number, 0 or more`},
 		{"trace PID -- ls", "-p and a command to start: one of them"},
