@@ -2,6 +2,7 @@ package object
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"reframe/deopt/machine"
 )
@@ -93,7 +94,7 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 		return 0, false
 	case i.all[sym.section].elsewhere:
 		return 0, false
-	case i.format.relative() && !i.all[sym.section].Alloc:
+	case i.format.relative() && !i.all[sym.section].Alloc && strings.HasPrefix(i.all[sym.section].Name, ".debug_"):
 		// A place in debug information is an offset in its section, whatever address a JIT has written into that one's header.
 		return machine.Addr(sym.value), true
 	case i.format.relative():
