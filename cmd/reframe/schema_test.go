@@ -148,7 +148,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 
 // elsewhere are the fields that other tests have seen.
 var elsewhere = []string{
-	"exit_code", "path", // programs that exit, results of several scalars
+	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", // of names and sources
 }
 
