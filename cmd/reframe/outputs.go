@@ -57,6 +57,10 @@ func (k *known) inputs(command []string) []named {
 	for _, path := range k.layouts {
 		list = append(list, named{"--layout", path})
 	}
+	objects, _ := k.given() // alike
+	for _, o := range objects {
+		list = append(list, named{"--object", o.Path})
+	}
 	for _, word := range command {
 		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
 			list = append(list, named{"the command", word})

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,6 +105,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			{append([]string{"record", "-o", at("tick.o"), "--"}, host...), "that file is read, by the command"},
 			{append([]string{"trace", "-o", at("tick.ll"), "--ir", at("soft.ll"), "--"}, host...), "that file is read, by --ir"},
 			{append([]string{"verify", "-o", at("soft.ll"), "--ir", at("tick.ll"), "--"}, host...), "that file is read, by --ir"},
+			{[]string{"trace", "-p", strconv.Itoa(os.Getpid()), "--object", at("tick.o") + "@0x1000", "-o", at("tick.o")}, "that file is read, by --object"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "that file is read, by replay"},
 			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "that file is read, by --ir"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},
