@@ -9,6 +9,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.
@@ -16,8 +17,8 @@ var ErrNoFrame = errors.New("no frame to resume")
 
 // Choice says which frame is meant, and which of its callers with it.
 type Choice struct {
-	Frame    int    // its number, or -1 for the innermost one with a record
-	Function string // its function's name, or ""
+	Frame    int            // its number, or -1 for the innermost one with a record
+	Function *names.Pattern // its function; nil: any
 	// To is the number of the outermost caller that is meant, 0 for none of them. With
 	// [AllCallers] it is as many as can be resumed.
 	To int
@@ -48,7 +49,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 		t := &v.Threads[i]
 		for at, f := range t.Frames {
 			byNumber := c.Frame < 0 || c.Frame == f.Index
-			byName := c.Function == "" || c.Function == f.Function
+			byName := c.Function == nil || c.Function.Match(f.Function)
 			if byNumber && byName && f.Record != nil {
 				s := &Stack{Thread: t, Frames: []*Frame{f}}
 				return s, s.extend(t.Frames[at+1:], c.To)
@@ -62,8 +63,8 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	switch {
 	case c.Frame >= 0:
 		return nil, fmt.Errorf("%w: there is no frame %d; %s", ErrNoFrame, c.Frame, v.HowMany())
-	case c.Function != "":
-		return nil, fmt.Errorf("%w: no frame of %s has a stack map record", ErrNoFrame, c.Function)
+	case c.Function != nil:
+		return nil, fmt.Errorf("%w: no frame of %s has a stack map record%s", ErrNoFrame, c.Function.Text, v.NearFunction(c.Function))
 	}
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
 }

@@ -1,16 +1,16 @@
 package deopt
 
 import (
-	"regexp"
 	"slices"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 )
 
 // MapFilter says which records are wanted. Its zero value wants all.
 type MapFilter struct {
-	Name    *regexp.Regexp // of the function, as the image spells it or demangled; nil: any
+	Name    *names.Pattern // of the function; nil: any
 	IDs     []uint64       // of the record; nil: any
 	Address *machine.Addr  // of the site; nil: any
 }
@@ -20,7 +20,7 @@ func (w *MapFilter) All() bool { return w.Name == nil && w.IDs == nil && w.Addre
 
 // Function says whether records of f may be wanted.
 func (w *MapFilter) Function(f *MapFunction) bool {
-	return w.Name == nil || slices.ContainsFunc(f.Aliases, w.Name.MatchString) || w.Name.MatchString(f.Name) || w.Name.MatchString(f.Source) || w.Name.MatchString(f.Demangled)
+	return w.Name == nil || w.Name.MatchAny(f.Name, f.Source) || w.Name.MatchAny(f.Aliases...)
 }
 
 // Record says whether a record of a wanted function is wanted.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/ptrace"
 )
@@ -58,9 +59,26 @@ func (s *space) all() []*code {
 func (v *View) Keep(c Choice) {
 	for i := range v.Threads {
 		v.Threads[i].Frames = slices.DeleteFunc(v.Threads[i].Frames, func(f *Frame) bool {
-			return c.Frame >= 0 && c.Frame != f.Index || c.Function != "" && c.Function != f.Function
+			return c.Frame >= 0 && c.Frame != f.Index || c.Function != nil && !c.Function.Match(f.Function)
 		})
 	}
+}
+
+// NearFunction says which functions of the frames have a name near one that none of them has, or is "".
+func (v *View) NearFunction(p *names.Pattern) string {
+	if p == nil {
+		return ""
+	}
+	nearest := names.NewNearest(p.Text)
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			if p.Match(f.Function) {
+				return ""
+			}
+			nearest.Add(f.Function)
+		}
+	}
+	return nearest.String()
 }
 
 // WhyNone says why no frame has a record.

@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 )
 
@@ -571,7 +572,7 @@ define i64 @f(i64 %n) noinline {
   ret i64 %r
 }`+chainMain), "mcjit")
 	v := look(t, p, true, known(t, p))
-	s, err := v.Pick(Choice{Frame: -1, Function: "f"})
+	s, err := v.Pick(Choice{Frame: -1, Function: pattern(names.Exact, "f")})
 	require.NoError(t, err)
 	s.Result = "1"
 	_, err = v.Run(context.Background(), s, Limits{})

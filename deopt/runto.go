@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reframe/deopt/condition"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -16,7 +17,7 @@ import (
 type RunToOptions struct {
 	Options
 	ExitFilter
-	At   string               // a symbol: the exit is the frame that calls it, as with [TraceOptions].At; "": a site
+	At   *names.Pattern       // a function: the exit is the frame that calls it, as with [TraceOptions].At; nil: a site
 	Stop *condition.Condition // only exits that fulfil it are meant; nil: all
 	Hit  uint64               // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
 	Warn func(string)
@@ -64,8 +65,8 @@ var errThere = errors.New("it is there")
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
 	t := TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn}
-	if o.At != "" {
-		t.At = []string{o.At}
+	if o.At != nil {
+		t.At = []*names.Pattern{o.At}
 	}
 	held := uint64(0)
 	if o.Stop != nil {

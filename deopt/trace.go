@@ -10,6 +10,7 @@ import (
 
 	"reframe/deopt/condition"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -19,9 +20,9 @@ import (
 type TraceOptions struct {
 	Options
 	ExitFilter
-	// At are symbols. Where there are any, the breakpoints stand at their entries, in place of the
+	// At are functions. Where there are any, the breakpoints stand at their entries, in place of the
 	// sites of records, and an exit is the frame of the record that calls.
-	At    []string
+	At    []*names.Pattern
 	Full  bool                 // all frames of the thread
 	Quiet bool                 // exits are counted, and none is told
 	Every uint64               // each so-many-th hit is told; 0 and 1: each
@@ -73,6 +74,7 @@ func Trace(ctx context.Context, s *ptrace.Session, o TraceOptions, each func(*Ex
 	if late := t.settle(); err == nil {
 		err = late
 	}
+	t.warnUnnamed()
 	return t.summary(time.Since(t.began)), err
 }
 
@@ -338,7 +340,19 @@ func (t *tracer) apply(fresh bool) error {
 
 // expect returns an error where no exit can ever be seen.
 func (t *tracer) expect() error {
-	if len(t.places) > 0 || t.options.Wait {
+	if t.options.Wait {
+		return nil
+	}
+	if len(t.at) > 0 { // a process that runs has its functions, and whoever means one to come says so
+		lines := t.unnamed()
+		if len(t.places) == 0 {
+			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
+		}
+		for _, line := range lines {
+			t.warn("%s", line)
+		}
+	}
+	if len(t.places) > 0 {
 		return nil
 	}
 	why := t.whyNone()
@@ -356,7 +370,7 @@ func (l *loaded) whyNone() string {
 	t := l.view.target
 	switch {
 	case len(l.at) > 0:
-		return fmt.Sprintf("%v defines no function %s", t, strings.Join(l.at, " or "))
+		return strings.Join(l.unnamed(), "; ")
 	case l.known > 0:
 		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
 	}

@@ -17,6 +17,7 @@ import (
 	"reframe/deopt/condition"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -173,7 +174,7 @@ func TestTraceDeoptimize(t *testing.T) {
 
 	// The same exits by the function that they call, which finds the same values. The frame waits then.
 	p, begin, _ = hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
-	calls, sum, said := traceAll(t, p.PID, begin, TraceOptions{Options: o, At: []string{"__llvm_deoptimize"}})
+	calls, sum, said := traceAll(t, p.PID, begin, TraceOptions{Options: o, At: []*names.Pattern{pattern(names.Exact, "__llvm_deoptimize")}})
 	require.Empty(t, said)
 	require.EqualValues(t, len(lines), sum.Exits)
 	require.Len(t, calls, len(lines))
@@ -322,8 +323,8 @@ func TestTraceNothing(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	_, err := trace(p.PID, TraceOptions{})
 	require.ErrorContains(t, err, "no stack map")
-	_, err = trace(p.PID, TraceOptions{At: []string{"no_such_function"}})
-	require.ErrorContains(t, err, "defines no function no_such_function")
+	_, err = trace(p.PID, TraceOptions{At: []*names.Pattern{pattern(names.Exact, "no_such_function")}})
+	require.ErrorContains(t, err, "has no function no_such_function; --wait waits until it has")
 	_, err = trace(p.PID, TraceOptions{Options: Options{Thread: 1}, Wait: true})
 	require.ErrorContains(t, err, fmt.Sprintf("process %d has no thread 1; it has %d ", p.PID, p.PID))
 	// A JIT may yet register something.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/ptrace"
 )
@@ -22,8 +23,9 @@ const (
 type loaded struct {
 	view   *View
 	filter ExitFilter
-	at     []string
-	hold   bool // all threads stand still at each exit
+	at     []*names.Pattern
+	means  []meaning // what each of at means
+	hold   bool      // all threads stand still at each exit
 	warn   func(format string, args ...any)
 
 	modules map[*object.Image]*listing
@@ -50,12 +52,15 @@ type listing struct {
 }
 
 func newLoaded(o *TraceOptions, warn func(string, ...any)) *loaded {
-	return &loaded{filter: o.ExitFilter, at: o.At, hold: o.Full || o.Stop != nil, warn: warn}
+	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), hold: o.Full || o.Stop != nil, warn: warn}
 }
 
 // start looks at a target anew.
 func (l *loaded) start(t *ptrace.Target, o Options) (err error) {
 	l.view, err = newView(t, o)
+	for n := range l.means {
+		l.means[n].now = 0
+	}
 	l.modules, l.objects, l.found, l.known = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0
 	l.given = map[*object.Image]*listing{}
 	l.places, l.watches, l.changed = map[machine.Addr]*place{}, map[machine.Addr]bool{}, map[machine.Addr]bool{}
@@ -271,24 +276,4 @@ func countOf(n int, what string) string {
 		return fmt.Sprintf("1 %s is", what)
 	}
 	return fmt.Sprintf("%d %ss are", n, what)
-}
-
-// symbols looks for those that were asked for.
-func (l *loaded) symbols(c *code) *listing {
-	x := &listing{}
-	for _, name := range l.at {
-		if c.image == nil {
-			continue
-		}
-		sym, ok := c.image.Lookup(name)
-		if !ok || l.view.space.at(sym.Addr) != c || c.image.CodeAt(sym.Addr) == nil {
-			continue // or it is no code
-		}
-		if _, alone := c.image.Only(name); !alone {
-			x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; the one at %v is watched", c.name, name, sym.Addr))
-		}
-		x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: name, Function: name, Module: c.name, code: c, whole: true})
-	}
-	l.add(x)
-	return x
 }

@@ -40,6 +40,9 @@ func (l *loaded) add(x *listing) {
 func (l *loaded) drop(x *listing) {
 	l.known -= x.known
 	for _, p := range x.points {
+		if p.Symbol != "" {
+			l.means[p.by].now--
+		}
 		if at := l.places[p.Addr]; at != nil {
 			at.points = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p })
 			l.changed[p.Addr] = true

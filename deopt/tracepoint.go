@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 
 	"reframe/deopt/frame"
@@ -35,6 +34,8 @@ type Tracepoint struct {
 	whole bool // what the record's values are read from does not all come with an event
 	wide  bool // it has values in vector registers
 
+	by int // of a symbol: which of [TraceOptions].At means it
+
 	ready bool        // base and doubt are known
 	base  frame.Frame // what is the same at each hit
 	doubt bool        // it may be reached without its site; no values are read then
@@ -43,7 +44,7 @@ type Tracepoint struct {
 // ExitFilter says which exits are meant. What is empty leaves none out.
 type ExitFilter struct {
 	Records  []uint64
-	Function *regexp.Regexp // the function's name, or what it was before it was mangled
+	Function *names.Pattern // nil: any
 	Sites    []string
 
 	atReturn bool // of a statepoint the breakpoint is where its callee returns
@@ -54,7 +55,7 @@ func (x *ExitFilter) wantsRecord(id uint64) bool {
 }
 
 func (x *ExitFilter) wantsFunction(name string) bool {
-	return x.Function == nil || x.Function.MatchString(name) || x.Function.MatchString(names.Demangled(name))
+	return x.Function == nil || x.Function.Match(name)
 }
 
 func (x *ExitFilter) wantsSite(kind string) bool {

@@ -18,6 +18,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
@@ -270,13 +271,13 @@ func TestExitFilter(t *testing.T) {
 		"none":            {ExitFilter{}, []uint64{21, 22}, ""},
 		"record":          {ExitFilter{Records: []uint64{22}}, []uint64{22}, ""},
 		"records":         {ExitFilter{Records: []uint64{22, 21, 5}}, []uint64{21, 22}, ""},
-		"function":        {ExitFilter{Function: regexp.MustCompile("^sl")}, []uint64{21}, ""},
+		"function":        {ExitFilter{Function: pattern(names.Loose, "^sl")}, []uint64{21}, ""},
 		"site":            {ExitFilter{Sites: []string{"patchpoint"}}, []uint64{22}, ""},
 		"unknown sites":   {ExitFilter{Sites: []string{"unknown"}}, []uint64{21}, ""},
-		"all at once":     {ExitFilter{Records: []uint64{21}, Function: regexp.MustCompile("called")}, nil, "none of the 2 records that are known is meant"},
+		"all at once":     {ExitFilter{Records: []uint64{21}, Function: pattern(names.Loose, "called")}, nil, "none of the 2 records that are known is meant"},
 		"no such record":  {ExitFilter{Records: []uint64{7}}, nil, "none of the 2 records that are known is meant"},
 		"no such site":    {ExitFilter{Sites: []string{"deoptimize"}}, nil, "none of the 2 records that are known is meant"},
-		"no such pattern": {ExitFilter{Function: regexp.MustCompile("^nothing$")}, nil, "none of the 2 records that are known is meant"},
+		"no such pattern": {ExitFilter{Function: pattern(names.Loose, "^nothing$")}, nil, "none of the 2 records that are known is meant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, said := planned(t, p.PID, TraceOptions{ExitFilter: c.filter})

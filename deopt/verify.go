@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -19,9 +20,9 @@ import (
 type VerifyOptions struct {
 	Options
 	ExitFilter
-	At          []string // as in [TraceOptions]
-	Skip, Limit uint64   // exits that are passed before the first, and how many are verified; 0: no limit
-	Every       uint64   // each so-many-th exit; 0 and 1: each
+	At          []*names.Pattern // as in [TraceOptions]
+	Skip, Limit uint64           // exits that are passed before the first, and how many are verified; 0: no limit
+	Every       uint64           // each so-many-th exit; 0 and 1: each
 	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
 	Steps uint64
 	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
@@ -81,6 +82,7 @@ func Verify(ctx context.Context, s *ptrace.Session, o VerifyOptions, told func(*
 	v.tracer = newTracer(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
 	v.summary.Reasons = map[string]uint64{}
 	err := v.run()
+	v.tracer.warnUnnamed()
 	v.summary.finish(v.end, time.Since(v.began))
 	return &v.summary, err
 }

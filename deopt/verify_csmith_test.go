@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 )
 
@@ -69,7 +69,7 @@ func TestVerifyRandomPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.String()+" "+p.code, func(t *testing.T) {
 			program, m := p.withSites(t, livetest.Csmith(t, p.seed), p.code)
-			o := VerifyOptions{Options: Options{Modules: []*ir.Module{m}}, ExitFilter: ExitFilter{Function: regexp.MustCompile(`^func_`)}, Every: 3, Limit: 400}
+			o := VerifyOptions{Options: Options{Modules: []*ir.Module{m}}, ExitFilter: ExitFilter{Function: pattern(names.Loose, "^func_")}, Every: 3, Limit: 400}
 			summary, list := verified(t, program, o)
 			for _, v := range list {
 				require.NotEqual(t, Different, v.Status, "exit %d: %+v", v.Number, v.Report())

@@ -371,8 +371,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.forget()
 		s.stands = true
 	case guard.Ended:
-		s.forget()
-		s.ended = true
+		s.ended = true // the files of its program stay open until Detach: they say what was there
 	case guard.LimitReached:
 		s.stands = true
 	}

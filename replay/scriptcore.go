@@ -14,6 +14,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -120,7 +121,7 @@ type which struct {
 func (w *which) flags(f *pflag.FlagSet) {
 	f.IntVarP(&w.thread, "thread", "t", 0, "")
 	f.IntVarP(&w.choice.Frame, "frame", "f", -1, "")
-	f.StringVar(&w.choice.Function, "function", "", "")
+	f.Var(names.Into(&w.choice.Function, names.Exact), "function", "")
 }
 
 // only is a view of one thread; 0: of all.

@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -98,10 +98,9 @@ func (c *call) running() error {
 
 func (c *call) until() error {
 	o := deopt.RunToOptions{Options: c.options, Warn: func(text string) { c.ts.Logf("%s", text) }}
-	function := ""
 	f := c.flags()
-	f.StringVar(&function, "function", "", "")
-	f.StringVar(&o.At, "at", "", "")
+	f.Var(names.Into(&o.Function, names.Loose), "function", "")
+	f.Var(names.Into(&o.At, names.Exact), "at", "")
 	f.Uint64Var(&o.Hit, "hit", 1, "")
 	stop := ""
 	f.StringVar(&stop, "stop-at", "", "")
@@ -109,9 +108,12 @@ func (c *call) until() error {
 	if err != nil {
 		return err
 	}
-	what := "calls of " + o.At
+	what := ""
+	if o.At != nil {
+		what = "calls of " + o.At.Text
+	}
 	switch {
-	case (len(args) == 0) == (o.At == ""), o.At != "" && function != "":
+	case (len(args) == 0) == (o.At == nil), o.At != nil && o.Function != nil:
 		return c.wrong("")
 	case o.Hit == 0:
 		return c.wrong("--hit 0: a number above 0")
@@ -122,11 +124,7 @@ func (c *call) until() error {
 		}
 		o.Records, what = []uint64{id}, fmt.Sprintf("record %d", id)
 	}
-	if function != "" {
-		if o.Function, err = regexp.Compile(function); err != nil {
-			return c.wrong("--function: %v", err)
-		}
-	}
+
 	if f.Changed("stop-at") {
 		if o.Stop, err = condition.Parse(stop); err == nil {
 			err = c.options.CheckStop(o.Stop, &o.ExitFilter)

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"reframe/deopt"
+	"reframe/deopt/names"
 )
 
 // verify is the command of that name.
@@ -17,15 +17,14 @@ func (c *call) verify() error {
 	var k known
 	var o deopt.VerifyOptions
 	var records []string
-	var function string
 	var all bool
 	f := c.flags()
 	f.SetInterspersed(false)
 	k.flags(f)
 	f.StringArrayVar(&records, "record", nil, "")
 	f.StringArrayVar(&o.Sites, "site", nil, "")
-	f.StringVar(&function, "function", "", "")
-	f.StringArrayVar(&o.At, "at", nil, "")
+	f.Var(names.Into(&o.Function, names.Loose), "function", "")
+	f.Var(names.IntoAll(&o.At), "at", "")
 	f.Uint64Var(&o.Every, "every", 1, "")
 	f.Uint64Var(&o.Skip, "skip", 0, "")
 	f.Uint64Var(&o.Limit, "limit", 0, "")
@@ -53,11 +52,7 @@ func (c *call) verify() error {
 			return c.wrong("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
 		}
 	}
-	if function != "" {
-		if o.Function, err = regexp.Compile(function); err != nil {
-			return c.wrong("--function: %v", err)
-		}
-	}
+
 	if o.Options, err = c.read(k); err != nil {
 		return err
 	}

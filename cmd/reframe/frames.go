@@ -19,7 +19,7 @@ import (
 
 func (a *app) framesCommand() *cobra.Command {
 	var k known
-	number, function, hold, source := -1, "", false, false
+	choice, hold, source := deopt.Choice{Frame: -1}, false, false
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
@@ -62,7 +62,8 @@ frame, or it failed.`,
 			defer t.Close()
 			t.Release()
 			frames, records, numbers := view.Frames(), view.Records(), view.HowMany()
-			view.Keep(deopt.Choice{Frame: number, Function: function})
+			nearest := view.NearFunction(choice.Function)
+			view.Keep(choice)
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
@@ -74,14 +75,14 @@ frame, or it failed.`,
 				return err
 			}
 			if frames > 0 && view.Frames() == 0 {
-				return &status{exitFailed, noSuchFrame(number, function, numbers)}
+				return &status{exitFailed, noSuchFrame(choice, numbers, nearest)}
 			}
 			return a.outcome(view, frames, records)
 		},
 	}
 	k.flags(c)
-	frameFlag(c, &number, "only the frame of this `number`")
-	c.Flags().StringVar(&function, "function", "", "only frames of the function of this `name`")
+	frameFlag(c, &choice.Frame, "only the frame of this `number`")
+	c.Flags().Var(names.Into(&choice.Function, names.Exact), "function", "only frames of the function of this `NAME`, or /RE/")
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
 	sourceFlag(c, &source)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
@@ -106,14 +107,14 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 }
 
 // noSuchFrame says that no frame is the one that was asked for.
-func noSuchFrame(number int, function, numbers string) string {
+func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	switch {
-	case function == "":
-		return fmt.Sprintf("there is no frame %d; %s", number, numbers)
-	case number < 0:
-		return fmt.Sprintf("there is no frame of %s; without --function all are shown", function)
+	case c.Function == nil:
+		return fmt.Sprintf("there is no frame %d; %s", c.Frame, numbers)
+	case c.Frame < 0:
+		return fmt.Sprintf("there is no frame of %s%s; without --function all are shown", c.Function.Text, nearest)
 	}
-	return fmt.Sprintf("there is no frame %d that is of %s; %s", number, function, numbers)
+	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Frame, c.Function.Text, numbers)
 }
 
 // note says what is no failure and a user may want to know.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/internal/near"
 )
 
@@ -61,6 +62,9 @@ func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		flag := invalid.GetFlag()
+		if flag.Value.Type() == new(names.Flag).Type() {
+			return usage("--%s %s: %v", flag.Name, invalid.GetValue(), invalid.Unwrap())
+		}
 		if wanted := takes[flag.Value.Type()]; wanted != "" {
 			return usage("--%s %q: %s", flag.Name, invalid.GetValue(), wanted)
 		}

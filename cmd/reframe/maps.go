@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/machine"
+	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -28,7 +27,7 @@ type mapsFlags struct {
 	format   string
 	check    bool
 	require  bool
-	function string
+	function *names.Pattern
 	records  []string
 	address  string
 }
@@ -85,7 +84,7 @@ there is no stack map; 2 it failed.`,
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
 	flags.BoolVar(&f.require, "require", false, "fail where there is no stack map")
-	flags.StringVar(&f.function, "function", "", "only functions whose whole name, mangled or not, fits the regular expression `RE`")
+	flags.Var(names.Into(&f.function, names.Whole), "function", "only functions of this `NAME`, or whose whole name fits it as a regular expression")
 	flags.StringArrayVar(&f.records, "record", nil, "only records of this `ID` (repeatable)")
 	flags.StringVar(&f.address, "address", "", "only records whose site is at `ADDR`")
 	flags.StringVar(&f.dialect, "dialect", "", "read the section in this `LAYOUT`, whatever it looks like: "+dialects())
@@ -239,13 +238,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o deopt.Ma
 }
 
 func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
-	want := new(deopt.MapFilter)
-	if given("function") {
-		if _, err := regexp.Compile(f.function); err != nil || f.function == "" {
-			return nil, usage("--function %s: %v", f.function, cmp.Or(err, errors.New("a regular expression")))
-		}
-		want.Name = regexp.MustCompile("^(?:" + f.function + ")$")
-	}
+	want := &deopt.MapFilter{Name: f.function}
+
 	for _, text := range f.records {
 		id, err := recordID(text)
 		if err != nil {

@@ -2,8 +2,11 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,5 +127,110 @@ func TestDemangled(t *testing.T) {
 			require.True(t, seen[key], "%v: %s in %v", args, key, text)
 		}
 	}
+	unharmed(t, p)
+}
+
+// cppSource has two functions of one short name, and a method.
+const cppSource = `#include <stdio.h>
+#include <unistd.h>
+namespace ns {
+__attribute__((noinline)) int f(int x) { asm volatile(""); return x + 1; }
+__attribute__((noinline)) int f(long x) { asm volatile(""); return x + 2; }
+struct A { __attribute__((noinline)) int m(const char *s) { asm volatile(""); return *s; } };
+}
+int main(int c, char **) {
+  ns::A a;
+  int r = 0;
+  puts("ready");
+  fflush(stdout);
+  for (long i = 0; i < 5 || c > 1; i++) {
+    if (c > 1) usleep(1000);
+    r += ns::f((int)i) + ns::f(i) + a.m("x");
+  }
+  return r == 0;
+}
+`
+
+// Functions are named as the image spells them, as their author did, without their parameters, or by an expression.
+func TestFunctionsByName(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "cpp")
+	ran(t, "g++", "-O1", "-o", program, write(t, "cpp.cc", cppSource))
+	for at, want := range map[string]string{
+		"_ZN2ns1fEi":           "5 ns::f(int)",
+		"ns::f(int)":           "5 ns::f(int)",
+		"ns::f":                "5 ns::f(int), 5 ns::f(long)",
+		"/^ns::.*\\(long\\)$/": "5 ns::f(long)",
+		"ns::A::m":             "5 ns::A::m(char const*)",
+		"/^ns::/":              "5 ns::A::m(char const*), 5 ns::f(int), 5 ns::f(long)",
+	} {
+		r := reframe(t, "trace", "--count", "--json", "--at", at, "--", program)
+		require.Equal(t, 0, r.code, r.stderr)
+		var sum struct {
+			Functions []struct {
+				Demangled string
+				Count     int
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(r.stderr[strings.Index(r.stderr, "{"):]), &sum), r.stderr)
+		var got []string
+		for _, f := range sum.Functions {
+			got = append(got, fmt.Sprint(f.Count, " ", f.Demangled))
+		}
+		slices.Sort(got)
+		require.Equal(t, want, strings.Join(got, ", "), at)
+	}
+
+	// What is nowhere is told with what is near; of a command when it has ended, of a process at once.
+	for at, want := range map[string]string{"ns::F": "; near it: ns::f\n", "ns::g": "; near it: ns::f\n", "maim": "; near it: main", "/nothing at all/": "\n"} {
+		r := reframe(t, "trace", "--at", at, "--", program)
+		require.Equal(t, 2, r.code)
+		require.Regexp(t, `^reframe: process \d+ had no function `+regexp.QuoteMeta(at+want), r.stderr)
+		require.Contains(t, r.stderr, "reframe: there was no exit\n")
+	}
+	r := reframe(t, "trace", "--at", "/./", "--", program)
+	require.Regexp(t, `libc\.so\.6 has \d{4} functions that fit /\./, and none of them is watched: 1000 may be, and \d+ are already`, r.stderr)
+
+	p := livetest.Program(t, program, "stays")
+	reframe(t, "trace", "-p", pid(p), "--at", "ns::F").failsEmpty(t, 2, "process "+pid(p)+" has no function ns::F; near it: ns::f; --wait waits until it has")
+	r = reframe(t, "trace", "-p", pid(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
+	require.Contains(t, r.stderr, "reframe: process "+pid(p)+" has no function ns::F; near it: ns::f\n")
+	require.Equal(t, 0, r.code, r.stderr)
+	r = reframe(t, "trace", "-p", pid(p), "--at", "ns::F", "--wait", "--for", "50ms")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "the time of 50ms is over")
+	for function, want := range map[string]int{"main": 1, "/^mai/": 1, "_start": 1} {
+		r = reframe(t, "frames", "-p", pid(p), "--json", "--function", function)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Len(t, frames(t, r.object(t)), want)
+	}
+	reframe(t, "frames", "-p", pid(p), "--function", "mian").fails(t, 2, "there is no frame of mian; near it: main; ")
+	for _, args := range [][]string{{"frames", "-p", pid(p), "--function", "/(/"}, {"maps", program, "--function", "["}, {"trace", "-p", pid(p), "--at", ""}} {
+		r = reframe(t, args...)
+		require.Equal(t, 64, r.code, "%v %s", args, r.stderr)
+	}
+}
+
+// --function means frames, records and exits by any form of a name; without slashes that of trace is an expression, as it was.
+func TestFunctionOfRecords(t *testing.T) {
+	t.Parallel()
+	ir, layout := mangledModule(t)
+	p := livetest.Program(t, livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", ir)
+	known := []string{"-p", pid(p), "--ir", ir, "--layout", layout}
+	for _, name := range []string{mangledOpt, plainOpt, "ns::sum_opt", "/sum_o/"} {
+		for _, verb := range []string{"frames", "resume"} {
+			r := reframe(t, append([]string{verb, "--function", name}, known...)...)
+			require.Equal(t, 0, r.code, "%s %s: %s", verb, name, r.stderr)
+			require.Contains(t, r.stdout, "ns::sum_opt+0x")
+		}
+		r := reframe(t, "maps", "-p", pid(p), "--function", name)
+		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+		r = reframe(t, "trace", "-p", pid(p), "--dry-run", "--function", name)
+		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
+		require.Contains(t, r.stdout, plainOpt)
+	}
+	reframe(t, "resume", "-p", pid(p), "--ir", ir, "--function", "ns::sum_opd").failsEmpty(t, 2, "no frame of ns::sum_opd has a stack map record; near it: ns::sum_opt")
+	require.Equal(t, 1, reframe(t, "maps", "-p", pid(p), "--function", "sum_opt").code, "the whole name has to match")
+	require.Contains(t, reframe(t, "trace", "-p", pid(p), "--dry-run", "--function", "sum_o").stdout, plainOpt)
 	unharmed(t, p)
 }

@@ -150,7 +150,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceO
 	if err != nil || !waits {
 		return &deopt.TraceOptions{Options: known}, err
 	}
-	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: len(args) > 0}
+	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
 	o.Stop, err = k.condition(c, &known)
 	return o, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/names"
 	"reframe/ptrace"
 )
 
@@ -90,7 +91,7 @@ the run ends there and says which.`,
 	k.flags(c)
 	f := c.Flags()
 	frameFlag(c, &choice.Frame, "the frame of this `number`")
-	f.StringVar(&choice.Function, "function", "", "the innermost frame of the function of this `name`")
+	f.Var(names.Into(&choice.Function, names.Exact), "function", "the innermost frame of the function of this `NAME`, or /RE/")
 	f.StringVar(&to, "to-frame", "", "its callers too, up to the frame of this `number`, or all")
 	f.StringVar(&result, "result", "", "the `value` that the call returns for which the frame waits")
 	f.Uint64Var(&limits.Steps, "steps", 0, "stop after `N` instructions (default 1000000000)")

@@ -39,7 +39,10 @@ included.
 
 The breakpoint of a stackmap or patchpoint stands at the site, that of a statepoint or
 deoptimize call on the call. With --at it stands at the entry of a function such as
-__llvm_deoptimize, and the frame that is shown is its caller's. --stop-at ends the trace at the first
+__llvm_deoptimize, and the frame that is shown is its caller's; where nothing has such a
+function it is an error, with names that are near, unless --wait is given. A function is named
+as its symbol is (_ZN2ns1fEi), as its author wrote it (ns::f(int)), without its parameters
+(ns::f), or by a regular expression that a part of one of these matches: /^ns::/. --stop-at ends the trace at the first
 exit whose slots fulfil a condition, and shows that alone, with all of its frames; --log shows those before
 it too. What a condition is made of says: reframe help conditions.
 
@@ -108,7 +111,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	if o.Stop, err = k.condition(c, &o.Options); err != nil {
 		return err
 	}
-	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, k.wait || len(args) > 0
 	return nil
 }
 

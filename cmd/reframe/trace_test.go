@@ -357,7 +357,7 @@ func TestTraceUsage(t *testing.T) {
 		{"trace --at f --site stackmap -- ls", "--at takes the place of sites"},
 		{"trace --site what -- ls", "--site what: one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
 		{"trace --record x -- ls", "--record x: a number of 64 bits, such as 2882400000 or 0xabcdef00"},
-		{"trace --function ( -- ls", "--function: error parsing regexp"},
+		{"trace --function ( -- ls", "--function (: error parsing regexp"},
 		{"trace --stop-at %i=3 -- ls", `--stop-at: %i=3: at "=3": what compares is ==`},
 		{"trace --limit x -- ls", `--limit "x": a whole number, 0 or more`},
 	} {

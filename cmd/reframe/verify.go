@@ -106,7 +106,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Options, err = k.known.options(a); err != nil {
 		return err
 	}
-	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, k.wait || len(args) > 0
 	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "function", "memory", "site", "steps", "tail", "timeout"))
 	k.command = args
 	return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
+	"reframe/deopt/names"
 	"reframe/internal/newfile"
 	"reframe/ptrace"
 )
@@ -24,16 +24,16 @@ import (
 // which of them.
 type watched struct {
 	known
-	records  []string
-	function string
-	filter   deopt.ExitFilter
-	at       []string
-	every    uint64
-	limit    uint64
-	stop     string
-	time     time.Duration
-	output   string
-	force    bool
+	records []string
+	filter  deopt.ExitFilter
+	at      []*names.Pattern
+	wait    bool
+	every   uint64
+	limit   uint64
+	stop    string
+	time    time.Duration
+	output  string
+	force   bool
 }
 
 func (w *watched) flags(c *cobra.Command) {
@@ -58,9 +58,10 @@ func (w *watched) forFlag(c *cobra.Command) {
 func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&w.records, "record", nil, "only exits of the record of this `ID` (repeatable)")
-	f.StringVar(&w.function, "function", "", "only exits of functions whose name matches the regular expression `RE`")
+	f.Var(names.Into(&w.filter.Function, names.Loose), "function", "only exits of functions of this `NAME`, or whose name matches it as a regular expression")
 	f.StringArrayVar(&w.filter.Sites, "site", nil, "only exits at sites of this `KIND`: "+strings.Join(deopt.SiteKinds, ", ")+" (repeatable)")
-	f.StringArrayVar(&w.at, "at", nil, "exits are calls of this `SYMBOL` (repeatable)")
+	f.Var(names.IntoAll(&w.at), "at", "exits are calls of the function of this `NAME`, or /RE/ (repeatable)")
+	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(deopt.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -91,7 +92,7 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return usage("--limit 0: a number above 0")
 	case changed("for") && w.time <= 0:
 		return usage("--for %v: a time above 0", w.time)
-	case len(w.at) > 0 && (len(w.records) > 0 || w.function != "" || len(w.filter.Sites) > 0):
+	case len(w.at) > 0 && (len(w.records) > 0 || w.filter.Function != nil || len(w.filter.Sites) > 0):
 		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
 	case changed("output") && w.output == "":
 		return usage("the name behind -o is empty")
@@ -108,12 +109,7 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 			return usage("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
 		}
 	}
-	if w.function != "" {
-		var err error
-		if w.filter.Function, err = regexp.Compile(w.function); err != nil {
-			return usage("--function: %v", err)
-		}
-	}
+
 	return nil
 }
 

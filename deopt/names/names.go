@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ianlancetaylor/demangle"
 )
@@ -65,7 +66,10 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 		p.exact = ""
 		p.re, err = regexp.Compile(text[1 : len(text)-1])
 	case loose:
-		if p.re, err = regexp.Compile(before + text + after); err != nil && isName(text) {
+		switch _, err = regexp.Compile(text); {
+		case err == nil:
+			p.re = regexp.MustCompile(before + text + after)
+		case isName(text):
 			err = nil // operator[], f(int*): a name that is no expression
 		}
 	}
@@ -89,7 +93,7 @@ func isName(text string) bool {
 			}
 		}
 	}
-	return depth == 0 && strings.Trim(text, "*+?\\|") == text || strings.Contains(text, "operator")
+	return utf8.ValidString(text) && depth == 0 && strings.Trim(text, "*+?\\|") == text || strings.Contains(text, "operator")
 }
 
 // Name returns the one name that is meant, or "" where it is an expression.

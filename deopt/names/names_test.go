@@ -75,6 +75,8 @@ func TestPatternErrors(t *testing.T) {
 		"/(/":          {false, false, false},
 		"a(":           {true, false, false},
 		"[":            {true, false, false},
+		"a)|(?:b":      {true, false, false},
+		"\xff":         {true, false, false},
 		"*":            {true, false, false},
 		"operator*":    {true, true, true},
 		"f(int*)":      {true, true, true},
