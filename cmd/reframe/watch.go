@@ -109,7 +109,6 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 			return usage("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
 		}
 	}
-
 	return nil
 }
 
