@@ -239,7 +239,7 @@ func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
 		return data, 0
 	}
 	local[0] = unix.Iovec{Base: &data[0], Len: uint64(len(data))}
-	n, err := unix.ProcessVMReadv(tid, local[:], remote[:len(b.Reads)], 0)
+	n, err := readMemory(tid, local[:], remote[:len(b.Reads)])
 	if err == nil && n == len(data) {
 		return data, 1<<len(b.Reads) - 1 // of 64 all bits
 	}
@@ -249,10 +249,21 @@ func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
 			continue
 		}
 		local[0] = unix.Iovec{Base: &data[at], Len: uint64(r.Size)}
-		if n, err := unix.ProcessVMReadv(tid, local[:], remote[i:i+1], 0); err == nil && n == int(r.Size) {
+		if n, err := readMemory(tid, local[:], remote[i:i+1]); err == nil && n == int(r.Size) {
 			got |= 1 << i
 		}
 		at += int(r.Size)
 	}
 	return data, got
+}
+
+// readMemory is process_vm_readv(2), which the kernel does not interrupt. But where a supervisor is asked first (seccomp_unotify(2)), as in
+// some containers, the signal by which reframe calls the guard ends that wait; there are never many of them one after the other.
+func readMemory(tid int, local []unix.Iovec, remote []unix.RemoteIovec) (n int, err error) {
+	for range 100 {
+		if n, err = unix.ProcessVMReadv(tid, local, remote, 0); err != unix.EINTR {
+			break
+		}
+	}
+	return n, err
 }
