@@ -74,3 +74,15 @@ func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `(?m)^[1-9]\d* exits verified in .*, 0 different`, r.stderr)
 }
+
+// In a group that is orphaned, as that of a script under nohup or cron is, a stopped process beside reframe does not have the kernel hang up
+// the whole group when the program that reframe launched has ended.
+func TestTraceInAnOrphanedGroup(t *testing.T) {
+	t.Parallel()
+	const script = `sleep 1000 & kill -STOP $!; "$@"; echo status $?; kill -KILL $!`
+	c := command(t, "trace", "--count", "--", livetest.Tool(t, "true"))
+	c.Path, c.Args = livetest.Tool(t, "sh"), append([]string{"sh", "-c", script, "sh"}, c.Args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r := finish(t, c)
+	require.Equal(t, "status 2\n", r.stdout, "%v: %s", c.ProcessState, r.stderr)
+}

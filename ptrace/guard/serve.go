@@ -37,6 +37,9 @@ func serve() {
 		os.Exit(2)
 	}
 	end.Close()
+	if _, err := conn.Write([]byte{0}); err != nil { // it is born; whoever asked may be gone
+		os.Exit(2)
+	}
 	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, memory: -1}
 	k := &kicker{tid: unix.Gettid()}
 	if err := k.prepare(); err != nil {

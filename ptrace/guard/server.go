@@ -198,12 +198,7 @@ func (s *server) launch(command []string, l Launching) error {
 	if err != nil {
 		return err
 	}
-	group, err := unix.Getpgid(os.Getppid()) // of whoever asks: signals from the terminal are for the program too
-	if err != nil {
-		return err
-	}
-	sys := &syscall.SysProcAttr{Ptrace: true, Setpgid: true, Pgid: group}
-	p, err := os.StartProcess(command[0], command[1:], &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files[:], Sys: sys})
+	p, err := os.StartProcess(command[0], command[1:], &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files[:], Sys: &syscall.SysProcAttr{Ptrace: true}})
 	for n, own := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		if files[n] != own {
 			files[n].Close()

@@ -24,10 +24,38 @@ func init() {
 	}
 }
 
-// Start starts a guard. With own it is in a session of its own; what it launches would not have the terminal then. Without, it is in a process
-// group of its own, and what it launches is in that of this process. So a signal to a group or from a terminal does not reach it, not
-// even before it can catch one.
-func Start(own bool) (*Conn, error) {
+// maxBirths is how many guards are started, one after the other, where signals end each before it can catch them.
+const maxBirths = 10
+
+// Start starts a guard. With own it is in a session of its own; what it launches would not have the terminal then. Without, it is in this
+// process's group, in which is what it launches, too: timeout(1) and terminals signal all of that at once. A guard that was too young to catch such
+// a signal is replaced; it has done nothing yet.
+func Start(own bool) (c *Conn, err error) {
+	for range maxBirths {
+		if c, err = start(own); err != nil {
+			return nil, err
+		}
+		if err = c.born(); err == nil {
+			return c, nil
+		}
+		c.net.Close()
+		if ended := c.cmd.Wait(); ended != nil {
+			err = ended
+		}
+		if ws, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !ws.Signaled() {
+			break
+		}
+	}
+	return nil, fmt.Errorf("cannot start the guard process: %w", err)
+}
+
+// born waits for the byte that a guard sends when it catches signals.
+func (c *Conn) born() error {
+	_, err := c.in.ReadByte()
+	return err
+}
+
+func start(own bool) (*Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -44,7 +72,7 @@ func Start(own bool) (*Conn, error) {
 	cmd.Args = []string{Name}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own, Setpgid: !own}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
