@@ -68,7 +68,7 @@ func TestOtherModules(t *testing.T) {
 		{"without the function, and with the id", []string{strings.ReplaceAll(twoFunctions, "@first", "@unrelated")}, "loc0",
 			"no names: no given module defines @first", ""},
 		{"two that fit", []string{twoFunctions, strings.ReplaceAll(twoFunctions, "%x", "%older")}, "loc0",
-			"no names: 2 sites of the module fit this record", ""},
+			"no names: 2 sites of m0.ll, m1.ll fit this record, and they agree on 1 type of 1 value; give only the module that was compiled", ""},
 		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", "", ""},
 		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "", "",
 			"m0.ll is not what was compiled: record 1 of @first has 1 live values, and line "},

@@ -321,9 +321,9 @@ func TestGuesses(t *testing.T) {
 	p := livetest.Program(t, livetest.Tool(t, "node"), livetest.Testdata(t, "..", "deopt", "testdata", "gdbstack", "hot.js"))
 	p.Quiet(t, 0)
 	text := reframe(t, "frames", "-p", pid(p), "-t", pid(p)).stdout
-	first := regexp.MustCompile(`(?m)^  #(\d+) +native .* by frame pointer\n +\(frame #\d+ is taken to keep a frame pointer: where it does not, frames are missing here\)$`).FindAllStringSubmatch(text, -1)
+	first := regexp.MustCompile(`(?m)^  #(\d+) +(?:native|jit) .* by frame pointer\n +\(frame #\d+ is taken to keep a frame pointer: where it does not, frames are missing here\)$`).FindAllStringSubmatch(text, -1)
 	require.Len(t, first, 1, text)
-	again := regexp.MustCompile(`(?m)^  #\d+ +native .* by frame pointer, a guess as #(\d+) is$`).FindAllStringSubmatch(text, -1)
+	again := regexp.MustCompile(`(?m)^  #\d+ +(?:native|jit) .* by frame pointer, a guess as #(\d+) is$`).FindAllStringSubmatch(text, -1)
 	require.NotEmpty(t, again, text)
 	for _, m := range again {
 		require.Equal(t, first[0][1], m[1])

@@ -118,7 +118,7 @@ func TestJSONAlone(t *testing.T) {
 	}{
 		{"trace", []string{"--limit", "3"}, host, 0, 4, 0, ""},
 		{"trace", []string{"--record", "77"}, host, 2, 1, 0, "there was no exit"},
-		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 0, "there was no exit"},
+		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "there was no exit"},
 		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
 		{"trace", nil, []string{"true"}, 2, 1, 0, "there was no exit"},
 		// The module is another one.

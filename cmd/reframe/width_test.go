@@ -71,7 +71,7 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 	in := func(args ...string) []string { return append(args, files...) }
 	bare := func(text string) string {
 		text = colours.ReplaceAllString(text, "")
-		for _, r := range [][2]string{{`\\\n *`, " "}, {`\d+\.\d\d ms`, ""}, {`[\s]+`, ""}} {
+		for _, r := range [][2]string{{`\\\n *`, " "}, {`\d+\.\d\d\s+ms`, ""}, {`[\s]+`, ""}} {
 			text = regexp.MustCompile(r[0]).ReplaceAllString(text, r[1])
 		}
 		return text
