@@ -70,6 +70,7 @@ func TestReplayScriptInterrupted(t *testing.T) {
 			require.NoError(t, os.WriteFile(script, []byte("env MARK="+script+"\nlaunch sh -c 'sleep 1000 & sleep 1000'\ncontinue\n"), 0o644))
 		}
 		c := exec.Command(binary, "replay", script)
+		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // the folder of a script stays when reframe is killed
 		require.NoError(t, c.Start())
 		started := func() (n int) {
 			paths, err := filepath.Glob("/proc/[0-9]*/environ")
