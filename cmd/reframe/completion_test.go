@@ -38,7 +38,8 @@ func TestCompletion(t *testing.T) {
 				c := command(t)
 				args := map[string][]string{"bash": {"--norc", "-c", script, "bash"}, "zsh": {"-f", "-c", script, "zsh"}, "fish": {"-N", "-c", script}}[shell]
 				c.Path, c.Args = livetest.Tool(t, shell), append(append(append([]string{shell}, args...), file, "reframe"), words...)
-				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8") // else fish does not find what lies in a folder whose name is not ASCII
+				// Without the locale fish does not find what lies in a folder whose name is not ASCII; with columns bash puts words beside what it offers.
+				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
 				r := finish(t, c)
 				require.Empty(t, r.stderr)
 				var out []string
