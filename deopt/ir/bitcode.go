@@ -24,13 +24,15 @@ func disassembleIn(size int) uint64 { return 4<<30 + 64*uint64(size) }
 // newestLLVM is the newest release whose text was read.
 const newestLLVM = 22
 
-// magic begins bitcode (LLVM Bitcode File Format, "Magic Numbers").
-const magic = "BC\xC0\xDE"
+// What bitcode begins with, alone or in its wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
+const (
+	magic   = "BC\xC0\xDE"
+	wrapped = "\xDE\xC0\x17\x0B"
+)
 
-// isBitcode knows bitcode, alone or in its wrapper, by the first bytes (LLVM Bitcode File
-// Format, "Magic Numbers" and "Bitcode Wrapper Format").
+// isBitcode knows bitcode by its first bytes.
 func isBitcode(src []byte) bool {
-	return bytes.HasPrefix(src, []byte("BC\xC0\xDE")) || bytes.HasPrefix(src, []byte("\xDE\xC0\x17\x0B"))
+	return bytes.HasPrefix(src, []byte(magic)) || bytes.HasPrefix(src, []byte(wrapped))
 }
 
 // ParseBitcode parses a module of bitcode, as [ParseFile] does.
@@ -66,7 +68,7 @@ func SplitBitcode(section []byte) (modules [][]byte, err error) {
 // begins with the abbreviation 1 in 2 bits, its number, the width of its abbreviations, and, in the next 32 bits, how many words
 // follow (LLVM Bitcode File Format, "ENTER_SUBBLOCK Encoding").
 func bitcodeSize(b []byte) int {
-	const wrapped, header = "\xDE\xC0\x17\x0B", 20
+	const header = 20 // bytes of a wrapper
 	if bytes.HasPrefix(b, []byte(wrapped)) && len(b) >= header {
 		end := uint64(binary.LittleEndian.Uint32(b[8:])) + uint64(binary.LittleEndian.Uint32(b[12:]))
 		if end < header || end > uint64(len(b)) {
