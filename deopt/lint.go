@@ -43,6 +43,7 @@ const (
 	NotCompiled      LintRule = "not-compiled"      // the code generator crashes or never ends
 	NoRecord         LintRule = "no-record"         // the code generator drops the site
 	SameID           LintRule = "same-id"           // the id is another site's too
+	WideID           LintRule = "wide-id"           // releases before 19 cut the id
 	PatchBytes       LintRule = "patch-bytes"       // what is to be patched does not fit
 	LayoutMisfit     LintRule = "layout"            // a layout names what is not there
 	NoLayout         LintRule = "no-layout"         // nothing says where a deoptimize carries on
@@ -201,6 +202,7 @@ func (l *linter) block(sites []*ir.Site) error {
 		}
 		l.compiles(s)
 		l.patchable(s)
+		l.wideID(s)
 		return nil
 	})
 }

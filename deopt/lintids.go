@@ -34,6 +34,10 @@ func (l *linter) sameIDs(all []*ir.Site) {
 			if statepointLike(s) {
 				f.Do += `, a call by the attribute "statepoint-id"`
 			}
+			if alikeByCut(s, t) {
+				f.Severity = LintWarning
+				f.What = fmt.Sprintf("cut to 32 bits, as LLVM before 19 does it, its id is that of the %s of line %d, which has as many live values, and no constant tells them apart", t.Kind, t.Instr.Line)
+			}
 			if differentCallees(s, t) {
 				f.Severity, f.What = LintWarning, f.What+": only the function that is called, where the call names it"
 			}
@@ -63,6 +67,22 @@ func (l *linter) elsewhere(all []*ir.Site) {
 			What: fmt.Sprintf("the %s of @%s at line %d has its id: once either function is inlined, a record tells nothing", first.Kind, first.Func.Name, first.Instr.Line),
 			Do:   "give each its own id"})
 	}
+}
+
+// wideID reports an id of a statepoint that not every release keeps.
+func (l *linter) wideID(s *ir.Site) {
+	if cut, wide := s.CutID(); wide {
+		l.site(s, LintFinding{Rule: WideID, Severity: LintWarning,
+			What: fmt.Sprintf("LLVM before 19 cuts the id of a statepoint to 32 bits: its record has the id %d there", cut),
+			Do:   "give it one of 32 bits"})
+	}
+}
+
+// alikeByCut says whether two sites that may have one id have it only where one is cut.
+func alikeByCut(s, t *ir.Site) bool {
+	_, one := s.CutID()
+	_, other := t.CutID()
+	return s.ID != t.ID && (one || other)
 }
 
 // idShape is all that decides which records a site may have, but for the constants.

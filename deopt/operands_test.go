@@ -150,6 +150,57 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
+// The locations before the live values of an anyregcc patchpoint are its result's, where it has one, and its arguments': of a
+// process that stands at the record each argument's register holds the argument.
+func TestRolesOfAnyRegister(t *testing.T) {
+	const patchpoint = `
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+define i64 @work(i64 %s) noinline {
+  %y = add i64 %s, 5
+  %z = mul i64 %s, 7
+  CALL
+  %a = add i64 %y, %z
+  ret i64 %a
+}`
+	for _, c := range []struct {
+		call string
+		want []string
+	}{
+		{"%r = call anyregcc i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 9, i32 32, ptr null, i32 2, i64 %y, i64 %z, i64 %s)",
+			[]string{"result %r i64", "argument 0 %y i64", "argument 1 %z i64", "live 0 %s i64"}},
+		{"call anyregcc void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 9, i32 32, ptr null, i32 2, i64 %y, i64 4, i64 %s)",
+			[]string{"argument 0 %y i64", "argument 1  i64", "live 0 %s i64"}},
+	} {
+		for _, version := range []int{14, 19, 22} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, c.call[:4]), func(t *testing.T) {
+				p := livetest.Lli(t, version, program(t, prelude+again+strings.Replace(patchpoint, "CALL", c.call, 1)), "mcjit")
+				session, v := stopAtRecord(t, p)
+				f := one(t, v, "work")
+				maps, err := TargetMaps(v.target, MapOptions{Modules: known(t, p).Modules})
+				require.NoError(t, err)
+				var got []string
+				for fn := range maps.Images[0].Functions() {
+					for rec := range fn.Records() {
+						var r Reading
+						fn.Read(rec, &r)
+						for n, l := range rec.Locations {
+							role := r.Role(n)
+							got = append(got, fmt.Sprintf("%v %s %s", role, role.Name, role.Type))
+							if role.What == "argument" {
+								held, err := f.physical.Registers.Uint(l.Reg)
+								require.NoError(t, err)
+								require.EqualValues(t, map[string]uint64{"%y": 105, "%z": 700, "": 4}[role.Name], held)
+							}
+						}
+					}
+				}
+				require.Equal(t, c.want, got)
+				require.NoError(t, session.Detach())
+			})
+		}
+	}
+}
+
 // raw writes a module whose statepoints are written out. Its collector is one that
 // livetest does not take for a reason to rewrite them.
 func raw(t *testing.T, text string) string {

@@ -73,7 +73,7 @@ func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 
 // Role is what one location of a record is for.
 type Role struct {
-	What  string // "flags", "deopt", "derived", "live"; "" where it is not known
+	What  string // "flags", "deopt", "derived", "live", "argument"; "" where it is not known
 	Of    int    // which of those, from 1; 0 where there is one
 	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
 	Type  string // as the module spells it
@@ -94,12 +94,43 @@ func (r *Reading) Role(n int) Role {
 	case r.statepoint:
 		return r.statepointRole(n)
 	case n < r.head:
-		return Role{What: "call"}
+		return r.callRole(n)
 	case n-r.head < len(r.names):
 		v := &r.names[n-r.head]
 		return Role{What: "live", Of: n - r.head + 1, Name: v.role(), Type: v.spelling()}
 	}
 	return Role{}
+}
+
+// callRole is that of a location before the live values of an anyregcc patchpoint: its result, if it has one, and then its
+// arguments. Where the sites that the record may be disagree, it is not said which.
+func (r *Reading) callRole(n int) Role {
+	role := Role{What: "call"}
+	for k, s := range r.Sites {
+		own := Role{What: "result", Name: s.Instr.Ref(), Type: s.Instr.Typ.String()}
+		at := n
+		if s.Instr.Typ.Kind != ir.VoidKind {
+			at--
+		}
+		if at >= 0 {
+			v := s.Instr.Args[patchpointHead+at]
+			own = Role{What: "argument", Of: at + 1, Name: name(v), Type: v.Type().String()}
+		}
+		switch {
+		case k == 0:
+			role = own
+		case role.What != own.What || role.Of != own.Of:
+			return Role{What: "call"}
+		default:
+			if role.Name != own.Name || s.Func != r.Sites[0].Func {
+				role.Name = ""
+			}
+			if role.Type != own.Type || s.Func.Module != r.Sites[0].Func.Module {
+				role.Type = ""
+			}
+		}
+	}
+	return role
 }
 
 func (r *Reading) statepointRole(n int) Role {

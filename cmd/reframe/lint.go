@@ -29,6 +29,7 @@ could not be resumed:
   not-compiled       the code generator crashes, such as over an i128 of a stackmap
   no-record          the site is dropped
   same-id            another site has its id, and nothing else tells them apart
+  wide-id            a statepoint's id has more bits than LLVM before 19 keeps
   patch-bytes        a call does not fit into the bytes that may be patched
   layout             a layout names what is not there, or is of another type
   no-layout          nothing says where a deoptimize carries on

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -44,12 +45,26 @@ type Site struct {
 
 // IDs returns the ids that the record of the site may have, the likelier first. There are
 // two for a call with a deopt bundle that asks for none in a function whose collector
-// rewrite-statepoints-for-gc handles: it depends on whether that pass has run.
+// rewrite-statepoints-for-gc handles: it depends on whether that pass has run. There are two
+// for a statepoint whose id takes more than 32 bits: the code generator of releases before 19 cuts it.
 func (s *Site) IDs() []uint64 {
-	if s.either {
+	switch cut, wide := s.CutID(); {
+	case s.either:
 		return []uint64{s.ID, bundleID}
+	case wide:
+		return []uint64{s.ID, cut}
 	}
 	return []uint64{s.ID}
+}
+
+// CutID is what LLVM before release 19 records as the id of a statepoint, or of a call that becomes one, whose id takes more than
+// 32 bits (StatepointLoweringInfo; seen: LLVM 14 and 16); ok is false for all others.
+func (s *Site) CutID() (id uint64, ok bool) {
+	switch s.Kind {
+	case StackMapSite, PatchPointSite:
+		return 0, false
+	}
+	return uint64(uint32(s.ID)), s.ID > math.MaxUint32
 }
 
 // Result is the instruction whose value is what the call returned: the call
