@@ -33,6 +33,7 @@ type loaded struct {
 	given   map[*object.Image]*listing
 	found   *listing // of what a scan found
 	known   int      // records
+	passed  passed   // records that were not meant, whatever was loaded since the beginning
 
 	places  map[machine.Addr]*place
 	watches map[machine.Addr]bool // where changes of what is loaded are seen; true where objects are registered
@@ -260,6 +261,7 @@ func (l *loaded) list(c *code, fresh bool) (*listing, error) {
 		return nil, err
 	}
 	x := &listing{points: s.points, known: s.known, refused: s.misfits}
+	l.pass(&s, c)
 	if c.mapsErr != nil {
 		x.refused = append(x.refused, "its stack map cannot be read: "+c.mapsErr.Error())
 	}

@@ -114,10 +114,13 @@ func (l *loaded) images() (all []*object.Image) {
 	return all
 }
 
-// warnUnnamed tells at the end which functions were waited for and never came.
+// warnUnnamed tells at the end which functions and which records were waited for and never came.
 func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return
+	}
+	if line := t.passed.why(&t.filter); line != "" {
+		t.warn("%s", line)
 	}
 	for _, line := range t.unnamed() {
 		t.warn("%s", strings.Replace(line, " has no ", " had no ", 1))

@@ -117,7 +117,7 @@ func TestJSONAlone(t *testing.T) {
 		error  string
 	}{
 		{"trace", []string{"--limit", "3"}, host, 0, 4, 0, ""},
-		{"trace", []string{"--record", "77"}, host, 2, 1, 0, "there was no exit"},
+		{"trace", []string{"--record", "77"}, host, 2, 1, 1, "there was no exit"},
 		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "there was no exit"},
 		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
 		{"trace", nil, []string{"true"}, 2, 1, 0, "there was no exit"},
@@ -149,5 +149,21 @@ func TestJSONAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exits")
 	r := reframe(t, append([]string{"trace", "--json", "--record", "77", "-o", file, "--"}, host...)...)
 	require.Equal(t, 2, r.code)
-	require.Regexp(t, `^0 exits in .*\nreframe: there was no exit\n$`, r.stderr)
+	require.Regexp(t, `(?m)^0 exits in .*\nreframe: there was no exit\n$`, r.stderr)
+}
+
+// Where records were there and none was meant, it says what there was.
+func TestNoneIsMeant(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	for flags, want := range map[string]string{
+		"--record 78":                 "the process had 1 record, and none is meant; their ids are 1\n",
+		"--function tock":             "the process had 1 record, and none is meant; no function tock has records; near it: tick\n",
+		"--record 78 --function tick": "the process had 1 record, and none is meant; their ids are 1\n",
+	} {
+		r := reframe(t, append(append([]string{"trace"}, strings.Fields(flags)...), append([]string{"--"}, host...)...)...)
+		require.Equal(t, 2, r.code)
+		require.Contains(t, r.stderr, want, flags)
+	}
 }
