@@ -70,7 +70,7 @@ be run to its end, with the reason and the calls that led there on standard erro
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&p.function, "function", "", "run the function of this `name` and print its result")
+	f.StringVar(&p.function, "function", "", "run the function of this `NAME`, in any of its forms, and print its result")
 	f.BoolVar(&p.trace, "trace", false, "one line for each instruction that is run, to standard error")
 	f.StringVar(&p.until, "until", "", "stop where a block is entered, and show the values there (`FUNC:BLOCK`)")
 	f.BoolVar(&p.profile, "profile", false, "say at the end which blocks ran how often, to standard error")
@@ -141,19 +141,15 @@ func (p *program) block(m *ir.Module) (*ir.Block, error) {
 	if p.until == "" {
 		return nil, nil
 	}
-	name, label, found := strings.Cut(p.until, ":")
-	f := m.Func(strings.TrimPrefix(name, "@"))
-	if name == "" {
-		return nil, usage("--until %s: name the function before the colon", p.until)
-	}
-	if f == nil || f.Declared() {
-		return nil, usage("--until %s: the module defines no @%s", p.until, strings.TrimPrefix(name, "@"))
+	f, label, err := defined(m, "--until", p.until)
+	if err != nil {
+		return nil, err
 	}
 	blocks, err := f.Body()
 	if err != nil {
 		return nil, err
 	}
-	if !found {
+	if label == "" {
 		return blocks[0], nil
 	}
 	label = strings.TrimPrefix(label, "%")
@@ -172,9 +168,9 @@ func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp
 	if p.function == "" {
 		return in.StartMain(args)
 	}
-	f := m.Func(strings.TrimPrefix(p.function, "@"))
-	if f == nil || f.Declared() {
-		return nil, usage("--function %s: the module defines no such function", p.function)
+	f, _, err := defined(m, "--function", p.function)
+	if err != nil {
+		return nil, err
 	}
 	given := args[1:]
 	if len(given) != len(f.Params) {

@@ -102,7 +102,7 @@ func TestRunFunction(t *testing.T) {
 	require.Equal(t, result{0, "i32 49\n", ""}, reframe(t, "run", "--function", "square", path, "-7"))
 	reframe(t, "run", "--function", "square", path).failsEmpty(t, 64, "@square takes 1 argument, and 0 are given")
 	reframe(t, "run", "--function", "square", path, "x").failsEmpty(t, 64, `argument %x of @square: "x" is no value of type i32`)
-	reframe(t, "run", "--function", "cube", path).failsEmpty(t, 64, "--function cube: the module defines no such function")
+	reframe(t, "run", "--function", "cube", path).failsEmpty(t, 64, "--function cube: the module defines no @cube")
 }
 
 func TestRunTrace(t *testing.T) {
@@ -125,7 +125,9 @@ func TestRunUntil(t *testing.T) {
 	r := reframe(t, "run", "--until", "@main:%end", path)
 	require.Equal(t, result{0, "", "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
 	for until, want := range map[string]string{
-		":start":     "--until :start: name the function before the colon",
+		":start":     "--until :start: it is FUNCTION, or FUNCTION:BLOCK",
+		"main:":      "--until main:: it is FUNCTION, or FUNCTION:BLOCK",
+		"squar":      "--until squar: the module defines no @squar; near it: square",
 		"cube":       "--until cube: the module defines no @cube",
 		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
 	} {
@@ -136,6 +138,32 @@ func TestRunUntil(t *testing.T) {
 	// What is never entered stops nothing.
 	never := write(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
 	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:never", never))
+}
+
+// A function of the module is meant by any form of its name, as elsewhere.
+func TestRunNamesOfCPlusPlus(t *testing.T) {
+	t.Parallel()
+	const module = `define i32 @_ZN2ns1fEi(i32 %x) {
+	%y = add i32 %x, 1
+	br label %end
+end:
+	ret i32 %y
+}
+define i32 @_ZN2ns1gEi(i32 %x) {
+	ret i32 3
+}
+define i32 @_ZN2ns1gEl(i64 %x) {
+	ret i32 4
+}
+`
+	path := write(t, "ns.ll", module)
+	for _, name := range []string{"_ZN2ns1fEi", "ns::f", "ns::f(int)", "/f/", "@_ZN2ns1fEi"} {
+		require.Equal(t, result{0, "i32 6\n", ""}, reframe(t, "run", "--function", name, path, "5"), name)
+	}
+	r := reframe(t, "run", "--function", "ns::f", "--until", "ns::f:end", path, "5")
+	require.Equal(t, result{0, "", "stopped before block %end of @_ZN2ns1fEi, line 4, after 2 instructions\n  i32 %y = 6\n"}, r)
+	reframe(t, "run", "--function", "ns::g", path, "5").failsEmpty(t, 64, "--function ns::g: 2 functions fit; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
+	reframe(t, "run", "--function", "ns::F", path, "5").failsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; near it: ns::f")
 }
 
 func TestRunProfile(t *testing.T) {
