@@ -284,3 +284,6 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 	}
 	m.StackMaps = b
 }
+
+// Virtual says that no file stands behind the module: it is the kernel's own, as it lies in memory.
+func (m *Module) Virtual() bool { return m.Path == vdsoPath }

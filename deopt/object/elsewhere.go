@@ -72,13 +72,16 @@ func (i *Image) InSection(name string) (s *Section, offset uint64, ok bool) {
 	return nil, 0, false
 }
 
-// Fixed returns the bytes of a section of an unlinked ELF image, and which of them are the same wherever a loader puts it: fixed
-// has a true for each byte that no relocation is about. A linker may also replace the instruction that a relocation belongs to, such as
+// Fixed returns the bytes of a section of an ELF image, and which of them are the same wherever a loader puts it: fixed
+// has a true for each byte that no relocation is about. In an unlinked one, a linker may also replace the instruction that a relocation belongs to, such as
 // a load from the GOT by the address itself (System V ABI, AMD64 supplement, B.2): the bytes of those count as relocated.
 func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	f, ok := s.image.format.(*elfFormat)
-	if !ok || !f.relocatable() {
-		return nil, nil, &Error{s.image.Name, s.Name, -1, errors.New("is not of an unlinked ELF object")}
+	if !ok {
+		return nil, nil, &Error{s.image.Name, s.Name, -1, errors.New("is not of an ELF image")}
+	}
+	if !f.relocatable() {
+		return f.loaded(s)
 	}
 	if data, err = s.Data(); err != nil {
 		return nil, nil, err

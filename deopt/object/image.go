@@ -111,6 +111,11 @@ type Section struct {
 
 	elsewhere bool // where it was loaded is not known: see [Image.LoadAt]
 
+	// What [Section.Fixed] returned, where [Image.Original] asked for it.
+	original    []byte
+	fixed       []bool
+	originalErr error
+
 	data  io.ReaderAt // nil where they are compressed and should not be
 	index int         // in the image's own counting from 0
 	image *Image

@@ -27,17 +27,23 @@ func (f *elfFormat) kind() string {
 // (DF_1_PIE in DT_FLAGS_1).
 func (f *elfFormat) positionIndependent() bool {
 	const pie = 0x08000000
+	flags, _ := f.dynamic(elf.DT_FLAGS_1)
+	return flags&pie != 0
+}
+
+// dynamic returns what the dynamic section has under a tag (System V ABI, chapter 5, "Dynamic Section").
+func (f *elfFormat) dynamic(tag elf.DynTag) (value uint64, ok bool) {
 	s := f.image.Section(".dynamic")
 	if s == nil || f.file.Class != elf.ELFCLASS64 {
-		return false
+		return 0, false
 	}
 	rows, err := s.Data()
 	for ; err == nil && len(rows) >= 16; rows = rows[16:] {
-		if elf.DynTag(f.file.ByteOrder.Uint64(rows)) == elf.DT_FLAGS_1 {
-			return f.file.ByteOrder.Uint64(rows[8:])&pie != 0
+		if elf.DynTag(f.file.ByteOrder.Uint64(rows)) == tag {
+			return f.file.ByteOrder.Uint64(rows[8:]), true
 		}
 	}
-	return false
+	return 0, false
 }
 
 func (f *coffFormat) kind() string {

@@ -1,0 +1,152 @@
+package deopt
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// unwritten asks of all code that has records, of a process that nobody has patched, and returns how many bytes of it are
+// known, and how many are relocated.
+func unwritten(t *testing.T, v *View) (known, relocated int) {
+	t.Helper()
+	v.target.ReadObjects()
+	for _, c := range v.everyCode() {
+		if c.image == nil {
+			continue
+		}
+		for _, s := range c.image.Code() {
+			for at := s.Loaded(); s.Contains(at); {
+				w, err := v.original(at, 4096)
+				require.NoError(t, err)
+				require.Equal(t, 0, w.differing(w.start, w.end()), "%s %s at %v", c.name, s.Name, at)
+				for _, fixed := range w.fixed {
+					if fixed {
+						known++
+					} else {
+						relocated++
+					}
+				}
+				at = w.end()
+			}
+		}
+	}
+	return known, relocated
+}
+
+// Code that nobody has written to is what its file or its registered object has, but for what is relocated.
+func TestOriginalIsWhatRuns(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
+				p := livetest.Lli(t, version, "jit_pp.ll", kind)
+				known, relocated := unwritten(t, look(t, p, true, Options{}))
+				require.Greater(t, known, 200)
+				require.Greater(t, relocated, 8)
+			})
+		}
+		// The target of a patchpoint is an address in its code, which the dynamic linker fills in where the program may lie anywhere.
+		for flag, want := range map[string]int{"-no-pie": 0, "-pie": 8} {
+			t.Run(fmt.Sprintf("llc-%d %s", version, flag), func(t *testing.T) {
+				p := livetest.Linked(t, version, "jit_pp.ll", flag)
+				known, relocated := unwritten(t, look(t, p, true, Options{}))
+				require.Greater(t, known, 200)
+				require.Equal(t, want, relocated)
+			})
+		}
+	}
+}
+
+// A library whose code the dynamic linker has written to: an address of its own stands in an instruction.
+const relocatedText = `
+	.text
+	.globl work
+	.type work, @function
+work:
+	movabs $answer, %rax
+	movl (%rax), %eax
+	ret
+	.size work, .-work
+	.data
+answer:
+	.long 42
+	.section .llvm_stackmaps,"a"
+__LLVM_StackMaps:
+	.byte 3, 0
+	.short 0
+	.long 1, 0, 1
+	.quad work, 8, 1
+	.quad 7
+	.long 10
+	.short 0, 0
+	.balign 8
+	.short 0, 0
+	.balign 8
+	.section .note.GNU-stack,"",@progbits
+`
+
+const callsWork = `
+#include <stdio.h>
+#include <unistd.h>
+int work(void);
+int main(void) { printf("%d\nready\n", work()); fflush(stdout); for (;;) pause(); }
+`
+
+// What the dynamic linker writes into code is no difference, and what the program writes beside it is one.
+func TestOriginalOfRelocatedText(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	library, program := filepath.Join(dir, "libwork.so"), filepath.Join(dir, "program")
+	for _, args := range [][]string{
+		{"-shared", "-Wl,-z,notext", "-o", library, put("work.s", relocatedText)},
+		{"-O1", "-o", program, put("main.c", callsWork), library, "-Wl,-rpath," + dir},
+	} {
+		out, err := exec.Command(livetest.Tool(t, "gcc"), args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	p := livetest.Program(t, program)
+	v := look(t, p, true, Options{})
+	known, relocated := unwritten(t, v)
+	require.Equal(t, 8, relocated)
+	require.Positive(t, known)
+
+	work, ok := v.target.FindSymbol("work")
+	require.True(t, ok)
+	w, err := v.original(work.Addr, 13)
+	require.NoError(t, err)
+	require.Equal(t, library, w.of)
+	require.Equal(t, []byte{0x48, 0xb8}, w.was[:2])
+	require.NotEqual(t, w.was[2:10], w.now[2:10], "the address of answer, which is not the file's")
+	require.False(t, w.differs(work.Addr+2))
+	w.now[0] = 0xcc
+	require.True(t, w.differs(work.Addr))
+	require.Equal(t, 1, w.differing(work.Addr-5, work.Addr+50))
+}
+
+// Of code that no file and no registered object has nothing is known.
+func TestOriginalOfUnknownCode(t *testing.T) {
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	v := look(t, p, true, Options{Modules: []*ir.Module{}})
+	_, err := v.original(machine.Addr(0x1000), 16)
+	require.EqualError(t, err, "what the code at 0x1000 was is not known: no file and no registered object has it")
+	for _, m := range v.target.Modules {
+		if m.Virtual() {
+			_, err := v.original(m.Image.Code()[0].Loaded(), 16)
+			require.EqualError(t, err, "what the code of [vdso] was is not known: it has no file")
+			return
+		}
+	}
+	require.Fail(t, "no vdso")
+}
