@@ -114,13 +114,11 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
 	}
-	code := jitCode(t.maps, t.Modules)
 	linkage := t.linkage()
 	s := newStopped(t.PID, t.via, o.StackBytes)
-	if o.Record {
-		if err := t.prepareRecord(s); err != nil {
-			return false, err
-		}
+	code, err := t.prepare(s, o)
+	if err != nil {
+		return false, err
 	}
 	err = s.doUrgently(func() error {
 		defer s.letGo()
@@ -136,7 +134,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() || !t.givenHold() {
+	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() || !t.givenHold() || !code.holds(t.ownCode(t.ownPages(false))) {
 		return false, nil
 	}
 	if o.Record {
@@ -144,7 +142,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 			return false, err
 		}
 	}
-	t.finish(s, asBefore(linkage, t.linkage()))
+	t.finish(s, code, asBefore(linkage, t.linkage()))
 	t.Pause, t.Stopping = s.pause, s.stopping
 	return true, nil
 }
@@ -166,17 +164,15 @@ func (t *Target) captureHeld(o Options) error {
 		}
 	}
 	t.perf.freeze()
-	code := jitCode(t.maps, t.Modules)
-	if o.Record {
-		if err := t.prepareRecord(s); err != nil {
-			return err
-		}
+	code, err := t.prepare(s, o)
+	if err != nil {
+		return err
 	}
 	if err := s.doUrgently(func() error { return s.copy(t, code) }); err != nil {
 		return explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
-	t.finish(s, t.linkage())
+	t.finish(s, code, t.linkage())
 	t.copied = t.memory
 	if o.Hold {
 		t.memory, t.stands = t.source, true
@@ -188,6 +184,17 @@ func (t *Target) captureHeld(o Options) error {
 		t.Release()
 	}
 	return nil
+}
+
+// prepare makes ready what a stop copies into.
+func (t *Target) prepare(s *stopped, o Options) (*codeCopy, error) {
+	if !o.Record {
+		return t.code(t.ownPages(false)), nil
+	}
+	if err := t.prepareRecord(s); err != nil {
+		return nil, err
+	}
+	return t.code(t.recorded.own), nil
 }
 
 // survey reads mappings, modules and the lists of registered objects.
@@ -306,7 +313,8 @@ func (t *Target) readObjects(s *stopped) {
 }
 
 // finish makes threads and memory of what was copied, and of what else is known of the memory at that moment.
-func (t *Target) finish(s *stopped, ranges []span) {
+func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
+	ranges = append(ranges, code.spans()...)
 	slices.SortFunc(s.threads, func(a, b *stoppedThread) int {
 		first := func(x *stoppedThread) int {
 			if x.tid == t.PID {
@@ -333,7 +341,7 @@ func (t *Target) finish(s *stopped, ranges []span) {
 	if t.recorded != nil {
 		t.recorded.take(s.gatherer, ranges)
 	}
-	t.memory = layers{newCopied(ranges, NotCopied), fileMemory{t.places}}
+	t.memory = moment{newCopied(ranges, NotCopied), fileMemory{t.places, code.own}}
 }
 
 var errKernel = errors.New("a kernel thread, which has no memory of its own")

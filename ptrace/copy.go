@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Code outside of files is copied by pages, each with its neighbours: a function of which
+// Code that no file tells is copied by pages, each with its neighbours: a function of which
 // nothing is known is read from its start, or up to its return.
 const (
 	codePage = 4096
@@ -20,10 +20,12 @@ const (
 const maxInterrupted = 4
 
 // copy reads what only a process that stands still can give: the registers and
-// stacks of each thread, and the code around what may be return addresses into
-// code outside of files.
-func (s *stopped) copy(of *Target, jitCode []machine.Mapping) error {
+// stacks of each thread, and code that no file tells.
+func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
+		return ErrGone
+	}
+	if err := live(s.via).readMany(code.whole); err != nil {
 		return ErrGone
 	}
 	pages := map[machine.Addr]bool{}
@@ -39,7 +41,7 @@ func (s *stopped) copy(of *Target, jitCode []machine.Mapping) error {
 		}
 		t.arch = of.arch
 		t.sp, t.pc, t.link = t.raw.general(t.arch.SP), t.raw.general(t.arch.PC), t.raw.general(t.arch.Link)
-		t.copyAll(live(s.via), of.maps, jitCode, pages)
+		t.copyAll(live(s.via), of.maps, code.around, pages)
 	}
 	if s.gatherer != nil {
 		var from []start
@@ -54,9 +56,9 @@ func (s *stopped) copy(of *Target, jitCode []machine.Mapping) error {
 }
 
 // copyAll copies the stacks of a thread, and the code they lead to.
-func (t *stoppedThread) copyAll(mem memory, maps, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
+func (t *stoppedThread) copyAll(mem memory, maps, code []machine.Mapping, pages map[machine.Addr]bool) {
 	t.copyStacks(mem, maps)
-	t.copyCode(mem, jitCode, pages)
+	t.copyCode(mem, code, pages)
 }
 
 // ranges are what was copied.
@@ -64,12 +66,7 @@ func (t *stoppedThread) ranges() (list []span) {
 	for _, stack := range t.stacks {
 		list = append(list, span{stack.addr, bytes.Clone(stack.data)})
 	}
-	for _, c := range t.code {
-		if c.ok {
-			list = append(list, span{c.addr, c.buf})
-		}
-	}
-	return list
+	return append(list, spansOf(t.code)...)
 }
 
 // copyStacks copies the stack of a thread, and those which signal handlers of it that run on
@@ -183,18 +180,18 @@ func (s *span) eachInterrupted(f func(sp machine.Addr)) {
 }
 
 // copyCode copies the code around the program counter, a link register and each word of the
-// stacks that points into code outside of files: what a JIT may patch any moment. pages are
+// stacks that points into code: what a JIT may patch any moment. pages are
 // those that are copied already.
-func (t *stoppedThread) copyCode(mem memory, jitCode []machine.Mapping, pages map[machine.Addr]bool) {
-	if len(jitCode) == 0 {
+func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[machine.Addr]bool) {
+	if len(code) == 0 {
 		return
 	}
-	first, end := jitCode[0].Start, jitCode[len(jitCode)-1].End
+	first, end := code[0].Start, code[len(code)-1].End
 	add := func(at machine.Addr) {
 		if at < first || at >= end {
 			return // most words are
 		}
-		m, ok := findMapping(jitCode, at)
+		m, ok := findMapping(code, at)
 		if !ok {
 			return
 		}

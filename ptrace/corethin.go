@@ -52,7 +52,7 @@ func (c *core) identity() (*coreSource, error) {
 	return s, nil
 }
 
-// ownPages finds the memory of files that are only read of which the files do not tell what it is, by address.
+// ownPages finds the memory of files, without data that can be written to, of which the files do not tell what it is, by address.
 func (c *core) ownPages() (own []keptPart) {
 	add := func(start, end machine.Addr) {
 		if n := len(own); n > 0 && own[n-1].end == start {
@@ -66,7 +66,11 @@ func (c *core) ownPages() (own []keptPart) {
 	a, b := make([]byte, corePage), make([]byte, corePage)
 	for i := range c.maps {
 		m := &c.maps[i]
-		if m.Write || !strings.HasPrefix(m.Path, "/") {
+		if m.Write && !m.Exec || !strings.HasPrefix(m.Path, "/") {
+			continue
+		}
+		if m.Write {
+			add(m.Start, m.End)
 			continue
 		}
 		held := m.heldUpTo(c.size)

@@ -19,7 +19,7 @@ const (
 	reachPages = 512
 	// The entries of so many registered objects are kept with the pages that they lie in. Of more, each alone is.
 	registryPages = 256
-	maxPatched    = 64 // pages of code
+	maxHeaders    = 64 // first pages of files
 )
 
 // start is a thread from which pointers are followed.
@@ -59,7 +59,7 @@ func newGatherer(t *Target) *gatherer {
 		}
 	}
 	g.always = append(g.always, t.linkMap()...)
-	g.always = append(g.always, t.patched()...)
+	g.always = append(g.always, t.headers()...)
 	room := make([]byte, reachPages*corePage)
 	touch(room)
 	for range reachPages {
@@ -166,25 +166,19 @@ func (g *gatherer) variables(t *Target, w machine.Addr) {
 	}
 }
 
-func (g *gatherer) spans() (list []span) {
-	for _, p := range g.pages {
-		if p.ok {
-			list = append(list, span{p.addr, p.buf})
-		}
-	}
-	return list
+func (g *gatherer) spans() []span {
+	return spansOf(g.pages)
 }
 
-// patched are the pages of code in files that are not as in the file: something has changed them, or had a breakpoint there. So are
-// first pages, which tell which file it is.
-func (t *Target) patched() (at []machine.Addr) {
+// headers are the first pages of files, which tell which file it is, where they are not as in the file.
+func (t *Target) headers() (at []machine.Addr) {
 	if t.recorded == nil {
 		return nil
 	}
-	for _, own := range t.recorded.own {
-		m, ok := findMapping(t.maps, own.start)
-		for a := own.start; ok && (m.Exec || m.Offset == 0 && a == m.Start) && a < own.end && len(at) < maxPatched; a += corePage {
-			at = append(at, a)
+	own := rangesOf(t.recorded.own, keptPart.place)
+	for _, m := range t.maps {
+		if ofFile(m) && m.Offset == 0 && len(at) < maxHeaders && len(outside(addrRange{m.Start, m.Start + 1}, own)) == 0 {
+			at = append(at, m.Start)
 		}
 	}
 	return at

@@ -138,17 +138,55 @@ func newCopied(ranges []span, why string) *copied {
 
 // ReadMemory implements [machine.Memory].
 func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
-	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
-	if i == len(c.ranges) || c.ranges[i].addr > addr || uint64(c.ranges[i].end()-addr) < uint64(len(p)) {
+	b, _ := c.from(addr, len(p))
+	if len(b) < len(p) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: c.why}
 	}
-	copy(p, c.ranges[i].data[addr-c.ranges[i].addr:])
+	copy(p, b)
+	return nil
+}
+
+// from returns up to size bytes that were copied from addr on. Where there are none, neither are there of the next unknown ones.
+func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
+	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
+	switch {
+	case i == len(c.ranges):
+		return nil, size
+	case c.ranges[i].addr > addr:
+		return nil, int(min(uint64(size), uint64(c.ranges[i].addr-addr)))
+	}
+	b = c.ranges[i].data[addr-c.ranges[i].addr:]
+	return b[:min(len(b), size)], 0
+}
+
+// moment is the memory of a process as it stood: what was copied, and where there is no copy what the files tell.
+type moment struct {
+	*copied
+	files fileMemory
+}
+
+// ReadMemory implements [machine.Memory].
+func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
+	for n := 0; n < len(p); {
+		b, unknown := m.from(addr+machine.Addr(n), len(p)-n)
+		if unknown > 0 {
+			b = p[n : n+unknown]
+			if err := m.files.ReadMemory(b, addr+machine.Addr(n)); err != nil {
+				why := err.(*machine.MemoryError).Why
+				return &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+			}
+		}
+		n += copy(p[n:], b)
+	}
 	return nil
 }
 
 // fileMemory reads code that lies in files: the bytes of the file. Read-only data is
-// left out: the dynamic linker relocates it before it makes it read-only.
-type fileMemory struct{ places }
+// left out: the dynamic linker relocates it before it makes it read-only. So is code that need not be as in the file.
+type fileMemory struct {
+	places
+	own []machine.Mapping // by address
+}
 
 // ReadMemory implements [machine.Memory].
 func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
@@ -161,8 +199,14 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 		return failed("")
 	case r.module.data == nil:
 		return failed(", and " + r.Path + " cannot be read")
-	case !r.Exec || r.Write || uint64(r.End-addr) < uint64(len(p)):
+	case !r.Exec || uint64(r.End-addr) < uint64(len(p)):
 		return failed(", and no code of " + r.Path)
+	}
+	if i := sort.Search(len(f.own), func(i int) bool { return f.own[i].End > addr }); i < len(f.own) && f.own[i].Start < addr+machine.Addr(len(p)) {
+		if own := f.own[i]; own.Write || own.Share {
+			return failed(", and " + r.Path + " can be written to there")
+		}
+		return failed(", and its page of " + r.Path + " was written to")
 	}
 	if _, err := r.module.data.ReadAt(p, int64(r.Offset)+int64(addr-r.Start)); err != nil {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", r.Path, err)}

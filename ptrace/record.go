@@ -52,7 +52,7 @@ type RecordedCore struct {
 // recorded is what a target has to know for a core to be made of it.
 type recorded struct {
 	about   *coreAbout
-	own     []keptPart        // pages of files which are only read, that are not those of the file; by address
+	own     []keptPart        // pages of files, without data that can be written to, that need not be those of the file; by address
 	maps    []machine.Mapping // that the target does not know of: they came while it was read; by address
 	spans   []span            // what a minimal core holds beside what does not change
 	leftOut []string
@@ -64,7 +64,7 @@ func (t *Target) prepareRecord(s *stopped) error {
 	if err != nil {
 		return err
 	}
-	t.recorded = &recorded{about: about, own: t.ownPages()}
+	t.recorded = &recorded{about: about, own: t.ownPages(true)}
 	s.gatherer = newGatherer(t)
 	return nil
 }
@@ -88,26 +88,6 @@ func (t *Target) pagemap() (*pagemap, error) {
 	return &pagemap{f, f, int64(os.Getpagesize())}, nil
 }
 
-// ownPages finds the pages of files which are only read, that are not those of the file: it was relocated, or patched.
-func (t *Target) ownPages() (own []keptPart) {
-	m := coreMoment{}
-	if pages, err := t.pagemap(); err == nil {
-		defer pages.Close()
-		m.pages = pages
-	}
-	for _, r := range t.maps {
-		if r.Inode == 0 || r.Write || r.Share {
-			continue
-		}
-		for _, p := range m.copies(r, false) {
-			if p.keep {
-				own = append(own, p)
-			}
-		}
-	}
-	return own
-}
-
 // recordChanges notes what has changed since the mappings were read, of a process that was let go on: nobody knows on which side of
 // the stop. Of a file that is not mapped any more as it was, or that was written over, the file tells nothing.
 func (t *Target) recordChanges() error {
@@ -116,7 +96,7 @@ func (t *Target) recordChanges() error {
 		return err
 	}
 	r := t.recorded
-	r.own = append(r.own, t.ownPages()...)
+	r.own = append(r.own, t.ownPages(true)...)
 	same := map[machine.Mapping]bool{}
 	for _, m := range now {
 		same[m] = true
@@ -175,9 +155,12 @@ func (t *Target) collect() error {
 		return err
 	}
 	var mem memory = piecemeal{t.memory, t.source}
-	code := jitCode(t.maps, t.Modules)
+	code := t.code(t.recorded.own)
+	if err := mem.readMany(code.whole); err != nil {
+		return err
+	}
 	pages := map[machine.Addr]bool{}
-	ranges := t.linkage()
+	ranges := append(t.linkage(), code.spans()...)
 	var from []start
 	for _, th := range t.threads {
 		if th.Registers == nil {
@@ -187,7 +170,7 @@ func (t *Target) collect() error {
 		c.sp, _ = th.Registers.Addr(t.arch.SP)
 		c.pc, _ = th.Registers.Addr(t.arch.PC)
 		c.link, _ = th.Registers.Addr(t.arch.Link)
-		c.copyAll(mem, t.maps, code, pages)
+		c.copyAll(mem, t.maps, code.around, pages)
 		from = append(from, start{c.sp, words(th.Registers), c.stacks[0]})
 		ranges = append(ranges, c.ranges()...)
 	}

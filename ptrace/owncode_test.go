@@ -1,0 +1,100 @@
+package ptrace
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// Kinds of code of testdata/patched.c.
+var patchedKinds = []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"}
+
+var patchedFlags = []string{"-pie", "-fPIE", "-Wl,-z,notext"}
+
+// patched starts testdata/patched.c, and returns where the code is that it has written to, and its bytes as it printed them.
+func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr, code []byte) {
+	t.Helper()
+	p = program(t, "patched.c", patchedFlags, args...)
+	for line := range strings.Lines(p.Output()) {
+		var text string
+		if n, _ := fmt.Sscanf(line, "code 0x%x %s", &at, &text); n == 2 {
+			b, err := hex.DecodeString(text)
+			require.NoError(t, err)
+			return p, at, b
+		}
+	}
+	require.Fail(t, "it did not say where its code is", "%s", p.Output())
+	return
+}
+
+// What stood in patched code is what every kind of target says, and no byte of other code is one that did not stand there.
+func TestPatchedCode(t *testing.T) {
+	withoutRseq(t)
+	for _, kind := range patchedKinds {
+		t.Run(kind, func(t *testing.T) {
+			p, at, want := patched(t, kind)
+			p.AwaitPause(t)
+			before := snapshot(t, p.PID)
+			requireCode := func(how string, target *Target) {
+				t.Helper()
+				for i := range want { // also what a reader of instructions asks for
+					for _, n := range []int{1, 7, 16, len(want)} {
+						got := make([]byte, min(n, len(want)-i))
+						require.NoError(t, target.ReadMemory(got, at+machine.Addr(i)), how)
+						require.Equal(t, want[i:][:len(got)], got, how)
+					}
+				}
+				known := 0
+				for page, b := range before {
+					if m, ok := target.Mapping(page); !ok || !m.Exec {
+						continue
+					}
+					got := make([]byte, len(b))
+					if target.ReadMemory(got, page) == nil {
+						known++
+						require.True(t, bytes.Equal(b, got), "%s: the page at %v is not what stood there", how, page)
+					}
+				}
+				require.Greater(t, known, 100, how) // libc's are among them
+			}
+			var recorded []string
+			for how, o := range map[string]Options{"let go": {}, "held": {Hold: true}, "to record": {Record: true}, "held, to record": {Record: true, Hold: true}} {
+				target, err := Capture(p.PID, o)
+				require.NoError(t, err)
+				requireCode(how, target)
+				if o.Hold {
+					target.Release()
+					requireCode(how+" and let go", target)
+				}
+				target.Close()
+				if o.Record {
+					recorded = append(recorded, recordedCore(t, p, o, Minimal))
+				}
+			}
+			for _, path := range recorded {
+				core := openCore(t, path)
+				requireCode("recorded", core)
+				requireTrue(t, before, core)
+				thin := openCore(t, thinCore(t, path))
+				requireCode("recorded, of a recorded one", thin)
+				requireTrue(t, before, thin)
+			}
+			cores := ways(t, p)
+			for _, how := range inOrder(cores) {
+				path := cores[how]()
+				core := openCore(t, path)
+				requireCode(how, core)
+				thin := openCore(t, thinCore(t, path))
+				requireCode(how+", of that one", thin)
+				requireTrue(t, before, thin)
+			}
+		})
+	}
+}
