@@ -1,0 +1,115 @@
+package deopt
+
+import (
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// collecting runs testdata/gc/collector.c with a module, up to where a collection has moved every object.
+func collecting(t *testing.T, version int, program, passes string, round int) *livetest.Process {
+	t.Helper()
+	dir := t.TempDir()
+	module, binary := filepath.Join(dir, program+".ll"), filepath.Join(dir, "collector")
+	run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", filepath.Join("testdata", "gc", program+".ll"), "-o", module)
+	object := llc(t, version, module, "-relocation-model=pic")
+	run(t, "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-no-pie", filepath.Join("testdata", "gc", "collector.c"), object, "-o", binary)
+	p := livetest.Program(t, binary, fmt.Sprint(round))
+	p.AwaitPause(t)
+	p.IR = module
+	return p
+}
+
+var movedLine = regexp.MustCompile(`(?m)^moved 0x(\w+) 0x(\w+) to 0x(\w+) 0x(\w+)\r?$`)
+
+// words are the pointers that a slot's bits are, the first of them the one at the lowest address.
+func words(t *testing.T, s frame.Slot) (out []string) {
+	t.Helper()
+	require.Equal(t, frame.OK, s.Status, s.Reason)
+	digits := strings.TrimPrefix(string(s.Hex), "0x")
+	digits = strings.Repeat("0", (16-len(digits)%16)%16) + digits
+	_, err := hex.DecodeString(digits)
+	require.NoError(t, err)
+	for ; digits != ""; digits = digits[:len(digits)-16] {
+		out = append(out, strings.TrimLeft(digits[len(digits)-16:], "0"))
+	}
+	return out
+}
+
+// A collector that moves objects while the frame waits says where it put each pointer: there the frame has it, those that lie
+// outside of their objects and those in vectors, too. A base that is not used any more the collector leaves as it was, as the
+// document has it.
+func TestMovingCollector(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
+			p := collecting(t, version, "explicit", "verify", 1)
+			f := one(t, look(t, p, false, known(t, p)), "work")
+			require.Equal(t, "statepoint", f.Record.Site)
+			require.Equal(t, frame.InCall, f.Record.Moment)
+
+			log := movedLine.FindAllStringSubmatch(p.Output(), -1)
+			require.Len(t, log, 4, "two in a vector, one by itself, one outside of its object")
+			var outside []string
+			want := map[string]int{}
+			for _, m := range log {
+				want[m[4]]++
+				if m[1] != m[2] {
+					outside = m
+				}
+			}
+			require.NotNil(t, outside)
+			require.Equal(t, "100", slot(t, f, "%n").Value)
+			require.Equal(t, "0x0", f.Slots[2].Value, "null moves nowhere")
+			got := map[string]int{}
+			for _, s := range append([]frame.Slot{slot(t, f, "%p")}, f.Slots[3:]...) {
+				for _, w := range words(t, s) {
+					if w == outside[1] { // the base of the one outside, which nobody relocates
+						continue
+					}
+					got[w]++
+				}
+			}
+			require.Equal(t, want, got)
+
+			p.Signal(t, syscall.SIGUSR1)
+			require.NoError(t, p.Wait())
+			require.Contains(t, p.Output(), "result 3030") // 30 + 2000 + 1000
+		})
+	}
+}
+
+// Polls that place-safepoints put into a function are matched as calls of what is polled, each time round the loop; they have
+// no deopt values.
+func TestPlacedSafepoints(t *testing.T) {
+	for _, version := range []int{19, 22} {
+		for _, round := range []int{1, 3} {
+			t.Run(fmt.Sprintf("llc-%d round %d", version, round), func(t *testing.T) {
+				p := collecting(t, version, "polled", "function(place-safepoints),rewrite-statepoints-for-gc", round)
+				f := one(t, look(t, p, false, known(t, p)), "work")
+				require.Equal(t, "statepoint", f.Record.Site)
+				require.Equal(t, frame.InCall, f.Record.Moment)
+				require.EqualValues(t, 2882400000, f.Record.ID)
+				log := movedLine.FindAllStringSubmatch(p.Output(), -1)
+				require.Len(t, log, round)
+				require.NotEmpty(t, f.Slots)
+				for _, s := range f.Slots {
+					require.Equal(t, []string{log[round-1][4]}, words(t, s), "base and derived pointer are the same")
+				}
+				// The polls are apart, and the function has no other sites.
+				require.Equal(t, 2, f.code.records.Len())
+				p.Signal(t, syscall.SIGUSR1)
+				require.NoError(t, p.Wait())
+				require.Contains(t, p.Output(), "result 210") // four times 50, and 10
+			})
+		}
+	}
+}
