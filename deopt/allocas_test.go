@@ -1,0 +1,67 @@
+package deopt
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// lines of a program that prints where its allocas lie
+var placesLine = regexp.MustCompile(`(?m)^at (0x\w+) (0x\w+) (0x\w+)\r?$`)
+
+// An alloca of the entry block is recorded by its address ("Direct Stack Map Entries"), one of run-time size by the value that
+// it is; both are the addresses that the program has, in frames whose stack was realigned and has no fixed size, at a stackmap's own
+// pc and while a statepoint's callee runs.
+func TestAllocasAreWhereTheProgramHasThem(t *testing.T) {
+	const body = `
+@format = private constant [13 x i8] c"at %p %p %p\0A\00"
+declare i32 @printf(ptr, ...)
+define i64 @work(i64 %s) noinline gc  "statepoint-example" {
+entry:
+  %fixed = alloca i64
+  %aligned = alloca [4 x i64], align 64
+  %sized = alloca i8, i64 %s
+  store i64 1, ptr %fixed
+  store i64 2, ptr %aligned
+  store i8 3, ptr %sized
+  %c = call i32 (ptr, ...) @printf(ptr @format, ptr %fixed, ptr %aligned, ptr %sized)
+  SITE
+  %a = load i64, ptr %fixed
+  %b = load i64, ptr %aligned
+  %x = load i8, ptr %sized
+  %x1 = zext i8 %x to i64
+  %r = add i64 %a, %b
+  %r1 = add i64 %r, %x1
+  ret i64 %r1
+}`
+	compare := func(t *testing.T, p *livetest.Process, f *Frame) {
+		t.Helper()
+		at := placesLine.FindStringSubmatch(p.Output())
+		require.NotNil(t, at, p.Output())
+		for n, name := range []string{"%fixed", "%aligned", "%sized"} {
+			s := slot(t, f, name)
+			require.Equal(t, frame.OK, s.Status, s.Reason)
+			require.Equal(t, at[n+1], s.Value, name)
+			require.Equal(t, name != "%sized", s.Location.Kind == "Direct", "%s: %s", name, s.Location.Kind)
+		}
+	}
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("stackmap lli-%d", version), func(t *testing.T) {
+			text := prelude + again + site(body, `call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 8, ptr %fixed, ptr %aligned, ptr %sized)`)
+			p := livetest.Lli(t, version, program(t, text), "mcjit")
+			session, v := stopAtRecord(t, p)
+			compare(t, p, one(t, v, "work"))
+			require.NoError(t, session.Detach())
+		})
+		t.Run(fmt.Sprintf("statepoint lli-%d", version), func(t *testing.T) {
+			text := prelude + start + site(body, `%t = call `+statepoint(2, "@wait", "1", "ptr %fixed, ptr %aligned, ptr %sized"))
+			p := livetest.Lli(t, version, program(t, text), "mcjit")
+			compare(t, p, one(t, look(t, p, false, known(t, p)), "work"))
+		})
+	}
+}

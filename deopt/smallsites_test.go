@@ -1,0 +1,98 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+	"reframe/internal/livetest"
+)
+
+// site puts a site into the text of a program.
+func site(text, call string) string { return strings.ReplaceAll(text, "SITE", call) }
+
+// The least that the documents allow: a patchpoint that calls nothing and has no bytes, one whose record has no locations, a stackmap
+// that may only read memory, so that LLVM may move loads and not stores over it. The thread stands at the record.
+func TestSmallSites(t *testing.T) {
+	const body = `
+@cell = global i64 7
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+define i64 @work(i64 %s) noinline {
+  store i64 %s, ptr @cell
+  %y = add i64 %s, 5
+  SITE
+  %l = load i64, ptr @cell
+  store i64 1, ptr @cell
+  %z = add i64 %y, %l
+  ret i64 %z
+}`
+	for _, c := range []struct {
+		name, call, kind string
+		slots            int
+		result           string // of the interpreter from there on, "" where the record does not hold what it needs
+	}{
+		{"no bytes", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 0, ptr null, i32 0, i64 %y)`, "patchpoint", 1, "205"},
+		{"no locations", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 15, ptr null, i32 1, i64 %s)`, "patchpoint", 0, ""},
+		{"read-only", `call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %y) readonly`, "stackmap", 1, "205"},
+	} {
+		for _, version := range []int{14, 19, 22} {
+			t.Run(fmt.Sprintf("%s lli-%d", c.name, version), func(t *testing.T) {
+				p := livetest.Lli(t, version, program(t, prelude+again+site(body, c.call)), "mcjit")
+				session, v := stopAtRecord(t, p)
+				f := one(t, v, "work")
+				require.Equal(t, c.kind, f.Record.Site)
+				require.Equal(t, frame.Before, f.Record.Moment)
+				require.Len(t, f.Slots, c.slots)
+				out, err := v.Run(t.Context(), alone(v, f), Limits{})
+				if c.result == "" {
+					require.ErrorContains(t, err, "%y: no slot holds it")
+				} else {
+					require.Equal(t, "105", slot(t, f, "%y").Value)
+					require.NoError(t, err)
+					require.Equal(t, c.result, out.Result.Value)
+				}
+				require.NoError(t, session.Detach())
+			})
+		}
+	}
+}
+
+// Code that is patched into a region may call nothing, as the document's second example: a thread in it has no record, and says
+// where it stands.
+func TestInsideARegion(t *testing.T) {
+	text := prelude + again + `
+define i64 @work(i64 %s) noinline {
+  %y = add i64 %s, 5
+  %r = call anyregcc i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 15, ptr null, i32 1, i64 %s, i64 %y)
+  %z = add i64 %y, %r
+  ret i64 %z
+}`
+	for _, version := range []int{14, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, program(t, text), "mcjit")
+			session, v := stopAtRecord(t, p)
+			f := one(t, v, "work")
+			require.NotNil(t, f.Record)
+			code := make([]byte, 15)
+			require.NoError(t, v.target.ReadMemory(code, f.Address()))
+			n := x86.Length(code)
+			require.NotZero(t, n)
+			_, err := session.RunTo(t.Context(), f.Address()+machine.Addr(n))
+			require.NoError(t, err)
+			target, err := session.Target()
+			require.NoError(t, err)
+			v, err = Frames(target, known(t, p))
+			require.NoError(t, err)
+			inside := one(t, v, "work")
+			require.Equal(t, f.Address()+machine.Addr(n), inside.Address())
+			require.Nil(t, inside.Record)
+			require.Empty(t, inside.Slots)
+			require.NoError(t, session.Detach())
+		})
+	}
+}
