@@ -34,7 +34,9 @@ type Code struct {
 
 	ways  map[place]*way
 	calls map[machine.Addr]machine.Addr // where calls go, by the address behind them
-	read  map[machine.Addr]*codeRows    // functions that were read, by their start
+	// takings are what functions take off the stack when they return, by their start.
+	takings map[machine.Addr]taking
+	read    map[machine.Addr]*codeRows // functions that were read, by their start
 	// called says of addresses whether a call ends there.
 	called map[machine.Addr]bool
 }
@@ -64,10 +66,12 @@ const maxWays = 1 << 16
 
 // way is all that can be worked out, from the code alone, about leaving a frame at one place.
 type way struct {
-	cfi   *step
-	err   error // CFI that is there and cannot be used; nothing else is tried then
-	other []step
-	why   []string // what was tried instead of CFI and gave nothing
+	cfi *step
+	// popped is how many bytes of arguments the callee takes off the stack, where the place is a return address.
+	popped uint64
+	err    error // CFI that is there and cannot be used; nothing else is tried then
+	other  []step
+	why    []string // what was tried instead of CFI and gave nothing
 }
 
 // step is one way to the caller.
@@ -113,7 +117,11 @@ func (w *walk) findWay(f *Frame) *way {
 		return &way{cfi: t}
 	}
 	if s != nil || err != nil {
-		return &way{cfi: s, err: err}
+		found := &way{cfi: s, err: err}
+		if s != nil && f.Return {
+			found.popped = w.popped(f.code, s, f.PC)
+		}
+		return found
 	}
 	return w.withoutCFI(f)
 }

@@ -101,6 +101,7 @@ func (w *walk) enter(c caller) *Frame {
 	f.Source = f.code.Source
 	if f.Return {
 		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)
+		w.returned(&w.frames[index-1], &f)
 	}
 	w.frames = append(w.frames, f)
 	return &w.frames[index]

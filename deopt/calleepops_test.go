@@ -1,0 +1,115 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// popping are functions of one convention; @work calls one of them and has three values of its own recorded.
+const popping = `
+define internal CC i64 @many(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k) noinline gc  "statepoint-example" {
+  %w = call WAITS
+  %s = add i64 %a, %k
+  ret i64 %s
+}
+define internal CC i64 @one(i64 %a) noinline gc  "statepoint-example" {
+  %w = call WAIT1
+  %s = add i64 %a, 1
+  ret i64 %s
+}
+define internal CC i64 @few(i64 %a) noinline {
+  %b = mul i64 %a, 3
+  %r = tail call CC i64 @many(i64 %b, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %a)
+  ret i64 %r
+}
+define internal CC i64 @fewer(i64 %a) noinline {
+  %b = mul i64 %a, 5
+  %r = tail call CC i64 @few(i64 %b)
+  ret i64 %r
+}
+define internal CC i64 @lots(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k) noinline {
+  %r = tail call CC i64 @one(i64 %k)
+  ret i64 %r
+}
+define internal CC i64 @stays(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k) noinline noreturn {
+  %w = call i64 @wait(i64 %k)
+  unreachable
+}
+define internal CC i64 @leaves(i64 %a) noinline {
+  %r = tail call CC i64 @stays(i64 %a, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %a)
+  ret i64 %r
+}
+@pointer = global ptr @few
+define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
+  %x = add i64 %s, 1
+  %y = add i64 %s, 2
+  %p = load volatile ptr, ptr @pointer
+  CALL
+  %z = add i64 %x, %y
+  ret i64 %z
+}`
+
+// A function that leaves by a jump to one with more arguments, or fewer, moves its return address (tailcc; fastcc with -tailcallopt). CFI does
+// not say so: by it gdb ends in the middle of nowhere, and what the frame behind recorded would be read beside it. What @work has
+// is told by arithmetic.
+func TestCalleesThatPop(t *testing.T) {
+	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"
+	one := func(callee string) string {
+		return `%t = call CC token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64)) ` + callee +
+			`, i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(i64 %x, i64 %y, i64 %s) ]`
+	}
+	eleventh := strings.NewReplacer("(i64 (i64))", "(i64 (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64))", "i32 1, i32 0, i64 %s", "i32 11, i32 0, "+eleven)
+	for _, c := range []struct {
+		name, call, attribute string
+		note                  string // of @work; "" for none
+		unsure                bool
+	}{
+		{"more arguments", one("@few"), "", "it called few, which jumped", false},
+		{"more arguments, by a pointer", one("%p"), "", "", false},
+		{"more arguments, over two", one("@fewer"), "", "it called fewer, which jumped", false},
+		{"fewer arguments", eleventh.Replace(one("@lots")), "", "", false},
+		{"no jump", eleventh.Replace(one("@many")), "", "", false},
+		{"never returns", one("@leaves"), "", "how many arguments it has on the stack is not known", true},
+		{"frame pointer", one("@few"), `"frame-pointer"="all"`, "it called few, which jumped", false},
+	} {
+		for _, cc := range []string{"tailcc", "fastcc"} {
+			text := prelude + start + strings.NewReplacer("CC", cc).Replace(strings.NewReplacer("CALL", c.call, "ATTRIBUTE", c.attribute,
+				"WAITS", statepoint(2, "@wait", "1", "i64 %a, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k"),
+				"WAIT1", statepoint(4, "@wait", "1", "i64 %a")).Replace(popping))
+			for _, version := range []int{16, 19, 22} {
+				t.Run(fmt.Sprintf("%s %s lli-%d", c.name, cc, version), func(t *testing.T) {
+					p := livetest.Lli(t, version, program(t, text), "mcjit", "-tailcallopt")
+					v := look(t, p, true, known(t, p))
+					work := v.Threads[0].Frames[3]
+					require.Equal(t, "work", work.Function)
+					if c.note != "" {
+						require.Contains(t, strings.Join(work.Notes, "\n"), c.note)
+					} else {
+						require.Empty(t, work.Notes)
+					}
+					require.Equal(t, c.unsure, work.Guess() != "", work.Guess())
+					if c.unsure {
+						return
+					}
+					for name, want := range map[string]string{"%x": "101", "%y": "102", "%s": "100"} {
+						s := slot(t, work, name)
+						if s.Status == frame.Missing && c.attribute != "" {
+							require.Equal(t, "rsp", s.Location.Register)
+							require.Contains(t, s.Reason, "CFI does not say how many the call was made with")
+							continue
+						}
+						require.Equal(t, want, s.Value, "%s: %s", name, s.Reason)
+					}
+					require.Equal(t, "main", v.Threads[0].Frames[4].Function)
+					require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+				})
+			}
+		}
+	}
+}
