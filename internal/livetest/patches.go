@@ -1,0 +1,87 @@
+package livetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Patches is testdata/programs/patches.c, which patches the code of patches.ll while threads run through.
+type Patches struct {
+	*Process
+	commands io.Writer
+	answers  *bufio.Reader
+}
+
+// StartPatches runs the program with that many threads. How it runs is aot, ahead of time in an executable that can lie anywhere,
+// aot-large, the same with addresses of 64 bits in its code, or one of the kinds of [Lli].
+func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
+	t.Helper()
+	commands, stdin := pipe(t)
+	answers, fd3 := pipe(t)
+	cmd := PatchesCommand(t, version, how, fmt.Sprint(threads))
+	cmd.Stdin, cmd.ExtraFiles = commands, []*os.File{fd3}
+	p := &Patches{start(t, cmd, inKernel), stdin, bufio.NewReader(answers)}
+	p.IR = IR(t, version, "patches.ll")
+	commands.Close()
+	fd3.Close()
+	return p
+}
+
+// PatchesCommand is the program with arguments; patches.c says what they mean.
+func PatchesCommand(t testing.TB, version int, how string, args ...string) *exec.Cmd {
+	t.Helper()
+	source := Testdata(t, "programs", "patches.c")
+	flags := []string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror"}
+	if kind, jit := lliKinds[how]; jit {
+		host := Compiled(t, "gcc", source, append(flags, "-fPIC", "-shared")...)
+		return exec.Command(LLVM(t, version, "lli"), append(append(append([]string{}, kind...), "-load="+host, IR(t, version, "patches.ll")), args...)...)
+	}
+	require.Contains(t, []string{"aot", "aot-large"}, how)
+	var model []string
+	if how == "aot-large" {
+		model = append(model, "-code-model=large")
+	}
+	host := Compiled(t, "gcc", source, append(flags, "-c")...)
+	program := Link(t, "patches", []string{"-pthread", "-Wl,-z,notext"}, PICObject(t, version, "patches.ll", model...), host)
+	return exec.Command(program, args...)
+}
+
+// pipe is closed when the test ends, at both ends.
+func pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// Do gives commands, one in a line, and returns what the program answers, without refusals: of the commands sites and wait
+// the lines before "end", of each other its one line.
+func (p *Patches) Do(t testing.TB, commands ...string) (lines []string) {
+	t.Helper()
+	_, err := io.WriteString(p.commands, strings.Join(commands, "\n")+"\n")
+	require.NoError(t, err, "%s", p.Output())
+	for _, c := range commands {
+		for {
+			line, err := p.answers.ReadString('\n')
+			require.NoError(t, err, "%s: %s", c, p.Output())
+			line = strings.TrimSuffix(line, "\n")
+			require.NotContains(t, line, "refused", c)
+			if line == "end" {
+				break
+			}
+			lines = append(lines, line)
+			if c != "sites" && c != "wait" {
+				break
+			}
+		}
+	}
+	return lines
+}
