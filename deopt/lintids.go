@@ -18,6 +18,7 @@ const maxAlike = 256
 func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)
+	var ordered map[*ir.Site]bool
 	for _, s := range all {
 		for _, key := range partKeys(s, apart) {
 			alike[key] = append(alike[key], s)
@@ -38,13 +39,54 @@ func (l *linter) sameIDs(all []*ir.Site) {
 				f.Severity = LintWarning
 				f.What = fmt.Sprintf("cut to 32 bits, as LLVM before 19 does it, its id is that of the %s of line %d, which has as many live values, and no constant tells them apart", t.Kind, t.Instr.Line)
 			}
-			if differentCallees(s, t) {
+			if ordered == nil {
+				ordered = l.toldByOrder(all)
+			}
+			switch {
+			case ordered[s]:
+				f.Severity, f.What = LintWarning, f.What+": only the order in which they come, where the code generator does not join them"
+			case differentCallees(s, t):
 				f.Severity, f.What = LintWarning, f.What+": only the function that is called, where the call names it"
 			}
 			l.site(s, f)
 		}
 	}
 	l.elsewhere(all)
+}
+
+// toldByOrder finds the sites that are told from those alike by when the function comes to them: no way through it that has come to
+// as many sites may have come to another one that is alike.
+func (l *linter) toldByOrder(all []*ir.Site) map[*ir.Site]bool {
+	told := map[*ir.Site]bool{}
+	if len(all)*len(all) > maxPairs {
+		return told
+	}
+	c := courseOfModule(all[0].Func, all)
+	if c == nil {
+		return told
+	}
+	may := [][]bool{make([]bool, len(all)+1)}
+	may[0][0] = true
+	for _, s := range all {
+		row := make([]bool, len(all)+1)
+		for k, t := range all {
+			common := func(id uint64) bool { return slices.Contains(t.IDs(), id) }
+			row[k+1] = shapeOf(s) == shapeOf(t) && slices.ContainsFunc(s.IDs(), common) && !toldApart(s, t)
+		}
+		may = append(may, row)
+	}
+	budget := maxSteps
+	if !together(c, c, may, &budget) {
+		return told
+	}
+	for k, s := range all {
+		alone := true
+		for n := range all {
+			alone = alone && (n == k) == may[k+1][n+1]
+		}
+		told[s] = alone
+	}
+	return told
 }
 
 // elsewhere reports ids that sites of other functions have too. Once one function is

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 )
 
@@ -22,6 +23,8 @@ type findings struct {
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 	maps     map[*stackmap.Map]*compiled
+	orders   map[ordering]*ordered
+	linked   map[*object.Section]*linkedCode
 
 	described map[*ir.Site][]string // the variables of the live values of each site
 }
@@ -36,7 +39,7 @@ type comparison struct {
 func newModules(all []*ir.Module) *modules {
 	return &modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, maps: map[*stackmap.Map]*compiled{},
-		described: map[*ir.Site][]string{}}}
+		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, described: map[*ir.Site][]string{}}}
 }
 
 // only returns some of the modules.

@@ -105,7 +105,12 @@ func (ms *modules) ofRecord(of namer, e recordEntry, name string) (candidates, e
 		}
 		return candidates{why: "no names: " + c.why}, nil
 	}
-	return ms.only(c.from).sites(e, names...)
+	own := ms.only(c.from)
+	found, err := own.sites(e, names...)
+	if err != nil {
+		return found, err
+	}
+	return own.inOrder(of, e, found), nil
 }
 
 // mapOf says of which modules a map may be.

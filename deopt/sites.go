@@ -29,6 +29,7 @@ func (e *MismatchError) Error() string {
 type candidates struct {
 	sites []*ir.Site
 	why   string // why there are none, although modules were given; or what is uncertain about them
+	order string // why the order in which they come does not tell which of them it is
 }
 
 // uncertain says why a record has no names, or what of them is uncertain.
@@ -38,6 +39,9 @@ func (c *candidates) uncertain() (notes []string) {
 	}
 	if len(c.sites) > 1 {
 		notes = append(notes, disagreement(c.sites))
+		if c.order != "" {
+			notes = append(notes, c.order)
+		}
 	}
 	return notes
 }
@@ -190,7 +194,7 @@ func (ms *modules) inlined(into []*ir.Func, e recordEntry) (candidates, error) {
 			return none, nil
 		}
 	}
-	return candidates{fit, fmt.Sprintf("the site is that of @%s: it was inlined here, if the module is what was compiled", fit[0].Func.Name)}, nil
+	return candidates{sites: fit, why: fmt.Sprintf("the site is that of @%s: it was inlined here, if the module is what was compiled", fit[0].Func.Name)}, nil
 }
 
 // nameless finds the sites of a record whose function has no symbol: those of the only
@@ -219,7 +223,7 @@ func (ms *modules) nameless(e recordEntry) (candidates, error) {
 	case 0:
 		return candidates{why: fmt.Sprintf("no names: %s, and no function of the given modules has its records", noSymbol)}, nil
 	case 1:
-		return candidates{found, fmt.Sprintf("%s; its records are those of @%s", noSymbol, found[0].Func.Name)}, nil
+		return candidates{sites: found, why: fmt.Sprintf("%s; its records are those of @%s", noSymbol, found[0].Func.Name)}, nil
 	}
 	return candidates{why: fmt.Sprintf("no names: %s, and %d functions of the given modules have its records", noSymbol, owners)}, nil
 }
