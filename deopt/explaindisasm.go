@@ -35,7 +35,7 @@ func (f *Frame) disassembly() *Disassembly {
 	out := &Disassembly{}
 	arch := f.view.target.Arch()
 	of := instructionsOf[arch]
-	if of == nil {
+	if of == nil || of.text == nil {
 		out.Why = "code of " + arch.Title + " is not disassembled"
 		return out
 	}

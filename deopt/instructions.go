@@ -4,6 +4,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"reframe/deopt/a64"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/x86"
 )
@@ -20,18 +21,27 @@ type instructions struct {
 	callFrom func(m machine.Memory, start, pc machine.Addr) bool
 	// patchpointCall is the length of the call that LLVM puts at the start of a patchpoint's region; 0 where there is another code.
 	patchpointCall func(code []byte) int
-	// text spells it as the GNU assembler does.
+	// text spells it as the GNU assembler does; nil where nothing here can.
 	text func(code []byte, at machine.Addr, symbol func(machine.Addr) string) (string, int)
 }
 
 // instructionsOf are those of the architectures whose code is read; of others nothing is known of what their code does.
 var instructionsOf = map[*machine.Arch]*instructions{
-	machine.AMD64: {x86.Longest, x86.Length, amd64IsCall, amd64Jump, x86.CallFrom, amd64PatchpointCall, x86.Text},
-	machine.ARM64: {a64.Size, a64.Length, a64.IsCall, a64.Jump, a64.CallFrom, arm64PatchpointCall, a64.Text},
+	machine.AMD64:   {x86.Longest, x86.Length, amd64IsCall, amd64Jump, x86.CallFrom, amd64PatchpointCall, x86.Text},
+	machine.ARM64:   {a64.Size, a64.Length, a64.IsCall, a64.Jump, a64.CallFrom, arm64PatchpointCall, a64.Text},
+	machine.PPC64:   byTables(machine.PPC64),
+	machine.PPC64LE: byTables(machine.PPC64LE),
+	machine.RISCV64: byTables(machine.RISCV64),
+	machine.S390X:   byTables(machine.S390X),
+}
+
+func byTables(arch *machine.Arch) *instructions {
+	set := isa.Of(arch)
+	return &instructions{set.Longest, set.Length, set.IsCall, set.Jump, set.CallFrom, set.PatchpointCall, nil}
 }
 
 // longestPatchpointCall is as many bytes as any has.
-const longestPatchpointCall = 16
+const longestPatchpointCall = isa.LongestPatchpointCall
 
 func amd64IsCall(code []byte) bool {
 	inst, known := x86.Decode(code)

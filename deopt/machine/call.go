@@ -23,15 +23,15 @@ type CallForm struct {
 // of x86-64, whose instructions have no fixed form.
 func (a *Arch) EndsInCall(code []byte) bool {
 	for _, f := range a.Calls.Forms {
-		if len(code) >= f.Size && a.Calls.word(code[len(code)-f.Size:])&f.Mask == f.Value {
+		if len(code) >= f.Size && a.Calls.Word(code[len(code)-f.Size:])&f.Mask == f.Value {
 			return true
 		}
 	}
 	return false
 }
 
-// word is an instruction of at most eight bytes as a number.
-func (c *Calls) word(code []byte) uint64 {
+// Word is an instruction of at most eight bytes as a number.
+func (c *Calls) Word(code []byte) uint64 {
 	var v uint64
 	for i, b := range code {
 		if c.Order == binary.ByteOrder(binary.BigEndian) {
