@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"slices"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
@@ -118,17 +116,7 @@ func (i *MapImage) placed() *stackmap.Section {
 		return i.Section
 	}
 	out := *i.Section
-	out.Maps = make([]*stackmap.Map, len(i.Section.Maps))
-	for n, m := range i.Section.Maps {
-		moved := *m
-		moved.Functions = slices.Clone(m.Functions)
-		for k := range moved.Functions {
-			if code, ok := i.image.Entry(moved.Functions[k].Addr); ok {
-				moved.Functions[k].Addr = code
-			}
-		}
-		out.Maps[n] = &moved
-	}
+	out.Maps = entered(i.image, i.Section.Maps)
 	return &out
 }
 

@@ -140,7 +140,8 @@ func (c *code) readMaps(loaded []byte) {
 		c.mapsErr = fmt.Errorf("%s: %w", c.name, err)
 		return
 	}
-	c.maps, c.records = c.section.Maps, stackmap.NewIndex(c.section.Maps...)
+	c.maps = entered(c.image, c.section.Maps)
+	c.records = stackmap.NewIndex(c.maps...)
 }
 
 // rebase adds the load bias to function addresses that lie in no code of the
@@ -155,6 +156,26 @@ func (c *code) rebase(s *stackmap.Section) {
 			}
 		}
 	}
+}
+
+// entered returns maps with the addresses of functions where their code is, which differ where functions have descriptors.
+func entered(image *object.Image, maps []*stackmap.Map) []*stackmap.Map {
+	out := slices.Clone(maps)
+	for n, m := range maps {
+		for k, f := range m.Functions {
+			code, ok := image.Entry(f.Addr)
+			if !ok || code == f.Addr {
+				continue
+			}
+			if out[n] == m {
+				moved := *m
+				moved.Functions = slices.Clone(m.Functions)
+				out[n] = &moved
+			}
+			out[n].Functions[k].Addr = code
+		}
+	}
+	return out
 }
 
 // newTable makes the unwind table of an image, or nil where it has none.

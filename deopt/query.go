@@ -93,7 +93,11 @@ func (v *View) WhyNone() string {
 		}
 	}
 	if n := v.Summary().Records; n > 0 {
-		return fmt.Sprintf("%v: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target, n)
+		why := fmt.Sprintf("%v: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target, n)
+		if nameless(v.target) {
+			why += "; " + whyNameless
+		}
+		return why
 	}
 	return fmt.Sprintf("%v: %v: %s", v.target, ErrNoMaps, whyNoMaps(v.target))
 }
@@ -170,6 +174,11 @@ const howToRegister = "the host must register what it compiles: " +
 	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
 	"or give the objects that it compiled, --object FILE"
 
+// nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.
+func nameless(t *ptrace.Target) bool { return t.Core != "" && len(t.Modules) == 0 }
+
+const whyNameless = "the core names none of its files; --exe says which program it is of"
+
 // whyNoMaps says why a target shows no stack map, and what the host of a process can do.
 func whyNoMaps(t *ptrace.Target) string {
 	registered := 0
@@ -180,6 +189,8 @@ func whyNoMaps(t *ptrace.Target) string {
 	switch {
 	case len(trouble) > 0:
 		return strings.Join(trouble, "; ")
+	case nameless(t) && len(t.Given()) == 0:
+		return whyNameless
 	case registered == 0 && len(t.Given()) > 0:
 		return fmt.Sprintf("no object that was given (of %d) has a section %s", len(t.Given()), object.StackMapSection)
 	case registered > 0:

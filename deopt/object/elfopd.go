@@ -1,7 +1,9 @@
 package object
 
 import (
+	"cmp"
 	"debug/elf"
+	"slices"
 
 	"reframe/deopt/machine"
 )
@@ -39,4 +41,40 @@ func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 		return 0, false
 	}
 	return machine.Addr(f.file.ByteOrder.Uint64(f.opd[off:])) + i.Bias, true
+}
+
+// describedFrom returns the functions whose code starts at addr or behind it, by the symbols of their descriptors: at their code
+// there is none. Those that start at one address come in the order of [Image.SymbolsStarting].
+func (i *Image) describedFrom(addr machine.Addr) (all []start, n int) {
+	opd := i.Section(".opd")
+	if f, ok := i.format.(*elfFormat); !ok || f.file.Machine != elf.EM_PPC64 || opd == nil {
+		return nil, 0
+	}
+	if i.described == nil {
+		i.described = []start{}
+		for _, s := range i.sorted() {
+			if entry, ok := i.Entry(s.addr); ok && opd.Contains(s.addr) && s.symbol.size > 0 {
+				s.addr = entry
+				i.described = append(i.described, s)
+			}
+		}
+		slices.SortStableFunc(i.described, func(a, b start) int { return cmp.Compare(a.addr, b.addr) })
+	}
+	n, _ = slices.BinarySearchFunc(i.described, addr, func(d start, addr machine.Addr) int { return cmp.Compare(d.addr, addr) })
+	return i.described, n
+}
+
+// describedAt returns the function whose code addr lies in.
+func (i *Image) describedAt(addr machine.Addr) (Symbol, bool) {
+	all, n := i.describedFrom(addr)
+	if n == len(all) || all[n].addr != addr { // then the one that starts last before it, by the best of its names
+		if n == 0 {
+			return Symbol{}, false
+		}
+		all, n = i.describedFrom(all[n-1].addr)
+	}
+	if s := all[n]; uint64(addr-s.addr) < s.symbol.size {
+		return s.named(), true
+	}
+	return Symbol{}, false
 }

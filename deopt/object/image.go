@@ -67,9 +67,11 @@ type Image struct {
 	placed   bool
 	tables   []*symbolTable // nil until a symbol is asked for
 	read     bool
-	starts   []start                     // of symbols, by address; nil until one is asked for
-	separate func(buildID []byte) *Image // opens debug; nil once it has
-	debug    *Image                      // the separate file with debug information, or nil
+	starts   []start // of symbols, by address; nil until one is asked for
+	// Functions that have a descriptor, by the address of their code; nil until one is asked for.
+	described []start
+	separate  func(buildID []byte) *Image // opens debug; nil once it has
+	debug     *Image                      // the separate file with debug information, or nil
 
 	// What SymbolAt has found, and how many bytes its names have.
 	covered      map[machine.Addr]covering

@@ -40,7 +40,7 @@ func (i *Image) remembered(addr machine.Addr) (found Symbol, ok, known bool) {
 // its file is kept, and the addresses that were made of it are not.
 func (i *Image) Rebase(bias machine.Addr) {
 	i.Bias, i.separate, i.debug = bias, nil, nil
-	i.starts, i.named, i.namedBytes = nil, nil, 0
+	i.starts, i.described, i.named, i.namedBytes = nil, nil, nil, 0
 }
 
 // Held returns about how many bytes an image has in memory of its symbols, which is what grows with its file.

@@ -23,7 +23,7 @@ func (s start) named() Symbol {
 // SymbolAt returns the function or object that addr lies in: the symbol whose
 // size covers it, or else, of symbols without a size (assembly), the nearest
 // one before it in the same section. Of several that start there it is the first of
-// [Image.SymbolsStarting].
+// [Image.SymbolsStarting]. Of code that has a descriptor it is the descriptor's, with the address of the code ([Image.Entry]).
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	if found, ok, known := i.remembered(addr); known {
 		return found, ok
@@ -49,6 +49,11 @@ func (i *Image) symbolAt(addr machine.Addr) (Symbol, bool) {
 			if (best.table == nil || covers(s, best) < 0) && !s.label() {
 				best = s
 			}
+		}
+	}
+	if best.table == nil || best.symbol.size == 0 {
+		if s, ok := i.describedAt(addr); ok {
+			return s, true
 		}
 	}
 	if best.table == nil {
@@ -120,7 +125,7 @@ func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
 // SymbolsStarting returns all symbols of code or data that start at addr, no name twice, the best
 // first: those with a size, then global before weak before local ones, those typed as functions, and else in
 // the order of the symbol table. A label of the assembler is returned where there is no other
-// name. The caller must not change the result.
+// name. Of code that has a descriptor they are the descriptor's. The caller must not change the result.
 //
 // Names that share their bytes may be larger than the image together. Once those returned are four times
 // larger, only the best of an address is.
@@ -131,7 +136,12 @@ func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
 	var list []Symbol
 	seen := map[string]bool{}
 	all := i.sorted()
-	for _, s := range all[from(all, addr):] {
+	all = all[from(all, addr):]
+	if len(all) == 0 || all[0].addr != addr {
+		described, n := i.describedFrom(addr)
+		all = described[n:]
+	}
+	for _, s := range all {
 		if s.addr != addr || len(list) > 0 && (s.symbol.label || i.namedBytes > 4*i.size) {
 			break // labels are the last
 		}
