@@ -22,7 +22,7 @@ func courseOfModule(f *ir.Func, sites []*ir.Site) *course {
 	for k, s := range sites {
 		place := k + 1
 		m.ends[place] = leavesFunction(s) // what follows a deoptimize call never runs, and need not have code
-		if s.Kind == ir.GuardSite {
+		if isGuard(s) {
 			continue
 		}
 		own := m.in[s.Instr.Block.Index]
@@ -64,7 +64,7 @@ func (m *moduleCourse) enter(place int, b *ir.Block) {
 func (m *moduleCourse) leave(place int, b *ir.Block, rest []int32, work []*ir.Block) []*ir.Block {
 	for _, next := range rest {
 		m.follows[place] = append(m.follows[place], next)
-		if m.sites[next-1].Kind != ir.GuardSite {
+		if !isGuard(m.sites[next-1]) {
 			return work
 		}
 	}
@@ -118,7 +118,7 @@ func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 // stops says whether no way through a block passes by all places in it.
 func (m *moduleCourse) stops(b *ir.Block) bool {
 	for _, place := range m.in[b.Index] {
-		if m.sites[place-1].Kind != ir.GuardSite {
+		if !isGuard(m.sites[place-1]) {
 			return true
 		}
 	}

@@ -230,7 +230,7 @@ func (x *Exit) into(to *ir.Func) (path string, err error) {
 // most returns the largest number of live values that a site of f has, and -1 where
 // f has no site with the record's id.
 func most(f *ir.Func, record *uint64) (int, error) {
-	sites, err := f.Sites()
+	sites, err := compiledSites(f)
 	if err != nil {
 		return 0, err
 	}

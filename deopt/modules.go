@@ -117,7 +117,7 @@ func (ms *modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 	if byID, ok := ms.sitesOf[f]; ok {
 		return byID, nil
 	}
-	all, err := f.Sites()
+	all, err := compiledSites(f)
 	if err != nil && !f.Module.Found { // of what nobody named, a part that cannot be read says nothing
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (ms *modules) order(of namer, e recordEntry, f *ir.Func) *ordered {
 		}
 	}
 	for n, s := range sites {
-		if !found[n+1] && s.Kind != ir.GuardSite {
+		if !found[n+1] && !isGuard(s) {
 			return not("the site of line %d of the module has no record where it would come", s.Instr.Line)
 		}
 	}

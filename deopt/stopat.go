@@ -28,7 +28,7 @@ func (o *Options) CheckStop(c *condition.Condition, filter *ExitFilter) error {
 			return nil
 		}
 		for _, f := range m.Funcs {
-			list, err := f.Sites()
+			list, err := compiledSites(f)
 			if err != nil {
 				return nil // it is said where the function is needed
 			}
