@@ -249,8 +249,9 @@ const (
 	Reassoc
 	Volatile
 	Atomic
-	NUSW    // getelementptr; inbounds includes it
-	Cleanup // landingpad
+	NUSW     // getelementptr; inbounds includes it
+	Cleanup  // landingpad
+	InAlloca // alloca
 )
 
 // Type returns the type of the value.

@@ -20,6 +20,44 @@ const NoSize uint64 = math.MaxUint64
 // it is compiled for, and x86-64 is the one there is.
 const defaultLayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
+// Those of 32-bit x86, which LLVM takes for such a triple where a module has no layout.
+const (
+	i386Layout        = "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:32-n8:16:32-S128"
+	i386DarwinLayout  = "e-m:o-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:128-n8:16:32-S128"
+	i386WindowsLayout = "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32-a:0:32-S32"
+	i386MinGWLayout   = "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:32-n8:16:32-a:0:32-S32"
+)
+
+// I386 says whether a triple is of x86 with pointers of 32 bits: i386 to i686.
+func I386(triple string) bool {
+	arch, _, _ := strings.Cut(triple, "-")
+	return len(arch) == 4 && arch[0] == 'i' && arch[1] >= '3' && arch[1] <= '9' && arch[2:] == "86"
+}
+
+// layoutOf is the layout of a module that has none written: see [DataLayout].Text.
+func layoutOf(triple string) *DataLayout {
+	text := defaultLayout
+	if I386(triple) {
+		has := func(part string) bool { return strings.Contains(triple, part) }
+		switch {
+		case has("-windows-msvc"), strings.HasSuffix(triple, "-windows"):
+			text = i386WindowsLayout
+		case has("-windows-"), has("-mingw"), has("-cygwin"):
+			text = i386MinGWLayout
+		case has("-macosx"), has("-darwin"):
+			text = i386DarwinLayout
+		default:
+			text = i386Layout
+		}
+	}
+	d, err := ParseDataLayout(text)
+	if err != nil {
+		panic(err) // one of the constants above
+	}
+	d.Text = ""
+	return d
+}
+
 // DataLayout says how types lie in memory (LLVM LangRef, "Data Layout").
 // It may be used by several goroutines at once.
 type DataLayout struct {

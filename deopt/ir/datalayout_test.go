@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,32 @@ func TestParseDataLayout(t *testing.T) {
 	} {
 		_, err := ParseDataLayout(text)
 		require.EqualError(t, err, want)
+	}
+}
+
+// A module without a layout has that of its triple (clang 14 to 22 print them).
+func TestLayoutOfATriple(t *testing.T) {
+	fp80, double := &Type{Kind: X86FP80Kind}, &Type{Kind: DoubleKind}
+	for _, c := range []struct {
+		triple                string
+		pointer               int
+		i64, double, longSize int
+	}{
+		{"", 8, 8, 8, 16}, {"x86_64-linux-gnu", 8, 8, 8, 16}, {"x86_64-pc-windows-msvc", 8, 8, 8, 16},
+		{"i686-unknown-linux-gnu", 4, 4, 4, 12}, {"i386-unknown-freebsd", 4, 4, 4, 12}, {"i586-apple-macosx10.8", 4, 4, 4, 16}, {"i386-apple-darwin", 4, 4, 4, 16},
+		{"i686-pc-windows-msvc", 4, 8, 8, 16}, {"i686-pc-windows", 4, 8, 8, 16}, {"i686-w64-windows-gnu", 4, 8, 8, 12}, {"i686-w64-mingw32", 4, 8, 8, 12},
+		{"i686-pc-cygwin", 4, 8, 8, 12}, {"i286-linux", 8, 8, 8, 16}, {"i6865-linux", 8, 8, 8, 16},
+	} {
+		m, err := Parse("m.ll", []byte(`target triple = "`+c.triple+`"`))
+		require.NoError(t, err)
+		require.Equal(t, c.pointer, m.Layout.PointerBytes(0), c.triple)
+		require.Equal(t, []int{c.i64, c.double, c.longSize}, []int{m.Layout.Align(I64), m.Layout.Align(double), int(m.Layout.Size(fp80))}, c.triple)
+		require.Empty(t, m.Layout.Text)
+	}
+	for _, order := range []string{"%s%s", "%[2]s%[1]s"} { // what is written stands
+		m, err := Parse("m.ll", fmt.Appendf(nil, order, "target datalayout = \"e\"\n", "target triple = \"i686-linux-gnu\"\n"))
+		require.NoError(t, err)
+		require.Equal(t, 8, m.Layout.PointerBytes(0))
 	}
 }
 

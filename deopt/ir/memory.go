@@ -98,7 +98,9 @@ func (p *parser) pointerOperand(elem *Type) Value {
 }
 
 func (p *parser) parseAlloca(in *Instr) {
-	p.acceptWord("inalloca")
+	if p.acceptWord("inalloca") {
+		in.Flags |= InAlloca
+	}
 	p.acceptWord("swifterror")
 	for p.skipUnknown("flag", p.typeAhead) {
 	}

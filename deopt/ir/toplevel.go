@@ -88,6 +88,9 @@ func (p *parser) parseTarget() {
 	case p.acceptWord("triple"):
 		p.expect('=', "after target triple")
 		p.m.Triple = p.str()
+		if p.m.Layout.Text == "" {
+			p.m.Layout = layoutOf(p.m.Triple)
+		}
 	case p.acceptWord("datalayout"):
 		p.expect('=', "after target datalayout")
 		pos := p.tok.pos
