@@ -33,13 +33,15 @@ have() {
   rpm) command -v rpm && command -v rpm2archive ;;
   util-linux) command -v unshare ;;
   locales) test -e /usr/share/i18n/locales/tr_TR ;; # of which scripts/anywhere.sh makes its own
-  qemu-user) command -v qemu-aarch64 && command -v qemu-s390x ;;
+  qemu-user) command -v qemu-aarch64 && command -v qemu-s390x && command -v qemu-i386 ;;
   qemu-system-arm) command -v qemu-system-aarch64 ;;
   gcc-*-linux-gnu) command -v "${1#gcc-}-gcc" ;;
   libc6-dev-arm64-cross) test -e /usr/aarch64-linux-gnu/include/stdio.h ;;
   libc6-dev-ppc64el-cross) test -e /usr/powerpc64le-linux-gnu/include/stdio.h ;;
   libc6-dev-ppc64-cross) test -e /usr/powerpc64-linux-gnu/include/stdio.h ;;
   libc6-dev-*-cross) machine=${1#libc6-dev-} && test -e "/usr/${machine%-cross}-linux-gnu/include/stdio.h" ;;
+  libc6-dev-i386) test -e /usr/include/gnu/stubs-32.h && test -e /usr/lib32/libc.so.6 -o -e /lib32/libc.so.6 ;;
+  lib32gcc-*-dev) test -e "$(clang-19 -m32 --print-libgcc-file-name)" ;;
   libc6-dev) test -e /usr/include/stdio.h && test -e /usr/include/linux/futex.h ;;
   *) command -v "$1" ;;
   esac >/dev/null 2>&1
@@ -55,7 +57,7 @@ demo) packages= ;;
 test)
   packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc g++ libc6-dev binutils python3 make git"
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
-  packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev"
+  packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev libc6-dev-i386 lib32gcc-12-dev"
   # What else reads cores and compresses them, and disks that are full.
   packages="$packages lldb-19 zstd util-linux mount locales"
   # Shells that complete the command line, and what reads manual pages.

@@ -202,6 +202,11 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 	if size == ir.NoSize {
 		return nil, troublef(KindModule, "alloca of %v, which has no size", i.Elem)
 	}
+	// Those of the entry block that are of one size lie in the frame, which no call takes apart.
+	fixed := i.Block.Index == 0 && i.Flags&ir.InAlloca == 0
+	if len(i.Args) > 0 && fixed {
+		_, fixed = i.Args[0].(*ir.Const)
+	}
 	return func(fr *frame) error {
 		total := size
 		if len(args) > 0 {
@@ -219,6 +224,7 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 		if err != nil {
 			return err
 		}
+		fr.in.stack.live[len(fr.in.stack.live)-1].fixed = fixed
 		fr.w[out.at] = word{v: uint64(a)}
 		return fr.in.work(total)
 	}, nil

@@ -14,7 +14,7 @@ type passedMemory struct {
 
 // passInMemory gives the callee its own copy of memory that is passed by value
 // (LangRef, "Parameter Attributes": byval). An inalloca or preallocated argument
-// is the memory itself, which the caller made for the call; so is sret.
+// is the memory itself, which the caller made for the call (see given); so is sret.
 func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 	for k := range args {
 		if k >= len(i.Call.ArgAttrs) || i.Call.ArgAttrs[k].ByVal == nil {
@@ -42,6 +42,78 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 		args[k] = in.scalar(&s, uint64(a))
 	}
 	return nil
+}
+
+// given is an inalloca or preallocated argument: memory in which the caller has made the value that is passed, and which is
+// the callee's from the call on.
+type given struct {
+	arg      slot
+	name     string
+	inalloca bool
+}
+
+// given are those of a call. That of a musttail call is the caller's own, which goes when the caller would have returned.
+func (d *decoder) given(i *ir.Instr) []given {
+	if i.Call.Tail == "musttail" {
+		return nil
+	}
+	var list []given
+	for k, a := range i.Call.ArgAttrs {
+		if a.InAlloca == nil && a.Preallocated == nil || k >= len(i.Args) {
+			continue
+		}
+		if s, err := d.operand(i.Args[k]); err == nil && s.s.words == 1 {
+			list = append(list, given{s, i.Args[k].Ref(), a.InAlloca != nil})
+		}
+	}
+	return list
+}
+
+// give notes the memory that goes with a call: what is in it is undefined when the callee has returned (InAlloca, "Callee-cleanup
+// Calling Conventions"). Memory of a target stays as it is in the view. An inalloca argument must be the latest allocation of
+// the stack (LangRef, "Parameter Attributes": inalloca), where code expects it.
+func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
+	in := fr.in
+	if owes == nil {
+		owes = &debt{}
+	}
+	for _, g := range c.gives {
+		w := fr.w[g.arg.at]
+		object, ok := in.stack.holding(machine.Addr(w.v))
+		if w.u != 0 || !ok || !in.view.ranges.own(machine.Addr(w.v)) {
+			continue
+		}
+		if err := in.work(uint64(len(in.stack.live) - fr.mark)); err != nil {
+			return nil, err
+		}
+		if g.inalloca && object != in.stack.latest(fr.mark) {
+			return nil, troublef(KindFault, "the inalloca argument %s is not the latest alloca of @%s that is still there", g.name, fr.fn.ir.Name)
+		}
+		if err := in.work(object.size); err != nil {
+			return nil, err
+		}
+		owes.given = append(owes.given, object)
+	}
+	return owes, nil
+}
+
+// taken makes undefined what was given to a call.
+func (in *Interp) taken(given []span) {
+	for _, s := range given {
+		if object, ok := in.stack.holding(s.addr); ok && object == s {
+			_ = in.view.fill(s.addr, word{u: 0xff}, s.size) // all of it is there
+		}
+	}
+}
+
+// latest is the last allocation from one on that no frame has by itself.
+func (s *stack) latest(from int) span {
+	for k := len(s.live) - 1; k >= from; k-- {
+		if !s.live[k].fixed && !s.live[k].kept {
+			return s.live[k]
+		}
+	}
+	return span{}
 }
 
 // preallocatedIntrinsics make the memory of preallocated arguments before their

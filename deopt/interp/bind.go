@@ -27,7 +27,8 @@ func newBinding(in *Interp) binding {
 	return binding{
 		in: in, addr: map[ir.Value]machine.Addr{}, blocks: map[*ir.Block]machine.Addr{},
 		funcs: map[machine.Addr]*ir.Func{}, blockAt: map[machine.Addr]*ir.Block{},
-		globals: area{&in.view, globalBase}, fixed: area{&in.view, fixedBase}, text: textBase,
+		globals: area{&in.view, in.view.ranges.globals, in.view.ranges.fixed}, fixed: area{&in.view, in.view.ranges.fixed, in.view.ranges.unknown},
+		text: in.view.ranges.text,
 	}
 }
 
@@ -193,8 +194,11 @@ func (b *binding) global(g *ir.Global) (machine.Addr, error) {
 		why = "the global @" + g.Name + " has no address in the target, so its value cannot be known"
 	}
 	if why != "" {
-		b.addr[g] = b.in.unknown.reserve(size, why)
-		return b.addr[g], nil
+		a, err := b.in.unknown.reserve(size, why)
+		if err == nil {
+			b.addr[g] = a
+		}
+		return a, err
 	}
 	space := &b.globals
 	if g.Constant {
@@ -257,7 +261,7 @@ func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 		}
 		return b.funcAt(a)
 	}
-	if b.in.opt.SymbolAt == nil || own(a) {
+	if b.in.opt.SymbolAt == nil || b.in.view.ranges.own(a) {
 		return nil, ""
 	}
 	name, ok := b.in.opt.SymbolAt(a)

@@ -35,7 +35,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 	if i.Call.Tail == "musttail" && !returned(i) {
 		return nil, troublef(KindModule, "a musttail call whose result is not returned at once")
 	}
-	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), floats: callPromises(i, args, out)}
+	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), gives: d.given(i), floats: callPromises(i, args, out)}
 	c.tail = i.Call.Tail == "musttail" && c.plain
 	if f, ok := callee.(*ir.Func); ok {
 		live, err := d.bundle(i, "deopt")
@@ -116,7 +116,8 @@ type callSite struct {
 	i      *ir.Instr
 	args   []slot
 	out    slot
-	plain  bool         // no argument is memory that is passed by value
+	plain  bool         // no argument is memory of which the callee gets a copy
+	gives  []given      // arguments that are memory of the callee's from then on
 	tail   bool         // the callee takes the caller's place
 	floats *callPromise // nil for none
 	fn     *function    // that was called last, and takes these arguments
@@ -227,6 +228,12 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 		c.fn = fn
 	}
 	mark, ret, owes := len(in.stack.live), c.out.in(fr), c.floats.owed(fr)
+	if c.gives != nil {
+		var err error
+		if owes, err = c.give(fr, owes); err != nil {
+			return err
+		}
+	}
 	var values []Value
 	if c.tail || !c.plain || f.Sig.Variadic {
 		var err error

@@ -39,6 +39,7 @@ type inst struct {
 	op        opcode
 	cut       uint8  // bits to shift out and back to extend an index or a signed number
 	count     uint8  // instructions of the IR: none is the branch of an invoke
+	top       uint8  // of opOffset and opIndex: the highest bit of an address, which must be clear
 	rest      uint32 // instructions of the block after this one
 	dst, a, b int32  // words of the frame
 	c         int32  // another, of opIndex2

@@ -23,11 +23,14 @@
 //	0x5800_0000_0000_0000  globals whose value cannot be known: any access fails
 //	0x6000_0000_0000_0000  functions and block addresses: no access at all
 //
+// Where pointers have 32 bits there is no target, and they lie below 2 GiB, in the same order: at 0x0800_0000, 0x500c_0000,
+// 0x6018_0000, 0x6c24_0000, 0x7830_0000 and 0x7c3c_0000.
+//
 // # The C library
 //
 // A function that the module only declares runs where [Options].Funcs or the table
 // that is built in has it: most of ISO C17 and what programs use of POSIX, with the
-// results of glibc on x86-64 in the "C" locale. There is no environment and there
+// results of glibc on x86 in the "C" locale. There is no environment and there
 // are no files but standard input, output and error, which behave as pipes do. The
 // date stands still at 1970-01-01, clocks go on by a nanosecond a step, no signal
 // arrives, and setjmp returns once: longjmp is refused. What a program printed is

@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 )
 
 // ended are functions @f whose run ends with an error, under small limits.
@@ -291,8 +292,22 @@ func TestArgumentsMustFit(t *testing.T) {
 }
 
 func TestOnlyPointersOfTheTargetsWidth(t *testing.T) {
-	_, err := interp.New(parse(t, `target datalayout = "e-p:32:32"`), interp.Options{})
-	require.EqualError(t, err, "a module with pointers of 4 bytes is not supported: only 64-bit targets can be run")
+	for _, c := range []struct{ module, says string }{
+		{`target datalayout = "e-p:16:16"`, "a module with pointers of 2 bytes is not supported: only modules for 32 and 64 bits can be run"},
+		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"armv7-linux-gnueabihf\"", "a module for armv7-linux-gnueabihf is not supported: of 32-bit targets x86 alone can be run"},
+		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"x86_64-linux-gnux32\"", "a module for x86_64-linux-gnux32 is not supported: of 32-bit targets x86 alone can be run"},
+		{`target datalayout = "E-p:32:32"`, "the module's byte order is not that of 32-bit x86"},
+	} {
+		_, err := interp.New(parse(t, c.module), interp.Options{})
+		require.EqualError(t, err, c.says)
+	}
+	narrow := parse(t, `target triple = "i686-linux-gnu"`)
+	_, err := interp.New(narrow, interp.Options{Arch: machine.AMD64})
+	require.EqualError(t, err, "test.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
+	_, err = interp.New(parse(t, ""), interp.Options{Arch: machine.I386})
+	require.EqualError(t, err, "test.ll has pointers of 8 bytes and 32-bit x86 has pointers of 4: it is no module of this program")
+	_, err = interp.New(narrow, interp.Options{Memory: storingTarget()})
+	require.EqualError(t, err, "the memory of a target with pointers of 4 bytes is not supported: run the module from its start")
 	_, err = interp.New(parse(t, `target datalayout = "E"`), interp.Options{})
 	require.EqualError(t, err, "the module's byte order is not that of x86-64")
 }

@@ -69,7 +69,7 @@ func (in *Interp) clear() {
 		in.pop()
 	}
 	in.stack.unwind(0)
-	in.view.trim(stackBase-1, 0)
+	in.view.trim(in.view.ranges.stack-1, 0)
 	for _, b := range in.run.stops {
 		b.stop = false
 	}

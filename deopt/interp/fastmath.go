@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"cmp"
+
 	"math"
 
 	"reframe/deopt/interp/internal/softfloat"
@@ -96,10 +98,11 @@ func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	return &callPromise{promises(i.Flags, args...), result[0]}
 }
 
-// debt is what the result of a call that runs has to keep, nil for nothing.
+// debt is what a call that runs has to do when it returns, nil for nothing.
 type debt struct {
 	result promise
-	broken bool // an argument was not as promised
+	broken bool   // an argument was not as promised
+	given  []span // memory whose content goes
 }
 
 // owed is what a call owes, nil for most.
@@ -121,20 +124,22 @@ func (c *callPromise) debt(fr *frame) *debt {
 
 // with is the debt of a callee that takes its caller's place.
 func (d *debt) with(callers *debt) *debt {
-	switch {
-	case d == nil:
-		return callers
-	case callers != nil:
-		d.result.flags |= callers.result.flags
-		d.broken = d.broken || callers.broken
+	if d == nil || callers == nil {
+		return cmp.Or(d, callers)
 	}
+	if d.result.value.s == nil {
+		d.result.value = callers.result.value
+	}
+	d.result.flags |= callers.result.flags
+	d.broken = d.broken || callers.broken
+	d.given = append(d.given, callers.given...)
 	return d
 }
 
 // settle looks at the result.
 func (d *debt) settle(words []word) {
 	switch {
-	case d == nil || len(words) == 0:
+	case d == nil || len(words) == 0 || d.result.value.s == nil:
 	case d.broken:
 		d.result.value.s.fillPoison(words)
 	default:

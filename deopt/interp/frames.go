@@ -95,6 +95,7 @@ func (in *Interp) pop() {
 	in.view.release(fr.fn.cost + fr.held)
 	if fr.owes != nil {
 		fr.owes.settle(fr.ret)
+		in.taken(fr.owes.given)
 	}
 	if len(in.stack.live) > fr.mark {
 		in.stack.unwind(fr.mark)

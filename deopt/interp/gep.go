@@ -38,20 +38,26 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 		}
 	}
 	m := maskAt(lane.bits, 0)
+	// An address of 32 bits is calculated in the upper half of 64, where it wraps as it must.
+	shift := 64 - lane.bits
 	return func(fr *frame) error {
 		for k := range n {
 			p := pick(fr, base, k)
-			at := address{word: p, offset: offset, poison: isPoison(p)}
+			at := address{word: word{p.v << shift, p.u}, offset: offset << shift, poison: isPoison(p)}
 			for _, x := range indices {
-				at.add(pick(fr, x.index, k), x.by)
+				index := pick(fr, x.index, k)
+				if shift > 0 {
+					index = at.cut(index, x.index.s, shift)
+				}
+				at.add(index, x.by)
 			}
 			switch {
-			case at.poison, lane.bits == 64 && at.wraps(i.Flags):
+			case at.poison, at.wraps(i.Flags):
 				fr.w[out.at+k] = poisonOf(m)
 			case at.u != 0:
 				fr.w[out.at+k] = word{u: m}
 			default:
-				fr.w[out.at+k] = word{v: (at.v + at.offset) & m}
+				fr.w[out.at+k] = word{v: (at.v + at.offset) >> shift}
 			}
 		}
 		return nil
@@ -64,6 +70,18 @@ type address struct {
 	offset           uint64
 	poison           bool
 	signed, unsigned bool // the offset overflowed, seen as such a number
+}
+
+// cut takes an index to the upper bits, and notes where a wider one loses some.
+func (a *address) cut(index word, s *shape, shift int) word {
+	low := index.v << shift
+	if index.u == 0 {
+		lane, _ := s.lane()
+		a.signed = a.signed || int64(low)>>shift != int64(index.v)
+		a.unsigned = a.unsigned || lane.bits > 64-shift && low>>shift != index.v
+	}
+	index.v = low
+	return index
 }
 
 // add adds an index times the size of an element.

@@ -2,33 +2,41 @@ package interp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
 	"reframe/deopt/machine"
 )
 
-// The interpreter's own ranges. See the package comment.
-const (
-	heapBase    machine.Addr = 0x4000_0000_0000_0000
-	stackBase   machine.Addr = 0x4800_0000_0000_0000
-	globalBase  machine.Addr = 0x5000_0000_0000_0000
-	fixedBase   machine.Addr = 0x5400_0000_0000_0000
-	unknownBase machine.Addr = 0x5800_0000_0000_0000
-	textBase    machine.Addr = 0x6000_0000_0000_0000
-)
+// ranges are where the interpreter's own things lie, each up to the next. See the package comment.
+type ranges struct{ heap, stack, globals, fixed, unknown, text, end machine.Addr }
 
-// rangeBits are those of an address within the smallest of the ranges.
-const rangeBits = 58
+// wideRanges are those of modules whose pointers have 64 bits.
+var wideRanges = ranges{
+	heap: 0x4000_0000_0000_0000, stack: 0x4800_0000_0000_0000, globals: 0x5000_0000_0000_0000, fixed: 0x5400_0000_0000_0000,
+	unknown: 0x5800_0000_0000_0000, text: 0x6000_0000_0000_0000, end: 0x8000_0000_0000_0000,
+}
+
+// narrowRanges are those of modules whose pointers have 32 bits: below 2 GiB, so that no sum of two addresses carries, and
+// such that the first pages of each have places of their own in [view].recent.
+var narrowRanges = ranges{
+	heap: 0x0800_0000, stack: 0x500c_0000, globals: 0x6018_0000, fixed: 0x6c24_0000,
+	unknown: 0x7830_0000, text: 0x7c3c_0000, end: 0x7fe0_0000,
+}
+
+// own says whether addr lies in the ranges that the interpreter makes.
+func (r *ranges) own(addr machine.Addr) bool { return addr-r.heap < r.end-r.heap }
 
 // gap keeps neighbours apart, so that an access just past one is found.
 const gap = 16
 
 // area is a range that is handed out from its start upwards.
 type area struct {
-	v    *view
-	next machine.Addr
+	v         *view
+	next, end machine.Addr
 }
 
 // take makes [addr, addr+size) accessible at the next aligned address, zero or
@@ -38,8 +46,8 @@ func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
 		return 0, a.v.charge(size)
 	}
 	addr := alignUp(a.next, align)
-	if addr>>rangeBits != a.next>>rangeBits || addr+machine.Addr(size)+gap > addr|(1<<rangeBits-1) {
-		return 0, troublef(KindMemory, "the addresses that the interpreter gives are used up")
+	if addr < a.next || addr >= a.end || machine.Addr(size)+gap > a.end-addr {
+		return 0, errUsedUp
 	}
 	if err := a.v.charge(pageSize * a.v.absent(addr, size)); err != nil {
 		return 0, err
@@ -48,6 +56,8 @@ func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
 	a.v.open(addr, size, zero)
 	return addr, nil
 }
+
+var errUsedUp = troublef(KindMemory, "the addresses that the interpreter gives are used up")
 
 // entryCost is what it takes to know of an allocation.
 const entryCost = 32
@@ -91,11 +101,11 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 		p := v.lookup(addr)
 		if p == nil {
 			p = &page{shadow: allUndefined}
-			if addr >= fixedBase && addr < unknownBase {
+			if addr >= v.ranges.fixed && addr < v.ranges.unknown {
 				p.kind = fixedPage
 			}
 			v.pages[uint64(addr)>>pageBits] = p
-			if addr >= stackBase && addr < globalBase {
+			if addr >= v.ranges.stack && addr < v.ranges.globals {
 				v.kept = append(v.kept, uint64(addr)>>pageBits)
 			}
 		}
@@ -142,25 +152,53 @@ func (v *view) trim(from machine.Addr, keep int) {
 	}
 }
 
-// heap is what malloc and its kin hand out. Addresses are never used twice, so
-// that a pointer to freed memory is found.
+// heap is what malloc and its kin hand out. Addresses are not used twice, so
+// that a pointer to freed memory is found, unless all of the range was used once:
+// where pointers have 32 bits a program may well take more.
 type heap struct {
 	area
+	whole area // the range
 	sizes map[machine.Addr]uint64
+	work  func(bytes uint64) error
 }
 
 func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
 	addr, err := h.allot(size, align, zero)
+	if errors.Is(err, errUsedUp) {
+		if err = h.again(); err == nil {
+			addr, err = h.allot(size, align, zero)
+		}
+	}
 	if err == nil {
 		h.sizes[addr] = size
 	}
 	return addr, err
 }
 
+// again goes on in the largest gap between the blocks that are there.
+func (h *heap) again() error {
+	if err := h.work(64 * uint64(len(h.sizes))); err != nil {
+		return err
+	}
+	end := h.whole.next // of the blocks so far
+	h.next, h.end = end, end
+	widen := func(to machine.Addr) {
+		if to > end && to-end > h.end-h.next {
+			h.next, h.end = end, to
+		}
+	}
+	for _, a := range slices.Sorted(maps.Keys(h.sizes)) {
+		widen(a)
+		end = a + machine.Addr(h.sizes[a]) + gap
+	}
+	widen(h.whole.end)
+	return nil
+}
+
 // free lets go of what alloc gave. Memory of the target's own heap stays as it
 // is in the view: its extent is the target's allocator's to know.
 func (h *heap) free(addr machine.Addr) error {
-	if addr == 0 || !own(addr) {
+	if addr == 0 || !h.v.ranges.own(addr) {
 		return nil
 	}
 	size, ok := h.sizes[addr]
@@ -181,9 +219,10 @@ type stack struct {
 }
 
 type span struct {
-	addr machine.Addr
-	size uint64
-	kept bool // until its frame is left, also by a stackrestore
+	addr  machine.Addr
+	size  uint64
+	kept  bool // until its frame is left, also by a stackrestore
+	fixed bool // an alloca that is part of the frame
 }
 
 func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
@@ -221,8 +260,8 @@ const keptPages = 64
 
 // unknown is the range of globals whose value cannot be known.
 type unknown struct {
-	next  machine.Addr
-	spans []unknownSpan
+	next, end machine.Addr
+	spans     []unknownSpan
 }
 
 type unknownSpan struct {
@@ -230,31 +269,36 @@ type unknownSpan struct {
 	why string
 }
 
-func (u *unknown) reserve(size uint64, why string) machine.Addr {
+func (u *unknown) reserve(size uint64, why string) (machine.Addr, error) {
 	addr := u.next
-	u.next = alignUp(addr+machine.Addr(min(size, 1<<40))+gap, pageSize)
+	next := alignUp(addr+machine.Addr(min(size, 1<<40))+gap, pageSize)
+	if next > u.end {
+		return 0, errUsedUp
+	}
+	u.next = next
 	u.spans = append(u.spans, unknownSpan{span{addr: addr, size: size}, why})
-	return addr
+	return addr, nil
 }
 
 // explain says why an address that the view refuses is refused.
 func (in *Interp) explain(addr machine.Addr) string {
+	r := in.view.ranges
 	switch {
 	case addr < pageSize:
 		return "a null pointer, or one near null"
-	case !own(addr):
+	case !r.own(addr):
 		return "there is no target, and the address is none of the interpreter's own"
-	case addr >= textBase:
+	case addr >= r.text:
 		return "the address of code cannot be read or written"
-	case addr >= unknownBase:
+	case addr >= r.unknown:
 		s := in.unknown.spans
 		if i := sort.Search(len(s), func(i int) bool { return s[i].addr > addr }); i > 0 {
 			return s[i-1].why
 		}
 		return "no global is there"
-	case addr >= globalBase:
+	case addr >= r.globals:
 		return "outside of every global"
-	case addr >= stackBase:
+	case addr >= r.stack:
 		return "outside of every alloca of the running functions"
 	}
 	keys := make([]machine.Addr, 0, len(in.heap.sizes))

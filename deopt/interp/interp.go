@@ -16,7 +16,8 @@ type Options struct {
 	// Memory is the target's memory, nil where there is no target. It is read
 	// as the run touches it and never written.
 	Memory machine.Memory
-	// Arch is the target's architecture. The default is machine.AMD64.
+	// Arch is the target's architecture. The default is machine.AMD64, and machine.I386 where the module's pointers
+	// have 4 bytes.
 	Arch *machine.Arch
 	// Modules are those that belong to the program beside the main one: what one
 	// declares another may define. Their data layouts must be the same.
@@ -49,16 +50,14 @@ type Options struct {
 	// promises, which processors mostly do and LLVM's semantics do not define.
 	Strict bool
 	// Shift moves what a run has of its own, memory and the addresses of functions, up by so many
-	// bytes, a multiple of 16 below 2^40: what comes out otherwise depends on where that is.
+	// bytes, a multiple of 16 below 2^40: what comes out otherwise depends on where that is. Where pointers have 4 bytes
+	// it is taken modulo 2^24.
 	Shift uint64
 	// Trace is told of every instruction after it was run. Runs are slower with it.
 	Trace func(Traced)
 }
 
 func (o *Options) setDefaults() {
-	if o.Arch == nil {
-		o.Arch = machine.AMD64
-	}
 	if o.MaxSteps == 0 {
 		o.MaxSteps = 1e9
 	}
@@ -69,6 +68,30 @@ func (o *Options) setDefaults() {
 		o.MaxDepth = 50000
 	}
 }
+
+// setArch chooses the architecture where none is given, and errs where the module cannot be run for it.
+func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
+	n := dl.PointerBytes(0)
+	if n != 4 && n != 8 {
+		return unsupported("only modules for 32 and 64 bits can be run", "a module with pointers of %d bytes", n)
+	}
+	if o.Arch == nil {
+		o.Arch = map[int]*machine.Arch{4: machine.I386, 8: machine.AMD64}[n]
+	}
+	switch {
+	case n != o.Arch.Pointer:
+		return troublef(KindModule, "%s has pointers of %d bytes and %s has pointers of %d: it is no module of this program",
+			m.Name, n, o.Arch.Title, o.Arch.Pointer)
+	case n == 4 && m.Triple != "" && !ir.I386(m.Triple):
+		return unsupported("of 32-bit targets x86 alone can be run", "a module for %s", m.Triple)
+	case n == 4 && o.Memory != nil:
+		return unsupported("run the module from its start", "the memory of a target with pointers of 4 bytes")
+	}
+	return nil
+}
+
+// maxNarrowShift is what [Options].Shift is taken modulo where pointers have 4 bytes.
+const maxNarrowShift = 1 << 24
 
 // Point is where a run starts: before instruction Index of Block. At index 0
 // of a block with phis the values of the phis themselves are inputs.
@@ -122,8 +145,8 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 			return nil, err
 		}
 	}
-	if n := dl.PointerBytes(0); n != 8 || n != o.Arch.Pointer {
-		return nil, located(unsupported("only 64-bit targets can be run", "a module with pointers of %d bytes", n))
+	if err := o.setArch(m, dl); err != nil {
+		return nil, located(err)
 	}
 	if dl.BigEndian != (o.Arch.Order == binary.ByteOrder(binary.BigEndian)) {
 		return nil, located(troublef(KindModule, "the module's byte order is not that of %s", o.Arch.Title))
@@ -134,14 +157,19 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 		}
 	}
 	in := &Interp{mods: append([]*ir.Module{m}, o.Modules...), opt: o, layout: dl, shapes: newShapes(dl), code: map[*ir.Func]*function{}}
-	in.view = view{target: o.Memory, pages: map[uint64]*page{}, limit: o.MaxMemory, why: in.explain}
-	in.heap = heap{area{&in.view, heapBase}, map[machine.Addr]uint64{}}
-	in.stack = stack{area: area{&in.view, stackBase}}
-	in.unknown.next = unknownBase
+	own, shift := &wideRanges, o.Shift
+	if dl.PointerBytes(0) == 4 {
+		own, shift = &narrowRanges, o.Shift%maxNarrowShift
+	}
+	in.view = view{target: o.Memory, ranges: own, pages: map[uint64]*page{}, limit: o.MaxMemory, why: in.explain}
+	in.heap = heap{area: area{&in.view, own.heap, own.stack}, sizes: map[machine.Addr]uint64{}, work: in.work}
+	in.stack = stack{area: area{&in.view, own.stack, own.globals}}
+	in.unknown.next, in.unknown.end = own.unknown, own.text
 	in.names = newBinding(in)
 	for _, next := range [...]*machine.Addr{&in.heap.next, &in.stack.next, &in.unknown.next, &in.names.globals.next, &in.names.fixed.next, &in.names.text} {
-		*next += machine.Addr(o.Shift)
+		*next += machine.Addr(shift)
 	}
+	in.heap.whole = in.heap.area
 	return in, nil
 }
 

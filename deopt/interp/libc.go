@@ -8,7 +8,7 @@ import (
 
 // libc is what a module may declare and call without any native code: the C
 // standard's functions (ISO C17, clause 7) and those of POSIX that programs
-// need, with the results of glibc on x86-64 where the standards leave them
+// need, with the results of glibc on x86 where the standards leave them
 // open. A name that is here and cannot be run says why when it is called.
 var libc = map[string]Builtin{}
 
@@ -149,6 +149,13 @@ func (c *ccall) get(a machine.Addr, size int) uint64 {
 	}
 	return getBits(p, 0, 8*size, size, c.in.layout.BigEndian)
 }
+
+// longSize is the size of a pointer and of C's long, size_t and time_t in bytes, which are the same on Linux (the
+// psABIs of x86-64, §3.1.2, and of i386, §2.1.1).
+func (c *ccall) longSize() int { return c.in.layout.PointerBytes(0) }
+
+// resultBits is the width of a function of which there are forms for long and long long, by what it returns.
+func (c *ccall) resultBits() int { return min(max(c.ret.bits, 8*c.longSize()), 64) }
 
 // move copies memory with its undefined bits.
 func (c *ccall) move(to, from machine.Addr, n uint64) {

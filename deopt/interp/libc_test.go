@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,9 @@ func same(t *testing.T, want, got ran) {
 	require.Equal(t, want, got)
 }
 
+// targets are what programs are compiled for.
+var targets = map[string][]string{"": nil, "-i686": livetest.I686}
+
 // TestCProgramsAreAsNative compiles each program of testdata/c to an executable
 // and to IR; both must do the same with the same input.
 func TestCProgramsAreAsNative(t *testing.T) {
@@ -90,14 +94,20 @@ func TestCProgramsAreAsNative(t *testing.T) {
 		}
 		for _, version := range []string{"14", "19"} {
 			for _, level := range []string{"-O0", "-O2"} {
-				t.Run(name+"/"+version+level, func(t *testing.T) {
-					dir := t.TempDir()
-					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
-					clang(t, version, "-w", level, "-o", program, file, "-lm")
-					clang(t, version, "-w", level, "-S", "-emit-llvm", "-o", module, file)
-					want := native(t, input, program, "argument")
-					same(t, want, interpretedC(t, module, input, program, "argument"))
-				})
+				for target, flags := range targets {
+					t.Run(name+"/"+version+level+target, func(t *testing.T) {
+						dir := t.TempDir()
+						program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
+						clang(t, version, append(slices.Clone(flags), "-w", level, file, "-o", program, "-lm")...)
+						clang(t, version, append(slices.Clone(flags), "-w", level, file, "-S", "-emit-llvm", "-o", module)...)
+						command := []string{program, "argument"}
+						if flags != nil {
+							command = livetest.RunI686(t, program, "argument")
+						}
+						want := native(t, input, command[0], command[1:]...)
+						same(t, want, interpretedC(t, module, input, program, "argument"))
+					})
+				}
 			}
 		}
 	}

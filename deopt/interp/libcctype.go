@@ -132,12 +132,12 @@ func ctypeTableOf(size int, entry func(b int) uint64) Builtin {
 		c := &ccall{Invocation: i}
 		at, ok := c.in.clib.tables[c.Name]
 		if !ok {
-			at = c.own(8)
+			at = c.own(uint64(c.longSize()))
 			content := c.own(uint64(384 * size))
 			for b := -128; b < 256; b++ {
 				c.put(content+machine.Addr((b+128)*size), size, entry(b))
 			}
-			c.put(at, 8, uint64(content)+uint64(128*size))
+			c.put(at, c.longSize(), uint64(content)+uint64(128*size))
 			if c.err != nil {
 				return Value{}, c.err
 			}

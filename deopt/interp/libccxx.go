@@ -13,16 +13,23 @@ func cxxTable() map[string]Builtin {
 		"__cxa_guard_abort":   procedure(func(*ccall) {}),
 		"__cxa_pure_virtual":  procedure(func(c *ccall) { c.pureVirtual() }),
 	}
-	for _, operator := range []string{"_Znw", "_Zna"} { // new, new[]
-		table[operator+"m"] = scalar(func(c *ccall) uint64 { return c.created(c.allocate(c.uint(0), 16, false)) })
-		table[operator+"mSt11align_val_t"] = scalar(func(c *ccall) uint64 { return c.created(c.allocateAligned(c.uint(1), c.uint(0))) })
-		table[operator+"mRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) })
-		table[operator+"mSt11align_val_tRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(1), c.uint(0)) })
+	for _, operator := range []string{"_Znwm", "_Znam", "_Znwj", "_Znaj"} { // new, new[] of a size_t of 64 and of 32 bits
+		table[operator] = scalar(func(c *ccall) uint64 { return c.created(c.allocate(c.uint(0), 16, false)) })
+		table[operator+"St11align_val_t"] = scalar(func(c *ccall) uint64 { return c.created(c.allocateAligned(c.uint(1), c.uint(0))) })
+		table[operator+"RKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) })
+		table[operator+"St11align_val_tRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(1), c.uint(0)) })
 	}
 	for _, operator := range []string{"_ZdlPv", "_ZdaPv"} { // delete, delete[]
-		for _, also := range []string{"", "m", "St11align_val_t", "mSt11align_val_t", "RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"} {
+		for _, also := range []string{"", "m", "j", "St11align_val_t", "mSt11align_val_t", "jSt11align_val_t", "RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"} {
 			table[operator+also] = procedure(func(c *ccall) { c.free(c.addr(0)) })
 		}
+	}
+	// The same in the names of Microsoft's C++ for 32-bit x86.
+	for _, operator := range []string{"??2@YAPAXI@Z", "??_U@YAPAXI@Z"} {
+		table[operator] = table["_Znwj"]
+	}
+	for _, operator := range []string{"??3@YAXPAX@Z", "??3@YAXPAXI@Z", "??_V@YAXPAX@Z", "??_V@YAXPAXI@Z"} {
+		table[operator] = table["_ZdlPv"]
 	}
 	return table
 }

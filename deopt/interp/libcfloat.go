@@ -144,7 +144,7 @@ func parseSpecial(s []byte, v *decimal) int {
 			}
 			if k < len(s) && s[k] == ')' {
 				if p := parseInteger(s[4:k], 0, false); p.n == k-4 {
-					v.payload = p.unsigned()
+					v.payload, _ = p.unsigned(64)
 				}
 				return k + 1
 			}
@@ -213,7 +213,7 @@ func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinit
 // convert is strtod and strtof on a string.
 func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	v := parseFloat(s)
-	c.ended64(end, v.n)
+	c.endedAt(end, v.n)
 	x := 0.0
 	switch {
 	case v.special == 'i':
@@ -248,7 +248,7 @@ func (c *ccall) single(s []byte, end machine.Addr) float64 { return c.convert(s,
 // x87 is strtold on a string: the two words of an x86_fp80.
 func (c *ccall) x87(s []byte, end machine.Addr) (low, high uint64) {
 	v := parseFloat(s)
-	c.ended64(end, v.n)
+	c.endedAt(end, v.n)
 	switch {
 	case v.special == 'i':
 		low, high = 1<<63, 0x7fff

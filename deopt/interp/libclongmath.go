@@ -27,12 +27,12 @@ func longMathTable() map[string]Builtin {
 		"lrintl":   longToInt(longWhole(softfloat.TiesToEven)),
 		"llrintl":  longToInt(longWhole(softfloat.TiesToEven)),
 		// The classes of C17 7.12.3 as glibc's functions give them.
-		"isnanl":  longToInt(func(n softfloat.Number) uint64 { return truth(n.Class == softfloat.NaN) }),
-		"finitel": longToInt(func(n softfloat.Number) uint64 { return truth(n.Class <= softfloat.Finite) }),
-		"isinfl": longToInt(func(n softfloat.Number) uint64 {
+		"isnanl":  longToInt(func(n softfloat.Number, _ int) uint64 { return truth(n.Class == softfloat.NaN) }),
+		"finitel": longToInt(func(n softfloat.Number, _ int) uint64 { return truth(n.Class <= softfloat.Finite) }),
+		"isinfl": longToInt(func(n softfloat.Number, _ int) uint64 {
 			return truth(n.Class == softfloat.Inf && !n.Neg) - truth(n.Class == softfloat.Inf && n.Neg)
 		}),
-		"signbitl": longToInt(func(n softfloat.Number) uint64 { return truth(n.Neg) }),
+		"signbitl": longToInt(func(n softfloat.Number, _ int) uint64 { return truth(n.Neg) }),
 	}
 	for _, name := range []string{"isnan", "isinf", "finite", "signbit"} {
 		table["__"+name+"l"] = table[name+"l"]
@@ -110,13 +110,13 @@ func longLane(x laneFunc) Builtin {
 }
 
 // longToInt is a function of a long double to an int or a long.
-func longToInt(f func(softfloat.Number) uint64) Builtin {
+func longToInt(f func(n softfloat.Number, width int) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
-		_, v, err := longArgs(i, 1)
+		c, v, err := longArgs(i, 1)
 		if err != nil {
 			return Value{}, err
 		}
-		return i.Return(f(v[0]))
+		return i.Return(f(v[0], c.resultBits()))
 	}
 }
 
@@ -163,7 +163,7 @@ func longLogb(_ *longCall, v []softfloat.Number) softfloat.Number {
 }
 
 // longIlogb has the answers of ilogb where there is no exponent.
-func longIlogb(n softfloat.Number) uint64 {
+func longIlogb(n softfloat.Number, _ int) uint64 {
 	switch n.Class {
 	case softfloat.Finite:
 		_, exp := n.Frexp()
@@ -174,12 +174,12 @@ func longIlogb(n softfloat.Number) uint64 {
 	return 1 << 31
 }
 
-// longWhole rounds to a long; what does not fit is x86-64's integer indefinite.
-func longWhole(to softfloat.Rounding) func(softfloat.Number) uint64 {
-	return func(n softfloat.Number) uint64 {
+// longWhole rounds to a long or long long; what does not fit is x86's integer indefinite.
+func longWhole(to softfloat.Rounding) func(n softfloat.Number, width int) uint64 {
+	return func(n softfloat.Number, width int) uint64 {
 		v, ok := n.Round(to).Int()
-		if !ok || !v.IsInt64() {
-			return 1 << 63
+		if !ok || !v.IsInt64() || signExtend(uint64(v.Int64()), width) != uint64(v.Int64()) {
+			return 1 << (width - 1)
 		}
 		return uint64(v.Int64())
 	}

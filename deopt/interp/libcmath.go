@@ -138,13 +138,15 @@ func modf(c *ccall) float64 {
 	return math.Copysign(fraction, x)
 }
 
-// whole rounds to a long; what does not fit is x86-64's integer indefinite.
+// whole rounds to a long or long long; what does not fit is x86's integer indefinite.
 func (c *ccall) whole(round func(float64) float64) uint64 {
 	x := round(c.float(0))
-	if x >= -(1<<63) && x < 1<<63 {
+	width := c.resultBits()
+	limit := math.Ldexp(1, width-1)
+	if x >= -limit && x < limit {
 		return uint64(int64(x))
 	}
-	return 1 << 63
+	return 1 << (width - 1)
 }
 
 // ilogb has glibc's answers on x86-64 where there is no exponent: FP_ILOGB0 and
@@ -173,8 +175,9 @@ func (c *ccall) nanPayload() uint64 {
 	if p.n != len(s) {
 		return 0
 	}
+	v, _ := p.unsigned(64)
 	if c.ret.typ.Kind == ir.FloatKind {
-		return p.unsigned() & (1<<22 - 1) << 29
+		return v & (1<<22 - 1) << 29
 	}
-	return p.unsigned() & (1<<51 - 1)
+	return v & (1<<51 - 1)
 }

@@ -30,8 +30,14 @@ var memoryFuncs = map[string]Builtin{
 }
 
 // tooMuch is what malloc refuses whatever there is: the addresses that a process
-// of x86-64 has (Linux, Documentation/arch/x86/x86_64/mm.rst) do not go so far.
-const tooMuch = 1 << 47
+// of x86-64 has (Linux, Documentation/arch/x86/x86_64/mm.rst) do not go so far, and where pointers have
+// 32 bits no object is larger than a ptrdiff_t can tell (glibc's malloc.c).
+func (c *ccall) tooMuch() uint64 {
+	if c.longSize() == 4 {
+		return 1 << 31
+	}
+	return 1 << 47
+}
 
 // allocate is malloc. What the run may not have ends it; a size that no machine
 // has is the null pointer that C promises.
@@ -39,7 +45,7 @@ func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	if c.err != nil {
 		return 0
 	}
-	if n >= tooMuch {
+	if n >= c.tooMuch() {
 		c.setErrno(errNoMemory)
 		return 0
 	}
@@ -80,14 +86,14 @@ func (c *ccall) allocateAligned(align, size uint64) uint64 {
 
 func posixMemalign(c *ccall) uint64 {
 	align, size := c.uint(1), c.uint(2)
-	if c.err == nil && (bits.OnesCount64(align) != 1 || align < 8) {
+	if c.err == nil && (bits.OnesCount64(align) != 1 || align < uint64(c.longSize())) {
 		return errInvalid
 	}
-	if align > maxAlign || size >= tooMuch {
+	if align > maxAlign || size >= c.tooMuch() {
 		return errNoMemory
 	}
 	a := c.allocate(size, int(align), false)
-	c.put(c.addr(0), 8, a)
+	c.put(c.addr(0), c.longSize(), a)
 	return 0
 }
 
@@ -112,7 +118,7 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	}
 	old, ok := c.in.heap.sizes[a]
 	switch {
-	case !own(a):
+	case !c.in.view.ranges.own(a):
 		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
 		return 0
 	case !ok: // the error that a wrong free is

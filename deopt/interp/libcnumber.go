@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"math"
 	"math/bits"
 
 	"reframe/deopt/machine"
@@ -22,7 +21,10 @@ func numberTable() map[string]Builtin {
 	}
 	table["llabs"], table["imaxabs"] = table["labs"], table["labs"]
 	for _, name := range []string{"atoi", "atol", "atoll"} { // by strtol, as glibc defines them
-		table[name] = scalar(func(c *ccall) uint64 { return parseInteger(c.text(0), 10, false).signed() })
+		table[name] = scalar(func(c *ccall) uint64 {
+			v, _ := parseInteger(c.text(0), 10, false).signed(c.resultBits())
+			return v
+		})
 	}
 	for _, prefix := range []string{"", "__isoc23_"} {
 		binary := prefix != "" // C23: 0b for base 2
@@ -48,50 +50,51 @@ type integer struct {
 	n        int
 }
 
-// signed clamps to a long, unsigned to an unsigned long, in which a minus
-// sign negates.
-func (i integer) signed() uint64 {
+// signed clamps to a signed integer of so many bits, unsigned to an unsigned one, in which a minus
+// sign negates; clamped says that they did.
+func (i integer) signed(width int) (v uint64, clamped bool) {
+	lowest := uint64(1) << (width - 1)
 	switch {
-	case i.negative && (i.overflow || i.v > 1<<63):
-		return 1 << 63
+	case i.negative && (i.overflow || i.v > lowest):
+		return -lowest, true
 	case i.negative:
-		return -i.v
-	case i.overflow || i.v > math.MaxInt64:
-		return math.MaxInt64
+		return -i.v, false
+	case i.overflow || i.v >= lowest:
+		return lowest - 1, true
 	}
-	return i.v
+	return i.v, false
 }
 
-func (i integer) unsigned() uint64 {
+func (i integer) unsigned(width int) (v uint64, clamped bool) {
 	switch {
-	case i.overflow:
-		return math.MaxUint64
+	case i.overflow || i.v > maskAt(width, 0):
+		return maskAt(width, 0), true
 	case i.negative:
-		return -i.v
+		return -i.v, false
 	}
-	return i.v
+	return i.v, false
 }
 
 // integer is strtol and its kin; errno says when the value was clamped.
-func (c *ccall) integer(result func(integer) uint64, binary bool) uint64 {
+func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
 	s, base := c.text(0), c.int(2)
 	if c.err == nil && (base < 0 || base == 1 || base > 36) {
 		c.setErrno(errInvalid)
 		return 0
 	}
 	v := parseInteger(s, int(base), binary)
-	c.ended64(c.addr(1), v.n)
-	r := result(v)
-	if v.overflow || result(integer{v: 1 << 63}) != 1<<63 && r != v.v && r != -v.v {
+	c.endedAt(c.addr(1), v.n)
+	r, clamped := result(v, c.resultBits())
+	if clamped {
 		c.setErrno(errRange)
 	}
 	return r
 }
 
-// ended64 stores where a number ended, unless the pointer for it is null.
-func (c *ccall) ended64(end machine.Addr, n int) {
+// endedAt stores where a number ended, unless the pointer for it is null.
+func (c *ccall) endedAt(end machine.Addr, n int) {
 	if end != 0 {
-		c.put(end, 8, c.uint(0)+uint64(n))
+		c.put(end, c.longSize(), c.uint(0)+uint64(n))
 	}
 }
 
@@ -144,17 +147,27 @@ func digit(b byte) int {
 }
 
 // division is div and ldiv (C17 7.22.6.2): {quot, rem} as the ABI returns it, in
-// one integer of 64 bits or as two of them.
+// one integer of 64 bits or as two of them, or in memory (i386 psABI, §2.2.4, "Returning Structures and Unions").
 func division(i *Invocation) (Value, error) {
 	c := &ccall{Invocation: i}
-	a, b := c.int(0), c.int(1)
+	first := 0
+	if len(c.Args) == 3 {
+		first = 1 // behind the address of the result
+	}
+	a, b := c.int(first), c.int(first+1)
 	switch {
 	case c.err != nil:
 		return Value{}, c.err
 	case b == 0:
 		return Value{}, troublef(KindDivision, "@%s by zero", c.Name)
-	case b == -1 && a == minOf(c.Args[0].s.bits):
+	case b == -1 && a == minOf(c.Args[first].s.bits):
 		return Value{}, troublef(KindDivision, "@%s of the lowest value by -1", c.Name)
+	}
+	if first == 1 {
+		size := c.Args[first].s.bits / 8
+		c.put(c.addr(0), size, uint64(a/b))
+		c.put(c.addr(0)+machine.Addr(size), size, uint64(a%b))
+		return Value{}, c.err
 	}
 	if c.ret.bits == 64 {
 		return c.Return(uint64(uint32(a/b)) | uint64(a%b)<<32)

@@ -41,7 +41,7 @@ func (l *clib) keepTable(name string, a machine.Addr) {
 	l.tables[name] = a
 }
 
-// Error numbers of Linux on x86-64.
+// Error numbers of Linux on x86.
 const (
 	errBadFile   = 9
 	errNoMemory  = 12

@@ -203,10 +203,10 @@ func strtok(c *ccall) uint64 {
 func strtokR(c *ccall) uint64 {
 	var saved machine.Addr
 	if c.uint(0) == 0 {
-		saved = machine.Addr(c.get(c.addr(2), 8))
+		saved = machine.Addr(c.get(c.addr(2), c.longSize()))
 	}
 	token, rest := c.token(c.addr(0), saved)
-	c.put(c.addr(2), 8, uint64(rest))
+	c.put(c.addr(2), c.longSize(), uint64(rest))
 	return token
 }
 
@@ -231,7 +231,7 @@ func (c *ccall) token(s, saved machine.Addr) (uint64, machine.Addr) {
 }
 
 func strsep(c *ccall) uint64 {
-	s := machine.Addr(c.get(c.addr(0), 8))
+	s := machine.Addr(c.get(c.addr(0), c.longSize()))
 	if s == 0 {
 		return 0
 	}
@@ -242,6 +242,6 @@ func strsep(c *ccall) uint64 {
 		c.write(s+machine.Addr(n), []byte{0})
 		rest = uint64(s) + uint64(n) + 1
 	}
-	c.put(c.addr(0), 8, rest)
+	c.put(c.addr(0), c.longSize(), rest)
 	return uint64(s)
 }

@@ -8,7 +8,7 @@ import "reframe/deopt/machine"
 var timeFuncs = map[string]Builtin{
 	"time": scalar(func(c *ccall) uint64 {
 		if a := c.addr(0); a != 0 {
-			c.put(a, 8, 0)
+			c.put(a, c.longSize(), 0)
 		}
 		return 0
 	}),
@@ -17,7 +17,7 @@ var timeFuncs = map[string]Builtin{
 	"clock_getres":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(1), 1) }),
 	"gettimeofday":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(0), 0) }),
 	"difftime":      floating(func(c *ccall) float64 { return float64(c.int(0) - c.int(1)) }),
-	"times":         scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 32); return 0 }),
+	"times":         scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, uint64(4*c.longSize())); return 0 }),
 }
 
 // clockGettime reads CLOCK_REALTIME, 0, as the date, and every other clock as
@@ -32,8 +32,8 @@ func clockGettime(c *ccall) uint64 {
 // timespec writes two longs: seconds, and what is left of nanoseconds.
 func (c *ccall) timespec(a machine.Addr, ns uint64) uint64 {
 	if a != 0 {
-		c.put(a, 8, ns/1e9)
-		c.put(a+8, 8, ns%1e9)
+		c.put(a, c.longSize(), ns/1e9)
+		c.put(a+machine.Addr(c.longSize()), c.longSize(), ns%1e9)
 	}
 	return 0
 }
@@ -64,9 +64,9 @@ func localeconv(c *ccall) uint64 {
 		if k == 0 {
 			text = "." // decimal_point
 		}
-		c.put(a+machine.Addr(8*k), 8, c.constantText(text))
+		c.put(a+machine.Addr(c.longSize()*k), c.longSize(), c.constantText(text))
 	}
-	c.fill(a+80, 0x7f, 14) // CHAR_MAX: not available
+	c.fill(a+machine.Addr(10*c.longSize()), 0x7f, 14) // CHAR_MAX: not available
 	if c.err == nil {
 		c.in.clib.keepTable("localeconv", a)
 	}

@@ -361,14 +361,14 @@ func (in *Interp) blocks(base int) error {
 				continue
 			}
 		case opOffset:
-			if a := &w[i.a]; a.u|(a.v|(a.v+i.k))>>63 == 0 {
+			if a := &w[i.a]; a.u|(a.v|(a.v+i.k))>>(i.top&63) == 0 {
 				w[i.dst] = word{v: a.v + i.k}
 				continue
 			}
 		case opIndex:
 			a, b := &w[i.a], &w[i.b]
 			x := extended(b.v, i.cut)
-			if r := a.v + uint64(x)*i.k + i.s; a.u|b.u|(a.v|r)>>63 == 0 && small(x) {
+			if r := a.v + uint64(x)*i.k + i.s; a.u|b.u|(a.v|r)>>(i.top&63) == 0 && small(x) {
 				w[i.dst] = word{v: r}
 				continue
 			}

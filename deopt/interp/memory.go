@@ -62,6 +62,7 @@ func (p *page) setValid(off, n int, on bool) {
 // touched, and what the program allocated itself.
 type view struct {
 	target      machine.Memory
+	ranges      *ranges
 	pages       map[uint64]*page
 	recent      [recentPages]recentPage // in front of pages
 	used, limit uint64
@@ -99,9 +100,6 @@ func (v *view) hotOwn(addr uint64) *page {
 	}
 	return nil
 }
-
-// own says whether addr lies in the ranges that the interpreter makes.
-func own(addr machine.Addr) bool { return addr>>61 == heapBase>>61 || addr>>61 == textBase>>61 }
 
 func (v *view) charge(n uint64) error {
 	if n > v.limit-v.used {
@@ -166,7 +164,7 @@ func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 		}
 		return p, nil
 	}
-	if own(addr) || v.target == nil {
+	if v.ranges.own(addr) || v.target == nil {
 		return nil, &trouble{KindFault, &FaultError{Addr: addr, Size: uint64(n), Write: write, Why: v.why(addr)}}
 	}
 	if p == nil {
@@ -266,7 +264,7 @@ func (v *view) check(addr machine.Addr, n uint64, write bool) error {
 
 // counted counts a store that succeeded, where it was into the target's addresses.
 func (v *view) counted(addr machine.Addr, err error) error {
-	if err == nil && !own(addr) {
+	if err == nil && !v.ranges.own(addr) {
 		v.writes++
 	}
 	return err

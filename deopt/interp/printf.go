@@ -81,7 +81,7 @@ func (p printer) print(c *ccall) uint64 {
 	case toMemory:
 		p.store(c, out)
 	case toNewMemory:
-		c.put(c.addr(p.dest), 8, c.duplicate(out))
+		c.put(c.addr(p.dest), c.longSize(), c.duplicate(out))
 	default:
 		ok = c.print(fd, out) && ok
 	}
@@ -119,7 +119,8 @@ type conversion struct {
 type formatter struct {
 	c    *ccall
 	list bool
-	next int // the first argument of the call after the format
+	next int          // the first argument of the call after the format
+	va   machine.Addr // of the va_list, once it is read
 	args []argument
 	out  []byte
 }
@@ -281,7 +282,7 @@ func (f *formatter) convert(v conversion) bool {
 	case '%':
 		f.add([]byte{'%'})
 	case 'd', 'i', 'u', 'x', 'X', 'o':
-		f.add([]byte(v.integer(v.fit(f.args[v.arg].low))))
+		f.add([]byte(v.integer(v.fit(f.args[v.arg].low, f.c.longSize()))))
 	case 'p':
 		f.add([]byte(v.pointer(f.args[v.arg].low)))
 	case 'c', 'C':
@@ -291,7 +292,7 @@ func (f *formatter) convert(v conversion) bool {
 	case 'm':
 		f.add([]byte(v.clipped(errorText(int64(int32(f.c.get(f.c.errnoAddr(), 4)))))))
 	case 'n':
-		f.c.put(machine.Addr(f.args[v.arg].low), v.size()/8, uint64(len(f.out)))
+		f.c.put(machine.Addr(f.args[v.arg].low), v.size(f.c.longSize())/8, uint64(len(f.out)))
 	default: // parse and fetch let nothing else through
 		x := f.args[v.arg].number(v.length == "L")
 		if f.c.fail(f.c.in.work(x.cost())); f.c.err == nil {

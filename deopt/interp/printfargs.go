@@ -15,7 +15,7 @@ type argument struct{ low, high uint64 }
 // The types of argument that a conversion can ask for.
 const (
 	argInt  = 'i' // promoted to 32 bits
-	argLong = 'l' // 64 bits
+	argLong = 'l' // 64 bits: long, or long long
 	argPtr  = 'p'
 	argDbl  = 'd'
 	argWide = 'L' // long double: x86_fp80
@@ -26,10 +26,10 @@ var argTypes = map[byte]*ir.Type{
 }
 
 // asks is the type of the argument of a conversion (C17 7.21.6.1p7), or an error.
-func (v conversion) asks() (byte, error) {
+func (v conversion) asks(long int) (byte, error) {
 	switch v.verb {
 	case 'd', 'i', 'u', 'x', 'X', 'o':
-		if n := v.size(); n == 64 {
+		if n := v.size(long); n == 64 {
 			return argLong, nil
 		} else if n > 0 {
 			return argInt, nil
@@ -43,7 +43,7 @@ func (v conversion) asks() (byte, error) {
 			return argPtr, nil
 		}
 	case 'p', 'n':
-		if v.size() > 0 {
+		if v.size(long) > 0 {
 			return argPtr, nil
 		}
 	case 'f', 'F', 'e', 'E', 'g', 'G', 'a', 'A':
@@ -57,8 +57,8 @@ func (v conversion) asks() (byte, error) {
 	return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
 }
 
-// size is the width of an integer conversion in bits, 0 where the length is none.
-func (v conversion) size() int {
+// size is the width of an integer conversion in bits, 0 where the length is none. A long has so many bytes.
+func (v conversion) size(long int) int {
 	switch v.length {
 	case "":
 		return 32
@@ -66,17 +66,19 @@ func (v conversion) size() int {
 		return 8
 	case "h":
 		return 16
-	case "l", "ll", "q", "L", "j", "z", "Z", "t":
+	case "l", "z", "Z", "t":
+		return 8 * long
+	case "ll", "q", "L", "j":
 		return 64
 	}
 	return 0
 }
 
 // fit reduces an integer to the width of the conversion, sign-extended for d and i.
-func (v conversion) fit(n uint64) uint64 {
-	n &= maskAt(v.size(), 0)
+func (v conversion) fit(n uint64, long int) uint64 {
+	n &= maskAt(v.size(long), 0)
 	if v.verb == 'd' || v.verb == 'i' {
-		n = signExtend(n, v.size())
+		n = signExtend(n, v.size(long))
 	}
 	return n
 }
@@ -104,7 +106,7 @@ func (f *formatter) fetch(list []conversion) {
 		if v.arg < 0 {
 			continue
 		}
-		kind, err := v.asks()
+		kind, err := v.asks(f.c.longSize())
 		f.c.fail(err)
 		want(v.arg, kind, v)
 	}
@@ -137,6 +139,8 @@ func (f *formatter) passed(kind byte, i int, v conversion) argument {
 		ok = t.Kind == ir.X86FP80Kind
 	case argInt:
 		ok = t.Kind == ir.IntKind && a.s.bits >= 32
+	case argPtr:
+		ok = !t.Float() && a.s.bits >= 8*f.c.longSize()
 	default:
 		ok = !t.Float() && a.s.bits >= 64
 	}
@@ -152,13 +156,17 @@ func (f *formatter) passed(kind byte, i int, v conversion) argument {
 
 // listed reads the next argument of the va_list that follows the format.
 func (f *formatter) listed(kind byte) argument {
-	low, high := f.c.vaArg(f.c.addr(f.next), kind)
+	if f.va == 0 {
+		f.va = f.c.addr(f.next)
+	}
+	low, high := f.c.vaArg(&f.va, kind)
 	return argument{low, high}
 }
 
-// vaArg reads the next argument of a va_list.
-func (c *ccall) vaArg(list machine.Addr, kind byte) (low, high uint64) {
-	if c.in.opt.Arch.Name != machine.AMD64.Name {
+// vaArg reads the next argument of a va_list that a function was given. Where a va_list is an array, as on x86-64, that is
+// its address, and it goes on; where it is a pointer, as on 32-bit x86, a copy of it, which goes on in list.
+func (c *ccall) vaArg(list *machine.Addr, kind byte) (low, high uint64) {
+	if !c.in.knowsLists() {
 		c.fail(unsupported("", "@%s for %s, whose va_list has another layout,", c.Name, c.in.opt.Arch.Title))
 	}
 	s, err := c.in.shapes.of(argTypes[kind])
@@ -166,8 +174,13 @@ func (c *ccall) vaArg(list machine.Addr, kind byte) (low, high uint64) {
 	if c.err != nil {
 		return 0, 0
 	}
-	a, err := c.in.vaNext(list, s)
-	c.fail(err)
+	var a machine.Addr
+	if c.in.listSize() == vaWord {
+		a, *list = c.in.vaWords(*list, s)
+	} else {
+		a, err = c.in.vaNext(*list, s)
+		c.fail(err)
+	}
 	if kind == argWide {
 		return c.get(a, 8), c.get(a+8, 2)
 	}

@@ -74,7 +74,7 @@ func (in *Interp) pointers(list []string) (machine.Addr, error) {
 			return 0, err
 		}
 		p := make([]byte, size)
-		in.opt.Arch.Order.PutUint64(p, uint64(a))
+		in.opt.Arch.PutUint(p, uint64(a))
 		if err := in.view.write(array+machine.Addr(uint64(k)*size), p, nil); err != nil {
 			return 0, err
 		}

@@ -195,7 +195,7 @@ const maxScale = 1 << 30
 // negative index with nuw is left to the step.
 func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	offset, indices, err := d.path(i, args)
-	if err != nil || i.Flags&ir.NUW != 0 || args[0].s.bits != 64 || d.in.opt.Strict {
+	if err != nil || i.Flags&ir.NUW != 0 || args[0].s.bits != 64 && args[0].s.bits != 32 || d.in.opt.Strict {
 		return
 	}
 	var rest []scaled
@@ -210,6 +210,13 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	}
 	if offset = at.offset; at.signed || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
 		return
+	}
+	// An address of 32 bits may not get out of their lower half, as one of 64 bits may not; that no part of the sum does is
+	// sure for one index and a small offset.
+	if c.top = 63; args[0].s.bits == 32 {
+		if c.top = 31; len(rest) > 1 || len(rest) == 1 && (offset >= 1<<20 || rest[0].index.s.bits > 32) {
+			return
+		}
 	}
 	switch {
 	case len(rest) == 0:

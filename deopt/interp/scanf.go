@@ -35,14 +35,15 @@ func scanfTable() map[string]Builtin {
 // scanner reads a stream or a string by a format.
 type scanner struct {
 	c     *ccall
-	fd    int     // of the stream
-	str   *cursor // instead of a stream
-	list  bool    // argument next is a va_list
-	next  int     // the argument that the next conversion stores to
-	read  int     // bytes
-	done  int     // conversions that stored
-	held  []byte  // of a string: what was put back
-	ended bool    // of a string: its end was read
+	fd    int          // of the stream
+	str   *cursor      // instead of a stream
+	list  bool         // argument next is a va_list
+	next  int          // the argument that the next conversion stores to
+	va    machine.Addr // of the va_list, once it is read
+	read  int          // bytes
+	done  int          // conversions that stored
+	held  []byte       // of a string: what was put back
+	ended bool         // of a string: its end was read
 }
 
 // How a directive comes out.
@@ -209,7 +210,7 @@ func (s *scanner) convert(d directive) scanned {
 	switch d.verb {
 	case 'n':
 		if !d.discard {
-			s.c.put(s.target(), conversion{length: d.length}.size()/8, uint64(s.read))
+			s.c.put(s.target(), conversion{length: d.length}.size(s.c.longSize())/8, uint64(s.read))
 		}
 		return matched
 	case '%':
@@ -240,7 +241,10 @@ func (s *scanner) convert(d directive) scanned {
 // target is the address that the next conversion stores to.
 func (s *scanner) target() machine.Addr {
 	if s.list {
-		low, _ := s.c.vaArg(s.c.addr(s.next), argPtr)
+		if s.va == 0 {
+			s.va = s.c.addr(s.next)
+		}
+		low, _ := s.c.vaArg(&s.va, argPtr)
 		return machine.Addr(low)
 	}
 	s.next++

@@ -90,9 +90,11 @@ func (s *scanner) integer(d directive) scanned {
 	if v.n == 0 {
 		return mismatched
 	}
-	n := v.unsigned()
+	// As a long, or as a long long where the length asks for one (glibc).
+	width := max(conversion{length: d.length}.size(s.c.longSize()), 8*s.c.longSize())
+	n, _ := v.unsigned(width)
 	if d.verb == 'd' || d.verb == 'i' {
-		n = v.signed()
+		n, _ = v.signed(width)
 	}
 	s.storeInteger(d, n)
 	return matched
@@ -102,9 +104,9 @@ func (s *scanner) storeInteger(d directive, n uint64) {
 	if d.discard {
 		return
 	}
-	size := conversion{length: d.length}.size() / 8
+	size := conversion{length: d.length}.size(s.c.longSize()) / 8
 	if d.verb == 'p' {
-		size = 8
+		size = s.c.longSize()
 	}
 	if size == 0 {
 		s.c.err = unsupported("", "the conversion %%%s%c of @%s", d.length, d.verb, s.c.Name)

@@ -143,16 +143,16 @@ func (c *ccall) until(delim byte, limit uint64, fd int) (line []byte, ended bool
 
 // line is getdelim (POSIX): the buffer grows as the line needs it.
 func (c *ccall) line(delim byte, fd int) uint64 {
-	at, capacity := machine.Addr(c.get(c.addr(0), 8)), c.get(c.addr(1), 8)
+	at, capacity := machine.Addr(c.get(c.addr(0), c.longSize())), c.get(c.addr(1), c.longSize())
 	if c.err != nil {
 		return eof
 	}
-	line, _ := c.until(delim, tooMuch, fd)
+	line, _ := c.until(delim, c.tooMuch(), fd)
 	if at == 0 || capacity < uint64(len(line))+1 {
 		capacity = max(120, uint64(len(line))+1)
 		at = machine.Addr(c.reallocate(at, capacity))
-		c.put(c.addr(0), 8, uint64(at))
-		c.put(c.addr(1), 8, capacity)
+		c.put(c.addr(0), c.longSize(), uint64(at))
+		c.put(c.addr(1), c.longSize(), capacity)
 	}
 	if len(line) == 0 {
 		return eof

@@ -44,13 +44,14 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 // native code has what lies there elsewhere, so that a pointer to it never is what the native
 // pointer is.
 func (in *Interp) Made(v uint64) bool {
+	own := in.view.ranges
 	for _, r := range [...]struct{ from, to machine.Addr }{
-		{heapBase, in.heap.next},
-		{stackBase, in.stack.top},
-		{globalBase, in.names.globals.next},
-		{fixedBase, in.names.fixed.next},
-		{unknownBase, in.unknown.next},
-		{textBase + 1, in.names.text + 1},
+		{own.heap, in.heap.next},
+		{own.stack, in.stack.top},
+		{own.globals, in.names.globals.next},
+		{own.fixed, in.names.fixed.next},
+		{own.unknown, in.unknown.next},
+		{own.text + 1, in.names.text + 1},
 	} {
 		if a := machine.Addr(v); a >= r.from && a < r.to {
 			return true
@@ -61,5 +62,5 @@ func (in *Interp) Made(v uint64) bool {
 
 // Unknown says whether v is an address of a global whose value cannot be known: native code has one there.
 func (in *Interp) Unknown(v uint64) bool {
-	return machine.Addr(v) >= unknownBase && machine.Addr(v) < in.unknown.next
+	return machine.Addr(v) >= in.view.ranges.unknown && machine.Addr(v) < in.unknown.next
 }

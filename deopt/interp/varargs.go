@@ -27,10 +27,27 @@ type vaArea struct{ list [vaSize]byte }
 // vaIntrinsics are those of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
 var vaIntrinsics = map[string]intrinsicDecoder{"va_start": vaStart, "va_copy": vaCopy, "va_end": vaEnd}
 
+// On 32-bit x86 a va_list is a pointer to the next argument. All of them lie in memory, one behind the other, each in a
+// whole number of words (System V psABI, i386, §2.2.3; Microsoft's compilers do the same).
+const vaWord = 4
+
+// listSize is what a va_list of the target takes.
+func (in *Interp) listSize() uint64 {
+	if in.opt.Arch.Pointer == vaWord {
+		return vaWord
+	}
+	return vaSize
+}
+
+// knowsLists says whether the layout of the target's va_lists is known.
+func (in *Interp) knowsLists() bool {
+	return in.opt.Arch.Name == machine.AMD64.Name || in.opt.Arch.Name == machine.I386.Name
+}
+
 // sysV refuses the layouts of other targets.
 func (d *decoder) sysV(what string) error {
-	if arch := d.in.opt.Arch; arch.Name != machine.AMD64.Name {
-		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, arch.Title)
+	if !d.in.knowsLists() {
+		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, d.in.opt.Arch.Title)
 	}
 	return nil
 }
@@ -55,11 +72,11 @@ func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 			return unsupported("resume its caller", "llvm.va_start in a resumed frame, whose variadic arguments are not known,")
 		}
 		if fr.va == nil {
-			if fr.va, err = fr.in.spill(fn, fr.variadic); err != nil {
+			if fr.va, err = fr.spill(); err != nil {
 				return err
 			}
 		}
-		return fr.in.view.write(to, fr.va.list[:], nil)
+		return fr.in.view.write(to, fr.va.list[:fr.in.listSize()], nil)
 	}, nil
 }
 
@@ -75,7 +92,7 @@ func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		if err != nil {
 			return err
 		}
-		return fr.in.move(to, from, vaSize)
+		return fr.in.move(to, from, fr.in.listSize())
 	}, nil
 }
 
@@ -92,12 +109,69 @@ func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		if err != nil {
 			return err
 		}
-		return fr.in.set(to, word{u: 0xff}, vaSize)
+		return fr.in.set(to, word{u: 0xff}, fr.in.listSize())
 	}, nil
 }
 
 // passing counts the registers that the convention hands out.
 type passing struct{ general, vector uint64 }
+
+// spill puts the variadic arguments of a frame where va_lists find them.
+func (fr *frame) spill() (*vaArea, error) {
+	if fr.in.opt.Arch.Pointer != vaWord {
+		return fr.in.spill(fr.fn.ir, fr.variadic)
+	}
+	if n := len(fr.fn.params); n > 0 && fr.fn.ir.Params[n-1].Attrs.InAlloca != nil && len(fr.variadic) == 0 {
+		return fr.behindInAlloca(n - 1)
+	}
+	return fr.in.spillWords(fr.variadic)
+}
+
+// behindInAlloca finds variadic arguments behind the named ones: with inalloca the caller has put all of them into one
+// struct, of which the callee knows the first part.
+func (fr *frame) behindInAlloca(n int) (*vaArea, error) {
+	a, err := pointer(fr, fr.fn.params[n])
+	if err != nil {
+		return nil, err
+	}
+	size := fr.in.layout.Size(fr.fn.ir.Params[n].Attrs.InAlloca)
+	area := &vaArea{}
+	fr.in.opt.Arch.Order.PutUint32(area.list[:], uint32(a)+uint32((size+vaWord-1)&^(vaWord-1)))
+	return area, nil
+}
+
+// spillWords lays out variadic arguments as 32-bit x86 passes them.
+func (in *Interp) spillWords(args []Value) (*vaArea, error) {
+	over := overflow{word: vaWord}
+	for _, a := range args {
+		if a.s.memory != nil {
+			if err := in.passCopy(&over, a); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, part := range pieces(a.s, 0) {
+			data, shadow := in.image(part.s, a.w[part.at:part.at+part.s.words])
+			size := roundUpTo(in.layout.StoreSize(part.s.typ), vaWord)
+			over.add(data[:size], shadow[:size], part.wordAlign())
+		}
+	}
+	memory, err := in.stack.allocKept(uint64(len(over.data)), 16)
+	if err != nil {
+		return nil, err
+	}
+	area := &vaArea{}
+	in.opt.Arch.Order.PutUint32(area.list[:], uint32(memory))
+	return area, in.view.write(memory, over.data, over.shadow)
+}
+
+// wordAlign is how a piece lies where all arguments are passed in memory: by words, and vectors of 16 bytes or more by 16.
+func (p piece) wordAlign() int {
+	if p.s.typ.Kind == ir.VectorKind && vectorBytes(p.s) >= 16 {
+		return 16
+	}
+	return vaWord
+}
 
 // spill lays out variadic arguments as the convention passes them (psABI §3.2.3)
 // after the named ones of fn took their registers.
@@ -117,7 +191,7 @@ func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	start := p
 	regs := make([]byte, vaVector)
 	regsShadow := make([]byte, vaVector)
-	var over overflow
+	over := overflow{word: 8}
 	for k := range regsShadow {
 		regsShadow[k] = 0xff // a register that no argument is in
 	}
@@ -226,18 +300,21 @@ func (in *Interp) image(s *shape, w []word) (data, shadow []byte) {
 	return data, shadow
 }
 
-func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }
+func roundUp8(n uint64) uint64 { return roundUpTo(n, 8) }
 
-// overflow collects what is passed in memory.
+func roundUpTo(n, word uint64) uint64 { return (n + word - 1) &^ (word - 1) }
+
+// overflow collects what is passed in memory, in slots of so many bytes.
 type overflow struct {
 	data, shadow []byte
 	align        int
+	word         int
 }
 
-// add appends an argument of a whole number of slots of 8 bytes.
+// add appends an argument of a whole number of slots.
 func (o *overflow) add(data, shadow []byte, align int) {
 	o.align = max(o.align, align, 16)
-	for len(o.data)%max(align, 8) != 0 {
+	for len(o.data)%max(align, o.word) != 0 {
 		o.data, o.shadow = append(o.data, 0), append(o.shadow, 0xff)
 	}
 	o.data, o.shadow = append(o.data, data...), append(o.shadow, shadow...)
@@ -246,7 +323,7 @@ func (o *overflow) add(data, shadow []byte, align int) {
 // passCopy puts the memory of a byval argument in place.
 func (in *Interp) passCopy(o *overflow, a Value) error {
 	from, ok := a.Uint()
-	size := roundUp8(a.s.memory.size)
+	size := roundUpTo(a.s.memory.size, uint64(o.word))
 	if !ok {
 		return undefined("the address of a byval argument")
 	}
@@ -296,6 +373,9 @@ func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
 // vaNext says where the next argument of a va_list lies, which is one of shape s,
 // and moves the list on (psABI §3.5.7, "The va_arg Macro").
 func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
+	if in.opt.Arch.Pointer == vaWord {
+		return in.vaNextWord(list, s)
+	}
 	var raw [vaSize]byte
 	if err := in.view.read(raw[:], nil, list); err != nil {
 		return 0, err
@@ -321,4 +401,22 @@ func (s *stack) allocKept(size uint64, align int) (machine.Addr, error) {
 		s.live[len(s.live)-1].kept = true
 	}
 	return a, err
+}
+
+// vaNextWord is vaNext for 32-bit x86.
+func (in *Interp) vaNextWord(list machine.Addr, s *shape) (machine.Addr, error) {
+	var raw [vaWord]byte
+	if err := in.view.read(raw[:], nil, list); err != nil {
+		return 0, err
+	}
+	order := in.opt.Arch.Order
+	a, next := in.vaWords(machine.Addr(order.Uint32(raw[:])), s)
+	order.PutUint32(raw[:], uint32(next))
+	return a, in.view.write(list, raw[:], nil)
+}
+
+// vaWords says where an argument lies, which is one of shape s, and where the next one does.
+func (in *Interp) vaWords(at machine.Addr, s *shape) (a, next machine.Addr) {
+	a = alignUp(at, piece{s: s}.wordAlign())
+	return a, a + machine.Addr(roundUpTo(in.layout.StoreSize(s.typ), vaWord))
 }

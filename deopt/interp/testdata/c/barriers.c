@@ -8,7 +8,7 @@ static int hidden(int x) {
 
 int main(void) {
   int a = 1, b = 2, memory = 3;
-  long wide = 1L << 40;
+  long wide = 1L << (8 * sizeof(long) - 24);
   double d = 2.5;
   int *p = &memory;
   __asm__ volatile("" ::: "memory");

@@ -31,9 +31,9 @@ int main(int argc, char **argv) {
   errno = 0;
   void *p = malloc((size_t)-100);
   printf("%d %d\n", p == NULL, errno == ENOMEM);
-  void *volatile none = malloc((size_t)1 << 60);
+  void *volatile none = malloc((size_t)1 << (8 * sizeof(size_t) - 1));
   printf("%d\n", none == NULL);
-  none = calloc((size_t)1 << 40, (size_t)1 << 40);
+  none = calloc((size_t)1 << (5 * sizeof(size_t)), (size_t)1 << (5 * sizeof(size_t)));
   printf("%d\n", none == NULL);
   p = aligned_alloc(256, 512);
   printf("%d\n", (int)((size_t)p % 256));

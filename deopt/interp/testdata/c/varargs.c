@@ -9,7 +9,9 @@ struct small { int a; char b; };
 struct pair { long a; double b; };
 struct floats { float x, y, z; };
 struct large { long v[5]; };
+#ifdef __SIZEOF_INT128__
 struct wide { __int128 v; };
+#endif
 struct odd { char text[11]; };
 typedef float v8f __attribute__((vector_size(32)));
 struct __attribute__((packed)) loose { v8f v; };
@@ -33,8 +35,10 @@ static void show(int fixed, double other, const char *kinds, ...) {
     case 'o': { struct odd p = va_arg(ap, struct odd); printf(" (%s)", p.text); break; }
     case 'v': { struct loose p = va_arg(ap, struct loose); printf(" {%g %g}", p.v[0], p.v[7]); break; }
     case 'u': { union mix p = va_arg(ap, union mix); printf(" (%g)", p.d); break; }
+#ifdef __SIZEOF_INT128__
     case 'q': { __int128 v = va_arg(ap, __int128); printf(" %lx:%lx", (long)(v >> 64), (long)v); break; }
     case 'w': { struct wide p = va_arg(ap, struct wide); printf(" <%lx:%lx>", (long)(p.v >> 64), (long)p.v); break; }
+#endif
     }
   }
   puts("");
@@ -91,8 +95,6 @@ int main(void) {
   struct large b = {{10, 11, 12, 13, 14}};
   struct odd o = {"ten bytes."};
   union mix u = {.d = 4.25};
-  __int128 q = (__int128)0x1122334455667788 << 64 | 0x99;
-  struct wide w = {-q};
   show(1, 1.5, "");
   show(2, 2.5, "iiiiiiiii", 1, 2, 3, 4, 5, 6, 7, 8, 9);
   show(3, 3.5, "dddddddddddd", 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12.);
@@ -101,8 +103,12 @@ int main(void) {
   struct loose v = {{5, 6, 7, 8, 9, 10, 11, 12}}; // of less alignment than its LLVM type has
   show(5, 5.5, "BvBv", b, v, b, v);
   show(6, 6.5, "mpfBoumpfBoumpfBou", m, p, f, b, o, u, m, p, f, b, o, u, m, p, f, b, o, u);
+#ifdef __SIZEOF_INT128__
+  __int128 q = (__int128)0x1122334455667788 << 64 | 0x99;
+  struct wide w = {-q};
   show(7, 7.5, "qiLid", q, 1, 3.L, 2, 4.); // past the registers clang itself gets __int128 wrong
   show(8, 8.5, "wiwwiLw", w, 1, w, w, 2, 3.L, w);
+#endif
   show(9, 9.5, "BiBLB", b, 1, b, 2.L, b);
   twice(9, 1, 2, 3, 4, 5, 6, 7, 8, 9);
   printf("%d\n", deep(20, 1, 2));
