@@ -11,6 +11,10 @@ import (
 // it right. All of it was seen with llc 14 to 22.
 func (l *linter) compiles(s *ir.Site) {
 	switch {
+	case narrow(s.Func.Module):
+		l.site(s, LintFinding{Rule: NotCompiled, Severity: CannotResume,
+			What: fmt.Sprintf("pointers have 32 bits on %s: llc fails, or writes a stack map that nothing reads", s.Func.Module.Triple),
+			Do:   "compile for a 64-bit target; run runs modules for 32-bit x86"})
 	case s.Kind == ir.GuardSite:
 		l.site(s, LintFinding{Rule: NotCompiled, Severity: LintWarning, What: "a guard crashes the code generator",
 			Do: "lower it first: opt -passes=lower-guard-intrinsic"})
@@ -24,6 +28,13 @@ func (l *linter) compiles(s *ir.Site) {
 				Do: "use inttoptr of the address"})
 		}
 	}
+}
+
+// narrow says whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which
+// there are stack maps.
+func narrow(m *ir.Module) bool {
+	arch, _, _ := strings.Cut(m.Triple, "-")
+	return arch != "" && !x86Triple(m.Triple) && arch != "arm64_32" && arch != "aarch64_32" && m.Layout.PointerBytes(0) == 4
 }
 
 // liveOuts reports a patchpoint behind which, in its block, something reads a register

@@ -268,6 +268,80 @@ define void @f(i64 %a) {
 	require.NotContains(t, string(out), "callee")
 }
 
+// On targets with pointers of 32 bits: whether llc writes an object for a site at all, and whether that has a stack map. ("fails" is an
+// error or a crash.)
+func TestLintOn32BitTargets(t *testing.T) {
+	t.Parallel()
+	const none, fails = "no record", "fails"
+	sites := map[string]string{
+		"stackmap": `declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @f(i32 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i32 %a)
+  ret void
+}`,
+		"patchpoint": `declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+define void @f(i32 %a) {
+  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 32, ptr inttoptr (i32 74565 to ptr), i32 0, i32 %a)
+  ret void
+}`,
+		"bundle": `declare void @g()
+define void @f(i32 %a) {
+  call void @g() [ "deopt"(i32 %a) ]
+  ret void
+}`,
+	}
+	for _, c := range []struct {
+		triple, layout, site string
+		makes                [4]string // llc 14, 16, 19, 22
+	}{
+		{"i686-unknown-linux-gnu", "", "stackmap", [4]string{"1", "1", fails, fails}},
+		{"i686-unknown-linux-gnu", "", "patchpoint", [4]string{"1", "1", fails, fails}},
+		{"i686-unknown-linux-gnu", "", "bundle", [4]string{"2882400015", "2882400015", fails, fails}},
+		{"i686-pc-windows-msvc", "", "stackmap", [4]string{fails, fails, fails, fails}},
+		{"i686-pc-windows-msvc", "", "bundle", [4]string{fails, fails, fails, fails}},
+		{"armv7-linux-gnueabihf", "e-m:e-p:32:32-Fi8-i64:64-v128:64:128-a:0:32-n32-S64", "stackmap", [4]string{fails, fails, fails, fails}},
+		{"riscv32", "e-m:e-p:32:32-i64:64-n32-S128", "stackmap", [4]string{fails, fails, fails, fails}},
+		{"mipsel-linux-gnu", "e-m:m-p:32:32-i8:8:32-i16:16:32-i64:64-n32-S64", "patchpoint", [4]string{fails, fails, fails, fails}},
+		{"wasm32", "", "stackmap", [4]string{none, none, none, none}},
+		{"powerpc-linux-gnu", "", "stackmap", [4]string{"1", "1", "1", "1"}},
+	} {
+		text := "target triple = \"" + c.triple + "\"\n" + sites[c.site]
+		for k, version := range []int{14, 16, 19, 22} {
+			var flags []string
+			if version == 14 {
+				flags = []string{"-opaque-pointers"}
+			}
+			object, ok := tryLLC(t, version, text, flags...)
+			got := fails
+			if ok {
+				if got = strings.Join(ids(t, object), " "); got == "" {
+					got = none
+				}
+			}
+			require.Equal(t, c.makes[k], got, "%s, %s, llc %d", c.triple, c.site, version)
+		}
+		if c.layout != "" {
+			text = "target datalayout = \"" + c.layout + "\"\n" + text
+		}
+		if ir.I386(c.triple) || c.layout != "" {
+			said := linted(t, module(t, "narrow.ll", text))
+			require.Len(t, said, 1, c.triple)
+			require.Contains(t, said[0], "cannot resume: not-compiled", c.triple)
+		}
+	}
+	for _, of64 := range []string{"x86_64-unknown-linux-gnux32", "arm64_32-apple-ios"} {
+		text := "target datalayout = \"e-p:32:32\"\ntarget triple = \"" + of64 + "\"\n" + sites["stackmap"]
+		require.Empty(t, linted(t, module(t, "ilp32.ll", text)), of64)
+		for _, version := range []int{16, 19, 22} {
+			object, ok := tryLLC(t, version, strings.Replace(text, "target datalayout = \"e-p:32:32\"\n", "", 1))
+			require.True(t, ok, "%s, llc %d", of64, version)
+			if strings.HasPrefix(of64, "x86_64") { // llvm-readobj has no stack maps of Mach-O
+				require.Equal(t, []string{"1"}, ids(t, object), "%s, llc %d", of64, version)
+			}
+		}
+	}
+}
+
 // ids lists the ids of the records of an object.
 func ids(t *testing.T, object string) []string {
 	t.Helper()

@@ -95,6 +95,9 @@ func TestCProgramsAreAsNative(t *testing.T) {
 		for _, version := range []string{"14", "19"} {
 			for _, level := range []string{"-O0", "-O2"} {
 				for target, flags := range targets {
+					if flags != nil && (version == "14") == (level == "-O0") {
+						continue // two of the four say enough of the other target
+					}
 					t.Run(name+"/"+version+level+target, func(t *testing.T) {
 						dir := t.TempDir()
 						program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
