@@ -1,7 +1,7 @@
 // Package fidelity_test runs whole programs in the reference interpreter and as native code, and wants the same of
 // both: what they print, and their exit status. The programs were not written for it:
 //
-//   - random C programs of csmith, by clang 14 and 19 at four levels each (csmith_test.go);
+//   - random C programs of csmith, by clang 14 and 19 at four levels each, and for 32-bit x86 (csmith_test.go);
 //   - random modules of llvm-stress (stress_test.go);
 //   - C programs of Debian source packages on real input (source_test.go).
 //
@@ -70,11 +70,11 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 
 // endless says whether a program still runs after a second, in which it could do a thousand times what the
 // interpreter did before it gave up.
-func endless(t testing.TB, program string) bool {
+func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, of which nothing more is asked
 	defer cancel()
-	_ = exec.CommandContext(ctx, program).Run() // how it ended is no matter
+	_ = exec.CommandContext(ctx, program, args...).Run() // how it ended is no matter
 	return ctx.Err() != nil
 }
 

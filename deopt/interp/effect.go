@@ -101,7 +101,7 @@ func effectTable() map[string]Effect {
 	}
 	// The operators new and delete of C++.
 	for name := range cxxFuncs {
-		if strings.HasPrefix(name, "_Z") {
+		if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "?") {
 			table[name] = EffectState
 		}
 	}
