@@ -26,6 +26,8 @@ var same = []string{
 var intrinsics = map[string]intrinsicDecoder{
 	"memcpy": copies, "memcpy.inline": copies, "memmove": copies,
 	"memset": sets, "memset.inline": sets,
+	// What they copy element by element nobody else sees here.
+	"memcpy.element.unordered.atomic": copies, "memmove.element.unordered.atomic": copies, "memset.element.unordered.atomic": sets,
 	"stacksave": stackSave, "stackrestore": stackRestore,
 	"is.constant": yields(0), "objectsize": objectSize,
 	"trap": traps, "ubsantrap": traps, "debugtrap": traps,
