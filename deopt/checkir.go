@@ -38,7 +38,7 @@ type irCheck struct {
 func (i *MapImage) checkIR() ([]stackmap.Result, error) {
 	c := &irCheck{image: i, results: map[string]*stackmap.Result{}, held: map[*ir.Instr]bool{},
 		emitted: map[*ir.Func]bool{}, of: map[*ir.Module]bool{}}
-	for _, r := range []stackmap.Rule{siteHasRecord, recordHasSite, operandCounts, constantsAgree, nothingLost} {
+	for _, r := range []stackmap.Rule{siteHasRecord, recordHasSite, operandCounts, constantsAgree, nothingLost, allocasAreAddresses, shadowsAreApart} {
 		result := &stackmap.Result{Rule: r}
 		c.results[r.Name] = result
 		c.order = append(c.order, result)
@@ -113,7 +113,7 @@ func (c *irCheck) skipped() {
 		}
 		list(r, c.missing, "no given module is what it was compiled from", "no given module is what they were compiled from")
 		list(r, c.doubtful, "which of several functions of one name it has is not known", "which of several functions of one name they have is not known")
-		if r.Checked == 0 && r.Skipped == "" {
+		if r.Checked == 0 && r.Skipped == "" && c.results[recordHasSite.Name].Checked == 0 {
 			r.Skip("no record here is of a function that a given module defines by its name")
 		}
 	}
@@ -133,6 +133,7 @@ func (c *irCheck) function(f *MapFunction, origin *compiled) error {
 	for _, g := range defined {
 		c.emitted[g] = true
 	}
+	var apart []placedSite
 	for rec := range f.Records() {
 		e := recordEntry{stackmap.Entry{Map: f.Map, Function: f.Function}, rec}
 		sites, err := ms.withIDIn(defined, rec.ID)
@@ -146,13 +147,16 @@ func (c *irCheck) function(f *MapFunction, origin *compiled) error {
 			}
 			sites = inlined.sites
 		}
-		c.record(f, e, sites)
+		if placed := c.record(f, e, sites); placed != nil {
+			apart = append(apart, *placed)
+		}
 	}
+	c.shadows(f, apart)
 	return nil
 }
 
-// record holds one record against the sites that have its id.
-func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
+// record holds one record against the sites that have its id. It returns the site that it is of, if that is known.
+func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) *placedSite {
 	broken := func(rule stackmap.Rule, why string) {
 		c.broken(rule, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: e.Record.ID, Pos: e.Record.Pos,
 			What: fmt.Sprintf("record %d of @%s %s", uint64(e.Record.ID), f.Source, why)})
@@ -160,21 +164,21 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 	c.results[recordHasSite.Name].Checked++
 	if len(sites) == 0 {
 		broken(recordHasSite, "has an id that no site of the module has that could be in it")
-		return
+		return nil
 	}
 	counted, why := keep(sites, e, countMisfit)
 	c.results[operandCounts.Name].Checked++
 	if len(counted) == 0 {
 		c.hold(sites) // they have a record, if a wrong one
 		broken(operandCounts, why)
-		return
+		return nil
 	}
 	c.hold(counted)
 	fit, why := keep(counted, e, misfit)
 	c.results[constantsAgree.Name].Checked++
 	if len(fit) == 0 {
 		broken(constantsAgree, why)
-		return
+		return nil
 	}
 	lost := c.results[nothingLost.Name]
 	if len(fit) > 1 {
@@ -182,7 +186,7 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 			lost.Checked++
 			lost.Untold("where several sites fit a record")
 		}
-		return
+		return nil
 	}
 	lost.Checked += len(fit[0].Live)
 	locations, _, _ := live(fit[0], e)
@@ -192,11 +196,13 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) {
 			broken(nothingLost, fmt.Sprintf("has no location for operand %d, an %s", k, v.Type()))
 			continue
 		}
+		c.alloca(v, k, locations[at], broken)
 		if why := halved(v.Type(), locations[at], fit[0].Func.Module.Layout); why != "" {
 			broken(nothingLost, fmt.Sprintf("does not hold operand %d, of type %s: %s", k, v.Type(), why))
 		}
 		at++
 	}
+	return &placedSite{e.Record.ID, e.Record.Offset, e.Record.Pos, fit[0].PatchBytes, fit[0].Kind}
 }
 
 // keep returns the sites that a record fits, and why it does not fit the last of the others.
