@@ -27,8 +27,10 @@ type code struct {
 	maps    []*stackmap.Map
 	mapsErr error // why there are no records although there is a section
 	unwind  *unwind.Code
-	named   map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
-	starts  []machine.Addr          // of the functions of maps, sorted; nil until one is asked for
+	// relocations of its code, by where they are, of an object that is not linked; nil until one is asked for.
+	relocations map[machine.Addr]object.Relocation
+	named       map[machine.Addr]symbol // of addresses that were asked for: a recursion asks often
+	starts      []machine.Addr          // of the functions of maps, sorted; nil until one is asked for
 }
 
 // symbol is the function that an address lies in.

@@ -22,7 +22,7 @@ func (f *Frame) fill(layouts []*Layout) error {
 	}
 	f.Record = &frame.Record{ID: uint64(m.entry.Record.ID), Site: site, Offset: uint64(m.entry.Record.Offset), Moment: m.moment}
 	arch := f.view.target.Arch()
-	r := &reader{arch, f.view.memory, m.registersAt(&f.physical, arch), m.entry.Map}
+	r := &reader{arch, m.memoryAt(f.view.memory), m.registersAt(&f.physical, arch), m.entry.Map}
 	if m.site != nil {
 		f.fillNamed(r)
 	} else if all := m.agreements(); all != nil {

@@ -23,6 +23,7 @@ type match struct {
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
 	also   []*match // at the same address
+	shadow *shadow  // that a call was written into; nil of any other match
 	candidates
 
 	compared bool
@@ -85,6 +86,13 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 			refuse(e, why)
 		}
 	}
+	if len(matches) == 0 {
+		more, refused, err := m.inRegion(pc, ret)
+		if err != nil {
+			return nil, nil, err
+		}
+		matches, notes = more, append(notes, refused...)
+	}
 	if len(matches) == 0 && !ret {
 		if matches, err = m.atCall(pc); err != nil {
 			return nil, nil, err
@@ -98,6 +106,54 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 	}
 	matches[0].also = matches[1:]
 	return matches[0], notes, nil
+}
+
+// inRegion returns the statepoints whose region of nops holds pc, as only a module says: over the nops a runtime has written a call, and
+// their record lies behind them.
+func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes []string, err error) {
+	ahead := m.records.Range(pc+1, pc+maxPatch+1)
+	for n := range min(ahead.Len(), maxNear) {
+		if ahead.Entry(n).Function.Addr != m.function {
+			continue
+		}
+		e := recordEntry{ahead.Entry(n), ahead.Entry(n).Record()}
+		got, why, err := m.try(e, pc, ret)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case got != nil:
+			matches = append(matches, got)
+		case why != "":
+			notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
+		}
+	}
+	return matches, notes, nil
+}
+
+// tryStatepoint asks whether pc lies in the region before the record, where a call ends that was written there.
+func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
+	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite {
+		return nil, "", nil
+	}
+	bytes := got.sites[0].PatchBytes
+	for _, s := range got.sites {
+		bytes = min(bytes, s.PatchBytes) // the sites that fit may differ
+	}
+	start := got.entry.Addr - machine.Addr(min(bytes, maxPatch))
+	of := instructionsOf[m.arch]
+	switch {
+	case pc < start || pc == start && ret || of == nil:
+		return nil, "", nil
+	case pc == start:
+		got.moment = frame.Before // nothing of the region has run
+	case !of.callFrom(m.memory, start, pc):
+		return nil, "its region holds this address, and no call in it ends here", nil
+	case ret:
+		got.moment = frame.InCall
+	default:
+		got.moment = frame.After
+	}
+	return got, "", nil
 }
 
 // atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
@@ -159,6 +215,8 @@ func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why
 	unknown := got.kind == ""
 	isStatepoint := got.kind == ir.StatepointSite || got.kind == ir.DeoptimizeSite
 	switch {
+	case e.Addr > pc:
+		return m.tryStatepoint(got, pc, ret)
 	case e.Addr != pc:
 		return m.tryPatchpoint(got, pc, ret)
 	case isStatepoint && ret:
@@ -285,8 +343,33 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 
 // registersAt returns the registers that the record's locations may be read from.
 func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
-	if m.moment == frame.After {
+	switch {
+	case m.moment == frame.After:
 		return clobber(f.Registers, arch, m.kind)
+	case m.shadow != nil && m.shadow.changed != 0:
+		regs := f.Registers.Clone()
+		for reg := range machine.DWARFReg(16) {
+			if m.shadow.changed.Has(reg) {
+				regs.Forget(reg, arch.RegisterName(reg)+" may have been changed between the record and the call that was written behind it")
+			}
+		}
+		return regs
 	}
 	return f.Registers
+}
+
+// memoryAt is the memory that the record's locations may be read from.
+func (m *match) memoryAt(memory machine.Memory) machine.Memory {
+	if m.shadow != nil && m.shadow.stored {
+		return staleMemory{}
+	}
+	return memory
+}
+
+// staleMemory is that of a frame whose slots are not what they were at its record.
+type staleMemory struct{}
+
+// ReadMemory implements [machine.Memory].
+func (staleMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "code between the record and the call that was written behind it has changed the frame"}
 }

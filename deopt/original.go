@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 )
 
 // original is code as it was put there, and as it is in the target.
@@ -37,11 +38,25 @@ func (v *View) original(start machine.Addr, n int) (*original, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what the code at %v was is not known: %w", start, err)
 	}
-	now, err := machine.ReadSome(v.target, start, make([]byte, len(code)))
+	now, err := readWhole(v.target, start, make([]byte, len(code)))
 	if err != nil {
 		return nil, err
 	}
 	return &original{start, c.name, code[:len(now)], now, fixed[:len(now)]}, nil
+}
+
+// readWhole reads into buf what there is from an address on, by whole pages: less where memory ends before.
+func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err error) {
+	for n := machine.Addr(len(buf)); ; {
+		if err = m.ReadMemory(buf[:n], start); err == nil {
+			return buf[:n], nil
+		}
+		end := (start + n - 1) &^ pageMask
+		if end <= start {
+			return nil, err
+		}
+		n = end - start
+	}
 }
 
 // end is the first address past the code.
@@ -70,4 +85,37 @@ func (w *original) ReadMemory(p []byte, addr machine.Addr) error {
 	}
 	copy(p, w.was[addr-w.start:])
 	return nil
+}
+
+// relocatedTo is the address that a relocation puts, or leads to, in code of an object that is not linked; 0 where it is none, or nobody
+// says where its symbol is. The code may go there by a stub.
+func (v *View) relocatedTo(at machine.Addr) machine.Addr {
+	c := v.space.at(at)
+	if c == nil || c.image == nil || !c.image.Relocatable() {
+		return 0
+	}
+	s := c.image.CodeAt(at)
+	if s == nil {
+		return 0
+	}
+	if c.relocations == nil {
+		c.relocations = map[machine.Addr]object.Relocation{}
+		for _, s := range c.image.Code() {
+			_, list, err := s.Relocated()
+			for _, r := range list {
+				if err == nil {
+					c.relocations[s.Loaded()+machine.Addr(r.Offset)] = r
+				}
+			}
+		}
+	}
+	r, ok := c.relocations[at]
+	if !ok || r.Symbol() == "" {
+		return 0
+	}
+	if sym, ok := c.image.Exported(r.Symbol()); ok {
+		return sym.Addr
+	}
+	sym, _ := v.target.FindSymbol(r.Symbol())
+	return sym.Addr
 }

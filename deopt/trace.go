@@ -229,6 +229,7 @@ func (t *tracer) fill(x *Exited, v *View, registers *machine.Registers) (err err
 // walk makes all frames of the thread. The stack is mostly what it was at the thread's last
 // exit.
 func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
+	v.jumped = nil // the process has run
 	stack := v.unwinder.Walk(registers, t.stacks[x.Thread.ID])
 	if len(t.stacks) == maxStacks {
 		clear(t.stacks)
@@ -247,9 +248,9 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 		case n == left && left == 0:
 			f, err = x.Point.frame(v, physical, t.options.Layouts)
 		case n == left:
-			f, err = t.caller(v, physical, registers)
+			f, err = t.caller(v, physical, calleeOf(stack.Frames, n), registers)
 		case all:
-			f, err = v.frame(physical, t.options.Layouts)
+			f, err = v.frame(physical, calleeOf(stack.Frames, n), t.options.Layouts)
 		default:
 			continue
 		}
@@ -270,14 +271,17 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 
 // caller makes the frame that has just called: the callee has changed nothing yet, so that
 // registers hold what they did at the call which the callee need not keep.
-func (t *tracer) caller(v *View, physical unwind.Frame, entry *machine.Registers) (*Frame, error) {
+func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, entry *machine.Registers) (*Frame, error) {
+	if physical.Overwritten != nil { // what was written there may have changed registers before it called
+		return v.frame(physical, callee, t.options.Layouts)
+	}
 	regs := entry.Clone()
 	regs.SetUint(v.target.Arch().PC, uint64(physical.PC))
 	if sp, err := physical.Registers.Uint(v.target.Arch().SP); err == nil {
 		regs.SetUint(v.target.Arch().SP, sp)
 	}
 	physical.Registers = regs
-	return v.frame(physical, t.options.Layouts)
+	return v.frame(physical, callee, t.options.Layouts)
 }
 
 // anew looks at a process of which nothing is known yet.

@@ -32,6 +32,9 @@ type View struct {
 
 	unwinder *unwind.Unwinder
 
+	jumped  []*shadow             // see jumps; nil until it is asked for
+	covered map[machine.Addr]bool // see described
+
 	unregistered bool // a frame is in code that nobody registered
 }
 
@@ -48,6 +51,7 @@ type Frame struct {
 	frame.Frame
 
 	physical unwind.Frame
+	callee   *unwind.Frame // nil where it is not known
 	code     *code
 	match    *match
 	values   []bound  // the values of the module that slots hold
@@ -95,7 +99,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 // fit the modules.
 func newView(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: newSpace(t), modules: newModules(o.Modules), layouts: o.Layouts}
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable, Overwritten: v.places}
 	for _, l := range o.Layouts {
 		if err := l.check(v.modules); err != nil {
 			return nil, err
@@ -113,7 +117,7 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 	stack := v.unwinder.Walk(t.Registers, nil)
 	out.End = stack.End
 	for i := range stack.Frames {
-		f, err := v.frame(stack.Frames[i], layouts)
+		f, err := v.frame(stack.Frames[i], calleeOf(stack.Frames, i), layouts)
 		if err != nil {
 			return out, err
 		}
@@ -122,13 +126,21 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 	return out, nil
 }
 
+// calleeOf is the frame that frame i called, nil of the innermost.
+func calleeOf(frames []unwind.Frame, i int) *unwind.Frame {
+	if i == 0 {
+		return nil
+	}
+	return &frames[i-1]
+}
+
 // Unwinder returns what found the frames. It keeps what it has learned about the code: to walk
 // the stacks of the target once more takes little.
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
-// frame makes one frame.
-func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
-	f := &Frame{physical: p, view: v}
+// frame makes one frame, which has called callee.
+func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*Frame, error) {
+	f := &Frame{physical: p, callee: callee, view: v}
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
 	f.Kind = frame.Native
 	if p.NoCFA == "" {
@@ -141,11 +153,9 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
 			names.Demangled(v.nameOf(p.Skipped)), p.Index-1))
 	}
-	// A call may be the last instruction of its function: the return address is
-	// then the first of the next one.
-	within := p.PC
-	if p.Return {
-		within--
+	within := p.Lookup()
+	if why := v.undecided(&p); why != "" {
+		f.Notes = append(f.Notes, why)
 	}
 	f.code = v.space.at(within)
 	if f.code == nil {
@@ -164,7 +174,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		v.namedByPerf(f, within)
 	}
 	if named {
-		offset := uint64(p.PC - start)
+		offset := uint64(f.place() - start)
 		f.Function, f.Demangled, f.Offset = name, names.IfMangled(name), &offset
 	}
 	if f.code.jit && f.code.image != nil {
@@ -183,7 +193,7 @@ func (v *View) frame(p unwind.Frame, layouts []*Layout) (*Frame, error) {
 		return f, nil
 	}
 	if f.Offset == nil { // the record says how far its function is
-		offset := uint64(p.PC - f.match.entry.Function.Addr)
+		offset := uint64(f.place() - f.match.entry.Function.Addr)
 		f.Offset = &offset
 	}
 	return f, f.fill(layouts)
@@ -247,6 +257,15 @@ func (v *View) nameOf(addr machine.Addr) string {
 // findRecord finds the record of the frame, if there is one. owner is where the function
 // starts whose records may be about it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
+	if o := f.physical.Overwritten; o != nil {
+		f.match = f.choose(f.shadowed(o.By.([]*shadow)))
+		f.Notes = append(f.Notes, f.match.uncertain()...)
+		return nil
+	}
+	_, shadows, doubt := f.view.shadows(&f.physical, f.callee)
+	if f.Notes = append(f.Notes, shadows...); doubt {
+		return nil
+	}
 	found, notes, err := f.matcher(function, owner).find(f.physical.PC, f.physical.Return)
 	if err != nil {
 		return err

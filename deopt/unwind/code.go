@@ -61,6 +61,14 @@ type place struct {
 	is bool // a return address
 }
 
+// place is where the function of a frame stands.
+func (f *Frame) place() place {
+	if f.Overwritten != nil {
+		return place{f.Overwritten.At, false}
+	}
+	return place{f.PC, f.Return}
+}
+
 // maxWays bounds what a Code keeps. The frames of a process share a few thousand addresses.
 const maxWays = 1 << 16
 
@@ -91,7 +99,7 @@ type step struct {
 
 // way returns what is known about leaving f.
 func (w *walk) way(f *Frame) *way {
-	at := place{f.PC, f.Return}
+	at := f.place()
 	if known := f.code.ways[at]; known != nil {
 		return known
 	}
@@ -104,6 +112,11 @@ func (w *walk) way(f *Frame) *way {
 }
 
 func (w *walk) findWay(f *Frame) *way {
+	if at := f.place(); f.Overwritten != nil {
+		there := *f
+		there.PC, there.Return, there.Overwritten = at.pc, at.is, nil
+		f = &there
+	}
 	if f.code.Err != nil {
 		return &way{err: fmt.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}
 	}

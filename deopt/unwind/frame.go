@@ -66,6 +66,9 @@ type Frame struct {
 	// the frame that a signal interrupted.
 	Return bool
 
+	// Overwritten is set where PC is the return address of a call that a runtime has written over the function's code.
+	Overwritten *Overwritten
+
 	// Signal says that this is the frame of a signal trampoline, which the
 	// kernel made; the next frame is the interrupted one.
 	Signal bool
@@ -97,6 +100,9 @@ func cutShort(format string, args ...any) *End {
 // lookup is the address to look for in tables of code: inside the call for a
 // return address, which may be the first byte past its function.
 func (f *Frame) lookup() machine.Addr {
+	if f.Overwritten != nil {
+		return f.Overwritten.At
+	}
 	if f.Return {
 		return f.PC - 1
 	}

@@ -26,7 +26,7 @@ type Left struct {
 func (f *Frame) Left() Left {
 	out := Left{Tried: f.tried}
 	s := f.left
-	if way := f.code.ways[place{f.PC, f.Return}]; s == nil && way != nil {
+	if way := f.code.ways[f.place()]; s == nil && way != nil {
 		s = way.cfi
 	}
 	if s == nil {

@@ -57,7 +57,7 @@ func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
 		if begin != 0 && start == begin || begin == 0 && start <= f.PC && f.PC-start < maxFunctionBytes {
 			return true
 		}
-		start = w.stub(start)
+		start = w.Stub(start)
 	}
 	return false
 }

@@ -198,7 +198,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 			if n == maxStubs {
 				break
 			}
-			start = w.stub(start)
+			start = w.Stub(start)
 		}
 		return proof == nil && callees < maxCallees
 	})

@@ -55,7 +55,7 @@ func (w *walk) joins(before *Stack, j int) int {
 // and each word that was read. Otherwise it returns the first frame from which on they may be.
 func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 	f, old := &w.frames[len(w.frames)-1], &before.Frames[j]
-	if f.PC != old.PC || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
+	if f.PC != old.PC || (f.Overwritten == nil) != (old.Overwritten == nil) || f.place() != old.place() || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
 		return j, false
 	}
 	switch {
@@ -65,7 +65,8 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 		return j + 1, false
 	}
 	for k := j; k < len(before.Frames); k++ {
-		if w.Finder.Code(before.Frames[k].lookup()) != before.Frames[k].code {
+		old := &before.Frames[k]
+		if w.Finder.Code(old.lookup()) != old.code || k > j && !w.sameWriting(old, &before.Frames[k-1]) {
 			return k + 1, false
 		}
 	}
@@ -78,6 +79,20 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 		}
 	}
 	return j, true
+}
+
+// sameWriting says whether a frame that stood where code was written over is still one, and no other has become one.
+func (w *walk) sameWriting(f, callee *Frame) bool {
+	if w.Overwritten == nil || !f.Return {
+		return true
+	}
+	bare := *f
+	bare.Overwritten = nil
+	now := w.Overwritten(&bare, callee)
+	if f.Overwritten == nil || len(now) == 0 {
+		return f.Overwritten == nil && len(now) == 0
+	}
+	return len(now) == 1 && now[0].At == f.Overwritten.At && now[0].From == f.Overwritten.From
 }
 
 // first is the first read for frame j.

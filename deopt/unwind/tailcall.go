@@ -3,7 +3,10 @@ package unwind
 import (
 	"encoding/binary"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"reframe/deopt/machine"
+	"reframe/deopt/x86"
 )
 
 // A call with its target in it, and how many stubs are followed from one to a function.
@@ -38,7 +41,7 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 			}
 			return 0
 		}
-		target = w.stub(target)
+		target = w.Stub(target)
 	}
 	return 0
 }
@@ -97,11 +100,12 @@ func (w *walk) starts(addr machine.Addr) bool {
 		s.row.CFA == CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
 }
 
-// stub returns where the code at an address jumps that does nothing else, or 0 where it does,
-// or cannot be read. It knows jmp, and jmp through a word in memory, after an endbr64.
-func (w *walk) stub(addr machine.Addr) machine.Addr {
-	var b [16]byte
-	code := readable(w.Memory, b[:], addr)
+// Stub returns where the code at an address jumps that does nothing else, or 0 where it does,
+// or cannot be read. It knows jmp, jmp through a word in memory, and through a register that it loads with a number, after an endbr64.
+// Only x86-64 code is read.
+func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
+	var b [24]byte
+	code := readable(u.Memory, b[:], addr)
 	at := addr
 	if len(code) >= 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
 		code, at = code[4:], at+4
@@ -115,9 +119,24 @@ func (w *walk) stub(addr machine.Addr) machine.Addr {
 		return at + 5 + machine.Addr(int32(binary.LittleEndian.Uint32(code[1:])))
 	case code[0] == 0xff && code[1] == 0x25:
 		slot := at + 6 + machine.Addr(int32(binary.LittleEndian.Uint32(code[2:])))
-		if to, err := machine.ReadAddr(w.Memory, w.Arch, slot); err == nil {
+		if to, err := machine.ReadAddr(u.Memory, u.Arch, slot); err == nil {
 			return to
 		}
+	default:
+		return loadedJump(code)
 	}
 	return 0
+}
+
+// loadedJump is where code goes that begins with a movabs to a register and a jump through it, or 0.
+func loadedJump(code []byte) machine.Addr {
+	mov, known := x86.Decode(code)
+	to, number := mov.Args[1].(x86asm.Imm)
+	if !known || mov.Op != x86asm.MOV || !number {
+		return 0
+	}
+	if jump, known := x86.Decode(code[mov.Len:]); !known || jump.Op != x86asm.JMP || jump.Args[0] != mov.Args[0] {
+		return 0
+	}
+	return machine.Addr(to)
 }

@@ -12,13 +12,16 @@ import (
 // defaultMax is how many frames a walk has at most when nothing else is asked for.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields but Max are needed.
+// Unwinder walks the stacks of one stopped target. All fields are needed but Max and Overwritten.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
 	Finder     Finder
 	Executable func(machine.Addr) bool // an address lies in executable memory
 	Max        int                     // frames; 0 stands for 512
+	// Overwritten lists the places where a function may stand whose frame f has called callee by code that was written over its own. It
+	// may be nil.
+	Overwritten func(f, callee *Frame) []Overwritten
 }
 
 // caller is what one step finds out about the frame above.
@@ -98,6 +101,7 @@ func (w *walk) enter(c caller) *Frame {
 		NoCFA:  "it was not unwound",
 	}
 	f.code = w.Finder.Code(f.lookup())
+	w.overwritten(&f)
 	f.Source = f.code.Source
 	if f.Return {
 		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)

@@ -1,0 +1,391 @@
+package deopt
+
+import (
+	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/unwind"
+	"reframe/deopt/x86"
+)
+
+// shadow is the code behind a stackmap's record, over which a runtime has written a call, or a jump to code that calls: so compiled code is
+// invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap). Only x86-64 code is read.
+type shadow struct {
+	entry recordEntry
+	sites candidates
+	// bytes is how long it is: 0 where no module says so.
+	bytes uint64
+	*original
+	left machine.Addr // the first instruction that was written over; those before it have run
+	last machine.Addr // of the call or the jump
+	past machine.Addr // the address behind that
+	stub machine.Addr // where the jump leads; 0 for a call
+	// What the instructions between the record and left have written.
+	changed x86.Set
+	stored  bool
+}
+
+// movabs is the length of the instruction that loads a register with 64 bits.
+const movabs = 10
+
+// maxShadow bounds a shadow whose length no module says.
+const maxShadow = 64
+
+// shadows lists those whose call f returns to: records of one address. notes say of those near that are not why. doubt is that f
+// may have come by another call, which ended where that does.
+func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string, doubt bool) {
+	if v.target.Arch() != machine.AMD64 || !f.Return {
+		return nil, nil, false
+	}
+	c := v.space.at(f.PC - 1)
+	if c == nil || c.records == nil {
+		return nil, nil, false
+	}
+	owner := c.at(f.PC - 1).owner
+	near := c.records.Range(f.PC-min(f.PC, maxPatch), f.PC)
+	var at machine.Addr // of the nearest one; a farther shadow ends before it, so far as it is known
+	for n := near.Len() - 1; n >= max(0, near.Len()-maxNear); n-- {
+		e := near.Entry(n)
+		if e.Function.Addr != owner || len(found) > 0 && e.Addr != at {
+			break
+		}
+		s, note := v.shadowOf(c, recordEntry{e, e.Record()}, f.PC, at == 0 || at == e.Addr)
+		at = e.Addr
+		if s == nil {
+			if note != "" {
+				notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record().ID), note))
+			}
+			continue
+		}
+		own, note := false, ""
+		if s.endsOriginal(f.PC) {
+			own, note = v.mayBeOwn(s, f, callee)
+		}
+		if note == "" {
+			note = v.inRegion(c, s, f.PC, owner)
+		}
+		switch {
+		case note == "":
+			found = append(found, s)
+		default:
+			notes, doubt = append(notes, fmt.Sprintf("record %d %s", uint64(e.Record().ID), note)), doubt || !own
+		}
+	}
+	return found, notes, doubt
+}
+
+// inRegion says why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
+func (v *View) inRegion(c *code, s *shadow, pc, owner machine.Addr) string {
+	near := c.records.Range(pc, pc+maxPatch)
+	for n := range min(near.Len(), maxNear) {
+		e := recordEntry{near.Entry(n), near.Entry(n).Record()}
+		name, _, _ := c.function(owner)
+		sites, err := v.modules.ofRecord(c, e, name)
+		_, shaped := e.Record.AsStatepoint()
+		unsure := len(sites.sites) == 0 && shaped && e.Addr == pc && s.bytes == 0
+		if e.Function.Addr == owner && err == nil && (unsure || inRegion(sites.sites, e.Addr, s.last)) {
+			return fmt.Sprintf("is not certain: the call that was written here lies in the region of the statepoint of record %d too", uint64(e.Record.ID))
+		}
+	}
+	return ""
+}
+
+// inRegion says whether a call at an address lies in the region of one of the statepoints whose record is at end.
+func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
+	for _, s := range sites {
+		if (s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite) && call < end && uint64(end-call) <= s.PatchBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// places are the shadows as the unwinder takes them: records at one address are one.
+func (v *View) places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
+	found, _, _ := v.shadows(f, callee)
+	if len(found) > 0 {
+		return []unwind.Overwritten{{At: found[0].left, From: found[0].left, Sure: true, By: found}}
+	}
+	return v.stubs(f)
+}
+
+// shadowOf says whether a call that was written into the shadow of a record ends at pc; if not, note may say why.
+func (v *View) shadowOf(c *code, e recordEntry, pc machine.Addr, nearest bool) (s *shadow, note string) {
+	sites, least, most, ok := v.shadowBytes(c, e)
+	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
+		return nil, ""
+	}
+	o, err := v.original(e.Addr, int(pc-e.Addr))
+	switch {
+	case err != nil && least > 0:
+		return nil, "its shadow holds this return address, and " + err.Error()
+	case err != nil || o.end() < pc:
+		return nil, ""
+	}
+	s = &shadow{entry: e, sites: sites, bytes: least, original: o}
+	ends, written := s.follow(pc)
+	if ends && !written && !o.known(s.last, pc) {
+		// It is the bytes that are relocated which say where the call goes.
+		own, now := v.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
+		if own == 0 || now == 0 {
+			return nil, ""
+		}
+		if written = !v.leadsTo(now, own); written && s.left == 0 {
+			s.left = s.last
+		}
+	}
+	switch {
+	case !ends && least > 0:
+		return nil, "its shadow holds this return address, and no call ends here now: what was written there has been taken back, or written over again"
+	case !ends || !written:
+		return nil, "" // the compiler's own code
+	case uint64(pc-e.Addr) > least && least > 0:
+		return nil, fmt.Sprintf("of the sites that it may be, some have a shadow of %d bytes and others of %d", least, most)
+	}
+	return s, ""
+}
+
+// shadowBytes is how many bytes the shadow of a record has at least and at most. Where no module says so, it is 0, and as many as
+// may be looked at.
+func (v *View) shadowBytes(c *code, e recordEntry) (sites candidates, least, most uint64, ok bool) {
+	name, _, _ := c.function(e.Function.Addr)
+	sites, err := v.modules.ofRecord(c, e, name)
+	kind := kindOf(sites.sites)
+	switch {
+	case err != nil:
+		return sites, 0, 0, false
+	case len(sites.sites) > 0 && kind == ir.StackMapSite:
+		least = sites.sites[0].PatchBytes
+		for _, s := range sites.sites {
+			least, most = min(least, s.PatchBytes), max(most, s.PatchBytes)
+		}
+		return sites, least, min(most, maxPatch), most > 0
+	case len(sites.sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
+		return sites, 0, 0, false
+	}
+	_, shaped := e.Record.AsStatepoint()
+	return sites, 0, maxShadow, !shaped || !byDefault(e.Record.ID)
+}
+
+// follow goes through the instructions as they are now, from the record on, and says whether a call ends at pc, and whether that was
+// written there.
+func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
+	now := writtenCode{s.original}
+	loads := false // the instruction before was written and sets a register alone
+	for at := s.start; at < pc; {
+		inst, known, err := x86.Read(now, at)
+		next := at + machine.Addr(inst.Len)
+		if err != nil || inst.Len == 0 || next > pc {
+			return false, false
+		}
+		differs := s.differing(at, next) > 0
+		if differs && s.left == 0 {
+			s.left = at
+		}
+		if next == pc {
+			_, through := inst.Args[0].(x86asm.Reg)
+			s.last, s.past = at, next
+			ends = known && x86.IsCall(inst)
+			return ends, ends && (differs || through && loads)
+		}
+		if s.left == 0 {
+			s.ran(inst, known)
+		}
+		if s.bytes == 0 && !differs && !x86.IsFiller(inst) {
+			return false, false // without a module nothing says that the shadow goes on behind code of the function's own
+		}
+		loads = differs && known && inst.Op == x86asm.MOV
+		at = next
+	}
+	return false, false
+}
+
+// ran notes what an instruction has changed that ran before the code which was written.
+func (s *shadow) ran(inst x86asm.Inst, known bool) {
+	const all = ^x86.Set(0)
+	switch _, _, stores := x86.Stores(inst); {
+	case !known:
+		s.changed, s.stored = all, true
+	case x86.IsFiller(inst):
+	case stores || x86.Writes(inst).Has(machine.AMD64.SP):
+		s.stored = true // a slot of the frame, or the stack pointer is above some of them
+		fallthrough
+	default:
+		s.changed |= x86.Writes(inst)
+	}
+}
+
+// writtenCode is an [original] as memory has it.
+type writtenCode struct{ *original }
+
+// ReadMemory implements [machine.Memory].
+func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
+	if addr < w.start || uint64(addr-w.start)+uint64(len(p)) > uint64(len(w.now)) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "outside of what was read"}
+	}
+	copy(p, w.now[addr-w.start:])
+	return nil
+}
+
+// wasSled says whether there were only nops where the call was written, and before.
+func (s *shadow) wasSled() bool {
+	for at := s.start; at < s.past; {
+		inst, _, err := x86.Read(s.original, at)
+		if err == nil && inst.Len == 0 {
+			return true // the last nop goes on
+		}
+		if err != nil || !x86.IsFiller(inst) {
+			return false
+		}
+		at += machine.Addr(inst.Len)
+	}
+	return true
+}
+
+// endsOriginal says whether a call of the function's own ended at pc, too: a thread may wait in it that came by before.
+func (s *shadow) endsOriginal(pc machine.Addr) bool { return x86.CallFrom(s.original, s.start, pc) }
+
+// mayBeOwn says why a frame that returns to where the function's own call ended, and now one ends that was written over it, may be
+// that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
+func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string) {
+	runs, own := v.functionOf(callee), v.ownTarget(s.original, s.start, f.PC)
+	now := directTarget(writtenCode{s.original}, s.last)
+	switch {
+	case runs != 0 && own != 0 && own != now && v.leadsTo(own, runs):
+		return true, "is not it: the call that was here before another one was written over it is still running"
+	case runs != 0 && own != 0 && now != 0 && v.leadsTo(now, runs):
+		return false, ""
+	}
+	return false, "is not certain: a call was written over the function's own, which ended here too and may still be running"
+}
+
+// directTarget is where the call at an address goes that has its target in it, else 0.
+func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
+	inst, known, err := x86.Read(code, at)
+	to, direct := inst.Args[0].(x86asm.Rel)
+	if err != nil || !known || !direct {
+		return 0
+	}
+	return at + machine.Addr(inst.Len) + machine.Addr(int64(to))
+}
+
+// ownTarget is where the call went that ended at pc before anything was written, by the instructions from start on; 0 where that is not
+// known. What it calls may be relocated, or a number that the instruction before loads.
+func (v *View) ownTarget(o *original, start, pc machine.Addr) machine.Addr {
+	loaded := map[x86asm.Arg]machine.Addr{}
+	for at := start; at < pc; {
+		inst, known, err := x86.Read(o, at)
+		next := at + machine.Addr(inst.Len)
+		switch {
+		case err != nil || inst.Len == 0:
+			return 0
+		case next == pc && inst.Len == 5 && directTarget(o, at) != 0:
+			if o.known(at, next) {
+				return directTarget(o, at)
+			}
+			return v.relocatedTo(at + 1)
+		case next == pc:
+			return loaded[inst.Args[0]]
+		}
+		number, isNumber := inst.Args[1].(x86asm.Imm)
+		switch {
+		case known && x86.IsFiller(inst):
+		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs && o.known(at, next):
+			loaded[inst.Args[0]] = machine.Addr(number)
+		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs:
+			loaded[inst.Args[0]] = v.relocatedTo(at + movabs - 8)
+		default:
+			clear(loaded)
+		}
+		at = next
+	}
+	return 0
+}
+
+// known says whether all bytes of [from, to) are known as they were.
+func (w *original) known(from, to machine.Addr) bool {
+	for at := max(from, w.start); at < min(to, w.end()); at++ {
+		if !w.fixed[at-w.start] {
+			return false
+		}
+	}
+	return true
+}
+
+// functionOf returns where the function of a frame starts, 0 where that is not known.
+func (v *View) functionOf(f *unwind.Frame) machine.Addr {
+	if f == nil {
+		return 0
+	}
+	if c := v.space.at(f.Lookup()); c != nil {
+		if _, start, ok := c.function(f.Lookup()); ok {
+			return start
+		}
+	}
+	return f.FDEStart
+}
+
+// leadsTo says whether an address is that of a function, or of a stub that jumps to it.
+func (v *View) leadsTo(at, function machine.Addr) bool {
+	const stubs = 4
+	for n := 0; n <= stubs && at != 0; n++ {
+		if at == function {
+			return true
+		}
+		at = v.unwinder.Stub(at)
+	}
+	return false
+}
+
+// what says what was written, for people.
+func (s *shadow) what(name func(machine.Addr) string) string {
+	n := 0
+	for at := s.start; at < s.end(); at++ {
+		if s.differs(at) {
+			n++
+		}
+	}
+	text := fmt.Sprintf("%d of the %d bytes up to here are others than in %s, as the process stood still", n, len(s.was), s.of)
+	if s.stub != 0 {
+		to := s.stub.String()
+		if known := name(s.stub); known != "" {
+			to += " (" + names.Short(known) + ")"
+		}
+		text += fmt.Sprintf("; the jump at +%#x leads to %s", uint64(s.last-s.start), to)
+	}
+	return text
+}
+
+// place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
+func (f *Frame) place() machine.Addr {
+	if o := f.physical.Overwritten; o != nil && o.From != o.At {
+		return o.At
+	}
+	return f.physical.PC
+}
+
+// shadowed are the matches of a frame with shadows of one address.
+func (f *Frame) shadowed(all []*shadow) (matches []*match) {
+	for _, s := range all {
+		m := &match{entry: s.entry, kind: kindOf(s.sites.sites), candidates: s.sites, moment: frame.Before, shadow: s}
+		if m.kind == "" && s.wasSled() {
+			m.moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
+		}
+		if len(m.sites) == 1 {
+			m.site = m.sites[0]
+		}
+		matches = append(matches, m)
+	}
+	if s := all[0]; s.stub != 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the shadow of its record leads to %v, where a call was made that returns to %v", s.stub, f.physical.PC))
+	}
+	if all[0].bytes == 0 {
+		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
+	}
+	return matches
+}

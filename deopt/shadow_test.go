@@ -1,0 +1,167 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+)
+
+// shadowCase is what shadows.c says of one of its frames.
+type shadowCase struct {
+	name         string
+	record       uint64
+	at, returns  machine.Addr
+	match        bool
+	sum, product string
+}
+
+var shadowLine = regexp.MustCompile(`case (\w+) record (\d+) at (\w+) returns (\w+) match (\d) sum (\d+) product (\d+)`)
+
+// shadowsOf starts shadows.ll, ahead of time or under lli, and returns what it says of its frames.
+func shadowsOf(t *testing.T, version int, how string) (*livetest.Process, []shadowCase) {
+	t.Helper()
+	library := livetest.Compiled(t, "gcc", livetest.Testdata(t, "programs", "shadows.c"), "-O1", "-shared", "-fPIC")
+	var p *livetest.Process
+	if strings.HasPrefix(how, "-") {
+		p = livetest.Linked(t, version, "shadows.ll", how, library, "-Wl,-rpath,"+filepath.Dir(library))
+	} else {
+		p = livetest.Lli(t, version, "shadows.ll", how, "-dlopen="+library)
+	}
+	var cases []shadowCase
+	for _, m := range shadowLine.FindAllStringSubmatch(p.Output(), -1) {
+		number := func(text string) uint64 {
+			n, err := strconv.ParseUint(text, 0, 64)
+			require.NoError(t, err)
+			return n
+		}
+		cases = append(cases, shadowCase{m[1], number(m[2]), machine.Addr(number(m[3])), machine.Addr(number(m[4])), m[5] == "1", m[6], m[7]})
+	}
+	require.Len(t, cases, 15)
+	return p, cases
+}
+
+// returnsTo finds the only frame with a return address, and its caller.
+func returnsTo(t *testing.T, v *View, pc machine.Addr) (f, caller *Frame) {
+	t.Helper()
+	frames := v.Threads[0].Frames
+	for n := range frames[:len(frames)-1] {
+		if frames[n].physical.PC == pc {
+			require.Nil(t, f)
+			f, caller = frames[n], frames[n+1]
+		}
+	}
+	require.NotNil(t, f, "no frame returns to %v", pc)
+	return f, caller
+}
+
+var shadowPrograms = []string{"-no-pie", "-pie", "mcjit", "orc"}
+
+// The program writes calls and jumps over shadows and regions, and says itself which record each frame has and what is in it.
+func TestShadows(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		for _, how := range shadowPrograms {
+			t.Run(fmt.Sprintf("LLVM %d %s", version, how), func(t *testing.T) {
+				p, cases := shadowsOf(t, version, how)
+				v := look(t, p, true, known(t, p))
+				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+				for _, c := range cases {
+					f, caller := returnsTo(t, v, c.returns)
+					require.Equal(t, c.name, f.Function)
+					require.Equal(t, "next", caller.Function, c.name)
+					require.Equal(t, "cfi", caller.Rule, c.name)
+					require.Empty(t, caller.Guess(), c.name)
+					if !c.match {
+						require.Nil(t, f.Record, c.name)
+						continue
+					}
+					require.NotNil(t, f.Record, "%s %v", c.name, f.Notes)
+					require.Equal(t, c.record, f.Record.ID)
+					if strings.HasPrefix(c.name, "region") {
+						require.Equal(t, frame.InCall, f.Record.Moment, c.name)
+						require.Equal(t, c.sum, slot(t, f, "%sum").Value, c.name)
+						require.Equal(t, c.product, slot(t, f, "%x").Value, c.name)
+						continue
+					}
+					require.Equal(t, frame.Before, f.Record.Moment, c.name)
+					require.Equal(t, "stackmap", f.Record.Site)
+					require.Equal(t, c.at, f.match.entry.Addr, c.name)
+					sum, pointer := slot(t, f, "%sum"), slot(t, f, "%slot")
+					if c.name == "epilogue_ran" { // pop %rbx and pop %rbp have run
+						require.Equal(t, "rbx may have been changed between the record and the call that was written behind it", sum.Reason)
+						require.Equal(t, frame.Missing, pointer.Status)
+						continue
+					}
+					require.Equal(t, c.sum, sum.Value, c.name)
+					require.Equal(t, c.product, fmt.Sprint(readAt(t, v, pointer)), c.name)
+				}
+				f, _ := returnsTo(t, v, cases[11].returns)
+				require.Contains(t, f.Notes, "record 112 is not it: its shadow holds this return address, and no call ends here now: what was written there has been taken back, or written over again")
+			})
+		}
+	}
+}
+
+// Without a module what was written says where a shadow is, and no more: not that the record is a stackmap's, where a patchpoint might
+// have had the nops.
+func TestShadowsWithoutModule(t *testing.T) {
+	const note = "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it"
+	for _, how := range shadowPrograms {
+		t.Run(how, func(t *testing.T) {
+			p, cases := shadowsOf(t, 19, how)
+			v := look(t, p, true, Options{})
+			require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+			for _, c := range cases {
+				f, caller := returnsTo(t, v, c.returns)
+				require.Equal(t, c.name, f.Function)
+				require.Equal(t, "next", caller.Function, c.name)
+				switch {
+				case strings.HasPrefix(c.name, "region"): // see TestMatch
+				case !c.match || c.name == "epilogue_ran": // before whose call code of the function's own has run
+					require.Nil(t, f.Record, c.name)
+				default:
+					require.NotNil(t, f.Record, c.name)
+					require.Equal(t, c.record, f.Record.ID)
+					require.Equal(t, unknownSite, f.Record.Site)
+					want := frame.Unknown
+					if c.name == "epilogue" || c.name == "own_over" {
+						want = frame.Before
+					}
+					require.Equal(t, want, f.Record.Moment, c.name)
+					require.Contains(t, f.Notes, note)
+					n, err := strconv.ParseUint(strings.TrimPrefix(string(f.Slots[0].Hex), "0x"), 16, 64)
+					require.NoError(t, err)
+					require.Equal(t, c.sum, fmt.Sprint(n), c.name)
+				}
+			}
+		})
+	}
+}
+
+// What was invalidated carries on behind its stackmap, in the interpreter.
+func TestResumeFromAShadow(t *testing.T) {
+	for _, how := range shadowPrograms {
+		t.Run(how, func(t *testing.T) {
+			p, cases := shadowsOf(t, 19, how)
+			v := look(t, p, true, known(t, p))
+			for _, c := range cases {
+				f, _ := returnsTo(t, v, c.returns)
+				switch c.name {
+				case "epilogue", "region_start", "region_middle", "region_end":
+					out, err := v.Run(context.Background(), alone(v, f), Limits{})
+					require.NoError(t, err, c.name)
+					require.Equal(t, c.product, out.Result.Value, c.name)
+				}
+			}
+		})
+	}
+}

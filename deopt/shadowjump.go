@@ -1,0 +1,197 @@
+package deopt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+	"reframe/deopt/x86"
+)
+
+// Bounds of the search for jumps that were written into shadows.
+const (
+	maxStub       = 4 << 10 // bytes from where a jump leads to where the call there ends
+	maxJumps      = 1 << 16
+	maxCompared   = 256 << 20 // bytes of code with records, held against what it was
+	maxRegistered = 1 << 12   // objects that are read for it
+	comparedChunk = 4 << 10
+)
+
+// scratch are the registers that code on its way to a stub may change: no caller's value is in them.
+var scratch = x86.Of(0, 1, 2, 4, 5, 8, 9, 10, 11)
+
+// stubs are the places where a function may stand whose frame f returns to a stub: a jump that was written into a shadow leads there. What
+// has unwind information of its own is taken to be no stub.
+func (v *View) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
+	if v.target.Arch() != machine.AMD64 || !f.Return || v.described(f.PC-1) {
+		return nil
+	}
+	jumps := v.jumps()
+	end, _ := slices.BinarySearchFunc(jumps, f.PC, func(s *shadow, pc machine.Addr) int { return cmp.Compare(s.stub, pc) })
+	for n := end - 1; n >= 0 && f.PC-jumps[n].stub <= maxStub && len(list) < maxStubs; n-- {
+		s := jumps[n]
+		if k := slices.IndexFunc(list, func(o unwind.Overwritten) bool { return o.At == s.left && o.From == s.stub }); k >= 0 {
+			list[k].By = append(list[k].By.([]*shadow), s)
+			continue
+		}
+		list = append(list, unwind.Overwritten{At: s.left, From: s.stub, By: []*shadow{s}})
+	}
+	return list
+}
+
+// maxStubs bounds the stubs that are tried of one frame, the nearest first.
+const maxStubs = 32
+
+// described says whether call frame information covers an address.
+func (v *View) described(at machine.Addr) bool {
+	known, asked := v.covered[at]
+	if !asked {
+		if c := v.space.at(at); c != nil && c.unwind.Table != nil {
+			_, err := c.unwind.Table.Find(at)
+			known = !errors.Is(err, unwind.ErrNoFDE)
+		}
+		if v.covered == nil || len(v.covered) >= maxJumps {
+			v.covered = map[machine.Addr]bool{}
+		}
+		v.covered[at] = known
+	}
+	return known
+}
+
+// jumps lists the shadows into which a jump was written, by where that leads. They are looked for once, in the code that can be read of all
+// that has records.
+func (v *View) jumps() []*shadow {
+	if v.jumped != nil {
+		return v.jumped
+	}
+	v.jumped = []*shadow{}
+	registered := 0
+	for _, r := range v.target.Registries {
+		registered += len(r.Entries)
+	}
+	if registered <= maxRegistered {
+		v.target.ReadObjects()
+	}
+	left := uint64(maxCompared)
+	for _, c := range v.everyCode() {
+		if c.image == nil {
+			continue
+		}
+		for _, s := range c.image.Code() {
+			for at := s.Loaded(); s.Contains(at) && left > comparedChunk && len(v.jumped) < maxJumps; at += comparedChunk {
+				left -= comparedChunk
+				v.jumpsIn(c, at)
+			}
+		}
+	}
+	slices.SortStableFunc(v.jumped, func(a, b *shadow) int { return cmp.Compare(a.stub, b.stub) })
+	return v.jumped
+}
+
+// jumpsIn adds those of the records in a chunk of code.
+func (v *View) jumpsIn(c *code, at machine.Addr) {
+	near := c.records.Range(at, at+comparedChunk)
+	if near.Len() == 0 {
+		return
+	}
+	all, err := v.original(at, comparedChunk+maxPatch)
+	if err != nil || all.differing(all.start, all.end()) == 0 {
+		return
+	}
+	for n := range near.Len() {
+		e := recordEntry{Entry: near.Entry(n)}
+		if all.differing(e.Addr, e.Addr+maxPatch) == 0 {
+			continue
+		}
+		e.Record = e.Entry.Record()
+		sites, least, most, ok := v.shadowBytes(c, e)
+		if !ok {
+			continue
+		}
+		length := most
+		if least > 0 {
+			length = least // of several that it may have, all agree so far
+		}
+		o, err := v.original(e.Addr, int(length))
+		if err != nil {
+			continue
+		}
+		s := &shadow{entry: e, sites: sites, bytes: least, original: o}
+		if s.stub = s.jump(v); s.stub != 0 && len(v.jumped) < maxJumps {
+			v.jumped = append(v.jumped, s)
+		}
+	}
+}
+
+// jump goes through the instructions as they are now, from the record on, and returns where one jumps that was written there; 0 where there
+// is none, or what leads to it does more than to load an address.
+func (s *shadow) jump(v *View) machine.Addr {
+	now := writtenCode{s.original}
+	loaded := map[x86asm.Arg]machine.Addr{} // by what was written
+	for at := s.start; at < s.end(); {
+		inst, known, err := x86.Read(now, at)
+		next := at + machine.Addr(inst.Len)
+		if err != nil || !known || inst.Len == 0 || next > s.end() {
+			return 0
+		}
+		differs := s.differing(at, next) > 0
+		if differs && s.left == 0 {
+			s.left = at
+		}
+		number, isNumber := inst.Args[1].(x86asm.Imm)
+		switch to, through := loaded[inst.Args[0]]; {
+		case inst.Op == x86asm.JMP && through:
+			s.last, s.past = at, next
+			return to
+		case inst.Op == x86asm.JMP && differs:
+			s.last, s.past = at, next
+			return v.jumpTarget(inst, next)
+		case s.left == 0 && s.bytes == 0 && !x86.IsFiller(inst):
+			return 0
+		case s.left == 0:
+			s.ran(inst, known)
+		case inst.Op == x86asm.MOV && isNumber && x86.Writes(inst)&^scratch == 0 && differs:
+			loaded[inst.Args[0]] = machine.Addr(number)
+			s.changed |= x86.Writes(inst)
+		case !x86.IsFiller(inst):
+			return 0
+		}
+		at = next
+	}
+	return 0
+}
+
+// jumpTarget is where a jump leads that says so, or that goes through a word at a place that it says; 0 for others. next is the address
+// behind it.
+func (v *View) jumpTarget(inst x86asm.Inst, next machine.Addr) machine.Addr {
+	switch arg := inst.Args[0].(type) {
+	case x86asm.Rel:
+		return next + machine.Addr(int64(arg))
+	case x86asm.Mem:
+		if arg.Base == x86asm.RIP && arg.Index == 0 {
+			to, err := machine.ReadAddr(v.target, v.target.Arch(), next+machine.Addr(arg.Disp))
+			if err == nil {
+				return to
+			}
+		}
+	}
+	return 0
+}
+
+// undecided says of a frame in what may be a stub why no record is its.
+func (v *View) undecided(f *unwind.Frame) string {
+	all := v.stubs(f)
+	if f.Overwritten != nil || len(all) == 0 {
+		return ""
+	}
+	id := uint64(all[0].By.([]*shadow)[0].entry.Record.ID)
+	if len(all) == 1 {
+		return fmt.Sprintf("the jump that was written into the shadow of record %d leads to the code here, and the stack does not show that the frame came from there", id)
+	}
+	return fmt.Sprintf("jumps that were written into the shadows of record %d and %d more lead to the code here, and the stack does not show from which of them the frame came", id, len(all)-1)
+}
