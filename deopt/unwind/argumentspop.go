@@ -81,7 +81,7 @@ func (w *walk) calls(f, callee *Frame) bool {
 		if target == 0 || target == callee.FDEStart {
 			break
 		}
-		target = w.stub(target)
+		target = w.Stub(target)
 	}
 	return target != 0 && target >= callee.FDEStart && target < callee.FDEEnd
 }
