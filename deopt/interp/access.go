@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -157,6 +158,11 @@ func pointers(fr *frame, a, b slot) (p, q machine.Addr, err error) {
 	return p, q, err
 }
 
+// segments are the address spaces in which x86 adds a segment register to an address (LLVM's "X86 address spaces supported").
+var segments = map[int]string{256: "gs", 257: "fs", 258: "ss"}
+
+func ofX86(triple string) bool { return strings.HasPrefix(triple, "x86_64") || ir.I386(triple) }
+
 // memory decodes what uses memory.
 func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
@@ -175,6 +181,9 @@ func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 		}
 		if p.s.typ.Kind != ir.PointerKind || p.s.words != 1 {
 			return nil, troublef(KindModule, "%v through %v", i.Op, p.s.typ)
+		}
+		if name := segments[p.s.typ.AddrSpace]; name != "" && ofX86(i.Block.Func.Module.Triple) {
+			return nil, unsupported("", "memory at the segment register %s", name)
 		}
 	}
 	switch i.Op {

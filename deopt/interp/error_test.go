@@ -210,6 +210,11 @@ define i64 @f() {
   %x = call i64 @llvm.readcyclecounter()
   ret i64 %x
 }`, interp.KindUnsupported, "@f, block %0, line 3: %x = call @llvm.readcyclecounter: the intrinsic @llvm.readcyclecounter is not supported"},
+	{"a segment register", `target triple = "x86_64-linux-gnu"
+define i64 @f() {
+  %x = load i64, ptr addrspace(257) inttoptr (i64 40 to ptr addrspace(257))
+  ret i64 %x
+}`, interp.KindUnsupported, "@f, block %0, line 3: %x = load i64: memory at the segment register fs is not supported"},
 	{"abort", `declare void @abort()
 define void @f() {
   call void @abort()

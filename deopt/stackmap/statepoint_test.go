@@ -16,6 +16,7 @@ func TestStatepoint(t *testing.T) {
 			m := parsed(t, section(t, object(t, version, "jit_sp.ll")))[0]
 			s, ok := m.Blob().Functions[0].Records[0].AsStatepoint()
 			require.True(t, ok)
+			require.Empty(t, m.Blob().Functions[0].Records[0].LiveOuts)
 			require.Zero(t, s.CallConv)
 			require.Zero(t, s.Flags)
 			require.Len(t, s.Deopt, 13)
