@@ -28,7 +28,6 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if err := live(s.via).readMany(code.whole); err != nil {
 		return ErrGone
 	}
-	pages := map[machine.Addr]bool{}
 	for _, t := range s.threads {
 		if t.missing != "" {
 			continue
@@ -41,7 +40,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 		}
 		t.arch = of.arch
 		t.sp, t.pc, t.link = t.raw.general(t.arch.SP), t.raw.general(t.arch.PC), t.raw.general(t.arch.Link)
-		t.copyAll(live(s.via), of.maps, code.around, pages)
+		t.copyAll(live(s.via), of.maps, code.around, code.pages)
 	}
 	if s.gatherer != nil {
 		var from []start

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"cmp"
 	"encoding/binary"
+	"io"
 	"slices"
 	"sort"
 	"strings"
@@ -152,10 +153,16 @@ const maxParts = 1 << 10
 // copies finds the pages of a private mapping that are not those of the file: the dynamic linker has relocated
 // them, or something has patched them. With first, the first page, where the headers of the file may be, is kept too.
 func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
-	if m.pages == nil {
+	return partsWhere(m.pages, r, func(at machine.Addr, entry uint64) bool {
+		return first && at == r.Start && r.Offset == 0 || ownPage(entry)
+	})
+}
+
+// partsWhere are the parts of a mapping by what f says of their pages and the entries of pagemap; where there are none it is taken to be true.
+func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, entry uint64) bool) (parts []keptPart) {
+	if pages == nil {
 		return []keptPart{{r.Start, r.End, true}}
 	}
-	var parts []keptPart
 	add := func(start, end machine.Addr, keep bool) {
 		if n := len(parts); n > 0 && (parts[n-1].keep == keep || n >= maxParts) {
 			parts[n-1].end, parts[n-1].keep = end, parts[n-1].keep || keep
@@ -170,13 +177,12 @@ func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
 			add(at, r.End, true)
 			break
 		}
-		if _, err := m.pages.ReadAt(entries[:8*n], int64(at/corePage*8)); err != nil {
+		if _, err := pages.ReadAt(entries[:8*n], int64(at/corePage*8)); err != nil {
 			add(at, r.End, true)
 			break
 		}
 		for i := range n {
-			keep := first && at == r.Start && r.Offset == 0 || ownPage(binary.LittleEndian.Uint64(entries[8*i:]))
-			add(at, at+corePage, keep)
+			add(at, at+corePage, f(at, binary.LittleEndian.Uint64(entries[8*i:])))
 			at += corePage
 		}
 	}
@@ -191,9 +197,9 @@ const (
 )
 
 // ownPage says whether there is a page, and not one of a file.
-func ownPage(entry uint64) bool {
-	return entry&(pagePresent|pageSwapped) != 0 && entry&pageOfFile == 0
-}
+func ownPage(entry uint64) bool { return isPage(entry) && entry&pageOfFile == 0 }
+
+func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
 // untouched says whether memory has no pages at all, so that it is zero. To read it would give it some.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
@@ -207,7 +213,7 @@ func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) boo
 		return false
 	}
 	for i := 0; i < len(entries); i += 8 {
-		if binary.LittleEndian.Uint64(entries[i:])&(pagePresent|pageSwapped) != 0 {
+		if isPage(binary.LittleEndian.Uint64(entries[i:])) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -37,6 +38,7 @@ type Module struct {
 	maps      []machine.Mapping
 	data      io.ReaderAt
 	file      *os.File
+	opened    os.FileInfo // what the file was when it was opened
 	debugged  bool     // its image knows where to look for separate symbols
 	debugFile *os.File // that they come from; nil until they are asked for
 
@@ -167,7 +169,20 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	if err != nil {
 		return err
 	}
+	m.opened = info
 	return m.openImage(info.Size(), arch)
+}
+
+// settled is how long ago a file must have been written to for its time to tell whether it was again: older kernels count in ticks.
+const settled = 100 * time.Millisecond
+
+// changes says whether the file was written to since it was opened, or so shortly before that the next time may look the same.
+func (m *Module) changes() bool {
+	if m.file == nil {
+		return false
+	}
+	now, err := m.file.Stat()
+	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < settled
 }
 
 // openVDSO reads the kernel's own page: the same for the life of the process.

@@ -2,10 +2,13 @@ package ptrace
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,6 +98,62 @@ func TestPatchedCode(t *testing.T) {
 				requireCode(how+", of that one", thin)
 				requireTrue(t, before, thin)
 			}
+		})
+	}
+}
+
+// A process that writes over its code without end is seen as it was at one moment: what it had begun to write, it says itself.
+func TestPatchedCodeThatChanges(t *testing.T) {
+	for _, kind := range patchedKinds {
+		if kind == "relocated" {
+			continue // it is not written to any more
+		}
+		t.Run(kind, func(t *testing.T) {
+			p, at, _ := patched(t, kind, "churn")
+			require.Eventually(t, func() bool { return strings.Contains(p.Output(), "turning") }, livetest.Patience, time.Millisecond)
+			var turns machine.Addr
+			_, err := fmt.Sscanf(p.Output()[strings.Index(p.Output(), "turns"):], "turns 0x%x", &turns)
+			require.NoError(t, err)
+			seen, whole := map[byte]bool{}, 0
+			look := func(how string, target *Target) {
+				t.Helper()
+				var turn [2]byte
+				require.NoError(t, target.ReadMemory(turn[:], turns))
+				code := make([]byte, corePage)
+				if err := target.ReadMemory(code, at); err != nil {
+					m, ok := target.Mapping(at)
+					require.True(t, kind == "text" && ok && !m.Exec, "%s: %v", how, err)
+					return
+				}
+				whole++
+				seen[code[0]] = true
+				written := 0
+				for written < len(code) && code[written] == turn[0] {
+					written++
+				}
+				require.Zero(t, written%8, how)
+				require.True(t, bytes.Equal(bytes.Repeat([]byte{turn[0] - 1}, len(code)-written), code[written:]), "%s: of several moments", how)
+				require.True(t, turn[0] != turn[1] || written == len(code), how)
+			}
+			for range 50 {
+				for how, o := range map[string]Options{"let go": {}, "held": {Hold: true}, "recorded": {Record: true}} {
+					target, err := Capture(p.PID, o)
+					require.NoError(t, err)
+					look(how, target)
+					if o.Hold {
+						target.Release()
+						look("held, and let go", target)
+					}
+					if o.Record {
+						path := filepath.Join(t.TempDir(), "core")
+						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
+						require.NoError(t, err)
+						look("core", openCore(t, path))
+					}
+					target.Close()
+				}
+			}
+			t.Logf("%d of %d, %d moments", whole, 50*5, len(seen))
 		})
 	}
 }

@@ -1,6 +1,10 @@
 package ptrace
 
-import "io"
+import (
+	"io"
+
+	"reframe/deopt/machine"
+)
 
 // pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each had corePage
 // bytes: on arm64 the kernel's may have 16 or 64 KiB.
@@ -8,6 +12,19 @@ type pagemap struct {
 	io.Closer
 	list io.ReaderAt
 	page int64 // bytes of the kernel's pages
+}
+
+// where are the parts of a mapping by pages of which f says so, or all of it where there is no list.
+func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []keptPart) {
+	if p == nil {
+		return []keptPart{{r.Start, r.End, true}}
+	}
+	for _, part := range partsWhere(p, r, func(_ machine.Addr, entry uint64) bool { return f(entry) }) {
+		if part.keep {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // ReadAt implements [io.ReaderAt] for whole entries; on an error it has read none.

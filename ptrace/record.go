@@ -159,7 +159,6 @@ func (t *Target) collect() error {
 	if err := mem.readMany(code.whole); err != nil {
 		return err
 	}
-	pages := map[machine.Addr]bool{}
 	ranges := append(t.linkage(), code.spans()...)
 	var from []start
 	for _, th := range t.threads {
@@ -170,7 +169,7 @@ func (t *Target) collect() error {
 		c.sp, _ = th.Registers.Addr(t.arch.SP)
 		c.pc, _ = th.Registers.Addr(t.arch.PC)
 		c.link, _ = th.Registers.Addr(t.arch.Link)
-		c.copyAll(mem, t.maps, code.around, pages)
+		c.copyAll(mem, t.maps, code.around, code.pages)
 		from = append(from, start{c.sp, words(th.Registers), c.stacks[0]})
 		ranges = append(ranges, c.ranges()...)
 	}

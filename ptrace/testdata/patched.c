@@ -13,11 +13,12 @@
 //   sharedcopy  the same, executable in a private mapping
 //   file        a copy of the program's file, executable in a private mapping; the file is written to
 //
-// churn: then it waits no more. It fills the page with one byte after the other, word by word from its beginning, and notes before and
+// churn: then it waits elsewhere, and a thread fills the page with one byte after the other, word by word from its beginning, and notes before and
 // after that which one, on its stack. It prints where.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static void fill(unsigned char with) {
   for (size_t i = 0; i < PAGE / 8; i++) ((uint64_t volatile *)writable)[i] = word;
 }
 
-static void churn(void) {
+static void *churn(void *argument) {
   unsigned char volatile turns[2] = {0, 0};
   unsigned char *volatile leads = code + PAGE / 2; // what looks like a return address
   fill(0);
@@ -141,6 +142,7 @@ static void churn(void) {
     turns[1] = n;
   }
   (void)leads;
+  return argument;
 }
 
 int main(int argc, char **argv) {
@@ -157,5 +159,7 @@ int main(int argc, char **argv) {
   }
   ((void (*)(void))(uintptr_t)code)();
   if (is("anonymous")) check(!mprotect(code, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
-  churn();
+  pthread_t t;
+  check(!pthread_create(&t, NULL, churn, NULL));
+  for (;;) pause();
 }
