@@ -39,8 +39,8 @@ type Module struct {
 	data      io.ReaderAt
 	file      *os.File
 	opened    os.FileInfo // what the file was when it was opened
-	debugged  bool     // its image knows where to look for separate symbols
-	debugFile *os.File // that they come from; nil until they are asked for
+	debugged  bool        // its image knows where to look for separate symbols
+	debugFile *os.File    // that they come from; nil until they are asked for
 
 	lent   *moduleFile // what file and image are of; nil where they are the module's own
 	lender *ModuleFiles
