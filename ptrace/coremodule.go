@@ -199,7 +199,7 @@ func (l load) bias(m machine.Mapping) (machine.Addr, bool) {
 
 // permit takes what may be done with a mapping that only the list of files names from the
 // segment of the file that it shows. One page of a file may belong to two segments; which
-// of them is mapped shows in the distance to the other mappings.
+// of them is mapped shows in the distance to the other mappings, or in nothing where it is mapped twice.
 func (m *coreModule) permit(loads []load) {
 	votes := map[machine.Addr]int{}
 	var bias machine.Addr
@@ -216,9 +216,11 @@ func (m *coreModule) permit(loads []load) {
 		if row.segment != nil {
 			continue
 		}
+		near := false
 		for _, l := range loads {
-			if b, ok := l.bias(row.Mapping); ok && b == bias {
+			if b, ok := l.bias(row.Mapping); ok && (b == bias || !near) {
 				row.Read, row.Write, row.Exec = l.flags&elf.PF_R != 0, l.flags&elf.PF_W != 0, l.flags&elf.PF_X != 0
+				near = b == bias
 			}
 		}
 	}

@@ -242,13 +242,14 @@ func madeFor(img *object.Image, arch *machine.Arch) error {
 // reads symbols maps files, its own too, as data.
 func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	code := img.Code()
+	executable := false
 	for i, r := range m.maps {
 		linked, ok := img.FileAddr(r.Offset)
 		if !ok {
 			continue
 		}
-		if !known {
-			bias, known = r.Start-linked, true
+		if !known || r.Exec && !executable { // one that is mapped in parts, twice
+			bias, known, executable = r.Start-linked, true, r.Exec
 		}
 		if len(code) == 0 || i == mappingsToTry {
 			break

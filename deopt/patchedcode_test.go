@@ -1,0 +1,105 @@
+package deopt
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
+
+// A stack that goes through a call which the program has written into its code is the same for all who look at it, and leads to the
+// function that it called it from.
+func TestStackThroughPatchedCode(t *testing.T) {
+	for _, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "patched.c"), []string{"-pie", "-fPIE", "-Wl,-z,notext"}, kind)
+			p.AwaitPause(t)
+			var code uint64
+			_, err := fmt.Sscanf(p.Output(), "code 0x%x", &code)
+			require.NoError(t, err)
+			start := code
+			code += 21 // behind the call; patched.c has where it is
+			if kind == "relocated" {
+				code -= 4
+			}
+			var want string
+			same := func(how string, v *View) {
+				t.Helper()
+				var b strings.Builder
+				require.Len(t, v.Threads, 1, how)
+				for _, f := range v.Threads[0].Frames {
+					fmt.Fprintf(&b, "%s %s\n", f.PC, f.Title())
+				}
+				fmt.Fprintf(&b, "end %s\n", v.Threads[0].End.Reason)
+				if want == "" {
+					want = b.String()
+				}
+				require.Equal(t, want, b.String(), how)
+			}
+			inCore := func(how, path string) {
+				t.Helper()
+				core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
+				require.NoError(t, err)
+				defer core.Close()
+				v, err := Frames(core, Options{})
+				require.NoError(t, err)
+				same(how, v)
+			}
+			v := look(t, p, false, Options{})
+			frames := v.Threads[0].Frames
+			require.Greater(t, len(frames), 3)
+			require.Equal(t, fmt.Sprintf("%#x", code), string(frames[2].PC))
+			require.Equal(t, []string{"callee", "main"}, []string{frames[1].Function, frames[3].Function})
+			same("let go", v)
+			answer := gdb(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
+			for i, f := range frames {
+				// Through memory without CFI gdb guesses.
+				if slices.Contains([]string{"text", "mem", "rwx", "relocated"}, kind) && i < 4 {
+					require.Regexp(t, fmt.Sprintf(`(?m)^#%d +0x0*%s in `, i, strings.TrimPrefix(string(f.PC), "0x")), answer)
+				}
+			}
+			var theirs []byte
+			for _, m := range gdbWord.FindAllStringSubmatch(answer, -1) {
+				n, err := strconv.ParseUint(m[1], 0, 64)
+				require.NoError(t, err)
+				theirs = binary.LittleEndian.AppendUint64(theirs, n)
+			}
+			ours := make([]byte, 64)
+			require.NoError(t, v.target.ReadMemory(ours, machine.Addr(start)))
+			require.Equal(t, theirs, ours)
+			held, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
+			require.NoError(t, err)
+			v, err = Frames(held, Options{})
+			require.NoError(t, err)
+			same("held", v)
+			held.Close()
+			for how, o := range map[string]ptrace.Options{"recorded": {Record: true}, "held, recorded": {Record: true, Hold: true}} {
+				target, err := ptrace.Capture(p.PID, o)
+				require.NoError(t, err)
+				path := filepath.Join(t.TempDir(), "core")
+				_, err = target.WriteCore(context.Background(), path, ptrace.RecordOptions{Memory: ptrace.Minimal})
+				require.NoError(t, err)
+				target.Close()
+				inCore(how, path)
+			}
+			inCore("gcore", livetest.Gcore(t, p))
+			path, can := livetest.KernelCore(t, p)
+			if can {
+				inCore("kernel", path)
+			}
+		})
+	}
+}
