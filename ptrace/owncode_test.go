@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,11 @@ var patchedFlags = []string{"-pie", "-fPIE", "-Wl,-z,notext"}
 // patched starts testdata/patched.c, and returns where the code is that it has written to, and its bytes as it printed them.
 func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr, code []byte) {
 	t.Helper()
-	p = program(t, "patched.c", patchedFlags, args...)
+	flags := patchedFlags
+	if strings.HasPrefix(args[0], "large") {
+		flags = append(slices.Clone(flags), "-DLARGE")
+	}
+	p = program(t, "patched.c", flags, args...)
 	for line := range strings.Lines(p.Output()) {
 		var text string
 		if n, _ := fmt.Sscanf(line, "code 0x%x %s", &at, &text); n == 2 {
@@ -155,5 +160,47 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 			}
 			t.Logf("%d of %d, %d moments", whole, 50*5, len(seen))
 		})
+	}
+}
+
+// Of more patched code than is copied in a stop, what return addresses lead to is there. Of the rest it is said that it is not.
+func TestMuchPatchedCode(t *testing.T) {
+	for kind, why := range map[string]string{"large": " was written to", "largerwx": " can be written to there"} {
+		p, at, want := patched(t, kind)
+		p.AwaitPause(t)
+		got, far := make([]byte, len(want)), at+maxOwnCode
+		path := executable(t, "patched.c", append(slices.Clone(patchedFlags), "-DLARGE")...)
+		target, err := Capture(p.PID, Options{Record: true})
+		require.NoError(t, err)
+		require.NoError(t, target.ReadMemory(got, at))
+		require.Equal(t, want, got)
+		of := path
+		if kind == "large" {
+			of = "its page of " + path
+		}
+		require.EqualError(t, target.ReadMemory(got, far), fmt.Sprintf("64 bytes at %v: %s, and %s%s", far, NotCopied, of, why))
+		file := filepath.Join(t.TempDir(), "core")
+		_, err = target.WriteCore(context.Background(), file, RecordOptions{Memory: Minimal})
+		require.NoError(t, err)
+		target.Close()
+		for how, path := range map[string]string{"recorded": file, "of a large core": thinCore(t, ownCore(t, p))} {
+			core := openCore(t, path)
+			require.NoError(t, core.ReadMemory(got, at), how)
+			require.Equal(t, want, got, how)
+			if err := core.ReadMemory(got, far); err != nil || how == "recorded" {
+				require.ErrorContains(t, err, "not in the core: what was written over ", how)
+				continue
+			}
+			require.Equal(t, bytes.Repeat([]byte{0xcc}, len(got)), got) // a core can be compared with the file
+		}
+		target, err = Capture(p.PID, Options{Hold: true})
+		require.NoError(t, err)
+		require.NoError(t, target.ReadMemory(got, far))
+		require.Equal(t, bytes.Repeat([]byte{0xcc}, len(got)), got)
+		target.Release()
+		require.NoError(t, target.ReadMemory(got, at))
+		require.Equal(t, want, got)
+		require.Error(t, target.ReadMemory(got, far))
+		target.Close()
 	}
 }

@@ -12,6 +12,7 @@
 //   shared      a copy of the program's file, mapped twice as above
 //   sharedcopy  the same, executable in a private mapping
 //   file        a copy of the program's file, executable in a private mapping; the file is written to
+//   large, largerwx  text and rwx, of a program built with -DLARGE: after the function come 2 MiB of which each page was written to
 //
 // churn: then it waits elsewhere, and a thread fills the page with one byte after the other, word by word from its beginning, and notes before and
 // after that which one, on its stack. It prints where.
@@ -39,6 +40,13 @@ __asm__(".section .patched,\"ax\",@progbits\n"
         ".cfi_endproc\n.size relocated,.-relocated\n.p2align 12,0x90\n.text");
 extern unsigned char sled[], relocated[];
 
+#ifdef LARGE
+enum { MORE = 2 << 20 };
+__asm__(".section .patched\n.fill 2 << 20,1,0xcc\n.text");
+#else
+enum { MORE = 0 };
+#endif
+
 static const char *kind;
 static unsigned char *code, *writable; // where it is executed, and where it is written to
 static int file = -1;                  // through which it is written to, at offset
@@ -59,7 +67,7 @@ static void put(size_t at, const void *bytes, size_t size) {
     check(pwrite(file, bytes, size, offset + at) == (ssize_t)size);
   else
     memcpy(writable + at, bytes, size);
-  if (is("text")) check(!mprotect(code, PAGE, PROT_READ | PROT_EXEC));
+  if (is("text") || is("large")) check(!mprotect(code, PAGE, PROT_READ | PROT_EXEC));
 }
 
 __attribute__((used)) void callee(void) {
@@ -102,6 +110,11 @@ static void prepare(void) {
   if (is("relocated")) code = relocated;
   if (is("mem")) check((offset = (off_t)(uintptr_t)sled, file = open("/proc/self/mem", O_RDWR)) >= 0);
   if (is("rwx")) check(!mprotect(sled, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+  if (!strncmp(kind, "large", 5)) {
+    check(MORE > 0 && !mprotect(sled, 2 * PAGE + MORE, PROT_READ | PROT_WRITE | PROT_EXEC));
+    for (size_t i = 0; i < 2 * PAGE + MORE; i += PAGE) ((unsigned char volatile *)sled)[i] = sled[i];
+    if (is("large")) check(!mprotect(sled + PAGE, PAGE + MORE, PROT_READ | PROT_EXEC));
+  }
   if (is("anonymous") || is("anonymousrwx")) {
     code = writable = map(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(code, sled, PAGE);
