@@ -97,6 +97,9 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 	case i.format.relative() && !i.all[sym.section].Alloc && strings.HasPrefix(i.all[sym.section].Name, ".debug_"):
 		// A place in debug information is an offset in its section, whatever address a JIT has written into that one's header.
 		return machine.Addr(sym.value), true
+	case i.Registered && i.format.relative() && i.all[sym.section].Addr == 0:
+		// JITLink of LLVM 19 writes no address into the headers of sections without content, such as .bss.
+		return 0, false
 	case i.format.relative():
 		return i.all[sym.section].Addr + machine.Addr(sym.value), true
 	}
