@@ -45,13 +45,15 @@ type patchMachine struct {
 	llvm           []int    // that compile it
 	target         uint64   // of the patchpoint that has a number; on ppc64 where the descriptor of stop is
 	links          []string // flags of the linker: where stop and its descriptor lie
-	noSymbol       bool     // llc has no relocation for the call of a symbol
+	noSymbol       bool     // llc has no relocation for the call of a symbol, or a wrong one
 	nop            bool     // there is one behind each ordinary call
 	ends           int      // where the last near call in a region starts
 	ways           []string
 }
 
 var patchMachines = map[string]patchMachine{
+	"arm64": {triple: "aarch64-linux-gnu", layout: crossLayouts["arm64"].layout, llvm: []int{14, 19, 22},
+		target: 0x1000000, links: []string{"-Wl,--section-start=.stop=0x1000000"}, noSymbol: true, ends: 60, ways: []string{"near", "register"}},
 	"ppc64le": {triple: "powerpc64le-linux-gnu", layout: crossLayouts["ppc64le"].layout, llvm: []int{14, 19, 22}, nop: true,
 		target: 0x11000000, links: []string{"-Wl,--section-start=.stop=0x11000000"}, ends: 60, ways: []string{"near", "register"}},
 	"ppc64": {triple: "powerpc64-linux-gnu", layout: "E-m:e-Fi64-i64:64-n32:64-S128-v256:256:256-v512:512:512", llvm: []int{14, 19, 22}, nop: true,

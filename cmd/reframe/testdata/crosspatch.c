@@ -101,6 +101,9 @@ static void clear(uint8_t *at) {
 #if defined __powerpc64__
 	for (int i = 0; i < REGION; i += 4)
 		put(at + i, 0x60000000, 4);
+#elif defined __aarch64__
+	for (int i = 0; i < REGION; i += 4)
+		put(at + i, 0xd503201f, 4);
 #elif defined __s390x__
 	for (int i = 0; i < REGION; i += 2)
 		put(at + i, 0x0707, 2);
@@ -124,6 +127,12 @@ static uint8_t *call(uint8_t *at, const char *kind) {
 	at = put(at, 0x618c0000 | (to & 0xffff), 4); // ori r12,r12
 	at = put(at, 0x7d8903a6, 4);                 // mtctr r12
 	return put(at, 0x4e800421, 4);               // bctrl
+#elif defined __aarch64__
+	if (!strcmp(kind, "near"))
+		return put(at, 0x94000000 | (by >> 2 & 0x3ffffff), 4); // bl
+	at = put(at, 0xd2800010 | (to & 0xffff) << 5, 4);         // movz x16
+	at = put(at, 0xf2a00010 | (to >> 16 & 0xffff) << 5, 4);   // movk x16, lsl 16
+	return put(at, 0xd63f0200, 4);                            // blr x16
 #elif defined __s390x__
 	if (!strcmp(kind, "near"))
 		return put(put(at, 0xc0e5, 2), (uint32_t)(by / 2), 4); // brasl %r14
