@@ -14,7 +14,7 @@ import (
 )
 
 // patchedFunctions are those of patchexit.ll whose sites are overwritten, with the record of each.
-var patchedFunctions = map[string]uint64{"sled": 32}
+var patchedFunctions = map[string]uint64{"shadow": 31, "sled": 32, "leaf": 33}
 
 // unpatched is what the program prints where it overwrites nothing.
 func unpatched(t *testing.T, version int, how, function, times string) string {
@@ -71,6 +71,15 @@ func TestCommitFromPatchedSites(t *testing.T) {
 				require.Equal(t, want, strings.ReplaceAll(p.Output(), "ready\n", ""), "%s %s", function, way)
 			}
 		}
+	})
+}
+
+// What the runtime that is called has had the right to overwrite is lost: then there is no result, and nothing is committed. A runtime that
+// saves it, and whose CFI says where, loses nothing (TestCommitFromPatchedSites).
+func TestCommitRefusesWhatThePatchLost(t *testing.T) {
+	everyPatchExit(t, func(t *testing.T, version int, how string) {
+		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")
+		refusedCommit(t, p, known(t, p), innermost, "", "is caller-saved and frame #1 does not keep it")
 	})
 }
 
