@@ -108,7 +108,7 @@ func (v *View) codePlace(f *Frame) CodePlace {
 		}
 	}
 	if name, start, ok := f.function(at); ok {
-		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.physical.PC - start)}
+		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.place() - start)}
 	} else if out.Symbol == nil {
 		out.Why = "no symbol covers it"
 	}

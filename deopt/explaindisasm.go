@@ -40,7 +40,7 @@ func (f *Frame) disassembly() *Disassembly {
 		return out
 	}
 	d := disassembler{frame: f, code: newWindow(f.view.target, of)}
-	pc := f.physical.PC
+	pc := f.place()
 	start, known := f.start()
 	switch {
 	case !known:
@@ -103,10 +103,10 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 	if length == 0 {
 		return i, 0
 	}
-	i = Instruction{Address: frame.HexOf(at), Bytes: spaced(b[:length]), Text: text, Here: at == f.physical.PC, Notes: d.notes(at)}
+	i = Instruction{Address: frame.HexOf(at), Bytes: spaced(b[:length]), Text: text, Here: at == f.place(), Notes: d.notes(at)}
 	in := *f
 	if !i.Here { // where a call may be the last instruction of its function
-		in.physical.PC, in.physical.Return = at, false
+		in.physical.PC, in.physical.Return, in.physical.Overwritten = at, false, nil
 	}
 	start, known := machine.Addr(0), false
 	if f.code != nil && f.code.image == nil { // there are no symbols, but those that have records
@@ -128,7 +128,7 @@ func (d *disassembler) past(at machine.Addr) bool {
 		return false
 	}
 	s := f.code.image.CodeAt(f.physical.Lookup())
-	return s != nil && at != f.physical.PC && !s.Contains(at)
+	return s != nil && at != f.place() && !s.Contains(at)
 }
 
 // maxAt bounds the records that are noted at one address.

@@ -40,7 +40,7 @@ func (f *Frame) around() []NearRecord {
 	if f.code == nil || f.code.records == nil {
 		return out
 	}
-	pc := f.physical.PC
+	pc := f.place()
 	before := f.code.records.Range(0, pc+1)
 	behind := f.code.records.Range(pc+1, math.MaxUint64)
 	var nearest machine.Addr // of those before pc
@@ -77,7 +77,7 @@ func (f *Frame) around() []NearRecord {
 
 // refusesNear says whether a record before the place is one that had to be looked into.
 func (f *Frame) refusesNear(e stackmap.Entry) bool {
-	_, why, err := f.judge().try(recordEntry{e, e.Record()}, f.physical.PC, f.physical.Return)
+	_, why, err := f.judge().try(recordEntry{e, e.Record()}, f.place(), f.returns())
 	return why != "" || err != nil
 }
 
@@ -90,7 +90,7 @@ func (f *Frame) judge() *matcher {
 
 // near describes a record that is at the frame's place or near it.
 func (f *Frame) near(e recordEntry) NearRecord {
-	pc := f.physical.PC
+	pc := f.place()
 	out := NearRecord{ID: uint64(e.Record.ID), Address: frame.HexOf(e.Addr), Function: frame.HexOf(e.Function.Addr),
 		Offset: e.Record.Offset, Distance: int64(e.Addr - pc), Site: unknownSite}
 	if name, start, ok := f.code.function(e.Function.Addr); ok && start == e.Function.Addr {
@@ -107,6 +107,9 @@ func (f *Frame) near(e recordEntry) NearRecord {
 	if own := f.match; f.is(e) {
 		describe(own)
 		out.Matched, out.Moment, out.Why = true, own.moment, own.convention(pc)
+		if own.shadow != nil {
+			out.Why = own.shadow.convention(f)
+		}
 		return out
 	}
 	m := f.judge()
@@ -138,6 +141,10 @@ func (m *match) convention(pc machine.Addr) string {
 		return "it lies at the pc; no module says what kind of site it is, and with it how far that has got"
 	case m.kind == ir.StackMapSite:
 		return "a stackmap's record lies at the point itself, and the pc is there"
+	case m.entry.Addr > pc && m.moment == frame.Before:
+		return fmt.Sprintf("the region of the %s starts at the pc: nothing of it has run", m.kind)
+	case m.entry.Addr > pc:
+		return fmt.Sprintf("the record of a %s lies at the end of its region, and a call in that ends at the pc, %d bytes before: %s", m.kind, uint64(m.entry.Addr-pc), m.call())
 	case m.kind == ir.PatchPointSite && m.moment == frame.Before:
 		return "a patchpoint's record lies at the start of its region, and the pc is there: nothing of it has run"
 	case m.kind == ir.PatchPointSite:
@@ -174,11 +181,11 @@ func (m *match) place(by *matcher) string {
 
 // refusal says why a record is not that of the frame.
 func (f *Frame) refusal(m *matcher, what *match) string {
-	e, pc := what.entry, f.physical.PC
+	e, pc := what.entry, f.place()
 	if e.Function.Addr != m.function {
 		return "it is another function's, and says nothing of this one"
 	}
-	got, why, err := m.try(e, pc, f.physical.Return)
+	got, why, err := m.try(e, pc, f.returns())
 	switch {
 	case err != nil:
 		return err.Error()

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
+	"reframe/deopt/x86"
 )
 
 // recordEntry is a record with what it belongs to, decoded.
@@ -23,7 +24,9 @@ type match struct {
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
 	also   []*match // at the same address
-	shadow *shadow  // that a call was written into; nil of any other match
+	shadow *shadow  // that a call, or a jump to a stub, was written into; nil of any other match
+	// written are the registers that the code of a region has changed before its call.
+	written x86.Set
 	candidates
 
 	compared bool
@@ -132,14 +135,10 @@ func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes [
 
 // tryStatepoint asks whether pc lies in the region before the record, where a call ends that was written there.
 func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
-	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite {
+	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite || len(got.sites) == 0 {
 		return nil, "", nil
 	}
-	bytes := got.sites[0].PatchBytes
-	for _, s := range got.sites {
-		bytes = min(bytes, s.PatchBytes) // the sites that fit may differ
-	}
-	start := got.entry.Addr - machine.Addr(min(bytes, maxPatch))
+	start := got.entry.Addr - machine.Addr(regionBytes(got.sites))
 	of := instructionsOf[m.arch]
 	switch {
 	case pc < start || pc == start && ret || of == nil:
@@ -149,11 +148,20 @@ func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, 
 	case !of.callFrom(m.memory, start, pc):
 		return nil, "its region holds this address, and no call in it ends here", nil
 	case ret:
-		got.moment = frame.InCall
+		got.moment, got.written = frame.InCall, m.writes(start, pc)
 	default:
 		got.moment = frame.After
 	}
 	return got, "", nil
+}
+
+// regionBytes is the least that the region of a statepoint may have; the sites that fit may differ.
+func regionBytes(sites []*ir.Site) uint64 {
+	bytes := uint64(maxPatch)
+	for _, s := range sites {
+		bytes = min(bytes, s.PatchBytes)
+	}
+	return bytes
 }
 
 // atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
@@ -221,10 +229,15 @@ func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why
 		return m.tryPatchpoint(got, pc, ret)
 	case isStatepoint && ret:
 		got.moment = frame.InCall
+		if bytes := regionBytes(c.sites); len(c.sites) > 0 && bytes > 0 {
+			got.written = m.writes(pc-machine.Addr(bytes), pc)
+		}
 	case isStatepoint:
 		got.moment = frame.After
 	case ret && (got.kind == ir.PatchPointSite || unknown && m.patchpointCall(e.Addr) != 0):
 		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
+	case ret && !shaped && m.calledNot(pc):
+		return nil, "no call ends at this return address now: what was written there has been taken back, or written over again", nil
 	case unknown && (ret || shaped):
 		// A statepoint whose callee is running or has returned, or a stackmap right
 		// behind that call: nothing here says which.
@@ -258,7 +271,7 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 		}
 		got.kind = ir.PatchPointSite
 	}
-	got.moment = frame.InCall
+	got.moment, got.written = frame.InCall, m.writes(start, pc)
 	if !ret {
 		got.moment = frame.After
 	}
@@ -281,6 +294,15 @@ func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
 		return 0
 	}
 	return start + machine.Addr(n)
+}
+
+// calledNot says whether code is known not to end in a call at pc.
+func (m *matcher) calledNot(pc machine.Addr) bool {
+	if m.arch != machine.AMD64 {
+		return false
+	}
+	called, err := x86.CallBefore(m.memory, pc)
+	return err == nil && !called
 }
 
 // kindOf returns the kind that all sites agree on, or "".
@@ -346,16 +368,44 @@ func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	switch {
 	case m.moment == frame.After:
 		return clobber(f.Registers, arch, m.kind)
-	case m.shadow != nil && m.shadow.changed != 0:
-		regs := f.Registers.Clone()
-		for reg := range machine.DWARFReg(16) {
-			if m.shadow.changed.Has(reg) {
-				regs.Forget(reg, arch.RegisterName(reg)+" may have been changed between the record and the call that was written behind it")
-			}
-		}
+	case m.shadow != nil:
+		return without(f.Registers, arch, m.shadow.changed, "between the record and the call that was written behind it")
+	}
+	return without(f.Registers, arch, m.written, "by the code of its region, before the call")
+}
+
+// without are registers but for those of x86-64 that something may have changed.
+func without(regs *machine.Registers, arch *machine.Arch, changed x86.Set, where string) *machine.Registers {
+	if changed == 0 {
 		return regs
 	}
-	return f.Registers
+	regs = regs.Clone()
+	for reg := range machine.DWARFReg(16) {
+		if changed.Has(reg) {
+			regs.Forget(reg, arch.RegisterName(reg)+" may have been changed "+where)
+		}
+	}
+	return regs
+}
+
+// writes are the registers that instructions change from start on up to the call that ends at pc.
+func (m *matcher) writes(start, pc machine.Addr) (changed x86.Set) {
+	for at := start; m.arch == machine.AMD64 && at < pc; {
+		inst, known, err := x86.Read(m.memory, at)
+		next := at + machine.Addr(inst.Len)
+		switch {
+		case err != nil || inst.Len == 0:
+			return ^x86.Set(0)
+		case next == pc:
+			return changed // the call
+		case !known:
+			changed = ^x86.Set(0)
+		case !x86.IsFiller(inst):
+			changed |= x86.Writes(inst)
+		}
+		at = next
+	}
+	return changed
 }
 
 // memoryAt is the memory that the record's locations may be read from.

@@ -8,12 +8,11 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
-	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/deopt/x86"
 )
 
-// shadow is the code behind a stackmap's record, over which a runtime has written a call, or a jump to code that calls: so compiled code is
+// shadow is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
 // invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap). Only x86-64 code is read.
 type shadow struct {
 	entry recordEntry
@@ -155,21 +154,30 @@ func (v *View) shadowOf(c *code, e recordEntry, pc machine.Addr, nearest bool) (
 func (v *View) shadowBytes(c *code, e recordEntry) (sites candidates, least, most uint64, ok bool) {
 	name, _, _ := c.function(e.Function.Addr)
 	sites, err := v.modules.ofRecord(c, e, name)
-	kind := kindOf(sites.sites)
 	switch {
 	case err != nil:
 		return sites, 0, 0, false
-	case len(sites.sites) > 0 && kind == ir.StackMapSite:
-		least = sites.sites[0].PatchBytes
-		for _, s := range sites.sites {
-			least, most = min(least, s.PatchBytes), max(most, s.PatchBytes)
-		}
+	case len(sites.sites) > 0 && kindOf(sites.sites) == ir.StackMapSite:
+		least, most = patchBytes(sites.sites)
 		return sites, least, min(most, maxPatch), most > 0
 	case len(sites.sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
 		return sites, 0, 0, false
 	}
+	most = maxShadow
+	if behind := c.records.Range(e.Addr+1, e.Addr+maxShadow); behind.Len() > 0 {
+		most = uint64(behind.Entry(0).Addr - e.Addr) // it ends before the next one
+	}
 	_, shaped := e.Record.AsStatepoint()
-	return sites, 0, maxShadow, !shaped || !byDefault(e.Record.ID)
+	return sites, 0, most, !shaped || !byDefault(e.Record.ID)
+}
+
+// patchBytes are the least and the most that some sites have.
+func patchBytes(sites []*ir.Site) (least, most uint64) {
+	least = sites[0].PatchBytes
+	for _, s := range sites {
+		least, most = min(least, s.PatchBytes), max(most, s.PatchBytes)
+	}
+	return least, most
 }
 
 // follow goes through the instructions as they are now, from the record on, and says whether a call ends at pc, and whether that was
@@ -232,6 +240,14 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
+// noun is what it is called.
+func (s *shadow) noun() string {
+	if kind := kindOf(s.sites.sites); kind != "" && kind != ir.StackMapSite {
+		return "region"
+	}
+	return "shadow"
+}
+
 // wasSled says whether there were only nops where the call was written, and before.
 func (s *shadow) wasSled() bool {
 	for at := s.start; at < s.past; {
@@ -254,7 +270,7 @@ func (s *shadow) endsOriginal(pc machine.Addr) bool { return x86.CallFrom(s.orig
 // that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
 func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string) {
 	runs, own := v.functionOf(callee), v.ownTarget(s.original, s.start, f.PC)
-	now := directTarget(writtenCode{s.original}, s.last)
+	now := v.targetNow(s)
 	switch {
 	case runs != 0 && own != 0 && own != now && v.leadsTo(own, runs):
 		return true, "is not it: the call that was here before another one was written over it is still running"
@@ -262,6 +278,31 @@ func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string
 		return false, ""
 	}
 	return false, "is not certain: a call was written over the function's own, which ended here too and may still be running"
+}
+
+// targetNow is where the call goes that was written, 0 where that is not known.
+func (v *View) targetNow(s *shadow) machine.Addr {
+	now, loaded := writtenCode{s.original}, map[x86asm.Arg]machine.Addr{}
+	for at := s.left; at <= s.last; {
+		inst, known, err := x86.Read(now, at)
+		if err != nil || !known || inst.Len == 0 {
+			return 0
+		}
+		next := at + machine.Addr(inst.Len)
+		number, isNumber := inst.Args[1].(x86asm.Imm)
+		switch to, through := loaded[inst.Args[0]]; {
+		case at == s.last && through:
+			return to
+		case at == s.last:
+			return v.branchTarget(inst, next)
+		case isNumber && inst.Op == x86asm.MOV:
+			loaded[inst.Args[0]] = machine.Addr(number)
+		case !x86.IsFiller(inst):
+			clear(loaded)
+		}
+		at = next
+	}
+	return 0
 }
 
 // directTarget is where the call at an address goes that has its target in it, else 0.
@@ -342,23 +383,26 @@ func (v *View) leadsTo(at, function machine.Addr) bool {
 	return false
 }
 
-// what says what was written, for people.
-func (s *shadow) what(name func(machine.Addr) string) string {
-	n := 0
-	for at := s.start; at < s.end(); at++ {
-		if s.differs(at) {
-			n++
-		}
+// convention says why a record is that of the frame, whose function left its own code here.
+func (s *shadow) convention(f *Frame) string {
+	of := fmt.Sprintf("its %s of %d bytes", s.noun(), s.bytes)
+	if s.bytes == 0 {
+		of = "the code behind it, which no module says is its shadow,"
 	}
-	text := fmt.Sprintf("%d of the %d bytes up to here are others than in %s, as the process stood still", n, len(s.was), s.of)
+	lead := "a call in it ends at the pc"
 	if s.stub != 0 {
-		to := s.stub.String()
-		if known := name(s.stub); known != "" {
-			to += " (" + names.Short(known) + ")"
-		}
-		text += fmt.Sprintf("; the jump at +%#x leads to %s", uint64(s.last-s.start), to)
+		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.stub)
 	}
-	return text
+	return fmt.Sprintf("%s was written over at %s, and %s: %s there, %s in %s, held against each other as they were in the stop; the frame was unwound by the rules of %s",
+		of, f.view.orAddress(s.left), lead, spaced(s.now[s.left-s.start:s.past-s.start]), spaced(s.was[s.left-s.start:s.past-s.start]), s.of, f.view.orAddress(s.left))
+}
+
+// orAddress spells an address by its function, or as it is.
+func (v *View) orAddress(addr machine.Addr) string {
+	if name := v.named(addr); name != "" {
+		return name
+	}
+	return addr.String()
 }
 
 // place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
@@ -373,6 +417,9 @@ func (f *Frame) place() machine.Addr {
 func (f *Frame) shadowed(all []*shadow) (matches []*match) {
 	for _, s := range all {
 		m := &match{entry: s.entry, kind: kindOf(s.sites.sites), candidates: s.sites, moment: frame.Before, shadow: s}
+		if m.kind != "" && m.kind != ir.StackMapSite {
+			m.moment = frame.InCall // that of a region takes the place of the site's own call
+		}
 		if m.kind == "" && s.wasSled() {
 			m.moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
 		}
@@ -382,10 +429,13 @@ func (f *Frame) shadowed(all []*shadow) (matches []*match) {
 		matches = append(matches, m)
 	}
 	if s := all[0]; s.stub != 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the shadow of its record leads to %v, where a call was made that returns to %v", s.stub, f.physical.PC))
+		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the %s of its record leads to %v, where a call was made that returns to %v", s.noun(), s.stub, f.physical.PC))
 	}
 	if all[0].bytes == 0 {
 		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
 	}
 	return matches
 }
+
+// returns says whether a call is to return to [Frame.place].
+func (f *Frame) returns() bool { return f.physical.Return && f.place() == f.physical.PC }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
 	"reframe/deopt/x86"
@@ -99,32 +100,53 @@ func (v *View) jumpsIn(c *code, at machine.Addr) {
 	if near.Len() == 0 {
 		return
 	}
-	all, err := v.original(at, comparedChunk+maxPatch)
+	from := max(c.image.CodeAt(at).Loaded(), at-min(at, maxPatch)) // the region of a statepoint lies before its record
+	all, err := v.original(from, int(at-from)+comparedChunk+maxPatch)
 	if err != nil || all.differing(all.start, all.end()) == 0 {
 		return
 	}
 	for n := range near.Len() {
 		e := recordEntry{Entry: near.Entry(n)}
-		if all.differing(e.Addr, e.Addr+maxPatch) == 0 {
+		if all.differing(e.Addr-min(e.Addr, maxPatch), e.Addr+maxPatch) == 0 {
 			continue
 		}
 		e.Record = e.Entry.Record()
-		sites, least, most, ok := v.shadowBytes(c, e)
-		if !ok {
+		start, length, s := v.regionOf(c, e)
+		if s == nil {
 			continue
 		}
-		length := most
-		if least > 0 {
-			length = least // of several that it may have, all agree so far
-		}
-		o, err := v.original(e.Addr, int(length))
+		o, err := v.original(start, int(length))
 		if err != nil {
 			continue
 		}
-		s := &shadow{entry: e, sites: sites, bytes: least, original: o}
+		s.original = o
 		if s.stub = s.jump(v); s.stub != 0 && len(v.jumped) < maxJumps {
 			v.jumped = append(v.jumped, s)
 		}
+	}
+}
+
+// regionOf is the code of a record that a runtime may write a jump over: a shadow, or as a module says the region of a patchpoint or a
+// statepoint. Of several that it may be all agree on so much.
+func (v *View) regionOf(c *code, e recordEntry) (start machine.Addr, length uint64, s *shadow) {
+	sites, least, most, ok := v.shadowBytes(c, e)
+	switch kind := kindOf(sites.sites); {
+	case ok && least > 0:
+		return e.Addr, least, &shadow{entry: e, sites: sites, bytes: least}
+	case ok:
+		return e.Addr, most, &shadow{entry: e, sites: sites, bytes: least}
+	case kind == "" || kind == ir.StackMapSite:
+		return 0, 0, nil
+	default:
+		least, _ = patchBytes(sites.sites)
+		least = min(least, maxPatch)
+		if start = e.Addr; kind != ir.PatchPointSite {
+			start -= machine.Addr(least)
+		}
+		if least == 0 {
+			return 0, 0, nil
+		}
+		return start, least, &shadow{entry: e, sites: sites, bytes: least}
 	}
 }
 
@@ -150,7 +172,7 @@ func (s *shadow) jump(v *View) machine.Addr {
 			return to
 		case inst.Op == x86asm.JMP && differs:
 			s.last, s.past = at, next
-			return v.jumpTarget(inst, next)
+			return v.branchTarget(inst, next)
 		case s.left == 0 && s.bytes == 0 && !x86.IsFiller(inst):
 			return 0
 		case s.left == 0:
@@ -166,9 +188,9 @@ func (s *shadow) jump(v *View) machine.Addr {
 	return 0
 }
 
-// jumpTarget is where a jump leads that says so, or that goes through a word at a place that it says; 0 for others. next is the address
+// branchTarget is where a jump or a call leads that says so, or that goes through a word at a place that it says; 0 for others. next is the address
 // behind it.
-func (v *View) jumpTarget(inst x86asm.Inst, next machine.Addr) machine.Addr {
+func (v *View) branchTarget(inst x86asm.Inst, next machine.Addr) machine.Addr {
 	switch arg := inst.Args[0].(type) {
 	case x86asm.Rel:
 		return next + machine.Addr(int64(arg))
@@ -191,7 +213,7 @@ func (v *View) undecided(f *unwind.Frame) string {
 	}
 	id := uint64(all[0].By.([]*shadow)[0].entry.Record.ID)
 	if len(all) == 1 {
-		return fmt.Sprintf("the jump that was written into the shadow of record %d leads to the code here, and the stack does not show that the frame came from there", id)
+		return fmt.Sprintf("the jump that was written into the code of record %d leads to the code here, and the stack does not show that the frame came from there", id)
 	}
-	return fmt.Sprintf("jumps that were written into the shadows of record %d and %d more lead to the code here, and the stack does not show from which of them the frame came", id, len(all)-1)
+	return fmt.Sprintf("jumps that were written into the code of record %d and of %d more lead to the code here, and the stack does not show from which of them the frame came", id, len(all)-1)
 }

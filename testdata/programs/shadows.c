@@ -23,12 +23,13 @@ __attribute__((force_align_arg_pointer)) void hook(void);
 // is to have it.
 static const struct {
 	const char *name;
-	int record, match, shadow;
+	int record, match, bytes;
 } cases[] = {
-	{"sled_start", 101, 1, 32}, {"sled_middle", 102, 1, 32}, {"sled_end", 103, 1, 32}, {"sled_register", 104, 1, 32},
+	{"region_jump", 304, 1, 24}, {"sled_start", 101, 1, 32}, {"sled_middle", 102, 1, 32}, {"sled_end", 103, 1, 32}, {"sled_register", 104, 1, 32},
 	{"sled_memory", 105, 1, 32}, {"sled_jump", 106, 1, 32}, {"sled_jumpreg", 107, 1, 32}, {"epilogue", 108, 1, 32},
 	{"epilogue_ran", 109, 1, 32}, {"own", 110, 0, 16}, {"own_over", 111, 1, 16}, {"taken_back", 112, 0, 32},
 	{"region_start", 301, 1, 24}, {"region_middle", 302, 1, 24}, {"region_end", 303, 1, 24},
+	{"pp_jump", 401, 1, 24}, {"pp_changed", 402, 1, 24},
 };
 
 static const uint8_t mark[] = {0x0f, 0x1f, 0x80, 0x01, 0x00, 0xdd, 0x5a}; // nopl 0x5add0001(%rax)
@@ -90,6 +91,13 @@ static void open_(uint8_t *at, int how) {
 		abort();
 }
 
+// nops finds those behind the spills.
+static uint8_t *nops(uint8_t *at) {
+	while (memcmp(at, "\x66\x2e\x0f\x1f", 4) && memcmp(at, "\x66\x66\x2e\x0f", 4) && memcmp(at, "\x2e\x66\x0f\x1f", 4))
+		at++;
+	return at;
+}
+
 // patch writes over the code at a mark and returns the return address of the call.
 static uint8_t *patch(const char *name, uint8_t *at) {
 	uint8_t *returns;
@@ -125,9 +133,18 @@ static uint8_t *patch(const char *name, uint8_t *at) {
 	} else if (!strcmp(name, "own_over")) { // which may begin before, with its address
 		memset(at, 0x90, 11);
 		returns = at + 11 + rel32(at + 11, 0xe8, thunk(at));
-	} else if (!strcmp(name, "region_start") || !strcmp(name, "region_middle") || !strcmp(name, "region_end")) {
-		while (memcmp(at, "\x66\x2e\x0f\x1f", 4) && memcmp(at, "\x66\x66\x2e\x0f", 4) && memcmp(at, "\x2e\x66\x0f\x1f", 4)) // behind the spills
-			at++;
+	} else if (!strcmp(name, "region_jump") || !strcmp(name, "pp_jump")) {
+		at = nops(at);
+		rel32(at, 0xe9, stub(at, "", 0, &returns));
+	} else if (!strcmp(name, "pp_changed")) {
+		void *to = hook;
+		memset(at, 0x90, 24);
+		memcpy(at, "\x48\xbb", 2); // movabs to rbx, which the record has a value in
+		memcpy(at + 2, &to, 8);
+		memcpy(at + 10, "\xff\xd3", 2); // call *%rbx
+		returns = at + 12;
+	} else if (!strncmp(name, "region", 6)) {
+		at = nops(at);
 		int n = name[7] == 's' ? 0 : name[7] == 'm' ? 8 : 24 - 5;
 		memset(at, 0x90, n);
 		returns = at + n + rel32(at + n, 0xe8, thunk(at));

@@ -2,6 +2,7 @@
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 declare void @nothing()
 declare i32 @shadows_run(ptr)
 define i64 @sled_start(i64 %a, i64 %b) noinline {
@@ -139,7 +140,34 @@ define i64 @region_end(i64 %a, i64 %b) noinline {
   call void @nothing() #303 [ "deopt"(i64 %sum, i64 %x, i64 7) ]
   ret i64 %x
 }
-@functions = constant [16 x ptr] [ptr @sled_start, ptr @sled_middle, ptr @sled_end, ptr @sled_register, ptr @sled_memory, ptr @sled_jump, ptr @sled_jumpreg, ptr @epilogue, ptr @epilogue_ran, ptr @own, ptr @own_over, ptr @taken_back, ptr @region_start, ptr @region_middle, ptr @region_end, ptr null]
+define i64 @region_jump(i64 %a, i64 %b) noinline {
+  %x = mul i64 %a, %b
+  %sum = add i64 %a, %b
+  call void asm sideeffect "nopl 0x5add0001(%rax)", ""()
+  call void @nothing() #304 [ "deopt"(i64 %sum, i64 %x, i64 7) ]
+  ret i64 %x
+}
+define i64 @pp_jump(i64 %a, i64 %b) noinline {
+  %slot = alloca i64
+  %x = mul i64 %a, %b
+  store volatile i64 %x, ptr %slot
+  %sum = call i64 asm sideeffect "leaq ($1,$2), %rbx", "={rbx},r,r"(i64 %a, i64 %b)
+  call void asm sideeffect "nopl 0x5add0001(%rax)", ""()
+  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 401, i32 24, ptr null, i32 0, i64 %sum, ptr %slot, i64 7)
+  %y = load volatile i64, ptr %slot
+  ret i64 %y
+}
+define i64 @pp_changed(i64 %a, i64 %b) noinline {
+  %slot = alloca i64
+  %x = mul i64 %a, %b
+  store volatile i64 %x, ptr %slot
+  %sum = call i64 asm sideeffect "leaq ($1,$2), %rbx", "={rbx},r,r"(i64 %a, i64 %b)
+  call void asm sideeffect "nopl 0x5add0001(%rax)", ""()
+  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 402, i32 24, ptr null, i32 0, i64 %sum, ptr %slot, i64 7)
+  %y = load volatile i64, ptr %slot
+  ret i64 %y
+}
+@functions = constant [19 x ptr] [ptr @region_jump, ptr @sled_start, ptr @sled_middle, ptr @sled_end, ptr @sled_register, ptr @sled_memory, ptr @sled_jump, ptr @sled_jumpreg, ptr @epilogue, ptr @epilogue_ran, ptr @own, ptr @own_over, ptr @taken_back, ptr @region_start, ptr @region_middle, ptr @region_end, ptr @pp_jump, ptr @pp_changed, ptr null]
 define i32 @main() {
   %r = call i32 @shadows_run(ptr @functions)
   ret i32 %r
@@ -147,3 +175,4 @@ define i32 @main() {
 attributes #301 = { "statepoint-id"="301" "statepoint-num-patch-bytes"="24" }
 attributes #302 = { "statepoint-id"="302" "statepoint-num-patch-bytes"="24" }
 attributes #303 = { "statepoint-id"="303" "statepoint-num-patch-bytes"="24" }
+attributes #304 = { "statepoint-id"="304" "statepoint-num-patch-bytes"="24" }
