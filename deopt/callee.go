@@ -32,6 +32,16 @@ func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
 	return out
 }
 
+// mayCall says whether the call that returns to an address may be that of a function of a module by its name.
+func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
+	to, ok := f.view.calledBefore(ret)
+	if !ok || name == "" {
+		return true
+	}
+	at, known := f.symbol(by)(name)
+	return !known || at == to
+}
+
 // calledBefore returns the function that the call before pc calls directly. It is false
 // where no function starts there: a stub may lead anywhere. A call through a register
 // tells nothing, even behind the instruction that loads it: LLVM merges the ends of

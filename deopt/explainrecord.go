@@ -139,6 +139,9 @@ func (m *match) convention(pc machine.Addr) string {
 	switch {
 	case m.kind == "":
 		return "it lies at the pc; no module says what kind of site it is, and with it how far that has got"
+	case m.kind == ir.StackMapSite && m.entry.Addr != pc:
+		return fmt.Sprintf("a stackmap's record lies at the point itself, %d bytes behind the pc: the %s between only move what is in registers and in the frame",
+			uint64(m.entry.Addr-pc), plural(len(m.moves), "instruction"))
 	case m.kind == ir.StackMapSite:
 		return "a stackmap's record lies at the point itself, and the pc is there"
 	case m.entry.Addr > pc && m.moment == frame.Before:

@@ -58,11 +58,13 @@ func (s standing) read(x *ExplainedValue) {
 	}
 	f := s.frame
 	arch := f.view.target.Arch()
-	r := &reader{arch, f.view.memory, f.match.registersAt(&f.physical, arch), f.match.entry.Map}
+	r := f.reader()
 	l := recordedAt(x.Location)
 	x.Where = inWords(x.Location)
 	if x.Location.DWARF != nil {
-		x.Origin = s.origin(l.Reg)
+		if x.Origin = s.origin(l.Reg); len(f.match.moves) > 0 && l.Kind == stackmap.Register {
+			x.Origin = "as the instructions between the call and the stackmap leave it"
+		}
 		if base, err := r.registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
 			x.Sum = fmt.Sprintf("%s %v %+d = %v", x.Location.Register, base, l.Offset, base+machine.Addr(int64(l.Offset)))
 		} else if err != nil {

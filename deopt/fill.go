@@ -21,8 +21,7 @@ func (f *Frame) fill(layouts []*Layout) error {
 		site = unknownSite
 	}
 	f.Record = &frame.Record{ID: uint64(m.entry.Record.ID), Site: site, Offset: uint64(m.entry.Record.Offset), Moment: m.moment}
-	arch := f.view.target.Arch()
-	r := &reader{arch, m.memoryAt(f.view.memory), m.registersAt(&f.physical, arch), m.entry.Map}
+	r := f.reader()
 	if m.site != nil {
 		f.fillNamed(r)
 	} else if all := m.agreements(); all != nil {
@@ -39,6 +38,16 @@ func (f *Frame) fill(layouts []*Layout) error {
 	}
 	f.carryOn()
 	return nil
+}
+
+// reader reads the values of the frame's record.
+func (f *Frame) reader() *reader {
+	arch := f.view.target.Arch()
+	r := &reader{arch, f.match.memoryAt(f.view.memory), f.match.registersAt(&f.physical, arch), f.match.entry.Map}
+	if f.match.moves != nil {
+		r.registers, r.memory = f.behindMoves(f.match.moves)
+	}
+	return r
 }
 
 // fillRaw makes slots of a record of which no module says more: loc0, loc1 and so on.

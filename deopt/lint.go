@@ -44,6 +44,7 @@ const (
 	NoRecord         LintRule = "no-record"         // the code generator drops the site
 	SameID           LintRule = "same-id"           // the id is another site's too
 	WideID           LintRule = "wide-id"           // releases before 19 cut the id
+	BehindCall       LintRule = "behind-call"       // a frame in the call before a stackmap has no record
 	PatchBytes       LintRule = "patch-bytes"       // what is to be patched does not fit
 	LayoutMisfit     LintRule = "layout"            // a layout names what is not there
 	NoLayout         LintRule = "no-layout"         // nothing says where a deoptimize carries on
@@ -203,6 +204,7 @@ func (l *linter) block(sites []*ir.Site) error {
 		l.compiles(s)
 		l.patchable(s)
 		l.wideID(s)
+		l.behindCall(s)
 		return nil
 	})
 }

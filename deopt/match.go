@@ -3,6 +3,8 @@ package deopt
 import (
 	"fmt"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -28,6 +30,7 @@ type match struct {
 	// written are the registers that the code of a region has changed before its call.
 	written x86.Set
 	candidates
+	moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
 
 	compared bool
 	agreed   []agreed // what its sites agree on, where they were compared
@@ -43,6 +46,8 @@ type matcher struct {
 	// function is where the function of the frame starts: another one's record says
 	// nothing about it.
 	function machine.Addr
+	// calls says whether the call that returns to an address may be that of a function by its name in a module; nil: any may.
+	calls func(by *ir.Func, name string, ret machine.Addr) bool
 	// sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
 	sites func(recordEntry) (candidates, error)
@@ -98,6 +103,11 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 	}
 	if len(matches) == 0 && !ret {
 		if matches, err = m.atCall(pc); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(matches) == 0 && ret && len(notes) == 0 {
+		if matches, err = m.behindCall(pc); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -286,7 +286,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 // matcher holds records against the frame's place. function is the name of its function and owner
 // where that starts.
 func (f *Frame) matcher(function string, owner machine.Addr) *matcher {
-	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.records, function: owner, sites: func(e recordEntry) (candidates, error) {
+	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.records, function: owner, calls: f.mayCall, sites: func(e recordEntry) (candidates, error) {
 		c, err := f.view.modules.ofRecord(f.code, e, function)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			c.sites = f.narrow(c.sites)

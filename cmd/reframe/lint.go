@@ -30,6 +30,7 @@ could not be resumed:
   no-record          the site is dropped
   same-id            another site has its id, and nothing else tells them apart
   wide-id            a statepoint's id has more bits than LLVM before 19 keeps
+  behind-call        a frame in the call before a stackmap has no record of that
   patch-bytes        a call does not fit into the bytes that may be patched
   layout             a layout names what is not there, or is of another type
   no-layout          nothing says where a deoptimize carries on

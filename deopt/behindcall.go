@@ -1,0 +1,126 @@
+package deopt
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// A stackmap right behind a call describes the frame that waits for the call. LLVM may put instructions between the two that
+// copy the call's result, or load again what it keeps in the frame: the record then lies some bytes behind the return address.
+
+// maxMoves bounds how many instructions there are between a call and its stackmap.
+const maxMoves = 64
+
+// behindCall returns the records of stackmaps to which the frame that waits at pc comes by nothing but moves.
+func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
+	if m.arch != machine.AMD64 {
+		return nil, nil
+	}
+	at := m.records.Range(pc, pc+maxMoves*x86.Longest)
+	first := 0
+	for first < at.Len() && at.Entry(first).Function.Addr != m.function {
+		first++
+	}
+	if first == at.Len() || at.Entry(first).Addr == pc { // it was looked at, and refused
+		return nil, nil
+	}
+	end := at.Entry(first).Addr
+	moves := movesTo(m.memory, pc, end)
+	if moves == nil {
+		return nil, nil
+	}
+	for n := first; n < min(at.Len(), first+maxNear) && at.Entry(n).Addr == end; n++ {
+		e := recordEntry{at.Entry(n), at.Entry(n).Record()}
+		if e.Function.Addr != m.function {
+			continue
+		}
+		c, err := m.sites(e)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.sites) == 0 || slices.ContainsFunc(c.sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc) }) {
+			continue // that it is a stackmap, and what it is about, the module alone can say
+		}
+		found := &match{entry: e, kind: ir.StackMapSite, candidates: c, moment: frame.Before, moves: moves}
+		if len(c.sites) == 1 {
+			found.site = c.sites[0]
+		}
+		matches = append(matches, found)
+	}
+	return matches, nil
+}
+
+// standsBehindCall says whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
+// call and what computes with values is before it.
+func (m *matcher) standsBehindCall(s *ir.Site, ret machine.Addr) bool {
+	call := callBefore(s)
+	return call != nil && (m.calls == nil || m.calls(s.Func, calledName(call), ret))
+}
+
+// callBefore returns the call of the machine that runs right before a stackmap: between the two nothing touches memory. It is nil
+// where there is none.
+func callBefore(s *ir.Site) *ir.Instr {
+	if s.Kind != ir.StackMapSite {
+		return nil
+	}
+	for k := s.Instr.Index - 1; k >= 0; k-- {
+		i := s.Instr.Block.Instrs[k]
+		switch name := ""; {
+		case i.Call != nil:
+			if name = calledName(i); strings.HasPrefix(name, "llvm.dbg.") || strings.HasPrefix(name, "llvm.lifetime.") || name == "llvm.assume" {
+				continue
+			}
+			_, assembly := i.Call.Callee.(*ir.InlineAsm)
+			if assembly || strings.HasPrefix(name, "llvm.") || slices.Contains(loweredInPlace, name) {
+				return nil
+			}
+			return i
+		case !computes(i):
+			return nil
+		}
+	}
+	return nil
+}
+
+// loweredInPlace are functions of C whose calls LLVM may replace by loads and stores.
+var loweredInPlace = []string{"memcpy", "memmove", "memset", "mempcpy", "bcopy", "bzero", "stpcpy", "strcpy", "stpncpy", "strncpy", "__memcpy_chk", "__memmove_chk", "__memset_chk"}
+
+// computes says whether an instruction makes a value of values, and does nothing else.
+func computes(i *ir.Instr) bool {
+	switch i.Op {
+	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad:
+		return false
+	}
+	return true
+}
+
+// movesTo returns the instructions from an address to another one, or nil where they are not all moves or do not end there.
+func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst) {
+	for at := from; at < to; {
+		inst, known, err := x86.Read(memory, at)
+		if err != nil || !known || inst.Len == 0 || len(moves) == maxMoves {
+			return nil
+		}
+		if at += machine.Addr(inst.Len); at > to {
+			return nil
+		}
+		if x86.IsFiller(inst) {
+			continue
+		}
+		if (&moved{}).try(inst) == nil {
+			return nil
+		}
+		moves = append(moves, inst)
+	}
+	if moves == nil {
+		moves = []x86asm.Inst{} // filler alone
+	}
+	return moves
+}

@@ -1,0 +1,264 @@
+package deopt
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// moved is a frame of x86-64 as it will be behind some moves: what its registers and its own part of the stack hold then.
+type moved struct {
+	arch      *machine.Arch
+	registers *machine.Registers
+	memory    machine.Memory
+	low, high machine.Addr // the stack that it may load from and store to
+	stored    []stored     // the later ones count
+}
+
+// stored is what was put into the frame: bytes, or the reason why they are not known.
+type stored struct {
+	at   machine.Addr
+	size int
+	b    []byte
+	why  error
+}
+
+// behindMoves returns where the values of a record are read from that lies behind moves. Before those the frame is
+// as it stands: its callee is still running, and what that returns is not there yet.
+func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
+	const arguments = 4 << 10 // above the frame
+	m := &moved{arch: f.view.target.Arch(), registers: f.physical.Registers.Clone(), memory: f.view.memory}
+	if sp, err := m.registers.Addr(m.arch.SP); err == nil && f.physical.NoCFA == "" {
+		m.low, m.high = sp, f.physical.CFA+arguments
+	}
+	m.registers = running(m.registers, m.arch)
+	for _, inst := range moves {
+		m.try(inst)()
+	}
+	return m.registers, m
+}
+
+// running takes away what the callee has the right to overwrite: it is what the call returns, or garbage.
+func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
+	out := r.Clone()
+	for _, reg := range arch.Registers() {
+		if !arch.Preserved(reg) && reg != arch.PC {
+			out.Forget(reg, fmt.Sprintf("it will be in %s when the call returns, and the call is still running", arch.RegisterName(reg)))
+		}
+	}
+	return out
+}
+
+// try returns what does a move, or nil for any other instruction.
+func (m *moved) try(inst x86asm.Inst) func() {
+	to, from := inst.Args[0], inst.Args[1]
+	switch inst.Op {
+	case x86asm.MOV:
+		return m.general(to, from)
+	case x86asm.LEA:
+		return m.sum(to, from)
+	case x86asm.XOR:
+		if dst, _, ok := wide(to); ok && to == from {
+			return func() { m.put(dst, m.word(0), nil) }
+		}
+	case x86asm.MOVAPS, x86asm.MOVAPD, x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQA, x86asm.MOVDQU:
+		return m.vector(to, from, 16)
+	case x86asm.MOVSD_XMM:
+		return m.vector(to, from, 8)
+	case x86asm.MOVSS:
+		return m.vector(to, from, 4)
+	}
+	return nil
+}
+
+// general is a mov of a general register, whole or its lower half.
+func (m *moved) general(to, from x86asm.Arg) func() {
+	if dst, size, ok := wide(to); ok {
+		if imm, ok := from.(x86asm.Imm); ok {
+			v := uint64(imm)
+			if size == 4 {
+				v = uint64(uint32(v))
+			}
+			return func() { m.put(dst, m.word(v), nil) }
+		}
+		if src, _, ok := wide(from); ok {
+			return func() { b, err := m.registers.Bytes(src); m.put(dst, zeroExtended(b, size, 8), err) }
+		}
+		if at, ok := slotOf(from); ok {
+			return func() { b, err := m.load(at, size); m.put(dst, zeroExtended(b, size, 8), err) }
+		}
+		return nil
+	}
+	if at, ok := slotOf(to); ok {
+		if src, size, ok := wide(from); ok {
+			return func() { b, err := m.registers.Bytes(src); m.store(at, size, b, err) }
+		}
+	}
+	return nil
+}
+
+// sum is a lea: by it LLVM computes again what it did not keep, from what it did.
+func (m *moved) sum(to, from x86asm.Arg) func() {
+	dst, size, ok := wide(to)
+	of, isMemory := from.(x86asm.Mem)
+	if !ok || !isMemory || of.Segment != 0 {
+		return nil
+	}
+	var parts []machine.DWARFReg
+	for _, r := range []x86asm.Reg{of.Base, of.Index} {
+		if r == 0 {
+			continue
+		}
+		reg, whole, ok := x86.Register(r)
+		if !ok || whole != 8 { // of rip nothing says here where it is
+			return nil
+		}
+		parts = append(parts, reg)
+	}
+	return func() {
+		total := uint64(of.Disp)
+		for k, reg := range parts {
+			v, err := m.registers.Uint(reg)
+			if err != nil {
+				m.put(dst, nil, err)
+				return
+			}
+			if k == len(parts)-1 && of.Index != 0 {
+				v *= uint64(of.Scale)
+			}
+			total += v
+		}
+		m.put(dst, zeroExtended(m.word(total), size, 8), nil)
+	}
+}
+
+// vector is a move of size bytes between xmm registers and the frame. From register to register it has to be of all of it.
+func (m *moved) vector(to, from x86asm.Arg, size int) func() {
+	dst, isRegister := xmm(to)
+	src, fromRegister := xmm(from)
+	switch {
+	case isRegister && fromRegister && size == 16:
+		return func() { b, err := m.registers.Bytes(src); m.put(dst, zeroExtended(b, 16, 16), err) }
+	case isRegister && !fromRegister:
+		if at, ok := slotOf(from); ok {
+			return func() { b, err := m.load(at, size); m.put(dst, zeroExtended(b, size, 16), err) }
+		}
+	case fromRegister && !isRegister:
+		if at, ok := slotOf(to); ok {
+			return func() { b, err := m.registers.Bytes(src); m.store(at, size, b, err) }
+		}
+	}
+	return nil
+}
+
+// wide is a general register that is written as a whole: all of it, or its lower half, which clears the upper one. The stack
+// and frame pointers are none: by them the frame is found.
+func wide(a x86asm.Arg) (reg machine.DWARFReg, size int, ok bool) {
+	r, isReg := a.(x86asm.Reg)
+	if !isReg {
+		return 0, 0, false
+	}
+	reg, size, ok = x86.Register(r)
+	return reg, size, ok && size >= 4 && reg != machine.AMD64.SP && reg != machine.AMD64.FP
+}
+
+func xmm(a x86asm.Arg) (machine.DWARFReg, bool) {
+	const xmm0 = 17 // DWARF's number (System V ABI, AMD64 supplement, figure 3.36)
+	r, ok := a.(x86asm.Reg)
+	return machine.DWARFReg(xmm0 + r - x86asm.X0), ok && r >= x86asm.X0 && r <= x86asm.X15
+}
+
+// slotOf says that an operand is in the frame, by the stack or the frame pointer.
+func slotOf(a x86asm.Arg) (x86asm.Mem, bool) {
+	m, ok := a.(x86asm.Mem)
+	return m, ok && m.Segment == 0 && m.Index == 0 && (m.Base == x86asm.RSP || m.Base == x86asm.RBP)
+}
+
+func (m *moved) word(v uint64) []byte {
+	b := make([]byte, 8)
+	m.arch.Order.PutUint64(b, v)
+	return b
+}
+
+// zeroExtended is the first size of some bytes, and zeros up to a whole; nil where there are not so many.
+func zeroExtended(b []byte, size, whole int) []byte {
+	if len(b) < size {
+		return nil
+	}
+	return append(append(make([]byte, 0, whole), b[:size]...), make([]byte, whole-size)...)
+}
+
+func (m *moved) put(reg machine.DWARFReg, b []byte, err error) {
+	switch {
+	case err != nil:
+		m.registers.Forget(reg, err.Error())
+	case b == nil:
+		m.registers.Forget(reg, "not all of it is there")
+	default:
+		m.registers.Set(reg, b)
+	}
+}
+
+func (m *moved) address(at x86asm.Mem) (machine.Addr, error) {
+	reg, _, _ := x86.Register(at.Base)
+	base, err := m.registers.Addr(reg)
+	return base + machine.Addr(at.Disp), err
+}
+
+var errOutside = errors.New("it is loaded from outside of the frame behind the call")
+
+func (m *moved) load(at x86asm.Mem, size int) ([]byte, error) {
+	addr, err := m.address(at)
+	if err != nil {
+		return nil, err
+	}
+	if addr < m.low || addr >= m.high {
+		return nil, errOutside
+	}
+	b := make([]byte, size)
+	return b, m.ReadMemory(b, addr)
+}
+
+func (m *moved) store(at x86asm.Mem, size int, b []byte, err error) {
+	addr, wrong := m.address(at)
+	if wrong != nil {
+		return // nothing is read by that register either
+	}
+	if err == nil && len(b) < size {
+		err = errors.New("not all of it is there")
+	}
+	s := stored{at: addr, size: size, why: err}
+	if err == nil {
+		s.b = b[:size]
+	}
+	m.stored = append(m.stored, s)
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *moved) ReadMemory(p []byte, addr machine.Addr) error {
+	if err := m.memory.ReadMemory(p, addr); err != nil {
+		return err
+	}
+	why := make([]error, len(p))
+	for _, s := range m.stored {
+		for k := range s.size {
+			n := s.at + machine.Addr(k) - addr
+			if uint64(n) >= uint64(len(p)) {
+				continue
+			}
+			if why[n] = s.why; s.why == nil {
+				p[n] = s.b[k]
+			}
+		}
+	}
+	for _, err := range why {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
