@@ -1,0 +1,128 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+)
+
+// guardedLoop waits in @tick at i = 10. Behind its call two guards hold for as long as the loop runs: the intrinsic, and a branch on a
+// widenable condition.
+const guardedLoop = `declare i32 @pause()
+declare i32 @puts(ptr)
+declare void @llvm.experimental.guard(i1, ...)
+declare i1 @llvm.experimental.widenable.condition()
+declare i64 @llvm.experimental.deoptimize.i64(...)
+@msg = private constant [6 x i8] c"ready\00"
+define i64 @__llvm_deoptimize() noinline {
+  ret i64 -1
+}
+define void @tick(i64 %i) noinline {
+  %c = icmp eq i64 %i, 10
+  br i1 %c, label %wait, label %out
+wait:
+  %x = call i32 @puts(ptr @msg)
+  br label %l
+l:
+  %r = call i32 @pause()
+  br label %l
+out:
+  ret void
+}
+define i64 @work(i64 %n) noinline {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %ok ]
+  %acc = phi i64 [ 0, %entry ], [ %acc1, %ok ]
+  call void @tick(i64 %i) [ "deopt"(i64 %i, i64 %acc, i64 %n) ]
+  %g = icmp ult i64 %acc, 1000000000
+  call void (i1, ...) @llvm.experimental.guard(i1 %g) [ "deopt"(i64 %i, i64 %acc) ]
+  %h = icmp ult i64 %i, 100000
+  %w = call i1 @llvm.experimental.widenable.condition()
+  %c = and i1 %h, %w
+  br i1 %c, label %ok, label %leave
+leave:
+  %d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i64 %i, i64 %acc) ]
+  ret i64 %d
+ok:
+  %sq = mul i64 %i, %i
+  %acc1 = add i64 %acc, %sq
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret i64 %acc1
+}
+define i32 @main() {
+  %r = call i64 @work(i64 1000)
+  ret i32 0
+}
+`
+
+// The process runs what LLVM lowered. The module may be the one before that, one in which the guards are branches on widenable conditions, or
+// the lowered one: a frame carries on through the guards in each.
+func TestResumeThroughGuards(t *testing.T) {
+	const lower = "lower-guard-intrinsic,lower-widenable-condition"
+	sum := 0
+	for i := range 1000 {
+		sum += i * i
+	}
+	for _, version := range []int{16, 19, 22} {
+		path := program(t, guardedLoop)
+		passed := func(passes string) string {
+			out := filepath.Join(t.TempDir(), "passed.ll")
+			run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", out)
+			return out
+		}
+		lowered := passed(lower)
+		p := livetest.Lli(t, version, lowered, "mcjit")
+		for name, given := range map[string]string{"before": path, "explicit": passed("make-guards-explicit"), "lowered": lowered} {
+			t.Run(fmt.Sprintf("%s, lli-%d", name, version), func(t *testing.T) {
+				m, err := ir.ParseFile(given)
+				require.NoError(t, err)
+				v := look(t, p, true, Options{Modules: []*ir.Module{m}})
+				f := one(t, v, "work")
+				require.Equal(t, "10", slot(t, f, "%i").Value)
+				require.Equal(t, "285", slot(t, f, "%acc").Value)
+				out, err := v.Run(context.Background(), alone(v, f), Limits{})
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(sum), out.Result.Value)
+			})
+		}
+	}
+}
+
+// A frame of a 64-bit program does not carry on in a module for 32 bits.
+func TestResumeInAModuleOf32Bits(t *testing.T) {
+	const source = `declare i32 @pause()
+declare i32 @puts(ptr)
+@msg = private constant [6 x i8] c"ready\00"
+define void @wait() noinline {
+  %x = call i32 @puts(ptr @msg)
+  br label %l
+l:
+  %r = call i32 @pause()
+  br label %l
+}
+define i64 @work(i64 %n) noinline {
+  call void @wait() [ "deopt"(i64 %n) ]
+  ret i64 %n
+}
+define i32 @main() {
+  %r = call i64 @work(i64 7)
+  ret i32 0
+}
+`
+	p := livetest.Lli(t, 19, program(t, source), "mcjit")
+	narrow := module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\n"+source)
+	v := look(t, p, true, Options{Modules: []*ir.Module{narrow}})
+	_, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
+}
