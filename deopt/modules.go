@@ -18,6 +18,7 @@ type modules struct {
 // findings are what was found out about modules, whichever of them are asked about.
 type findings struct {
 	given    []*ir.Module                       // all
+	pointer  int                                // bytes of a pointer of the code that they are held against; 0 where that is not known
 	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by each id that the record may have
 	having   map[stackmap.RecordID][]*ir.Func   // nil until it is asked for
 	compared map[comparison]*MismatchError

@@ -73,6 +73,9 @@ func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 		}
 		known = known || len(sites) > 0
 		fit, wrong := fits(sites, e)
+		if why := ms.otherPointers(f.Module); why != "" {
+			fit, wrong = nil, &MismatchError{f.Module.Name, f.Name, uint64(e.Record.ID), why}
+		}
 		if len(fit) > 0 {
 			if w, err := ms.other(f, e); w != nil || err != nil {
 				fit, wrong = nil, w
@@ -100,6 +103,14 @@ func (ms *modules) sites(e recordEntry, names ...string) (candidates, error) {
 		return candidates{}, nil
 	}
 	return ms.inlined(defined, e)
+}
+
+// otherPointers says that a module is for another width of pointers than the code has, or "".
+func (ms *modules) otherPointers(m *ir.Module) string {
+	if n := m.Layout.PointerBytes(0); ms.pointer != 0 && n != ms.pointer {
+		return fmt.Sprintf("is of code with pointers of %d bytes, and the module has pointers of %d", ms.pointer, n)
+	}
+	return ""
 }
 
 // fits keeps the sites that the record may be. Where there is none, it says why not.
