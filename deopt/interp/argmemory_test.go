@@ -53,7 +53,7 @@ define i32 @main() {
 }
 
 // llc takes preallocated for x86-64 and makes code that crashes, so what is
-// expected is written down.
+// expected is written down. TestPreallocatedIsAsNative has 32-bit x86.
 func TestPreallocatedArguments(t *testing.T) {
 	const src = `declare token @llvm.call.preallocated.setup(i32)
 declare ptr @llvm.call.preallocated.arg(token, i32)

@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,6 +41,31 @@ func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 				want := native(t, nil, command[0], command[1:]...)
 				same(t, want, interpretedC(t, module, nil))
 				same(t, want, windows)
+			})
+		}
+	}
+}
+
+// LLVM compiles preallocated for 32-bit x86, for which it was made. opt writes the attribute of llvm.call.preallocated.arg into a group.
+func TestPreallocatedIsAsNative(t *testing.T) {
+	for _, version := range []int{14, 16, 19, 22} {
+		for _, level := range []string{"-O0", "-O2"} {
+			t.Run(fmt.Sprint(version, level), func(t *testing.T) {
+				module := filepath.Join(t.TempDir(), "preallocated.ll")
+				opaque := []string{}
+				if version == 14 {
+					opaque = append(opaque, "-opaque-pointers")
+				}
+				llvm := func(tool string, args ...string) {
+					require.Zero(t, status(t, livetest.LLVM(t, version, tool), append(args, opaque...)...).Status, tool)
+				}
+				llvm("opt", level, "-S", "-o", module, "testdata/inalloca/preallocated.ll")
+				llvm("llc", level, "-filetype=obj", "-o", module+".o", module)
+				clang(t, "19", "--target=i686-linux-gnu", "-no-pie", "-o", module+".exe", module+".o")
+				command := livetest.RunI686(t, module+".exe")
+				want := native(t, nil, command[0], command[1:]...)
+				require.Equal(t, ran{"3 10 200\n5 10 200\n7 11 8\n215 12 52\n", "", 236}, want)
+				same(t, want, interpretedC(t, module, nil))
 			})
 		}
 	}

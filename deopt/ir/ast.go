@@ -22,10 +22,10 @@ type Module struct {
 	mu         sync.Mutex // held while a body is parsed: bodies share what follows
 	lines      []int      // where each line starts, once asked for
 	types      typeTable
-	attrGroups map[string]map[string]string // the string attributes of group #N
-	typed      bool                         // pointers are written with what they point to
-	splats     uint64                       // elements of all splat constants so far
-	addresses  []blockAddress               // uses of blockaddress outside bodies
+	attrGroups map[string]*attrGroup // by N of group #N
+	typed      bool                  // pointers are written with what they point to
+	splats     uint64                // elements of all splat constants so far
+	addresses  []blockAddress        // uses of blockaddress outside bodies
 	metadata   lazyMetadata
 	unknown    unknowns
 }

@@ -50,6 +50,12 @@ type attributes struct {
 	groups  []string          // the numbers of attribute groups
 }
 
+// attrGroup is what an attribute group says that matters to a reader.
+type attrGroup struct {
+	strings      map[string]string
+	preallocated *Type
+}
+
 // parseAttributes reads as many attributes as there are: words, strings and
 // groups.
 func (p *parser) parseAttributes(at place) attributes {
@@ -88,11 +94,24 @@ func (a *attributes) set(key, value string) {
 // is not defined is empty, as in LLVM.
 func (p *parser) stringsOf(a attributes) map[string]string {
 	for _, group := range a.groups {
-		for key, value := range p.m.attrGroups[group] {
-			a.set(key, value)
+		if g := p.m.attrGroups[group]; g != nil {
+			for key, value := range g.strings {
+				a.set(key, value)
+			}
 		}
 	}
 	return a.strings
+}
+
+// preallocatedOf is the type of the attribute preallocated of a call, which LLVM prints in a group.
+func (p *parser) preallocatedOf(a attributes) *Type {
+	t := a.param.Preallocated
+	for _, group := range a.groups {
+		if g := p.m.attrGroups[group]; t == nil && g != nil {
+			t = g.preallocated
+		}
+	}
+	return t
 }
 
 func (p *parser) parseAttribute(a *attributes) {

@@ -3,6 +3,7 @@ package ir
 import (
 	"math/big"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +66,14 @@ func TestAttributesOfParametersAndResults(t *testing.T) {
 	require.Equal(t, pair, calls[4].Call.Preallocated)
 	require.Nil(t, calls[3].Call.Preallocated)
 	require.Equal(t, []ParamAttrs{{Preallocated: pair}}, calls[5].Call.ArgAttrs)
+
+	// As LLVM prints it, the attribute of that call is in a group.
+	printed := filepath.Join(t.TempDir(), "printed.ll")
+	_, errs, ok = llvm(t, 22, "opt", "-S", "-o", printed, write(t, "attributes.ll", src))
+	require.True(t, ok, errs)
+	again, err := ParseFile(printed)
+	require.NoError(t, err)
+	body, err = again.Func("f").Body()
+	require.NoError(t, err)
+	require.Equal(t, again.TypeNames["pair"], body[0].Instrs[4].Call.Preallocated)
 }

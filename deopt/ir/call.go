@@ -31,7 +31,7 @@ func (p *parser) parseCall(in *Instr) {
 	}
 	call.Sig, in.Typ = t, t.Elem
 	after := p.parseAttributes(behindList)
-	call.Attrs, call.Preallocated = p.stringsOf(after), after.param.Preallocated
+	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
 	p.parseBundles(call)
 	if in.Op == OpInvoke {
 		p.expectWord("to")

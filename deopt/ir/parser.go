@@ -26,7 +26,7 @@ func parseModule(name, src string, quick bool) (m *Module, err error) {
 	m = &Module{
 		// Printed by clang, a module has a name at its top level for every kilobyte or two.
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
-		src: src, types: newTypeTable(), attrGroups: map[string]map[string]string{},
+		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{},
 	}
 	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
 	p.functions, p.stars = mark{char: '@', next: -1}, mark{char: '*', next: -1}

@@ -174,10 +174,13 @@ func (p *parser) parseGroup() {
 		p.fail(p.tok.pos, "unknown attribute")
 	}
 	if p.m.attrGroups[id] == nil {
-		p.m.attrGroups[id] = map[string]string{}
+		p.m.attrGroups[id] = &attrGroup{strings: map[string]string{}}
 	}
 	for k, v := range a.strings {
-		p.m.attrGroups[id][k] = v
+		p.m.attrGroups[id].strings[k] = v
+	}
+	if a.param.Preallocated != nil {
+		p.m.attrGroups[id].preallocated = a.param.Preallocated
 	}
 }
 
