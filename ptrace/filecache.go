@@ -3,6 +3,7 @@ package ptrace
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // The blocks that are kept of a file.
@@ -15,6 +16,7 @@ const (
 // table, the code of a stub. It keeps what lay around those.
 type fileCache struct {
 	file   io.ReaderAt
+	reads  atomic.Int64 // of the file itself
 	mu     sync.Mutex
 	blocks [cacheBlocks]cachedBlock // by the remainder of their number
 }
@@ -28,6 +30,7 @@ type cachedBlock struct {
 // ReadAt implements [io.ReaderAt].
 func (c *fileCache) ReadAt(p []byte, off int64) (n int, err error) {
 	if len(p) >= cacheBlock || off < 0 {
+		c.reads.Add(1)
 		return c.file.ReadAt(p, off)
 	}
 	c.mu.Lock()
@@ -56,6 +59,7 @@ func (c *fileCache) block(number int64) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, cacheBlock)
 	}
+	c.reads.Add(1)
 	n, err := c.file.ReadAt(b.data[:cacheBlock], number*cacheBlock)
 	if err != nil && err != io.EOF {
 		b.data = nil

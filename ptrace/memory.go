@@ -211,7 +211,7 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	if _, err := r.module.data.ReadAt(p, int64(r.Offset)+int64(addr-r.Start)); err != nil {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", r.Path, err)}
 	}
-	if r.module.changes() {
+	if !r.module.holds() {
 		return failed(", and " + r.Path + " has been written to since")
 	}
 	return nil

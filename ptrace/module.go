@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"reframe/deopt/machine"
@@ -38,9 +39,10 @@ type Module struct {
 	maps      []machine.Mapping
 	data      io.ReaderAt
 	file      *os.File
-	opened    os.FileInfo // what the file was when it was opened
-	debugged  bool        // its image knows where to look for separate symbols
-	debugFile *os.File    // that they come from; nil until they are asked for
+	opened    os.FileInfo  // what the file was when it was opened
+	checked   atomic.Int64 // reads of the file that came before it was last seen to be that still
+	debugged  bool         // its image knows where to look for separate symbols
+	debugFile *os.File     // that they come from; nil until they are asked for
 
 	lent   *moduleFile // what file and image are of; nil where they are the module's own
 	lender *ModuleFiles
@@ -173,8 +175,25 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// settled is how long ago a file must have been written to for its time to tell whether it was again: older kernels count in ticks.
-const settled = 100 * time.Millisecond
+// holds says whether all that was read of the file so far stood there when it was opened.
+func (m *Module) holds() bool {
+	file, ok := m.data.(*fileCache)
+	if !ok {
+		return true
+	}
+	reads := file.reads.Load()
+	if reads == m.checked.Load() {
+		return true
+	}
+	if m.changes() {
+		return false
+	}
+	m.checked.Store(reads)
+	return true
+}
+
+// fresh is how long ago a file must at least have been written to for its time to tell whether it was again: older kernels count in ticks.
+const fresh = 100 * time.Millisecond
 
 // changes says whether the file was written to since it was opened, or so shortly before that the next time may look the same.
 func (m *Module) changes() bool {
@@ -182,7 +201,7 @@ func (m *Module) changes() bool {
 		return false
 	}
 	now, err := m.file.Stat()
-	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < settled
+	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < fresh
 }
 
 // openVDSO reads the kernel's own page: the same for the life of the process.

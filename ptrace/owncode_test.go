@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,4 +204,31 @@ func TestMuchPatchedCode(t *testing.T) {
 		require.Error(t, target.ReadMemory(got, far))
 		target.Close()
 	}
+}
+
+// A file that is written to after a capture tells no more what stood in memory.
+func TestFileWrittenLater(t *testing.T) {
+	p, at, want := patched(t, "file")
+	p.AwaitPause(t)
+	path := fmt.Sprintf("/proc/%d/cwd/of/copy", p.PID)
+	long := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, long, long))
+	target, err := Capture(p.PID, Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	got := make([]byte, len(want))
+	require.NoError(t, target.ReadMemory(got, at))
+	require.Equal(t, want, got)
+	m, ok := target.Mapping(at)
+	require.True(t, ok)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.WriteAt(make([]byte, corePage), int64(m.Offset))
+	require.NoError(t, err)
+	require.NoError(t, target.ReadMemory(got, at)) // it was read before
+	require.Equal(t, want, got)
+	err = target.ReadMemory(got, at+corePage/2)
+	require.ErrorContains(t, err, NotCopied)
+	require.ErrorContains(t, err, "of/copy has been written to since")
 }

@@ -11,10 +11,10 @@
 // asked for. The tracing is done by another process, the guard (package ptrace/guard).
 //
 // A capture has three parts. Before the stop it reads what does not change while
-// it is in use: mappings, the headers of files, the list of registered objects. The
-// stop itself copies registers, stacks and the code around return addresses, and
+// it is in use: mappings, the headers of files, the list of registered objects, which pages
+// of code are not the file's. The stop itself copies registers, stacks and code that no file tells, and
 // does not depend on how much is registered. After the stop, what was read before is
-// held against what is there now; where the list changed, the capture starts again.
+// held against what is there now; where that has changed, the capture starts again.
 //
 // A core is read by the same code, from the segments of its file and, for what it left
 // out, from the files that were mapped: never where the process may have written over

@@ -115,8 +115,8 @@ func (t *Target) String() string {
 // Arch returns the architecture of the target.
 func (t *Target) Arch() *machine.Arch { return t.arch }
 
-// ReadMemory implements [machine.Memory]: what was copied, and code that lies in
-// files; of a process that is held, all of its memory as it is, until it is let go; of a
+// ReadMemory implements [machine.Memory]: what was copied, and code of
+// files that was not written to; of a process that is held, all of its memory as it is, until it is let go; of a
 // core, what it holds, and what files hold that were mapped and not written to.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
