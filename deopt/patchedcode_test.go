@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -101,5 +102,46 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				inCore("kernel", path)
 			}
 		})
+	}
+}
+
+// What is seen of threads that wait in patched sites, through stubs too, does not depend on whether the process is let go, held, or kept as a core.
+func TestPatchedSitesForAll(t *testing.T) {
+	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
+		p := livetest.StartPatches(t, 19, how, 4)
+		o := known(t, p.Process)
+		for _, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
+			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
+			p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
+			p.Do(t, "land 0 3 p", "land 1 18 p", "land 2 25 p", "land 3 7 o", "wait")
+			p.Quiet(t, 0)
+			var want any
+			same := func(what string, target *ptrace.Target) {
+				t.Helper()
+				v, err := Frames(target, o)
+				require.NoError(t, err)
+				if want == nil {
+					want = reports(v)
+				}
+				require.True(t, reflect.DeepEqual(want, reports(v)), "%s, %s: %s", how, kind, what)
+			}
+			path := filepath.Join(t.TempDir(), "core")
+			for what, o := range map[string]ptrace.Options{"held": {Hold: true}, "let go": {}, "recorded": {Record: true}} {
+				target, err := ptrace.Capture(p.PID, o)
+				require.NoError(t, err)
+				same(what, target)
+				if o.Record {
+					_, err := target.WriteCore(context.Background(), path, ptrace.RecordOptions{Memory: ptrace.Minimal})
+					require.NoError(t, err)
+				}
+				target.Close()
+			}
+			core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
+			require.NoError(t, err)
+			same("core", core)
+			core.Close()
+			p.Do(t, "release", "restore")
+		}
+		require.Regexp(t, ` wrong 0$`, p.Do(t, "quit")[0])
 	}
 }
