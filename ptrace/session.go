@@ -46,6 +46,9 @@ type Breakpoint struct {
 	Uncounted bool
 	// Vectors asks for all registers, the vector registers among them, not for the general ones alone.
 	Vectors bool
+	// Hardware asks for a debug register, of which x86-64 has four: nothing is written into the code then, which the process may
+	// read and write over. Where none is free, or the machine has none, it is a breakpoint as any other.
+	Hardware bool
 	// Reads is memory that comes with each hit, as it was then.
 	Reads []Read
 }
@@ -64,6 +67,9 @@ const (
 	MaxRead  = 4096
 )
 
+// HardwareBreakpoints is how many breakpoints can be in debug registers at once ([Breakpoint].Hardware).
+const HardwareBreakpoints = guard.HardwareBreakpoints
+
 // EventKind says what happened.
 type EventKind int
 
@@ -77,6 +83,9 @@ const (
 	// LimitReached: so many hits came as were asked for. All counted breakpoints are taken out;
 	// the process stands still.
 	LimitReached
+	// Missed: the process has written over a breakpoint, or a thread cannot have it. Hits of it may not have been
+	// seen, since it was last looked at.
+	Missed
 )
 
 // Event is what [Session.Next] returns.
@@ -96,6 +105,10 @@ type Event struct {
 	// ExitCode or Signal is how a process has ended that the session launched, or that was
 	// traced to its end; Signal is 0 where it exited.
 	ExitCode, Signal int
+	// Armed says of Missed that the breakpoint is there again, and Why why not. Thread is the one that cannot have it, and else
+	// has no number.
+	Armed bool
+	Why   string
 
 	held bool // all threads stand still since this hit
 }
@@ -189,8 +202,10 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 }
 
 func newSession(pid int, conn *guard.Conn) *Session {
-	return &Session{pid: pid, guard: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]guard.Code{}},
+	s := &Session{pid: pid, guard: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]guard.Code{}},
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
+	conn.Changed = func(e *guard.Event) { s.memory.change(machine.Addr(e.Addr), e) }
+	return s
 }
 
 // Stopped says that a signal had stopped the process before the session began (SIGSTOP; signal(7)). Until it is continued
@@ -292,7 +307,7 @@ func (s *Session) request(op string, r guard.Request) error {
 func (s *Session) Insert(list ...Breakpoint) error {
 	r := guard.Request{Op: guard.Insert}
 	for _, b := range list {
-		to := guard.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors}
+		to := guard.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors, Hardware: b.Hardware}
 		if len(b.Reads) > MaxReads {
 			return fmt.Errorf("ptrace: %d reads at %v; %d can come with a hit", len(b.Reads), b.Addr, MaxReads)
 		}
@@ -307,7 +322,34 @@ func (s *Session) Insert(list ...Breakpoint) error {
 		s.reads[b.Addr], s.vectors[b.Addr] = b.Reads, b.Vectors
 		r.Breakpoints = append(r.Breakpoints, to)
 	}
-	return s.request("cannot set a breakpoint", r)
+	if s.ended {
+		return &Error{s.pid, "cannot set a breakpoint", ErrGone, ""}
+	}
+	reply, err := s.guard.Do(r)
+	if reply != nil {
+		s.memory.hold(reply.Hardware)
+	}
+	if err != nil {
+		return explain(s.pid, "cannot set a breakpoint", err)
+	}
+	return nil
+}
+
+// Look looks whether the process has written over breakpoints, and returns what [Session.Next] would of that.
+func (s *Session) Look() ([]Event, error) {
+	if err := s.request("cannot look at it", guard.Request{Op: guard.Look}); err != nil {
+		return nil, err
+	}
+	var list []Event
+	for _, e := range s.guard.Take(guard.Missed) {
+		list = append(list, s.event(e))
+	}
+	return list, nil
+}
+
+func (s *Session) event(e *guard.Event) Event {
+	return Event{Kind: EventKind(e.Kind), Time: time.Unix(0, e.Time), At: machine.Addr(e.Addr), Number: e.Number, ExitCode: e.Code, Signal: e.Signal, Armed: e.Armed, Why: e.Why,
+		Thread: machine.Thread{ID: e.Raw.TID}}
 }
 
 // Remove takes breakpoints out. Where there is none nothing happens.
@@ -360,7 +402,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	out := Event{Kind: EventKind(e.Kind), Time: time.Unix(0, e.Time), At: machine.Addr(e.Addr), Number: e.Number, ExitCode: e.Code, Signal: e.Signal}
+	out := s.event(e)
 	switch e.Kind {
 	case guard.Hit:
 		out.Thread = s.thread(&e.Raw, s.vectors[out.At])
@@ -385,7 +427,7 @@ func (s *Session) forget() {
 	}
 	s.base, s.given = nil, nil // another program has none of them
 	s.names = map[int]string{}
-	s.memory.originals = map[machine.Addr]guard.Code{}
+	s.memory.originals, s.memory.held = map[machine.Addr]guard.Code{}, nil
 }
 
 // split takes the bytes of all reads apart.

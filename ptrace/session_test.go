@@ -70,6 +70,8 @@ func watch(t *testing.T, list []Breakpoint, command ...string) watched {
 			require.Contains(t, hits, Hits{list[0].Addr, uint64(told)})
 			require.NoError(t, s.Detach())
 			return w
+		case e.Kind == Missed:
+			require.Fail(t, "it missed something", "%v", e)
 		case e.At == list[0].Addr:
 			v, err := e.Thread.Registers.Uint(rdi)
 			require.NoError(t, err)
@@ -112,11 +114,14 @@ var sitesCases = []struct {
 	name   string
 	hold   bool
 	cflags []string
+	debug  bool // debug registers hold it
 }{
-	{"emulated", false, nil},
-	{"stepped", false, []string{stepped}},
-	{"held", true, nil},
-	{"held and stepped", true, []string{stepped}},
+	{"emulated", false, nil, false},
+	{"stepped", false, []string{stepped}, false},
+	{"held", true, nil, false},
+	{"held and stepped", true, []string{stepped}, false},
+	{"debug registers", false, nil, true},
+	{"held and debug registers", true, []string{stepped}, true},
 }
 
 // Every hit is told once, in the order of each thread, and the program computes what it computes by itself.
@@ -126,7 +131,7 @@ func TestSessionHits(t *testing.T) {
 		path, site, faulty := sitesProgram(t, c.cflags...)
 		hold := c.hold
 		run := func(t *testing.T, mode string) watched {
-			return watch(t, []Breakpoint{{Addr: site, Hold: hold}, {Addr: faulty}}, path, mode, fmt.Sprint(n))
+			return watch(t, []Breakpoint{{Addr: site, Hold: hold, Hardware: c.debug}, {Addr: faulty, Hardware: c.debug}}, path, mode, fmt.Sprint(n))
 		}
 		single := func(t *testing.T, w watched, want []uint64) {
 			t.Helper()
@@ -209,7 +214,7 @@ func TestSessionHits(t *testing.T) {
 	for _, cflags := range [][]string{nil, {stepped}} {
 		path, site, _ := sitesProgram(t, cflags...)
 		t.Run(fmt.Sprintf("come %v", cflags), func(t *testing.T) {
-			w := watch(t, []Breakpoint{{Addr: site}}, path, "come", "200")
+			w := watch(t, []Breakpoint{{Addr: site, Hardware: cflags == nil}}, path, "come", "200")
 			require.Len(t, w.args, 8*16)
 			for _, args := range w.args {
 				require.True(t, slices.Equal(sequence(args[0], args[0]+200), args), len(args))

@@ -28,28 +28,30 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 	poking := symbols(t, path)["poking"]
 	require.NotZero(t, poking)
 	want := fmt.Sprintf("ready\nalarms %d\n", n*(n-1)/2)
-	t.Run("stepped", func(t *testing.T) {
-		w := watch(t, []Breakpoint{{Addr: poking}, {Addr: site}}, path, "alarms", fmt.Sprint(n))
-		require.Equal(t, want, w.output)
-		require.Equal(t, 7, w.end.ExitCode)
-		require.Positive(t, w.others[site])
-	})
-	t.Run("alone", func(t *testing.T) {
-		s, output := launch(t, path, "alarms", fmt.Sprint(n))
-		require.NoError(t, s.Insert(Breakpoint{Addr: poking, Hold: true}))
-		for {
-			e, err := s.Next(context.Background())
-			require.NoError(t, err)
-			if e.Kind == Ended {
-				require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
-				break
+	for how, debug := range map[string]bool{"": false, ", debug registers": true} {
+		t.Run("stepped"+how, func(t *testing.T) {
+			w := watch(t, []Breakpoint{{Addr: poking, Hardware: debug}, {Addr: site, Hardware: debug}}, path, "alarms", fmt.Sprint(n))
+			require.Equal(t, want, w.output)
+			require.Equal(t, 7, w.end.ExitCode)
+			require.Positive(t, w.others[site])
+		})
+		t.Run("alone"+how, func(t *testing.T) {
+			s, output := launch(t, path, "alarms", fmt.Sprint(n))
+			require.NoError(t, s.Insert(Breakpoint{Addr: poking, Hold: true, Hardware: debug}))
+			for {
+				e, err := s.Next(context.Background())
+				require.NoError(t, err)
+				if e.Kind == Ended {
+					require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
+					break
+				}
+				_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
+				require.NoError(t, err)
 			}
-			_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
-			require.NoError(t, err)
-		}
-		require.Equal(t, want, output())
-		require.NoError(t, s.Detach())
-	})
+			require.Equal(t, want, output())
+			require.NoError(t, s.Detach())
+		})
+	}
 }
 
 // A process in which threads start all the time is attached to, and let go, as any other.

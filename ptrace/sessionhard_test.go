@@ -120,7 +120,7 @@ func TestSessionHard(t *testing.T) {
 	const n = 2000
 	for _, c := range sitesCases {
 		path, site, _ := sitesProgram(t, c.cflags...)
-		list := []Breakpoint{{Addr: site, Hold: c.hold}}
+		list := []Breakpoint{{Addr: site, Hold: c.hold, Hardware: c.debug}}
 		t.Run("leader "+c.name, func(t *testing.T) {
 			w := watch(t, list, path, "leader", fmt.Sprint(n))
 			require.Len(t, w.args, 16)

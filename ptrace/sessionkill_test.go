@@ -2,18 +2,22 @@ package ptrace
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace/guard"
 )
@@ -49,7 +53,7 @@ func TestSessionDetach(t *testing.T) {
 		for range 3 {
 			after := 1 + random.IntN(2500)
 			s, output := launch(t, path, mode, "2000")
-			require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: after%2 == 0}, Breakpoint{Addr: faulty}))
+			require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: after%2 == 0, Hardware: after%4 > 1}, Breakpoint{Addr: faulty, Hardware: after%3 == 0}))
 			for range after {
 				e, err := s.Next(context.Background())
 				require.NoError(t, err)
@@ -74,6 +78,7 @@ func TestSessionWatcher(t *testing.T) {
 	var b Breakpoint
 	_, err = fmt.Sscan(site, (*uint64)(&b.Addr))
 	require.NoError(t, err)
+	b.Hardware = os.Getenv("WATCHED_HARDWARE") == "true"
 	require.NoError(t, s.Insert(b))
 	for {
 		if e, err := s.Next(context.Background()); err != nil || e.Kind == Ended {
@@ -87,12 +92,12 @@ func TestSessionKilled(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	random := rand.New(rand.NewPCG(6, 2))
 	for mode, want := range sitesOutput {
-		for range 3 {
+		for n := range 6 {
 			file := filepath.Join(t.TempDir(), "output")
 			out, err := os.Create(file)
 			require.NoError(t, err)
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestSessionWatcher$")
-			cmd.Env = append(os.Environ(), "WATCHED="+path+" "+mode+" 2000", fmt.Sprintf("WATCHED_SITE=%d", uint64(site)))
+			cmd.Env = append(os.Environ(), "WATCHED="+path+" "+mode+" 2000", fmt.Sprintf("WATCHED_SITE=%d", uint64(site)), fmt.Sprintf("WATCHED_HARDWARE=%v", n%2 == 0))
 			cmd.Stdout = out
 			require.NoError(t, cmd.Start())
 			out.Close()
@@ -134,4 +139,74 @@ func TestSessionGuardKilled(t *testing.T) {
 	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 1 breakpoints was put back")
 	require.NotEqual(t, guard.Trap[0], code())
 	eventually(t, output, "ready\nplain 5999999999000000000\n")
+}
+
+// What debug registers hold outlives a tracer, and is taken out of all threads, of those too that have started since it was set.
+func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
+	path, _, faulty := sitesProgram(t)
+	w := startWaiting(t, path, "threads", 2_000_000_000)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: faulty, Hardware: true})) // where the program does not come in this mode
+	w.begin(t)
+	const threads = 17
+	for n := 0; n < threads; {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // and again, however slow it is
+		_, err = s.Next(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		n = len(listThreads(t, w.pid()))
+	}
+	require.NoError(t, s.Stop()) // and each has been let go since it started
+	_, err = s.Next(cancelled())
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, syscall.Kill(s.guard.PID(), syscall.SIGKILL))
+	_, err = s.Next(context.Background())
+	require.ErrorIs(t, err, guard.ErrKilled)
+	require.Equal(t, threads, debugged(t, w.pid(), faulty))
+	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 0 breakpoints was put back, 1 that debug registers held were taken out")
+	require.Equal(t, 0, debugged(t, w.pid(), faulty))
+	require.NoError(t, syscall.Kill(w.pid(), syscall.SIGKILL))
+	w.finish(t)
+}
+
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func listThreads(t *testing.T, pid int) []int {
+	t.Helper()
+	list, err := threadIDs(pid)
+	require.NoError(t, err)
+	return list
+}
+
+// debugged counts the threads of a process in which a debug register holds an address.
+func debugged(t *testing.T, pid int, addr machine.Addr) (n int) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	register := func(tid, number int) uint64 {
+		const offset = 848 // of u_debugreg in struct user (sys/user.h)
+		var b [8]byte
+		_, err := unix.PtracePeekUser(tid, uintptr(offset+8*number), b[:])
+		require.NoError(t, err)
+		return binary.LittleEndian.Uint64(b[:])
+	}
+	for _, tid := range listThreads(t, pid) {
+		require.NoError(t, unix.PtraceSeize(tid))
+		require.NoError(t, unix.PtraceInterrupt(tid))
+		var ws unix.WaitStatus
+		_, err := unix.Wait4(tid, &ws, unix.WALL, nil)
+		require.NoError(t, err)
+		for number := range 4 {
+			if register(tid, 7)>>(2*number)&3 != 0 && register(tid, number) == uint64(addr) {
+				n++
+			}
+		}
+		require.NoError(t, unix.PtraceDetach(tid))
+	}
+	return n
 }

@@ -13,6 +13,7 @@ import (
 type sessionMemory struct {
 	pid, via  int
 	originals map[machine.Addr]guard.Code
+	held      map[machine.Addr]bool // by debug registers
 }
 
 // ReadMemory implements [machine.Memory].
@@ -68,7 +69,28 @@ func (m *sessionMemory) cover(addr machine.Addr) {
 	}
 }
 
-func (m *sessionMemory) uncover(addr machine.Addr) { delete(m.originals, addr) }
+func (m *sessionMemory) uncover(addr machine.Addr) {
+	delete(m.originals, addr)
+	delete(m.held, addr)
+}
+
+// hold notes the breakpoints of which nothing lies in memory.
+func (m *sessionMemory) hold(addrs []uint64) {
+	for _, addr := range addrs {
+		if m.held == nil {
+			m.held = map[machine.Addr]bool{}
+		}
+		m.held[machine.Addr(addr)] = true
+		delete(m.originals, machine.Addr(addr))
+	}
+}
+
+// change notes what lies under a breakpoint now.
+func (m *sessionMemory) change(addr machine.Addr, e *guard.Event) {
+	if _, known := m.originals[addr]; known && e.Armed {
+		m.originals[addr] = e.Under
+	}
+}
 
 // salvage puts the bytes under all breakpoints back where the guard cannot any more, and says what came of it. A
 // thread may have run into one before that.
@@ -87,5 +109,33 @@ func (m *sessionMemory) salvage() string {
 			}
 		}
 	}
-	return fmt.Sprintf("what lies under %d breakpoints was put back, and a thread that had come to one of them before may have ended the process", back)
+	text := fmt.Sprintf("what lies under %d breakpoints was put back", back)
+	if n := len(m.held); n > 0 {
+		text += fmt.Sprintf(", %d that debug registers held were taken out", n)
+		if err := m.release(); err != nil {
+			text = fmt.Sprintf("debug registers of the process may hold %d breakpoints: %v; what lies under %d others was put back", n, err, back)
+		}
+	}
+	return text + ", and a thread that had come to one of them before may have ended the process"
+}
+
+// release has another guard take the breakpoints out of the debug registers of all threads.
+func (m *sessionMemory) release() error {
+	conn, err := guard.Start(true)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Do(guard.Request{Op: guard.Attach, PID: m.pid}); err != nil {
+		return err
+	}
+	r := guard.Request{Op: guard.Clear}
+	for addr := range m.held {
+		r.Addrs = append(r.Addrs, uint64(addr))
+	}
+	_, err = conn.Do(r)
+	if _, end := conn.Do(guard.Request{Op: guard.Detach}); err == nil {
+		err = end
+	}
+	return err
 }

@@ -159,8 +159,16 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 	if b == nil {
 		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
 	}
-	lay := exchange(a.memory, b.Addr, Trap, b.original) // or the target has written over it
+	if b.held {
+		if regs.pass(); setRegs(a.t.tid, regs) != nil {
+			return "the process ended"
+		}
+		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
+	}
+	lay := exchange(a.memory, b.Addr, Trap, a.under(b)) // or the target has written over it
+	b.lifted = lay
 	why := a.proceed(unix.PTRACE_SINGLESTEP, regs)
+	b.lifted = false
 	if lay && a.breakpoints[b.Addr] == b {
 		exchange(a.memory, b.Addr, b.original, Trap)
 	}
@@ -180,16 +188,9 @@ func (a *solo) through(regs *General) string {
 		for at, code := range a.placed {
 			exchange(a.memory, at, Trap, code)
 		}
-		trapped := a.traps(regs.trapped())
 		a.placed = nil
 		if why != "" {
 			return why
-		}
-		if trapped {
-			regs.rewind()
-			if setRegs(a.t.tid, regs) != nil {
-				return "the process ended"
-			}
 		}
 		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil {
 			return ""
@@ -227,10 +228,14 @@ func (a *solo) place(pc uint64) {
 	}
 }
 
-// traps says whether a breakpoint instruction at an address is one of ours.
-func (a *solo) traps(addr uint64) bool {
-	_, placed := a.placed[addr]
-	return placed || a.breakpoints[addr] != nil
+// trapped says whether the thread ran into a breakpoint of ours, and puts it before that.
+func (a *solo) trapped(info *sigInfo, regs *General) bool {
+	if _, placed := a.placed[regs.trapped()]; placed && info.Code == trapCode {
+		regs.rewind()
+		return true
+	}
+	_, ours := a.hitBy(a.t, info, regs)
+	return ours
 }
 
 // back says whether code outside has returned, and forgets what it was called by.
@@ -271,20 +276,28 @@ func (a *solo) proceed(request int, regs *General) string {
 			t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
 			continue
 		case event != 0:
-			a.started(t)
+			a.news(t, event)
 			continue
 		}
 		info, err := getSigInfo(t.tid)
 		switch {
 		case err != nil:
 			continue
-		case t.stepped(&info), ws.StopSignal() == unix.SIGTRAP && info.Code == trapCode:
+		case t.stepped(&info):
 			if getRegs(t.tid, regs) != nil {
 				return "the process ended"
 			}
-			if info.Code == trapCode && !a.traps(regs.trapped()) {
+			return ""
+		case ws.StopSignal() == unix.SIGTRAP && (info.Code == trapCode || info.Code == trapHardware):
+			if getRegs(t.tid, regs) != nil {
+				return "the process ended"
+			}
+			if !a.trapped(&info, regs) {
 				t.signal = unix.SIGTRAP // one of its own
 				continue
+			}
+			if setRegs(t.tid, regs) != nil {
+				return "the process ended"
 			}
 			return ""
 		case synchronous(&info):

@@ -15,3 +15,6 @@ type Code [1]byte
 
 // Trap is the breakpoint instruction: int3.
 var Trap = Code{0xcc}
+
+// HardwareBreakpoints is how many breakpoints the processor holds for a thread.
+const HardwareBreakpoints = 4

@@ -15,3 +15,6 @@ type Code [4]byte
 
 // Trap is the breakpoint instruction: brk #0.
 var Trap = Code{0x00, 0x00, 0x20, 0xd4}
+
+// HardwareBreakpoints is 0: those of arm64 (NT_ARM_HW_BREAK) are not used. Linux does not let a thread pass one by itself there.
+const HardwareBreakpoints = 0

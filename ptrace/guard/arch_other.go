@@ -13,3 +13,6 @@ var (
 	OtherSets []uintptr
 	Trap      Code
 )
+
+// HardwareBreakpoints is how many there are.
+const HardwareBreakpoints = 0

@@ -10,27 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// breakpoint is one that lies in the target's code.
+// breakpoint is one that lies in the target's code, or that debug registers hold.
 type breakpoint struct {
 	Breakpoint
-	emulated // how its instruction is emulated, where it can be
-	original Code
-	count    uint64
-	room     int // bytes of all Reads
+	held     bool // by debug registers: nothing was written
+	lifted   bool // it is taken out for a moment
+	emulated      // how its instruction is emulated, where it can be
+	original Code // what lies under it, and is one of versions
+	versions
+	count uint64
+	room  int // bytes of all Reads
 }
 
 // insert sets breakpoints, and errs with the first that could not be set; the others are.
-func (s *server) insert(list []Breakpoint) (first error) {
-	shadowed := shadowStack(s.pid)
+func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
+	s.shadowed = shadowStack(s.pid)
 	for _, want := range list {
-		if err := s.insertOne(want, shadowed); err != nil && first == nil {
+		if err := s.insertOne(want); err != nil && first == nil {
 			first = fmt.Errorf("a breakpoint at %#x: %w", want.Addr, err)
+		}
+		if b := s.breakpoints[want.Addr]; b != nil && b.held {
+			reply.Hardware = append(reply.Hardware, want.Addr)
 		}
 	}
 	return first
 }
 
-func (s *server) insertOne(want Breakpoint, shadowed bool) error {
+func (s *server) insertOne(want Breakpoint) error {
 	if len(want.Reads) > MaxReads {
 		return fmt.Errorf("%d reads; %d can come with a hit", len(want.Reads), MaxReads)
 	}
@@ -42,20 +48,27 @@ func (s *server) insertOne(want Breakpoint, shadowed bool) error {
 		return err
 	}
 	b := s.breakpoints[want.Addr]
-	if b != nil && code != Trap { // the target has written over it, or mapped something else there
+	if b != nil && !b.held && code != Trap { // the target has written over it, or mapped something else there
 		s.keep(b)
 		b = nil
 	}
-	if b == nil {
+	switch {
+	case b != nil:
+	case want.Hardware && s.hold(want.Addr):
+		b = &breakpoint{Breakpoint: want, held: true, count: s.counts[want.Addr]}
+		s.breakpoints[want.Addr] = b
+	default:
 		b = &breakpoint{Breakpoint: want, count: s.counts[want.Addr]}
 		if b.original = code; code == Trap {
 			return fmt.Errorf("there is one of the program's own, or of another debugger")
 		}
+		s.begin(b)
 		if _, err := unix.Pwrite(s.memory, Trap[:], int64(want.Addr)); err != nil {
 			return err
 		}
-		b.decode(s.memory, shadowed)
+		b.decode(s.memory, s.shadowed)
 		s.breakpoints[want.Addr] = b
+		s.looking.changed = true
 	}
 	b.Breakpoint, b.room = want, 0
 	for _, r := range want.Reads {
@@ -68,27 +81,46 @@ func (s *server) insertOne(want Breakpoint, shadowed bool) error {
 func (s *server) remove(addrs []uint64) {
 	for _, addr := range addrs {
 		if b := s.breakpoints[addr]; b != nil {
-			exchange(s.memory, addr, Trap, b.original)
+			s.takeOut(b)
 			s.keep(b)
 			delete(s.breakpoints, addr)
-			s.rewind(addr)
+			s.rewind(b)
 		}
+	}
+}
+
+// takeOut leaves the code as it was, or as the target has changed it since.
+func (s *server) takeOut(b *breakpoint) {
+	if b.held {
+		s.release(b.Addr)
+		return
+	}
+	s.looking.changed = true
+	if !exchange(s.memory, b.Addr, Trap, s.under(b)) && executable(s.pid)(b.Addr) {
+		s.reconsider(b, false)
 	}
 }
 
 // rewind puts threads that ran into a breakpoint, and have not been handled, before it: there is
 // none any more.
-func (s *server) rewind(addr uint64) {
+func (s *server) rewind(b *breakpoint) {
 	for _, t := range s.threads {
 		if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 || t.report.StopSignal() != unix.SIGTRAP {
 			continue
 		}
 		var regs General
 		info, err := getSigInfo(t.tid)
-		if err != nil || info.Code != trapCode || getRegs(t.tid, &regs) != nil || regs.trapped() != addr {
+		if err != nil || getRegs(t.tid, &regs) != nil {
 			continue
 		}
-		regs.rewind()
+		switch {
+		case info.Code == trapCode && !b.held && regs.trapped() == b.Addr:
+			regs.rewind()
+		case info.Code == trapHardware && b.held && regs.pc() == b.Addr:
+			regs.arrive()
+		default:
+			continue
+		}
 		if setRegs(t.tid, &regs) == nil {
 			t.hasReport = false
 		}
@@ -123,7 +155,6 @@ func (s *server) hits() map[uint64]uint64 {
 // hit handles a thread that ran into a breakpoint. It says whether nothing more is to be done about
 // it: it stands still, or all have gone on.
 func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
-	regs.rewind()
 	again := t.comesBack(regs)
 	var e *Event
 	if !t.guest && !again {
@@ -132,6 +163,9 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	hold := e != nil && b.Hold
 	if e != nil && !hold {
 		s.out.event(e)
+	}
+	if !hold && !s.limit && b.held {
+		return false // the kernel has set what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
 	}
 	if !hold && !s.limit && s.emulates(t, b, regs) {
 		return setRegs(t.tid, regs) != nil
@@ -171,6 +205,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 
 // standStill tells an event behind which all threads stand still until they are told to go by whoever has seen it.
 func (s *server) standStill(e *Event) {
+	s.look(stands)
 	e.Held = true
 	s.standing++
 	s.out.event(e)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -25,6 +26,8 @@ type Conn struct {
 	abandoned      int
 	seen, programs uint64 // of [Request]
 	err            error  // the guard is gone
+	// Changed is told of each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
+	Changed func(*Event)
 }
 
 // ErrKilled says that the guard has ended, which it does on a request alone: what it traced runs, with
@@ -160,6 +163,9 @@ func (c *Conn) read() (*message, error) {
 	if m.Event != nil && m.Event.Kind == Broken {
 		return nil, c.fail(errors.New(m.Event.Why))
 	}
+	if m.Event != nil && m.Event.Kind == Missed && c.Changed != nil {
+		c.Changed(m.Event)
+	}
 	if m.Event == nil && m.Reply == nil {
 		return nil, c.fail(errors.New("an empty message"))
 	}
@@ -174,8 +180,30 @@ func (c *Conn) fail(err error) error {
 	return err
 }
 
+// Take takes the events of a kind that are at hand.
+func (c *Conn) Take(kind EventKind) (list []*Event) {
+	c.waiting = slices.DeleteFunc(c.waiting, func(e *Event) bool {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+		return e.Kind == kind
+	})
+	return list
+}
+
+// lasting is how long a guard may take that has put everything back. One that takes longer waits for a thread that sleeps in the
+// kernel, and needs nobody.
+const lasting = 10 * time.Second
+
 // Close ends the guard, which puts everything back, and waits until it has.
 func (c *Conn) Close() error {
 	c.net.Close()
-	return c.cmd.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- c.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lasting):
+		return nil
+	}
 }

@@ -47,7 +47,10 @@ func (s *server) letGo() {
 			s.await(t.tid, &ws)
 		}
 		t.put.giveBack(t, false)
-		_ = ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal))
+		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or does not stand still
+		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && t.debug != (debugRegisters{}) && !t.ended() {
+			s.lingering[t.tid] = t
+		}
 	}
 	s.threads = map[int]*thread{}
 }
@@ -61,7 +64,9 @@ func (s *server) restoreCopy(pid int) {
 	}
 	defer unix.Close(fd)
 	for _, b := range s.breakpoints {
-		exchange(fd, b.Addr, Trap, b.original)
+		if !b.held {
+			exchange(fd, b.Addr, Trap, s.under(b))
+		}
 	}
 	for addr, code := range s.placed {
 		exchange(fd, addr, Trap, code)

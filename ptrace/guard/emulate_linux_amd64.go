@@ -13,7 +13,7 @@ import (
 
 // emulated is what a breakpoint has for the instruction under it to be emulated.
 type emulated struct {
-	code    []byte    // the bytes behind the breakpoint that the instruction has besides
+	code    []byte    // what lies there: the breakpoint, and the bytes that the instruction has besides
 	emulate emulation // nil where it has to be run
 }
 
@@ -28,9 +28,10 @@ func (b *breakpoint) decode(memory int, shadowed bool) {
 	if err != nil || n == 0 {
 		return
 	}
+	b.code, b.emulate = nil, nil
 	code[0] = b.original[0]
 	if length := x86.Length(code[:n]); length > 0 {
-		b.code, b.emulate = bytes.Clone(code[1:length]), emulationOf(code[:length])
+		b.code, b.emulate = append([]byte{Trap[0]}, code[1:length]...), emulationOf(code[:length])
 		if inst, known := x86.Decode(code[:length]); known && x86.IsCall(inst) && shadowed {
 			b.emulate = nil // the processor notes the return address in a second place
 		}
@@ -45,10 +46,14 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	}
 	var code [x86.Longest]byte
 	now := code[:len(b.code)]
-	if len(now) > 0 {
-		if n, err := unix.Pread(s.memory, now, int64(b.Addr)+1); err != nil || n < len(now) || !bytes.Equal(now, b.code) {
-			return false
+	if n, err := unix.Pread(s.memory, now, int64(b.Addr)); err != nil || n < len(now) {
+		return false
+	}
+	if !bytes.Equal(now, b.code) {
+		if now[0] == Trap[0] {
+			s.settleVersion(b)
 		}
+		return false
 	}
 	s.acting = t.tid
 	return b.emulate(s, regs)

@@ -34,16 +34,34 @@ func (s *server) handle(tid int, ws unix.WaitStatus) {
 		s.becameAnother(t)
 		return
 	case event != 0:
-		s.started(t)
+		s.news(t, event)
 	case ws.StopSignal() == unix.SIGTRAP:
 		if s.trap(t) {
 			return
 		}
 	default:
 		t.signal = ws.StopSignal()
+		s.raisedAt(t)
 	}
-	if !s.stopped {
+	if !s.stopped && !t.running {
 		s.run(t)
+	}
+}
+
+// raisedAt has debug registers hold a thread whose instruction has raised a signal wherever it goes on behind its handler, as other
+// breakpoints do: the processor would let it pass.
+func (s *server) raisedAt(t *thread) {
+	if t.debug == (debugRegisters{}) {
+		return
+	}
+	var regs General
+	info, err := getSigInfo(t.tid)
+	if err != nil || !synchronous(&info) || getRegs(t.tid, &regs) != nil {
+		return
+	}
+	regs.arrive()
+	if setRegs(t.tid, &regs) == nil && t.debug.holds(regs.pc()) {
+		t.again, t.raised = &place{regs.pc(), regs.sp()}, &regs
 	}
 }
 
@@ -53,6 +71,7 @@ func (s *server) run(t *thread) {
 	if t.group {
 		request = unix.PTRACE_LISTEN
 	}
+	s.arm(t)
 	t.running, t.stepping, t.signal = true, false, 0
 	// A thread that was killed meanwhile reports that next.
 	_ = ptrace(request, t.tid, uintptr(signal))
@@ -72,20 +91,56 @@ func (s *server) trap(t *thread) (done bool) {
 	if t.stepped(&info) {
 		return false // a step that was given up
 	}
-	if info.Code != trapCode {
-		t.signal = unix.SIGTRAP
-		return false
-	}
 	var regs General
 	if getRegs(t.tid, &regs) != nil {
 		return true
 	}
-	b := s.breakpoints[regs.trapped()]
-	if b == nil {
+	b, ours := s.hitBy(t, &info, &regs)
+	switch {
+	case !ours:
 		t.signal = unix.SIGTRAP // one of its own
+		return false
+	case b == nil:
 		return false
 	}
 	return s.hit(t, b, &regs)
+}
+
+// hitBy returns the breakpoint that a thread ran into which stands at a SIGTRAP, with its registers before the instruction there;
+// nil where a debug register held it and it is gone. ours is false where the trap is none of ours.
+func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, ours bool) {
+	switch info.Code {
+	case trapCode:
+		if b = s.breakpoints[regs.trapped()]; b == nil || b.held {
+			return nil, false
+		}
+		regs.rewind()
+		return b, true
+	case trapHardware:
+		if b = s.breakpoints[regs.pc()]; b != nil && b.held {
+			return b, true
+		}
+		return nil, t.debug.holds(regs.pc())
+	}
+	return nil, false
+}
+
+// news handles what a thread reports that goes on afterwards.
+func (s *server) news(t *thread, event int) {
+	switch event {
+	case unix.PTRACE_EVENT_EXIT: // of the last thread the memory is there for the last time
+		t.ending = true
+		s.look(sizeable)
+		return
+	case unix.PTRACE_EVENT_VFORK_DONE:
+		t.vforks = false
+		s.arm(t)
+		return
+	case unix.PTRACE_EVENT_VFORK:
+		t.vforks = true
+		s.arm(t)
+	}
+	s.started(t)
 }
 
 // threadEnded forgets a thread. The process has ended with its last one.
@@ -225,8 +280,9 @@ func (s *server) becameAnother(t *thread) {
 	for _, b := range s.breakpoints {
 		s.keep(b)
 	}
-	s.breakpoints, s.placed = map[uint64]*breakpoint{}, nil
-	t.at, t.again = nil, nil
+	s.breakpoints, s.placed, s.looking.changed = map[uint64]*breakpoint{}, nil, true
+	s.debug, t.debug = debugRegisters{}, debugRegisters{} // the kernel has cleared them
+	t.at, t.again, t.vforks = nil, nil, false
 	s.stopAll()
 	_ = s.openMemory() // without it nothing can be inserted, which is said there
 	s.programs++

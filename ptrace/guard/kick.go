@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -59,12 +60,12 @@ func (k *kicker) wake() {
 	}()
 }
 
-// watch wakes the loop when what it has written has waited long enough, and where it waits for one thread, for which it must not
-// wait for ever.
-func (k *kicker) watch(waits, sleeps *atomic.Bool) {
+// watch wakes the loop when what it has written has waited long enough, where it waits for one thread, for which it must not
+// wait for ever, and where it is to look at its breakpoints now and then.
+func (k *kicker) watch(reasons ...*atomic.Bool) {
 	for {
 		time.Sleep(gather)
-		if waits.Load() || sleeps.Load() {
+		if slices.ContainsFunc(reasons, (*atomic.Bool).Load) {
 			k.kick()
 		}
 	}

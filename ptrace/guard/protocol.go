@@ -12,6 +12,7 @@ type Breakpoint struct {
 	Hold      bool // all threads stand still at a hit until [Go]
 	Uncounted bool // counts neither for Every nor for Limit
 	Vectors   bool // all registers come with a hit, not the general ones alone
+	Hardware  bool // the target may write over the code there: a debug register holds it, where one is free
 	Reads     []Read
 }
 
@@ -51,10 +52,12 @@ const (
 	Remove            // the breakpoints at Addrs
 	Count             // as Counting says
 	Hits              // how often the breakpoints were hit
+	Look              // whether the target has written over breakpoints
 	Threads           // their registers; they stand still
 	Alone             // let thread TID run by itself
 	Commit            // Changes of memory, and Raw's registers
 	Rseq              // where the kernel writes for thread TID
+	Clear             // the debug registers of a guard that was killed, those for Addrs
 	Detach            // put everything back and end
 )
 
@@ -129,6 +132,8 @@ type Reply struct {
 	Hits    map[uint64]uint64
 	Alone   *AloneRun
 	Rseq    Range
+	// Hardware are those of the breakpoints that were asked for which debug registers hold.
+	Hardware []uint64
 }
 
 // EventKind says what happened.
@@ -140,6 +145,7 @@ const (
 	Exec
 	Ended
 	LimitReached
+	Missed // the target has written over a breakpoint, or a thread cannot have it: hits may not have been seen; Why says more
 	Broken // the guard cannot go on; Why says so
 )
 
@@ -155,6 +161,8 @@ type Event struct {
 	Got    uint64 // a bit for each Read that could be had
 	Code   int    // exit status
 	Signal int
+	Armed  bool // of Missed: it is set again, and Under is what lies under it now
+	Under  Code
 	Why    string
 }
 

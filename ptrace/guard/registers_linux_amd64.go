@@ -30,6 +30,15 @@ func (g *General) trapped() uint64 { return g.Rip - 1 }
 // rewind puts the thread before the breakpoint instruction.
 func (g *General) rewind() { g.Rip = g.trapped() }
 
+// pass lets the thread run the instruction it stands at in spite of a debug register: RF (Intel, "Instruction-Breakpoint
+// Exception Condition").
+func (g *General) pass() { g.Eflags |= resumeFlag }
+
+// arrive undoes pass.
+func (g *General) arrive() { g.Eflags &^= resumeFlag }
+
+const resumeFlag = 1 << 16
+
 // resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	other.Eflags = g.Eflags // RF, TF

@@ -34,6 +34,10 @@ func (g *General) trapped() uint64 { return g.PC }
 // rewind has nothing to do: see trapped.
 func (g *General) rewind() {}
 
+// pass and arrive are about debug registers, which are not used here.
+func (g *General) pass()   {}
+func (g *General) arrive() {}
+
 // resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	const singleStep = 1 << 21 // PSTATE.SS (Arm ARM, D2.12)

@@ -40,7 +40,7 @@ func serve() {
 	if _, err := conn.Write([]byte{0}); err != nil { // it is born; whoever asked may be gone
 		os.Exit(2)
 	}
-	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, memory: -1}
+	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: -1}
 	k := &kicker{tid: unix.Gettid()}
 	if err := k.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
@@ -48,9 +48,10 @@ func serve() {
 	}
 	s.asked = k.asked
 	requests := make(chan Request)
-	go k.watch(&s.out.waits, &s.sleeps)
+	go k.watch(&s.out.waits, &s.sleeps, &s.looking.wanted)
 	go receive(conn, requests, k)
 	s.live(requests, k)
+	s.linger()
 }
 
 // receive passes requests on. When the other end is gone, however it went, it closes the channel.
@@ -101,6 +102,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 		case err == nil:
 			s.handle(tid, ws)
 		}
+		s.look(due)
 		s.out.due()
 	}
 }

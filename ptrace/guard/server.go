@@ -18,15 +18,20 @@ import (
 
 // server is the guard: one target, its threads and its breakpoints.
 type server struct {
-	sleeps  atomic.Bool // until a thread reports, or somebody looks what has become of it
-	asked   func() bool // there is a request, or nobody any more to make one
-	out     *writer
-	pid     int
-	memory  int // /proc/PID/mem, -1 where it is not open
-	threads map[int]*thread
-	stopped bool // all threads stand still until they are told to go
+	sleeps   atomic.Bool // until a thread reports, or somebody looks what has become of it
+	asked    func() bool // there is a request, or nobody any more to make one
+	out      *writer
+	pid      int
+	memory   int // /proc/PID/mem, -1 where it is not open
+	threads  map[int]*thread
+	stopped  bool // all threads stand still until they are told to go
+	stopping bool // they are being stopped
 
 	breakpoints map[uint64]*breakpoint
+	debug       debugRegisters // as the threads are to have them
+	looking     looking
+	lingering   map[int]*thread   // that do not stop, and have debug registers set
+	shadowed    bool              // it keeps its return addresses in a second place too
 	acting      int               // the thread whose instruction is emulated
 	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and what lies under them
 	counts      map[uint64]uint64 // of breakpoints that are gone
@@ -40,7 +45,8 @@ type server struct {
 }
 
 // options of the threads that are traced: those that start are traced too.
-const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC
+const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEVFORKDONE |
+	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
 
 // serve does what it is asked, and says whether that was the last.
 func (s *server) serve(r Request, open bool) (last bool) {
@@ -91,7 +97,7 @@ func (s *server) do(r Request, reply *Reply) error {
 		s.stopAll()
 		return nil
 	case Insert:
-		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints) })
+		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints, reply) })
 	case Remove:
 		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })
 	case Count:
@@ -100,6 +106,11 @@ func (s *server) do(r Request, reply *Reply) error {
 	case Hits:
 		reply.Hits = s.hits()
 		return nil
+	case Look:
+		s.look(all)
+		return nil
+	case Clear:
+		return s.clear(r.Addrs)
 	case Threads:
 		reply.Threads = s.registers()
 		return nil
@@ -357,7 +368,7 @@ func (s *server) gone() {
 	for _, b := range s.breakpoints {
 		s.keep(b)
 	}
-	s.pid, s.threads, s.breakpoints = 0, map[int]*thread{}, map[uint64]*breakpoint{}
-	s.stopped = true
+	s.pid, s.threads, s.breakpoints, s.debug = 0, map[int]*thread{}, map[uint64]*breakpoint{}, debugRegisters{}
+	s.stopped, s.looking.changed = true, true
 	s.out.flush()
 }

@@ -6,12 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepOver runs the instruction under a breakpoint, while no other thread runs.
+// stepOver runs the instruction under a breakpoint, while no other thread runs. One that a debug register holds is only
+// told to let the thread pass.
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
-	if !exchange(s.memory, b.Addr, Trap, b.original) {
+	if b.held {
+		regs.pass()
+		_ = setRegs(t.tid, regs) // a thread that was killed reports that next
+		return
+	}
+	if !exchange(s.memory, b.Addr, Trap, s.under(b)) {
 		return // something else is there now, which runs
 	}
+	b.lifted = true
 	s.step(t, place{b.Addr, regs.sp()})
+	b.lifted = false
 	if s.breakpoints[b.Addr] == b && s.pid != 0 {
 		exchange(s.memory, b.Addr, b.original, Trap)
 	}
@@ -70,7 +78,7 @@ func (s *server) step(t *thread, at place) (done bool) {
 			t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
 			continue
 		case event != 0:
-			s.started(t)
+			s.news(t, event)
 			continue
 		}
 		info, err := getSigInfo(t.tid)

@@ -13,7 +13,8 @@ func (s *server) stopAll() {
 	if s.stopped {
 		return
 	}
-	s.stopped = true
+	s.stopped, s.stopping = true, true
+	defer func() { s.stopping = false }()
 	for range stopRounds {
 		var asked []*thread
 		for _, t := range s.threads {
@@ -50,9 +51,14 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 	case !ws.Stopped() && t.tid != s.pid:
 		delete(s.threads, t.tid)
 		return
-	case event == unix.PTRACE_EVENT_CLONE || event == unix.PTRACE_EVENT_FORK || event == unix.PTRACE_EVENT_VFORK:
+	case event == unix.PTRACE_EVENT_CLONE || event == unix.PTRACE_EVENT_FORK || event == unix.PTRACE_EVENT_VFORK || event == unix.PTRACE_EVENT_VFORK_DONE:
 		t.running = false
-		s.started(t)
+		s.news(t, event)
+		return
+	case event == unix.PTRACE_EVENT_EXIT: // it runs no code of its own any more
+		t.running = false
+		s.news(t, event)
+		s.run(t)
 		return
 	case event == unix.PTRACE_EVENT_EXEC: // its memory is gone already
 		s.becameAnother(t)
@@ -70,7 +76,11 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 // signal would end it when it is let go.
 func (s *server) settle(t *thread) {
 	var regs General
-	if len(s.breakpoints) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil || s.breakpoints[regs.trapped()] == nil && !t.stepping || !trapPending(t.tid) {
+	if len(s.breakpoints) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {
+		return
+	}
+	mayTrap := t.stepping || s.breakpoints[regs.trapped()] != nil || t.debug.holds(regs.pc())
+	if !mayTrap || !trapPending(t.tid) {
 		return
 	}
 	// The signal comes before any instruction does, and after whatever else there is to report, such as a stop of all by

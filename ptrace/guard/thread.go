@@ -31,8 +31,11 @@ type thread struct {
 	raised    *General    // its registers there, where the instruction raised a signal
 	rejoin    bool        // it was taken out of a group-stop to run an instruction, and is to go back to it
 	put       putOff
-	stepping  bool    // it was last let go for one instruction
-	backs     []place // where code outside returns to that it called while it ran alone, outermost first
+	stepping  bool           // it was last let go for one instruction
+	debug     debugRegisters // as they are set
+	ending    bool           // it runs no code of its own any more
+	vforks    bool           // it waits for its child of vfork, where nothing reaches it, and has no debug registers set meanwhile
+	backs     []place        // where code outside returns to that it called while it ran alone, outermost first
 }
 
 // place is where on which stack a thread was.
@@ -105,6 +108,7 @@ type sigInfo struct {
 // Codes of SIGTRAP and of signals that the thread's own instructions raised (sigaction(2)).
 const (
 	trapTrace     = 2 // by a single step
+	trapHardware  = 4 // by a debug register
 	trapAtHandler = 5 // by a single step that entered a signal handler: no siginfo, but the signal's number
 )
 
@@ -184,6 +188,15 @@ func sameMemory(a, b int) (same, known bool) {
 	const vm = 1 // KCMP_VM, kcmp(2)
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
 	return r == 0, errno == 0
+}
+
+// ended says whether a thread is no more, or about to be.
+func (t *thread) ended() bool {
+	switch (status(t.tid, "State") + "X")[0] {
+	case 'X', 'Z':
+		return true
+	}
+	return t.ending
 }
 
 // rseq returns the area that a thread has registered by rseq(2), in which the kernel notes the processor that it runs
