@@ -87,6 +87,12 @@ func newTracer(s *ptrace.Session, o TraceOptions, each func(*Exited) error) *tra
 
 // run is told of what happens until the trace ends. then is called behind each event.
 func (t *tracer) run(ctx context.Context, then func() error) error {
+	err := t.untilEnd(ctx, then)
+	t.lookAgain()
+	return err
+}
+
+func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 	if !t.chooses() {
 		if err := t.session.Count(ptrace.Counting{Every: t.options.Every, Limit: t.options.Limit, Quiet: t.options.Quiet}); err != nil {
 			return err
@@ -147,6 +153,9 @@ func (t *tracer) event(ev ptrace.Event) error {
 		return nil
 	case ptrace.LimitReached:
 		t.end.Kind = EndLimit
+		return nil
+	case ptrace.Missed:
+		t.missed(ev)
 		return nil
 	}
 	if registering, watch := t.watches[ev.At]; watch {

@@ -14,6 +14,7 @@ type place struct {
 	reads  []ptrace.Read // of all of them
 	held   bool
 	wide   bool
+	meant  patching
 }
 
 // watch has the process stop where changes of what is loaded are seen.
@@ -70,7 +71,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 			remove = append(remove, addr)
 		default:
 			at.settle(l.hold)
-			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide}
+			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.meant > unlikely}
 			if !at.held {
 				b.Reads = at.reads
 			}
@@ -78,18 +79,28 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 		}
 	}
 	clear(l.changed)
-	slices.SortFunc(insert, func(a, b ptrace.Breakpoint) int { return cmp.Compare(a.Addr, b.Addr) })
+	// Those come first that are meant to be overwritten, as there are few debug registers.
+	rank := func(addr machine.Addr) patching {
+		if at := l.places[addr]; at != nil {
+			return at.meant
+		}
+		return unlikely
+	}
+	slices.SortFunc(insert, func(a, b ptrace.Breakpoint) int {
+		return cmp.Or(cmp.Compare(rank(b.Addr), rank(a.Addr)), cmp.Compare(a.Addr, b.Addr))
+	})
 	slices.Sort(remove)
 	return insert, remove
 }
 
 // settle says what has to come with a hit for all who want to know of it.
 func (p *place) settle(hold bool) {
-	p.reads, p.held, p.wide = nil, hold, false
+	p.reads, p.held, p.wide, p.meant = nil, hold, false, unlikely
 	for _, point := range p.points {
 		p.reads = append(p.reads, point.reads...)
 		p.held = p.held || point.whole
 		p.wide = p.wide || point.wide || point.Symbol != ""
+		p.meant = max(p.meant, point.meant)
 	}
 	p.held = p.held || len(p.reads) > ptrace.MaxReads
 }

@@ -1,8 +1,10 @@
 package deopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
@@ -16,8 +18,9 @@ const PlannedSchema = "reframe.trace.breakpoint/v1"
 type Planned struct {
 	Schema          string           `json:"schema"`
 	Address         frame.Hex        `json:"address"`
-	Byte            frame.Hex        `json:"byte,omitempty"`   // that is there now; empty where it cannot be read
-	Symbol          string           `json:"symbol,omitempty"` // whose entry it is, where it is not there for a record
+	Byte            frame.Hex        `json:"byte,omitempty"`     // that is there now; empty where it cannot be read
+	Hardware        bool             `json:"hardware,omitempty"` // a debug register would hold the breakpoint, if none is in use; the byte stays
+	Symbol          string           `json:"symbol,omitempty"`   // whose entry it is, where it is not there for a record
 	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
 	Exits           []*TracepointRow `json:"exits,omitempty"`
 }
@@ -47,8 +50,13 @@ func Plan(t *ptrace.Target, o TraceOptions) ([]Planned, error) {
 		return nil, err
 	}
 	var out []Planned
+	held := 0
 	for _, b := range insert {
 		p := Planned{Schema: PlannedSchema, Address: frame.HexOf(b.Addr)}
+		if b.Hardware && held < ptrace.HardwareBreakpoints {
+			p.Hardware = true
+			held++
+		}
 		var is [1]byte
 		if t.ReadMemory(is[:], b.Addr) == nil {
 			p.Byte = frame.HexOf(uint64(is[0]))
@@ -67,6 +75,9 @@ func Plan(t *ptrace.Target, o TraceOptions) ([]Planned, error) {
 		p.SymbolDemangled = names.IfMangled(p.Symbol)
 		out = append(out, p)
 	}
+	slices.SortFunc(out, func(a, b Planned) int {
+		return cmp.Or(cmp.Compare(len(a.Address), len(b.Address)), cmp.Compare(a.Address, b.Address))
+	})
 	if len(l.places) == 0 {
 		err = errors.New(l.whyNone())
 	}

@@ -33,6 +33,7 @@ type Tracepoint struct {
 	reads []ptrace.Read
 	whole bool // what the record's values are read from does not all come with an event
 	wide  bool // it has values in vector registers
+	meant patching
 
 	by int // of a symbol: which of [TraceOptions].At means it
 
@@ -165,7 +166,7 @@ func (s *survey) tracepoint(c *code, e recordEntry, way *sweep) (p *Tracepoint, 
 	if p.Site = string(p.match.kind); p.Site == "" {
 		p.Site = unknownSite
 	}
-	p.Moment = p.match.moment
+	p.Moment, p.meant = p.match.moment, s.patching(p)
 	p.plan(v.target.Arch())
 	p.wide = p.wide || s.filter.atReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil

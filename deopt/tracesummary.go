@@ -43,9 +43,11 @@ type TraceSummary struct {
 	Unavailable uint64 `json:"unavailable"`
 	// Undecided counts the exits that have a slot which the condition asks for, of which the value
 	// is not there, and Absent those that have no such slot.
-	Undecided uint64   `json:"undecided,omitempty"`
-	Absent    uint64   `json:"absent,omitempty"`
-	End       TraceEnd `json:"end"`
+	Undecided uint64 `json:"undecided,omitempty"`
+	Absent    uint64 `json:"absent,omitempty"`
+	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	Overwritten uint64   `json:"overwritten,omitempty"`
+	End         TraceEnd `json:"end"`
 }
 
 // SiteCount says how often execution left at one place.
@@ -77,6 +79,7 @@ type counts struct {
 	unavailable uint64
 	undecided   uint64
 	absent      uint64
+	overwritten map[machine.Addr]bool // places whose exits may be missing
 	end         TraceEnd
 }
 
@@ -148,7 +151,7 @@ func (t *tracer) settle() error {
 
 func (t *counts) summary(took time.Duration) *TraceSummary {
 	s := &TraceSummary{Schema: TraceSummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
-		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, End: t.end}
+		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, Overwritten: uint64(len(t.overwritten)), End: t.end}
 	functions := map[FunctionCount]uint64{}
 	for at, n := range t.sites {
 		if n == 0 {

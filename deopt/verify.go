@@ -83,6 +83,7 @@ func Verify(ctx context.Context, s *ptrace.Session, o VerifyOptions, told func(*
 	v.summary.Reasons = map[string]uint64{}
 	err := v.run()
 	v.tracer.warnUnnamed()
+	v.summary.Overwritten = uint64(len(v.overwritten))
 	v.summary.finish(v.end, time.Since(v.began))
 	return &v.summary, err
 }

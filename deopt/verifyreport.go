@@ -127,7 +127,9 @@ type VerifySummary struct {
 	Passed        uint64            `json:"passed"`  // exits that were not looked at
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
 	Seconds       float64           `json:"seconds"`
-	End           TraceEnd          `json:"end"`
+	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	Overwritten uint64   `json:"overwritten,omitempty"`
+	End         TraceEnd `json:"end"`
 }
 
 // maxReasons bounds the reasons that are told apart.

@@ -35,7 +35,10 @@ func (a *app) traceCommand() *cobra.Command {
 the record's values, while the process runs on: one line an exit, in order per thread. It follows
 what the process loads and what its JIT registers, and takes breakpoints out when their code is
 unregistered. All bytes are put back when the trace ends, however it ends, that by SIGKILL
-included.
+included. Where the program is meant to patch its code, as in the shadow of a stackmap or in the
+sled of a patchpoint, debug registers hold the breakpoint (four on x86-64), which leave the code as
+it is. Any other that the program overwrites is set again within 10 ms, where that is safe; that
+exits may be missing is said, and the exit status is 1.
 
 The breakpoint of a stackmap or patchpoint stands at the site, that of a statepoint or
 deoptimize call on the call. With --at it stands at the entry of a function such as
@@ -51,8 +54,8 @@ error. -o FILE writes them to a file instead, which must not exist yet unless --
 given, and -o - to standard output. The summary goes to standard error; with --json it is the last
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
 
-Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable,
-2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
+Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable, or
+exits may be missing, 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
 signal is waited out for 5 s, a third ends it at once, without the summary.`,
 		Example: `  reframe trace 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
@@ -168,9 +171,9 @@ func tracedStatus(s *deopt.TraceSummary, err error) ended {
 		return ended{&status{by.status(), ""}}
 	case err != nil:
 		return ended{err}
-	case s.Exits == 0:
+	case s.Exits == 0 && s.Overwritten == 0:
 		return ended{&status{exitFailed, "there was no exit"}}
-	case s.Unavailable > 0:
+	case s.Unavailable > 0 || s.Overwritten > 0:
 		return ended{&status{exitPartial, ""}}
 	}
 	return ended{}
@@ -236,6 +239,7 @@ func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
 	if s.Unavailable > 0 {
 		fmt.Fprintf(&b, "%s unavailable\n", count(int(s.Unavailable), "value"))
 	}
+	b.WriteString(overwritten(s.Overwritten))
 	if s.Undecided > 0 {
 		fmt.Fprintf(&b, "the condition could not be told at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
 	}
@@ -243,6 +247,14 @@ func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
 		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))
 	}
 	_, _ = io.WriteString(folded(a.stderr), b.String())
+}
+
+// overwritten says that exits may be missing.
+func overwritten(places uint64) string {
+	if places == 0 {
+		return ""
+	}
+	return fmt.Sprintf("exits may be missing: the program has overwritten breakpoints at %s\n", count(int(places), "place"))
 }
 
 // shownSites bounds the lines of each table of a summary.

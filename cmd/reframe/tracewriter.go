@@ -268,8 +268,12 @@ func (w *exitWriter) planned(p *deopt.Planned) {
 	if p.Byte != "" {
 		is = string(p.Byte)
 	}
+	becomes := "→ 0xcc"
+	if p.Hardware {
+		becomes = "stays "
+	}
 	line := func(where, what string) {
-		_ = w.write(fmt.Appendf(nil, "%s  %4s → 0xcc  %s  %s\n", p.Address, is, pad(where, where, functionWidth), what))
+		_ = w.write(fmt.Appendf(nil, "%s  %4s %s  %s  %s\n", p.Address, is, becomes, pad(where, where, functionWidth), what))
 	}
 	if p.Symbol != "" {
 		line(printable(names.Demangled(p.Symbol)), "entry")

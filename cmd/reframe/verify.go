@@ -196,7 +196,7 @@ func verdict(s *deopt.VerifySummary, err error) error {
 		return &status{exitFailed, "there was no exit"}
 	case s.Same == 0:
 		return &status{exitFailed, "no exit could be verified"}
-	case s.NotComparable > 0:
+	case s.NotComparable > 0 || s.Overwritten > 0:
 		return &status{exitPartial, ""}
 	}
 	return nil

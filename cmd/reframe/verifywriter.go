@@ -168,6 +168,7 @@ func verifiedText(s *deopt.VerifySummary, k *watched) string {
 		fmt.Fprintf(&b, "%d passed; ", s.Passed)
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
+	b.WriteString(overwritten(s.Overwritten))
 	reasons := s.Why()
 	for _, why := range reasons[:min(len(reasons), shownReasons)] {
 		fmt.Fprintf(&b, "  %d  %s\n", s.Reasons[why], printable(why))
