@@ -28,16 +28,7 @@ type patchingProgram struct {
 // startPatching starts the program, compiled ahead of time or under lli of a kind.
 func startPatching(t *testing.T, how string, args ...any) *patchingProgram {
 	t.Helper()
-	words := strings.Fields(fmt.Sprintln(args...))
-	source, cflags := livetest.Testdata(t, "programs", "patching.c"), []string{"-O1", "-Wall", "-Wextra", "-Werror", "-pthread"}
-	cmd := exec.Command(livetest.LLVM(t, 19, "lli"))
-	if how == "aot" {
-		object := livetest.PICObject(t, 19, "patching.ll", "-O2")
-		cmd = exec.Command(livetest.Link(t, "patching", []string{"-pthread", "-Wl,-z,notext"}, object, livetest.Compiled(t, "gcc", source, append(cflags, "-c")...)))
-	} else {
-		cmd.Args = append(cmd.Args, "-jit-kind="+how, "-load="+livetest.Compiled(t, "gcc", source, append(cflags, "-fPIC", "-shared")...), livetest.IR(t, 19, "patching.ll"))
-	}
-	cmd.Args = append(cmd.Args, words...)
+	cmd := livetest.PatchingCommand(t, how, args...)
 	p := &patchingProgram{cmd: cmd}
 	var err error
 	p.stdin, err = cmd.StdinPipe()

@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// Of a program that overwrites breakpoints, of which debug registers hold four, it is said that exits may be missing, and the status is 1.
+func TestTraceOverwritten(t *testing.T) {
+	t.Parallel()
+	module := livetest.IR(t, 19, "patching.ll")
+	run := func(sites string, args ...string) result {
+		program := livetest.PatchingCommand(t, "aot", "once", 0, sites, 1, 20)
+		c := command(t, append(append([]string{"trace", "--ir", module}, args...), append([]string{"--"}, program.Args...)...)...)
+		var out, text strings.Builder
+		c.Stdin, c.Stdout, c.Stderr = strings.NewReader("\n"), &out, &text
+		_ = c.Run() // its status is looked at
+		return result{c.ProcessState.ExitCode(), out.String(), text.String()}
+	}
+	r := run("5")
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Contains(t, r.stdout, "called 120\n")
+	require.Contains(t, r.stderr, "reframe: the program has overwritten the breakpoint of record 104 at f4+0x10: its exits there, before that was set again, may be missing\n")
+	require.Contains(t, r.stderr, "exits may be missing: the program has overwritten breakpoints at 2 places\n")
+	r = run("3")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.NotContains(t, r.stderr, "overwritten")
+	require.Contains(t, r.stderr, "80 exits in ")
+
+	file := filepath.Join(t.TempDir(), "exits.json")
+	r = run("5", "--json", "-o", file)
+	require.Equal(t, 1, r.code, r.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var summary struct{ Overwritten int }
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
+	require.Equal(t, 2, summary.Overwritten)
+	for _, line := range lines {
+		valid(t, "trace.schema.json", line)
+	}
+
+	p := livetest.PatchingCommand(t, "aot", "once", 0, 5, 1, 20)
+	stdin, err := p.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	_, err = out.Read(make([]byte, 1)) // it is ready
+	require.NoError(t, err)
+	r = reframe(t, "trace", "--ir", module, "--dry-run", "-p", fmt.Sprint(p.Process.Pid))
+	require.Equal(t, 0, r.code, r.stderr)
+	stays := regexp.MustCompile(`(?m) (0x[0-9a-f]+) (stays |→ 0xcc)  f(\d)\+0x10 `).FindAllStringSubmatch(r.stdout, -1)
+	require.Len(t, stays, 6, r.stdout)
+	for n, match := range stays {
+		require.Equal(t, fmt.Sprint(n), match[3])
+		require.Equal(t, n < 4, match[2] == "stays ")
+	}
+	r = reframe(t, "trace", "--ir", module, "--dry-run", "--json", "-p", fmt.Sprint(p.Process.Pid))
+	require.Equal(t, 4, strings.Count(r.stdout, `"hardware":true`))
+	for line := range strings.Lines(r.stdout) {
+		valid(t, "trace.schema.json", line)
+	}
+	require.NoError(t, stdin.Close())
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.NoError(t, p.Wait())
+}
