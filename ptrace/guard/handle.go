@@ -130,7 +130,7 @@ func (s *server) news(t *thread, event int) {
 	switch event {
 	case unix.PTRACE_EVENT_EXIT: // of the last thread the memory is there for the last time
 		t.ending = true
-		s.look(sizeable)
+		s.look(ending)
 		return
 	case unix.PTRACE_EVENT_VFORK_DONE:
 		t.vforks = false

@@ -29,10 +29,10 @@ type looking struct {
 type lookReason int
 
 const (
-	due      lookReason = iota // it is time
-	stands                     // all threads stand still
-	sizeable                   // a thread ends, and with the last one its memory
-	all                        // somebody asks
+	due    lookReason = iota // it is time
+	stands                   // all threads stand still
+	ending                   // a thread ends, and with the last one its memory
+	all                      // somebody asks
 )
 
 // To look takes a twentieth of the time at most, where nobody asks for it; and of a million breakpoints a part at a time.
@@ -62,7 +62,7 @@ func (s *server) look(why lookReason) {
 	if len(l.addrs) == 0 {
 		return
 	}
-	if why == sizeable && s.alive() == 0 {
+	if why == ending && s.alive() == 0 {
 		why = all
 	}
 	began := time.Now()
