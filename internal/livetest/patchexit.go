@@ -22,7 +22,9 @@ func PatchExitCommand(t testing.TB, version int, how, module string, args ...str
 	if version == 14 {
 		line = append(line, "-opaque-pointers")
 	}
-	return exec.Command(LLVM(t, version, "lli"), append(append(line, IR(t, version, module)), args...)...)
+	cmd := exec.Command(LLVM(t, version, "lli"), append(append(line, IR(t, version, module)), args...)...)
+	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+t.TempDir()) // MCJIT's perf listener leaves a file behind
+	return cmd
 }
 
 // PatchExit starts the program and returns once it waits in pause.
