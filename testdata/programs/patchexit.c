@@ -5,7 +5,7 @@
 //
 // calls FUNCTION (shadow, sled, leaf) and prints what it returned, and what it stored: "shadow 1234 5678". WAY says what happens at its
 // site: none, it is as LLVM left it; pause, the runtime prints "ready" and waits, all registers saved where its CFI says; bare, the same
-// in C, which saves none that callers do; leave, it computes what the function would have returned, stores what it would have stored,
+// in C, which saves none that callers do; stub, as pause, but the site has a jump to a stub that calls; leave, it computes what the function would have returned, stores what it would have stored,
 // and returns that to the function's caller. TIMES is how often the function is called, with other arguments each time; with wait
 // the program prints "ready" before the first time, and waits for SIGUSR1.
 #include <inttypes.h>
@@ -117,14 +117,28 @@ static uint8_t *place(const uint8_t *maps, uint64_t id) {
 	abort();
 }
 
-// Writes a call into a site, with nops behind it.
-static void patch(uint8_t *at, void (*to)(void)) {
+// A stub in a page of its own that calls, and never comes back.
+static uint8_t *stub(void (*to)(void)) {
+	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(page, "\x49\xbb", 2); // movabs $to,%r11
+	memcpy(page + 2, &to, 8);
+	memcpy(page + 10, "\x41\xff\xd3\x0f\x0b", 5); // call *%r11; ud2
+	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
+		abort();
+	return page;
+}
+
+// Writes a call into a site, with nops behind it, or a jump to a stub.
+static void patch(uint8_t *at, void (*to)(void), const uint8_t *by_stub) {
 	uint8_t *page = (uint8_t *)((uintptr_t)at & -4096);
 	if (mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC))
 		mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
-	int64_t by = (uint8_t *)to - (at + 5);
+	int64_t by = (const uint8_t *)to - (at + 5);
 	memset(at, 0x90, 16);
-	if (by == (int32_t)by) {
+	if (by_stub) {
+		memcpy(at, "\xff\x25\x00\x00\x00\x00", 6); // jmp *0(%rip)
+		memcpy(at + 6, &by_stub, 8);
+	} else if (by == (int32_t)by) {
 		int32_t near = by;
 		at[0] = 0xe8; // call
 		memcpy(at + 1, &near, 4);
@@ -146,11 +160,13 @@ int patchexit(const uint8_t *maps, function *shadow, function *sled, function *l
 	uint64_t id = f == shadow ? 31 : f == sled ? 32 : 33;
 	const char *way = argv[2];
 	if (!strcmp(way, "pause"))
-		patch(place(maps, id), paused);
+		patch(place(maps, id), paused, NULL);
+	else if (!strcmp(way, "stub"))
+		patch(place(maps, id), paused, stub(paused));
 	else if (!strcmp(way, "bare"))
-		patch(place(maps, id), bare);
+		patch(place(maps, id), bare, NULL);
 	else if (!strcmp(way, "leave"))
-		patch(place(maps, id), left);
+		patch(place(maps, id), left, NULL);
 	if (argc > 4) {
 		signal(SIGUSR1, go);
 		bare();
