@@ -113,3 +113,44 @@ func TestCalleesThatPop(t *testing.T) {
 		}
 	}
 }
+
+// A thread that such a function has just returned to stands where its arguments are gone: the room for them is taken again only by the next
+// instruction, and locations count from where the stack pointer was in the call.
+func TestCalleesThatHavePopped(t *testing.T) {
+	for name, call := range map[string]string{
+		"kept room": `%t = call tailcc token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64)) @few, i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(i64 %x, i64 %y, i64 %s) ]`,
+		"pushed": `%t = call tailcc token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64, i64, i64, i64, i64, i64, i64, i64, i64)) @many, ` +
+			`i32 9, i32 0, i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i32 0, i32 0) [ "deopt"(i64 %x, i64 %y, i64 %s) ]`,
+	} {
+		text := prelude + again + `
+define internal tailcc i64 @few(i64 %a) noinline {
+  %b = mul i64 %a, 3
+  ret i64 %b
+}
+define internal tailcc i64 @many(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i) noinline {
+  %r = add i64 %a, %i
+  ret i64 %r
+}
+define i64 @work(i64 %s) noinline gc  "statepoint-example" {
+  %x = add i64 %s, 1
+  %y = add i64 %s, 2
+  ` + call + `
+  %z = add i64 %x, %y
+  ret i64 %z
+}`
+		for _, version := range []int{16, 19, 22} {
+			t.Run(fmt.Sprintf("%s lli-%d", name, version), func(t *testing.T) {
+				p := livetest.Lli(t, version, program(t, text), "mcjit")
+				session, v := stopAtRecord(t, p)
+				f := one(t, v, "work")
+				require.Equal(t, frame.After, f.Record.Moment)
+				for name, want := range map[string]string{"%x": "101", "%y": "102", "%s": "100"} {
+					require.Equal(t, want, slot(t, f, name).Value, name)
+				}
+				require.Equal(t, "main", v.Threads[0].Frames[1].Function)
+				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+				require.NoError(t, session.Detach())
+			})
+		}
+	}
+}

@@ -377,7 +377,7 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
 	switch {
 	case m.moment == frame.After:
-		return clobber(f.Registers, arch, m.kind)
+		return clobber(f.AtCall(), arch, m.kind)
 	case m.shadow != nil:
 		return without(f.Registers, arch, m.shadow.changed, "between the record and the call that was written behind it")
 	}

@@ -14,6 +14,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
+	cfa -= machine.Addr(s.late)
 	if s.row.Rule(s.row.ReturnAddress).Kind == RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
 		// Where calls push nothing, its CFA may be that of the frame it called.
 		f.CFA, f.NoCFA = cfa, ""

@@ -17,7 +17,7 @@ const maxPopping = 1 << 20
 
 // returned corrects the stack pointer of f, the caller of callee, where callee may have got there by a jump.
 func (w *walk) returned(callee, f *Frame) {
-	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 || f.Overwritten != nil {
 		return
 	}
 	way := w.way(f)
@@ -58,6 +58,39 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 		return 0
 	}
 	return bytes
+}
+
+// justPopped is popped of the call that ends where f stands, which is no return address. The row there knows nothing of it
+// as long as LLVM has yet to take the room again.
+func (w *walk) justPopped(f *Frame, s *step) uint64 {
+	before, err := f.code.cfi(f.PC - 1)
+	if err != nil || before == nil || before.start != s.start {
+		return 0
+	}
+	bytes := w.popped(f.code, before, f.PC)
+	if bytes == 0 {
+		return 0
+	}
+	if called, err := w.callEndsAt(f.PC); err != nil || !called {
+		return 0
+	}
+	if before.row.End != f.PC {
+		s.late = bytes
+	}
+	return bytes
+}
+
+// AtCall are the registers with the stack pointer of the call that has just returned to where f stands.
+func (f *Frame) AtCall() *machine.Registers {
+	if f.Popped == 0 {
+		return f.Registers
+	}
+	regs := f.Registers.Clone()
+	sp := regs.Arch().SP
+	if at, err := regs.Uint(sp); err == nil {
+		regs.SetUint(sp, at-f.Popped)
+	}
+	return regs
 }
 
 // subtracted is what the instruction at an address takes off the stack pointer, and its size.

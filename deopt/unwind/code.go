@@ -75,7 +75,8 @@ const maxWays = 1 << 16
 // way is all that can be worked out, from the code alone, about leaving a frame at one place.
 type way struct {
 	cfi *step
-	// popped is how many bytes of arguments the callee takes off the stack, where the place is a return address.
+	// popped is how many bytes of arguments the callee takes off the stack, or has just taken where the place is no
+	// return address and its call ends there.
 	popped uint64
 	err    error // CFI that is there and cannot be used; nothing else is tried then
 	other  []step
@@ -93,6 +94,7 @@ type step struct {
 	jumped bool
 	signal bool
 	guess  string // what [Frame.Guess] says of the caller, in which %d is the frame that is left
+	late   uint64 // how many bytes the stack pointer is further up than the row takes it to be
 	// The code that the row's FDE covers.
 	start, end machine.Addr
 }
@@ -133,6 +135,8 @@ func (w *walk) findWay(f *Frame) *way {
 		found := &way{cfi: s, err: err}
 		if s != nil && f.Return {
 			found.popped = w.popped(f.code, s, f.PC)
+		} else if s != nil {
+			found.popped = w.justPopped(f, s)
 		}
 		return found
 	}

@@ -61,6 +61,9 @@ type Frame struct {
 	// before: it left by a jump (a tail call), and its frame is missing between the two.
 	Skipped machine.Addr
 
+	// Popped is how many bytes of arguments the function took off the stack that has just returned to PC.
+	Popped uint64
+
 	// Return says that PC is a return address: the call is before it, and may
 	// be the last instruction of its function. It is false for frame 0 and for
 	// the frame that a signal interrupted.

@@ -106,6 +106,8 @@ func (w *walk) enter(c caller) *Frame {
 	if f.Return {
 		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)
 		w.returned(&w.frames[index-1], &f)
+	} else if w.Arch == machine.AMD64 {
+		f.Popped = w.way(&f).popped
 	}
 	w.frames = append(w.frames, f)
 	return &w.frames[index]
