@@ -91,7 +91,7 @@ func TestMatch(t *testing.T) {
 		{"a statepoint's region that has not run", patched, reg, 16, &ir.Site{Kind: ir.StatepointSite, PatchBytes: 16}, start, false, frame.Before, ir.StatepointSite, ""},
 		{"a call before a statepoint's region", patched, reg, 16, &ir.Site{Kind: ir.StatepointSite, PatchBytes: 10}, start + 6, true, "", "", "no record here; nearest is record 7, 10 bytes after"},
 		{"a statepoint's region, no call ends here", patched, reg, 16, &ir.Site{Kind: ir.StatepointSite, PatchBytes: 16}, start + 14, true, "", "", "record 7 is not it: its region holds this address, and no call in it ends here"},
-		{"a region before a stackmap is none", patched, reg, 16, &ir.Site{Kind: ir.StackMapSite, PatchBytes: 16}, start + 6, true, "", "", "no record here; nearest is record 7, 10 bytes after"},
+		{"a region before a stackmap is none", patched, reg, 16, &ir.Site{Kind: ir.StackMapSite, PatchBytes: 16, Instr: &ir.Instr{}}, start + 6, true, "", "", "no record here; nearest is record 7, 10 bytes after"},
 		{"stackmap at a return address that no call has", patched, reg, 14, &ir.Site{Kind: ir.StackMapSite}, start + 14, true, "", "", "record 7 is not it: no call ends at this return address now: what was written there has been taken back, or written over again"},
 		{"unreadable code", nil, reg, 0, nil, start + 13, true, "", "", "no record here; nearest is record 7, 13 bytes before"},
 	} {
