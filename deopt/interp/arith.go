@@ -150,6 +150,9 @@ func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 			if u := a.u | b.u; u != 0 {
 				// Carries go upwards only: below the lowest undefined bit all is known.
 				u = -(u & -u) & m
+				if op == ir.OpMul && flags == 0 {
+					u = productUndef(a, b) & m
+				}
 				return word{r &^ u, u}, nil
 			}
 			if flags != 0 && overflows(op, width, flags, a.v, b.v, r) {
@@ -159,6 +162,16 @@ func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 		}
 	}
 	return func(a, b word) (word, error) { return narrowDivide(op, width, flags, a, b) }
+}
+
+// productUndef has the bits of a product that are not known. An undefined bit comes out no lower than at its own place and that of
+// the lowest bit of the other factor that may be set.
+func productUndef(a, b word) uint64 {
+	at := min(bits.TrailingZeros64(a.u)+bits.TrailingZeros64(b.v|b.u), bits.TrailingZeros64(b.u)+bits.TrailingZeros64(a.v|a.u))
+	if at >= 64 {
+		return 0
+	}
+	return ^uint64(0) << at
 }
 
 func wrap(op ir.Op, a, b uint64) uint64 {
@@ -312,7 +325,7 @@ func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 				undefWords(dst, width)
 				return nil
 			}
-			wideCarry(op, width, dst, a, b)
+			wideCarry(op, width, flags, dst, a, b)
 			return nil
 		}
 		r, bad, err := wideResult(op, width, flags, a, b)
@@ -329,21 +342,32 @@ func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 
 // wideCarry adds, subtracts or multiplies what is not wholly known: carries go
 // upwards only, so below the lowest undefined bit all is known.
-func wideCarry(op ir.Op, width int, dst, a, b []word) {
+func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	r, _, _ := wideResult(op, width, 0, a, b) // without flags and division it cannot fail
-	from := 0
-	for a[from].u|b[from].u == 0 {
-		from++
+	undef := func(w word) uint64 { return w.u }
+	set := func(w word) uint64 { return w.v | w.u }
+	lowest := min(lowestBit(a, undef), lowestBit(b, undef))
+	if op == ir.OpMul && flags == 0 {
+		lowest = min(lowestBit(a, undef)+lowestBit(b, set), lowestBit(b, undef)+lowestBit(a, set)) // see productUndef
 	}
-	lowest := a[from].u | b[from].u
 	setBig(dst, r, width)
-	for i := from; i < len(dst); i++ {
+	for i := lowest / 64; i < len(dst); i++ {
 		u := maskAt(width, i)
-		if i == from {
-			u &= -(lowest & -lowest)
+		if i == lowest/64 {
+			u &= ^uint64(0) << (lowest % 64)
 		}
 		dst[i] = word{dst[i].v &^ u, u}
 	}
+}
+
+// lowestBit is the number of the lowest bit that is set in what of says of the words, and of one past them where there is none.
+func lowestBit(w []word, of func(word) uint64) int {
+	for i := range w {
+		if b := of(w[i]); b != 0 {
+			return 64*i + bits.TrailingZeros64(b)
+		}
+	}
+	return 64 * len(w)
 }
 
 func wideResult(op ir.Op, width int, flags ir.Flags, a, b []word) (r *big.Int, bad bool, err error) {
