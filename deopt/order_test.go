@@ -1,0 +1,218 @@
+package deopt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+const orderHead = `
+target triple = "x86_64-pc-linux-gnu"
+declare void @A()
+declare void @B()
+declare i64 @any()
+declare i32 @__gxx_personality_v0(...)
+declare void @llvm.experimental.guard(i1, ...)
+declare i64 @llvm.experimental.deoptimize.i64(...)
+define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality_v0 {
+`
+
+// What the order of records tells, and what it does not and why. The code is compiled of compiled, if that is another one than the
+// module.
+func TestOrder(t *testing.T) {
+	const (
+		either = "; the order of its records does not tell which: "
+		shared = either + "code may come here from before either, or they share it"
+	)
+	for _, c := range []struct {
+		name, module, compiled string
+		want                   []string // the names that each record has, or the end of the note
+	}{
+		{"in one block", `
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @B() [ "deopt"(i64 %b) ]
+  call void @A() [ "deopt"(i64 %c) ]
+  ret i64 0
+}`, "", []string{"%a", "%b", "%c"}},
+		{"two ways alike", `
+  %x = call i64 @any()
+  %y = trunc i64 %x to i1
+  br i1 %y, label %one, label %two
+one:
+  call void @A() [ "deopt"(i64 %a) ]
+  br label %done
+two:
+  call void @A() [ "deopt"(i64 %b) ]
+  br label %done
+done:
+  call void @A() [ "deopt"(i64 %c) ]
+  ret i64 0
+}`, "", []string{shared, shared, "%c"}},
+		// Where LLVM joins the second and the third call, one record is that of both.
+		{"two ways that differ behind", `
+  %x = call i64 @any()
+  %y = trunc i64 %x to i1
+  br i1 %y, label %one, label %two
+one:
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  br label %done
+two:
+  call void @A() [ "deopt"(i64 %c) ]
+  br label %done
+done:
+  call void @A() [ "deopt"(i64 1, i64 2) ]
+  ret i64 0
+}`, "", []string{"%a", ""}},
+		{"a loop", `
+  call void @A() [ "deopt"(i64 %a) ]
+  br label %loop
+loop:
+  call void @A() [ "deopt"(i64 %b) ]
+  call void @A() [ "deopt"(i64 %c) ]
+  %x = call i64 @any()
+  %y = trunc i64 %x to i1
+  br i1 %y, label %loop, label %done
+done:
+  call void @A() [ "deopt"(i64 %d) ]
+  ret i64 0
+}`, "", []string{"%a", "%b", "%c", "%d"}},
+		// A call may come back to the landing pad, of which the code says nothing: what is told behind it is told by less.
+		{"a landing pad", `
+  call void @A() [ "deopt"(i64 %a) ]
+  invoke void @A() [ "deopt"(i64 %b) ] to label %ok unwind label %bad
+ok:
+  call void @A() [ "deopt"(i64 %c) ]
+  ret i64 0
+bad:
+  %l = landingpad { ptr, i32 } cleanup
+  call void @A() [ "deopt"(i64 %d) ]
+  ret i64 1
+}`, "", nil},
+		{"another module", `
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  ret i64 0
+}`, `
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  call void @A() [ "deopt"(i64 %c) ]
+  ret i64 0
+}`, []string{either + "the code does not come to its records as the module comes to the sites"}},
+		{"a module with more", `
+  call void @A() [ "deopt"(i64 %a) ]
+  %x = call i64 @any()
+  %y = trunc i64 %x to i1
+  br i1 %y, label %one, label %done
+one:
+  call void @A() [ "deopt"(i64 %b) ]
+  br label %done
+done:
+  ret i64 0
+}`, `
+  call void @A() [ "deopt"(i64 %a) ]
+  ret i64 0
+}`, []string{either + "the site of line 16 of the module has no record where it would come"}},
+		{"a function that returns twice", `
+  %x = call i32 @setjmp(ptr null)
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  ret i64 0
+}
+declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", either + "@setjmp may return twice"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, m := written(t, "module.ll", orderHead+c.module)
+			if c.compiled == "" {
+				c.compiled = c.module
+			}
+			path, _ := written(t, "order.ll", orderHead+c.compiled)
+			for _, version := range []int{16, 19, 22} {
+				for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O2", "-code-model=large"}, {"-O2", "-relocation-model=pic"}, {"-O3", "-tail-dup-size=30"}} {
+					got := readings(t, mapsOf(t, llc(t, version, path, flags...), m))
+					told := map[string]bool{}
+					for _, line := range got {
+						line = strings.TrimPrefix(line, "0 f: ")
+						if at := strings.Index(line, either); at >= 0 {
+							line = line[at:]
+						}
+						told[line] = true
+					}
+					how := fmt.Sprintf("llc-%d %v %q", version, flags, got)
+					switch {
+					case c.want == nil: // the first cannot be told from what the landing pad does
+						require.Len(t, got, 4)
+					default:
+						for _, want := range c.want {
+							require.True(t, told[want], "%s: %s", want, how)
+						}
+						joined := c.name == "two ways that differ behind" && told[shared] && !told["%b"] && !told["%c"]
+						for line := range told {
+							apart := c.name == "two ways that differ behind" && told["%b"] && told["%c"] && (line == "%b" || line == "%c")
+							require.True(t, apart || joined && line == shared || slices.Contains(c.want, line), how)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// Each of the calls that rewrite-statepoints-for-gc gives one id is told, in a process whose calls go through a register.
+func TestOrderOfRewrittenStatepoints(t *testing.T) {
+	text := prelude + `
+define i64 @A(i64 %k) noinline {
+  %c = icmp eq i64 %k, WHICH
+  br i1 %c, label %stay, label %back
+stay:
+  %r = call i64 @wait(i64 1) "gc-leaf-function"
+  br label %back
+back:
+  ret i64 %k
+}
+define i64 @work(i64 %s) noinline gc "statepoint-example" {
+  %x = add i64 %s, 1
+  %y = add i64 %s, 2
+  %z = add i64 %s, 3
+  %p = call i64 @A(i64 1) [ "deopt"(i64 %x) ]
+  %q = call i64 @A(i64 2) [ "deopt"(i64 %y) ]
+  %r = call i64 @A(i64 3) [ "deopt"(i64 %z) ]
+  %u = add i64 %p, %q
+  %v = add i64 %u, %r
+  ret i64 %v
+}` + start
+	for _, version := range []int{16, 19, 22} {
+		for _, kind := range []string{"mcjit", "orc"} {
+			for which, name := range []string{"%x", "%y", "%z"} {
+				p := livetest.Lli(t, version, program(t, strings.Replace(text, "WHICH", fmt.Sprint(which+1), 1)), kind)
+				f := one(t, look(t, p, false, known(t, p)), "work")
+				require.EqualValues(t, 0xABCDEF00, f.Record.ID)
+				require.Equal(t, fmt.Sprint(101+which), slot(t, f, name).Value, "lli-%d %s", version, kind)
+				require.Empty(t, f.Notes)
+			}
+		}
+	}
+}
+
+// A function with more sites than are held against as many records is left alone, at once.
+func TestOrderOfTooMany(t *testing.T) {
+	var b strings.Builder
+	for k := range 2100 {
+		fmt.Fprintf(&b, "  call void @A() [ \"deopt\"(i64 %%%c) ]\n", 'a'+k%4)
+	}
+	path, m := written(t, "many.ll", orderHead+b.String()+"  ret i64 0\n}\n")
+	image := mapsOf(t, llc(t, 19, path, "-O0"), m).Images[0]
+	for f := range image.Functions() {
+		for rec := range f.Records() {
+			var r Reading
+			f.Read(rec, &r)
+			require.Contains(t, r.Note, "the order of its records does not tell which: the function is too large")
+			break
+		}
+	}
+}
