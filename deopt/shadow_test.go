@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace"
 )
 
 // shadowCase is what shadows.c says of one of its frames.
@@ -199,4 +200,31 @@ func TestExplainShadow(t *testing.T) {
 	require.Regexp(t, `^its shadow of 32 bytes was written over at sled_jump\+0x1c, and a jump in it leads to 0x\w+, and from there a call ends at the pc: e9 .. .. .. .. there, (.. ){4}.. in `, why["sled_jump"])
 	require.Regexp(t, `^its region of 24 bytes was written over at region_jump\+0x\w+, and a jump in it leads to`, why["region_jump"])
 	require.Equal(t, "the record of a statepoint lies at the end of its region, and a call in that ends at the pc, 19 bytes before: the call is still running", why["region_start"])
+}
+
+// A process that stands still, one that was looked at for a moment, and a core that was recorded of it show the same frames.
+func TestShadowsEverywhere(t *testing.T) {
+	for _, how := range shadowPrograms {
+		t.Run(how, func(t *testing.T) {
+			p, _ := shadowsOf(t, 19, how)
+			o := known(t, p)
+			held := look(t, p, true, o)
+			want := reports(held)
+			held.target.Release()
+			require.Equal(t, want, reports(look(t, p, false, o)))
+
+			target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
+			require.NoError(t, err)
+			defer target.Close()
+			path := filepath.Join(t.TempDir(), "core")
+			_, err = target.WriteCore(context.Background(), path, ptrace.RecordOptions{Memory: ptrace.Minimal})
+			require.NoError(t, err)
+			core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
+			require.NoError(t, err)
+			defer core.Close()
+			v, err := Frames(core, o)
+			require.NoError(t, err)
+			require.Equal(t, want, reports(v))
+		})
+	}
 }
