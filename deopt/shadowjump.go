@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -211,9 +212,18 @@ func (v *View) undecided(f *unwind.Frame) string {
 	if f.Overwritten != nil || len(all) == 0 {
 		return ""
 	}
-	id := uint64(all[0].By.([]*shadow)[0].entry.Record.ID)
-	if len(all) == 1 {
-		return fmt.Sprintf("the jump that was written into the code of record %d leads to the code here, and the stack does not show that the frame came from there", id)
+	const named = 4
+	var ids []uint64
+	for _, o := range all {
+		ids = append(ids, uint64(o.By.([]*shadow)[0].entry.Record.ID))
 	}
-	return fmt.Sprintf("jumps that were written into the code of record %d and of %d more lead to the code here, and the stack does not show from which of them the frame came", id, len(all)-1)
+	if len(ids) == 1 {
+		return fmt.Sprintf("the jump that was written into the code of record %d leads to the code here, and the stack does not show that the frame came from there", ids[0])
+	}
+	slices.Sort(ids)
+	text := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ids[:min(len(ids), named)])), ", "), "[]")
+	if len(ids) > named {
+		text += fmt.Sprintf(" and %d more", len(ids)-named)
+	}
+	return fmt.Sprintf("jumps that were written into the code of records %s lead to the code here, and the stack does not show from which of them the frame came", text)
 }

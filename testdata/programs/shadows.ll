@@ -167,7 +167,25 @@ define i64 @pp_changed(i64 %a, i64 %b) noinline {
   %y = load volatile i64, ptr %slot
   ret i64 %y
 }
-@functions = constant [19 x ptr] [ptr @region_jump, ptr @sled_start, ptr @sled_middle, ptr @sled_end, ptr @sled_register, ptr @sled_memory, ptr @sled_jump, ptr @sled_jumpreg, ptr @epilogue, ptr @epilogue_ran, ptr @own, ptr @own_over, ptr @taken_back, ptr @region_start, ptr @region_middle, ptr @region_end, ptr @pp_jump, ptr @pp_changed, ptr null]
+define i64 @shared_one(i64 %a, i64 %b) noinline {
+  %slot = alloca i64
+  %x = mul i64 %a, %b
+  store volatile i64 %x, ptr %slot
+  %sum = call i64 asm sideeffect "leaq ($1,$2), %rbx", "={rbx},r,r"(i64 %a, i64 %b)
+  call void asm sideeffect "nopl 0x5add0001(%rax)", ""()
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 113, i32 32, i64 %sum, ptr %slot, i64 7)
+  unreachable
+}
+define i64 @shared_two(i64 %a, i64 %b) noinline {
+  %slot = alloca i64
+  %x = mul i64 %a, %b
+  store volatile i64 %x, ptr %slot
+  %sum = call i64 asm sideeffect "leaq ($1,$2), %rbx", "={rbx},r,r"(i64 %a, i64 %b)
+  call void asm sideeffect "nopl 0x5add0001(%rax)", ""()
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 114, i32 32, i64 %sum, ptr %slot, i64 7)
+  unreachable
+}
+@functions = constant [21 x ptr] [ptr @shared_one, ptr @shared_two, ptr @region_jump, ptr @sled_start, ptr @sled_middle, ptr @sled_end, ptr @sled_register, ptr @sled_memory, ptr @sled_jump, ptr @sled_jumpreg, ptr @epilogue, ptr @epilogue_ran, ptr @own, ptr @own_over, ptr @taken_back, ptr @region_start, ptr @region_middle, ptr @region_end, ptr @pp_jump, ptr @pp_changed, ptr null]
 define i32 @main() {
   %r = call i32 @shadows_run(ptr @functions)
   ret i32 %r
