@@ -110,6 +110,20 @@ func TestVerifyPatchedSites(t *testing.T) {
 	})
 }
 
+// The same of a program that overwrites its site while it is verified: an exit is not lost by that, and nothing is told to be different.
+func TestVerifyWhilePatching(t *testing.T) {
+	t.Setenv("JITDUMPDIR", t.TempDir())
+	everyPatchExit(t, func(t *testing.T, version int, how string) {
+		for _, function := range []string{"shadow", "sled", "leaf"} {
+			command := livetest.PatchExitCommand(t, version, how, "patchexit.ll", function, "leave", "3").Args
+			o := moduleOptions(t, version, "patchexit.ll")
+			summary, _ := verified(t, command, VerifyOptions{Options: o})
+			require.EqualValues(t, 3, summary.Exits, function)
+			require.EqualValues(t, 3, summary.Same, function)
+		}
+	})
+}
+
 // Where the map of a site that is overwritten says something else than the module, the interpreter returns something else than the runtime.
 func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
