@@ -59,6 +59,9 @@ func verified(t *testing.T, command []string, o VerifyOptions) (*VerifySummary, 
 	s := launched(t, command)
 	o.Wait = true
 	o.Warn = func(string) {}
+	if o.Time == 0 { // what native code is stepped through for takes as long as the machine is slow
+		o.Time = livetest.Patience / 2
+	}
 	var all []*Verified
 	summary, err := Verify(ctx, s, o, func(v *Verified) error {
 		all = append(all, v)

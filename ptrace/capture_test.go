@@ -151,6 +151,9 @@ func queue(t *testing.T, pid int, signal, value int) {
 	}
 }
 
+// sigrtmax is the signal that the kernel delivers behind all others that are pending.
+const sigrtmax = syscall.Signal(64)
+
 // Each signal that arrives during a capture is delivered, once, with what was sent along.
 func TestCaptureSignals(t *testing.T) {
 	p := program(t, "signals.c", nil)
@@ -177,7 +180,7 @@ func TestCaptureSignals(t *testing.T) {
 		}
 	}
 	require.Greater(t, captures.Load(), int32(enough))
-	p.Signal(t, syscall.SIGUSR1)
+	p.Signal(t, sigrtmax)
 	want := fmt.Sprintf("signals %d sum %d\n", n, n*(n+1)/2)
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals ") }, livetest.Patience, time.Millisecond)
 	require.Equal(t, "ready\n"+want, p.Output())
@@ -192,7 +195,7 @@ func TestHeldSignal(t *testing.T) {
 	require.Equal(t, byte('t'), threadState(p.PID, p.PID))
 	target.Release()
 	requireState(t, p.PID, 'S')
-	p.Signal(t, syscall.SIGUSR1)
+	p.Signal(t, sigrtmax)
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, livetest.Patience, time.Millisecond, p.Output())
 }
 

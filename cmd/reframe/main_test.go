@@ -74,9 +74,12 @@ type result struct {
 	stdout, stderr string
 }
 
-// command prepares a run that is killed when it hangs.
+// command prepares a run that is killed when it hangs. What verify steps through takes as long as the machine is slow.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	if len(args) > 1 && args[0] == "verify" && strings.HasPrefix(args[1], "-") && !slices.Contains(args, "--timeout") {
+		args = slices.Insert(slices.Clone(args), 1, "--timeout", livetest.Patience.String())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, binary, args...)

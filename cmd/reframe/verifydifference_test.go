@@ -127,7 +127,7 @@ func TestVerifyDifference(t *testing.T) {
         tick\+.*
         tick\+0x[0-9a-f]+ retq
   core: .*/cores/today/verify-\d+-%d.core
-  reproduce: reframe verify --ir '.*/it'\\''s here/tick.ll' --function '\^t\(i\|o\)ck\$' --tail 4 --record 1 --skip %d --limit 1 -- .*
+  reproduce: reframe verify --ir '.*/it'\\''s here/tick.ll' --function '\^t\(i\|o\)ck\$' --tail 4 --timeout 3m0s --record 1 --skip %d --limit 1 -- .*
 
 1 exit verified in .*: 0 same, 1 different, 0 not comparable; .*the limit of 1 was reached
 $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpreter.result(), native.result(), interpreter.result(), n, n-1), r.stderr)
@@ -221,7 +221,7 @@ func TestVerifyProcessAgain(t *testing.T) {
 		require.NoError(t, err)
 		_ = c.Wait() // its status is what counts
 		require.Equal(t, 3, c.ProcessState.ExitCode())
-		want := fmt.Sprintf("  reproduce: reframe verify -p %d --ir %s --record 1 --skip 34 --limit 1\n", p.PID, module)
+		want := fmt.Sprintf("  reproduce: reframe verify -p %d --ir %s --timeout 3m0s --record 1 --skip 34 --limit 1\n", p.PID, module)
 		require.Contains(t, string(text), want)
 		all = append(all, told(string(text)))
 		args = []string{"--record", "1", "--skip", "34", "--limit", "1"}
@@ -278,5 +278,5 @@ func TestVerifyQuotes(t *testing.T) {
 	out, err := exec.Command(livetest.Tool(t, "bash"), "-c", "printf '%s\\0' "+m[1]).Output()
 	require.NoError(t, err)
 	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	require.Equal(t, append([]string{"reframe", "verify", "--ir", module, "--record", "1", "--limit", "1", "--"}, host...), words)
+	require.Equal(t, append([]string{"reframe", "verify", "--ir", module, "--timeout", "3m0s", "--record", "1", "--limit", "1", "--"}, host...), words)
 }

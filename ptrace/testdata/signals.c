@@ -1,5 +1,5 @@
-// signals: waits in pause and counts each SIGRTMIN that it gets, and the number sent along with it. At SIGUSR1 it
-// writes "signals COUNT sum SUM".
+// signals: waits in pause and counts each SIGRTMIN that it gets, and the number sent along with it. At SIGRTMAX it
+// writes "signals COUNT sum SUM": of signals that are pending the kernel delivers the one of the lowest number first, so that none is left then.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -20,8 +20,9 @@ static void report(int s) {
 
 int main(void) {
   struct sigaction a = {.sa_sigaction = counted, .sa_flags = SA_SIGINFO};
+  sigfillset(&a.sa_mask); // or SIGRTMAX would come while one is counted, with others pending
   sigaction(SIGRTMIN, &a, NULL);
-  signal(SIGUSR1, report);
+  signal(SIGRTMAX, report);
   puts("ready");
   fflush(stdout);
   for (;;) pause();
