@@ -45,14 +45,14 @@ test:
 	go vet ./...
 	go test -timeout 40m ./...
 
-# All of the programs that the interpreter is held against, all mutated stack maps that verify must find and all kills that a traced
-# process must survive, of which make test runs a share: about half an hour.
+# All of the programs that the interpreter is held against, all mutated stack maps that verify must find, all kills that a traced process must
+# survive and 10,000 patches of running code, of which make test runs a share: about half an hour.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
-	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify'
+	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix'
 	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
 
 # The fast part of the tests under some forty conditions of other machines, CIs and shells: about forty minutes on an idle machine with

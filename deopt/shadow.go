@@ -128,7 +128,11 @@ func (v *View) shadowOf(c *code, e recordEntry, pc machine.Addr, nearest bool) (
 	}
 	s = &shadow{entry: e, sites: sites, bytes: least, original: o}
 	ends, written := s.follow(pc)
-	if ends && !written && !o.known(s.last, pc) {
+	switch {
+	case !ends || written || o.known(s.last, pc):
+	case s.left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
+		written = true
+	default:
 		// It is the bytes that are relocated which say where the call goes.
 		own, now := v.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
 		if own == 0 || now == 0 {

@@ -171,7 +171,7 @@ func (s *shadow) jump(v *View) machine.Addr {
 		case inst.Op == x86asm.JMP && through:
 			s.last, s.past = at, next
 			return to
-		case inst.Op == x86asm.JMP && differs:
+		case inst.Op == x86asm.JMP && (differs || s.left != 0 && !s.known(at, next)): // what was relocated is part of another instruction
 			s.last, s.past = at, next
 			return v.branchTarget(inst, next)
 		case s.left == 0 && s.bytes == 0 && !x86.IsFiller(inst):

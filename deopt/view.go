@@ -141,6 +141,9 @@ func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
 // frame makes one frame, which has called callee.
 func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*Frame, error) {
+	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.undecided(callee) != "" {
+		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
+	}
 	f := &Frame{physical: p, callee: callee, view: v}
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
 	f.Kind = frame.Native

@@ -66,22 +66,31 @@ func pipe(t testing.TB) (r, w *os.File) {
 // the lines before "end", of each other its one line.
 func (p *Patches) Do(t testing.TB, commands ...string) (lines []string) {
 	t.Helper()
+	return p.Begin(t, commands...)()
+}
+
+// Begin is Do for who looks at the program while it obeys: finish waits for the answers.
+func (p *Patches) Begin(t testing.TB, commands ...string) (finish func() (lines []string)) {
+	t.Helper()
 	_, err := io.WriteString(p.commands, strings.Join(commands, "\n")+"\n")
 	require.NoError(t, err, "%s", p.Output())
-	for _, c := range commands {
-		for {
-			line, err := p.answers.ReadString('\n')
-			require.NoError(t, err, "%s: %s", c, p.Output())
-			line = strings.TrimSuffix(line, "\n")
-			require.NotContains(t, line, "refused", c)
-			if line == "end" {
-				break
-			}
-			lines = append(lines, line)
-			if c != "sites" && c != "wait" {
-				break
+	return func() (lines []string) {
+		t.Helper()
+		for _, c := range commands {
+			for {
+				line, err := p.answers.ReadString('\n')
+				require.NoError(t, err, "%s: %s", c, p.Output())
+				line = strings.TrimSuffix(line, "\n")
+				require.NotContains(t, line, "refused", c)
+				if line == "end" {
+					break
+				}
+				lines = append(lines, line)
+				if c != "sites" && c != "wait" {
+					break
+				}
 			}
 		}
+		return lines
 	}
-	return lines
 }

@@ -1,0 +1,136 @@
+package deopt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// Each kind of patch, at the start, in the middle and at the end of each kind of site: the frames are those of the program's log,
+// and the same whether the process was let go or held, in a core of the kernel's or gdb's and in a recorded one.
+func TestPatchMatrix(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		for _, how := range ways {
+			t.Run(fmt.Sprintf("llvm-%d %s", version, how), func(t *testing.T) {
+				p := startPatches(t, version, how, 24)
+				seen := map[string]bool{}
+				var landings []*landing
+				for round := range 9 {
+					if round > 0 {
+						p.Do(t, "release")
+						p.restore(t, p.patchedSites()...)
+					}
+					places := p.matrix(round)
+					p.patch(t, places)
+					landings = p.landAll(t, places)
+					for s, at := range places {
+						seen[fmt.Sprint(s.kind, at.kind, round%3)] = true
+					}
+					p.Quiet(t, 0)
+					held := p.look(t, true, p.known)
+					for _, l := range landings {
+						got := judge(held, l, hasOne, true)
+						require.Empty(t, got.wrong, "%+v", l)
+						if !strings.Contains(got.unmatched, ownCallToo) {
+							require.Empty(t, got.unmatched, "%+v", l)
+						}
+					}
+					require.Equal(t, shownFrames(t, held), shownFrames(t, p.look(t, false, p.known)), "let go")
+					require.Equal(t, shownFrames(t, held), shownFrames(t, p.recorded(t)), "recorded")
+					if round < 8 {
+						continue
+					}
+					if path := p.core(t, version, how); path != "" {
+						require.Equal(t, shownFrames(t, held), shownFrames(t, p.inCore(t, path)), "core")
+					}
+				}
+				require.Len(t, seen, 3*len(patchKinds)*3)
+			})
+		}
+	}
+}
+
+// ownCallToo is why a frame may have no record that has come by a patched call: it returns to where LLVM's own ended, and that call's target
+// is not to be seen.
+const ownCallToo = "is not certain: a call was written over the function's own, which ended here too"
+
+// core is one of the kernel's, or, where LLVM catches the signal first or the kernel may write none, gdb's. That takes seconds of lli,
+// so that without FIDELITY=all it is written of one version each.
+func (p *patchTarget) core(t *testing.T, version int, how string) string {
+	t.Helper()
+	if strings.HasPrefix(how, "aot") {
+		if path, can := livetest.KernelCore(t, p.Process); can {
+			return path
+		}
+	} else if os.Getenv("FIDELITY") != "all" && version != map[string]int{"mcjit": 19, "orc": 22}[how] {
+		return ""
+	}
+	return livetest.Gcore(t, p.Process)
+}
+
+// matrix are the patches of one of nine rounds, in which each kind comes to each place of each kind of site.
+func (p *patchTarget) matrix(round int) map[*patchSite]overwrite {
+	kinds := sortedKeys(patchKinds)
+	places := map[*patchSite]overwrite{}
+	of := map[string]int{}
+	for _, s := range p.sites {
+		if len(s.code) < 13 { // the longest patch
+			continue
+		}
+		at := overwrite{kinds[(of[s.kind]+round/3*3)%len(kinds)], "n", 0}
+		room := len(s.code) - patchKinds[at.kind]
+		at.offset = []int{0, room / 2, room}[round%3]
+		places[s] = at
+		of[s.kind]++
+	}
+	return places
+}
+
+// landAll has a thread wait at each patched site, and all others in calls of LLVM's.
+func (p *patchTarget) landAll(t *testing.T, places map[*patchSite]overwrite) []*landing {
+	t.Helper()
+	var orders []string
+	for _, s := range p.sites {
+		if _, ok := places[s]; ok {
+			orders = append(orders, fmt.Sprintf("land %d %d p", len(orders), s.number))
+		}
+	}
+	call := slices.IndexFunc(p.sites, func(s *patchSite) bool { return s.function == "g_call" })
+	for len(orders) < 24 {
+		orders = append(orders, fmt.Sprintf("land %d %d o", len(orders), call))
+	}
+	p.Do(t, orders...)
+	return p.wait(t)
+}
+
+// recorded is the frames of a minimal core.
+func (p *patchTarget) recorded(t *testing.T) *View {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
+	require.NoError(t, err)
+	defer target.Close()
+	path := filepath.Join(t.TempDir(), "core")
+	_, err = target.WriteCore(context.Background(), path, ptrace.RecordOptions{Memory: ptrace.Minimal})
+	require.NoError(t, err)
+	return p.inCore(t, path)
+}
+
+// inCore is the frames of a core.
+func (p *patchTarget) inCore(t *testing.T, path string) *View {
+	t.Helper()
+	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
+	require.NoError(t, err)
+	defer core.Close()
+	v, err := Frames(core, p.known)
+	require.NoError(t, err)
+	return v
+}
