@@ -14,10 +14,12 @@ func newCourse(places int) *course {
 	return &course{make([][]int32, places), make([]bool, places), make([]bool, places), make([]bool, places), make([]bool, places)}
 }
 
-// maxPairs bounds how many sites are held against how many records, and maxSteps how much is done to follow both.
+// maxPairs bounds how many sites are held against how many records, maxSteps how much is done to follow both, and maxAllSteps
+// how much is done for all functions.
 const (
-	maxPairs = 1 << 22
-	maxSteps = 1 << 25
+	maxPairs    = 1 << 22
+	maxSteps    = 1 << 25
+	maxAllSteps = 1 << 28
 )
 
 // together walks two courses of one function, that of its code and that of its module. Compiled code comes to its

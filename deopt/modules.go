@@ -26,6 +26,7 @@ type findings struct {
 	maps     map[*stackmap.Map]*compiled
 	orders   map[ordering]*ordered
 	linked   map[*object.Section]*linkedCode
+	steps    int // that are left to compare orders by
 
 	described map[*ir.Site][]string // the variables of the live values of each site
 }
@@ -40,7 +41,7 @@ type comparison struct {
 func newModules(all []*ir.Module) *modules {
 	return &modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, maps: map[*stackmap.Map]*compiled{},
-		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, described: map[*ir.Site][]string{}}}
+		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{}}}
 }
 
 // only returns some of the modules.

@@ -88,7 +88,9 @@ func (ms *modules) order(of namer, e recordEntry, f *ir.Func) *ordered {
 	may[0][0] = true
 	var points []point
 	var positions []int64
-	budget := maxSteps
+	budget := min(maxSteps, ms.steps)
+	ms.steps -= budget
+	defer func() { ms.steps += max(budget, 0) }()
 	for rec := range e.Map.Records(e.Function) {
 		row := make([]bool, len(sites)+1)
 		p := point{offset: int(rec.Offset), called: true, starts: true}
@@ -189,9 +191,6 @@ func returnsTwice(f *ir.Func) string {
 
 var returningTwice = []string{"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "getcontext", "llvm.eh.sjlj.setjmp"}
 
-// maxStretch bounds how many bytes of code a function may have whose order is compared.
-const maxStretch = 16 << 20
-
 // linkedCode is the code of a section, and what a linker is to fill in there.
 type linkedCode struct {
 	code   []byte
@@ -215,7 +214,7 @@ func (ms *modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 		size = max(size, s.Size)
 		names = append(names, s.Name)
 	}
-	if section == nil || size == 0 || size > maxStretch || uint64(start-section.Loaded())+size > section.Size {
+	if section == nil || size == 0 || size > maxFunction || uint64(start-section.Loaded())+size > section.Size {
 		return nil, "no symbol says where its code ends"
 	}
 	c := &ordersCode{stretch: stretch{start: start, step: stepsOf[arch]}, image: img, at: uint64(start - section.Loaded())}
