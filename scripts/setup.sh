@@ -40,7 +40,7 @@ have() {
   libc6-dev-ppc64el-cross) test -e /usr/powerpc64le-linux-gnu/include/stdio.h ;;
   libc6-dev-ppc64-cross) test -e /usr/powerpc64-linux-gnu/include/stdio.h ;;
   libc6-dev-*-cross) machine=${1#libc6-dev-} && test -e "/usr/${machine%-cross}-linux-gnu/include/stdio.h" ;;
-  libc6-dev-i386) test -e /usr/include/gnu/stubs-32.h && test -e /usr/lib32/libc.so.6 -o -e /lib32/libc.so.6 ;;
+  libc6-dev-i386) test -e /usr/include/gnu/stubs-32.h && test -e /usr/lib32/crt1.o ;;
   lib32gcc-*-dev) test -e "$(clang-19 -m32 --print-libgcc-file-name)" ;;
   libc6-dev) test -e /usr/include/stdio.h && test -e /usr/include/linux/futex.h ;;
   *) command -v "$1" ;;
