@@ -80,6 +80,11 @@ func (c *patchCampaign) round() {
 	c.patch(c.t, places)
 	c.order()
 	landings := c.wait(c.t)
+	for _, l := range landings {
+		if !l.ordinary {
+			c.events++
+		}
+	}
 	c.inspect(landings, func(*landing) recordMode { return hasOne })
 	switch c.random.IntN(4) {
 	case 0, 1:
@@ -212,8 +217,6 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 			name = l.site + "\tLLVM's own\t"
 		case is == mayHave:
 			name = l.site + "\ttaken back\t"
-		default:
-			c.events++
 		}
 		if len(o.Modules) == 0 {
 			name += "\tno IR"
