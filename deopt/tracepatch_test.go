@@ -26,9 +26,9 @@ type patchingProgram struct {
 }
 
 // startPatching starts the program, compiled ahead of time or under lli of a kind.
-func startPatching(t *testing.T, how string, args ...any) *patchingProgram {
+func startPatching(t *testing.T, version int, how string, args ...any) *patchingProgram {
 	t.Helper()
-	cmd := livetest.PatchingCommand(t, how, args...)
+	cmd := livetest.PatchingCommand(t, version, how, args...)
 	p := &patchingProgram{cmd: cmd}
 	var err error
 	p.stdin, err = cmd.StdinPipe()
@@ -104,27 +104,29 @@ func (p *patchingProgram) traceEach(t *testing.T, o TraceOptions, each func(*Exi
 	return values, sum, said
 }
 
-func patchingModule(t *testing.T) Options {
+func patchingModule(t *testing.T, version int) Options {
 	t.Helper()
-	m, err := ir.ParseFile(livetest.IR(t, 19, "patching.ll"))
+	m, err := ir.ParseFile(livetest.IR(t, version, "patching.ll"))
 	require.NoError(t, err)
 	return Options{Modules: []*ir.Module{m}}
 }
 
 // patchingWays are how the program runs, and whether its module is given.
 var patchingWays = []struct {
-	how   string
-	named bool
-}{{"aot", true}, {"aot", false}, {"mcjit", true}, {"orc", true}, {"orc", false}}
+	version int
+	how     string
+	named   bool
+}{{19, "aot", true}, {19, "aot", false}, {14, "aot", true}, {22, "aot", true}, {19, "mcjit", true}, {14, "mcjit", true},
+	{22, "mcjit", true}, {14, "orc", true}, {19, "orc", true}, {19, "orc", false}, {22, "orc", true}}
 
-func eachPatchingWay(t *testing.T, run func(t *testing.T, how string, o Options)) {
+func eachPatchingWay(t *testing.T, run func(t *testing.T, version int, how string, o Options)) {
 	for _, way := range patchingWays {
-		t.Run(fmt.Sprintf("%s named %v", way.how, way.named), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d %s named %v", way.version, way.how, way.named), func(t *testing.T) {
 			o := Options{}
 			if way.named {
-				o = patchingModule(t)
+				o = patchingModule(t, way.version)
 			}
-			run(t, way.how, o)
+			run(t, way.version, way.how, o)
 		})
 	}
 }
@@ -138,9 +140,9 @@ func upTo(n uint64) (list []uint64) {
 
 // A program that patches a site, and takes that back, is seen at each pass: debug registers hold what it overwrites.
 func TestTracePatched(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		const n = 200
-		p := startPatching(t, how, "phases", 0, 3, 1, n)
+		p := startPatching(t, version, how, "phases", 0, 3, 1, n)
 		values, sum, said := p.trace(t, TraceOptions{Options: o})
 		require.Empty(t, said)
 		require.Zero(t, sum.Overwritten)
@@ -156,9 +158,9 @@ func TestTracePatched(t *testing.T) {
 
 // So it is while 16 threads pass.
 func TestTracePatchedWhileThreadsPass(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		const threads, n = 16, 100
-		p := startPatching(t, how, "toggles", 0, 3, threads, n)
+		p := startPatching(t, version, how, "toggles", 0, 3, threads, n)
 		values, sum, said := p.trace(t, TraceOptions{Options: o})
 		require.Empty(t, said)
 		require.Zero(t, sum.Overwritten)
@@ -175,13 +177,13 @@ func TestTracePatchedWhileThreadsPass(t *testing.T) {
 
 // Of sites that debug registers have no room for each pass is told, or it is said that some may be missing.
 func TestTracePatchedBreakpoints(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		for _, c := range []struct {
 			mode            string
 			threads, passes uint64
 			phases          uint64
 		}{{"once", 1, 20, 1}, {"phases", 1, 20, 3}, {"phases", 1, 3000, 3}, {"toggles", 16, 200, 16}} {
-			p := startPatching(t, how, c.mode, 0, 5, c.threads, c.passes)
+			p := startPatching(t, version, how, c.mode, 0, 5, c.threads, c.passes)
 			values, sum, said := p.trace(t, TraceOptions{Options: o})
 			got := p.finish(t)
 			want := uint64(0)
@@ -215,9 +217,9 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 
 // A program that keeps its code, patches it, and puts back what it kept when nobody traces it any more, goes on as if nobody had.
 func TestTracePatchedIsPutBack(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		const n = 50
-		p := startPatching(t, how, "saves", 0, 3, 1, n)
+		p := startPatching(t, version, how, "saves", 0, 3, 1, n)
 		ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 		defer cancel()
 		s, err := ptrace.Open(ctx, p.cmd.Process.Pid)
@@ -239,8 +241,8 @@ func TestTracePatchedIsPutBack(t *testing.T) {
 
 // A breakpoint that the program overwrites is set again in what it writes.
 func TestTracePatchedBreakpointsAreSetAgain(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
-		p := startPatching(t, how, "until", 0, 5, 1, 0)
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
+		p := startPatching(t, version, how, "until", 0, 5, 1, 0)
 		told := map[uint64]bool{}
 		values, sum, said := p.traceEach(t, TraceOptions{Options: o}, func(x *Exited) {
 			before := len(told)
@@ -262,9 +264,9 @@ func TestTracePatchedBreakpointsAreSetAgain(t *testing.T) {
 
 // While it is traced, code that is put back with a breakpoint in it is passed as what it was.
 func TestTracePatchedIsPutBackWithBreakpoints(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		const n = 100
-		p := startPatching(t, how, "saves", 0, 5, 1, n)
+		p := startPatching(t, version, how, "saves", 0, 5, 1, n)
 		went := false
 		values, sum, said := p.traceEach(t, TraceOptions{Options: o}, func(*Exited) {}, func(said []string) {
 			if len(said) == 2 && !went { // both are set again
@@ -292,9 +294,9 @@ func TestTracePatchedIsPutBackWithBreakpoints(t *testing.T) {
 
 // A program that compares its code with what it was finds nothing.
 func TestTracePatchedIsNotChanged(t *testing.T) {
-	eachPatchingWay(t, func(t *testing.T, how string, o Options) {
+	eachPatchingWay(t, func(t *testing.T, version int, how string, o Options) {
 		const n = 500
-		p := startPatching(t, how, "checks", 0, 3, 1, n)
+		p := startPatching(t, version, how, "checks", 0, 3, 1, n)
 		values, _, said := p.trace(t, TraceOptions{Options: o})
 		require.Empty(t, said)
 		for site := range uint64(4) {

@@ -20,7 +20,7 @@ func TestTraceOverwritten(t *testing.T) {
 	t.Parallel()
 	module := livetest.IR(t, 19, "patching.ll")
 	run := func(sites string, args ...string) result {
-		program := livetest.PatchingCommand(t, "aot", "once", 0, sites, 1, 20)
+		program := livetest.PatchingCommand(t, 19, "aot", "once", 0, sites, 1, 20)
 		c := command(t, append(append([]string{"trace", "--ir", module}, args...), append([]string{"--"}, program.Args...)...)...)
 		var out, text strings.Builder
 		c.Stdin, c.Stdout, c.Stderr = strings.NewReader("\n"), &out, &text
@@ -50,7 +50,7 @@ func TestTraceOverwritten(t *testing.T) {
 		valid(t, "trace.schema.json", line)
 	}
 
-	p := livetest.PatchingCommand(t, "aot", "once", 0, 5, 1, 20)
+	p := livetest.PatchingCommand(t, 19, "aot", "once", 0, 5, 1, 20)
 	stdin, err := p.StdinPipe()
 	require.NoError(t, err)
 	out, err := p.StdoutPipe()
