@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,8 +42,8 @@ entry:
 }`
 	compare := func(t *testing.T, p *livetest.Process, f *Frame) {
 		t.Helper()
-		at := placesLine.FindStringSubmatch(p.Output())
-		require.NotNil(t, at, p.Output())
+		var at []string // what it wrote to its terminal before it came to its place is read from there by another goroutine
+		require.Eventually(t, func() bool { at = placesLine.FindStringSubmatch(p.Output()); return at != nil }, livetest.Patience, time.Millisecond)
 		for n, name := range []string{"%fixed", "%aligned", "%sized"} {
 			s := slot(t, f, name)
 			require.Equal(t, frame.OK, s.Status, s.Reason)
