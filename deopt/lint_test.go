@@ -78,6 +78,7 @@ func TestLintPrograms(t *testing.T) {
 			"242 cannot resume: unrecorded %p",
 		},
 		"patchexit.ll": {"53 warning: not-compiled"}, // @tick is called behind it, in a block of its own
+		"patching.ll":  {},
 		"state.ll":     {},
 		"memory.ll":    {},
 		"floats.ll":    {},

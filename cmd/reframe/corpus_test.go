@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,7 +52,7 @@ func TestCorpusAgainstReadobj(t *testing.T) {
 					t.Parallel()
 					flags := append([]string{"-mtriple=" + target.triple, "-enable-patchpoint-liveness=false"}, target.flags...)
 					for _, program := range programs {
-						object := livetest.TryObject(t, version, program, flags...)
+						object := corpusObject(t, version, program, target.triple, flags)
 						if object == "" {
 							continue
 						}
@@ -91,7 +92,7 @@ func corpus(t *testing.T) []string {
 		if err == nil && strings.HasSuffix(path, ".ll") && slices.Contains(strings.Split(path, string(filepath.Separator)), "testdata") {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			if recorded.Match(text) {
+			if recorded.Match(text) && filepath.Base(path) != "polled.ll" { // which leaves none until place-safepoints has run
 				programs = append(programs, path)
 			}
 		}
@@ -99,6 +100,25 @@ func corpus(t *testing.T) []string {
 	}))
 	require.NotEmpty(t, programs)
 	return programs
+}
+
+// shadow is a stackmap with the bytes of its shadow. Where that is no multiple of 4 llc for aarch64 writes nops until the object has 4 GiB,
+// or never ends.
+var shadow = regexp.MustCompile(`@llvm\.experimental\.stackmap\(i64 -?\d+, i32 (\d+)`)
+
+// corpusObject is the object that llc makes of a program for a target, or "" where it cannot.
+func corpusObject(t *testing.T, version int, program, triple string, flags []string) string {
+	t.Helper()
+	text, err := os.ReadFile(program)
+	require.NoError(t, err)
+	for _, m := range shadow.FindAllSubmatch(text, -1) {
+		bytes, err := strconv.Atoi(string(m[1]))
+		require.NoError(t, err)
+		if bytes%4 != 0 && !strings.HasPrefix(triple, "x86_64") {
+			return ""
+		}
+	}
+	return livetest.TryObject(t, version, program, flags...)
 }
 
 // sameAsReadobj holds a file against llvm-readobj, and says whether it has a stack map.

@@ -53,7 +53,7 @@ func TestCheckCorpus(t *testing.T) {
 					archive := filepath.Join(t.TempDir(), "corpus.a")
 					args := []string{"rc", archive}
 					for _, program := range programs {
-						if object := livetest.TryObject(t, version, program, flags...); object != "" {
+						if object := corpusObject(t, version, program, target.triple, flags); object != "" {
 							args = append(args, object)
 						}
 					}

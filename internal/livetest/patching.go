@@ -19,7 +19,9 @@ func PatchingCommand(t testing.TB, version int, how string, args ...any) *exec.C
 		if version == 14 {
 			line = append(line, "-opaque-pointers")
 		}
-		return exec.Command(LLVM(t, version, "lli"), append(append(line, IR(t, version, "patching.ll")), words...)...)
+		cmd := exec.Command(LLVM(t, version, "lli"), append(append(line, IR(t, version, "patching.ll")), words...)...)
+		cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+t.TempDir()) // MCJIT's perf listener leaves a file behind
+		return cmd
 	}
 	object := PICObject(t, version, "patching.ll", "-O2")
 	return exec.Command(Link(t, "patching", []string{"-pthread", "-Wl,-z,notext"}, object, Compiled(t, "gcc", source, append(flags, "-c")...)), words...)
