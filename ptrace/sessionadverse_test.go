@@ -179,6 +179,47 @@ func TestSessionOverwritten(t *testing.T) {
 	eventually(t, output, sitesOutput["plain"])
 }
 
+// A thread that was told of at a breakpoint passes it when it goes on, whatever the program has written there meanwhile: it is not told of
+// once more when the breakpoint is set again.
+func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
+	path, site, _ := sitesProgram(t, stepped)
+	const each = 8_000_000 // so that the breakpoint is set again while they run
+	s, output := launch(t, path, "threads", fmt.Sprint(each))
+	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
+	mem, err := os.OpenFile(filepath.Join("/proc", fmt.Sprint(s.PID()), "mem"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer mem.Close()
+	type call struct {
+		thread int
+		n      uint64
+	}
+	told, missed := map[call]int{}, 0
+	for {
+		e, err := s.Next(context.Background())
+		require.NoError(t, err)
+		if e.Kind == Ended {
+			break
+		}
+		if e.Kind == Missed {
+			missed++
+			continue
+		}
+		n, err := e.Thread.Registers.Uint(rdi)
+		require.NoError(t, err)
+		told[call{e.Thread.ID, n}]++
+		require.Equal(t, 1, told[call{e.Thread.ID, n}], "call %d of thread %d", n, e.Thread.ID)
+		list, err := s.Look() // by which it is set again
+		require.NoError(t, err)
+		missed += len(list)
+		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // what the program had there
+		require.NoError(t, err)
+	}
+	require.Positive(t, missed)
+	const all = 16 * each
+	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*all*(all-1)/2+all), output())
+	require.NoError(t, s.Detach())
+}
+
 // A process of which one thread is traced by somebody else is refused at once, and left as it was.
 func TestSessionOfAPartlyTraced(t *testing.T) {
 	path, _, _ := sitesProgram(t)

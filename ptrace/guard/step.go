@@ -7,20 +7,19 @@ import (
 )
 
 // stepOver runs the instruction under a breakpoint, while no other thread runs. One that a debug register holds is only
-// told to let the thread pass.
+// told to let the thread pass. What the target has written in place of another is run here too: before the thread ran it by
+// itself, the breakpoint could be set again, and the thread would come to it twice.
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	if b.held {
 		regs.pass()
 		_ = setRegs(t.tid, regs) // a thread that was killed reports that next
 		return
 	}
-	if !exchange(s.memory, b.Addr, Trap, s.under(b)) {
-		return // something else is there now, which runs
-	}
+	taken := exchange(s.memory, b.Addr, Trap, s.under(b))
 	b.lifted = true
 	s.step(t, place{b.Addr, regs.sp()})
 	b.lifted = false
-	if s.breakpoints[b.Addr] == b && s.pid != 0 {
+	if taken && s.breakpoints[b.Addr] == b && s.pid != 0 {
 		exchange(s.memory, b.Addr, b.original, Trap)
 	}
 }
