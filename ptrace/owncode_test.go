@@ -127,8 +127,10 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				require.NoError(t, target.ReadMemory(turn[:], turns))
 				code := make([]byte, corePage)
 				if err := target.ReadMemory(code, at); err != nil {
+					// Where no processor ran the writer from a while before the stop until after it, there was nothing to copy it for.
+					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has been written to since")
 					m, ok := target.Mapping(at)
-					require.True(t, kind == "text" && ok && !m.Exec, "%s: %v", how, err)
+					require.True(t, later || kind == "text" && ok && !m.Exec, "%s: %v", how, err)
 					return
 				}
 				whole++
@@ -154,11 +156,15 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 						path := filepath.Join(t.TempDir(), "core")
 						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 						require.NoError(t, err)
-						look("core", openCore(t, path))
+						// Code that nobody was seen to write to is in the file alone, and a core does not know when a file was written to.
+						if b, _ := target.memory.(moment).from(at, corePage); kind != "file" || len(b) == corePage {
+							look("core", openCore(t, path))
+						}
 					}
 					target.Close()
 				}
 			}
+			require.NotZero(t, whole)
 			t.Logf("%d of %d, %d moments", whole, 50*5, len(seen))
 		})
 	}
