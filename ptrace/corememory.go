@@ -144,7 +144,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case r.written:
 			r.why = notHeld + ": what was written over " + m.Path + more
 		case m.module.file == nil:
-			m.module.Lost = m.module.Lost || m.Exec && !m.module.other
+			m.module.Lost = m.module.Lost || m.module.code() && !m.module.other
 			r.why = notHeld + ", and " + m.Path + " cannot be used: " + m.module.Why + "; --sysroot and --exe say where files lie"
 		case !private:
 			r.why = notHeld + ", and neither is what was written over " + m.Path

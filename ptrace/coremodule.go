@@ -25,6 +25,11 @@ type coreModule struct {
 	other bool
 }
 
+// code says whether any of it can be run.
+func (m *coreModule) code() bool {
+	return slices.ContainsFunc(m.rows, func(row *coreMapping) bool { return row.Exec })
+}
+
 // openModules groups the mappings by file and opens those that are ELF images. A core does
 // not say which file was mapped but by its path. mem is what the core holds.
 func (c *core) openModules(mem *coreMemory) {

@@ -27,7 +27,8 @@ type Module struct {
 	// or is "". Only a core leaves that open.
 	Unverified string
 
-	// Lost says that code is missing because the file that was mapped is not there. Only of a core is it.
+	// Lost says that memory of a file with code is missing because the file that was mapped is not there: the code, or what
+	// unwinds it where the core holds the code itself. Only of a core is it.
 	Lost bool
 
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
