@@ -61,6 +61,9 @@ func (s *server) whole(f func(int, []byte, int64) (int, error), p []byte, addr u
 
 // setRegisters sets the general and the vector registers of a thread that stands still, or none.
 func (t *thread) setRegisters(raw *Raw) error {
+	if t.killed() {
+		return unix.ESRCH
+	}
 	before, _ := getSet(t.tid, OtherSets[0])
 	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // one that the kernel does not give is empty behind gob
 	if vectors {

@@ -326,7 +326,7 @@ func (s *server) registers() []Raw {
 			raw.Missing = "it did not stop: it waits in the kernel for a device, or for its child of vfork"
 		case t.running:
 			raw.Missing = "it is running"
-		case getRegs(t.tid, &raw.General) != nil:
+		case t.killed() || getRegs(t.tid, &raw.General) != nil:
 			continue // it ended
 		default:
 			raw.Others = getOthers(t.tid)

@@ -190,6 +190,13 @@ func sameMemory(a, b int) (same, known bool) {
 	return r == 0, errno == 0
 }
 
+// killed says whether a thread that stood still has been killed since. It may stand in its exit then, where it has registers and
+// memory for the last time, but what is written there runs no more.
+func (t *thread) killed() bool {
+	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
+	return err == unix.ESRCH || err == nil && info.Code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_EXIT<<8
+}
+
 // ended says whether a thread is no more, or about to be.
 func (t *thread) ended() bool {
 	switch (status(t.tid, "State") + "X")[0] {
