@@ -81,6 +81,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			ours := make([]byte, 64)
 			require.NoError(t, v.target.ReadMemory(ours, machine.Addr(start)))
 			require.Equal(t, theirs, ours)
+			p.Quiet(t, 0) // as before each of the next ones: what was let go begins its system call anew
 			held, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
 			require.NoError(t, err)
 			v, err = Frames(held, Options{})
@@ -88,6 +89,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			same("held", v)
 			held.Close()
 			for how, o := range map[string]ptrace.Options{"recorded": {Record: true}, "held, recorded": {Record: true, Hold: true}} {
+				p.Quiet(t, 0)
 				target, err := ptrace.Capture(p.PID, o)
 				require.NoError(t, err)
 				path := filepath.Join(t.TempDir(), "core")
@@ -96,7 +98,9 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				target.Close()
 				inCore(how, path)
 			}
+			p.Quiet(t, 0)
 			inCore("gcore", livetest.Gcore(t, p))
+			p.Quiet(t, 0)
 			path, can := livetest.KernelCore(t, p)
 			if can {
 				inCore("kernel", path)
@@ -114,7 +118,6 @@ func TestPatchedSitesForAll(t *testing.T) {
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
 			p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
 			p.Do(t, "land 0 3 p", "land 1 18 p", "land 2 25 p", "land 3 7 o", "wait")
-			p.Quiet(t, 0)
 			var want any
 			same := func(what string, target *ptrace.Target) {
 				t.Helper()
@@ -127,6 +130,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "core")
 			for what, o := range map[string]ptrace.Options{"held": {Hold: true}, "let go": {}, "recorded": {Record: true}} {
+				p.Quiet(t, 0) // each time: threads that were let go begin their system calls anew
 				target, err := ptrace.Capture(p.PID, o)
 				require.NoError(t, err)
 				same(what, target)
