@@ -37,7 +37,6 @@ func TestPatchMatrix(t *testing.T) {
 					}
 					p.Quiet(t, 0)
 					held := p.look(t, true, p.known)
-					p.Quiet(t, 0) // what was stopped in a system call stands before it, until it has been let run to make it again
 					for _, l := range landings {
 						got := judge(held, l, hasOne, true)
 						require.Empty(t, got.wrong, "%+v", l)
