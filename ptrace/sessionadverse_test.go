@@ -216,7 +216,7 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	}
 	require.Positive(t, missed)
 	const all = 16 * each
-	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*all*(all-1)/2+all), output())
+	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", uint64(3*all*(all-1)/2+all)), output())
 	require.NoError(t, s.Detach())
 }
 
