@@ -97,7 +97,7 @@ func TestPlacedSafepoints(t *testing.T) {
 				f := one(t, look(t, p, false, known(t, p)), "work")
 				require.Equal(t, "statepoint", f.Record.Site)
 				require.Equal(t, frame.InCall, f.Record.Moment)
-				require.EqualValues(t, 2882400000, f.Record.ID)
+				require.EqualValues(t, uint64(2882400000), f.Record.ID)
 				log := movedLine.FindAllStringSubmatch(p.Output(), -1)
 				require.Len(t, log, round)
 				require.NotEmpty(t, f.Slots)

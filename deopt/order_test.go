@@ -191,7 +191,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 			for which, name := range []string{"%x", "%y", "%z"} {
 				p := livetest.Lli(t, version, program(t, strings.Replace(text, "WHICH", fmt.Sprint(which+1), 1)), kind)
 				f := one(t, look(t, p, false, known(t, p)), "work")
-				require.EqualValues(t, 0xABCDEF00, f.Record.ID)
+				require.EqualValues(t, uint64(0xABCDEF00), f.Record.ID)
 				require.Equal(t, fmt.Sprint(101+which), slot(t, f, name).Value, "lli-%d %s", version, kind)
 				require.Empty(t, f.Notes)
 			}
