@@ -57,7 +57,7 @@ func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) 
 	}
 	for i, want := range p.Data {
 		addr := p.Addr + machine.Addr(i)
-		if (want^have[i])&^p.Undefined[i] == 0 || c.isDead(addr) {
+		if stored := p.Stored[i/8]>>(i%8)&1 != 0; !stored || (want^have[i])&^p.Undefined[i] == 0 || c.isDead(addr) {
 			continue
 		}
 		switch {

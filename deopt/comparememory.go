@@ -164,9 +164,9 @@ const (
 // bytes mean nothing any more. made is as of [compareResult].
 //
 // Bits that are not known are like anything, and of two words that hold the default NaN of a float with another
-// sign one is like the other: which sign it gets LLVM does not say. In memory that is shared only what the interpreter
-// stored counts; so it is everywhere where native code went to other code (left), which may have stored anything, and in stack,
-// where the functions that native code called have their frames: the interpreter has those elsewhere.
+// sign one is like the other: which sign it gets LLVM does not say. In memory that is shared only those bytes count that the interpreter
+// stored, whatever was there before; so it is everywhere where native code went to other code (left), which may have stored anything, and in
+// stack, where the functions that native code called have their frames: the interpreter has those elsewhere.
 func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []addrRange, stack addrRange, left bool, made func(uint64) bool) comparedMemory {
 	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}}
 	for p := range touched {
@@ -203,7 +203,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 				c.refuse("the page at %v cannot be read", addr)
 				continue
 			case !ok:
-				p = interp.Touched{Addr: addr, Data: was[at:end], Undefined: zeroBlock[:end-at]}
+				p = interp.Touched{Addr: addr, Data: was[at:end], Undefined: zeroBlock[:end-at], Stored: zeroBlock[:interp.PageSize/8]}
 			}
 			c.page(p, was[at:end], got[at:end], b.shared)
 		}
@@ -269,9 +269,11 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
+		if shared || c.left || addr >= c.stack.start && addr < c.stack.end { // else it need not have been native code
+			live &= bytesStored(p.Stored[at/diffWord])
+		}
 		switch {
 		case live == 0 || unknown == 0 && sameNaN(want, have):
-		case (shared || c.left || addr >= c.stack.start && addr < c.stack.end) && want == binary.LittleEndian.Uint64(was[at:]): // it need not have been native code
 		case unknown == 0 && c.made(want):
 			c.refuse("the interpreter stored a pointer to memory of its own at %v", addr)
 		default:
@@ -290,6 +292,16 @@ func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 			if a := addr + machine.Addr(i); a >= r.start && a < r.end {
 				mask |= 0xff << (8 * i)
 			}
+		}
+	}
+	return mask
+}
+
+// bytesStored is a mask of those bytes of a word whose bits are set, that of the lowest byte first.
+func bytesStored(bits byte) (mask uint64) {
+	for i := range diffWord {
+		if bits>>i&1 != 0 {
+			mask |= 0xff << (8 * i)
 		}
 	}
 	return mask

@@ -65,13 +65,19 @@ func (f flatPages) stored(words, undefined map[machine.Addr]string) []interp.Tou
 		clear(page)
 	}
 	unknown = unknown.with(undefined)
-	var list []interp.Touched
-	seen := map[machine.Addr]bool{}
-	for addr := range words {
-		if page := addr &^ 4095; !seen[page] {
-			seen[page] = true
-			list = append(list, interp.Touched{Addr: page, Data: data[page], Undefined: unknown[page]})
+	stored := map[machine.Addr][]byte{}
+	for addr, text := range words {
+		page := addr &^ 4095
+		if stored[page] == nil {
+			stored[page] = make([]byte, 512)
 		}
+		for at := addr & 4095; at < addr&4095+machine.Addr(len(text)/2); at++ {
+			stored[page][at/8] |= 1 << (at % 8)
+		}
+	}
+	var list []interp.Touched
+	for page, bits := range stored {
+		list = append(list, interp.Touched{Addr: page, Data: data[page], Undefined: unknown[page], Stored: bits})
 	}
 	return list
 }
@@ -85,6 +91,7 @@ func TestCompareMemory(t *testing.T) {
 		interpreted, undefined, native words
 		dead                           []addrRange
 		stack                          addrRange
+		left                           bool
 		why                            string
 		diffs                          []memoryDiff
 	}{
@@ -119,6 +126,16 @@ func TestCompareMemory(t *testing.T) {
 		"shared, by another": {native: words{a + 37*4096: two}},
 		"shared, stored": {interpreted: words{a + 37*4096: one},
 			diffs: []memoryDiff{diffOf(a+37*4096, "0000000000000000", one, "0000000000000000", "0000000000000000")}},
+		"shared, stored what is there": {interpreted: words{a + 37*4096: "0000000000000000"}, native: words{a + 37*4096: two},
+			diffs: []memoryDiff{diffOf(a+37*4096, "0000000000000000", "0000000000000000", "0000000000000000", two)}},
+		"on the stack, stored what is there": {interpreted: words{a: "0000000000000000"}, native: words{a: minus}, stack: addrRange{a - 100, a + 16},
+			diffs: []memoryDiff{diffOf(a, "0000000000000000", "0000000000000000", "0000000000000000", minus)}},
+		"outside was run": {interpreted: words{a: one}, native: words{a: one, a + 8: two, far: two}, left: true},
+		"outside was run, stored what is there": {interpreted: words{a + 16: "1111111111111111"}, native: words{a + 16: two}, left: true,
+			diffs: []memoryDiff{diffOf(a+16, "1111111111111111", "1111111111111111", "0000000000000000", two)}},
+		"outside was run, stored half of a word": {interpreted: words{a: "01000000"}, native: words{a: "0100000005000000"}, left: true},
+		"outside was run, stored half of a word, which is there": {interpreted: words{a + 20: "11111111"}, native: words{a + 16: "1111111105000000"}, left: true,
+			diffs: []memoryDiff{diffOf(a+16, "1111111111111111", "1111111111111111", "0000000000000000", "1111111105000000")}},
 		"a pointer of its own": {interpreted: words{a: "0000000000000048"}, native: words{a: two},
 			why: "the interpreter stored a pointer to memory of its own at 0x700000000000"},
 		"not writable": {interpreted: words{0x1000: one, a: one}, native: words{a: one},
@@ -129,7 +146,7 @@ func TestCompareMemory(t *testing.T) {
 			memory = memory.with(was)
 			image, err := copyImage(memory, maps, 0, nil)
 			require.NoError(t, err)
-			got := compareMemory(image, memory.with(c.native), slices.Values(memory.stored(c.interpreted, c.undefined)), c.dead, c.stack, false,
+			got := compareMemory(image, memory.with(c.native), slices.Values(memory.stored(c.interpreted, c.undefined)), c.dead, c.stack, c.left,
 				func(v uint64) bool { return v == 0x4800000000000000 })
 			n := uint64(0)
 			for _, d := range c.diffs {

@@ -124,6 +124,29 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	require.Equal(t, same, got["func_2"])
 }
 
+// What the interpreter stores counts where the same was there before, too, and native code went to the C library.
+func TestVerifyStoresOfWhatIsThere(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "there.c")
+	require.NoError(t, os.WriteFile(source, []byte(`
+#include <string.h>
+long data[8], sum;
+void func_1(const char *s, int n) { long *p = &data[n]; sum += strlen(s); *p = 54321; }
+int main(int argc, char **argv) {
+  for (int i = 0; i < 4; i++) func_1(argv[0], i);
+  return sum == 0;
+}`), 0o600))
+	program, m := everywhere{0, 19, "-O1", 19}.withSites(t, source, "-O2")
+	_, list := verified(t, program, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
+	require.Equal(t, []string{Same}, outcomes(list)["func_1"])
+	require.True(t, slices.ContainsFunc(list, func(v *Verified) bool { return len(v.outside) > 0 }), "native code goes to strlen")
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(source), "p.ll"))
+	require.NoError(t, err)
+	m, err = ir.Parse("other.ll", []byte(strings.ReplaceAll(string(text), "i64 54321", "i64 0")))
+	require.NoError(t, err)
+	_, list = verified(t, program, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
+	require.Equal(t, []string{Different}, outcomes(list)["func_1"])
+}
+
 // coroutine runs func_1 on a stack that lies in the heap, above what it stores to.
 const coroutine = `
 #include <stdlib.h>

@@ -85,7 +85,7 @@ func (in *Interp) storePlain(addr machine.Addr, s *shape, size int, w word) erro
 	}
 	if p.kind == targetPage {
 		in.view.writes++
-		p.stored = true
+		p.note(off, size)
 	}
 	putLittle(p.data[off:off+size], w.v)
 	putLittle(p.shadow[off:off+size], w.u)

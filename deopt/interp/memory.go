@@ -20,7 +20,7 @@ type page struct {
 	shadow [pageSize]byte
 	valid  [pageSize / 64]uint64 // a bit for each byte that may be accessed
 	kind   pageKind
-	stored bool // of a targetPage: see [Interp.Touched]
+	stored *[pageSize / 8]byte // of a targetPage that was stored to: see [Touched]
 }
 
 type pageKind uint8
@@ -54,6 +54,18 @@ func (p *page) setValid(off, n int, on bool) {
 		} else {
 			p.valid[off/64] &^= m
 		}
+		off, n = off+run, n-run
+	}
+}
+
+// note keeps that bytes [off, off+n) of a targetPage were stored to, whatever was there before.
+func (p *page) note(off, n int) {
+	if p.stored == nil {
+		p.stored = new([pageSize / 8]byte)
+	}
+	for n > 0 {
+		run := min(n, 8-off%8)
+		p.stored[off/8] |= byte((1<<run - 1) << (off % 8))
 		off, n = off+run, n-run
 	}
 }
@@ -250,7 +262,9 @@ func (v *view) write(addr machine.Addr, data, shadow []byte) error {
 // put is write without the count.
 func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
-		p.stored = true
+		if p.kind == targetPage {
+			p.note(off, n)
+		}
 		copy(p.data[off:off+n], data[at:])
 		p.setShadow(off, n, shadow, at)
 		return nil
@@ -273,7 +287,9 @@ func (v *view) counted(addr machine.Addr, err error) error {
 // fill stores the byte b, known or not, n times at addr.
 func (v *view) fill(addr machine.Addr, b word, n uint64) error {
 	return v.counted(addr, v.each(addr, n, true, func(p *page, off, _, n int) error {
-		p.stored = true
+		if p.kind == targetPage {
+			p.note(off, n)
+		}
 		for k := off; k < off+n; k++ {
 			p.data[k], p.shadow[k] = byte(b.v), byte(b.u)
 		}

@@ -16,6 +16,8 @@ type Touched struct {
 	// Undefined has a bit for each of Data that is not known: it was stored so, or, where all of
 	// a byte are set, the target may not have the byte at all.
 	Undefined []byte
+	// Stored has a bit for each byte of Data, the lowest of a byte first, that was stored to: also where the same was there before.
+	Stored []byte // [PageSize / 8]
 }
 
 // PageSize is how many bytes a [Touched] has; its address is a multiple of it.
@@ -26,14 +28,14 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 	return func(yield func(Touched) bool) {
 		var stored []uint64
 		for number, p := range in.view.pages {
-			if p.kind == targetPage && p.stored {
+			if p.kind == targetPage && p.stored != nil {
 				stored = append(stored, number)
 			}
 		}
 		slices.Sort(stored)
 		for _, number := range stored {
 			p := in.view.pages[number]
-			if !yield(Touched{machine.Addr(number << pageBits), p.data[:], p.shadow[:]}) {
+			if !yield(Touched{machine.Addr(number << pageBits), p.data[:], p.shadow[:], p.stored[:]}) {
 				return
 			}
 		}

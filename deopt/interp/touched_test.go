@@ -3,6 +3,7 @@ package interp_test
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,21 +94,63 @@ func TestTouchedPages(t *testing.T) {
 		case 0x11000:
 			from = 4088
 		}
-		got = append(got, fmt.Sprintf("%v %x %x", p.Addr, p.Data[from:from+8], p.Undefined[from:from+8]))
+		require.Len(t, p.Stored, 512)
+		stored := 0
+		for _, b := range p.Stored {
+			stored += bits.OnesCount8(b)
+		}
+		got = append(got, fmt.Sprintf("%v %x %x %d %02x", p.Addr, p.Data[from:from+8], p.Undefined[from:from+8], stored, p.Stored[from/8]))
 		if p.Addr == 0x14000 {
 			require.Equal(t, byte(0xff), p.Undefined[8], "the target does not have it")
 		}
 	}
 	require.Equal(t, []string{
-		"0x10000 0700000000000000 0000000000000000",
-		"0x11000 00000000ffffffff 0000000000000000",
-		"0x12000 ffffffff00000000 0000000000000000",
-		"0x14000 0101010100000000 00000000ffffffff",
+		"0x10000 0700000000000000 0000000000000000 4 0f",
+		"0x11000 00000000ffffffff 0000000000000000 4 f0",
+		"0x12000 ffffffff00000000 0000000000000000 4 0f",
+		"0x14000 0101010100000000 00000000ffffffff 8 ff",
 	}, got)
 	for p := range in.Touched() {
 		require.Equal(t, machine.Addr(0x10000), p.Addr)
 		break
 	}
+}
+
+// What was stored is known where the same was there before, however it was stored.
+func TestTouchedBytesThatWereThere(t *testing.T) {
+	m := parse(t, `target datalayout = "e-p:64:64-i64:64"
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.masked.store.v4i8.p0(<4 x i8>, ptr, i32, <4 x i1>)
+define void @f(ptr %p) {
+  store i8 0, ptr %p
+  %two = getelementptr i8, ptr %p, i64 9
+  store i16 0, ptr %two
+  %set = getelementptr i8, ptr %p, i64 21
+  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 5, i1 false)
+  %copied = getelementptr i8, ptr %p, i64 35
+  call void @llvm.memcpy.p0.p0.i64(ptr %copied, ptr %p, i64 2, i1 false)
+  %pair = getelementptr i8, ptr %p, i64 40
+  store { i8, i32 } zeroinitializer, ptr %pair
+  %masked = getelementptr i8, ptr %p, i64 48
+  call void @llvm.masked.store.v4i8.p0(<4 x i8> zeroinitializer, ptr %masked, i32 1, <4 x i1> <i1 false, i1 true, i1 false, i1 true>)
+  %rmw = getelementptr i8, ptr %p, i64 56
+  %was = atomicrmw or ptr %rmw, i32 0 monotonic
+  %not = getelementptr i8, ptr %p, i64 64
+  %no = cmpxchg ptr %not, i32 1, i32 0 monotonic monotonic
+  %yes = cmpxchg ptr %not, i8 0, i8 0 monotonic monotonic
+  ret void
+}`)
+	in, err := interp.New(m, interp.Options{Memory: storingTarget()})
+	require.NoError(t, err)
+	_, err = in.Call(context.Background(), m.Func("f"), []interp.Value{pointerTo(0x10000)})
+	require.NoError(t, err)
+	seen := 0
+	for p := range in.Touched() {
+		seen++
+		require.Equal(t, "01 06 e0 03 18 f1 0a 0f 01 00", fmt.Sprintf("% x", p.Stored[:10]))
+	}
+	require.Equal(t, 1, seen)
 }
 
 func TestCalledFunctions(t *testing.T) {
