@@ -60,11 +60,12 @@ type patchTarget struct {
 	known   Options
 	sites   []*patchSite
 	patched map[*patchSite]overwrite
+	ever    map[*patchSite]bool // patched now or earlier
 }
 
 func startPatches(t *testing.T, version int, how string, threads int) *patchTarget {
 	t.Helper()
-	p := &patchTarget{Patches: livetest.StartPatches(t, version, how, threads), patched: map[*patchSite]overwrite{}}
+	p := &patchTarget{Patches: livetest.StartPatches(t, version, how, threads), patched: map[*patchSite]overwrite{}, ever: map[*patchSite]bool{}}
 	p.known = known(t, p.Process)
 	for _, line := range p.Do(t, "sites") {
 		var kind, length, ordinary int
@@ -89,7 +90,7 @@ func (p *patchTarget) patch(t *testing.T, places map[*patchSite]overwrite) {
 	for _, s := range p.sites {
 		if at, ok := places[s]; ok {
 			command += fmt.Sprintf(" %d %s %s %d", s.number, at.kind, at.fill, at.offset)
-			p.patched[s] = at
+			p.patched[s], p.ever[s] = at, true
 		}
 	}
 	p.Do(t, command)

@@ -174,7 +174,7 @@ func (c *patchCampaign) meanwhile(landings []*landing) {
 		}
 		patch, restore := fmt.Sprintf("patch %d %s %s %d", s.number, at.kind, at.fill, at.offset), fmt.Sprint("restore ", s.number)
 		commands = append(commands, patch, restore, patch, restore)
-		c.patched[s] = at
+		c.patched[s], c.ever[s] = at, true
 		defer delete(c.patched, s)
 	}
 	c.random.Shuffle(len(commands)/4, func(i, j int) {
@@ -245,20 +245,22 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 	}
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
-			if f.Record != nil && !waits[thread.ID] && !c.lawful(f) {
-				c.wrong = append(c.wrong, fmt.Sprintf("%s at %v has record %+v", f.Function, f.PC, *f.Record))
+			if f.Record != nil && !waits[thread.ID] && !c.lawful(f, len(o.Modules) > 0) {
+				c.wrong = append(c.wrong, fmt.Sprintf("%s at %v has record %+v, IR %v: %s", f.Function, f.PC, *f.Record, len(o.Modules) > 0, stackText(thread)))
 			}
 		}
 	}
 }
 
-// lawful says whether the frame of a thread that runs may have the record that it has.
-func (c *patchCampaign) lawful(f *Frame) bool {
-	if inOrdinary[f.Function] == *f.Record {
+// lawful says whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
+func (c *patchCampaign) lawful(f *Frame, ir bool) bool {
+	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == unknownSite && !ir }
+	about := f.Record.Moment == frame.Before && !f.physical.Return // it stands at the call of its site
+	if r := inOrdinary[f.Function]; r.ID == f.Record.ID && is(r.Site) && (r.Moment == f.Record.Moment || about || !ir) {
 		return true
 	}
 	for _, s := range c.sites {
-		if s.function != f.Function || uint64(s.record) != f.Record.ID || s.kind != f.Record.Site {
+		if s.function != f.Function || uint64(s.record) != f.Record.ID || !is(s.kind) {
 			continue
 		}
 		if _, is := c.patched[s]; is {
@@ -267,6 +269,11 @@ func (c *patchCampaign) lawful(f *Frame) bool {
 		at := s.start
 		if s.kind == "statepoint" {
 			at = s.end()
+			// A thread may have been put aside in the call that was written here since before that was taken back: it returns to
+			// the record still.
+			if c.ever[s] && f.physical.Return && frame.HexOf(at) == f.PC {
+				return true
+			}
 		}
 		return frame.HexOf(at) == f.PC && !f.physical.Return
 	}
