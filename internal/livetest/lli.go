@@ -31,14 +31,21 @@ func Lli(t testing.TB, version int, program, kind string, flags ...string) *Proc
 	t.Helper()
 	require.Contains(t, lliKinds, kind)
 	ir := IR(t, version, program)
+	p := start(t, lliCommand(t, version, ir, kind, flags...), inPause)
+	p.IR = ir
+	return p
+}
+
+// lliCommand has lli run a module. Arguments of the program may follow.
+func lliCommand(t testing.TB, version int, ir, kind string, flags ...string) *exec.Cmd {
+	t.Helper()
 	args := append([]string{}, lliKinds[kind]...)
 	if version == 14 && usesOpaquePointers(t, ir) {
 		args = append(args, "-opaque-pointers") // the default from 15 on
 	}
-	args = append(append(args, flags...), ir)
-	p := start(t, exec.Command(LLVM(t, version, "lli"), args...), inPause)
-	p.IR = ir
-	return p
+	cmd := exec.Command(LLVM(t, version, "lli"), append(append(args, flags...), ir)...)
+	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+t.TempDir()) // MCJIT's perf listener leaves a file behind
+	return cmd
 }
 
 // IR returns the module that a program of testdata/programs, or any .ll file given by its absolute path, becomes for an

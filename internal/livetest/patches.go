@@ -37,20 +37,11 @@ func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
 // PatchesCommand is the program with arguments; patches.c says what they mean.
 func PatchesCommand(t testing.TB, version int, how string, args ...string) *exec.Cmd {
 	t.Helper()
-	source := Testdata(t, "programs", "patches.c")
-	flags := []string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror"}
-	if kind, jit := lliKinds[how]; jit {
-		host := Compiled(t, "gcc", source, append(flags, "-fPIC", "-shared")...)
-		return exec.Command(LLVM(t, version, "lli"), append(append(append([]string{}, kind...), "-load="+host, IR(t, version, "patches.ll")), args...)...)
-	}
-	require.Contains(t, []string{"aot", "aot-large"}, how)
-	var model []string
+	var llc []string
 	if how == "aot-large" {
-		model = append(model, "-code-model=large")
+		how, llc = "aot", []string{"-code-model=large"}
 	}
-	host := Compiled(t, "gcc", source, append(flags, "-c")...)
-	program := Link(t, "patches", []string{"-pthread", "-Wl,-z,notext"}, PICObject(t, version, "patches.ll", model...), host)
-	return exec.Command(program, args...)
+	return patcher(t, version, how, "patches.c", "patches.ll", llc, args...)
 }
 
 // pipe is closed when the test ends, at both ends.
