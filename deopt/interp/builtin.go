@@ -16,6 +16,7 @@ type Invocation struct {
 	Result *ir.Type
 	in     *Interp
 	ret    *shape
+	site   *callSite // nil where a function of the table calls it
 }
 
 // Uint returns argument i, an integer or pointer, as an unsigned integer. It

@@ -148,6 +148,7 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 	values, err := c.values(fr)
 	if err == nil {
 		owed := c.floats.owed(fr)
+		in.run.site = c
 		err = in.builtin(t.name, values, c.out.s, c.out.in(fr))
 		owed.settle(c.out.in(fr))
 	}
@@ -399,7 +400,9 @@ func (in *Interp) builtin(name string, args []Value, want *shape, ret []word) er
 		return err
 	}
 	f.Count++
-	v, err := f.run(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want})
+	site := in.run.site
+	in.run.site = nil
+	v, err := f.run(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want, site: site})
 	switch {
 	case err != nil || want.words == 0:
 		return err

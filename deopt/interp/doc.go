@@ -32,8 +32,8 @@
 // that is built in has it: most of ISO C17 and what programs use of POSIX, with the
 // results of glibc on x86 in the "C" locale. There is no environment and there
 // are no files but standard input, output and error, which behave as pipes do. The
-// date stands still at 1970-01-01, clocks go on by a nanosecond a step, no signal
-// arrives, and setjmp returns once: longjmp is refused. What a program printed is
+// date stands still at 1970-01-01, clocks go on by a nanosecond a step, and no signal
+// arrives. What a program printed is
 // there when it aborts, as if its streams had no buffers.
 //
 // # Security

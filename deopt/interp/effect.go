@@ -75,7 +75,7 @@ var effectNames = map[Effect]string{
 		time clock clock_gettime clock_getres gettimeofday times setlocale localeconv strerror strerror_r __errno_location
 		getenv secure_getenv getpid getppid getuid geteuid getgid getegid sysconf pthread_self pthread_mutex_lock pthread_mutex_unlock
 		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
-		setjmp _setjmp sigsetjmp __sigsetjmp sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
+		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
 
 	EffectOutside: `exit _exit _Exit quick_exit abort __assert_fail __stack_chk_fail __chk_fail __cxa_pure_virtual
 		signal __sysv_signal sigaction puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write

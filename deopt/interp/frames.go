@@ -19,6 +19,8 @@ type frame struct {
 
 	owes *debt // what the result is to be
 
+	jumps []*jump // of setjmp calls in it, nil of most
+
 	chunk, top int // of the word stack before this frame
 }
 
@@ -58,7 +60,7 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	fr := s.list[s.n]
 	s.n++
 	fr.fn, fr.ret, fr.pc, fr.next, fr.mark = fn, ret, fn.blocks[0].start, nil, mark
-	fr.variadic, fr.held, fr.va, fr.owes = nil, 0, nil, nil
+	fr.variadic, fr.held, fr.va, fr.owes, fr.jumps = nil, 0, nil, nil, nil
 	fr.chunk, fr.top = s.chunk, s.top
 	fr.w = s.words(len(fn.template))
 	copy(fr.w, fn.template)
@@ -96,6 +98,9 @@ func (in *Interp) pop() {
 	if fr.owes != nil {
 		fr.owes.settle(fr.ret)
 		in.taken(fr.owes.given)
+	}
+	if fr.jumps != nil {
+		in.forget(fr)
 	}
 	if len(in.stack.live) > fr.mark {
 		in.stack.unwind(fr.mark)

@@ -29,7 +29,8 @@ var intrinsics = map[string]intrinsicDecoder{
 	// What they copy element by element nobody else sees here.
 	"memcpy.element.unordered.atomic": copies, "memmove.element.unordered.atomic": copies, "memset.element.unordered.atomic": sets,
 	"stacksave": stackSave, "stackrestore": stackRestore,
-	"is.constant": yields(0), "objectsize": objectSize,
+	"frameaddress": noValue,
+	"is.constant":  yields(0), "objectsize": objectSize,
 	"trap": traps, "ubsantrap": traps, "debugtrap": traps,
 	"lifetime.start": lifetime, "lifetime.end": lifetime,
 	"assume":                  assume,
@@ -57,6 +58,7 @@ func init() {
 	}
 	maps.Copy(intrinsics, vaIntrinsics)
 	maps.Copy(intrinsics, preallocatedIntrinsics)
+	maps.Copy(intrinsics, jumpIntrinsics)
 	for name, f := range floatIntrinsics {
 		if full := "llvm." + name; EffectOf(full) == EffectMath {
 			f = noted{f, full}
@@ -291,6 +293,14 @@ func yields(v uint64) intrinsicDecoder {
 			return nil
 		}, nil
 	}
+}
+
+// noValue gives what is known of an address in the stack of compiled code.
+func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
+	return func(fr *frame) error {
+		out.s.fillUndefined(out.in(fr))
+		return nil
+	}, nil
 }
 
 // objectSize gives the answer for an object of which nothing is known: 0 where

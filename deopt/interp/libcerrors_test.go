@@ -41,8 +41,13 @@ func TestCProgramsThatEndWithAnError(t *testing.T) {
 		{"assert", `assert(argc == 7);`, interp.KindAbort, "failed", "prog: F:1: int main(int, char **): Assertion `argc == 7' failed.\n"},
 		{"fortified copy", `char b[4]; __memcpy_chk(b, "too long", 9, 4);`, interp.KindAbort, "buffer overflow detected", "*** buffer overflow detected ***: terminated\n"},
 		{"fortified format", `char b[4]; __sprintf_chk(b, 1, 4, "%d", 12345);`, interp.KindAbort, "buffer overflow detected", "*** buffer overflow detected ***: terminated\n"},
-		{"longjmp", `jmp_buf b; if (!setjmp(b)) longjmp(b, 1);`, interp.KindUnsupported,
-			"a call of @longjmp is not supported: resume a frame that does not jump; setjmp itself returns 0", ""},
+		{"longjmp into a function that has returned", `static jmp_buf b; late(b); longjmp(b, 1);`, interp.KindFault,
+			"longjmp to a setjmp whose function has returned", ""},
+		{"longjmp without a setjmp", `static jmp_buf b; longjmp(b, 1);`, interp.KindFault, "where no setjmp has left anything", ""},
+		{"longjmp through what is not written", `jmp_buf *b = malloc(sizeof *b); longjmp(*b, 1);`, interp.KindUndef, "is undefined", ""},
+		{"setjmp that the library calls", `jmp_buf b; qsort(b, 2, 8, (void *)_setjmp);`, interp.KindUnsupported, "call it in the function that is to be gone on in", ""},
+		{"setjmp without end", `for (;;) { jmp_buf *b = malloc(sizeof *b); setjmp(*b); }`, interp.KindMemory, "", ""},
+		{"longjmp without end", `jmp_buf b; setjmp(b); longjmp(b, 1);`, interp.KindSteps, "", ""},
 		{"fopen", `fopen("f", "r");`, interp.KindUnsupported, "a call of @fopen is not supported: give the input on standard input", ""},
 		{"thread", `pthread_create(0, 0, 0, 0);`, interp.KindUnsupported,
 			"a call of @pthread_create is not supported: there is one thread; define the function in the module if one is enough", ""},
@@ -75,6 +80,7 @@ func TestCProgramsThatEndWithAnError(t *testing.T) {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+void late(jmp_buf b) { setjmp(b); }
 #line 1 "F"
 `
 			m := compiled(t, head+"int main(int argc, char **argv) { "+c.body+" return 0; }\n")

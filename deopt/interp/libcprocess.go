@@ -8,7 +8,7 @@ import (
 )
 
 // processFuncs begin and end a program, and say what can go wrong: of <stdlib.h>,
-// <errno.h>, <assert.h>, <signal.h>, <setjmp.h> and <unistd.h>.
+// <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
 var processFuncs = map[string]Builtin{
 	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
 	"atexit": scalar(atexit), "on_exit": refuse("use atexit"), "__cxa_atexit": scalar(cxaAtexit),
@@ -25,10 +25,6 @@ var processFuncs = map[string]Builtin{
 	"__sysv_signal":      always(0), // signal of a program that asks for no BSD extensions
 	"sigaction":          always(0),
 	"sigemptyset":        scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 128); return 0 }),
-	"setjmp":             always(0),
-	"_setjmp":            always(0),
-	"sigsetjmp":          always(0),
-	"__sigsetjmp":        always(0),
 	"sysconf":            scalar(sysconf),
 	"getpagesize":        always(pageSize),
 	"sched_yield":        always(0),
@@ -177,7 +173,6 @@ const (
 	hintOutput = "write to standard output, or define the function in the module"
 	hintThread = "there is one thread; define the function in the module if one is enough"
 	hintSystem = "a run never reaches the system; define the function in the module"
-	hintJump   = "resume a frame that does not jump; setjmp itself returns 0"
 )
 
 var refusals = map[string][]string{
@@ -187,7 +182,6 @@ var refusals = map[string][]string{
 	hintSystem: {"system", "fork", "vfork", "clone", "execve", "execvp", "execv", "execl", "execlp", "wait", "waitpid", "kill", "raise", "pipe", "dup", "dup2", "socket",
 		"connect", "dlopen", "dlsym", "dlclose", "dlerror", "syscall", "ioctl", "fcntl", "fcntl64", "stat", "lstat", "fstat", "access", "getcwd", "chdir", "select",
 		"poll", "sleep", "usleep", "nanosleep", "mprotect", "sbrk", "brk", "alarm", "setenv", "putenv", "unsetenv"},
-	hintJump: {"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"},
 }
 
 func refused() map[string]Builtin {

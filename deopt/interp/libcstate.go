@@ -18,6 +18,7 @@ type clib struct {
 	random  random
 	seed48  uint64
 	streams [3]stream
+	jumps   uint64 // numbers that setjmp gave
 	stdin   *bufio.Reader
 }
 

@@ -21,7 +21,9 @@ func (in *Interp) loop(base int) error {
 			err = in.blocks(base)
 		}
 		if err != nil {
-			return err
+			if err = in.arrive(base, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

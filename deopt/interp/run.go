@@ -26,6 +26,8 @@ type run struct {
 	output  []byte         // standard output and standard error that is collected, or not passed on yet
 	errors  []byte
 	called  called
+	site    *callSite        // that calls a function of the table
+	jumps   map[uint64]*jump // that can be gone on at, by their numbers
 }
 
 // between is how many steps pass between two looks at the context, some tenth of a
@@ -94,7 +96,8 @@ func (in *Interp) work(n uint64) error {
 func (in *Interp) located(err error, begun bool) error {
 	var r *RunError
 	var x *exited
-	if errors.As(err, &r) || errors.As(err, &x) || in.frames.n == 0 {
+	var f flight
+	if errors.As(err, &r) || errors.As(err, &x) || errors.As(err, &f) || in.frames.n == 0 {
 		return err
 	}
 	in.run.before = !begun

@@ -1,0 +1,225 @@
+package interp
+
+import (
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// setjmp and longjmp (C17 7.13) in their names of glibc. A buffer holds a number of the
+// interpreter's own in its first word; what it stands for is kept with the frame.
+var jumpFuncs = map[string]Builtin{
+	"setjmp": setJump, "_setjmp": setJump, "sigsetjmp": setJump, "__sigsetjmp": setJump,
+	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
+}
+
+// jump is a place that longjmp goes on at.
+type jump struct {
+	fr     *frame
+	pc     int // behind the call that returns twice
+	out    slot
+	buffer machine.Addr
+	number uint64 // what the buffer holds
+	words  []word // of the frame at that time
+	live   int    // allocations of the stack at that time
+}
+
+// jumpMark is set in the number of a jump, which is then no address of any process and unlike
+// what a program has at hand: in the upper half, and where pointers have 32 bits in the highest byte.
+const (
+	jumpMark       = 0xa5e7 << 48
+	narrowJumpMark = 0xa5 << 24
+	maxNarrowJumps = 1 << 24
+)
+
+// setJump notes where the program is, and gives 0.
+func setJump(c *Invocation) (Value, error) {
+	a, err := c.Addr(0)
+	if err != nil {
+		return Value{}, err
+	}
+	if c.site == nil {
+		return Value{}, unsupported("call it in the function that is to be gone on in", "a call of @%s by the C library", c.Name)
+	}
+	if err := c.in.setJump(a, c.site.out); err != nil {
+		return Value{}, err
+	}
+	return c.Return(0)
+}
+
+func longJump(i *Invocation) (Value, error) {
+	c := &ccall{Invocation: i}
+	a, v := c.addr(0), c.uint(1)&0xffffffff
+	if c.err != nil {
+		return Value{}, c.err
+	}
+	j, err := c.in.jumpAt(a)
+	if err != nil {
+		return Value{}, err
+	}
+	if v == 0 {
+		v = 1
+	}
+	return Value{}, &jumping{j, v}
+}
+
+// setJump makes a jump of the running frame, which waits for the call whose result is out.
+func (in *Interp) setJump(buffer machine.Addr, out slot) error {
+	fr := in.top()
+	if err := in.work(8 * uint64(len(fr.w))); err != nil {
+		return err
+	}
+	var j *jump
+	for _, other := range fr.jumps {
+		if other.pc == fr.pc && other.buffer == buffer {
+			j = other
+		}
+	}
+	if j == nil {
+		if err := in.view.charge(frameCost(len(fr.w))); err != nil {
+			return err
+		}
+		j = &jump{fr: fr, pc: fr.pc, out: out, buffer: buffer, number: in.clib.jumps}
+		in.clib.jumps++
+		if in.run.jumps == nil {
+			in.run.jumps = map[uint64]*jump{}
+		}
+		in.run.jumps[j.number] = j
+		fr.jumps = append(fr.jumps, j)
+	}
+	j.words, j.live = append(j.words[:0], fr.w...), len(in.stack.live)
+	size := in.layout.PointerBytes(0)
+	p := make([]byte, size)
+	if size == 4 {
+		if j.number >= maxNarrowJumps {
+			return troublef(KindMemory, "setjmp is called more than %d times", maxNarrowJumps)
+		}
+		in.opt.Arch.PutUint(p, narrowJumpMark|j.number)
+	} else {
+		in.opt.Arch.PutUint(p, jumpMark|j.number)
+	}
+	return in.view.write(buffer, p, nil)
+}
+
+// jumpAt finds what a buffer stands for.
+func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
+	size := in.layout.PointerBytes(0)
+	p := make([]byte, size)
+	if err := in.view.read(p, nil, buffer); err != nil {
+		return nil, err
+	}
+	v := in.opt.Arch.Uint(p)
+	number, mark := v&(maxNarrowJumps-1), v&^(maxNarrowJumps-1) == narrowJumpMark
+	if size == 8 {
+		number, mark = v&(1<<48-1), v&^(1<<48-1) == jumpMark
+	}
+	j := in.run.jumps[number]
+	switch {
+	case mark && j != nil:
+		return j, nil
+	case mark && number < in.clib.jumps:
+		return nil, troublef(KindFault, "longjmp to a setjmp whose function has returned")
+	case !in.view.ranges.own(buffer) && in.view.target != nil:
+		return nil, unsupported("resume a frame that does not jump", "longjmp to a setjmp that native code called")
+	}
+	return nil, troublef(KindFault, "longjmp to %v, where no setjmp has left anything", buffer)
+}
+
+// forget ends what a frame that goes can be gone on in by.
+func (in *Interp) forget(fr *frame) {
+	for _, j := range fr.jumps {
+		in.view.release(frameCost(len(j.words)))
+		delete(in.run.jumps, j.number)
+	}
+	fr.jumps = nil
+}
+
+// jumping is a longjmp on its way.
+type jumping struct {
+	to    *jump
+	value uint64
+}
+
+func (*jumping) Error() string { return "longjmp" }
+
+func (f *jumping) land(in *Interp, base int) error {
+	j := f.to
+	for in.frames.n > base && in.top() != j.fr {
+		in.leave()
+	}
+	if in.frames.n == base {
+		return f
+	}
+	fr := j.fr
+	if err := in.work(8 * uint64(len(fr.w))); err != nil {
+		return err
+	}
+	fr.abandon(true)
+	fr.uncertain(j.words)
+	if len(in.stack.live) > j.live {
+		in.stack.unwind(j.live)
+	}
+	fr.pc, fr.next = j.pc, nil
+	for k := range j.out.s.words {
+		fr.w[j.out.at+k] = word{v: f.value >> min(64*k, 63) & maskAt(j.out.s.bits, k)}
+		f.value = 0
+	}
+	fr.unfinished(true, func(b *block, n int64) { b.short -= n }) // what follows is run again
+	return nil
+}
+
+// uncertain makes undefined what a frame has otherwise than when setjmp was called: compiled code
+// has the old value where it was in a register, and the new one where it was on the stack (C17
+// 7.13.2.1, paragraph 3). What memory holds, be it of an alloca, is as it was left.
+func (fr *frame) uncertain(then []word) {
+	if slices.Equal(fr.w, then) {
+		return
+	}
+	for _, s := range fr.fn.slots {
+		if s.s.words > 0 && !slices.Equal(s.in(fr), then[s.at:s.at+s.s.words]) {
+			s.s.fillUndefined(s.in(fr))
+		}
+	}
+}
+
+// jumpIntrinsics are those that __builtin_setjmp and __builtin_longjmp are made of. The words of
+// their buffers are the frame's address, where to go on and the stack's address; the first and the last
+// are the program's to set (LLVM's "Exception Handling", llvm.eh.sjlj.setjmp).
+var jumpIntrinsics = map[string]intrinsicDecoder{"eh.sjlj.setjmp": sjljSetJump, "eh.sjlj.longjmp": sjljLongJump}
+
+func sjljSetJump(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if !scalars(args, 1) || out.s.bits != 32 {
+		return nil, wrongUse(i)
+	}
+	second := machine.Addr(d.in.layout.PointerBytes(0))
+	return func(fr *frame) error {
+		a, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		if err := fr.in.setJump(a+second, out); err != nil {
+			return err
+		}
+		fr.w[out.at] = word{}
+		return nil
+	}, nil
+}
+
+func sjljLongJump(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
+	if !scalars(args, 1) {
+		return nil, wrongUse(i)
+	}
+	second := machine.Addr(d.in.layout.PointerBytes(0))
+	return func(fr *frame) error {
+		a, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		j, err := fr.in.jumpAt(a + second)
+		if err != nil {
+			return err
+		}
+		return &jumping{j, 1}
+	}, nil
+}
