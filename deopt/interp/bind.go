@@ -66,6 +66,9 @@ func (b *binding) symbol(m *ir.Module, name string) (machine.Addr, bool) {
 	if b.in.opt.Symbol == nil {
 		return 0, false
 	}
+	if m == b.in.runtime {
+		m = b.in.mods[0]
+	}
 	// A name that starts with \1 is given to the linker as it stands (LangRef, "Identifiers").
 	return b.in.opt.Symbol(m, strings.TrimPrefix(name, "\x01"))
 }
@@ -89,7 +92,33 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 
 // defined returns what the name of a declaration, or of a definition that others may
 // replace, stands for among all modules; itself where they define nothing.
+// A declaration that stays one may be of libstdc++: then what stands for it here, unless the target has it in its memory.
 func (b *binding) defined(v ir.Value) (ir.Value, error) {
+	d, err := b.among(v)
+	if err != nil || d != v {
+		return d, err
+	}
+	if _, defines := definition(v); defines {
+		return v, nil
+	}
+	var name string
+	switch v := v.(type) {
+	case *ir.Func:
+		name = v.Name
+	case *ir.Global:
+		if _, ok := b.symbol(v.Module, v.Name); ok {
+			return v, nil
+		}
+		name = v.Name
+	}
+	if own, err := b.in.runtimeValue(name); own != nil || err != nil {
+		return own, err
+	}
+	return v, nil
+}
+
+// among is defined of the program's modules alone.
+func (b *binding) among(v ir.Value) (ir.Value, error) {
 	var name string
 	var own *ir.Module
 	switch v := v.(type) {

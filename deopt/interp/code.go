@@ -15,7 +15,8 @@ type function struct {
 	params   []slot
 	ret      *shape
 	slots    map[ir.Value]slot
-	cost     uint64 // bytes charged for a frame
+	cost     uint64             // bytes charged for a frame
+	pads     map[*ir.Instr]*pad // of its invokes
 }
 
 // slot is where a value lies in the frame.

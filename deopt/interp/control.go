@@ -33,8 +33,10 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 		c.run, err = d.indirectBr(i, edges)
 	case ir.OpUnreachable:
 		err = troublef(KindUnreachable, "unreachable was reached")
+	case ir.OpResume:
+		c.run, err = d.resume(i)
 	default:
-		err = unsupported("exceptions are not carried on with", "%v", i.Op)
+		err = unsupported("", "%v", i.Op)
 	}
 	if err == nil {
 		d.chargeEdges(c, d.words(i, slot{s: &shape{}}), edges)
@@ -288,7 +290,7 @@ func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (step, error) {
 	}, nil
 }
 
-// invoke is a call and a branch: a callee here returns or ends the run.
+// invoke is a call and a branch, which what is thrown passes by.
 func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	run, err := d.call(i, out)
 	if err != nil {
@@ -304,6 +306,10 @@ func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	d.fn.code[at].op, d.fn.code[at].run = opCall, d.charged(run, d.words(i, out))
 	jump := inst{op: opJump, yes: e, run: goes(e)}
 	d.chargeEdges(&jump, 0, []*edge{e})
+	if d.fn.pads == nil {
+		d.fn.pads = map[*ir.Instr]*pad{}
+	}
+	d.fn.pads[i] = d.pad(i)
 	d.fn.code = append(d.fn.code, jump)
 	d.fn.src = append(d.fn.src, i)
 	return nil

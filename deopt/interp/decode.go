@@ -253,6 +253,8 @@ func (d *decoder) operation(i *ir.Instr, out slot) (step, error) {
 		return d.gep(i, out)
 	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW:
 		return d.memory(i, out)
+	case ir.OpLandingPad:
+		return d.landingPad(i)
 	case ir.OpVAArg:
 		return d.vaArg(i, out)
 	}

@@ -78,6 +78,7 @@ var effectNames = map[Effect]string{
 		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
 
 	EffectOutside: `exit _exit _Exit quick_exit abort __assert_fail __stack_chk_fail __chk_fail __cxa_pure_virtual
+		_ZSt9terminatev _ZSt10unexpectedv __cxa_call_terminate __cxa_call_unexpected
 		signal __sysv_signal sigaction puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write
 		setvbuf setbuf setbuffer setlinebuf fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fsetpos lseek lseek64 rewind
 		clearerr clearerr_unlocked close fsync fputs fputs_unlocked fwrite fwrite_unlocked fputc putc fputc_unlocked putc_unlocked _IO_putc __overflow
@@ -99,13 +100,18 @@ func effectTable() map[string]Effect {
 			}
 		}
 	}
-	// The operators new and delete of C++.
-	for name := range cxxFuncs {
-		if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "?") {
-			table[name] = EffectState
+	return table
+}
+
+// C++'s own functions call those of the program, and so are known later than the table is made.
+func init() {
+	for _, table := range []map[string]Builtin{exceptionFuncs, cxxFuncs} {
+		for name := range table {
+			if _, ok := effects[name]; !ok {
+				effects[name] = EffectState
+			}
 		}
 	}
-	return table
 }
 
 // noted counts the runs of an intrinsic that stands for a function of <math.h>.

@@ -19,7 +19,8 @@ type frame struct {
 
 	owes *debt // what the result is to be
 
-	jumps []*jump // of setjmp calls in it, nil of most
+	jumps   []*jump    // of setjmp calls in it, nil of most
+	resumed *activated // nil of a frame that a call made
 
 	chunk, top int // of the word stack before this frame
 }
@@ -60,7 +61,7 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	fr := s.list[s.n]
 	s.n++
 	fr.fn, fr.ret, fr.pc, fr.next, fr.mark = fn, ret, fn.blocks[0].start, nil, mark
-	fr.variadic, fr.held, fr.va, fr.owes, fr.jumps = nil, 0, nil, nil, nil
+	fr.variadic, fr.held, fr.va, fr.owes, fr.jumps, fr.resumed = nil, 0, nil, nil, nil, nil
 	fr.chunk, fr.top = s.chunk, s.top
 	fr.w = s.words(len(fn.template))
 	copy(fr.w, fn.template)

@@ -115,12 +115,13 @@ type Result struct {
 // Interp runs functions of one module over one view of one target. Runs share
 // the view: what one stored, the next sees. It is not safe for concurrent use.
 type Interp struct {
-	mods   []*ir.Module // the main one first
-	opt    Options
-	layout *ir.DataLayout
-	shapes *shapes
-	names  binding
-	code   map[*ir.Func]*function
+	mods    []*ir.Module // the main one first
+	runtime *ir.Module   // of libstdc++, nil before it is needed
+	opt     Options
+	layout  *ir.DataLayout
+	shapes  *shapes
+	names   binding
+	code    map[*ir.Func]*function
 
 	view    view
 	heap    heap

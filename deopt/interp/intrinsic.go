@@ -59,6 +59,7 @@ func init() {
 	maps.Copy(intrinsics, vaIntrinsics)
 	maps.Copy(intrinsics, preallocatedIntrinsics)
 	maps.Copy(intrinsics, jumpIntrinsics)
+	intrinsics["eh.typeid.for"] = typeidFor
 	for name, f := range floatIntrinsics {
 		if full := "llvm." + name; EffectOf(full) == EffectMath {
 			f = noted{f, full}

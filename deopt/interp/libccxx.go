@@ -1,8 +1,8 @@
 package interp
 
-// cxxFuncs are what C++ programs without exceptions need of their runtime: memory
+// cxxFuncs are what C++ programs need beside exceptions of their runtime: memory
 // (ISO C++17 21.6.2, in the names of the Itanium C++ ABI 5.1) and the guards of static
-// variables (Itanium C++ ABI 3.3.3). A failure that would be thrown ends the run.
+// variables (Itanium C++ ABI 3.3.3).
 var cxxFuncs = cxxTable()
 
 func cxxTable() map[string]Builtin {
@@ -37,7 +37,9 @@ func cxxTable() map[string]Builtin {
 // created is what operator new returns: never a null pointer.
 func (c *ccall) created(a uint64) uint64 {
 	if c.err == nil && a == 0 {
-		c.err = unsupported("exceptions are not run", "std::bad_alloc, which @%s throws,", c.Name)
+		f, err := c.in.runtimeAddr("_ZSt17__throw_bad_allocv")
+		c.fail(err)
+		c.run(f)
 	}
 	return a
 }

@@ -19,7 +19,9 @@ type clib struct {
 	seed48  uint64
 	streams [3]stream
 	jumps   uint64 // numbers that setjmp gave
-	stdin   *bufio.Reader
+
+	typeKinds map[machine.Addr]typeKind // by what a type_info points to first
+	stdin     *bufio.Reader
 }
 
 // handler is a function to call at the program's end, with an argument if it takes one.

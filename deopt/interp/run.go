@@ -28,6 +28,8 @@ type run struct {
 	called  called
 	site    *callSite        // that calls a function of the table
 	jumps   map[uint64]*jump // that can be gone on at, by their numbers
+	cxx     cxx
+	landed  bool // an exception came to the landingpad that is next
 }
 
 // between is how many steps pass between two looks at the context, some tenth of a

@@ -122,6 +122,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	b := fn.blocks[p.Block.Index]
 	fr.pc = b.start + max(p.Index-b.phis, 0)
 	taken := a.taken()
+	fr.resumed = &activated{a.Call, map[ir.Value]bool{}}
 	for key, v := range values {
 		if phi, ok := key.(*ir.Instr); ok && taken[phi] != nil {
 			continue
@@ -129,6 +130,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 		if err := fr.set(key, v); err != nil {
 			return nil, err
 		}
+		fr.resumed.given[key] = true
 	}
 	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // nothing entered it
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
@@ -147,7 +149,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 		if other := given[v]; other != nil && !values[other].Equal(value) {
 			return nil, troublef(KindArgument, "%s and %s both take %s and are given different values", other.Ref(), phi.Ref(), v.Ref())
 		}
-		given[v] = phi
+		given[v], fr.resumed.given[v] = phi, true
 		if err := fr.set(v, value); err != nil {
 			return nil, err
 		}

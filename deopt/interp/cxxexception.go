@@ -1,0 +1,535 @@
+package interp
+
+import (
+	"errors"
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// cxx is what the C++ runtime keeps during a run (Itanium C++ ABI: Exception Handling, 2).
+type cxx struct {
+	thrown   map[machine.Addr]*thrown    // by the address of the object
+	flying   map[machine.Addr]*exception // by the address of the header: all that were thrown and are not destroyed
+	caught   []*exception                // the latest one last
+	uncaught int
+	ids      map[machine.Addr]uint32 // selectors of types
+	barriers []int                   // frames that an exception may not go below, as a function of the table catches all
+	handler  machine.Addr            // that set_terminate was given, 0 for the usual one
+	ending   bool                    // terminate was called
+}
+
+// thrown is the object of an exception, which exception_ptr counts the users of.
+type thrown struct {
+	object     machine.Addr
+	typ        machine.Addr // its std::type_info
+	destructor machine.Addr
+	users      int
+	whole      machine.Addr // the memory that it lies in
+}
+
+// exception is one throw: of an object, again of the same one by rethrow_exception, or of something
+// that is no exception of C++.
+type exception struct {
+	header   machine.Addr // of the _Unwind_Exception
+	object   machine.Addr
+	of       *thrown // nil of what is foreign
+	adjusted machine.Addr
+	handlers int          // how many are in it; negative while it is thrown again
+	whole    machine.Addr // memory of a header that stands alone
+}
+
+func (x *exception) typ() machine.Addr {
+	if x.of == nil {
+		return 0
+	}
+	return x.of.typ
+}
+
+// The header before an object has room for what libstdc++ keeps there, the _Unwind_Exception last.
+const (
+	headerSize = 128
+	unwindSize = 32
+	// gnuClass is what the _Unwind_Exception of a C++ exception begins with: "GNUCC++\0".
+	gnuClass = 0x474e5543432b2b00
+)
+
+var exceptionFuncs = map[string]Builtin{
+	"__cxa_allocate_exception":     scalar(func(c *ccall) uint64 { return uint64(c.allocateException(c.uint(0))) }),
+	"__cxa_free_exception":         procedure(func(c *ccall) { c.freeException(c.addr(0)) }),
+	"__cxa_init_primary_exception": scalar(initException),
+	"__cxa_throw":                  procedure(throw),
+	"__cxa_rethrow":                procedure(rethrow),
+	"__cxa_begin_catch":            scalar(func(c *ccall) uint64 { return uint64(c.beginCatch(c.exception(0))) }),
+	"__cxa_end_catch":              procedure(endCatch),
+	"__cxa_get_exception_ptr":      scalar(exceptionPtr),
+	"__cxa_current_exception_type": scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.current().typ()) }),
+	"__cxa_call_unexpected":        procedure(func(c *ccall) { c.beginCatch(c.exception(0)); c.terminate() }),
+	"__cxa_call_terminate":         procedure(func(c *ccall) { c.beginCatch(c.exception(0)); c.terminate() }),
+	"_ZSt18uncaught_exceptionv":    scalar(func(c *ccall) uint64 { return truth(c.in.run.cxx.uncaught > 0) }),
+	"_ZSt19uncaught_exceptionsv":   scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.uncaught) }),
+	"_ZSt9terminatev":              procedure(func(c *ccall) { c.terminate() }),
+	"_ZSt10unexpectedv":            procedure(func(c *ccall) { c.terminate() }),
+	"_ZSt13set_terminatePFvvE":     scalar(setTerminate),
+	"_ZSt13get_terminatev":         scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.handler) }),
+	"_ZSt14set_unexpectedPFvvE":    refuse("exception specifications have no handler here"),
+	"_Unwind_RaiseException":       scalar(raiseForeign),
+	"_Unwind_Resume":               procedure(func(c *ccall) { c.fail(c.in.resumeFrom(c, c.addr(0))) }),
+	"_Unwind_Resume_or_Rethrow":    scalar(raiseForeign),
+	"_Unwind_DeleteException":      procedure(deleteForeign),
+	"__gxx_personality_v0":         refuse("the interpreter reads landing pads itself"),
+	"__gcc_personality_v0":         refuse("the interpreter reads landing pads itself"),
+	"_ZSt17current_exceptionv":     procedure(currentException),
+	"__dynamic_cast":               scalar(dynamicCast),
+	"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE":    procedure(rethrowException),
+	"_ZNSt15__exception_ptr13exception_ptrC1EPv":                     procedure(func(c *ccall) { c.setPtr(c.addr(0), c.addr(1)) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2EPv":                     procedure(func(c *ccall) { c.setPtr(c.addr(0), c.addr(1)) }),
+	"_ZNSt15__exception_ptr13exception_ptrC1ERKS0_":                  procedure(func(c *ccall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2ERKS0_":                  procedure(func(c *ccall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptr13exception_ptrC1Ev":                      procedure(func(c *ccall) { c.setPtr(c.addr(0), 0) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2Ev":                      procedure(func(c *ccall) { c.setPtr(c.addr(0), 0) }),
+	"_ZNSt15__exception_ptr13exception_ptrD1Ev":                      procedure(func(c *ccall) { c.release(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptrD2Ev":                      procedure(func(c *ccall) { c.release(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv":              procedure(func(c *ccall) { c.retain(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv":            procedure(releasePtr),
+	"_ZNKSt15__exception_ptr13exception_ptr6_M_getEv":                scalar(func(c *ccall) uint64 { return uint64(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptraSERKS0_":                  scalar(assignPtr),
+	"_ZNSt15__exception_ptr13exception_ptraSEOS0_":                   scalar(moveAssignPtr),
+	"_ZNSt15__exception_ptr13exception_ptr4swapERS0_":                procedure(swapPtr),
+	"_ZNKSt15__exception_ptr13exception_ptr20__cxa_exception_typeEv": scalar(ptrType),
+	"_ZNSt15__exception_ptreqERKNS_13exception_ptrES2_":              scalar(func(c *ccall) uint64 { return truth(c.word(c.addr(0)) == c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptrneERKNS_13exception_ptrES2_":              scalar(func(c *ccall) uint64 { return truth(c.word(c.addr(0)) != c.word(c.addr(1))) }),
+}
+
+// word reads a pointer of the program.
+func (c *ccall) word(a machine.Addr) machine.Addr {
+	return machine.Addr(c.get(a, c.in.layout.PointerBytes(0)))
+}
+
+func (c *ccall) putWord(a, v machine.Addr) { c.put(a, c.in.layout.PointerBytes(0), uint64(v)) }
+
+// current is what a handler is in now, a foreign exception without a type where it is in none.
+func (x *cxx) current() *exception {
+	if len(x.caught) == 0 {
+		return &exception{}
+	}
+	return x.caught[len(x.caught)-1]
+}
+
+func (c *ccall) allocateException(size uint64) machine.Addr {
+	if c.err == nil && size > c.in.view.limit {
+		c.err = c.in.view.charge(size)
+	}
+	if c.err == nil {
+		c.err = c.in.view.charge(handlerCost)
+	}
+	if c.err != nil {
+		return 0
+	}
+	whole, err := c.in.heap.alloc(headerSize+size, 16, false)
+	if err != nil {
+		c.fail(err)
+		return 0
+	}
+	c.fill(whole, 0, headerSize)
+	x := &c.in.run.cxx
+	if x.thrown == nil {
+		x.thrown, x.flying = map[machine.Addr]*thrown{}, map[machine.Addr]*exception{}
+	}
+	t := &thrown{object: whole + headerSize, whole: whole}
+	x.thrown[t.object] = t
+	return t.object
+}
+
+// thrown finds the object of an exception.
+func (c *ccall) thrown(object machine.Addr) *thrown {
+	t := c.in.run.cxx.thrown[object]
+	if t == nil && c.err == nil {
+		c.err = troublef(KindFault, "@%s of %v, which __cxa_allocate_exception did not give, or which is destroyed", c.Name, object)
+	}
+	return t
+}
+
+func (c *ccall) freeException(object machine.Addr) {
+	if t := c.thrown(object); c.err == nil {
+		delete(c.in.run.cxx.thrown, object)
+		delete(c.in.run.cxx.flying, object-unwindSize)
+		c.in.view.release(handlerCost)
+		c.fail(c.in.heap.free(t.whole))
+	}
+}
+
+// initException is the first half of a throw; it gives the header.
+func initException(c *ccall) uint64 {
+	t := c.thrown(c.addr(0))
+	typ, destructor := c.addr(1), c.addr(2)
+	if c.err != nil {
+		return 0
+	}
+	t.typ, t.destructor = typ, destructor
+	return uint64(t.whole)
+}
+
+func throw(c *ccall) {
+	t := c.thrown(c.addr(0))
+	typ, destructor := c.addr(1), c.addr(2)
+	if c.err != nil {
+		return
+	}
+	t.typ, t.destructor, t.users = typ, destructor, 1
+	c.begin(&exception{header: t.object - unwindSize, object: t.object, of: t})
+}
+
+// begin throws what has a header of its own.
+func (c *ccall) begin(x *exception) {
+	c.put(x.header, 8, gnuClass)
+	if c.err != nil {
+		return
+	}
+	x.adjusted = x.object
+	c.in.run.cxx.flying[x.header] = x
+	c.in.run.cxx.uncaught++
+	c.fly(x)
+}
+
+// fly leaves for the handler, or ends the program where there is none: nothing of the stack is
+// taken away then.
+func (c *ccall) fly(x *exception) {
+	u, err := c.in.raise(x)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	if u != nil {
+		c.fail(u)
+		return
+	}
+	c.beginCatch(x)
+	c.terminate()
+}
+
+// exceptionAt finds what was thrown with such a header.
+func (in *Interp) exceptionAt(header machine.Addr) (*exception, error) {
+	if x := in.run.cxx.flying[header]; x != nil {
+		return x, nil
+	}
+	if !in.view.ranges.own(header) && in.view.target != nil {
+		return nil, unsupported("resume a frame further out", "an exception that native code threw")
+	}
+	return nil, troublef(KindFault, "%v is no exception that was thrown, or one that is destroyed", header)
+}
+
+func (c *ccall) exception(arg int) *exception {
+	a := c.addr(arg)
+	if c.err != nil {
+		return nil
+	}
+	x, err := c.in.exceptionAt(a)
+	c.fail(err)
+	return x
+}
+
+// beginCatch enters a handler, and gives what it handles.
+func (c *ccall) beginCatch(x *exception) machine.Addr {
+	if c.err != nil {
+		return 0
+	}
+	cxx := &c.in.run.cxx
+	if x.of == nil {
+		if len(cxx.caught) > 0 {
+			c.terminate()
+			return 0
+		}
+		cxx.caught = append(cxx.caught, x)
+		return 0 // nobody knows what it is
+	}
+	if x.handlers < 0 {
+		x.handlers = -x.handlers
+	}
+	x.handlers++
+	cxx.uncaught--
+	if cxx.current() != x {
+		if c.err = c.in.view.charge(handlerCost); c.err != nil {
+			return 0
+		}
+		cxx.caught = append(cxx.caught, x)
+	}
+	return x.adjusted
+}
+
+// endCatch leaves a handler. The exception is destroyed with the last one, but not while it is
+// thrown again.
+func endCatch(c *ccall) {
+	cxx := &c.in.run.cxx
+	if len(cxx.caught) == 0 {
+		if c.in.whole() {
+			return
+		}
+		c.fail(unsupported("resume a frame further out", "the end of a handler that native code began"))
+		return
+	}
+	x := cxx.current()
+	last := false
+	switch {
+	case x.of == nil:
+		cxx.caught = cxx.caught[:len(cxx.caught)-1]
+		c.destroyForeign(x)
+		return
+	case x.handlers < 0:
+		x.handlers++
+		if x.handlers == 0 {
+			cxx.caught = cxx.caught[:len(cxx.caught)-1]
+			c.in.view.release(handlerCost)
+		}
+		return
+	default:
+		x.handlers--
+		last = x.handlers == 0
+	}
+	if last {
+		cxx.caught = cxx.caught[:len(cxx.caught)-1]
+		c.in.view.release(handlerCost)
+		c.dispose(x)
+	}
+}
+
+// dispose ends one throw of an object.
+func (c *ccall) dispose(x *exception) {
+	if x.whole != 0 {
+		delete(c.in.run.cxx.flying, x.header)
+		c.fail(c.in.heap.free(x.whole))
+	}
+	c.release(x.object)
+}
+
+// retain counts a user of an object more.
+func (c *ccall) retain(object machine.Addr) {
+	if c.err != nil || object == 0 {
+		return
+	}
+	if t := c.thrown(object); c.err == nil {
+		t.users++
+	}
+}
+
+// release counts one less; with the last one the object is destroyed.
+func (c *ccall) release(object machine.Addr) {
+	if c.err != nil || object == 0 {
+		return
+	}
+	t := c.thrown(object)
+	if c.err != nil {
+		return
+	}
+	if t.users--; t.users > 0 {
+		return
+	}
+	if t.destructor != 0 {
+		c.run(t.destructor, object)
+	}
+	if c.err == nil {
+		c.freeException(object)
+	}
+}
+
+// run calls a function of the program with pointers.
+func (c *ccall) run(f machine.Addr, args ...machine.Addr) Value {
+	if c.err != nil {
+		return Value{}
+	}
+	s, err := c.in.shapes.of(ir.Ptr)
+	if err != nil {
+		c.fail(err)
+		return Value{}
+	}
+	values := make([]Value, len(args))
+	for k, a := range args {
+		values[k] = c.in.scalar(s, uint64(a))
+	}
+	v, err := c.Call(f, values...)
+	c.fail(err)
+	return v
+}
+
+func exceptionPtr(c *ccall) uint64 {
+	x := c.exception(0)
+	if c.err != nil {
+		return 0
+	}
+	return uint64(x.adjusted)
+}
+
+// rethrow throws what the innermost handler is in.
+func rethrow(c *ccall) {
+	cxx := &c.in.run.cxx
+	if len(cxx.caught) == 0 {
+		if !c.in.whole() {
+			c.fail(unsupported("resume a frame further out", "throwing again what native code has caught"))
+			return
+		}
+		c.terminate()
+		return
+	}
+	x := cxx.current()
+	if x.of == nil {
+		cxx.caught = cxx.caught[:len(cxx.caught)-1]
+	} else {
+		cxx.uncaught++
+		x.handlers = -x.handlers
+		x.adjusted = x.object
+	}
+	c.fly(x)
+}
+
+// currentException makes an exception_ptr, which is returned in memory.
+func currentException(c *ccall) {
+	x := c.in.run.cxx.current()
+	if x.of == nil {
+		c.setPtr(c.addr(0), 0)
+		return
+	}
+	c.setPtr(c.addr(0), x.object)
+}
+
+func (c *ccall) setPtr(at, object machine.Addr) {
+	c.putWord(at, object)
+	c.retain(object)
+}
+
+func releasePtr(c *ccall) {
+	at := c.addr(0)
+	object := c.word(at)
+	if c.err == nil && object != 0 {
+		c.release(object)
+		if c.in.run.cxx.thrown[object] == nil {
+			c.putWord(at, 0)
+		}
+	}
+}
+
+func assignPtr(c *ccall) uint64 {
+	to, from := c.addr(0), c.addr(1)
+	old, object := c.word(to), c.word(from)
+	c.setPtr(to, object)
+	c.release(old)
+	return uint64(to)
+}
+
+func moveAssignPtr(c *ccall) uint64 {
+	to, from := c.addr(0), c.addr(1)
+	old, object := c.word(to), c.word(from)
+	c.putWord(from, 0)
+	c.putWord(to, object)
+	c.release(old)
+	return uint64(to)
+}
+
+func swapPtr(c *ccall) {
+	a, b := c.addr(0), c.addr(1)
+	x, y := c.word(a), c.word(b)
+	c.putWord(a, y)
+	c.putWord(b, x)
+}
+
+func ptrType(c *ccall) uint64 {
+	if t := c.in.run.cxx.thrown[c.word(c.addr(0))]; t != nil {
+		return uint64(t.typ)
+	}
+	return 0
+}
+
+// rethrowException throws an object again, with a header of its own, as another thread may be in
+// a handler for the first one.
+func rethrowException(c *ccall) {
+	object := c.word(c.addr(0))
+	t := c.thrown(object)
+	if c.err != nil {
+		return
+	}
+	whole, err := c.in.heap.alloc(headerSize, 16, true)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	t.users++
+	c.begin(&exception{header: whole + headerSize - unwindSize, object: object, of: t, whole: whole})
+}
+
+// raiseForeign throws what another language made: its header is all that is known. Where nobody
+// handles it, it says so (_URC_END_OF_STACK).
+func raiseForeign(c *ccall) uint64 {
+	header := c.addr(0)
+	if c.err != nil {
+		return 0
+	}
+	cxx := &c.in.run.cxx
+	if cxx.flying == nil {
+		cxx.thrown, cxx.flying = map[machine.Addr]*thrown{}, map[machine.Addr]*exception{}
+	}
+	x := cxx.flying[header]
+	if x == nil {
+		if c.err = c.in.view.charge(handlerCost); c.err != nil {
+			return 0
+		}
+		x = &exception{header: header, object: header}
+		cxx.flying[header] = x
+	}
+	u, err := c.in.raise(x)
+	switch {
+	case err != nil:
+		c.fail(err)
+	case u != nil:
+		c.fail(u)
+	}
+	return 5
+}
+
+// deleteForeign runs what the language that made an exception wants done with it.
+func deleteForeign(c *ccall) {
+	if x := c.exception(0); c.err == nil {
+		c.destroyForeign(x)
+	}
+}
+
+func (c *ccall) destroyForeign(x *exception) {
+	if x.of != nil {
+		c.dispose(x)
+		return
+	}
+	delete(c.in.run.cxx.flying, x.header)
+	c.in.view.release(handlerCost)
+	cleanup := c.word(x.header + 8)
+	if c.err != nil || cleanup == 0 {
+		return
+	}
+	reason, err := c.in.shapes.of(ir.I32)
+	p, err2 := c.in.shapes.of(ir.Ptr)
+	if err = errors.Join(err, err2); err != nil {
+		c.fail(err)
+		return
+	}
+	_, err = c.Call(cleanup, c.in.scalar(reason, 1), c.in.scalar(p, uint64(x.header))) // _URC_FOREIGN_EXCEPTION_CAUGHT
+	c.fail(err)
+}
+
+// resumeFrom goes on from the function that calls _Unwind_Resume, which is left.
+func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
+	if c.err != nil {
+		return c.err
+	}
+	return in.resumeException(header, in.frames.n-1)
+}
+
+// guarded calls a function of the program that no exception may leave, and says whether one did.
+func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
+	cxx := &c.in.run.cxx
+	cxx.barriers = append(cxx.barriers, c.in.frames.n)
+	v = c.run(f, args...)
+	c.in.run.cxx.barriers = slices.Delete(cxx.barriers, len(cxx.barriers)-1, len(cxx.barriers))
+	var u *unwinding
+	if errors.As(c.err, &u) && u.handler == -1-c.in.frames.n {
+		c.err, left = nil, true
+	}
+	return v, left
+}

@@ -1,0 +1,88 @@
+package interp
+
+import (
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"reframe/deopt/machine"
+)
+
+func setTerminate(c *ccall) uint64 {
+	f := c.addr(0)
+	if c.err != nil {
+		return 0
+	}
+	old := c.in.run.cxx.handler
+	c.in.run.cxx.handler = f
+	return uint64(old)
+}
+
+// terminate is std::terminate: the program's handler, or what libstdc++ says, and the end.
+func (c *ccall) terminate() {
+	if c.err != nil {
+		return
+	}
+	cxx := &c.in.run.cxx
+	x := cxx.current()
+	what := "std::terminate was called"
+	if x.of != nil {
+		what = "an exception of type '" + c.in.typeName(x.of.typ) + "' ended the program"
+	}
+	if cxx.handler != 0 {
+		// One that returns, or throws, is aborted.
+		if c.guarded(cxx.handler); c.err != nil {
+			return
+		}
+		c.fail(troublef(KindAbort, "%s", what))
+		return
+	}
+	switch {
+	case cxx.ending:
+		c.print(2, []byte("terminate called recursively\n"))
+	case x.of == nil:
+		c.print(2, []byte("terminate called without an active exception\n"))
+	default:
+		cxx.ending = true
+		c.print(2, []byte("terminate called after throwing an instance of '"+c.in.typeName(x.of.typ)+"'\n"))
+		if text, ok := c.what(x); ok {
+			c.print(2, []byte("  what():  "+text+"\n"))
+		}
+	}
+	c.fail(troublef(KindAbort, "%s", what))
+}
+
+// what is what std::exception::what says of an exception that has it. An error in between is that of the run.
+func (c *ccall) what(x *exception) (string, bool) {
+	base, err := c.in.runtimeAddr("_ZTISt9exception")
+	if err != nil {
+		return "", false
+	}
+	object, ok, err := c.in.catches(base, x)
+	if err != nil || !ok {
+		c.fail(err)
+		return "", false
+	}
+	table := c.word(object)
+	f := c.word(table + machine.Addr(2*c.in.layout.PointerBytes(0)))
+	v, left := c.guarded(f, object)
+	text, ok := v.Uint()
+	if left || c.err != nil || !ok {
+		return "", false
+	}
+	s := c.textAt(machine.Addr(text), ^uint64(0))
+	return string(s), c.err == nil
+}
+
+// typeName is the name of a type as programs write it.
+func (in *Interp) typeName(a machine.Addr) string {
+	t, err := in.typeAt(a)
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimPrefix(t.name, "*")
+	if s, err := demangle.ToString("_ZTI"+name, demangle.MaxLength(10)); err == nil {
+		return strings.TrimPrefix(s, "typeinfo for ")
+	}
+	return name
+}

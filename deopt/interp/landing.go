@@ -1,0 +1,134 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// pad is a landingpad as an invoke comes to it (LangRef, "landingpad").
+type pad struct {
+	to      *edge
+	in      *ir.Instr
+	out     slot
+	clauses []clause
+	cleanup bool
+	err     error // why it cannot be landed at
+}
+
+// clause is one of catch, which takes what is of its type, or of filter, which takes what is of
+// none of its types.
+type clause struct {
+	filter bool
+	types  slot // an address, or an array of them
+}
+
+// pad decodes the unwinding side of an invoke.
+func (d *decoder) pad(i *ir.Instr) *pad {
+	p := &pad{}
+	if len(i.Blocks) < 2 {
+		p.err = troublef(KindModule, "invoke without a block to unwind to")
+		return p
+	}
+	if p.to, p.err = d.edge(i.Block, i.Blocks[1]); p.err != nil {
+		return p
+	}
+	p.in = i.Blocks[1].Instrs[p.to.to.phis]
+	if p.in.Op != ir.OpLandingPad {
+		p.err = unsupported("of exceptions those of the Itanium C++ ABI are carried on with", "%v where an exception lands", p.in.Op)
+		return p
+	}
+	p.out, p.cleanup = d.out(p.in), p.in.Flags&ir.Cleanup != 0
+	if p.out.s.words > 0 && !p.out.s.landing() {
+		p.err = unsupported("", "a landingpad of type %v", p.out.s.typ)
+		return p
+	}
+	for _, v := range p.in.Args {
+		types, err := d.operand(v)
+		if err != nil {
+			p.err = err
+			return p
+		}
+		c := clause{filter: types.s.typ.Kind == ir.ArrayKind, types: types}
+		element := types.s
+		if c.filter {
+			element = types.s.elem
+		}
+		if element.typ.Kind != ir.PointerKind || element.words != 1 {
+			p.err = troublef(KindModule, "a clause of type %v", types.s.typ)
+			return p
+		}
+		p.clauses = append(p.clauses, c)
+	}
+	return p
+}
+
+// landing says whether values of a shape are an exception and a selector.
+func (s *shape) landing() bool {
+	return s.typ.Kind == ir.StructKind && s.n == 2 && s.words == 2 && s.field[0].typ.Kind == ir.PointerKind && s.field[1].bits == 32
+}
+
+// landingPad decodes the instruction itself: what it yields was set by who landed there.
+func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
+	return func(fr *frame) error {
+		if !fr.in.run.landed {
+			return troublef(KindModule, "a landingpad that no exception came to")
+		}
+		fr.in.run.landed = false
+		return nil
+	}, nil
+}
+
+// resume decodes what goes on with an exception in the frames further out.
+func (d *decoder) resume(i *ir.Instr) (step, error) {
+	args, err := d.operands(i, 1)
+	if err != nil {
+		return nil, err
+	}
+	if !args[0].s.landing() {
+		return nil, unsupported("", "resume of type %v", args[0].s.typ)
+	}
+	return func(fr *frame) error {
+		w := fr.w[args[0].at]
+		if w.u != 0 {
+			return notKnown([]word{w}, "the exception")
+		}
+		return fr.in.resumeException(machine.Addr(w.v), fr.in.frames.n-2)
+	}, nil
+}
+
+// waits is the pad of the invoke that a frame waits for, nil where it waits for a call.
+func (fr *frame) waits() *pad {
+	if k := fr.pc - 1; k >= 0 && k < len(fr.fn.src) && fr.fn.src[k].Op == ir.OpInvoke {
+		return fr.fn.pads[fr.fn.src[k]]
+	}
+	return nil
+}
+
+// typeidFor is the selector of a type, as landing pads yield it.
+func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if !scalars(args, 1) || out.s.bits != 32 {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, args[0])
+		if err == nil {
+			fr.w[out.at] = word{v: uint64(fr.in.typeid(a))}
+		}
+		return err
+	}, nil
+}
+
+// typeid numbers the types that clauses name, from 1 on. Their number is that of the addresses a
+// program has at hand, so that it does not count as memory by itself.
+func (in *Interp) typeid(a machine.Addr) uint32 {
+	cxx := &in.run.cxx
+	id := cxx.ids[a]
+	if id == 0 {
+		if cxx.ids == nil {
+			cxx.ids = map[machine.Addr]uint32{}
+		}
+		id = uint32(len(cxx.ids) + 1)
+		cxx.ids[a] = id
+	}
+	return id
+}
