@@ -1,7 +1,8 @@
 // Package fidelity_test runs whole programs in the reference interpreter and as native code, and wants the same of
 // both: what they print, and their exit status. The programs were not written for it:
 //
-//   - random C programs of csmith, by clang 14 and 19 at four levels each, and for 32-bit x86 (csmith_test.go);
+//   - random C programs of csmith, by clang 14 and 19 at four levels each, for 32-bit x86, and for a
+//     processor with AVX2 (csmith_test.go);
 //   - random modules of llvm-stress (stress_test.go);
 //   - C programs of Debian source packages on real input (source_test.go).
 //
