@@ -50,7 +50,11 @@ var effectNames = map[Effect]string{
 		__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __ctype_get_mb_cur_max
 		abs labs llabs imaxabs div ldiv lldiv imaxdiv atof atoi atol atoll difftime getpagesize sched_yield
 		fabs* floor* ceil* trunc* round* rint* nearbyint* roundeven* fmin* fmax* copysign* nan nanf
-		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*`,
+		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*
+		_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base
+		_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base
+		_ZSt20_Rb_tree_black_countPKSt18_Rb_tree_node_baseS1_
+		_ZSt11_Hash_bytesPKvmm _ZSt11_Hash_bytesPKvjj _ZSt15_Fnv_hash_bytesPKvmm _ZSt15_Fnv_hash_bytesPKvjj`,
 
 	EffectMemory: `memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
 		strcpy stpcpy strncpy stpncpy strcat strncat strlcpy strlcat strxfrm strtok_r __strtok_r strsep
@@ -60,6 +64,12 @@ var effectNames = map[Effect]string{
 		__isoc23_strtol __isoc23_strtoll __isoc23_strtoimax __isoc23_strtoul __isoc23_strtoull __isoc23_strtoumax
 		__strtol_internal __strtoul_internal __strtod_internal __xpg_strerror_r rand_r qsort qsort_r frexp* modf*
 		sprintf snprintf vsprintf vsnprintf __sprintf_chk __snprintf_chk __vsprintf_chk __vsnprintf_chk
+		_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_ _ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_
+		_ZNSt8__detail15_List_node_base7_M_hookEPS0_ _ZNSt8__detail15_List_node_base9_M_unhookEv _ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_
+		_ZNSt8__detail15_List_node_base10_M_reverseEv _ZNSt8__detail15_List_node_base4swapERS0_S1_
+		_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm _ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEj
+		_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm _ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEjjj
+		sem_init sem_destroy sem_getvalue
 		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
@@ -75,6 +85,9 @@ var effectNames = map[Effect]string{
 		time clock clock_gettime clock_getres gettimeofday times setlocale localeconv strerror strerror_r __errno_location
 		getenv secure_getenv getpid getppid getuid geteuid getgid getegid sysconf pthread_self pthread_mutex_lock pthread_mutex_unlock
 		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
+		getopt __posix_getopt getopt_long getopt_long_only
+		gmtime gmtime_r localtime localtime_r mktime timelocal timegm asctime asctime_r ctime strftime strftime_l tzset
+		sem_post sem_wait sem_trywait sem_timedwait fdopen getrandom getentropy access
 		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
 
 	EffectOutside: `exit _exit _Exit quick_exit abort __assert_fail __stack_chk_fail __chk_fail __cxa_pure_virtual

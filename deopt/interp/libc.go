@@ -15,7 +15,8 @@ var libc = map[string]Builtin{}
 func init() {
 	for _, table := range []map[string]Builtin{
 		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs, randomFuncs,
-		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, scanfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs, jumpFuncs, exceptionFuncs, refused(),
+		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, scanfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs,
+		treeFuncs, containerFuncs, getoptFuncs, systemFuncs, dateFuncs, jumpFuncs, exceptionFuncs, refused(),
 	} {
 		maps.Copy(libc, table)
 	}

@@ -30,7 +30,7 @@ func native(t *testing.T, input []byte, name string, args ...string) ran {
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC0"}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
 	err := cmd.Run()

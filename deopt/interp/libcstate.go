@@ -2,6 +2,7 @@ package interp
 
 import (
 	"bufio"
+	chacha "math/rand/v2"
 
 	"reframe/deopt/machine"
 )
@@ -22,6 +23,11 @@ type clib struct {
 
 	typeKinds map[machine.Addr]typeKind // by what a type_info points to first
 	stdin     *bufio.Reader
+	opened    map[machine.Addr]int    // the FILEs of fdopen, with their descriptors
+	shut      [3]bool                 // descriptors that fclose has closed of these
+	shared    map[string]machine.Addr // variables that the program shares with the C library
+	options   optionState
+	entropy   *chacha.ChaCha8
 }
 
 // handler is a function to call at the program's end, with an argument if it takes one.
@@ -76,15 +82,46 @@ var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	// There is no environment; what environ points to is an array that ends at once.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
+	// The variables of getopt: ints but for optarg.
+	"optarg": func(*Interp) (uint64, error) { return 0, nil },
+	"optind": func(in *Interp) (uint64, error) { return in.firstInt(1), nil },
+	"opterr": func(in *Interp) (uint64, error) { return in.firstInt(1), nil },
+	"optopt": func(in *Interp) (uint64, error) { return in.firstInt('?'), nil },
+	// Of the time zone UTC.
+	"timezone":   func(*Interp) (uint64, error) { return 0, nil },
+	"__timezone": func(*Interp) (uint64, error) { return 0, nil },
+	"daylight":   func(*Interp) (uint64, error) { return 0, nil },
+	"__daylight": func(*Interp) (uint64, error) { return 0, nil },
 	// A char that is 1 as long as there is one thread, which std::shared_ptr looks at; in any byte order.
 	"__libc_single_threaded": func(*Interp) (uint64, error) { return 0x0101010101010101, nil },
 }
 
-// libcGlobal gives a variable of the C library its memory.
+// firstInt is eight bytes that begin with an int.
+func (in *Interp) firstInt(v uint32) uint64 {
+	if in.layout.BigEndian {
+		return uint64(v) << 32
+	}
+	return uint64(v)
+}
+
+// shared is the address of a variable of libcGlobals.
+func (c *ccall) shared(name string) machine.Addr {
+	if c.err != nil {
+		return 0
+	}
+	a, _, err := c.in.libcGlobal(name)
+	c.fail(err)
+	return a
+}
+
+// libcGlobal gives a variable of the C library its memory, the same for all that ask.
 func (in *Interp) libcGlobal(name string) (machine.Addr, bool, error) {
 	f := libcGlobals[name]
 	if f == nil {
 		return 0, false, nil
+	}
+	if a, ok := in.clib.shared[name]; ok {
+		return a, true, nil
 	}
 	v, err := f(in)
 	if err != nil {
@@ -94,6 +131,10 @@ func (in *Interp) libcGlobal(name string) (machine.Addr, bool, error) {
 	if err != nil {
 		return 0, true, err
 	}
+	if in.clib.shared == nil {
+		in.clib.shared = map[string]machine.Addr{}
+	}
+	in.clib.shared[name] = a
 	var p [8]byte
 	in.opt.Arch.Order.PutUint64(p[:], v)
 	return a, true, in.view.write(a, p[:], nil)

@@ -24,7 +24,7 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 				t.Run(name+"/"+version+level, func(t *testing.T) {
 					dir := t.TempDir()
 					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
-					clang(t, version, "-std=c++17", "-fno-exceptions", level, "-o", program, file, "-lstdc++")
+					clang(t, version, "-std=c++17", "-fno-exceptions", level, "-o", program, file, "-lstdc++", "-lm")
 					clang(t, version, "-std=c++17", "-fno-exceptions", level, "-S", "-emit-llvm", "-o", module, file)
 					same(t, native(t, nil, program), interpretedC(t, module, nil, program))
 				})

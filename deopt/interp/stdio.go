@@ -48,6 +48,9 @@ func (c *ccall) stream(i int) int {
 	if c.err != nil {
 		return noStream
 	}
+	if fd, ok := c.in.clib.opened[a]; ok {
+		return fd
+	}
 	for fd := range c.in.clib.streams {
 		if s := c.in.clib.streams[fd].addr; s != 0 && s == a || c.targetStream(fd) == a && a != 0 {
 			return fd
@@ -122,6 +125,10 @@ func (c *ccall) print(fd int, p []byte) bool {
 	if fd == 0 {
 		c.mark(0, c.in.clib.streams[0].flags|streamError)
 		c.setErrno(errBadFile)
+		return false
+	}
+	if c.in.clib.shut[fd] {
+		c.err = unsupported("", "@%s, which writes to descriptor %d after it was closed,", c.Name, fd)
 		return false
 	}
 	c.err = c.in.emit(fd, p)
@@ -223,9 +230,15 @@ func fflush(c *ccall) uint64 {
 	return 0
 }
 
+// fclose flushes. Of what fdopen gave it closes the descriptor too, as close does.
 func fclose(c *ccall) uint64 {
 	c.stream(0)
-	return fflush(c)
+	fflush(c)
+	if fd, ok := c.in.clib.opened[c.addr(0)]; ok {
+		delete(c.in.clib.opened, c.addr(0))
+		c.in.clib.shut[fd] = true
+	}
+	return 0
 }
 
 // perror writes its text and what errno says to standard error (C17 7.21.10.4).

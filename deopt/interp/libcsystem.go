@@ -1,0 +1,161 @@
+package interp
+
+import (
+	chacha "math/rand/v2"
+
+	"reframe/deopt/machine"
+)
+
+// systemFuncs ask the system for what a run can answer by itself: there are no files, one thread, and random
+// bytes that are the same in each run.
+var systemFuncs = map[string]Builtin{
+	"access": scalar(access), "fdopen": scalar(fdopen),
+	"getrandom":  scalar(func(c *ccall) uint64 { return c.randomBytes(c.addr(0), c.uint(1)) }),
+	"getentropy": scalar(getentropy),
+	"sem_init":   scalar(semInit), "sem_destroy": always(0), "sem_post": scalar(semPost),
+	"sem_wait": scalar(semWait), "sem_trywait": scalar(semTryWait), "sem_timedwait": scalar(semTimedWait), "sem_getvalue": scalar(semGetValue),
+}
+
+const (
+	errNoEntry  = 2
+	errIO       = 5
+	errAgain    = 11
+	errOverflow = 75
+	errTimedOut = 110
+)
+
+// access is of a system without files.
+func access(c *ccall) uint64 {
+	if c.text(0); c.uint(1)&^7 != 0 {
+		c.setErrno(errInvalid)
+	} else {
+		c.setErrno(errNoEntry)
+	}
+	return eof
+}
+
+// fdopen makes a FILE for one of the three descriptors, which are pipes: a mode that the descriptor is not open for is refused.
+func fdopen(c *ccall) uint64 {
+	fd, mode := c.int(0), string(c.text(1))
+	if c.err != nil {
+		return 0
+	}
+	switch {
+	case mode == "" || mode[0] != 'r' && mode[0] != 'w' && mode[0] != 'a':
+		c.setErrno(errInvalid)
+		return 0
+	case fd < 0 || fd > 2:
+		c.setErrno(errBadFile)
+		return 0
+	case (mode[0] == 'r') != (fd == 0) || len(mode) > 1 && (mode[1] == '+' || len(mode) > 2 && mode[2] == '+'):
+		c.setErrno(errInvalid)
+		return 0
+	}
+	a := c.own(fileSize)
+	if c.err == nil {
+		c.err = c.in.view.charge(handlerCost)
+	}
+	if c.err == nil {
+		if c.in.clib.opened == nil {
+			c.in.clib.opened = map[machine.Addr]int{}
+		}
+		c.in.clib.opened[a] = int(fd)
+	}
+	return uint64(a)
+}
+
+// randomBytes fills memory from a generator that starts anew with each run: which bytes there are is as good as any, and a run
+// must come out the same every time.
+func (c *ccall) randomBytes(a machine.Addr, n uint64) uint64 {
+	if c.in.clib.entropy == nil {
+		c.in.clib.entropy = chacha.NewChaCha8([32]byte{})
+	}
+	n = min(n, 1<<25-1) // what the system gives at once (getrandom(2))
+	for left := n; left > 0 && c.err == nil; {
+		var p [256]byte
+		part := p[:min(left, uint64(len(p)))]
+		_, _ = c.in.clib.entropy.Read(part) // never fails
+		c.write(a, part)
+		a, left = a+machine.Addr(len(part)), left-uint64(len(part))
+	}
+	return n
+}
+
+func getentropy(c *ccall) uint64 {
+	if c.uint(1) > 256 {
+		c.setErrno(errIO)
+		return eof
+	}
+	c.randomBytes(c.addr(0), c.uint(1))
+	return 0
+}
+
+// A semaphore is its count, 4 bytes at the start of a sem_t. There is one thread, so that nobody waits.
+const (
+	semaphoreMax  = 1<<31 - 1
+	semaphoreSize = 16 // what is used of a sem_t, on i386 all
+)
+
+func semInit(c *ccall) uint64 {
+	if c.uint(2) > semaphoreMax {
+		c.setErrno(errInvalid)
+		return eof
+	}
+	c.fill(c.addr(0), 0, semaphoreSize)
+	c.put(c.addr(0), 4, c.uint(2))
+	return 0
+}
+
+func semPost(c *ccall) uint64 {
+	n := c.get(c.addr(0), 4)
+	if n >= semaphoreMax {
+		c.setErrno(errOverflow)
+		return eof
+	}
+	c.put(c.addr(0), 4, n+1)
+	return 0
+}
+
+// taken takes one from the count, if it has one.
+func (c *ccall) taken() bool {
+	n := c.get(c.addr(0), 4)
+	if n == 0 || c.err != nil {
+		return false
+	}
+	c.put(c.addr(0), 4, n-1)
+	return true
+}
+
+func semWait(c *ccall) uint64 {
+	if !c.taken() {
+		c.fail(unsupported(hintThread, "@%s waits for another thread, and", c.Name))
+	}
+	return 0
+}
+
+func semTryWait(c *ccall) uint64 {
+	if c.taken() {
+		return 0
+	}
+	c.setErrno(errAgain)
+	return eof
+}
+
+// semTimedWait waits in vain, as nobody else can post.
+func semTimedWait(c *ccall) uint64 {
+	if c.taken() {
+		return 0
+	}
+	size := c.longSize()
+	if c.get(c.addr(1)+machine.Addr(size), size) >= 1e9 { // negative ones too
+		c.setErrno(errInvalid)
+		return eof
+	}
+	c.setErrno(errTimedOut)
+	return eof
+}
+
+func semGetValue(c *ccall) uint64 {
+	c.put(c.addr(1), 4, c.get(c.addr(0), 4))
+	return 0
+}
