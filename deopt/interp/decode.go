@@ -9,12 +9,13 @@ const maxFrame = 1 << 20
 
 // decoder makes a function from its IR.
 type decoder struct {
-	in     *Interp
-	fn     *function
-	consts map[ir.Value]slot
-	fixed  map[int]bool // words of the template that are constants
-	phis   map[*ir.Instr]map[*ir.Block]ir.Value
-	setups map[*ir.Instr][]slot // see preallocated
+	in      *Interp
+	fn      *function
+	consts  map[ir.Value]slot
+	fixed   map[int]bool // words of the template that are constants
+	phis    map[*ir.Instr]map[*ir.Block]ir.Value
+	setups  map[*ir.Instr][]slot    // see preallocated
+	invokes map[*ir.Block]*ir.Instr // see invokeOf
 }
 
 // function returns f decoded, which happens once. It errs where the text of the

@@ -88,6 +88,10 @@ func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	if len(i.Args) == 3 {
 		token, ok := i.Args[0].(*ir.Instr)
 		k, known := constantIndex(i.Args[2])
+		if ok && token.Op == ir.OpLandingPad {
+			token = d.invokeOf(token.Block)
+			ok = token != nil
+		}
 		if ok && known && token.Call != nil {
 			live, err := d.bundle(token, "gc-live")
 			if err != nil {
@@ -99,4 +103,18 @@ func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 		}
 	}
 	return slot{}, unsupported("", "a gc.relocate whose token is no statepoint with a gc-live bundle")
+}
+
+// invokeOf is the invoke that unwinds to a block, nil where none does. Of a block where statepoints do it is
+// the only one.
+func (d *decoder) invokeOf(pad *ir.Block) *ir.Instr {
+	if d.invokes == nil {
+		d.invokes = map[*ir.Block]*ir.Instr{}
+		for _, b := range d.fn.blocks {
+			if last := b.ir.Instrs[len(b.ir.Instrs)-1]; last.Op == ir.OpInvoke && len(last.Blocks) == 2 {
+				d.invokes[last.Blocks[1]] = last
+			}
+		}
+	}
+	return d.invokes[pad]
 }

@@ -177,7 +177,7 @@ func (in *Interp) landable(at int, p *pad) error {
 		return &trouble{KindModule, err}
 	}
 	for _, phi := range p.in.Block.Instrs[:p.to.to.phis] {
-		if k := slices.Index(phi.Blocks, fr.resumed.call.Block); k >= 0 && k < len(phi.Args) {
+		if k := slices.Index(phi.Blocks, fr.resumed.call.Block); k >= 0 && k < len(phi.Args) && slices.Contains(live, ir.Value(phi)) {
 			live = append(live, phi.Args[k])
 		}
 	}
