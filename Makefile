@@ -46,12 +46,13 @@ test:
 	go test -timeout 40m ./...
 
 # All of the programs that the interpreter is held against, all mutated stack maps that verify must find, all kills that a traced process must
-# survive and 10,000 patches of running code, of which make test runs a share: about half an hour.
+# survive, 10,000 patches of running code and a million exits of random programs, of which make test runs a share: about an hour.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
+	FIDELITY=all go test -timeout 240m -v ./fidelity/truth
 	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix'
 	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
 

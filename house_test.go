@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
-	{"bench", "fidelity", "scripts/release"},
+	{"bench", "fidelity", "fidelity/truth", "scripts/release"},
 }
 
 func TestImportsGoDown(t *testing.T) {

@@ -1,0 +1,190 @@
+package truth_test
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// avx512 says that the processor has what functions of 512 bits need.
+var avx512 = func() bool {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return false
+	}
+	for _, want := range []string{" avx512f", " avx512bw", " avx512vl", " avx512dq"} {
+		if !strings.Contains(string(text), want) {
+			return false
+		}
+	}
+	return true
+}()
+
+// chooseFlags chooses how the program is compiled.
+func (p *program) chooseFlags(r *rand.Rand) {
+	add := func(percent int, flags ...string) {
+		if chance(r, percent) {
+			p.Flags = append(p.Flags, flags...)
+		}
+	}
+	p.Flags = append(p.Flags, pick(r, "-O0", "-O1", "-O2", "-O2", "-O3"))
+	if p.Tame || !chance(r, 4) {
+		p.Flags = append(p.Flags, "-enable-patchpoint-liveness=false")
+	}
+	p.Steps, p.Depth = 60, 4+r.Intn(6)
+	add(50, "-use-registers-for-deopt-values")
+	add(25, "-fixup-allow-gcptr-in-csr", "-max-registers-for-gc-values=4")
+	if p.Machine != "amd64" {
+		p.Dies = true
+		p.Steps, p.Depth = 1000, 40
+		return
+	}
+	if chance(r, 20) {
+		p.Threads = 2 + r.Intn(3)
+	}
+	if p.Tame {
+		return
+	}
+	switch r.Intn(10) {
+	case 0:
+		p.Flags = append(p.Flags, "-global-isel", "-global-isel-abort=2")
+	case 1:
+		p.Flags = append(p.Flags, "-fast-isel", "-fast-isel-abort=0")
+	}
+	add(15, "-frame-pointer="+pick(r, "all", "none", "non-leaf"))
+	add(8, "-stackrealign")
+	if p.Flags[0] != "-O0" {
+		add(15, "-regalloc="+pick(r, "basic", "greedy"))
+		add(8, "-no-stack-slot-sharing")
+		add(8, "-enable-shrink-wrap=true")
+		add(8, "-post-RA-scheduler")
+		add(8, "-disable-block-placement")
+		add(8, "-tail-dup-size=20")
+	}
+	switch r.Intn(4) {
+	case 0:
+		p.How = "mcjit"
+	case 1:
+		p.How = "orc"
+	default:
+		if chance(r, 50) {
+			p.Flags = append(p.Flags, "-relocation-model=pic", "-code-model="+pick(r, "small", "small", "medium", "large"))
+			p.Links = []string{"-pie"}
+		} else {
+			p.Flags = append(p.Flags, "-relocation-model=static", "-code-model="+pick(r, "small", "small", "large"))
+			p.Links = []string{"-no-pie"}
+		}
+		return
+	}
+	if chance(r, 20) {
+		p.Flags = append(p.Flags, "-code-model="+pick(r, "small", "large"))
+	}
+}
+
+// A built program is one that can be run.
+type built struct {
+	module  string
+	command []string
+	program string // the file that holds the code; "" where a JIT makes it
+}
+
+// A notBuilt error says that a tool did not take the program.
+type notBuilt struct{ tool, text string }
+
+func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
+
+// reason says in short why a tool did not take it.
+func (e *notBuilt) reason() string {
+	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation", "parseRegisterLiveOutMask", "must be followed by"} {
+		if strings.Contains(e.text, known) {
+			return e.tool + ": " + known
+		}
+	}
+	if strings.Contains(e.text, "LLVM ERROR") || strings.Contains(e.text, "error:") {
+		_, after, _ := strings.Cut(e.text, "rror:")
+		return e.tool + ": " + strings.TrimSpace(after[:min(len(after), 60)])
+	}
+	return e.tool + ": crashed"
+}
+
+// llcFlags are those of the machine.
+var llcFlags = map[string][]string{
+	"riscv64": {"-mattr=+m,+d,+a,+c", "-target-abi=lp64d"},
+}
+
+// runtimeIn compiles the runtime into a directory, once.
+func runtimeIn(t testing.TB, dir, machine, compiler string, shared bool) string {
+	t.Helper()
+	name := filepath.Join(dir, "runtime-"+machine+map[bool]string{true: ".so", false: ".o"}[shared])
+	if _, err := os.Stat(name); err == nil {
+		return name
+	}
+	flags := []string{"-O1", "-g0", "-fasynchronous-unwind-tables", "-fno-optimize-sibling-calls", "-fPIC", "testdata/runtime.c", "-o", name}
+	if shared {
+		flags = append(flags, "-shared")
+	} else {
+		flags = append(flags, "-c")
+	}
+	out, err := exec.Command(livetest.Tool(t, compiler), flags...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return name
+}
+
+// attempt runs a tool, which may fail.
+func attempt(tool string, args ...string) error {
+	cmd := exec.Command(tool, args...)
+	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1")
+	var text strings.Builder
+	cmd.Stderr = &text
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	late := time.AfterFunc(livetest.Patience, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	if err := cmd.Wait(); err != nil {
+		return &notBuilt{filepath.Base(tool), fmt.Sprintf("%v: %s", err, text.String())}
+	}
+	return nil
+}
+
+// crossTools are the prefixes of Debian's compilers.
+var crossTools = map[string]string{"arm64": "aarch64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "riscv64": "riscv64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
+
+// build compiles the program in a directory. The error is a *notBuilt.
+func (p *program) build(t testing.TB, dir string) (*built, error) {
+	t.Helper()
+	base := filepath.Join(dir, fmt.Sprintf("p%d-%d-%s", p.Seed, p.Version, p.Machine))
+	b := &built{module: base + ".ll"}
+	require.NoError(t, os.WriteFile(b.module, []byte(p.IR()), 0o600))
+	if p.How != "aot" {
+		kind := map[string][]string{"mcjit": {"-jit-kind=mcjit"}, "orc": {"-jit-kind=orc"}}[p.How]
+		b.command = append([]string{livetest.Tool(t, "env"), "LLVM_DISABLE_SYMBOLIZATION=1", "JITDUMPDIR=" + dir, "LD_PRELOAD=" + runtimeIn(t, dir, p.Machine, "gcc", true), livetest.LLVM(t, p.Version, "lli")}, kind...)
+		b.command = append(append(b.command, p.Flags...), b.module)
+		return b, nil
+	}
+	object := base + ".o"
+	flags := append(append([]string{}, llcFlags[p.Machine]...), p.Flags...)
+	if err := attempt(livetest.LLVM(t, p.Version, "llc"), append(flags, "-filetype=obj", b.module, "-o", object)...); err != nil {
+		return nil, err
+	}
+	b.program = base
+	gcc := crossTools[p.Machine] + "gcc"
+	links := append([]string{object, runtimeIn(t, dir, p.Machine, gcc, false), "-o", base, "-pthread", "-Wl,-z,notext", "-z", "noexecstack"}, p.Links...)
+	if p.Machine != "amd64" {
+		links = append(links, "-static", "-Wl,-z,separate-code")
+	}
+	if err := attempt(livetest.Tool(t, gcc), links...); err != nil {
+		return nil, err
+	}
+	b.command = []string{base}
+	return b, nil
+}

@@ -1,0 +1,98 @@
+package truth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// processMemory is that of a process that stands still.
+type processMemory int
+
+// ReadMemory implements [machine.Memory].
+func (m processMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	if len(p) == 0 {
+		return nil
+	}
+	n, err := unix.ProcessVMReadv(int(m), []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}, 0)
+	if err == nil && n != len(p) {
+		err = fmt.Errorf("%d bytes of %d", n, len(p))
+	}
+	return err
+}
+
+// blockOf finds the block of a thread.
+func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
+	for k := range c.Threads {
+		at := blocks + uint64(k*blockSize)
+		b := make([]byte, 8)
+		if err := memory.ReadMemory(b, machine.Addr(at+16)); err != nil {
+			return 0, err
+		}
+		if c.order.Uint64(b) == uint64(tid) {
+			return at, nil
+		}
+	}
+	return 0, fmt.Errorf("no block of thread %d", tid)
+}
+
+// live runs a program and holds each exit against its log. The error says why it could not be run: a *notBuilt where
+// a JIT did not take it.
+func (c *comparer) live(t testing.TB, b *built) error {
+	t.Helper()
+	m, err := ir.ParseFile(b.module)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
+	defer cancel()
+	s, err := ptrace.LaunchWith(ctx, b.command, ptrace.LaunchOptions{Stdout: os.DevNull, Stderr: b.module + ".err", Bound: true})
+	require.NoError(t, err)
+	memory := processMemory(s.PID())
+	o := deopt.TraceOptions{Options: deopt.Options{Modules: []*ir.Module{m}}, Full: true, Wait: true, Limit: maxHits(), Warn: func(string) {}}
+	hits := 0
+	sum, err := deopt.Trace(ctx, s, o, func(x *deopt.Exited) error {
+		hits++
+		block, err := c.blockOf(memory, x.Thread.ID)
+		if err != nil {
+			return err
+		}
+		entries, err := c.entries(memory, block)
+		if err != nil {
+			return err
+		}
+		c.stack(x.Frames, entries, true)
+		return nil
+	})
+	pid := s.PID()
+	late := s.Detach()
+	if sum.End.Kind != deopt.EndExited && sum.End.Kind != deopt.EndKilled {
+		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
+	}
+	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
+		c.Refused++
+		c.Frames["the module is refused: "+plain(mismatch.Why)]++
+		c.refusals = append(c.refusals, mismatch.Error())
+		return late
+	}
+	if err = errors.Join(err, late); err != nil {
+		return err
+	}
+	if sum.End.Kind != deopt.EndLimit && (sum.End.Kind != deopt.EndExited || sum.End.ExitCode != 0) {
+		text, _ := os.ReadFile(b.module + ".err")
+		return &notBuilt{b.command[0], fmt.Sprintf("%+v behind %d hits: %s", sum.End, hits, text)}
+	}
+	return nil
+}

@@ -1,0 +1,448 @@
+package truth_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The kinds of sites. That of anyReg is a patchpoint too; invoke is a statepoint, and bundle a call with a deopt bundle.
+const (
+	stackMap   = "stackmap"
+	patchPoint = "patchpoint"
+	anyReg     = "anyregcc"
+	statepoint = "statepoint"
+	invoke     = "invoke"
+	bundle     = "bundle"
+	deoptimize = "deoptimize"
+)
+
+// A program is a random module and how it is compiled and run. It is data, so that the shrinker can take parts of it away.
+type program struct {
+	Seed    int64
+	Version int    // of LLVM
+	Machine string // Go's name of the architecture
+	How     string // aot, or a way of lli: mcjit, orc
+	Flags   []string
+	Links   []string // of the linker, for aot
+	Threads int
+	Steps   int // of each thread
+	Depth   int
+	Dies    bool // it ends by abort where its stack is deepest
+	Tame    bool // only types and flags that every release compiles
+	Funcs   []*function
+}
+
+type function struct {
+	Number     int
+	CC         string // with a blank behind it, or ""
+	Returns    *typ
+	Attributes []string
+	GC, Pers   bool
+	Width      int // bits of the widest vector register
+	Params     []*value
+	Steps      []*step
+	Result     *value
+	root       bool // it is called from the runtime
+}
+
+// A value is one that a function computes, or a constant.
+type value struct {
+	Name  string // with its sigil, or the constant's text
+	Type  *typ
+	Undef bool // it is undef or poison
+	Const bool
+	step  *step
+}
+
+func (v *value) ref(version int) string { return v.Type.in(version) + " " + v.Name }
+
+// A step is some instructions, in the order of a function's body.
+type step struct {
+	Lines []string // @FROM@ is the block that the last jump left
+	Gives []*value
+	Uses  []*value
+	Site  *site
+	Calls int    // one more than the number of the function that is called, 0 for none
+	Loop  int    // 1 where one begins, -1 where it ends
+	Late  *value // a value that is used only here, to keep it alive
+}
+
+// A site is one with its operands.
+type site struct {
+	Kind   string
+	Number int64 // in the log
+	ID     uint64
+	Known  bool // the record has the id
+	Live   []*value
+	GC     []*value // in the gc-live bundle
+	Early  []bool   // of Live: it is logged where it is computed
+	Before []string // what comes in front, behind the log
+	Line   string   // LIVE and GC stand for the operands
+	After  []string
+	Relocs []*value // of GC, behind the site
+	at     []int    // of each operand in the function's log frame
+	gcAt   []int
+}
+
+// The places in a thread's block, as in testdata/runtime.c.
+const (
+	blocks    = 0x1000000000
+	blockSize = 1 << 22
+	poolAt    = 1024
+	poolSize  = 6144
+	logAt     = 8192
+)
+
+// frameHead is the size of what stands at the start of a log frame: the number of the site and the caller's frame.
+const frameHead = 16
+
+// layOut says where in the log frame each operand of each site goes, and returns the frame's size.
+func (f *function) layOut() int {
+	at := frameHead
+	place := func(v *value) int {
+		here := at
+		at += (v.Type.size() + 15) &^ 15
+		return here
+	}
+	for _, s := range f.Steps {
+		if s.Site == nil {
+			continue
+		}
+		s.Site.at, s.Site.gcAt = nil, nil
+		for _, v := range s.Site.Live {
+			s.Site.at = append(s.Site.at, place(v))
+		}
+		for _, v := range s.Site.GC {
+			s.Site.gcAt = append(s.Site.gcAt, place(v))
+		}
+	}
+	return at
+}
+
+// A writer writes the IR of a function.
+type writer struct {
+	*program
+	text  strings.Builder
+	temps int
+	block string // that it is in
+	from  string // that the last line left
+}
+
+func (w *writer) put(format string, args ...any) { fmt.Fprintf(&w.text, "  "+format+"\n", args...) }
+
+func (w *writer) temp() string { w.temps++; return fmt.Sprintf("%%t%d", w.temps) }
+
+// at is the address of bytes behind a pointer to bytes.
+func (w *writer) at(base string, offset int) string {
+	t, p := w.temp(), ptr.in(w.Version)
+	w.put("%s = getelementptr i8, %s %s, i64 %d", t, p, base, offset)
+	return t
+}
+
+// store writes a value, whatever its type, to an address of bytes.
+func (w *writer) store(t *typ, v, to string) {
+	if t == half || t == bfloat { // which some machines would convert
+		bits := w.temp()
+		w.put("%s = bitcast %s %s to i16", bits, t.in(w.Version), v)
+		t, v = intType(16), bits
+	}
+	text := t.in(w.Version)
+	if w.Version == 14 {
+		cast := w.temp()
+		w.put("%s = bitcast i8* %s to %s*", cast, to, text)
+		w.put("store volatile %s %s, %s* %s, align 1", text, v, text, cast)
+		return
+	}
+	w.put("store volatile %s %s, ptr %s, align 1", text, v, to)
+}
+
+// log writes a value to its place in the log frame.
+func (w *writer) log(v *value, at int) {
+	if !v.Undef {
+		w.store(v.Type, v.Name, w.at("%base", at))
+	}
+}
+
+// IR is the text of the program.
+func (p *program) IR() string {
+	var out strings.Builder
+	out.WriteString(p.heading())
+	seen := map[string]bool{}
+	for _, f := range p.Funcs {
+		for _, d := range p.declarations(f) {
+			if !seen[d] {
+				seen[d] = true
+				out.WriteString(d + "\n")
+			}
+		}
+	}
+	var roots []string
+	rootType := "i64 (ptr)*"
+	if p.Version > 14 {
+		rootType = "ptr"
+	}
+	for _, f := range p.Funcs {
+		out.WriteString(p.body(f))
+		if f.root {
+			roots = append(roots, fmt.Sprintf("%s @f%d", rootType, f.Number))
+		}
+	}
+	text := fmt.Sprintf(`@roots = constant [%d x %s] [%s]
+define i64 @__llvm_deoptimize(ptr %%t) uwtable noinline {
+  %%r = call i64 @truth_step(ptr %%t)
+  call void @truth_return(ptr %%t)
+  unreachable
+}
+define i32 @main() uwtable {
+  %%r = call i32 @truth_run(ptr ROOTS, i64 %d, i64 %d, i64 %d, i64 %d, i64 %d, i64 %d)
+  ret i32 %%r
+}
+declare i32 @truth_run(ptr, i64, i64, i64, i64, i64, i64)
+declare i64 @truth_step(ptr)
+declare i64 @truth_leaf(ptr)
+declare void @truth_return(ptr)
+declare i32 @truth_personality(...)
+`, len(roots), rootType, strings.Join(roots, ", "), len(roots), p.Threads, p.Seed&0xffffff, p.Steps, p.Depth, map[bool]int{true: 1}[p.Dies])
+	at := "@roots"
+	if p.Version == 14 {
+		at = fmt.Sprintf("bitcast ([%d x %s]* @roots to ptr)", len(roots), rootType)
+	}
+	text = strings.ReplaceAll(text, "ptr ROOTS", "ptr "+at)
+	if p.Version == 14 {
+		text = typed(text)
+	}
+	out.WriteString(text)
+	return out.String()
+}
+
+// machines are the data layouts and triples, those of clang 19.
+var machines = map[string]struct{ triple, layout string }{
+	"amd64":   {"x86_64-pc-linux-gnu", "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"},
+	"arm64":   {"aarch64-linux-gnu", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128"},
+	"ppc64le": {"powerpc64le-linux-gnu", "e-m:e-i64:64-n32:64-S128-v256:256:256-v512:512:512"},
+	"riscv64": {"riscv64-linux-gnu", "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"},
+	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
+}
+
+// layout is the data layout of the program's machine: llc takes one of its own release.
+func (p *program) layout() string {
+	l := machines[p.Machine].layout
+	switch {
+	case p.Machine == "amd64" && p.Version < 18:
+		l = strings.Replace(l, "-i128:128", "", 1)
+	case p.Machine == "arm64" && p.Version > 16:
+		l += "-Fn32"
+	case p.Machine == "ppc64le" && p.Version > 14:
+		l = strings.Replace(l, "e-m:e", "e-m:e-Fn32", 1)
+	case p.Machine == "riscv64" && p.Version < 16:
+		l = strings.Replace(l, "-n32:64", "-n64", 1)
+	case p.Machine == "s390x" && p.Version < 18:
+		l = strings.Replace(l, "-i8:8:16", "-i8:8:16", 1)
+	}
+	return l
+}
+
+func (p *program) heading() string {
+	text := fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", p.layout(), machines[p.Machine].triple) +
+		"declare void @llvm.experimental.stackmap(i64, i32, ...)\n" +
+		"declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n" +
+		"declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)\n" +
+		"declare i64 @llvm.experimental.deoptimize.i64(...)\n"
+	if p.Version == 14 {
+		return typed(text)
+	}
+	return text
+}
+
+// signature is the type of a function.
+func (p *program) signature(f *function) string {
+	list := []string{ptr.in(p.Version)}
+	for _, v := range f.Params {
+		list = append(list, v.Type.in(p.Version))
+	}
+	return fmt.Sprintf("%s (%s)", f.Returns.in(p.Version), strings.Join(list, ", "))
+}
+
+// declarations are those of the intrinsics that are named by types, for calls of a function.
+func (p *program) declarations(f *function) []string {
+	list := []string{
+		fmt.Sprintf("declare %s @llvm.experimental.gc.relocate.%s(token, i32, i32)", gcptr.in(p.Version), p.suffix(gcptr)),
+	}
+	for _, c := range []*function{f, {Returns: i64}} { // the latter is the runtime's
+		target := "ptr"
+		if p.Version == 14 {
+			target = p.signature(c) + "*"
+		}
+		list = append(list,
+			fmt.Sprintf("declare token @llvm.experimental.gc.statepoint.%s(i64, i32, %s, i32, i32, ...)", p.statepointSuffix(c), target),
+			fmt.Sprintf("declare %s @llvm.experimental.gc.result.%s(token)", c.Returns.in(p.Version), p.suffix(c.Returns)))
+	}
+	return list
+}
+
+// statepointSuffix is what the name of a statepoint of a function ends with.
+func (p *program) statepointSuffix(f *function) string {
+	if p.Version > 14 {
+		return "p0"
+	}
+	name := "p0f_" + p.suffix(f.Returns) + p.suffix(ptr)
+	for _, v := range f.Params {
+		name += p.suffix(v.Type)
+	}
+	return name + "f"
+}
+
+// suffix is how an intrinsic's name spells a type.
+func (p *program) suffix(t *typ) string {
+	switch {
+	case t.kind == floating:
+		return map[*typ]string{float: "f32", double: "f64"}[t]
+	case t.kind == vector:
+		return fmt.Sprintf("v%d%s", t.n, p.suffix(t.elem))
+	case t.kind == pointer:
+		name := "p0"
+		if t == gcptr {
+			name = "p1"
+		}
+		if p.Version == 14 {
+			name += "i8"
+		}
+		return name
+	}
+	return t.text
+}
+
+// body is the text of one function.
+func (p *program) body(f *function) string {
+	w := &writer{program: p}
+	size := f.layOut()
+	var params strings.Builder
+	for _, v := range f.Params {
+		params.WriteString(", " + v.ref(p.Version))
+	}
+	attributes := strings.Join(f.Attributes, " ")
+	if f.GC {
+		attributes += ` gc "statepoint-example"`
+	}
+	if f.Pers {
+		if p.Version == 14 {
+			attributes += " personality i32 (...)* @truth_personality"
+		} else {
+			attributes += " personality ptr @truth_personality"
+		}
+	}
+	pt := ptr.in(p.Version)
+	fmt.Fprintf(&w.text, "define %s%s @f%d(%s %%t%s) %s {\nentry:\n", f.CC, f.Returns.in(p.Version), f.Number, pt, params.String(), attributes)
+	w.block = "entry"
+	// A frame of the log, and behind the caller's.
+	if p.Version == 14 {
+		w.put("%%tp = bitcast i8* %%t to i8**")
+		w.put("%%prev = load volatile i8*, i8** %%tp")
+		w.put("%%fp = getelementptr i8*, i8** %%tp, i64 1")
+		w.put("%%base = load volatile i8*, i8** %%fp")
+	} else {
+		w.put("%%prev = load volatile ptr, ptr %%t")
+		w.put("%%fp = getelementptr ptr, ptr %%t, i64 1")
+		w.put("%%base = load volatile ptr, ptr %%fp")
+	}
+	w.store(i64, "0", "%base")
+	w.store(ptr, "%prev", w.at("%base", 8))
+	w.own(size)
+	early := map[*value][]int{}
+	for _, s := range f.Steps {
+		if s.Site != nil {
+			for k, v := range s.Site.Live {
+				if s.Site.Early[k] && !v.Const {
+					early[v] = append(early[v], s.Site.at[k])
+				}
+			}
+		}
+	}
+	logEarly := func(list []*value) {
+		for _, v := range list {
+			for _, at := range early[v] {
+				w.log(v, at)
+			}
+		}
+	}
+	logEarly(f.Params)
+	for _, s := range f.Steps {
+		w.step(s, size)
+		logEarly(s.Gives)
+	}
+	w.store(ptr, "%prev", "%t")
+	w.store(ptr, "%base", w.at("%t", 8))
+	w.put("ret %s", f.Result.ref(p.Version))
+	w.text.WriteString("}\n")
+	return w.text.String()
+}
+
+// own makes the function's log frame the innermost one.
+func (w *writer) own(size int) {
+	w.store(ptr, "%base", "%t")
+	w.store(ptr, w.at("%base", size), w.at("%t", 8))
+}
+
+// step writes one step.
+func (w *writer) step(s *step, size int) {
+	line := func(l string) {
+		if strings.HasPrefix(l, "br ") {
+			w.from = w.block
+		}
+		l = strings.ReplaceAll(l, "@FROM@", w.from)
+		if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // it is the end of the loop that begins there
+			name, _, _ := strings.Cut(label, "@")
+			text := strings.ReplaceAll(w.text.String(), "@LATCH-"+name+"@", w.block)
+			w.text.Reset()
+			w.text.WriteString(text)
+			l = before
+		}
+		if strings.HasSuffix(l, ":") {
+			w.text.WriteString(l + "\n")
+			w.block = strings.TrimSuffix(l, ":")
+		} else if l != "" {
+			w.put("%s", l)
+		}
+	}
+	for _, l := range s.Lines {
+		line(l)
+	}
+	if s.Late != nil {
+		w.store(s.Late.Type, s.Late.Name, w.at("%t", 64))
+	}
+	x := s.Site
+	if x == nil {
+		return
+	}
+	for k, v := range x.Live {
+		if !x.Early[k] || v.Const {
+			w.log(v, x.at[k])
+		}
+	}
+	for k, v := range x.GC {
+		w.log(v, x.gcAt[k])
+	}
+	w.store(i64, fmt.Sprint(x.Number), "%base")
+	for _, l := range x.Before {
+		line(l)
+	}
+	list := func(values []*value) string {
+		var all []string
+		for _, v := range values {
+			all = append(all, v.ref(w.Version))
+		}
+		return strings.Join(all, ", ")
+	}
+	l := strings.Replace(x.Line, "LIVE", list(x.Live), 1)
+	l = strings.Replace(l, ", LIVE", "", 1)
+	if len(x.Live) == 0 && (x.Kind == stackMap || x.Kind == patchPoint || x.Kind == anyReg) {
+		l = strings.Replace(l, ", )", ")", 1)
+	}
+	line(strings.Replace(l, "GC", list(x.GC), 1))
+	for _, l := range x.After {
+		line(l)
+	}
+	if x.Kind != stackMap && x.Kind != anyReg && x.Kind != deoptimize {
+		w.own(size)
+	}
+}

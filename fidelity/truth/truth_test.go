@@ -1,0 +1,158 @@
+// Package truth_test holds what reframe shows against what programs say of themselves: random programs with sites of every
+// kind, each beside code that writes the bits of the very same values to memory. Whatever is shown as ok must be those bits.
+//
+// Its main type is program: a random module and how it is compiled and run. A few thousand exits are a share of make test; with
+// FIDELITY=all in its environment (make fidelity) the campaign has a million. doc/truth.md says what it does and what was seen.
+//
+// # Security
+//
+// The programs are compiled by the machine's own compilers and run as native code with the rights of the test. They make no system
+// calls but those of testdata/runtime.c.
+package truth_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// all is whether to run all programs, not a share of them.
+var all = os.Getenv("FIDELITY") == "all"
+
+// maxHits is how many exits are looked at of one program.
+func maxHits() uint64 {
+	if all {
+		return 600
+	}
+	return 100
+}
+
+// releases are those of LLVM that the campaign compiles with.
+var releases = []int{14, 16, 19, 22}
+
+// judged is what came of one program.
+type judged struct {
+	*tally
+	program *program
+	failed  []string
+	refused []string
+}
+
+// judge builds and runs the program of a seed; where a tool does not take it, the tame one of the seed.
+func judge(t testing.TB, dir string, seed int64, version int, machine string) judged {
+	t.Helper()
+	y := newTally()
+	for _, tame := range []bool{false, true} {
+		j := judgeProgram(t, dir, generate(seed, version, machine, tame))
+		y.add(j.tally)
+		if j.NotBuilt == 0 || tame {
+			j.tally = y
+			return j
+		}
+	}
+	panic("unreachable")
+}
+
+func judgeProgram(t testing.TB, dir string, p *program) judged {
+	t.Helper()
+	y := newTally()
+	y.Programs = 1
+	c := newComparer(p, y)
+	b, err := p.build(t, dir)
+	if err == nil {
+		err = c.live(t, b)
+	}
+	if not := (*notBuilt)(nil); errors.As(err, &not) {
+		y.Programs, y.NotBuilt = 0, 1
+		y.Tools[not.reason()]++
+	} else {
+		require.NoError(t, err, "%s", p)
+	}
+	return judged{y, p, c.failed, c.refusals}
+}
+
+// campaign runs programs until enough exits were seen, of one release and machine.
+func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
+	t.Helper()
+	y := newTally()
+	for seed := int64(1); y.Exits+y.Outer < exits; seed++ {
+		j := judge(t, dir, seed, version, machine)
+		y.add(j.tally)
+		if j.Wrong > 0 {
+			t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
+		}
+	}
+	return y
+}
+
+// TestTruth is the campaign.
+func TestTruth(t *testing.T) {
+	exits := 5000
+	if all {
+		exits = 250_000
+	}
+	dir := t.TempDir()
+	runtimeIn(t, dir, "amd64", "gcc", true)
+	runtimeIn(t, dir, "amd64", "gcc", false)
+	rows := make([]row, len(releases))
+	t.Run("amd64", func(t *testing.T) {
+		var done sync.WaitGroup
+		for n, version := range releases {
+			done.Go(func() { rows[n] = row{"amd64", version, campaign(t, dir, "amd64", version, exits)} })
+		}
+		done.Wait()
+	})
+	t.Logf("\n%s", table(rows))
+}
+
+// TestSeed runs the programs of some seeds, or that of the first: SEED=7 TO=9 VERSION=19 go test -run TestSeed. With SHRINK=1 what
+// fails is made small.
+func TestSeed(t *testing.T) {
+	number := func(name string, otherwise int64) int64 {
+		n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
+		if err != nil {
+			return otherwise
+		}
+		return n
+	}
+	seed := number("SEED", 1)
+	dir := os.Getenv("KEEP")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	var rows []row
+	for _, v := range releases {
+		if want := number("VERSION", 19); want != 0 && int(want) != v {
+			continue
+		}
+		y := newTally()
+		for n := seed; n <= number("TO", seed); n++ {
+			j := judge(t, dir, n, v, "amd64")
+			y.add(j.tally)
+			for _, r := range j.refused {
+				t.Logf("%s\nrefused: %s", j.program, r)
+			}
+			if j.Wrong > 0 && os.Getenv("SHRINK") != "" {
+				small := shrunk(j.program, func(p *program) bool { return judgeProgram(t, dir, p).Wrong > 0 })
+				j = judgeProgram(t, dir, small)
+				t.Errorf("%s\n%s", small, small.IR())
+			}
+			if j.Wrong > 0 {
+				t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
+			}
+		}
+		rows = append(rows, row{"amd64", v, y})
+	}
+	t.Logf("\n%s", table(rows))
+}
+
+// String says how the program is made again.
+func (p *program) String() string {
+	return fmt.Sprintf("SEED=%d VERSION=%d %s tame %v: %s %s", p.Seed, p.Version, p.Machine, p.Tame, p.How, strings.Join(p.Flags, " "))
+}
