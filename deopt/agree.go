@@ -13,13 +13,12 @@ import (
 
 // agreed is what all sites that a record may be say of one live value.
 type agreed struct {
-	first      *ir.Site // the first of them, and what it has there
-	value      ir.Value
-	same       bool // all have that value, which then has the name everywhere
-	typed      bool // all have a value of that type
-	constant   bool // all have a constant, and none undef or poison
-	undefined  bool // all have undef or poison
-	unrecorded bool // the record has no location for it
+	first     *ir.Site // the first of them, and what it has there
+	value     ir.Value
+	same      bool // all have that value, which then has the name everywhere
+	typed     bool // all have a value of that type
+	constant  bool // all have a constant, and none undef or poison
+	undefined bool // all have undef or poison
 }
 
 // named says whether it is agreed how the value is called, if that is by nothing.
@@ -64,11 +63,6 @@ func agreements(sites []*ir.Site) []agreed {
 		if s.Kind != first.Kind || head(s) != head(first) || len(s.Live) != len(first.Live) {
 			return nil
 		}
-		for k, v := range s.Live {
-			if noLocation(s, v) != noLocation(first, first.Live[k]) {
-				return nil
-			}
-		}
 	}
 	all := make([]agreed, len(first.Live))
 	for k := range all {
@@ -80,7 +74,7 @@ func agreements(sites []*ir.Site) []agreed {
 // agree returns what sites say of live value k.
 func agree(sites []*ir.Site, k int) agreed {
 	v := sites[0].Live[k]
-	out := agreed{sites[0], v, true, true, isConst(v) && !isUndef(v), isUndef(v), noLocation(sites[0], v)}
+	out := agreed{sites[0], v, true, true, isConst(v) && !isUndef(v), isUndef(v)}
 	for _, s := range sites[1:] {
 		other := s.Live[k]
 		out.same = out.same && other == v // a name may be that of values in several functions
@@ -169,24 +163,24 @@ func plural(n int, what string) string {
 // fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
 // that all of them have there.
 func (f *Frame) fillAgreed(r *reader, all []agreed) {
-	locations, sp, _ := live(f.match.sites[0], f.match.entry)
-	at := 0
+	found := alignTogether(f.match.sites, f.match.entry)
 	for k := range all {
 		a := &all[k]
 		called := name(a.value)
 		if !a.named() {
 			called = fmt.Sprintf("loc%d", k)
 		}
-		slot := frame.Slot{Index: k, Name: called, Type: a.frameType(), Status: frame.Missing, Reason: unrecorded(a.value.Type())}
-		if !a.unrecorded {
-			slot = r.slot(k, called, slot.Type, locations[at])
+		slot := frame.Slot{Index: k, Name: called, Type: a.frameType(), Status: frame.Missing}
+		if l, ok := found.location(k); ok {
+			slot = r.slot(k, called, slot.Type, l)
 			if a.typed {
-				refuse(&slot, a.value.Type(), locations[at], a.first)
+				refuse(&slot, a.value.Type(), l, a.first)
 			}
 			if !a.constant && a.typed {
-				f.suspect(&slot, k, locations[at])
+				f.suspect(&slot, k, l)
 			}
-			at++
+		} else {
+			slot.Reason = found.unknown(k, a.value.Type())
 		}
 		if a.undefined {
 			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", a.value.Ref())
@@ -194,7 +188,10 @@ func (f *Frame) fillAgreed(r *reader, all []agreed) {
 		}
 		f.Slots = append(f.Slots, slot)
 	}
-	if sp != nil {
-		f.fillUnnamed(r, gcLocations(sp))
+	switch {
+	case found.moved:
+		f.fillMoved(r, &found)
+	case found.sp != nil:
+		f.fillUnnamed(r, gcLocations(found.sp))
 	}
 }

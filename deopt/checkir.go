@@ -18,7 +18,7 @@ var (
 	constantsAgree = stackmap.Rule{Name: "constants agree",
 		Fact: "an operand that is a constant of the module is recorded with its value, if it is recorded as a constant"}
 	nothingLost = stackmap.Rule{Name: "no location is lost",
-		Fact: "of an x86_fp80 of a stackmap LLVM records nothing, of an aggregate the first element alone, of an i128 that came in parts an address (seen: llc 14 to 22)"}
+		Fact: "of what lies in an x87 register, such as an x86_fp80, LLVM records nothing, of an aggregate the first element alone, of an i128 that came in parts an address (seen: llc 14 to 22)"}
 )
 
 // irCheck holds the maps of one image against modules.
@@ -174,33 +174,44 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) *place
 		return nil
 	}
 	c.hold(counted)
+	if counted, why = keep(counted, e, unalignable); len(counted) == 0 {
+		broken(operandCounts, why)
+		return nil
+	}
 	fit, why := keep(counted, e, misfit)
 	c.results[constantsAgree.Name].Checked++
 	if len(fit) == 0 {
 		broken(constantsAgree, why)
 		return nil
 	}
-	lost := c.results[nothingLost.Name]
+	held := c.results[nothingLost.Name]
 	if len(fit) > 1 {
 		for range fit[0].Live {
-			lost.Checked++
-			lost.Untold("where several sites fit a record")
+			held.Checked++
+			held.Untold("where several sites fit a record")
 		}
 		return nil
 	}
-	lost.Checked += len(fit[0].Live)
-	locations, _, _ := live(fit[0], e)
-	at := 0
+	held.Checked += len(fit[0].Live)
+	a, _ := align(fit[0], e)
 	for k, v := range fit[0].Live {
-		if noLocation(fit[0], v) {
-			broken(nothingLost, fmt.Sprintf("has no location for operand %d, an %s", k, v.Type()))
+		l, located := a.location(k)
+		switch {
+		case a.place(k) == absent:
+			broken(nothingLost, fmt.Sprintf("has no location for operand %d, of type %s", k, v.Type()))
+			continue
+		case !located:
+			broken(nothingLost, fmt.Sprintf("does not tell which location is that of operand %d, of type %s: one that lay in an x87 register is missing",
+				k, v.Type()))
 			continue
 		}
-		c.alloca(v, k, locations[at], broken)
-		if why := halved(v.Type(), locations[at], fit[0].Func.Module.Layout); why != "" {
+		c.alloca(v, k, l, broken)
+		if why := halved(v.Type(), l, fit[0].Func.Module.Layout); why != "" {
 			broken(nothingLost, fmt.Sprintf("does not hold operand %d, of type %s: %s", k, v.Type(), why))
 		}
-		at++
+	}
+	if a.moved {
+		broken(nothingLost, "has gc pointers and allocas, if any, that LLVM read behind a missing operand")
 	}
 	return &placedSite{e.Record.ID, e.Record.Offset, e.Record.Pos, fit[0].PatchBytes, fit[0].Kind}
 }

@@ -81,18 +81,18 @@ func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
 // fillNamed makes slots of the operands of the site: operand k is live value k.
 func (f *Frame) fillNamed(r *reader) {
 	s := f.match.site
-	locations, sp, _ := live(s, f.match.entry)
+	a, _ := align(s, f.match.entry)
 	variables := f.view.modules.variables(s)
-	at := 0
 	for k, v := range s.Live {
-		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing,
-			Reason: unrecorded(v.Type())}
-		if !noLocation(s, v) {
-			slot = r.slot(k, slot.Name, slot.Type, locations[at])
-			refuse(&slot, v.Type(), locations[at], s)
-			at++
+		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing}
+		l, located := a.location(k)
+		if located {
+			slot = r.slot(k, slot.Name, slot.Type, l)
+			refuse(&slot, v.Type(), l, s)
+		} else {
+			slot.Reason = a.unknown(k, v.Type())
 		}
-		if m := f.match.entry.Map; slot.Status == frame.OK && marksUndef(m, locations[at-1]) && !isConst(v) {
+		if m := f.match.entry.Map; slot.Status == frame.OK && marksUndef(m, l) && !isConst(v) {
 			slot.Status, slot.Value, slot.Hex, slot.Bytes = frame.Missing, "", "", nil
 			slot.Reason = undefMark
 		}
@@ -107,8 +107,20 @@ func (f *Frame) fillNamed(r *reader) {
 			f.values = append(f.values, bound{v, len(f.Slots) - 1})
 		}
 	}
-	if sp != nil {
-		f.fillGC(r, sp, locations)
+	switch {
+	case a.moved:
+		f.fillMoved(r, &a)
+	case a.sp != nil:
+		f.fillGC(r, a.sp, a.sp.Deopt)
+	}
+}
+
+// fillMoved adds slots without values for what a statepoint's record has behind deopt values of which one is missing.
+func (f *Frame) fillMoved(r *reader, a *alignment) {
+	for _, l := range a.behind() {
+		k := len(f.Slots)
+		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: behindMoved,
+			Location: location(r.m, l, r.arch)})
 	}
 }
 

@@ -1,32 +1,41 @@
 package deopt
 
 import (
+	"strings"
+
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
 )
 
-// noLocation says whether a site's record has no location at all for an operand.
-// An x86_fp80 of a stackmap or patchpoint lives in an x87 register, for which LLVM
-// writes none (seen: llc 14 to 22), and the operands behind it move up. Of an aggregate
-// LLVM looks at the first element alone.
-func noLocation(s *ir.Site, v ir.Value) bool {
-	return firstLeaf(v.Type()).Kind == ir.X86FP80Kind && (s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite)
+// mayVanish says whether a site's record may have no location at all for an operand: those behind it move up then, see
+// [alignment]. It is one that may lie in an x87 register: an x86_fp80, and without SSE a float or double, as compilers for
+// 32-bit x86 do without being told; a module for x86-64 does not say whether llc was given -mattr=-sse2, and the number of
+// locations does for any site but a statepoint. Of an aggregate LLVM looks at the first element alone.
+func mayVanish(s *ir.Site, v ir.Value) bool {
+	switch firstLeaf(v.Type()).Kind {
+	case ir.X86FP80Kind:
+		return true
+	case ir.FloatKind, ir.DoubleKind:
+		triple := s.Func.Module.Triple
+		return isI386(triple) || recordsStatepoint(s) && x86Triple(triple)
+	}
+	return false
 }
 
-// unrecorded says why a value that [noLocation] is about is unavailable.
-func unrecorded(t *ir.Type) string { return "LLVM records no location for an " + t.String() }
+// isI386 says whether a module is for 32-bit x86.
+func isI386(triple string) bool {
+	first, _, _ := strings.Cut(triple, "-")
+	return first == "x86" || len(first) == 4 && first[0] == 'i' && first[2:] == "86"
+}
 
-// expected counts the locations that the live operands of a site leave in a record.
-func expected(s *ir.Site) int {
-	n := 0
-	for _, v := range s.Live {
-		if !noLocation(s, v) {
-			n++
-		}
+// unrecorded says why a value that the record has no location for is unavailable.
+func unrecorded(t *ir.Type) string {
+	if t.Kind == ir.X86FP80Kind {
+		return "LLVM records no location for an x86_fp80"
 	}
-	return n
+	return "LLVM records no location for a " + t.String() + " in an x87 register"
 }
 
 // halved says why a location cannot hold all of a value of type t, or "". The record

@@ -332,14 +332,21 @@ func kindOf(sites []*ir.Site) ir.SiteKind {
 // that live value k is one of them: a statepoint counts them, and of the others the
 // module's sites tell.
 func (m *match) counted() bool {
-	switch m.kind {
-	case "":
+	if m.kind == "" {
 		return false
-	case ir.StatepointSite, ir.DeoptimizeSite:
+	}
+	if m.site == nil && m.agreements() == nil {
+		for _, s := range m.sites {
+			if a, _ := align(s, m.entry); a.at != nil {
+				return false
+			}
+		}
+	}
+	if m.kind == ir.StatepointSite || m.kind == ir.DeoptimizeSite {
 		return true
 	}
 	for _, s := range m.sites {
-		if shapeOf(s) != shapeOf(m.sites[0]) || m.site == nil && expected(s) != len(s.Live) {
+		if shapeOf(s) != shapeOf(m.sites[0]) {
 			return false
 		}
 	}
@@ -351,8 +358,11 @@ func (m *match) recorded() []stackmap.Location {
 	switch {
 	case !m.counted():
 	case len(m.sites) > 0:
-		locations, _, _ := live(m.sites[0], m.entry)
-		return locations
+		a, _ := align(m.sites[0], m.entry)
+		if a.at != nil {
+			return nil // operand k is not the one at location k
+		}
+		return m.entry.Record.Locations[a.first+a.head:][:a.live]
 	default:
 		if sp, ok := m.entry.Record.AsStatepoint(); ok {
 			return sp.Deopt

@@ -26,8 +26,10 @@ type Reading struct {
 
 	statepoint bool
 	sp         stackmap.Statepoint
-	names      []agreed // live values by location, behind the head
+	names      []agreed // live values
 	head       int
+	moved      bool  // what a statepoint has behind its deopt values is not told
+	operands   []int // by location, from the first that is one: which operand it is of, the head counted, or -1; nil: one behind the other
 }
 
 // Statepoint returns the statepoint that the record is or reads as.
@@ -62,13 +64,40 @@ func (f *MapFunction) Read(rec *stackmap.Record, r *Reading) {
 		r.statepoint = shaped && (kind == ir.StatepointSite || kind == ir.DeoptimizeSite)
 	}
 	if all := agreements(c.sites); all != nil {
-		r.head = head(c.sites[0])
-		for _, a := range all {
-			if !a.unrecorded {
-				r.names = append(r.names, a)
-			}
+		r.names = all
+		r.place(alignTogether(c.sites, e))
+	}
+}
+
+// place says which location is that of which operand.
+func (r *Reading) place(a alignment) {
+	r.head = a.head
+	if a.moved {
+		r.moved, r.statepoint, r.sp = true, true, *a.sp
+	}
+	if a.at == nil {
+		return
+	}
+	r.operands = make([]int, len(a.record.Locations)-a.first)
+	for n := range r.operands {
+		r.operands[n] = -1
+	}
+	for k, n := range a.at {
+		if n >= 0 {
+			r.operands[n] = k
 		}
 	}
+}
+
+// operand says which operand location n is of, counted from the first that is of one; -1 where that is not known.
+func (r *Reading) operand(n int) int {
+	switch {
+	case r.operands == nil:
+		return n
+	case n < len(r.operands):
+		return r.operands[n]
+	}
+	return -1
 }
 
 // Role is what one location of a record is for.
@@ -90,14 +119,16 @@ func (r Role) String() string {
 
 // Role says what location n is for.
 func (r *Reading) Role(n int) Role {
-	switch {
-	case r.statepoint:
+	if r.statepoint {
 		return r.statepointRole(n)
-	case n < r.head:
-		return r.callRole(n)
-	case n-r.head < len(r.names):
-		v := &r.names[n-r.head]
-		return Role{What: "live", Of: n - r.head + 1, Name: v.role(), Type: v.spelling()}
+	}
+	switch k := r.operand(n); {
+	case k < 0:
+	case k < r.head:
+		return r.callRole(k)
+	case k-r.head < len(r.names):
+		v := &r.names[k-r.head]
+		return Role{What: "live", Of: k - r.head + 1, Name: v.role(), Type: v.spelling()}
 	}
 	return Role{}
 }
@@ -144,11 +175,18 @@ func (r *Reading) statepointRole(n int) Role {
 	}
 	n -= stackmap.StatepointHead
 	if n < len(r.sp.Deopt) {
-		role := Role{What: "deopt", Of: n + 1}
-		if n < len(r.names) {
-			role.Name, role.Type = r.names[n].role(), r.names[n].spelling()
+		k := r.operand(n)
+		if k < 0 {
+			return Role{}
+		}
+		role := Role{What: "deopt", Of: k + 1}
+		if k < len(r.names) {
+			role.Name, role.Type = r.names[k].role(), r.names[k].spelling()
 		}
 		return role
+	}
+	if r.moved {
+		return Role{}
 	}
 	n -= len(r.sp.Deopt)
 	if n < 2*len(r.sp.Pairs) {

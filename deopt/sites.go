@@ -2,11 +2,9 @@ package deopt
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"reframe/deopt/ir"
-	"reframe/deopt/stackmap"
 )
 
 // MismatchError says that an IR module cannot be what the process runs.
@@ -170,12 +168,18 @@ func miscounted(sites []*ir.Site, e recordEntry) (why string) {
 
 // shape is all of a site that decides how many locations its record has.
 type shape struct {
-	statepoint bool
-	head, live int
+	statepoint           bool
+	head, live, vanished int
 }
 
 func shapeOf(s *ir.Site) shape {
-	return shape{s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite, head(s), expected(s)}
+	out := shape{recordsStatepoint(s), head(s), len(s.Live), 0}
+	for k := range out.head + out.live {
+		if mayVanish(s, operand(s, out.head, k)) {
+			out.vanished++
+		}
+	}
+	return out
 }
 
 // inlined finds the sites of a record that none of its function's own sites has the id
@@ -257,26 +261,6 @@ func (ms *modules) holdsAll(f *ir.Func, e recordEntry) bool {
 	return all
 }
 
-// live returns the locations of the values that a site's Live operands became, and
-// for a statepoint the whole reading of the record.
-func live(s *ir.Site, e recordEntry) (locations []stackmap.Location, sp *stackmap.Statepoint, why string) {
-	switch s.Kind {
-	case ir.StatepointSite, ir.DeoptimizeSite:
-		view, ok := e.Record.AsStatepoint()
-		if !ok {
-			return nil, nil, "is not shaped like that of a statepoint, which the module has there"
-		}
-		return view.Deopt, &view, ""
-	case ir.PatchPointSite:
-		head := head(s)
-		if head > len(e.Record.Locations) {
-			return nil, nil, fmt.Sprintf("has %d values, and the module's patchpoint records %d before the live ones", len(e.Record.Locations), head)
-		}
-		return e.Record.Locations[head:], nil, ""
-	}
-	return e.Record.Locations, nil, ""
-}
-
 // head counts the locations of a patchpoint's record before those of its live values.
 // With anyregcc the result and the arguments of the call are recorded first (LLVM,
 // "Stack maps and patch points", llvm.experimental.patchpoint).
@@ -299,39 +283,29 @@ const patchpointHead = 4
 // countMisfit says why the record cannot be that of the site by the number of its
 // values, or "".
 func countMisfit(s *ir.Site, e recordEntry) string {
-	locations, _, why := live(s, e)
-	if why != "" {
-		return why
-	}
-	if n := expected(s); len(locations) != n {
-		return fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations), s.Instr.Line, n)
-	}
-	return ""
+	_, why := alignOrCount(s, e, false)
+	return why
+}
+
+// unalignable says why the record cannot be that of the site by the number and the kinds of its values, or "".
+func unalignable(s *ir.Site, e recordEntry) string {
+	_, why := align(s, e)
+	return why
 }
 
 // misfit says why the record cannot be that of the site, or "".
 func misfit(s *ir.Site, e recordEntry) string {
-	if why := countMisfit(s, e); why != "" {
+	a, why := align(s, e)
+	if why != "" {
 		return why
 	}
-	locations, _, _ := live(s, e)
-	at := 0
 	for k, v := range s.Live {
-		if noLocation(s, v) {
-			continue
-		}
-		at++
 		c, ok := v.(*ir.Const)
 		if !ok || c.Kind != ir.ConstInt || c.Typ.Bits > 64 {
 			continue
 		}
-		recorded, err := e.Map.Constant(locations[at-1])
-		if err != nil {
-			continue // the compiler may keep a constant in a register or a slot
-		}
-		width := uint(c.Typ.Bits)
-		mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), width), big.NewInt(1))
-		if got := new(big.Int).And(new(big.Int).SetUint64(recorded), mask); got.Cmp(new(big.Int).And(c.Int, mask)) != 0 {
+		l, known := a.location(k)
+		if got, agrees := agreesWith(e.Map, c.Int, c.Typ, l); known && !agrees {
 			return fmt.Sprintf("holds the constant %v as its live value %d, and line %d of the module %s", got, k, s.Instr.Line, c.Ref())
 		}
 	}

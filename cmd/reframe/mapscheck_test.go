@@ -391,7 +391,7 @@ func TestCheckFindsWhatIsLost(t *testing.T) {
 		found[v["function"].(string)] = v["what"].(string)
 	}
 	require.Len(t, found, 3, "%v", found)
-	require.Contains(t, found["extended"], "record 1 of @extended has no location for operand 1, an x86_fp80")
+	require.Contains(t, found["extended"], "record 1 of @extended has no location for operand 1, of type x86_fp80")
 	require.Contains(t, found["aggregate"], "record 2 of @aggregate does not hold operand 0, of type { i64, i64 }: LLVM records only the first element")
 	require.Contains(t, found["pushed"], "record 3 of @pushed does not hold operand 0, of type i128")
 }
