@@ -40,6 +40,7 @@ const (
 	UndefinedOperand LintRule = "undefined-operand" // an operand is undef or poison
 	ClobberedOperand LintRule = "clobbered-operand" // an operand may be where the callee overwrites it
 	WideVector       LintRule = "wide-vector"       // an operand needs registers that not every processor has
+	X87Operand       LintRule = "x87-operand"       // an operand has no location where it lies in an x87 register
 	NotCompiled      LintRule = "not-compiled"      // the code generator crashes or never ends
 	NoRecord         LintRule = "no-record"         // the code generator drops the site
 	SameID           LintRule = "same-id"           // the id is another site's too

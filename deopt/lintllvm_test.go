@@ -52,7 +52,7 @@ func readobj(t *testing.T, object string) string {
 func TestLintOperands(t *testing.T) {
 	t.Parallel()
 	const crash, none, lost, not = "crash", "none", "cannot resume: lost-operand", "cannot resume: not-compiled"
-	const wide = "warning: wide-vector"
+	const wide, x87 = "warning: wide-vector", "warning: x87-operand"
 	for _, c := range []struct{ typ, stackmap, says, statepoint, saysOfThat string }{
 		{"i1", "Register 1", "", "Indirect 1", ""},
 		{"i24", "Register 4", "", "Indirect 3", ""},
@@ -63,7 +63,7 @@ func TestLintOperands(t *testing.T) {
 		{"half", "Register 16", "", "Indirect 2", ""},
 		{"float", "Register 16", "", "Indirect 4", ""},
 		{"double", "Register 16", "", "Indirect 8", ""},
-		{"x86_fp80", none, lost, "Indirect 10", ""},
+		{"x86_fp80", none, lost, "Indirect 10", x87},
 		{"fp128", "Register 16", "", "Indirect 16", ""},
 		{"ptr", "Register 8", "", "Indirect 8", ""},
 		{"{ i64 }", "Register 8", "", "Indirect 8", ""},
@@ -74,7 +74,7 @@ func TestLintOperands(t *testing.T) {
 		{"{}", crash, not, crash, not},
 		{"[0 x i64]", crash, not, crash, not},
 		{"{ [0 x i64], i64 }", "Register 8", "", "Indirect 8", ""},
-		{"{ x86_fp80 }", none, lost, "Indirect 10", ""},
+		{"{ x86_fp80 }", none, lost, "Indirect 10", x87},
 		{"{ x86_fp80, i64 }", none, lost, "Indirect 10", lost},
 		{"{ i64, x86_fp80 }", "Register 8", lost, "Indirect 8", lost},
 		{"{ i128 }", crash, not, "Indirect 16", ""},

@@ -20,7 +20,7 @@ func (l *linter) operands(s *ir.Site, needed map[int]string) {
 		if name(v) != "" {
 			f.Names = []string{name(v)}
 		}
-		if as, ok := needed[k]; ok && rule != WideVector || rule == NotCompiled {
+		if as, ok := needed[k]; ok && rule != WideVector && rule != X87Operand || rule == NotCompiled {
 			f.Severity = CannotResume
 			if ok && as != name(v) {
 				f.What += ", and " + as + " is needed where it carries on"
@@ -54,13 +54,11 @@ func loss(s *ir.Site, v ir.Value) (rule LintRule, why, do string) {
 	if leaves(t) == 0 {
 		return NotCompiled, "crashes the code generator: it has no element", "leave it out"
 	}
-	if rule, why, do = lossOf(s, v, firstLeaf(t)); rule != "" {
-		return rule, why, do
-	}
-	if leaves(t) > 1 {
+	rule, why, do = lossOf(s, v, firstLeaf(t))
+	if (rule == "" || rule == X87Operand) && leaves(t) > 1 {
 		return LostOperand, "is recorded by its first element alone", "record its elements one by one"
 	}
-	return "", "", ""
+	return rule, why, do
 }
 
 // fits64 says whether a number of that width is the sign extension of 64 bits.
@@ -98,15 +96,17 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) 
 		if p, ok := v.(*ir.Param); ok && onStackInParts(s.Func, p) {
 			return LostOperand, "comes on the stack in two parts, and is recorded by its address", split
 		}
-		return "", "", ""
+		return x87Loss(s, t)
 	}
 	switch {
 	case t.Kind == ir.X86FP80Kind:
-		return LostOperand, "has no location at all, and those behind it move up", "record it as a double, or its bits as integers"
+		return LostOperand, "has no location at all unless it is spilled, and those behind it move up", noX87
 	case t.Kind == ir.IntKind && t.Bits > 64:
 		return NotCompiled, crashes, split
 	case t.Kind == ir.PPCFP128Kind && !strings.HasPrefix(arch(s), "powerpc"):
 		return NotCompiled, crashes, split
+	case (t.Kind == ir.FloatKind || t.Kind == ir.DoubleKind) && mayVanish(s, v):
+		return X87Operand, "has no location where it is compiled without SSE, and those behind it move up", noX87
 	case t.Kind != ir.VectorKind:
 		return "", "", ""
 	}
@@ -119,6 +119,33 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) 
 		return LostOperand, "may be in a register, and how it lies there is not recorded", "record its elements one by one"
 	}
 	return "", "", ""
+}
+
+const noX87 = "record its bits as integers, or an x86_fp80 as a double"
+
+// x87Loss says how an operand of a statepoint is lost in an x87 register. It gets a slot otherwise.
+func x87Loss(s *ir.Site, t *ir.Type) (rule LintRule, why, do string) {
+	switch {
+	case t.Kind != ir.X86FP80Kind:
+		return "", "", ""
+	case deoptLiveIn(s):
+		return LostOperand, "has no location where its deopt values are live-in, unless it is spilled, and those behind it move up", noX87
+	}
+	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and those behind it move up", noX87
+}
+
+// deoptLiveIn says whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag
+// DeoptLiveIn (LLVM's Statepoint.h), or the attribute of which rewrite-statepoints-for-gc makes that flag.
+func deoptLiveIn(s *ir.Site) bool {
+	const flags, liveIn = 4, 1 // an operand of gc.statepoint; a bit of it
+	if s.Instr.Typ.Kind != ir.TokenKind {
+		return s.Instr.Call != nil && s.Instr.Call.Attrs["deopt-lowering"] == "live-in"
+	}
+	if len(s.Instr.Args) <= flags {
+		return false
+	}
+	c, ok := s.Instr.Args[flags].(*ir.Const)
+	return ok && c.Kind == ir.ConstInt && c.Int.Bit(liveIn) != 0
 }
 
 // vectorLoss says how a vector operand of a stackmap or patchpoint fares on x86-64: the

@@ -26,6 +26,7 @@ could not be resumed:
   undefined-operand  an operand is undef or poison
   clobbered-operand  a layout needs what the callee of a patchpoint may overwrite
   wide-vector        an operand needs AVX or AVX-512
+  x87-operand        an operand has no location if llc keeps it in an x87 register
   not-compiled       the code generator crashes, such as over an i128 of a stackmap
   no-record          the site is dropped
   same-id            another site has its id, and nothing else tells them apart
