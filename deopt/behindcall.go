@@ -95,7 +95,7 @@ var loweredInPlace = []string{"memcpy", "memmove", "memset", "mempcpy", "bcopy",
 // computes says whether an instruction makes a value of values, and does nothing else.
 func computes(i *ir.Instr) bool {
 	switch i.Op {
-	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad:
+	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad, ir.OpCatchPad, ir.OpCleanupPad:
 		return false
 	}
 	return true

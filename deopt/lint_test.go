@@ -196,19 +196,24 @@ func TestLintPatchBytes(t *testing.T) {
 		{"x86_64-pc-linux-gnu", "stackmap 0", ""},
 		{"x86_64-pc-linux-gnu", "stackmap 4", warning},
 		{"x86_64-pc-linux-gnu", "stackmap 5", ""},
-		{"x86_64-pc-linux-gnu", "statepoint 4", warning},
-		{"x86_64-pc-linux-gnu", "statepoint 5", ""},
+		{"x86_64-pc-linux-gnu", "statepoint 0", ""},
+		{"x86_64-pc-linux-gnu", "statepoint 4", warning + "; " + warning},
+		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // nothing is called
+		{"x86_64-pc-linux-gnu", "gc.statepoint 0 @callee", ""},
+		{"x86_64-pc-linux-gnu", "gc.statepoint 5 @callee", warning},
+		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // the module calls nothing either
 		{"aarch64-unknown-linux-gnu", "stackmap 6", cannot},
 		{"aarch64-unknown-linux-gnu", "stackmap 8", ""},
 		{"aarch64-unknown-linux-gnu", "patchpoint 12 inttoptr (i64 4096 to ptr)", cannot},
 		{"aarch64-unknown-linux-gnu", "patchpoint 16 inttoptr (i64 4096 to ptr)", ""},
 		{"aarch64-unknown-linux-gnu", "patchpoint 4 null", ""},
-		{"aarch64-unknown-linux-gnu", "statepoint 3", warning},
+		{"aarch64-unknown-linux-gnu", "statepoint 3", warning + "; " + warning},
+		{"s390x-ibm-linux-gnu", "statepoint 8", warning},
 		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // nothing is claimed of it
 	} {
 		want := []string{}
 		if c.want != "" {
-			want = append(want, c.want)
+			want = strings.Split(c.want, "; ")
 		}
 		require.Equal(t, want, linted(t, module(t, "bytes.ll", regionOf(c.triple, c.site))), "%s %s", c.triple, c.site)
 	}
@@ -222,6 +227,8 @@ func regionOf(triple, site string) string {
 	switch kind {
 	case "stackmap":
 		call = fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 %s, i64 %%a)", bytes)
+	case "gc.statepoint":
+		call = fmt.Sprintf("%%t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 %s, ptr elementtype(void ()) %s, i32 0, i32 0, i32 0, i32 0) [ \"deopt\"(i64 %%a) ]", bytes, words[2])
 	case "patchpoint":
 		call = fmt.Sprintf("call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 %s, ptr %s, i32 0, i64 %%a)", bytes, words[2])
 	}
@@ -230,6 +237,7 @@ define void @f(i64 %%a) { %s ret void }
 declare void @callee()
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
 attributes #0 = { "statepoint-num-patch-bytes"=%q }
 `, triple, call+"\n", bytes)
 }

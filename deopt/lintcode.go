@@ -103,13 +103,16 @@ const (
 	armPatchpoint  = 16 // movz, two movk, blr
 )
 
-// patchable reports a region that is too small for what stands or shall stand in it.
+// patchable reports a region that is too small for what stands or shall stand in it, and one in which what the module calls does not stand.
 func (l *linter) patchable(s *ir.Site) {
 	n := s.PatchBytes
-	tooSmall := func(severity LintSeverity, what, do string, args ...any) {
+	found := func(severity LintSeverity, what, do string, args ...any) {
 		l.site(s, LintFinding{Rule: PatchBytes, Severity: severity, What: fmt.Sprintf("%d bytes: ", n) + what, Do: fmt.Sprintf(do, args...)})
 	}
 	arm := arch(s) == "aarch64"
+	if s.Instr.Sled() && !nullTarget(s) {
+		found(LintWarning, "nops stand in its call's place, and nothing is called before somebody patches them", "give it 0, if the code itself is to call")
+	}
 	if !forX86(s) && !arm {
 		return
 	}
@@ -126,18 +129,18 @@ func (l *linter) patchable(s *ir.Site) {
 		if arm {
 			what = "its call has more, so the return address lies behind the region, where no record is found"
 		}
-		tooSmall(CannotResume, what, "give it at least %d", patchpoint)
+		found(CannotResume, what, "give it at least %d", patchpoint)
 	case s.Kind == ir.StackMapSite && arm && n%armInstruction != 0:
-		tooSmall(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", armInstruction)
+		found(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", armInstruction)
 	case s.Kind == ir.PatchPointSite && n < uint64(call):
-		tooSmall(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", call)
+		found(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", call)
 	case n > 0 && n < uint64(call):
-		tooSmall(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", call)
+		found(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", call)
 	}
 }
 
-// nullTarget says whether a patchpoint calls nothing until it is patched.
+// nullTarget says whether a site names nothing to be called.
 func nullTarget(s *ir.Site) bool {
 	c, ok := s.Callee.(*ir.Const)
-	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero)
+	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero || c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
 }

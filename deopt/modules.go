@@ -93,6 +93,9 @@ func emitted(m *ir.Module, name string) *ir.Func {
 	if f == nil {
 		f = aliased(m, name)
 	}
+	if f == nil {
+		f = undecorated(m, name)
+	}
 	if f == nil || !emits(f) {
 		return nil
 	}

@@ -38,6 +38,9 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 			linkage = g.Linkage
 		case *ir.Func:
 			linkage = g.Linkage
+			if symbol := decorated(g); symbol != "" {
+				name = symbol
+			}
 		}
 		// A private symbol is not written into the object.
 		if linkage == "private" {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // severalRight is a program in which native code and the interpreter may come to different numbers and are both right,
@@ -145,6 +146,36 @@ int main(int argc, char **argv) {
 	require.NoError(t, err)
 	_, list = verified(t, program, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
 	require.Equal(t, []string{Different}, outcomes(list)["func_1"])
+}
+
+// A statepoint that has bytes to be patched calls nothing in native code, nor in the interpreter.
+func TestVerifyStatepointToBePatched(t *testing.T) {
+	path := program(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@calls = global i64 0
+define void @count() noinline {
+  %n = load i64, ptr @calls
+  %m = add i64 %n, 1
+  store i64 %m, ptr @calls
+  ret void
+}
+define i64 @entry(i64 %s) {
+  %x = add i64 %s, 5
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)
+  call void @count() "statepoint-id"="9" "statepoint-num-patch-bytes"="8" [ "deopt"(i64 %x) ]
+  %n = load i64, ptr @calls
+  %y = add i64 %x, %n
+  ret i64 %y
+}`)
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	for _, version := range []int{16, 19, 22} {
+		command := livetest.ObjectHostCommand(t, livetest.PICObject(t, version, path), livetest.ObjectHostOptions{})
+		summary, list := verified(t, command, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
+		require.EqualValues(t, 2, summary.Same)
+		require.Equal(t, map[string][]string{"entry": {Same}}, outcomes(list))
+	}
 }
 
 // coroutine runs func_1 on a stack that lies in the heap, above what it stores to.

@@ -26,6 +26,9 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i.Sled() {
+		return sled(out), nil
+	}
 	return d.callOf(i, i.Call.Callee, args, out)
 }
 

@@ -65,19 +65,27 @@ func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 		return nil, err
 	}
 	if c, ok := i.Args[2].(*ir.Const); ok && c.Kind == ir.ConstNull {
-		return func(fr *frame) error {
-			out.s.fillUndefined(out.in(fr))
-			return nil
-		}, nil
+		return sled(out), nil
 	}
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// statepoint (id, bytes, target, count, flags, arguments…, 0, 0) calls its target.
+// sled is nops that nobody patched: nothing is called, and what is taken for the result is whatever its registers have.
+func sled(out slot) step {
+	return func(fr *frame) error {
+		out.s.fillUndefined(out.in(fr))
+		return nil
+	}
+}
+
+// statepoint (id, bytes, target, count, flags, arguments…, 0, 0) calls its target, but where bytes are to be patched.
 func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	args, err := d.counted(i, 3, 5)
 	if err != nil {
 		return nil, err
+	}
+	if i.Sled() {
+		return sled(out), nil
 	}
 	return d.callOf(i, i.Args[2], args, out)
 }

@@ -94,3 +94,43 @@ define i32 @main() {
 		sameAsJIT(t, after, version)
 	}
 }
+
+// The call of a statepoint that has bytes to be patched is nops: nothing is called until somebody patches them.
+func TestStatepointsToBePatchedAreAsNative(t *testing.T) {
+	const src = `declare i32 @printf(ptr, ...)
+define i32 @personality() {
+  ret i32 8
+}
+declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
+@calls = global i64 0
+@text = private constant [5 x i8] c"%ld\0A\00"
+define void @count() noinline {
+  %n = load i64, ptr @calls
+  %m = add i64 %n, 1
+  store i64 %m, ptr @calls
+  ret void
+}
+define i32 @main() gc "statepoint-example" personality ptr @personality {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 8, ptr elementtype(void ()) @count, i32 0, i32 0, i32 0, i32 0)
+  call void @count() "statepoint-num-patch-bytes"="5" [ "deopt"(i64 1) ]
+  invoke void @count() "statepoint-num-patch-bytes"="6" [ "deopt"(i64 2) ]
+          to label %on unwind label %off
+on:
+  %none = load i64, ptr @calls
+  %p = call i32 (ptr, ...) @printf(ptr @text, i64 %none)
+  %u = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2, i32 0, ptr elementtype(void ()) @count, i32 0, i32 0, i32 0, i32 0)
+  call void @count() [ "deopt"(i64 3) ]
+  call void @count() "statepoint-num-patch-bytes"="5"
+  call void @count() "statepoint-num-patch-bytes"="0" [ "deopt"(i64 4) ]
+  call void @count() "statepoint-num-patch-bytes"="no number" [ "deopt"(i64 5) ]
+  %all = load i64, ptr @calls
+  %q = call i32 (ptr, ...) @printf(ptr @text, i64 %all)
+  ret i32 0
+off:
+  %pad = landingpad { ptr, i32 }
+          cleanup
+  ret i32 1
+}`
+	require.Equal(t, outcome{"0\n5\n", 0}, interpreted(t, src))
+	sameAsJIT(t, src, "16", "19", "22")
+}

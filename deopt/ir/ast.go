@@ -139,17 +139,18 @@ type Instr struct {
 	// pointer; store: value, pointer; getelementptr: base, indices; cmpxchg:
 	// pointer, compared, new; atomicrmw: pointer, value; select: condition, true,
 	// false; br, switch, indirectbr: the condition or address, where there is one;
-	// ret: the value, where there is one; landingpad: the clauses; call, invoke:
-	// the arguments.
+	// ret: the value, where there is one; landingpad: the clauses; call, invoke, callbr:
+	// the arguments; catchswitch, catchpad, cleanuppad: the pad around them, arguments;
+	// catchret, cleanupret: the pad that is left.
 	Args   []Value
 	Elem   *Type      // load, store: what is accessed; getelementptr: source element; alloca: what is allocated
 	Pred   string     // icmp, fcmp: the predicate; atomicrmw: the operation
 	Flags  Flags      // nsw, nuw, exact, inbounds, ...
 	Align  int        // alloca, load, store, cmpxchg, atomicrmw: as written, else 0
-	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind
+	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind; callbr: normal, those jumped to; catchswitch: handlers, unwind; catchret, cleanupret: where it goes on
 	Cases  []*big.Int // switch: case k goes to Blocks[k+1]; Blocks[0] is the default
 	Path   []int      // extractvalue, insertvalue: indices; shufflevector: mask, -1 for poison
-	Call   *Call      // call, invoke
+	Call   *Call      // call, invoke, callbr
 	Block  *Block
 	Index  int // in the block
 	Line   int

@@ -1,6 +1,6 @@
 package ir
 
-// parseCall reads a call or invoke from the keyword, or from tail, musttail or
+// parseCall reads a call, invoke or callbr from the keyword, or from tail, musttail or
 // notail, on.
 func (p *parser) parseCall(in *Instr) {
 	call := &Call{}
@@ -33,11 +33,22 @@ func (p *parser) parseCall(in *Instr) {
 	after := p.parseAttributes(behindList)
 	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
 	p.parseBundles(call)
-	if in.Op == OpInvoke {
+	switch in.Op {
+	case OpInvoke:
 		p.expectWord("to")
 		normal := p.labelRef()
 		p.expectWord("unwind")
 		in.Blocks = []*Block{normal, p.labelRef()}
+	case OpCallBr:
+		p.expectWord("to")
+		in.Blocks = []*Block{p.labelRef()}
+		p.expect('[', "before the blocks that the assembly may jump to")
+		for p.err == nil && !p.accept(']') {
+			in.Blocks = append(in.Blocks, p.labelRef())
+			if !p.accept(',') && !p.isPunct(']') {
+				p.fail(p.tok.pos, "expected ']' at end of block list")
+			}
+		}
 	}
 	p.checkArgs(callee.tok.pos, at, in)
 	call.Callee = p.calleeValue(callee, p.pointerTo(t, space))

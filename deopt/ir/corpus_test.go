@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -68,34 +69,58 @@ func TestReadsWhatLaterReleasesPrint(t *testing.T) {
 	}
 }
 
-// A function with callbr or with funclets is refused at its place; the others are read.
-func TestWhatIsNotReadIsRefusedWhereItStands(t *testing.T) {
+// Functions with callbr and with funclets are read as the assembler reads them.
+func TestReadsCallBrAndFunclets(t *testing.T) {
 	for _, v := range []int{14, 19} {
-		m, err := Parse("asmgoto.ll", []byte(clang(t, v, "asmgoto.c", "-O1")))
-		require.NoError(t, err)
-		_, err = m.Func("jumps").Body()
-		require.ErrorContains(t, err, ":3: instruction 'callbr' is not supported")
-		_, err = m.Func("result").Body()
-		require.ErrorContains(t, err, ":8: instruction 'callbr' is not supported")
-		_, err = m.Func("plain").Body()
-		require.NoError(t, err)
-
-		m, err = Parse("funclets.ll", []byte(clang(t, v, "exceptions.cpp", "-O0", "--target=x86_64-pc-windows-msvc", "-fexceptions", "-fcxx-exceptions")))
-		require.NoError(t, err)
-		refused, read := 0, 0
-		for _, f := range m.Funcs {
-			if f.Declared() {
-				continue
-			}
-			if _, err := f.Body(); err != nil {
-				require.Regexp(t, `instruction '(catchswitch|cleanuppad)' is not supported`, err.Error())
-				refused++
-			} else {
-				read++
+		jumps := clang(t, v, "asmgoto.c", "-O1")
+		require.Contains(t, jumps, "callbr")
+		requireAsAssembled(t, v, jumps)
+		found := map[Op]int{}
+		for _, level := range []string{"-O0", "-O2"} {
+			text := clang(t, v, "exceptions.cpp", level, "--target=x86_64-pc-windows-msvc", "-fexceptions", "-fcxx-exceptions")
+			requireAsAssembled(t, v, text)
+			m := parse(t, text)
+			for _, f := range m.Funcs {
+				if f.Declared() {
+					continue
+				}
+				blocks, err := f.Body()
+				require.NoError(t, err)
+				for _, b := range blocks {
+					for _, in := range b.Instrs {
+						found[in.Op]++
+					}
+				}
 			}
 		}
-		require.Greater(t, refused, 1)
-		require.Greater(t, read, 5)
+		for _, op := range []Op{OpCatchSwitch, OpCatchPad, OpCatchRet, OpCleanupPad, OpCleanupRet} {
+			require.Positive(t, found[op], "%v, clang %d", op, v)
+		}
+	}
+}
+
+// What LLVM's assembler refuses of funclets and callbr, in the words of an error that says where.
+func TestFuncletsThatAreNone(t *testing.T) {
+	const head = "define void @f() {\n  "
+	for _, c := range []struct{ text, err string }{
+		{"%a = catchswitch within none [] unwind to caller", "expected 'label'"},
+		{"%a = catchswitch within none [label %b] unwind to nobody", "expected 'caller'"},
+		{"%a = catchswitch within none [label %b]", "expected 'unwind'"},
+		{"%a = catchpad within none i32 1", "before the arguments"},
+		{"%a = cleanuppad none []", "expected 'within'"},
+		{"catchret from none to %b", "expected 'label'"},
+		{"cleanupret from none unwind", "expected 'label'"},
+		{"callbr void asm \"\", \"\"() to label %b", "before the blocks"},
+		{"callbr void asm \"\", \"\"() to label %b [label %b", "at end of block list"},
+	} {
+		text := head + c.text + "\nb:\n  ret void\n}\n"
+		m, err := Parse("f.ll", []byte(text))
+		if err == nil {
+			_, err = m.Func("f").Body()
+		}
+		require.ErrorContains(t, err, c.err, c.text)
+		_, _, ok := llvm(t, 19, "llvm-as", "-o", os.DevNull, write(t, "f.ll", text))
+		require.False(t, ok, c.text)
 	}
 }
 
@@ -133,6 +158,7 @@ var instRecord = regexp.MustCompile(`(?m)^  (?:  )?<(FUNCTION_BLOCK|INST_[A-Z0-9
 var recordCodes = map[string]string{
 	"UnknownCode31": "INDIRECTBR", "UnknownCode36": "FENCE", "UnknownCode39": "RESUME", "UnknownCode47": "LANDINGPAD",
 	"UnknownCode41": "LOADATOMIC", "UnknownCode45": "STOREATOMIC", "UnknownCode46": "CMPXCHG",
+	"UnknownCode51": "CLEANUPPAD", "UnknownCode52": "CATCHSWITCH", "UnknownCode57": "CALLBR",
 	"UnknownCode56": "UNOP", "UnknownCode58": "FREEZE", "UnknownCode59": "ATOMICRMW",
 }
 

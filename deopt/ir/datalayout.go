@@ -68,6 +68,9 @@ type DataLayout struct {
 	// nothing is written: the P, G and A specifications.
 	ProgramSpace, GlobalSpace, AllocaSpace int
 
+	// Mangling is the letter of the m specification, which says what names become in symbols: e, l, m, o, w, x, a; 0 where there is none.
+	Mangling byte
+
 	ints, floats, vectors []alignSpec // ascending by bits
 	aggregate             int         // bytes
 	pointers              map[int]pointerSpec
@@ -143,8 +146,12 @@ func (d *DataLayout) apply(spec string) error {
 			return err
 		}
 		*map[byte]*int{'P': &d.ProgramSpace, 'G': &d.GlobalSpace, 'A': &d.AllocaSpace}[spec[0]] = space
-	case 'm', 'n', 'S', 'F', 's':
-		// Mangling, native widths, stack and function-pointer alignment move no field.
+	case 'm':
+		if len(fields) == 1 && len(fields[0]) == 1 {
+			d.Mangling = fields[0][0]
+		}
+	case 'n', 'S', 'F', 's':
+		// Native widths, stack and function-pointer alignment move no field.
 	default:
 		return fmt.Errorf("is not known")
 	}

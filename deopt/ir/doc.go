@@ -12,9 +12,7 @@
 //
 // Read, and not kept, is what changes no result: metadata other than !dbg and what debug records refer to,
 // attributes other than those of [ParamAttrs], comdats, visibility, orderings of atomics,
-// use-list orders, module summaries. Not read are callbr and exception handling by
-// funclets; a function that has them is an error, and the others of the module are not
-// concerned.
+// use-list orders, module summaries.
 //
 // A calling convention, attribute, flag, linkage or kind of metadata that is not known, such as a fork's, is no error where
 // it stands at the place of one: [Module.Warnings] lists such words. A convention is kept by its name, the others are not.

@@ -24,7 +24,7 @@ func flagsOf(op Op) Flags {
 		return NNeg
 	case OpUIToFP:
 		return NNeg | fastMath
-	case OpSIToFP, OpFPToUI, OpFPToSI, OpFPTrunc, OpFPExt, OpFNeg, OpFCmp, OpPhi, OpSelect, OpCall, OpInvoke:
+	case OpSIToFP, OpFPToUI, OpFPToSI, OpFPTrunc, OpFPExt, OpFNeg, OpFCmp, OpPhi, OpSelect, OpCall, OpInvoke, OpCallBr:
 		return fastMath
 	case OpICmp:
 		return SameSign
@@ -53,7 +53,7 @@ func (p *parser) parseFlags(op Op) Flags {
 				p.fail(p.tok.pos, "expected '(' after inrange")
 			}
 			p.skipBalanced()
-		case op == OpCall, op == OpInvoke: // it may be a calling convention
+		case op == OpCall, op == OpInvoke, op == OpCallBr: // it may be a calling convention
 			return flags
 		default:
 			if !p.skipUnknownFlag(op) {
@@ -102,9 +102,6 @@ func (p *parser) predicate(op Op) string {
 	return word
 }
 
-// refusedOps are the instructions of exception handling by funclets, and callbr.
-var refusedOps = words(`callbr catchswitch cleanupret catchret catchpad cleanuppad`)
-
 // parseInstr reads one instruction into block.
 func (p *parser) parseInstr(block *Block) *Instr {
 	start := p.tok
@@ -123,9 +120,6 @@ func (p *parser) parseInstr(block *Block) *Instr {
 	switch {
 	case word == "tail", word == "musttail", word == "notail":
 		in.Op = OpCall
-	case refusedOps[word]:
-		p.fail(op.pos, "instruction '%s' is not supported", word)
-		return in
 	default:
 		known := false
 		if in.Op, known = opOf[word]; !known {
@@ -162,7 +156,11 @@ func (p *parser) parseInstr(block *Block) *Instr {
 func (p *parser) parseOp(pos int, in *Instr) {
 	op := in.Op
 	switch {
-	case op.Terminator() && op != OpInvoke:
+	case op == OpCall, op == OpInvoke, op == OpCallBr:
+		p.parseCall(in)
+	case op == OpCleanupRet, op == OpCatchRet, op == OpCatchSwitch, op == OpCleanupPad, op == OpCatchPad:
+		p.parseFunclet(in)
+	case op.Terminator():
 		p.parseTerminator(in)
 	case op.Cast():
 		in.Flags = p.parseFlags(op)
@@ -179,8 +177,6 @@ func (p *parser) parseOp(pos int, in *Instr) {
 		p.expect(',', "between operands")
 		in.Args = []Value{a, p.parseOperand(a.Type())}
 		in.Typ = p.resultType(pos, op, in.Args)
-	case op == OpCall, op == OpInvoke:
-		p.parseCall(in)
 	case op >= OpAlloca && op <= OpAtomicRMW:
 		p.parseMemory(pos, in)
 	default:

@@ -4,8 +4,7 @@ package ir
 type Op uint8
 
 // The instructions of LLVM IR that are read here, in the order of LLVM's own
-// Instruction.def within each group. The funclet instructions of Windows
-// exception handling and callbr are refused by the parser.
+// Instruction.def within each group.
 const (
 	OpNone Op = iota
 
@@ -17,6 +16,10 @@ const (
 	OpInvoke
 	OpResume
 	OpUnreachable
+	OpCleanupRet
+	OpCatchRet
+	OpCatchSwitch
+	OpCallBr
 
 	// Arithmetic on one and on two operands.
 	OpFNeg
@@ -78,6 +81,8 @@ const (
 	OpInsertValue
 	OpLandingPad
 	OpFreeze
+	OpCleanupPad
+	OpCatchPad
 )
 
 // opNames is the keyword of each operation.
@@ -85,6 +90,7 @@ var opNames = [...]string{
 	OpNone: "none",
 	OpRet:  "ret", OpBr: "br", OpSwitch: "switch", OpIndirectBr: "indirectbr", OpInvoke: "invoke",
 	OpResume: "resume", OpUnreachable: "unreachable",
+	OpCleanupRet: "cleanupret", OpCatchRet: "catchret", OpCatchSwitch: "catchswitch", OpCallBr: "callbr",
 	OpFNeg: "fneg", OpAdd: "add", OpFAdd: "fadd", OpSub: "sub", OpFSub: "fsub", OpMul: "mul", OpFMul: "fmul",
 	OpUDiv: "udiv", OpSDiv: "sdiv", OpFDiv: "fdiv", OpURem: "urem", OpSRem: "srem", OpFRem: "frem",
 	OpShl: "shl", OpLShr: "lshr", OpAShr: "ashr", OpAnd: "and", OpOr: "or", OpXor: "xor",
@@ -97,6 +103,7 @@ var opNames = [...]string{
 	OpICmp:          "icmp", OpFCmp: "fcmp", OpPhi: "phi", OpCall: "call", OpSelect: "select", OpVAArg: "va_arg",
 	OpExtractElement: "extractelement", OpInsertElement: "insertelement", OpShuffleVector: "shufflevector",
 	OpExtractValue: "extractvalue", OpInsertValue: "insertvalue", OpLandingPad: "landingpad", OpFreeze: "freeze",
+	OpCleanupPad: "cleanuppad", OpCatchPad: "catchpad",
 }
 
 var opOf = func() map[string]Op {
@@ -118,7 +125,7 @@ func (o Op) String() string {
 }
 
 // Terminator says whether the operation ends a block.
-func (o Op) Terminator() bool { return OpRet <= o && o <= OpUnreachable }
+func (o Op) Terminator() bool { return OpRet <= o && o <= OpCallBr }
 
 // Binary says whether the operation is arithmetic on two operands of one type.
 func (o Op) Binary() bool { return OpAdd <= o && o <= OpXor }

@@ -141,6 +141,19 @@ func (f *Func) site(in *Instr) (*Site, error) {
 	return nil, nil
 }
 
+// Sled says whether the code has nops in a call's place: it is a statepoint, or a call that the code generator makes one of, that asks
+// for bytes to be patched. Its arguments are set up and its result is read, and in between runs what somebody patches in, or
+// nothing ("Garbage Collection Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and those of the other targets).
+func (in *Instr) Sled() bool {
+	if in.Call == nil || !isIntrinsic(in, "experimental.gc.statepoint") && in.Call.Attrs["statepoint-num-patch-bytes"] == "" {
+		return false
+	}
+	s, err := in.Block.Func.site(in)
+	return err == nil && s != nil && statepoint[s.Kind] && s.PatchBytes > 0
+}
+
+var statepoint = map[SiteKind]bool{StatepointSite: true, DeoptimizeSite: true}
+
 // head reads the id and the number of bytes that every such intrinsic begins with.
 func (s *Site) head(least int) error {
 	args := s.Instr.Args

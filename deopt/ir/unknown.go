@@ -99,7 +99,7 @@ func (p *parser) skipUnknown(what string, follows func() bool) bool {
 func isKnown(word string) bool {
 	_, op := opOf[word]
 	return op || flagWords[word] != 0 || linkages[word] || visibleWords[word] || conventions[word] || attributeNames[word] ||
-		intPredicates[word] || floatPredicates[word] || orderings[word] || kindsOfGlobal[word] || refusedOps[word] || keywords[word]
+		intPredicates[word] || floatPredicates[word] || orderings[word] || kindsOfGlobal[word] || keywords[word]
 }
 
 // keywords are all others.
