@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,9 +31,13 @@ func serve() {
 			signal.Notify(deaf, s)
 		}
 	}
-	end := os.NewFile(socket, "guard")
-	unix.CloseOnExec(socket)
-	conn, err := net.FileConn(end)
+	var conn net.Conn
+	socket, err := strconv.Atoi(strings.Join(os.Args[1:], ""))
+	end := os.NewFile(uintptr(max(socket, firstExtra)), "guard")
+	if err == nil {
+		unix.CloseOnExec(socket)
+		conn, err = net.FileConn(end)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
 		os.Exit(2)

@@ -9,13 +9,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// socket is the number of the file that is the guard's end.
-const socket = 3
 
 func init() {
 	if len(os.Args) > 0 && os.Args[0] == Name {
@@ -68,10 +67,20 @@ func start(own bool) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := inherited()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot start the guard process: %w", err)
+	}
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{Name}
+	cmd.Args = []string{Name, strconv.Itoa(firstExtra + len(files))}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.ExtraFiles = append(slices.Clip(files), theirs)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
@@ -81,4 +90,30 @@ func start(own bool) (*Conn, error) {
 	c.in = bufio.NewReaderSize(c.net, 1<<16)
 	c.decoder, c.encoder = gob.NewDecoder(c.in), gob.NewEncoder(c.net)
 	return c, nil
+}
+
+// firstExtra is the number of the first file of os/exec's ExtraFiles.
+const firstExtra = 3
+
+// maxInherited bounds how many files are handed on by their numbers.
+const maxInherited = 1 << 16
+
+// inherited returns copies of the files from number 3 on that what is launched is to have, up to the first number that is free or that is not
+// handed on: there the guard has its end of the socket. Those with higher numbers it inherits without being told.
+func inherited() (files []*os.File, err error) {
+	for fd := firstExtra; fd < maxInherited; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			break
+		}
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstExtra)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, os.NewFile(uintptr(copied), "inherited"))
+	}
+	return files, nil
 }
