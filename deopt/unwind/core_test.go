@@ -172,7 +172,7 @@ func (c *core) Code(pc machine.Addr) *Code {
 		c.codes[path] = &Code{Source: path}
 		if path != "" {
 			table, err := NewTable(sectionsOf(c.t, path, c.base(path)))
-			c.codes[path] = &Code{Source: path, Table: table, Err: err, Functions: c.symbols(path)}
+			c.codes[path] = &Code{Source: path, Table: table, Err: err, Functions: c.symbols(path), Start: c.base(path) + machine.Addr(c.elf(path).Entry)}
 		}
 	}
 	return c.codes[path]

@@ -1,6 +1,11 @@
 package unwind
 
-import "reframe/deopt/machine"
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
 
 // Bounds of the code that a process begins with, up to its first call: it hands over what lies on
 // the stack.
@@ -11,7 +16,8 @@ const (
 
 // begins says whether f is at the first call of the code that its process began with. Nobody
 // called that: the kernel jumped to it, and what lies at its stack pointer is how many arguments
-// the program has.
+// the program has. The first call of a dynamic linker (_dl_start of glibc) returns where the program begins: what comes behind it, until it
+// jumps there, is the same code (_dl_start_user), which calls once more.
 func (w *walk) begins(f *Frame) bool {
 	start := f.code.Start
 	if w.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {
@@ -25,7 +31,43 @@ func (w *walk) begins(f *Frame) bool {
 			return false
 		}
 		if at = i.next(); i.mayEnd() {
-			return at == f.PC
+			return at == f.PC || f.PC > at && w.entersAt(at, start+startBytes, f.PC)
+		}
+	}
+	return false
+}
+
+// entersAt says whether the code from an address on, without a branch, keeps what a call has returned there and jumps to it in the end, and
+// pc is where a call between the two returns to.
+func (w *walk) entersAt(at, end, pc machine.Addr) bool {
+	r := newReading(w.Memory, at, end, startInstrs)
+	kept, passed := x86asm.Reg(0), false
+	for range startInstrs {
+		i, known, err := x86.Read(w.Memory, at)
+		flow, decoded := r.decode(at)
+		if err != nil || !known || !decoded || i.Len == 0 || at >= end {
+			return false
+		}
+		at += machine.Addr(i.Len)
+		to, _ := i.Args[0].(x86asm.Reg)
+		reg, size, ok := x86.Register(to)
+		switch {
+		case kept == 0:
+			from, _ := i.Args[1].(x86asm.Reg)
+			if i.Op != x86asm.MOV || from != x86asm.RAX || !ok || size != 8 || !w.Arch.Preserved(reg) {
+				return false
+			}
+			kept = to
+		case i.Op == x86asm.JMP:
+			return passed && to == kept
+		case x86.IsCall(i):
+			passed = passed || at == pc
+		case flow.ends(), flow.op == opBranch, flow.op == opSystem:
+			return false
+		default:
+			if own, _, _ := x86.Register(kept); x86.Writes(i).Has(own) {
+				return false
+			}
 		}
 	}
 	return false
