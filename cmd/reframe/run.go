@@ -104,7 +104,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	}
 	p.options.Stdin, p.options.Stdout, p.options.Stderr = os.Stdin, a.stdout, a.stderr
 	if p.trace {
-		p.options.Trace = (&tracer{module: m, to: a.stderr}).line
+		p.options.Trace = (&tracer{to: a.stderr}).line
 	}
 	in, err := interp.New(m, p.options)
 	if err != nil {
@@ -227,6 +227,9 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 		fmt.Fprintf(&text, "%s: %v", file, by)
 	default:
 		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(r))
+	}
+	if at := x.At(0); at != nil {
+		m = at.Block.Func.Module // which is no file's where libstdc++'s own code runs
 	}
 	if placed && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))

@@ -10,14 +10,10 @@ import (
 	"strings"
 
 	"reframe/deopt/interp"
-	"reframe/deopt/ir"
 )
 
 // tracer prints the instructions of a run as they happen.
-type tracer struct {
-	module *ir.Module
-	to     io.Writer
-}
+type tracer struct{ to io.Writer }
 
 // attached is the metadata and the attributes at the end of an instruction.
 var attached = regexp.MustCompile(`( #\d+)?(, ![\w.]+ !\d+)*$`)
@@ -27,7 +23,7 @@ const shownDepth = 20
 
 // line prints where an instruction stands, its text, and the value it has made.
 func (t *tracer) line(i interp.Traced) {
-	text := attached.ReplaceAllString(t.module.LineText(i.Instr.Line), "")
+	text := attached.ReplaceAllString(i.Instr.Block.Func.Module.LineText(i.Instr.Line), "")
 	where := fmt.Sprintf("%s:%s", i.Instr.Block.Func.Name, i.Instr.Block.Name)
 	indent := strings.Repeat("  ", min(i.Depth, shownDepth))
 	value := ""

@@ -372,10 +372,10 @@ func rethrow(c *ccall) {
 		return
 	}
 	x := cxx.current()
+	cxx.uncaught++ // for ever of a foreign one, as with libstdc++
 	if x.of == nil {
 		cxx.caught = cxx.caught[:len(cxx.caught)-1]
 	} else {
-		cxx.uncaught++
 		x.handlers = -x.handlers
 		x.adjusted = x.object
 	}

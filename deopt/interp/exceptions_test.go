@@ -16,21 +16,39 @@ import (
 	"reframe/deopt/ir"
 )
 
-// endedAs is what the interpreter does with the IR of a program that may abort.
+// endedAs is what the interpreter does with the IR of a program that may abort, by blocks and by
+// single instructions alike. As many instructions are counted as were run.
 func endedAs(t *testing.T, path string, args ...string) ran {
+	t.Helper()
+	fast, steps := endedWith(t, path, nil, args...)
+	traced := uint64(0)
+	slow, again := endedWith(t, path, func(interp.Traced) { traced++ }, args...)
+	same(t, fast, slow)
+	require.Equal(t, steps, again)
+	require.GreaterOrEqual(t, steps, traced) // one that ends the run is not traced
+	require.LessOrEqual(t, steps, traced+2)
+	return fast
+}
+
+func endedWith(t *testing.T, path string, trace func(interp.Traced), args ...string) (ran, uint64) {
 	t.Helper()
 	src, err := os.ReadFile(path)
 	require.NoError(t, err)
 	m, err := ir.Parse(filepath.Base(path), src)
 	require.NoError(t, err)
-	in, err := interp.New(m, interp.Options{Stdin: &bytes.Buffer{}})
+	in, err := interp.New(m, interp.Options{Stdin: &bytes.Buffer{}, Trace: trace})
 	require.NoError(t, err)
 	res, err := in.Main(context.Background(), args)
+	total := uint64(0)
+	for _, p := range in.Profile() {
+		total += p.Instrs
+	}
+	require.Equal(t, res.Steps, total)
 	var run *interp.RunError
 	if err != nil {
 		require.ErrorAs(t, err, &run)
 		require.Equal(t, interp.KindAbort, run.Kind, "%v", err)
-		return ran{res.Output, res.Errors, -1}
+		return ran{res.Output, res.Errors, -1}, res.Steps
 	}
 	status := 0
 	if res.ExitCode != nil {
@@ -38,11 +56,11 @@ func endedAs(t *testing.T, path string, args ...string) ran {
 	} else if v, ok := res.Value.Uint(); ok {
 		status = int(v & 0xff)
 	}
-	return ran{res.Output, res.Errors, status}
+	return ran{res.Output, res.Errors, status}, res.Steps
 }
 
 // arguments of a program that does another thing with each: their number.
-var exceptionArguments = map[string]int{"endings": 24, "specs": 7}
+var exceptionArguments = map[string]int{"endings": 24, "foreign": 4, "specs": 7}
 
 // exceptionStandards are those that are not of C++17.
 var exceptionStandards = map[string]string{"specs": "c++14"}

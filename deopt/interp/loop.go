@@ -50,7 +50,7 @@ func (in *Interp) singly(base int) error {
 			in.run.entered = false
 			halt = halt || in.top().fn.blocks[0].stop
 		}
-		if in.opt.Trace != nil {
+		if in.opt.Trace != nil && i.count > 0 {
 			in.traced(src, fr, depth)
 		}
 		if in.frames.n == depth && fr.next != nil {

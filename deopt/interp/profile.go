@@ -1,6 +1,10 @@
 package interp
 
-import "reframe/deopt/ir"
+import (
+	"slices"
+
+	"reframe/deopt/ir"
+)
 
 // Profiled counts how often a block was entered, and the instructions of it that ran.
 // A block that a run ended in, or stands in, was not run as a whole.
@@ -11,12 +15,16 @@ type Profiled struct {
 }
 
 // Profile counts the blocks that ran of all functions that were called, since the Interp
-// was made, in the order of the modules.
+// was made, in the order of the modules, and those of libstdc++ that are IR last.
 func (in *Interp) Profile() []Profiled {
 	open := map[*block]int64{}
 	in.unfinished(func(b *block, n int64) { open[b] += n })
 	var list []Profiled
-	for _, m := range in.mods {
+	mods := in.mods
+	if in.runtime != nil {
+		mods = append(slices.Clip(mods), in.runtime)
+	}
+	for _, m := range mods {
 		for _, f := range m.Funcs {
 			fn := in.code[f]
 			if fn == nil {

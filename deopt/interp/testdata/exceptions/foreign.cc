@@ -1,0 +1,93 @@
+// Exceptions that are none of C++: as another language makes them.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <unwind.h>
+
+struct Own {
+  _Unwind_Exception head;
+  int value;
+};
+struct Note {
+  const char *name;
+  ~Note() { std::printf("-%s%d ", name, std::uncaught_exceptions()); }
+};
+
+static void gone(_Unwind_Reason_Code why, _Unwind_Exception *e) {
+  std::printf("gone %d %d ", why, reinterpret_cast<Own *>(e)->value);
+  std::free(e);
+}
+
+[[gnu::noinline]] static void raised(int value, bool cleanup) {
+  Note n{"raised"};
+  Own *e = static_cast<Own *>(std::calloc(1, sizeof(Own)));
+  std::memcpy(&e->head.exception_class, "MINEOWN", 8);
+  e->head.exception_cleanup = cleanup ? gone : nullptr;
+  e->value = value;
+  int why = _Unwind_RaiseException(&e->head);
+  std::printf("nobody: %d\n", why);
+  std::exit(4);
+}
+
+[[gnu::noinline]] static int caught(int value, bool cleanup) {
+  Note n{"caught"};
+  try {
+    raised(value, cleanup);
+  } catch (int) {
+    return 1;
+  } catch (...) {
+    std::printf("caught %d ", std::current_exception() == nullptr);
+    return 2;
+  }
+  return 3;
+}
+
+static int again(int value) {
+  try {
+    try {
+      raised(value, true);
+    } catch (...) {
+      Note n{"again"};
+      throw;
+    }
+  } catch (...) {
+    return value;
+  }
+  return 0;
+}
+
+static void quiet(int value) noexcept {
+  try {
+    raised(value, true);
+  } catch (...) {
+    std::printf("quiet ");
+    std::_Exit(5);
+  }
+}
+
+int main(int, char **argv) {
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  std::printf("%d\n", caught(1, true));
+  std::printf("%d\n", caught(2, false));
+  std::printf("%d\n", again(3));
+  switch (std::atoi(argv[1])) {
+  case 0: raised(5, true); // nobody handles it, and nothing is cleaned up
+  case 1: quiet(0);
+  case 2:
+    try {
+      raised(7, true);
+    } catch (...) {
+      throw 8; // beside it
+    }
+  case 3:
+    try {
+      throw 9;
+    } catch (...) {
+      try {
+        raised(10, true);
+      } catch (...) { // two at a time cannot be
+      }
+    }
+  }
+}
