@@ -22,6 +22,8 @@ type Choice struct {
 	// To is the number of the outermost caller that is meant, 0 for none of them. With
 	// [AllCallers] it is as many as can be resumed.
 	To int
+	// Force takes frames, too, that are or depend on a guess ([Frame.Uncertain]).
+	Force bool
 }
 
 // AllCallers is the [Choice] of all callers up to the first that cannot be resumed.
@@ -35,6 +37,8 @@ type Stack struct {
 	// Result is what the call returns for which the innermost frame waits, as
 	// [ParseValue] reads it; "" where nobody says.
 	Result string
+	// Force lets frames carry on that may be none ([Frame.Uncertain]).
+	Force bool
 	// returned are the registers with which that call has returned, nil where it has not, or they are
 	// not known to be its own.
 	returned *machine.Registers
@@ -51,7 +55,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 			byNumber := c.Frame < 0 || c.Frame == f.Index
 			byName := c.Function == nil || c.Function.Match(f.Function)
 			if byNumber && byName && f.Record != nil {
-				s := &Stack{Thread: t, Frames: []*Frame{f}}
+				s := &Stack{Thread: t, Frames: []*Frame{f}, Force: c.Force}
 				return s, s.extend(t.Frames[at+1:], c.To)
 			}
 			if c.Frame >= 0 && byNumber && byName {
@@ -92,7 +96,7 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 		if last.Index == to {
 			return nil
 		}
-		if s.End = f.whyNotAfter(last); s.End == "" {
+		if s.End = f.whyNotAfter(last, s.Force); s.End == "" {
 			s.End = s.compiledTwice(f)
 		}
 		if s.End != "" {
@@ -116,14 +120,14 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 }
 
 // whyNotAfter says why the frame cannot get what the frame callee, the one before it,
-// returns when both are resumed; or "".
-func (f *Frame) whyNotAfter(callee *Frame) string {
+// returns when both are resumed; or "". With force it may be a guess.
+func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	switch {
 	case f.Record == nil && f.Kind == frame.Native:
 		return f.Title() + " is native code"
 	case f.Record == nil:
 		return f.Title() + " has no stack map record" + noted(f.Notes)
-	case f.Guess() != "":
+	case f.Guess() != "" && !force:
 		return fmt.Sprintf("%s may not be the caller: %s", f.Title(), f.Guess())
 	case callee.Resume == nil:
 		return callee.whyNot().Error()

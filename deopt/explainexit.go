@@ -78,7 +78,7 @@ func (f *Frame) when(c Condition) WhenTried {
 		return out
 	}
 	s := &f.Slots[c.Operand]
-	if s.Status != frame.OK {
+	if !s.Read() {
 		out.Why = s.Reason
 		return out
 	}

@@ -76,7 +76,7 @@ func (s standing) read(x *ExplainedValue) {
 		return
 	}
 	x.Raw = spaced(raw)
-	if x.Status == frame.OK {
+	if x.Slot.Read() {
 		x.Reading = reading(raw, x.Type, arch.BigEndian())
 	}
 }

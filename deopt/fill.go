@@ -34,10 +34,12 @@ func (f *Frame) fill(layouts []*Layout) error {
 	case err != nil:
 		return err
 	case exit != nil:
-		return f.applyExit(exit, layout)
+		err = f.applyExit(exit, layout)
+	default:
+		f.carryOn()
 	}
-	f.carryOn()
-	return nil
+	f.doubtSlots()
+	return err
 }
 
 // reader reads the values of the frame's record.

@@ -288,7 +288,7 @@ func (l *Layout) apply(function string, record uint64, slots []frame.Slot) (x *E
 				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
 			}
 			s := &slots[c.Operand]
-			if s.Status != frame.OK {
+			if !s.Read() {
 				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, which is not there: %s", l.Name, n, c.Operand, s.Reason)
 			}
 			holds = holds && equals(s, c.Equals)

@@ -75,7 +75,7 @@ func (s *Stack) ready() (awaits, result string, ok bool) {
 	if err == nil && slices.ContainsFunc(b.missing, f.isResult) {
 		if _, v, _ := f.awaited(); v != nil {
 			awaits, result = v.Typ.String(), example(v.Typ)
-			b, err = (&Stack{Thread: s.Thread, Frames: s.Frames, Result: result}).bind(0)
+			b, err = (&Stack{Thread: s.Thread, Frames: s.Frames, Result: result, Force: s.Force}).bind(0)
 		}
 	}
 	return awaits, result, err == nil && b.missing == nil

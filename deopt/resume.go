@@ -117,6 +117,9 @@ type boundFrame struct {
 // bind gives the frame of that place in the stack its values.
 func (s *Stack) bind(k int) (b boundFrame, err error) {
 	f := s.Frames[k]
+	if err := f.refuseGuess(); err != nil && !s.Force {
+		return b, err
+	}
 	a, err := f.activation()
 	if err != nil {
 		return b, err
@@ -194,7 +197,7 @@ func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 	values := map[ir.Value]interp.Value{}
 	for _, b := range f.values {
 		s := &f.Slots[b.slot]
-		if s.Status != frame.OK {
+		if !s.Read() {
 			continue
 		}
 		v, err := interp.FromBytes(m.Layout, b.value.Type(), s.Bytes)
@@ -213,7 +216,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	for _, name := range names {
 		why := "no slot holds it"
 		for _, s := range f.Slots {
-			if s.Name == name && s.Status != frame.OK {
+			if s.Name == name && !s.Read() {
 				why = s.Reason
 			}
 		}
@@ -231,7 +234,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	return strings.Join(lines, "\n  "), nil
 }
 
-// Partial says whether some value or frame could not be had: a slot without a value, a frame
+// Partial says whether some value or frame could not be had: a slot without a value or with a guess, a frame
 // whose records cannot be read, a thread that could not be stopped, a stack that was cut short.
 func (v *View) Partial() bool {
 	return slices.ContainsFunc(v.Threads, func(t Thread) bool {
@@ -240,8 +243,11 @@ func (v *View) Partial() bool {
 }
 
 // Lacks says which value that a record promises the frame has not, and why; "" where it has all. Where
-// its records cannot be read, nobody knows what they promise.
+// its records cannot be read, nobody knows what they promise. A frame with a record that is a guess has nothing for sure.
 func (f *Frame) Lacks() string {
+	if f.Record != nil && f.guess != nil {
+		return "a guess: " + f.Uncertain()
+	}
 	for _, s := range f.Slots {
 		if s.Status == frame.Missing {
 			return fmt.Sprintf("%s: unavailable: %s", s.Name, s.Reason)

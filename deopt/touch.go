@@ -18,8 +18,9 @@ func (v *View) Touch(ctx context.Context, l Limits) (ended int, why []string) {
 			if f.Resume == nil {
 				continue
 			}
-			runs := []*Stack{{Thread: t, Frames: []*Frame{f}}}
-			if all := (&Stack{Thread: t, Frames: []*Frame{f}}); innermost && all.extend(t.Frames[at+1:], AllCallers) == nil && len(all.Frames) > 1 {
+			// A guess that somebody forces later reads what it reads now.
+			runs := []*Stack{{Thread: t, Frames: []*Frame{f}, Force: true}}
+			if all := (&Stack{Thread: t, Frames: []*Frame{f}, Force: true}); innermost && all.extend(t.Frames[at+1:], AllCallers) == nil && len(all.Frames) > 1 {
 				runs = append(runs, all)
 			}
 			innermost = false

@@ -250,6 +250,7 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 		left = 1
 	}
 	all := t.options.Full || x.Stops
+	var within *Frame // nil where that is frame #0, which is certain
 	for n, physical := range stack.Frames {
 		var f *Frame
 		var err error
@@ -257,15 +258,16 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 		case n == left && left == 0:
 			f, err = x.Point.frame(v, physical, t.options.Layouts)
 		case n == left:
-			f, err = t.caller(v, physical, calleeOf(stack.Frames, n), registers)
+			f, err = t.caller(v, physical, calleeOf(stack.Frames, n), within, registers)
 		case all:
-			f, err = v.frame(physical, calleeOf(stack.Frames, n), t.options.Layouts)
+			f, err = v.frame(physical, calleeOf(stack.Frames, n), within, t.options.Layouts)
 		default:
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		within = f
 		if n == left {
 			x.Frame = f
 		}
@@ -280,9 +282,9 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 
 // caller makes the frame that has just called: the callee has changed nothing yet, so that
 // registers hold what they did at the call which the callee need not keep.
-func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, entry *machine.Registers) (*Frame, error) {
+func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, within *Frame, entry *machine.Registers) (*Frame, error) {
 	if physical.Overwritten != nil { // what was written there may have changed registers before it called
-		return v.frame(physical, callee, t.options.Layouts)
+		return v.frame(physical, callee, within, t.options.Layouts)
 	}
 	regs := entry.Clone()
 	regs.SetUint(v.target.Arch().PC, uint64(physical.PC))
@@ -290,7 +292,7 @@ func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, en
 		regs.SetUint(v.target.Arch().SP, sp)
 	}
 	physical.Registers = regs
-	return v.frame(physical, callee, t.options.Layouts)
+	return v.frame(physical, callee, within, t.options.Layouts)
 }
 
 // anew looks at a process of which nothing is known yet.

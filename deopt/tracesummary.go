@@ -94,7 +94,7 @@ func (t *counts) tell(x *Exited) {
 		t.unavailable++
 	}
 	for i := range x.Frame.Slots {
-		if x.Frame.Slots[i].Status == frame.Missing {
+		if s := x.Frame.Slots[i].Status; s == frame.Missing || s == frame.Guessed {
 			t.unavailable++
 		}
 	}

@@ -84,6 +84,9 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	if at < 0 || at+1 >= len(x.Frames) {
 		return nil, "its caller is not known: " + x.End.Reason, nil
 	}
+	if why := f.Uncertain(); why != "" {
+		return nil, "its frame is a guess: " + why, nil
+	}
 	caller := x.Frames[at+1]
 	if caller.Guess() != "" {
 		return nil, "its caller is not known for sure: " + caller.Guess(), nil

@@ -52,6 +52,7 @@ type Frame struct {
 
 	physical unwind.Frame
 	callee   *unwind.Frame // nil where it is not known
+	guess    *doubt        // nil where it is certain that there is such a frame
 	code     *code
 	match    *match
 	values   []bound  // the values of the module that slots hold
@@ -117,12 +118,13 @@ func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
 	}
 	stack := v.unwinder.Walk(t.Registers, nil)
 	out.End = stack.End
+	var within *Frame
 	for i := range stack.Frames {
-		f, err := v.frame(stack.Frames[i], calleeOf(stack.Frames, i), layouts)
+		f, err := v.frame(stack.Frames[i], calleeOf(stack.Frames, i), within, layouts)
 		if err != nil {
 			return out, err
 		}
-		out.Frames = append(out.Frames, f)
+		out.Frames, within = append(out.Frames, f), f
 	}
 	return out, nil
 }
@@ -139,12 +141,13 @@ func calleeOf(frames []unwind.Frame, i int) *unwind.Frame {
 // the stacks of the target once more takes little.
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
-// frame makes one frame, which has called callee.
-func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*Frame, error) {
+// frame makes one frame, which has called callee: that of the frame within, nil where there is none.
+func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layouts []*Layout) (*Frame, error) {
 	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.undecided(callee) != "" {
 		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
 	}
-	f := &Frame{physical: p, callee: callee, view: v}
+	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
+	f.Frame.Guess = f.Uncertain()
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
 	f.Kind = frame.Native
 	if p.NoCFA == "" {
@@ -157,25 +160,25 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
 			names.Demangled(v.nameOf(p.Skipped)), p.Index-1))
 	}
-	within := p.Lookup()
+	at := p.Lookup()
 	if why := v.undecided(&p); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
-	f.code = v.space.at(within)
+	f.code = v.space.at(at)
 	if f.code == nil {
-		v.namedByPerf(f, within)
-		if _, why := v.target.JITObjectAt(within); why != "" {
+		v.namedByPerf(f, at)
+		if _, why := v.target.JITObjectAt(at); why != "" {
 			f.Kind, f.blind = frame.JIT, "the JIT object registered here cannot be used: "+why
 			f.Notes = append(f.Notes, f.blind)
 			return f, nil
 		}
-		f.blind = v.unreadAt(within)
+		f.blind = v.unreadAt(at)
 		return f, nil
 	}
 	f.Module = f.code.name
-	name, start, named := f.function(within)
+	name, start, named := f.function(at)
 	if f.code == v.space.found {
-		v.namedByPerf(f, within)
+		v.namedByPerf(f, at)
 	}
 	if named {
 		offset := uint64(f.place() - start)
@@ -187,11 +190,11 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*
 	if f.code.mapsErr != nil {
 		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.mapsErr.Error())
 	}
-	if err := f.findRecord(name, f.code.at(within).owner); err != nil {
+	if err := f.findRecord(name, f.code.at(at).owner); err != nil {
 		return nil, err
 	}
 	if f.match == nil {
-		if f.blind = v.unreadAt(within); f.code.mapsErr != nil {
+		if f.blind = v.unreadAt(at); f.code.mapsErr != nil {
 			f.blind = "its stack map cannot be read: " + f.code.mapsErr.Error()
 		}
 		return f, nil
@@ -200,7 +203,11 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, layouts []*Layout) (*
 		offset := uint64(f.place() - f.match.entry.Function.Addr)
 		f.Offset = &offset
 	}
-	return f, f.fill(layouts)
+	err := f.fill(layouts)
+	if d := f.guess; d != nil && d.index != f.Index {
+		f.Notes = append(f.Notes, fmt.Sprintf("it lies beyond frame #%d, which was found by a guess", d.index))
+	}
+	return f, err
 }
 
 // namedByPerf names the function of a frame whose code no file and no registered object knows, if the process told perf what

@@ -106,7 +106,7 @@ func exitOf(t *deopt.Thread, f *deopt.Frame) Exit {
 	x := Exit{TID: t.ID, Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Record: f.Record.ID, Site: f.Record.Site,
 		Moment: f.Record.Moment, Resume: f.Resume, Slots: len(f.Slots)}
 	for _, s := range f.Slots {
-		if s.Status == frame.Missing {
+		if s.Status == frame.Missing || s.Status == frame.Guessed {
 			x.Unavailable++
 		}
 	}

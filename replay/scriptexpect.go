@@ -124,7 +124,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "=", "hex", "type", "at":
 	case "unavailable":
 		least = 0
-	case "undef":
+	case "undef", "guess":
 		least, most = 0, 0
 	default:
 		return c.wrong("")
@@ -138,6 +138,11 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "undef":
 		if s.Status != frame.Undefined {
 			return otherwise("%s is %s, not undef, in %s", spelled(s), shown(s), titled(f))
+		}
+		return nil
+	case "guess":
+		if s.Status != frame.Guessed {
+			return otherwise("%s is %s, not a guess, in %s", spelled(s), shown(s), titled(f))
 		}
 		return nil
 	case "type":
@@ -177,6 +182,8 @@ func shown(s *frame.Slot) string {
 	switch {
 	case s.Status == frame.Undefined:
 		return "undef"
+	case s.Status == frame.Guessed:
+		return fmt.Sprintf("a guess (%s)", s.Reason)
 	case s.Status != frame.OK:
 		return fmt.Sprintf("unavailable (%s)", s.Reason)
 	case s.Value == "" || s.Value == string(s.Hex):

@@ -223,6 +223,8 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 		switch {
 		case slot.Status == frame.Undefined:
 			s.line("expect %s undef", name)
+		case slot.Status == frame.Guessed:
+			s.line("expect %s guess", name)
 		case slot.Status != frame.OK:
 			s.line("expect %s unavailable", name)
 		case slot.Value != "":

@@ -30,7 +30,7 @@ func stable(f *frame.Frame) *frame.Frame {
 	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil
 	out.Source = nil
 	for _, s := range f.Slots {
-		if s.Type.Kind == frame.Pointer && s.Status == frame.OK && s.Value != "0x0" {
+		if s.Type.Kind == frame.Pointer && s.Read() && s.Value != "0x0" {
 			s.Value, s.Hex = "ptr", "0x…"
 		}
 		s.Variable = "" // what is known of the source may be more tomorrow

@@ -57,6 +57,7 @@ func (c *call) resume() error {
 	w.flags(f)
 	f.StringVar(&to, "to-frame", "", "")
 	f.StringVar(&result, "result", "", "")
+	f.BoolVar(&w.choice.Force, "force", false, "")
 	f.Uint64Var(&limits.Steps, "steps", 0, "")
 	f.DurationVar(&timeout, "timeout", timeout, "")
 	f.BoolVar(&json, "json", false, "")

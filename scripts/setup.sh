@@ -29,6 +29,7 @@ have() {
   bash-completion) test -e /usr/share/bash-completion/bash_completion ;;
   binutils) command -v ld && command -v objdump ;;
   nodejs) command -v node ;;
+  tcl) command -v tclsh ;;
   default-jdk-headless) command -v javac ;;
   rpm) command -v rpm && command -v rpm2archive ;;
   util-linux) command -v unshare ;;
@@ -64,6 +65,8 @@ test)
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.
   packages="$packages clang-tools-19 python3-numba"
+  # What makes SQLite's sources one file.
+  packages="$packages tcl"
   # What reads the packages of a release.
   packages="$packages rpm"
   # Programs whose stacks are unwound, and machines that are not at hand.

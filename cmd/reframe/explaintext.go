@@ -216,6 +216,8 @@ func (p *explainer) value(x *deopt.ExplainedValue) {
 		value = p.yellow("unavailable: " + printable(x.Reason))
 	case frame.Undefined:
 		value = p.dim("undef: " + printable(x.Reason))
+	case frame.Guessed:
+		value = p.yellow("guess: " + printable(value))
 	}
 	as := ""
 	if len(x.As) > 0 {

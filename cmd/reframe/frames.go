@@ -329,6 +329,9 @@ func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
 	case frame.Undefined:
 		plain = "undef: " + printable(slot.Reason)
 		value = s.dim(plain)
+	case frame.Guessed: // why, the frame says
+		plain = "guess: " + printable(value)
+		value = s.yellow(plain)
 	}
 	where := ""
 	if slot.Location != nil {

@@ -36,6 +36,9 @@ Without -f and --function it takes the innermost frame that has a record. With
 returned. --to-frame all goes on up to the first caller that is native code or cannot
 be resumed, and says which that is.
 
+A frame that was found by a guess, or lies beyond one that was, may be none: nothing
+goes on from it without --force, and what comes of it then is as good as the guess.
+
 Where the frame waits for a call, --result says what that returns: an integer, a
 pointer (0x..., null) or a float, of the call's type.
 
@@ -69,6 +72,9 @@ the run ends there and says which.`,
 			if err := write.check(); err != nil {
 				return err
 			}
+			if write.commit && choice.Force {
+				return usage("--force does not go with --commit: the thread goes on in the callers of these frames, and a process is not changed by a guess")
+			}
 			if write.commit && k.core != "" {
 				return usage("--commit writes into a process, and a core is none: -p PID")
 			}
@@ -98,6 +104,7 @@ the run ends there and says which.`,
 	f.DurationVar(&timeout, "timeout", 10*time.Second, "let go of the process after this time")
 	f.BoolVar(&write.commit, "commit", false, "write what the interpreter did into the process, which goes on from there")
 	f.BoolVar(&write.dry, "dry-run", false, "with --commit: say what would be written, and write nothing")
+	f.BoolVar(&choice.Force, "force", false, "go on from frames, too, that are a guess")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -251,10 +252,12 @@ func (w *exitWriter) slot(s *frame.Slot) {
 			why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
 		}
 		w.line.WriteString(w.style.yellow("unavailable(" + why + ")"))
-	case s.Value != "":
-		w.line.WriteString(s.Value)
 	default:
-		w.line.WriteString(string(s.Hex))
+		value := cmp.Or(s.Value, string(s.Hex))
+		if s.Status == frame.Guessed {
+			value = w.style.yellow("guess(" + printable(value) + ")")
+		}
+		w.line.WriteString(value)
 	}
 }
 

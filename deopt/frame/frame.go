@@ -61,6 +61,7 @@ type Frame struct {
 	NamedBy   string   `json:"named_by,omitempty"`  // whose word the function is where it is no symbol: perf-map, jitdump
 	Module    string   `json:"module,omitempty"`    // the file or JIT object that pc lies in
 	Rule      string   `json:"rule"`                // how this frame was found
+	Guess     string   `json:"guess,omitempty"`     // why it may not be there at all: it, or one further in, was found by a guess
 	Source    []Source `json:"source,omitempty"`    // the places in the source, innermost first: those that were inlined, and at last the function's own
 	Record    *Record  `json:"record,omitempty"`
 	Resume    *Resume  `json:"resume,omitempty"`
@@ -113,6 +114,7 @@ const (
 	OK        Status = "ok"
 	Missing   Status = "unavailable"
 	Undefined Status = "undef" // the compiler was free to record anything, and did
+	Guessed   Status = "guess" // it was read, for a frame that was found by a guess or lies beyond one
 )
 
 // Slot is one named, typed value, with where it came from, or why it could not be had.
@@ -124,13 +126,16 @@ type Slot struct {
 	Value    string    `json:"value,omitempty"` // text in the type's natural form; empty without a type
 	Hex      Hex       `json:"hex,omitempty"`   // the raw bits
 	Status   Status    `json:"status"`
-	Reason   string    `json:"reason,omitempty"` // why the value is not there
+	Reason   string    `json:"reason,omitempty"` // why the value is not there, or is a guess
 	Location *Location `json:"location,omitempty"`
 
 	// Bytes are the raw bits in the order of the target, as many as the type
-	// stores (or the location is wide, without a type). Nil unless Status is OK.
+	// stores (or the location is wide, without a type). Nil unless the slot is read.
 	Bytes []byte `json:"-"`
 }
+
+// Read says that the slot has a value. Whether that is sure, the status says.
+func (s *Slot) Read() bool { return s.Status == OK || s.Status == Guessed }
 
 // Location says where a slot's value lives, in the words of the stack map.
 type Location struct {

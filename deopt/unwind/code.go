@@ -37,6 +37,7 @@ type Code struct {
 	// takings are what functions take off the stack when they return, by their start.
 	takings map[machine.Addr]taking
 	read    map[machine.Addr]*codeRows // functions that were read, by their start
+	parts   map[machine.Addr]part      // parts of code that calls and jumps lead to, by theirs
 	// called says of addresses whether a call ends there.
 	called map[machine.Addr]bool
 }

@@ -45,21 +45,8 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 // mayCall says whether the call that returns to pc may have led to f: by a register or by memory, or
 // to its function, if only by stubs.
 func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
-	start := w.directTarget(pc)
-	if start == 0 {
-		return true
-	}
-	var begin machine.Addr
-	if f.code.Functions != nil {
-		begin, _ = f.code.Functions.Function(f.lookup())
-	}
-	for n := 0; start != 0 && n <= maxStubs; n++ {
-		if begin != 0 && start == begin || begin == 0 && start <= f.PC && f.PC-start < maxFunctionBytes {
-			return true
-		}
-		start = w.Stub(start)
-	}
-	return false
+	fit := w.fits(pc, f)
+	return fit != fitsNot && fit != fitsPerhaps
 }
 
 // belowFramePointer says how far a function has its stack pointer below its frame pointer where a

@@ -23,6 +23,7 @@ type instr struct {
 	dst    uint8 // registers; noRegister where there is none
 	src    uint8
 	filler bool // it only takes up room
+	away   bool // opStop: it leads on, and where is not told
 }
 
 // operand is memory at a register plus an offset.
@@ -79,7 +80,7 @@ func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
 func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	i := instr{at: at, size: uint8(inst.Len), dst: noRegister, src: noRegister, memory: operand{base: noRegister}}
 	if !known {
-		i.op = opStop
+		i.op, i.away = opStop, true
 		return i
 	}
 	if i.flow(inst) || i.stack(inst) || i.moves(inst) {
@@ -109,11 +110,15 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 	case x86asm.JMP:
 		i.op = opJump
 		if !direct {
-			i.op = opStop
+			i.op, i.away = opStop, true
 		}
 	case x86asm.LCALL, x86asm.LRET, x86asm.LJMP, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSEXIT, x86asm.SYSRET,
 		x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT, x86asm.ICEBP, x86asm.RSM, x86asm.XABORT:
 		i.op = opStop
+		switch inst.Op {
+		case x86asm.LRET, x86asm.LJMP, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
+			i.away = true
+		}
 	case x86asm.SYSCALL:
 		i.op, i.writes = opSystem, x86.Writes(inst)
 	case x86asm.INT:

@@ -68,10 +68,10 @@ func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
 	none := w.eachReturn(sp, func(slot, _ machine.Addr) bool {
 		judged++
 		now := w.candidate(f, of, sp, slot)
-		if now.err == nil && now.worth > found.worth || found.err == errNoCandidate {
+		if now.better(&found) {
 			found = now
 		}
-		return found.worth < leadsOn && judged < maxJudged
+		return !(found.worth == leadsOn && found.fit == fitsWell) && judged < maxJudged
 	})
 	switch {
 	case judged == 0:
@@ -104,6 +104,21 @@ type candidate struct {
 	err   error
 	cfa   machine.Addr
 	worth worth
+	fit   fit
+}
+
+// better says whether c is to be taken rather than another that lies further down. Where both lead on, that counts which follows a call to
+// the frame; of two that fit as well, the first.
+func (c *candidate) better(other *candidate) bool {
+	switch {
+	case other.err == errNoCandidate:
+		return true
+	case c.err != nil || c.worth == leadsAstray:
+		return false
+	case c.worth != other.worth:
+		return c.worth > other.worth
+	}
+	return c.fit > other.fit
 }
 
 // worth says where unwinding leads by CFI from a caller that is a guess.
@@ -132,25 +147,42 @@ func (w *walk) candidate(f *Frame, of *Row, sp, slot machine.Addr) candidate {
 	c := candidate{cfa: slot + size}
 	c.caller, c.end, c.err = w.prove(f, &step{row: row, rule: FromScan, partial: of == nil,
 		guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call and leads on, which an earlier call may have left there"})
-	if c.err == nil && c.end == nil {
-		c.worth = w.ahead(f, c.caller)
+	if c.err != nil || c.end != nil {
+		return c
 	}
+	if c.fit = w.fits(c.pc, f); c.fit == fitsNot {
+		c.err = errLeftThere
+		return c
+	}
+	c.worth = w.ahead(f, c.caller)
 	return c
 }
 
-// ahead unwinds from a caller of f by CFI alone.
+var errLeftThere = errors.New("the calls that left return addresses on its stack are of other functions, which do not lead to it")
+
+// ahead unwinds from a caller of f by CFI and by what instructions tell, neither of which is a guess.
 func (w *walk) ahead(f *Frame, c caller) worth {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor}
 	c.rule = FromCFI // what is a guess is for the caller to say
+	read := 0
 	for range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())
-		if err != nil || s == nil {
+		if err != nil {
 			return leadsOn
 		}
 		// Compilers keep the stack aligned at calls (System V ABI, AMD64 supplement, §3.2.2).
-		if w.Arch == machine.AMD64 && to.Return && look.frames[to.Index-1].CFA%16 != 0 {
+		if s != nil && w.Arch == machine.AMD64 && to.Return && look.frames[to.Index-1].CFA%16 != 0 {
 			return leadsAstray
+		}
+		told := s != nil
+		if !told {
+			if read++; read > maxReadAhead {
+				return leadsOn
+			}
+			if s = look.told(to); s == nil {
+				return leadsOn
+			}
 		}
 		next, end, err := look.apply(to, s)
 		switch {
@@ -158,7 +190,7 @@ func (w *walk) ahead(f *Frame, c caller) worth {
 			return leadsOn // a register or memory that is not there contradicts nothing
 		case end != nil && !end.Complete:
 			return leadsAstray
-		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined:
+		case end != nil && (!told || s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined):
 			return leadsToZero
 		case end != nil:
 			return leadsOn
@@ -166,9 +198,29 @@ func (w *walk) ahead(f *Frame, c caller) worth {
 		if _, err := look.called(next.pc, s.signal); err != nil {
 			return leadsAstray
 		}
+		if !told && look.fits(next.pc, to) == fitsNot {
+			return leadsAstray
+		}
 		c = next
 	}
 	return leadsOn
+}
+
+// maxReadAhead bounds the frames of which instructions are read to see where one word on the stack leads.
+const maxReadAhead = 4
+
+// told is the step that the instructions of a frame tell for sure, or nil.
+func (w *walk) told(f *Frame) *step {
+	if !w.Executable(f.lookup()) {
+		return nil
+	}
+	way := w.way(f)
+	for i := range way.other {
+		if s := &way.other[i]; s.rule == FromCode && s.guess == "" {
+			return s
+		}
+	}
+	return nil
 }
 
 // maxCallees bounds the functions that are read because a word on the stack follows a call to

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,4 +121,20 @@ func Linked(t testing.TB, version int, program string, flags ...string) *Process
 	p := start(t, exec.Command(path), inPause)
 	p.IR = IR(t, version, program)
 	return p
+}
+
+// CProgram builds a program of C sources, given by their paths, with a compiler and its flags, and returns its path.
+func CProgram(t testing.TB, compiler string, flags []string, sources ...string) string {
+	t.Helper()
+	args := slices.Concat(sources, flags)
+	return build(t, recipe{output: "program", tool: Tool(t, compiler), args: args, inputs: dependencies(t, args)})
+}
+
+// Amalgamation returns a directory with sqlite3.c and sqlite3.h: SQLite in one file, as its own Makefile makes it of the Debian source
+// package's files.
+func Amalgamation(t testing.TB) string {
+	t.Helper()
+	script := Testdata(t, "amalgamation.sh")
+	version := filepath.Join(DebianSource(t, "sqlite3"), "manifest.uuid")
+	return filepath.Dir(build(t, recipe{output: "sqlite3.c", tool: Tool(t, "sh"), args: []string{script, filepath.Dir(version)}, inputs: []string{script, version}}))
 }

@@ -1,0 +1,83 @@
+package deopt
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/unwind"
+	"reframe/internal/livetest"
+)
+
+// returned starts testdata/returned.c. Its stack pointer is moved so far.
+func returned(t *testing.T, who, by string) (*livetest.Process, Options) {
+	t.Helper()
+	source := livetest.Testdata(t, "returned.c")
+	program := livetest.Compiled(t, "gcc", source, "-O1", "-fomit-frame-pointer", livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
+	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "returned.ll"))
+	require.NoError(t, err)
+	return livetest.Program(t, program, who, by), Options{Modules: []*ir.Module{m}}
+}
+
+// A function without CFI has moved its stack pointer down over the frame of one that has returned, so that what that left comes first. The call
+// that it left is of another function: the caller is behind it, and is a guess all the same. (It was @f, with all slots ok.)
+func TestFrameThatHasReturned(t *testing.T) {
+	for _, test := range []struct {
+		who    string
+		record uint64
+		value  string
+	}{
+		{"near", 8, "12"}, // a direct call of the function
+		{"far", 9, "13"},  // a call through a register, which may be of any
+	} {
+		t.Run(test.who, func(t *testing.T) {
+			p, o := returned(t, test.who, "4104")
+			v := look(t, p, true, o)
+			f := recorded(t, v)
+			require.Equal(t, test.who, f.Function)
+			require.Equal(t, test.record, f.Record.ID)
+			require.Equal(t, frame.InCall, f.Record.Moment)
+			require.Equal(t, string(unwind.FromScan), f.Rule)
+			require.NotEmpty(t, f.Guess())
+			require.Equal(t, f.Guess(), f.Frame.Guess)
+			require.Len(t, f.Slots, 1)
+			require.Equal(t, frame.Guessed, f.Slots[0].Status)
+			require.Equal(t, test.value, f.Slots[0].Value)
+			require.Contains(t, f.Slots[0].Reason, "is a guess: nothing says where the stack of frame #")
+			require.True(t, v.Partial())
+			require.Nil(t, v.Next().Stack, "nothing is offered that is refused")
+			// Frames further out stand and fall with it.
+			all := v.Threads[0].Frames
+			for _, beyond := range all[f.Index+1:] {
+				require.Empty(t, beyond.Guess())
+				require.Contains(t, beyond.Uncertain(), "it lies beyond frame #")
+			}
+			for _, within := range all[:f.Index] {
+				require.Empty(t, within.Uncertain())
+			}
+
+			s, err := v.Pick(Choice{Frame: -1})
+			require.NoError(t, err)
+			_, err = v.Run(t.Context(), s, Limits{})
+			require.ErrorContains(t, err, f.Title()+", is a guess: ")
+			require.ErrorContains(t, err, "--force")
+			s, err = v.Pick(Choice{Frame: -1, Force: true})
+			require.NoError(t, err)
+			out, err := v.Run(t.Context(), s, Limits{})
+			require.NoError(t, err)
+			require.Equal(t, map[string]string{"near": "13", "far": "15"}[test.who], out.Result.Value)
+			_, err = s.continuation()
+			require.ErrorContains(t, err, "may not be the caller", "nothing is committed by a guess")
+		})
+	}
+}
+
+// The same, and the caller lies further away than is looked. No call that is left on the stack leads to the function, and nobody is made its caller.
+func TestNoFrameThatHasReturned(t *testing.T) {
+	p, o := returned(t, "near", "65544")
+	v := look(t, p, true, o)
+	require.Zero(t, v.Records())
+	require.Contains(t, v.Threads[0].End.Reason, "are of other functions, which do not lead to it")
+}

@@ -1,0 +1,183 @@
+package unwind
+
+import (
+	"math"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/x86"
+)
+
+// fit says how well a call whose return address lies on the stack fits a frame that may have been called by it. A return address
+// stays on the stack when its callee has returned: that of a call which leads to another function than the frame's is such a one.
+type fit uint8
+
+const (
+	// All ways through the function that the call names were read, and none leads to the frame.
+	fitsNot fit = iota
+	// It names a function that leaves by a jump whose target is not told, or that was not read whole.
+	fitsPerhaps
+	// It goes through a register or memory, or what it is cannot be told.
+	fitsAny
+	// The frame stands between instructions of the function that it names, not all of which are led to by jumps that can be told.
+	fitsAround
+	// It names the function of the frame, or one that jumps there.
+	fitsWell
+)
+
+// Bounds of looking for a frame behind one call.
+const (
+	maxJumps     = 8    // functions, parts of such, and stubs that jumps lead to
+	maxPartInstr = 4096 // instructions of one part
+)
+
+// fits says how well the call that ends at pc fits f. Only x86-64 code is read.
+func (w *walk) fits(pc machine.Addr, f *Frame) fit {
+	if w.Arch != machine.AMD64 {
+		return fitsAny
+	}
+	target := w.directTarget(pc)
+	if target == 0 {
+		return fitsAny
+	}
+	var begin machine.Addr
+	if f.code.Functions != nil {
+		begin, _ = f.code.Functions.Function(f.lookup())
+	}
+	at := f.place()
+	queue := []machine.Addr{target}
+	seen := map[machine.Addr]bool{target: true}
+	whole, around := true, false
+	for n := 0; n < len(queue); n++ {
+		start := queue[n]
+		if n == maxJumps {
+			whole = false
+			break
+		}
+		if start == begin {
+			return fitsWell
+		}
+		next := []machine.Addr{w.Stub(start)}
+		if next[0] == 0 {
+			part := w.part(start, n > 0)
+			if part.has(at) {
+				return fitsWell
+			}
+			around = around || n == 0 && !part.whole && part.start <= at.pc && at.pc < part.end
+			whole = whole && part.whole
+			next = part.leads
+		}
+		for _, to := range next {
+			if !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	switch {
+	case around:
+		return fitsAround
+	case whole:
+		return fitsNot
+	}
+	return fitsPerhaps
+}
+
+// part is code that one address leads to.
+type part struct {
+	r          *reading
+	reached    func(number int) bool
+	start, end machine.Addr // where the first of its instructions begins, and the last ends
+	whole      bool         // all that it leads to was read, or is in leads
+	leads      []machine.Addr
+}
+
+// part reads code from an address on. That of a function is followed behind calls that come back alone; another part, which begins
+// in the middle of a frame, behind all of them.
+func (w *walk) part(start machine.Addr, another bool) part {
+	code := w.Finder.Code(start)
+	p := code.parts[start]
+	if p.r != nil {
+		return p
+	}
+	p = w.readPart(code, start, another)
+	if code.parts == nil || len(code.parts) >= maxRead {
+		code.parts = map[machine.Addr]part{}
+	}
+	code.parts[start] = p
+	return p
+}
+
+func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
+	f := &Frame{code: code}
+	if rows, err := w.readFunction(f, start, start+maxFunctionBytes); err == nil && !another {
+		p := partOf(rows.r, func(n int) bool { return rows.r.blocks[rows.r.in[n]].before.reached })
+		p.whole = p.whole && rows.r.goesBack()
+		return p
+	}
+	r := newReading(w.Memory, 0, math.MaxUint64, maxPartInstr)
+	for from := []machine.Addr{start}; len(from) > 0; {
+		from = r.follow(from...)
+	}
+	r.memory, r.text = nil, nil
+	return partOf(r, func(int) bool { return true })
+}
+
+// goesBack says that all returns lead to what called the function: none takes an address that it has put on the stack itself.
+func (r *reading) goesBack() bool {
+	for n := range r.instrs {
+		i := &r.instrs[n]
+		if i.op != opReturn || !r.blocks[r.in[n]].before.reached {
+			continue
+		}
+		m, err := r.before(i.at)
+		top := m.regs[machine.AMD64.SP]
+		if err != nil || !sound(&m) || slices.ContainsFunc(m.slots, func(s slot) bool { return s.overlaps(top, int32(machine.AMD64.Pointer)) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// partOf is what was read.
+func partOf(r *reading, reached func(number int) bool) part {
+	p := part{r: r, reached: reached, start: math.MaxUint64, whole: len(r.instrs) > 0 && len(r.instrs) < r.limit}
+	lead := func(to machine.Addr) {
+		if _, read := r.number[to]; read {
+			return
+		}
+		p.whole = p.whole && !r.inside(to)
+		p.leads = append(p.leads, to)
+	}
+	for n := range r.instrs {
+		if !reached(n) {
+			continue
+		}
+		i := &r.instrs[n]
+		p.start, p.end = min(p.start, i.at), max(p.end, i.next())
+		switch {
+		case i.op == opJump || i.op == opBranch:
+			lead(i.to)
+		case i.away:
+			p.whole = false
+		}
+		if !i.ends() && !i.mayEnd() {
+			lead(i.next())
+		}
+	}
+	return p
+}
+
+// has says whether a place in the code was read: an instruction, or the end of a call.
+func (p *part) has(at place) bool {
+	if !at.is {
+		number, read := p.r.number[at.pc]
+		return read && p.reached(number)
+	}
+	for n := machine.Addr(1); n <= x86.Longest; n++ {
+		if number, read := p.r.number[at.pc-n]; read && p.r.instrs[number].op == opCall && p.r.instrs[number].next() == at.pc && p.reached(number) {
+			return true
+		}
+	}
+	return false
+}
