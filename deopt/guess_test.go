@@ -11,11 +11,11 @@ import (
 	"reframe/internal/livetest"
 )
 
-// returned starts testdata/returned.c. Its stack pointer is moved so far.
-func returned(t *testing.T, who, by string) (*livetest.Process, Options) {
+// hasReturned starts testdata/returned.c. Its stack pointer is moved so far.
+func hasReturned(t *testing.T, who, by string) (*livetest.Process, Options) {
 	t.Helper()
 	source := livetest.Testdata(t, "returned.c")
-	program := livetest.Compiled(t, "gcc", source, "-O1", "-fomit-frame-pointer", livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
+	program := livetest.Compiled(t, "gcc", source, "-O1", "-fomit-frame-pointer", "-Wl,-z,now", livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "returned.ll"))
 	require.NoError(t, err)
 	return livetest.Program(t, program, who, by), Options{Modules: []*ir.Module{m}}
@@ -33,7 +33,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 		{"far", 9, "13"},  // a call through a register, which may be of any
 	} {
 		t.Run(test.who, func(t *testing.T) {
-			p, o := returned(t, test.who, "4104")
+			p, o := hasReturned(t, test.who, "4104")
 			v := look(t, p, true, o)
 			f := recorded(t, v)
 			require.Equal(t, test.who, f.Function)
@@ -76,7 +76,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 
 // The same, and the caller lies further away than is looked. No call that is left on the stack leads to the function, and nobody is made its caller.
 func TestNoFrameThatHasReturned(t *testing.T) {
-	p, o := returned(t, "near", "65544")
+	p, o := hasReturned(t, "near", "33032")
 	v := look(t, p, true, o)
 	require.Zero(t, v.Records())
 	require.Contains(t, v.Threads[0].End.Reason, "are of other functions, which do not lead to it")

@@ -147,8 +147,8 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
 	}
 	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
-	f.Frame.Guess = f.Uncertain()
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
+	f.Frame.Guess = f.Uncertain()
 	f.Kind = frame.Native
 	if p.NoCFA == "" {
 		f.CFA = frame.HexOf(p.CFA)

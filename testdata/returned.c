@@ -51,8 +51,9 @@ __attribute__((noinline)) static long further_down(void) {
 int main(int argc, char **argv) {
   if (argc != 3) return 1;
   long by = strtol(argv[2], NULL, 0);
+  int direct = strcmp(argv[1], "near") == 0;
   clear();
   long result = further_down();
-  result += strcmp(argv[1], "near") == 0 ? near(12, by) : far(13, by, deep);
+  result += direct ? near(12, by) : far(13, by, deep);
   return (int)result;
 }

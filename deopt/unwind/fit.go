@@ -19,7 +19,7 @@ const (
 	fitsPerhaps
 	// It goes through a register or memory, or what it is cannot be told.
 	fitsAny
-	// The frame stands between instructions of the function that it names, not all of which are led to by jumps that can be told.
+	// The frame stands behind the start of the function that it names, which may reach that far by a jump whose target is not told.
 	fitsAround
 	// It names the function of the frame, or one that jumps there.
 	fitsWell
@@ -31,14 +31,13 @@ const (
 	maxPartInstr = 4096 // instructions of one part
 )
 
-// fits says how well the call that ends at pc fits f. Only x86-64 code is read.
-func (w *walk) fits(pc machine.Addr, f *Frame) fit {
+// fits says how well the call that ends at pc fits f, and which function it names; 0 where it names none. Only x86-64 code is read.
+func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
 	if w.Arch != machine.AMD64 {
-		return fitsAny
+		return fitsAny, 0
 	}
-	target := w.directTarget(pc)
-	if target == 0 {
-		return fitsAny
+	if target = w.directTarget(pc); target == 0 {
+		return fitsAny, 0
 	}
 	var begin machine.Addr
 	if f.code.Functions != nil {
@@ -55,15 +54,16 @@ func (w *walk) fits(pc machine.Addr, f *Frame) fit {
 			break
 		}
 		if start == begin {
-			return fitsWell
+			return fitsWell, target
 		}
 		next := []machine.Addr{w.Stub(start)}
 		if next[0] == 0 {
 			part := w.part(start, n > 0)
-			if part.has(at) {
-				return fitsWell
+			has := part.has(at)
+			if has && part.sure {
+				return fitsWell, target
 			}
-			around = around || n == 0 && !part.whole && part.start <= at.pc && at.pc < part.end
+			around = around || has || n == 0 && !part.whole && begin == 0 && start <= at.pc && at.pc-start < maxFunctionBytes
 			whole = whole && part.whole
 			next = part.leads
 		}
@@ -76,20 +76,22 @@ func (w *walk) fits(pc machine.Addr, f *Frame) fit {
 	}
 	switch {
 	case around:
-		return fitsAround
+		return fitsAround, target
 	case whole:
-		return fitsNot
+		return fitsNot, target
 	}
-	return fitsPerhaps
+	return fitsPerhaps, target
 }
 
 // part is code that one address leads to.
 type part struct {
-	r          *reading
-	reached    func(number int) bool
-	start, end machine.Addr // where the first of its instructions begins, and the last ends
-	whole      bool         // all that it leads to was read, or is in leads
-	leads      []machine.Addr
+	r       *reading
+	reached func(number int) bool
+	whole   bool // all that it leads to was read, or is in leads
+	// sure says that none of it belongs to another function. Behind a call that does not come back lies one; which calls do not, the
+	// returns of a function tell, and one that has none does not say.
+	sure  bool
+	leads []machine.Addr
 }
 
 // part reads code from an address on. That of a function is followed behind calls that come back alone; another part, which begins
@@ -111,8 +113,13 @@ func (w *walk) part(start machine.Addr, another bool) part {
 func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
 	f := &Frame{code: code}
 	if rows, err := w.readFunction(f, start, start+maxFunctionBytes); err == nil && !another {
-		p := partOf(rows.r, func(n int) bool { return rows.r.blocks[rows.r.in[n]].before.reached })
-		p.whole = p.whole && rows.r.goesBack()
+		reached := func(n int) bool { return rows.r.blocks[rows.r.in[n]].before.reached }
+		returns, sound := rows.r.goesBack()
+		if !returns || !sound {
+			reached = anyone
+		}
+		p := partOf(rows.r, reached)
+		p.sure, p.whole = returns && sound, p.whole && sound
 		return p
 	}
 	r := newReading(w.Memory, 0, math.MaxUint64, maxPartInstr)
@@ -120,11 +127,16 @@ func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
 		from = r.follow(from...)
 	}
 	r.memory, r.text = nil, nil
-	return partOf(r, func(int) bool { return true })
+	p := partOf(r, anyone)
+	p.sure = another
+	return p
 }
 
-// goesBack says that all returns lead to what called the function: none takes an address that it has put on the stack itself.
-func (r *reading) goesBack() bool {
+func anyone(int) bool { return true }
+
+// goesBack says whether a return was reached, and whether all lead to what called the function: none takes an address that it has put on the
+// stack itself.
+func (r *reading) goesBack() (returns, sound bool) {
 	for n := range r.instrs {
 		i := &r.instrs[n]
 		if i.op != opReturn || !r.blocks[r.in[n]].before.reached {
@@ -132,16 +144,17 @@ func (r *reading) goesBack() bool {
 		}
 		m, err := r.before(i.at)
 		top := m.regs[machine.AMD64.SP]
-		if err != nil || !sound(&m) || slices.ContainsFunc(m.slots, func(s slot) bool { return s.overlaps(top, int32(machine.AMD64.Pointer)) }) {
-			return false
+		if err != nil || top != initially(machine.AMD64.SP) || slices.ContainsFunc(m.slots, func(s slot) bool { return s.overlaps(top, int32(machine.AMD64.Pointer)) }) {
+			return true, false
 		}
+		returns = true
 	}
-	return true
+	return returns, true
 }
 
 // partOf is what was read.
 func partOf(r *reading, reached func(number int) bool) part {
-	p := part{r: r, reached: reached, start: math.MaxUint64, whole: len(r.instrs) > 0 && len(r.instrs) < r.limit}
+	p := part{r: r, reached: reached, whole: len(r.instrs) > 0 && len(r.instrs) < r.limit}
 	lead := func(to machine.Addr) {
 		if _, read := r.number[to]; read {
 			return
@@ -154,7 +167,6 @@ func partOf(r *reading, reached func(number int) bool) part {
 			continue
 		}
 		i := &r.instrs[n]
-		p.start, p.end = min(p.start, i.at), max(p.end, i.next())
 		switch {
 		case i.op == opJump || i.op == opBranch:
 			lead(i.to)

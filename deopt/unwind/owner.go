@@ -45,7 +45,7 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 // mayCall says whether the call that returns to pc may have led to f: by a register or by memory, or
 // to its function, if only by stubs.
 func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
-	fit := w.fits(pc, f)
+	fit, _ := w.fits(pc, f)
 	return fit != fitsNot && fit != fitsPerhaps
 }
 

@@ -29,8 +29,10 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if pc == 0 && w.Arch.Link == w.Arch.PC && (s.guess != "" || s.rule == FromStackSize) {
 		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
 	}
-	if pc != 0 && s.guess != "" && s.rule != FromScan && !s.jumped && w.fits(pc, f) == fitsNot {
-		return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+	if pc != 0 && s.guess != "" && s.rule != FromScan && !s.jumped {
+		if how, _ := w.fits(pc, f); how == fitsNot {
+			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+		}
 	}
 	f.NoCFA, w.floor = "", cfa
 	if pc == 0 {

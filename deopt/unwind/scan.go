@@ -71,7 +71,7 @@ func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
 		if now.better(&found) {
 			found = now
 		}
-		return !(found.worth == leadsOn && found.fit == fitsWell) && judged < maxJudged
+		return !(found.worth == leadsOn && found.fit == fitsWell && !found.doubtful) && judged < maxJudged
 	})
 	switch {
 	case judged == 0:
@@ -105,10 +105,13 @@ type candidate struct {
 	cfa   machine.Addr
 	worth worth
 	fit   fit
+	start machine.Addr // of the function that the call names
+	// doubtful says that the instructions which follow contradict it. They are not this frame's where the call does not come back.
+	doubtful bool
 }
 
 // better says whether c is to be taken rather than another that lies further down. Where both lead on, that counts which follows a call to
-// the frame; of two that fit as well, the first.
+// the frame. Of two that may be such calls it is that of the function which begins nearer; of two that fit as well, the first.
 func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:
@@ -118,7 +121,13 @@ func (c *candidate) better(other *candidate) bool {
 	case c.worth != other.worth:
 		return c.worth > other.worth
 	}
-	return c.fit > other.fit
+	if c.fit != other.fit {
+		return c.fit > other.fit
+	}
+	if c.fit == fitsAround && c.start != other.start {
+		return c.start > other.start
+	}
+	return other.doubtful && !c.doubtful
 }
 
 // worth says where unwinding leads by CFI from a caller that is a guess.
@@ -150,60 +159,65 @@ func (w *walk) candidate(f *Frame, of *Row, sp, slot machine.Addr) candidate {
 	if c.err != nil || c.end != nil {
 		return c
 	}
-	if c.fit = w.fits(c.pc, f); c.fit == fitsNot {
+	if c.fit, c.start = w.fits(c.pc, f); c.fit == fitsNot {
 		c.err = errLeftThere
 		return c
 	}
-	c.worth = w.ahead(f, c.caller)
+	c.worth, c.doubtful = w.ahead(f, c.caller)
 	return c
 }
 
 var errLeftThere = errors.New("the calls that left return addresses on its stack are of other functions, which do not lead to it")
 
-// ahead unwinds from a caller of f by CFI and by what instructions tell, neither of which is a guess.
-func (w *walk) ahead(f *Frame, c caller) worth {
+// ahead unwinds from a caller of f by CFI and by what instructions tell. doubtful is that these come to a contradiction.
+func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor}
 	c.rule = FromCFI // what is a guess is for the caller to say
 	read := 0
+	astray := func() (worth, bool) {
+		if read > 0 {
+			return leadsOn, true
+		}
+		return leadsAstray, false
+	}
 	for range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())
 		if err != nil {
-			return leadsOn
+			return leadsOn, false
 		}
 		// Compilers keep the stack aligned at calls (System V ABI, AMD64 supplement, §3.2.2).
 		if s != nil && w.Arch == machine.AMD64 && to.Return && look.frames[to.Index-1].CFA%16 != 0 {
-			return leadsAstray
+			return astray()
 		}
-		told := s != nil
-		if !told {
+		if s == nil {
 			if read++; read > maxReadAhead {
-				return leadsOn
+				return leadsOn, false
 			}
 			if s = look.told(to); s == nil {
-				return leadsOn
+				return leadsOn, false
 			}
 		}
 		next, end, err := look.apply(to, s)
 		switch {
 		case err != nil:
-			return leadsOn // a register or memory that is not there contradicts nothing
+			return leadsOn, false // a register or memory that is not there contradicts nothing
 		case end != nil && !end.Complete:
-			return leadsAstray
-		case end != nil && (!told || s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined):
-			return leadsToZero
+			return astray()
+		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined && read == 0:
+			return leadsToZero, false
 		case end != nil:
-			return leadsOn
+			return leadsOn, s.rule == FromCode
 		}
 		if _, err := look.called(next.pc, s.signal); err != nil {
-			return leadsAstray
+			return astray()
 		}
-		if !told && look.fits(next.pc, to) == fitsNot {
-			return leadsAstray
+		if how, _ := look.fits(next.pc, to); s.rule == FromCode && how == fitsNot {
+			return astray()
 		}
 		c = next
 	}
-	return leadsOn
+	return leadsOn, false
 }
 
 // maxReadAhead bounds the frames of which instructions are read to see where one word on the stack leads.
