@@ -259,8 +259,15 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 		stderr := string(out[name+".stderr"])
 		require.Equal(t, want, string(out[name+".stdout"]), "%s: %s", name, stderr)
 		number, _, _ := strings.Cut(name, "-")
-		code := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // of SIGQUIT Go's own
-		require.Equal(t, fmt.Sprint(code), string(out[name+".code"]), "%s: %s", name, stderr)
+		code := string(out[name+".code"])
+		if number == "3" && code == "-1" {
+			// Go prints the stacks of its threads from within its handler, in which every signal is held off. Where it faults meanwhile
+			// (the others run on) the kernel ends it; what it had printed says that it came to that.
+			require.Contains(t, stderr, "SIGQUIT: quit")
+			continue
+		}
+		want := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // of SIGQUIT Go's own
+		require.Equal(t, fmt.Sprint(want), code, "%s: %s", name, stderr)
 	}
 }
 
