@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,14 +160,14 @@ func (g *blocks) icmp(t, flags string) string {
 }
 
 func (g *blocks) instruction() {
-	switch t := g.integer(); g.IntN(14) {
+	switch t := g.integer(); g.IntN(16) {
 	case 0, 1:
 		g.def(t, "%s%s %s %s, %s", oneOf(g, "add", "sub", "mul", "shl"), g.flags("nuw", "nsw"), t, g.value(t), g.value(t))
 	case 2:
 		op := oneOf(g, "and", "or", "or disjoint", "xor", "lshr", "lshr exact", "ashr", "ashr exact")
 		g.def(t, "%s %s %s, %s", op, t, g.value(t), g.value(t))
 	case 3:
-		g.def(t, "%s %s %s, %s", oneOf(g, "udiv", "sdiv", "urem", "srem", "udiv exact"), t, g.value(t), oneOf(g, "1", "-1", g.value(t)))
+		g.def(t, "%s %s %s, %s", oneOf(g, "udiv", "sdiv", "urem", "srem", "udiv exact", "sdiv exact"), t, g.value(t), oneOf(g, "1", "-1", g.value(t)))
 	case 4:
 		g.compare()
 	case 5:
@@ -187,6 +189,10 @@ func (g *blocks) instruction() {
 	case 12:
 		f := oneOf(g, t, "ptr", "float", "double")
 		g.def(f, "freeze %s %s", f, g.value(f))
+	case 14:
+		g.integerIntrinsic()
+	case 15:
+		g.floatIntrinsic()
 	case 13:
 		switch g.IntN(8) {
 		case 0:
@@ -208,6 +214,52 @@ func (g *blocks) instruction() {
 			fmt.Fprintf(&g.text, "  %%p%d = call { i64, i8 } @pair(i64 %s)\n", g.n, g.value("i64"))
 			g.def("i8", "extractvalue { i64, i8 } %%p%d, 1", g.n)
 		}
+	}
+}
+
+func (g *blocks) integerIntrinsic() {
+	w := g.width()
+	t := fmt.Sprintf("i%d", w)
+	switch a := g.value(t); g.IntN(5) {
+	case 0:
+		name := oneOf(g, "ctpop", "bitreverse", "bswap")
+		if name == "bswap" && w%16 != 0 {
+			name = "ctpop"
+		}
+		g.def(t, "call %s @llvm.%s.%s(%s %s)", t, name, t, t, a)
+	case 1:
+		g.def(t, "call %s @llvm.%s.%s(%s %s, i1 %s)", t, oneOf(g, "ctlz", "cttz", "abs"), t, t, a, oneOf(g, "true", "false"))
+	case 2:
+		name := oneOf(g, "umin", "umax", "smin", "smax", "uadd.sat", "sadd.sat", "usub.sat", "ssub.sat", "ushl.sat", "sshl.sat")
+		g.def(t, "call %s @llvm.%s.%s(%s %s, %s %s)", t, name, t, t, a, t, g.value(t))
+	case 3:
+		g.def(t, "call %s @llvm.%s.%s(%s %s, %s %s, %s %s)", t, oneOf(g, "fshl", "fshr"), t, t, a, t, g.value(t), t, g.value(t))
+	case 4:
+		name := oneOf(g, "uadd", "sadd", "usub", "ssub", "umul", "smul")
+		fmt.Fprintf(&g.text, "  %%o%d = call { %s, i1 } @llvm.%s.with.overflow.%s(%s %s, %s %s)\n", g.n, t, name, t, t, a, t, g.value(t))
+		o := g.n
+		g.def(t, "extractvalue { %s, i1 } %%o%d, 0", t, o)
+		g.def("i1", "extractvalue { %s, i1 } %%o%d, 1", t, o)
+	}
+}
+
+func (g *blocks) floatIntrinsic() {
+	t, suffix := "double", "f64"
+	if g.IntN(2) == 0 {
+		t, suffix = "float", "f32"
+	}
+	a, flags := g.value(t), g.flags("nnan", "nsz")
+	switch g.IntN(5) {
+	case 0:
+		g.def(t, "fneg%s %s %s", flags, t, a)
+	case 1:
+		name := oneOf(g, "sqrt", "floor", "ceil", "trunc", "rint", "nearbyint", "roundeven", "round", "fabs")
+		g.def(t, "call%s %s @llvm.%s.%s(%s %s)", flags, t, name, suffix, t, a)
+	case 2, 3:
+		name := oneOf(g, "minnum", "maxnum", "minimum", "maximum", "copysign")
+		g.def(t, "call%s %s @llvm.%s.%s(%s %s, %s %s)", flags, t, name, suffix, t, a, t, g.value(t))
+	case 4:
+		g.def(t, "call%s %s @llvm.%s.%s(%s %s, %s %s, %s %s)", flags, t, oneOf(g, "fma", "fmuladd"), suffix, t, a, t, g.value(t), t, g.value(t))
 	}
 }
 
@@ -349,7 +401,7 @@ func (g *blocks) function() string {
 			first = g.have
 		}
 	}
-	s := blocksCallees + "define i64 @f() personality ptr @keep {\n"
+	s := blocksCallees + declared(bodies) + "define i64 @f() personality ptr @keep {\n"
 	for k := range n {
 		s += label(k) + ":\n"
 		for j, t := range types {
@@ -370,6 +422,24 @@ func (g *blocks) function() string {
 		s += bodies[k] + "  " + ends[k] + "\n"
 	}
 	return s + "pad:\n  %pad.v = landingpad { ptr, i32 } cleanup\n  unreachable\n}\n"
+}
+
+// declared are the declarations of the intrinsics that are called.
+func declared(bodies []string) string {
+	var list []string
+	call := regexp.MustCompile(`call(?: nnan| nsz)* (\S+|{ \S+, i1 }) (@llvm\.\S+?)\((.*)\)`)
+	for _, m := range call.FindAllStringSubmatch(strings.Join(bodies, ""), -1) {
+		var types []string
+		for _, arg := range strings.Split(m[3], ", ") {
+			typ, _, _ := strings.Cut(arg, " ")
+			types = append(types, typ)
+		}
+		if !strings.Contains(m[2], "memset") {
+			list = append(list, fmt.Sprintf("declare %s %s(%s)\n", m[1], m[2], strings.Join(types, ", ")))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), "")
 }
 
 const blocksCallees = `@m = global [9 x i64] [i64 -1, i64 1, i64 undef, i64 4294967295, i64 0, i64 81985529216486895, i64 2, i64 3, i64 4]

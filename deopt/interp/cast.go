@@ -26,6 +26,9 @@ func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 			return false
 		}
 		switch {
+		case i.Op == ir.OpTrunc && from.bits <= 64:
+			x, y := a[0].v, dst[0].v
+			return i.Flags&ir.NUW != 0 && x != y || i.Flags&ir.NSW != 0 && signExtend(x, from.bits) != signExtend(y, to.bits)
 		case i.Op == ir.OpZExt && i.Flags&ir.NNeg != 0:
 			return a[(from.bits-1)/64].v>>uint((from.bits-1)%64) == 1
 		case i.Op != ir.OpTrunc:

@@ -15,6 +15,10 @@ type function struct {
 	params   []slot
 	ret      *shape
 	slots    map[ir.Value]slot
+	shorts   []shortWay         // of opShort
+	pairs    []shortPair        // of opPair
+	tables   []*table           // of opSwitch
+	targets  []map[uint64]*edge // of opIndirect: those that were gone to, by address
 	cost     uint64             // bytes charged for a frame
 	pads     map[*ir.Instr]*pad // of its invokes
 }
@@ -83,7 +87,7 @@ const (
 	opShlBoth
 	opLShr // s: the width
 	opAShr // s: the width; cut
-	opEq
+	opEq   // of the comparisons s: a bit that both operands must have alike
 	opNe
 	opULT
 	opULE
@@ -95,12 +99,15 @@ const (
 	opULEBr
 	opSLTBr
 	opSLEBr
-	opSExt   // cut
-	opTrunc  // s: bits that must not be set
-	opSelect // by word k between a and b
-	opOffset // a + k
-	opIndex  // a + b*k + s, b extended by cut
-	opIndex2 // a + b*k + c*s + an offset, the upper half of s; b and c extended by cut
+	opSExt     // cut
+	opTrunc    // s: bits that must not be set
+	opTruncNSW // cut; s: that of the result
+	opSelect   // by word k between a and b
+	opOffset   // a + k
+	opIndex    // a + b*k + s, b extended by cut
+	opIndex2   // a + b*k + c*s + an offset, the upper half of s; b and c extended by cut
+	opIndexNUW
+	opIndex2NUW
 	opLoad8
 	opLoad16
 	opLoad32
@@ -121,6 +128,12 @@ const (
 	opFCmp32 // k
 	opSIToFP64
 	opFPExt
+	opFNeg     // k: the sign bit
+	opShort    // k: which of shorts, of a, b and c
+	opPair     // k: which of pairs, of a and b
+	opNothing  // but to be counted
+	opSwitch   // k: which of tables, by a
+	opIndirect // k: which of targets, by a
 )
 
 // block is a basic block. Its phis happen on the edges that lead to it.

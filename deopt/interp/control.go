@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"math/big"
 
 	"reframe/deopt/ir"
@@ -28,9 +29,9 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	case ir.OpBr:
 		err = d.br(c, i, edges)
 	case ir.OpSwitch:
-		c.run, err = d.switched(i, edges)
+		err = d.switched(c, i, edges)
 	case ir.OpIndirectBr:
-		c.run, err = d.indirectBr(i, edges)
+		err = d.indirectBr(c, i, edges)
 	case ir.OpUnreachable:
 		err = troublef(KindUnreachable, "unreachable was reached")
 	case ir.OpResume:
@@ -203,26 +204,31 @@ type table struct {
 	other  *edge
 }
 
-func (d *decoder) switched(i *ir.Instr, edges []*edge) (step, error) {
+func (d *decoder) switched(c *inst, i *ir.Instr, edges []*edge) error {
 	if len(i.Args) == 0 || len(edges) != len(i.Cases)+1 {
-		return nil, troublef(KindModule, "switch with %d targets for %d cases", len(edges), len(i.Cases))
+		return troublef(KindModule, "switch with %d targets for %d cases", len(edges), len(i.Cases))
 	}
 	v, err := d.operand(i.Args[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if v.s.typ.Kind != ir.IntKind {
-		return nil, troublef(KindModule, "switch on %v", v.s.typ)
+		return troublef(KindModule, "switch on %v", v.s.typ)
 	}
 	t := newTable(v.s, i.Cases, edges)
-	return func(fr *frame) error {
+	if v.s.words == 1 {
+		c.op, c.a, c.k = opSwitch, int32(v.at), uint64(len(d.fn.tables))
+		d.fn.tables = append(d.fn.tables, t)
+	}
+	c.run = func(fr *frame) error {
 		w := v.in(fr)
 		if !defined(w) {
 			return notKnown(w, "the value of the switch, %s,", i.Args[0].Ref())
 		}
 		fr.next = t.at(w)
 		return nil
-	}, nil
+	}
+	return nil
 }
 
 func newTable(s *shape, cases []*big.Int, edges []*edge) *table {
@@ -251,34 +257,39 @@ func newTable(s *shape, cases []*big.Int, edges []*edge) *table {
 }
 
 func (t *table) at(w []word) *edge {
-	var e *edge
-	switch k := w[0].v - t.least; {
-	case len(w) > 1:
-		e = t.wide[toBig(w).Text(16)]
-	case k < uint64(len(t.dense)):
-		return t.dense[k]
-	case t.dense == nil:
-		e = t.sparse[w[0].v]
+	if len(w) == 1 {
+		return t.of(w[0].v)
 	}
-	if e == nil {
-		return t.other
-	}
-	return e
+	return cmp.Or(t.wide[toBig(w).Text(16)], t.other)
 }
 
-func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (step, error) {
+// of is at for at most 64 bits.
+func (t *table) of(v uint64) *edge {
+	switch k := v - t.least; {
+	case k < uint64(len(t.dense)):
+		return t.dense[k]
+	case t.dense != nil:
+		return t.other
+	}
+	return cmp.Or(t.sparse[v], t.other)
+}
+
+func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 	args, err := d.operands(i, 1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if args[0].s.typ.Kind != ir.PointerKind {
-		return nil, troublef(KindModule, "indirectbr on %v", args[0].s.typ)
+		return troublef(KindModule, "indirectbr on %v", args[0].s.typ)
 	}
 	targets := map[*ir.Block]*edge{}
 	for _, e := range edges {
 		targets[e.to.ir] = e
 	}
-	return func(fr *frame) error {
+	gone := map[uint64]*edge{}
+	c.op, c.a, c.k = opIndirect, int32(args[0].at), uint64(len(d.fn.targets))
+	d.fn.targets = append(d.fn.targets, gone)
+	c.run = func(fr *frame) error {
 		a, err := pointer(fr, args[0])
 		if err != nil {
 			return err
@@ -286,8 +297,10 @@ func (d *decoder) indirectBr(i *ir.Instr, edges []*edge) (step, error) {
 		if fr.next = targets[fr.in.names.blockAt[a]]; fr.next == nil {
 			return troublef(KindFault, "indirectbr to %v, which is the address of none of its blocks", a)
 		}
+		gone[uint64(a)] = fr.next
 		return nil
-	}, nil
+	}
+	return nil
 }
 
 // invoke is a call and a branch, which what is thrown passes by.

@@ -179,6 +179,9 @@ func (d *decoder) inst(at int, i *ir.Instr) error {
 	case i.Op == ir.OpCall:
 		run, err := d.call(i, out)
 		d.fn.code[at].op, d.fn.code[at].run = opCall, d.charged(run, d.words(i, out))
+		if err == nil {
+			d.quickCall(&d.fn.code[at], i, out)
+		}
 		return err
 	}
 	run, err := d.operation(i, out)

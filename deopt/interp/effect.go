@@ -138,16 +138,37 @@ func (x noted) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, err
 	if err != nil {
 		return nil, err
 	}
-	var f *external
-	var of *Execution // whose f that is
+	n := &note{name: x.name}
 	return func(fr *frame) error {
-		if r := &fr.in.run; r.of != of || f == nil {
-			if f = r.called.byName[x.name]; f == nil {
-				f = r.called.add(x.name, EffectMath, nil)
-			}
-			of = r.of
-		}
-		f.Count++
+		n.count(fr.in)
 		return run(fr)
 	}, nil
+}
+
+// note counts the runs of one call of an intrinsic.
+type note struct {
+	name string
+	f    *external
+	of   *Execution // whose f that is
+}
+
+func (n *note) count(in *Interp) {
+	if r := &in.run; r.of != n.of || n.f == nil {
+		if n.f = r.called.byName[n.name]; n.f == nil {
+			n.f = r.called.add(n.name, EffectMath, nil)
+		}
+		n.of = r.of
+	}
+	n.f.Count++
+}
+
+// short is a shorter way of what is counted.
+func (n *note) short(in *Interp, f shortWay) shortWay {
+	return func(a, b, c uint64) (uint64, bool) {
+		r, ok := f(a, b, c)
+		if ok {
+			n.count(in)
+		}
+		return r, ok
+	}
 }

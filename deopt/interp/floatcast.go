@@ -28,10 +28,21 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 	case toInt:
 		convert = floatToInt(i.Op == ir.OpFPToSI, from, to)
 	}
+	// As of intIntrinsic, a scalar takes the longer way here.
+	quick := shortWay(nil)
+	if a.s.typ.Kind == ir.VectorKind {
+		quick = conversionShort(i.Op, i.Flags, from, to)
+	}
 	return lanes1(out, a, func(dst, src []word) error {
 		if !defined(src) {
 			unknownWords(dst, to.bits, src)
 			return nil
+		}
+		if quick != nil {
+			if r, ok := quick(src[0].v, 0, 0); ok {
+				dst[0] = word{v: r}
+				return nil
+			}
 		}
 		convert(dst, src)
 		return nil

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"reframe/deopt/ir"
@@ -15,6 +16,10 @@ type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step
 var silent = []string{
 	"dbg", "donothing", "experimental.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
+}
+
+func isSilent(name string) bool {
+	return slices.ContainsFunc(silent, func(s string) bool { return name == s || strings.HasPrefix(name, s+".") })
 }
 
 // same intrinsics yield their first argument.
@@ -83,12 +88,9 @@ func init() {
 // intrinsic decodes a call of llvm.NAME.TYPES.
 func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 	name := strings.TrimPrefix(full, "llvm.")
-	for _, s := range silent {
-		if name == s || strings.HasPrefix(name, s+".") {
-			return func(*frame) error { return nil }, nil
-		}
-	}
 	switch {
+	case isSilent(name):
+		return func(*frame) error { return nil }, nil
 	case strings.HasPrefix(full, statepointPrefix):
 		return d.statepoint(i, out)
 	case strings.HasPrefix(name, "experimental.patchpoint."):

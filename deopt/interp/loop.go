@@ -249,43 +249,43 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opEq:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v == b.v)
 				continue
 			}
 		case opNe:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v != b.v)
 				continue
 			}
 		case opULT:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v < b.v)
 				continue
 			}
 		case opULE:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v <= b.v)
 				continue
 			}
 		case opSLT:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v^i.k < b.v^i.k)
 				continue
 			}
 		case opSLE:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				w[i.dst] = bit(a.v^i.k <= b.v^i.k)
 				continue
 			}
 		case opEqBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v == b.v {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -295,7 +295,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opNeBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v != b.v {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -305,7 +305,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opULTBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v < b.v {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -315,7 +315,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opULEBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v <= b.v {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -325,7 +325,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opSLTBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v^i.k < b.v^i.k {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -335,7 +335,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opSLEBr:
 			a, b := &w[i.a], &w[i.b]
-			if a.u|b.u == 0 {
+			if a.u|b.u|(a.v^b.v)&i.s == 0 {
 				if a.v^i.k <= b.v^i.k {
 					w[i.dst], e = word{v: 1}, i.yes
 				} else {
@@ -350,6 +350,11 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opTrunc:
 			if a := &w[i.a]; a.u|a.v&i.s == 0 {
+				w[i.dst] = word{v: a.v & i.k}
+				continue
+			}
+		case opTruncNSW:
+			if a := &w[i.a]; a.u == 0 && extended(a.v, i.cut) == extended(a.v, uint8(i.s)) {
 				w[i.dst] = word{v: a.v & i.k}
 				continue
 			}
@@ -379,6 +384,21 @@ func (in *Interp) blocks(base int) error {
 			x, y := extended(b.v, i.cut), extended(c.v, i.cut)
 			r := a.v + uint64(x)*i.k + uint64(y)*(i.s&math.MaxUint32) + uint64(int64(i.s)>>32)
 			if a.u|b.u|c.u|(a.v|r)>>63 == 0 && small(x) && small(y) {
+				w[i.dst] = word{v: r}
+				continue
+			}
+		case opIndexNUW:
+			a, b := &w[i.a], &w[i.b]
+			x := extended(b.v, i.cut)
+			if r := a.v + uint64(x)*i.k + i.s; a.u|b.u|(a.v|r)>>(i.top&63)|uint64(x)>>31 == 0 {
+				w[i.dst] = word{v: r}
+				continue
+			}
+		case opIndex2NUW:
+			a, b, c := &w[i.a], &w[i.b], &w[i.c]
+			x, y := extended(b.v, i.cut), extended(c.v, i.cut)
+			r := a.v + uint64(x)*i.k + uint64(y)*(i.s&math.MaxUint32) + uint64(int64(i.s)>>32)
+			if a.u|b.u|c.u|(a.v|r)>>63|uint64(x|y)>>31 == 0 {
 				w[i.dst] = word{v: r}
 				continue
 			}
@@ -539,6 +559,45 @@ func (in *Interp) blocks(base int) error {
 				w[i.dst] = word{v: math.Float64bits(widened(uint32(a.v)))}
 				continue
 			}
+		case opFNeg:
+			if a := &w[i.a]; a.u == 0 {
+				w[i.dst] = word{v: a.v ^ i.k}
+				continue
+			}
+		case opShort:
+			a, b, c := &w[i.a], &w[i.b], &w[i.c]
+			if a.u|b.u|c.u == 0 {
+				if r, ok := fr.fn.shorts[i.k](a.v, b.v, c.v); ok {
+					w[i.dst] = word{v: r}
+					continue
+				}
+			}
+		case opPair:
+			if a, b := &w[i.a], &w[i.b]; a.u|b.u == 0 {
+				r, over := fr.fn.pairs[i.k](a.v, b.v)
+				w[i.dst], w[i.dst+1] = word{v: r}, bit(over)
+				continue
+			}
+		case opNothing:
+			continue
+		case opSwitch:
+			if a := &w[i.a]; a.u == 0 {
+				e = fr.fn.tables[i.k].of(a.v)
+				goto follow
+			}
+		case opIndirect:
+			if a := &w[i.a]; a.u == 0 {
+				if e = fr.fn.targets[i.k][a.v]; e != nil {
+					goto follow
+				}
+			}
+			// The step finds it, and the next time it is known.
+			fr.pc = pc
+			if err := i.run(fr); err != nil {
+				return in.located(err, true)
+			}
+			e, fr.next = fr.next, nil
+			goto follow
 		case opJump:
 			e = i.yes
 			goto follow

@@ -16,6 +16,10 @@ func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	if err != nil {
 		return
 	}
+	if i.Op == ir.OpExtractValue {
+		d.quickExtract(c, i, args[0], out)
+		return
+	}
 	for _, a := range append(args, out) {
 		if (a.s.bits == 0 || a.s.words != 1) && !(a == out && i.Op == ir.OpStore) {
 			return
@@ -41,14 +45,21 @@ func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 		quickICmp(c, i, bits)
 	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp:
 		quickFloat(c, i, args[0].s.typ.Kind)
-	case ir.OpTrunc, ir.OpZExt, ir.OpSExt, ir.OpPtrToInt, ir.OpIntToPtr, ir.OpBitCast, ir.OpFreeze, ir.OpSIToFP, ir.OpFPExt:
+	case ir.OpTrunc, ir.OpZExt, ir.OpSExt, ir.OpPtrToInt, ir.OpIntToPtr, ir.OpBitCast, ir.OpFreeze:
 		quickCast(c, i, args[0].s, out.s)
+	case ir.OpSIToFP, ir.OpUIToFP, ir.OpFPToSI, ir.OpFPToUI, ir.OpFPTrunc, ir.OpFPExt:
+		d.quickConversion(c, i, args[0], out)
+	case ir.OpFNeg:
+		if i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 && args[0].s.typ.Float() {
+			c.op, c.k = opFNeg, 1<<(bits-1)
+		}
 	default:
-		quickInt(c, i, bits)
+		d.quickInt(c, i, args, out)
 	}
 }
 
-func quickInt(c *inst, i *ir.Instr, bits int) {
+func (d *decoder) quickInt(c *inst, i *ir.Instr, args []slot, out slot) {
+	bits := out.s.bits
 	m, sign := maskAt(bits, 0), uint64(1)<<(bits-1)
 	nsw, nuw := i.Flags&ir.NSW != 0, i.Flags&ir.NUW != 0
 	c.k = m
@@ -71,8 +82,8 @@ func quickInt(c *inst, i *ir.Instr, bits int) {
 			c.op = pickOp(nsw, opMulNSW, opMul)
 		}
 	case ir.OpUDiv, ir.OpSDiv:
-		if i.Flags&ir.Exact == 0 {
-			c.op = pickOp(i.Op == ir.OpUDiv, opUDiv, opSDiv)
+		if c.op = pickOp(i.Op == ir.OpUDiv, opUDiv, opSDiv); i.Flags&ir.Exact != 0 {
+			d.shorten(c, exactShort(i.Op, bits), out, args...)
 		}
 	case ir.OpURem, ir.OpSRem:
 		c.op = pickOp(i.Op == ir.OpURem, opURem, opSRem)
@@ -89,9 +100,16 @@ func quickInt(c *inst, i *ir.Instr, bits int) {
 		c.s = uint64(bits)
 		c.op = pickOp(nuw, pickOp(nsw, opShlBoth, opShlNUW), pickOp(nsw, opShlNSW, opShl))
 	case ir.OpLShr, ir.OpAShr:
-		if i.Flags&ir.Exact == 0 {
-			c.op, c.s = pickOp(i.Op == ir.OpLShr, opLShr, opAShr), uint64(bits)
+		if c.op, c.s = pickOp(i.Op == ir.OpLShr, opLShr, opAShr), uint64(bits); i.Flags&ir.Exact != 0 {
+			d.shorten(c, exactShort(i.Op, bits), out, args...)
 		}
+	}
+}
+
+// quickExtract makes a move of taking a scalar out of a struct.
+func (d *decoder) quickExtract(c *inst, i *ir.Instr, from, out slot) {
+	if part, err := inside(from, i.Path); err == nil && out.s.words == 1 && part.s.words == 1 {
+		c.op, c.dst, c.a = opMove, int32(out.at), int32(part.at)
 	}
 }
 
@@ -103,9 +121,6 @@ func pickOp(first bool, a, b opcode) opcode {
 }
 
 func quickICmp(c *inst, i *ir.Instr, bits int) {
-	if i.Flags&ir.SameSign != 0 {
-		return
-	}
 	ops := map[string]opcode{
 		"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
 		"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
@@ -117,7 +132,10 @@ func quickICmp(c *inst, i *ir.Instr, bits int) {
 	if i.Pred[1:] == "gt" || i.Pred[1:] == "ge" {
 		c.a, c.b = c.b, c.a
 	}
-	c.op, c.k = op, 1<<(bits-1)
+	c.op, c.k, c.s = op, 1<<(bits-1), 0
+	if i.Flags&ir.SameSign != 0 {
+		c.s = c.k
+	}
 }
 
 // outcomes are the bits of the results of order for which a predicate holds.
@@ -150,17 +168,12 @@ func quickFloat(c *inst, i *ir.Instr, kind ir.TypeKind) {
 func quickCast(c *inst, i *ir.Instr, from, to *shape) {
 	c.k, c.s = maskAt(to.bits, 0), 0
 	switch {
-	case i.Op == ir.OpFPExt:
-		if from.typ.Kind == ir.FloatKind && to.typ.Kind == ir.DoubleKind && i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 {
-			c.op = opFPExt
-		}
-	case i.Op == ir.OpSIToFP:
-		if to.typ.Kind == ir.DoubleKind {
-			c.op = opSIToFP64
-		}
 	case i.Op == ir.OpSExt:
 		c.op = opSExt
+	case i.Op == ir.OpTrunc && i.Flags&ir.NSW != 0 && i.Flags&ir.NUW != 0:
+		c.op, c.s = opTrunc, ^(c.k >> 1) // neither a bit that is lost nor the sign bit
 	case i.Op == ir.OpTrunc && i.Flags&ir.NSW != 0:
+		c.op, c.s = opTruncNSW, uint64(64-to.bits)
 	case i.Op == ir.OpTrunc && i.Flags&ir.NUW != 0:
 		c.op, c.s = opTrunc, ^c.k
 	case i.Op == ir.OpZExt && i.Flags&ir.NNeg != 0:
@@ -168,6 +181,19 @@ func quickCast(c *inst, i *ir.Instr, from, to *shape) {
 	case i.Op == ir.OpBitCast && from.bits != to.bits:
 	default:
 		c.op = opTrunc
+	}
+}
+
+func (d *decoder) quickConversion(c *inst, i *ir.Instr, from, to slot) {
+	f := conversionShort(i.Op, i.Flags, from.s, to.s)
+	switch {
+	case f == nil:
+	case i.Op == ir.OpFPExt:
+		c.op = opFPExt
+	case i.Op == ir.OpSIToFP && to.s.typ.Kind == ir.DoubleKind:
+		c.op = opSIToFP64
+	default:
+		d.shorten(c, f, to, from)
 	}
 }
 
@@ -192,10 +218,10 @@ const maxScale = 1 << 30
 
 // quickGEP takes a constant offset with at most two indices. The loop goes on only
 // where no part can overflow, which is what inbounds, nusw and nuw ask for; a
-// negative index with nuw is left to the step.
+// negative index or offset with nuw is left to the step.
 func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	offset, indices, err := d.path(i, args)
-	if err != nil || i.Flags&ir.NUW != 0 || args[0].s.bits != 64 && args[0].s.bits != 32 || d.in.opt.Strict {
+	if err != nil || args[0].s.bits != 64 && args[0].s.bits != 32 || d.in.opt.Strict {
 		return
 	}
 	var rest []scaled
@@ -208,7 +234,8 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 		}
 		rest = append(rest, x)
 	}
-	if offset = at.offset; at.signed || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
+	nuw := i.Flags&ir.NUW != 0
+	if offset = at.offset; at.signed || nuw && int64(offset) < 0 || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
 		return
 	}
 	// An address of 32 bits may not get out of their lower half, as one of 64 bits may not; that no part of the sum does is
@@ -222,10 +249,10 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	case len(rest) == 0:
 		c.op, c.k = opOffset, offset
 	case len(rest) == 1 && rest[0].by < maxScale:
-		c.op, c.b, c.k, c.s = opIndex, int32(rest[0].index.at), rest[0].by, offset
+		c.op, c.b, c.k, c.s = pickOp(nuw, opIndexNUW, opIndex), int32(rest[0].index.at), rest[0].by, offset
 		c.cut = uint8(64 - rest[0].index.s.bits)
 	case len(rest) == 2 && rest[0].by < maxScale && rest[1].by < maxScale && rest[0].index.s.bits == rest[1].index.s.bits:
-		c.op, c.b, c.c, c.k, c.s = opIndex2, int32(rest[0].index.at), int32(rest[1].index.at), rest[0].by, rest[1].by|offset<<32
+		c.op, c.b, c.c, c.k, c.s = pickOp(nuw, opIndex2NUW, opIndex2), int32(rest[0].index.at), int32(rest[1].index.at), rest[0].by, rest[1].by|offset<<32
 		c.cut = uint8(64 - rest[0].index.s.bits)
 	}
 }

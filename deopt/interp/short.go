@@ -1,0 +1,104 @@
+package interp
+
+import (
+	"strings"
+
+	"reframe/deopt/ir"
+)
+
+// shortWay is a shorter way of an operation on at most three scalars of one word each, all bits of which are known: it gives the
+// result, or false where the step is to say what happens, as where that is poison or an error. Bits past the width are clear in what it
+// is given, and in what it gives.
+type shortWay func(a, b, c uint64) (uint64, bool)
+
+// shortPair is that of an operation on two scalars with two results: one as wide as they are, and whether that is too small.
+type shortPair func(a, b uint64) (uint64, bool)
+
+// shorten lets the loop run an instruction by f.
+func (d *decoder) shorten(c *inst, f shortWay, out slot, args ...slot) {
+	c.op, c.k, c.dst = opShort, uint64(len(d.fn.shorts)), int32(out.at)
+	d.fn.shorts = append(d.fn.shorts, f)
+	c.a = int32(args[0].at)
+	c.b, c.c = c.a, c.a
+	if len(args) > 1 {
+		c.b = int32(args[1].at)
+	}
+	if len(args) > 2 {
+		c.c = int32(args[2].at)
+	}
+}
+
+// quickCall finds the shorter way of a call of an intrinsic, where it has one.
+func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
+	f, ok := i.Call.Callee.(*ir.Func)
+	if !ok || !f.Declared() || !strings.HasPrefix(f.Name, "llvm.") {
+		return
+	}
+	name := strings.TrimPrefix(f.Name, "llvm.")
+	if isSilent(name) {
+		c.op = opNothing
+		return
+	}
+	args, err := d.operands(i, len(i.Args))
+	if err != nil || len(args) == 0 || len(args) > 3 || !scalars(args, len(args)) {
+		return
+	}
+	if operation, _, ok := strings.Cut(name, ".with.overflow."); ok {
+		x, ok := overflowIntrinsics[operation]
+		if !ok {
+			return
+		}
+		c.op, c.k = opPair, uint64(len(d.fn.pairs))
+		c.dst, c.a, c.b = int32(out.at), int32(args[0].at), int32(args[1].at)
+		d.fn.pairs = append(d.fn.pairs, x.short(args[0].s.bits))
+		return
+	}
+	if out.s.bits == 0 || out.s.words != 1 {
+		return
+	}
+	if g, _, ok := overloaded(intShorts, f.Name); ok {
+		d.shorten(c, g(args[0].s.bits, out.s.bits), out, args...)
+	} else if g, name, ok := overloaded(floatShorts, f.Name); ok && i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 {
+		if h := g.of(out.s.typ.Kind); h != nil {
+			if EffectOf("llvm."+name) == EffectMath {
+				h = (&note{name: "llvm." + name}).short(d.in, h)
+			}
+			d.shorten(c, h, out, args...)
+		}
+	}
+}
+
+// overloaded finds what a table has for the intrinsic llvm.NAME.TYPES, and NAME.
+func overloaded[T any](table map[string]T, full string) (x T, key string, ok bool) {
+	for key = strings.TrimPrefix(full, "llvm."); ; {
+		if x, ok = table[key]; ok {
+			return x, key, true
+		}
+		dot := strings.LastIndexByte(key, '.')
+		if dot < 0 {
+			return x, "", false
+		}
+		key = key[:dot]
+	}
+}
+
+// lane is f of element k of the operands, and of a constant that is one for all: false where it is to be calculated otherwise.
+func (f shortWay) lane(fr *frame, out int, k int, args []slot) bool {
+	var v [3]uint64
+	for j, a := range args {
+		at := a.at
+		if a.s.typ.Kind == ir.VectorKind {
+			at += k
+		}
+		w := fr.w[at]
+		if w.u != 0 {
+			return false
+		}
+		v[j] = w.v
+	}
+	r, ok := f(v[0], v[1], v[2])
+	if ok {
+		fr.w[out+k] = word{v: r}
+	}
+	return ok
+}
