@@ -64,6 +64,7 @@ anywhere:
 
 bench:
 	@scripts/setup.sh test
+	@scripts/sources.sh
 	go run ./bench
 
 lint:

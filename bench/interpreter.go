@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,23 +23,22 @@ const (
 // kernels are the programs of testdata/kernels.
 var kernels = []string{"loop", "memory", "float", "calls"}
 
-// interpreters compares whole programs, from the start of the tool to its end, with
-// LLVM's own interpreter on the same text. At -O1 there are no vectors, and fused operations are left out:
-// LLVM's interpreter does not run them.
+// interpreters compares whole programs, from the start of the tool to its end, with LLVM's own interpreter on the
+// same text: kernels, and those of the fidelity suite that LLVM's can run. What counts is the processor's time of all threads.
 func (b *bench) interpreters() {
-	b.section("Programs in the interpreter (clang-19 -O1), %d runs", kernelRounds)
+	b.section("Programs in the interpreter (clang-19 -O1), processor time of %d runs", kernelRounds)
 	lli := livetest.LLVM(b, 19, "lli")
 	var rows []row
-	for _, name := range kernels {
-		source, err := filepath.Abs(filepath.Join("bench", "testdata", "kernels", name+".c"))
-		require.NoError(b, err)
-		module := livetest.CModule(b, 19, []string{"-O1", "-ffp-contract=off"}, source)
-		native, _ := b.start(livetest.ModuleBinary(b, 19, module))
+	measure := func(name, module string, stdin []byte, args ...string) {
+		var want bytes.Buffer
+		_, text := b.startFed(bytes.NewReader(stdin), &want, livetest.ModuleBinary(b, 19, module), args...)
+		require.NotEmpty(b, want.Bytes(), text)
 		var theirs, ours times
-		run := func(into *times, tool string, args ...string) {
-			o, text := b.start(tool, append(args, module)...)
-			require.Equal(b, string(native.output), string(o.output), text)
-			into.add(o.wall)
+		run := func(into *times, tool string, flags ...string) {
+			var out bytes.Buffer
+			o, text := b.startFed(bytes.NewReader(stdin), &out, tool, slices.Concat(flags, []string{module}, args)...)
+			require.True(b, bytes.Equal(want.Bytes(), out.Bytes()), "%s prints something else: %s", name, text)
+			into.add(o.cpu)
 		}
 		interleave(kernelRounds,
 			func() { run(&theirs, lli, "-jit-kind=mcjit", "-force-interpreter") },
@@ -46,6 +47,18 @@ func (b *bench) interpreters() {
 		r := against(name, "lli-19 -force-interpreter", theirs, ours)
 		r.target = "at most 0.1: " + verdict(10*ours.median() <= theirs.median())
 		rows = append(rows, r)
+	}
+	for _, name := range kernels {
+		source, err := filepath.Abs(filepath.Join("bench", "testdata", "kernels", name+".c"))
+		require.NoError(b, err)
+		measure(name, livetest.CModule(b, 19, []string{"-O1", "-ffp-contract=off"}, source), nil)
+	}
+	for _, p := range programs {
+		var stdin []byte
+		if p.fed {
+			stdin = b.input()
+		}
+		measure(p.name, b.programModule(p), stdin, p.args...)
 	}
 	b.print(rows...)
 }

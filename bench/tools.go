@@ -21,9 +21,10 @@ const patience = 60 * time.Second
 type outcome struct {
 	output []byte // standard output, of start
 	wall   time.Duration
-	memory int64 // bytes resident at the peak
-	code   int   // exit status, -1 of a tool that was killed
-	over   bool  // it was killed when patience was up
+	cpu    time.Duration // of all its threads
+	memory int64         // bytes resident at the peak
+	code   int           // exit status, -1 of a tool that was killed
+	over   bool          // it was killed when patience was up
 }
 
 // start runs a tool. It may end with any status: what it printed says whether it did
@@ -38,11 +39,16 @@ func (b *bench) start(tool string, args ...string) (outcome, string) {
 // startTo is start with the output of the tool elsewhere, in /dev/null where stdout is nil. The text is the
 // command and its standard error.
 func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome, string) {
+	return b.startFed(nil, stdout, tool, args...)
+}
+
+// startFed is startTo with a standard input.
+func (b *bench) startFed(stdin io.Reader, stdout io.Writer, tool string, args ...string) (outcome, string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
 	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = stdout, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &stderr
 	began := time.Now()
 	err := cmd.Run()
 	o := outcome{wall: time.Since(began)}
@@ -55,6 +61,7 @@ func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome,
 	// Linux counts in KiB (getrusage(2)).
 	o.memory = int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
 	o.code = cmd.ProcessState.ExitCode()
+	o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return o, fmt.Sprintf("%s\n%s", cmd, stderr.Bytes())
 }
 

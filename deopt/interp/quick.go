@@ -120,12 +120,14 @@ func pickOp(first bool, a, b opcode) opcode {
 	return b
 }
 
+// comparisons are those of integers; of what is greater the operands change places.
+var comparisons = map[string]opcode{
+	"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
+	"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
+}
+
 func quickICmp(c *inst, i *ir.Instr, bits int) {
-	ops := map[string]opcode{
-		"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
-		"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
-	}
-	op, ok := ops[i.Pred]
+	op, ok := comparisons[i.Pred]
 	if !ok {
 		return
 	}
@@ -197,17 +199,23 @@ func (d *decoder) quickConversion(c *inst, i *ir.Instr, from, to slot) {
 	}
 }
 
+// loads and stores are those of so many bytes.
+var (
+	loads  = map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}
+	stores = map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}
+)
+
 func (d *decoder) quickAccess(c *inst, i *ir.Instr, args []slot, out slot) {
 	if d.in.opt.Strict {
 		return
 	}
 	if i.Op == ir.OpStore {
-		if op, ok := map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}[d.in.plain(args[0].s)]; ok {
+		if op, ok := stores[d.in.plain(args[0].s)]; ok {
 			c.op = op
 		}
 		return
 	}
-	if op, ok := map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}[d.in.plain(out.s)]; ok {
+	if op, ok := loads[d.in.plain(out.s)]; ok {
 		c.op = op
 	}
 }
