@@ -12,6 +12,9 @@ import (
 
 // load reads a value of shape s.
 func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
+	if in.loadLanes(addr, s, w) {
+		return nil
+	}
 	var small [2][16]byte
 	for _, l := range s.leaf {
 		n := l.bytes()
@@ -30,6 +33,9 @@ func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
 
 // store writes a value of shape s. Padding stays as it is.
 func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
+	if in.storeLanes(addr, s, w) {
+		return nil
+	}
 	var small [2][16]byte
 	for _, l := range s.leaf {
 		n := l.bytes()
@@ -44,6 +50,53 @@ func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
 		}
 	}
 	return nil
+}
+
+// lanes returns the bytes of an element of a vector that lies in one page at addr, and of all of it: 0 where it does not, or where its
+// elements are not what plain says.
+func (in *Interp) lanes(addr machine.Addr, s *shape) (size, all int) {
+	if s.typ.Kind != ir.VectorKind {
+		return 0, 0
+	}
+	size = in.plain(s.elem)
+	if all = size * s.n; all > pageSize-int(addr%pageSize) {
+		return 0, 0
+	}
+	return size, all
+}
+
+// loadLanes is load of a vector at once. It returns false where that is to be done piece by piece, as where some cannot be read.
+func (in *Interp) loadLanes(addr machine.Addr, s *shape, w []word) bool {
+	size, all := in.lanes(addr, s)
+	if size == 0 {
+		return false
+	}
+	p, err := in.view.touch(addr, all, false)
+	if err != nil {
+		return false
+	}
+	m := maskAt(8*size, 0)
+	for k, off := 0, int(addr%pageSize); k < s.n; k, off = k+1, off+size {
+		w[k] = loaded(word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, m)
+	}
+	return true
+}
+
+// storeLanes is store of a vector at once, into memory for which no stores are counted.
+func (in *Interp) storeLanes(addr machine.Addr, s *shape, w []word) bool {
+	size, all := in.lanes(addr, s)
+	if size == 0 {
+		return false
+	}
+	p, err := in.view.touch(addr, all, true)
+	if err != nil || p.kind != ownPage {
+		return false
+	}
+	for k, off := 0, int(addr%pageSize); k < s.n; k, off = k+1, off+size {
+		putLittle(p.data[off:off+size], w[k].v)
+		putLittle(p.shadow[off:off+size], w[k].u)
+	}
+	return true
 }
 
 // plain returns the bytes of a shape that is one integer, float or pointer of

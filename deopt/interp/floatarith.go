@@ -49,6 +49,9 @@ func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {
 func floatLanes(op ir.Op, kind ir.TypeKind) func(dst, x, y []word) {
 	if f := formats[kind]; kind == ir.X86FP80Kind || kind == ir.FP128Kind {
 		return func(dst, x, y []word) {
+			if kind == ir.X86FP80Kind && x87Short(op, dst, x, y) {
+				return
+			}
 			setFloat(kind, dst, softOp(op, f, floatNumber(kind, x), floatNumber(kind, y)))
 		}
 	}

@@ -1,0 +1,51 @@
+package interp
+
+import (
+	mathrand "math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+)
+
+// The shorter way of x86_fp80 is held against package softfloat, which calculates in integers of any width.
+func TestX87ShortsAreExact(t *testing.T) {
+	r := mathrand.New(mathrand.NewPCG(3, 4))
+	some := func(near uint64) []word {
+		m := r.Uint64()
+		switch r.IntN(4) { // few bits set, few clear, or all of them at random
+		case 0:
+			m = 1<<r.IntN(64) | 1<<r.IntN(64)
+		case 1:
+			m = ^(1<<r.IntN(64) | 1<<r.IntN(64))
+		}
+		e := r.Uint64N(1 << 15)
+		if r.IntN(8) > 0 {
+			e = near + r.Uint64N(140) - 70
+		}
+		if r.IntN(16) > 0 {
+			m |= 1 << 63
+		}
+		return []word{{v: m}, {v: e&(1<<15-1) | r.Uint64N(2)<<15}}
+	}
+	short := 0
+	for range 40000 {
+		near := []uint64{16383, 16383, 90, 32700}[r.IntN(4)]
+		a, b := some(near), some(near)
+		if r.IntN(8) == 0 {
+			b[0].v = a[0].v
+		}
+		for _, op := range []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv} {
+			got, want := make([]word, 2), make([]word, 2)
+			if !x87Short(op, got, a, b) {
+				continue
+			}
+			short++
+			f := formats[ir.X86FP80Kind]
+			setFloat(ir.X86FP80Kind, want, softOp(op, f, floatNumber(ir.X86FP80Kind, a), floatNumber(ir.X86FP80Kind, b)))
+			require.Equal(t, want, got, "%v of %x and %x", op, a, b)
+		}
+	}
+	require.Greater(t, short, 80000)
+}
