@@ -111,24 +111,28 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}
 	return func(fr *frame) error {
 		a, err := pointer(fr, args[0])
-		if err == nil {
-			fr.w[out.at] = word{v: uint64(fr.in.typeid(a))}
+		if err != nil {
+			return err
 		}
+		id, err := fr.in.typeid(a)
+		fr.w[out.at] = word{v: uint64(id)}
 		return err
 	}, nil
 }
 
-// typeid numbers the types that clauses name, from 1 on. Their number is that of the addresses a
-// program has at hand, so that it does not count as memory by itself.
-func (in *Interp) typeid(a machine.Addr) uint32 {
+// typeid numbers the types that clauses name, from 1 on. It counts as memory, as a hostile module asks for any address.
+func (in *Interp) typeid(a machine.Addr) (uint32, error) {
 	cxx := &in.run.cxx
 	id := cxx.ids[a]
 	if id == 0 {
+		if err := in.view.charge(handlerCost); err != nil {
+			return 0, err
+		}
 		if cxx.ids == nil {
 			cxx.ids = map[machine.Addr]uint32{}
 		}
 		id = uint32(len(cxx.ids) + 1)
 		cxx.ids[a] = id
 	}
-	return id
+	return id, nil
 }

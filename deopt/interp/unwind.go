@@ -68,8 +68,11 @@ func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 			}
 			t := machine.Addr(words[0].v)
 			adjusted, ok, err := in.catches(t, u.x)
+			if err == nil && ok {
+				u.adjusted = adjusted
+				u.selector, err = in.typeid(t)
+			}
 			if err != nil || ok {
-				u.selector, u.adjusted = in.typeid(t), adjusted
 				return ok, err
 			}
 			continue

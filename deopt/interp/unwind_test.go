@@ -124,6 +124,8 @@ pad:
 		{"the end of no handler", "define void @f() {\n  call void @__cxa_end_catch()\n  ret void\n}", interp.KindUnsupported, "the end of a handler that native code began"},
 		{"a landing pad that is entered", "define void @f() {\n  br label %pad\npad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\n}", interp.KindModule, "no exception came to"},
 		{"exceptions without end", "define void @f() {\n  br label %l\nl:\n  %p = call ptr @__cxa_allocate_exception(i64 0)\n  br label %l\n}", interp.KindMemory, ""},
+		{"types without end", "define void @f() {\n  br label %l\nl:\n  %k = phi i64 [ 0, %0 ], [ %n, %l ]\n  %n = add i64 %k, 1\n  %p = inttoptr i64 %n to ptr\n" +
+			"  %i = call i32 @llvm.eh.typeid.for(ptr %p)\n  br label %l\n}\ndeclare i32 @llvm.eh.typeid.for(ptr)", interp.KindMemory, ""},
 		{"an exception that is too large", "define void @f() {\n  %p = call ptr @__cxa_allocate_exception(i64 -1)\n  ret void\n}", interp.KindMemory, ""},
 		{"a class that is its own base", pad + `  %l = landingpad { ptr, i32 } catch ptr @u
   ret void
