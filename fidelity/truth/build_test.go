@@ -52,6 +52,8 @@ func (p *program) chooseFlags(r *rand.Rand) {
 		p.Threads = 2 + r.Intn(3)
 	}
 	if p.Tame {
+		p.Flags = append(p.Flags, "-relocation-model=static")
+		p.Links = []string{"-no-pie"}
 		return
 	}
 	switch r.Intn(10) {
@@ -104,7 +106,7 @@ func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
 
 // reason says in short why a tool did not take it.
 func (e *notBuilt) reason() string {
-	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation", "parseRegisterLiveOutMask", "must be followed by"} {
+	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by"} {
 		if strings.Contains(e.text, known) {
 			return e.tool + ": " + known
 		}
