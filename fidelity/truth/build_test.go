@@ -106,7 +106,7 @@ func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
 
 // reason says in short why a tool did not take it.
 func (e *notBuilt) reason() string {
-	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by"} {
+	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "did not end in time"} {
 		if strings.Contains(e.text, known) {
 			return e.tool + ": " + known
 		}

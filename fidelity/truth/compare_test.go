@@ -263,7 +263,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 		return
 	}
 	c.Values++
-	if v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // and the text says the same
+	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // and the text says the same
 		b := make([]byte, 8)
 		copy(b, want)
 		n := int64(binary.LittleEndian.Uint64(b)<<(64-v.Type.bits)) >> (64 - v.Type.bits)

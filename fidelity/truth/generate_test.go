@@ -302,6 +302,8 @@ func (m *maker) alloca(dynamic bool) {
 // beginLoop begins one.
 func (m *maker) beginLoop() {
 	m.names++
+	// A gc pointer of before would live on over statepoints that the rounds have.
+	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 	l := &loop{header: fmt.Sprintf("loop%d", m.names), before: len(m.avail)}
 	s := &step{Loop: 1}
 	s.Lines = []string{"br label %" + l.header, l.header + ":"}
@@ -360,6 +362,7 @@ func (m *maker) endLoop() {
 		"x" + h + ":",
 	}
 	m.add(s)
+	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 }
 
 // operands chooses what a site records.
@@ -371,6 +374,7 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 	if n > 6 && (kind == anyReg || kind != stackMap && kind != patchPoint && slices.Contains(m.p.Flags, "-use-registers-for-deopt-values")) {
 		n = 6 // there are no more registers
 	}
+	left := 2 // what each of them leaves on the stack of the x87 stays there until the next call
 	for range n {
 		var v *value
 		for range 5 {
@@ -382,7 +386,11 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 			default:
 				v = pick(m.Rand, m.avail...)
 			}
-			if m.p.compiles(v.Type, kind, m.f) {
+			wide := v.Type == fp80 && (kind == stackMap || kind == patchPoint || kind == anyReg)
+			if wide {
+				left--
+			}
+			if m.p.compiles(v.Type, kind, m.f) && (!wide || left >= 0) {
 				break
 			}
 			v = nil

@@ -48,6 +48,9 @@ func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	return 0, fmt.Errorf("no block of thread %d", tid)
 }
 
+// A lostError says that the program itself has destroyed its log: what is wrong is not what reframe shows.
+type lostError struct{ error }
+
 // live runs a program and holds each exit against its log. The error says why it could not be run: a *notBuilt where
 // a JIT did not take it.
 func (c *comparer) live(t testing.TB, b *built) error {
@@ -71,7 +74,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 		}
 		entries, err := c.entries(memory, block)
 		if err != nil {
-			return err
+			return &lostError{err}
 		}
 		c.stack(x.Frames, entries, true)
 		return nil
@@ -81,10 +84,15 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	if sum.End.Kind != deopt.EndExited && sum.End.Kind != deopt.EndKilled {
 		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
 	}
+	if errors.Is(err, context.DeadlineExceeded) { // where others take all of the processors
+		return &notBuilt{c.How, "it did not end in time"}
+	}
+	if lost := (*lostError)(nil); errors.As(err, &lost) {
+		c.wrong("behind %d hits: %v", hits, err)
+		return late
+	}
 	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
-		c.Refused++
-		c.Frames["the module is refused: "+plain(mismatch.Why)]++
-		c.refusals = append(c.refusals, mismatch.Error())
+		c.refuse(mismatch)
 		return late
 	}
 	if err = errors.Join(err, late); err != nil {
@@ -95,4 +103,11 @@ func (c *comparer) live(t testing.TB, b *built) error {
 		return &notBuilt{b.command[0], fmt.Sprintf("%+v behind %d hits: %s", sum.End, hits, text)}
 	}
 	return nil
+}
+
+// refuse notes that reframe takes the module for another than that which was compiled.
+func (c *comparer) refuse(why *deopt.MismatchError) {
+	c.Refused++
+	c.Frames["the module is refused: "+plain(why.Why)]++
+	c.refusals = append(c.refusals, why.Error())
 }

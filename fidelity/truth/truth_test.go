@@ -11,9 +11,11 @@
 package truth_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,7 +67,11 @@ func judgeProgram(t testing.TB, dir string, p *program) judged {
 	y.Programs = 1
 	c := newComparer(p, y)
 	b, err := p.build(t, dir)
-	if err == nil {
+	switch {
+	case err != nil:
+	case p.Dies:
+		err = c.core(t, b)
+	default:
 		err = c.live(t, b)
 	}
 	if not := (*notBuilt)(nil); errors.As(err, &not) {
@@ -97,21 +103,50 @@ func TestTruth(t *testing.T) {
 	if all {
 		exits = 250_000
 	}
+	if n, err := strconv.Atoi(os.Getenv("EXITS")); err == nil { // of each release
+		exits = n
+	}
 	dir := t.TempDir()
 	runtimeIn(t, dir, "amd64", "gcc", true)
 	runtimeIn(t, dir, "amd64", "gcc", false)
 	rows := make([]row, len(releases))
+	for n, version := range releases {
+		rows[n] = row{"amd64", version, newTally()}
+	}
 	t.Run("amd64", func(t *testing.T) {
 		var done sync.WaitGroup
 		for n, version := range releases {
-			done.Go(func() { rows[n] = row{"amd64", version, campaign(t, dir, "amd64", version, exits)} })
+			done.Go(func() { rows[n].add(campaign(t, dir, "amd64", version, exits)) })
 		}
 		done.Wait()
 	})
+	for machine, versions := range others {
+		if !all {
+			versions = []int{19}
+		}
+		compiler := crossTools[machine] + "gcc"
+		runtimeIn(t, dir, machine, compiler, false)
+		for _, version := range versions {
+			rows = append(rows, row{machine, version, newTally()})
+		}
+	}
+	t.Run("cores", func(t *testing.T) {
+		cores := 40
+		if all {
+			cores = 2000
+		}
+		for _, r := range rows[len(releases):] {
+			t.Run(fmt.Sprint(r.machine, r.version), func(t *testing.T) {
+				t.Parallel()
+				r.add(campaign(t, dir, r.machine, r.version, cores))
+			})
+		}
+	})
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.machine, b.machine), a.version-b.version) })
 	t.Logf("\n%s", table(rows))
 }
 
-// TestSeed runs the programs of some seeds, or that of the first: SEED=7 TO=9 VERSION=19 go test -run TestSeed. With SHRINK=1 what
+// TestSeed runs the programs of some seeds, or that of the first: SEED=7 TO=9 VERSION=19 MACHINE=arm64 go test -run TestSeed. With SHRINK=1 what
 // fails is made small.
 func TestSeed(t *testing.T) {
 	number := func(name string, otherwise int64) int64 {
@@ -122,6 +157,10 @@ func TestSeed(t *testing.T) {
 		return n
 	}
 	seed := number("SEED", 1)
+	machine := os.Getenv("MACHINE")
+	if machine == "" {
+		machine = "amd64"
+	}
 	dir := os.Getenv("KEEP")
 	if dir == "" {
 		dir = t.TempDir()
@@ -133,7 +172,7 @@ func TestSeed(t *testing.T) {
 		}
 		y := newTally()
 		for n := seed; n <= number("TO", seed); n++ {
-			j := judge(t, dir, n, v, "amd64")
+			j := judge(t, dir, n, v, machine)
 			y.add(j.tally)
 			for _, r := range j.refused {
 				t.Logf("%s\nrefused: %s", j.program, r)
@@ -147,12 +186,12 @@ func TestSeed(t *testing.T) {
 				t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
 			}
 		}
-		rows = append(rows, row{"amd64", v, y})
+		rows = append(rows, row{machine, v, y})
 	}
 	t.Logf("\n%s", table(rows))
 }
 
 // String says how the program is made again.
 func (p *program) String() string {
-	return fmt.Sprintf("SEED=%d VERSION=%d %s tame %v: %s %s", p.Seed, p.Version, p.Machine, p.Tame, p.How, strings.Join(p.Flags, " "))
+	return fmt.Sprintf("SEED=%d VERSION=%d MACHINE=%s tame %v: %s %s", p.Seed, p.Version, p.Machine, p.Tame, p.How, strings.Join(p.Flags, " "))
 }

@@ -150,6 +150,9 @@ func (p *program) compiles(t *typ, site string, f *function) bool {
 	if site != stackMap && site != patchPoint && site != anyReg {
 		return true
 	}
+	if p.Machine != "amd64" && (t == fp128 || t.kind == vector && (p.Machine == "riscv64" || p.Machine == "s390x")) {
+		return false // they are in parts
+	}
 	switch t.kind {
 	case integer:
 		if p.Version == 14 {

@@ -12,7 +12,12 @@
 
 // The same numbers are in layout_test.go.
 enum { block_size = 1 << 22, pool_at = 1024, pool_size = 6144, log_at = 8192 };
+#ifdef __x86_64__
 #define BLOCKS ((char *)0x1000000000)
+#else
+char truth_area[1 << 20] __attribute__((aligned(4096))); // of the only thread
+#define BLOCKS truth_area
+#endif
 
 struct block {
 	char *top;     // the log frame of the innermost function
@@ -44,6 +49,15 @@ static void fill(struct block *b)
 		pool[k] = next(b) >> 7;
 }
 
+// settle empties the stack of the x87, as a call has to find it: LLVM leaves an x86_fp80 there that a stackmap or patchpoint
+// has in a register, and so does a function that deoptimizes.
+static inline void settle(void)
+{
+#ifdef __x86_64__
+	__asm__ volatile("emms");
+#endif
+}
+
 // enter calls a root. One that deoptimizes leaves its frame in the log, and comes back by truth_return.
 __attribute__((noinline)) static void enter(struct block *b)
 {
@@ -52,10 +66,6 @@ __attribute__((noinline)) static void enter(struct block *b)
 	b->back = &here;
 	if (!setjmp(here))
 		roots[next(b) % roots_n](b);
-#ifdef __x86_64__
-	else
-		__asm__ volatile("emms"); // it may have left something on the stack of the x87
-#endif
 	b->back = back;
 	b->top = top, b->free = free;
 }
@@ -66,19 +76,25 @@ __attribute__((noreturn)) void truth_return(struct block *b) { longjmp(*b->back,
 // truth_step is what sites call: it may call one of the roots, and at the end of a run that is to die it ends it.
 __attribute__((noinline)) long truth_step(struct block *b)
 {
+	settle();
 	if (fatal && b->depth >= deepest)
-		abort();
+		*(volatile int *)0 = 0; // abort of a static library may have no unwind information
 	if (b->depth < deepest && b->left > 0 && (fatal || next(b) % 8 < 5)) {
 		b->depth++;
 		b->left--;
 		enter(b);
 		b->depth--;
+		settle();
 	}
 	return (long)next(b);
 }
 
 // truth_leaf returns a number and changes nothing else.
-__attribute__((noinline)) long truth_leaf(struct block *b) { return (long)next(b); }
+__attribute__((noinline)) long truth_leaf(struct block *b)
+{
+	settle();
+	return (long)next(b);
+}
 
 static long seed, steps;
 
@@ -91,6 +107,7 @@ static void *run(void *at)
 		next(b);
 	b->left = steps;
 	do {
+		settle();
 		fill(b);
 		b->top = 0;
 		b->free = (char *)b + log_at;
@@ -104,9 +121,11 @@ static void *run(void *at)
 int truth_run(root **table, long n, long threads, long s, long budget, long depth, long dies)
 {
 	roots = table, roots_n = n, seed = s, steps = budget, deepest = depth, fatal = dies;
+#ifdef __x86_64__
 	char *at = mmap(BLOCKS, block_size * threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 	if (at != BLOCKS)
 		return 2;
+#endif
 	pthread_t others[16];
 	for (long k = 1; k < threads; k++)
 		if (pthread_create(&others[k], 0, run, BLOCKS + k * block_size))

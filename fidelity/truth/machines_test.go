@@ -1,0 +1,93 @@
+package truth_test
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// others are the releases of LLVM that compile sites for machines whose programs QEMU runs (doc/facts.md).
+var others = map[string][]int{
+	"arm64":   {14, 16, 19, 22},
+	"ppc64le": {14, 16, 19, 22},
+	"s390x":   {14, 16, 19, 22},
+	"riscv64": {19, 22},
+}
+
+// crossOf is how programs of a machine are run.
+func crossOf(t testing.TB, machine string) *livetest.Cross {
+	t.Helper()
+	for n := range livetest.Crosses {
+		if livetest.Crosses[n].Arch == machine {
+			return &livetest.Crosses[n]
+		}
+	}
+	require.FailNow(t, "no such machine", machine)
+	return nil
+}
+
+// core runs a program that dies under QEMU and holds all frames of its core against its log: all of them wait for a call.
+func (c *comparer) core(t testing.TB, b *built) error {
+	t.Helper()
+	m, err := ir.ParseFile(b.module)
+	if err != nil {
+		return err
+	}
+	x := crossOf(t, c.Machine)
+	var path string
+	if x.WritesCores() {
+		path = x.Core(t, b.program)
+	} else {
+		path = livetest.RISCV64Core(t, x, b.program)
+	}
+	defer os.Remove(path)
+	target, err := ptrace.OpenCore(path, ptrace.CoreOptions{Exe: b.program})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	view, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{m}})
+	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
+		c.refuse(mismatch)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	block, err := areaOf(b.program)
+	if err != nil {
+		return err
+	}
+	entries, err := c.entries(target, block)
+	if err != nil {
+		return err
+	}
+	require.Len(t, view.Threads, 1)
+	c.stack(view.Threads[0].Frames, entries, false)
+	return nil
+}
+
+// areaOf is where a program for another machine has the block of its only thread.
+func areaOf(program string) (uint64, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	for _, s := range symbols {
+		if s.Name == "truth_area" {
+			return s.Value, nil
+		}
+	}
+	return 0, fmt.Errorf("%s has no area: %v", program, err)
+}
