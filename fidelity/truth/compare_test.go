@@ -246,6 +246,13 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 	}
 	want := append([]byte(nil), logged[:v.Type.size()]...)
 	got := append([]byte(nil), slot.Bytes...)
+	if slot.Type.IsZero() && len(got) > len(want) { // several sites may be meant: it is as wide as it was recorded
+		if c.order == binary.BigEndian {
+			got = got[len(got)-len(want):]
+		} else {
+			got = got[:len(want)]
+		}
+	}
 	if extra := v.Type.bits % 8; extra != 0 && len(got) == len(want) { // the bits above are nobody's
 		top := len(want) - 1
 		if c.order == binary.BigEndian {
