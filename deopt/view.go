@@ -101,7 +101,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 func newView(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: newSpace(t), modules: newModules(o.Modules), layouts: o.Layouts}
 	v.modules.pointer = t.Arch().Pointer
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable, Overwritten: v.places}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable, Overwritten: v.places, Conventions: v.conventionOf}
 	for _, l := range o.Layouts {
 		if err := l.check(v.modules); err != nil {
 			return nil, err

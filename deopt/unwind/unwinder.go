@@ -12,7 +12,7 @@ import (
 // defaultMax is how many frames a walk has at most when nothing else is asked for.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are needed but Max and Overwritten.
+// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -22,6 +22,8 @@ type Unwinder struct {
 	// Overwritten lists the places where a function may stand whose frame f has called callee by code that was written over its own. It
 	// may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
+	// Conventions returns the calling convention of the function of callee, which f has called: nil where it is C's or is not known. It may be nil.
+	Conventions func(callee, f *Frame) *Convention
 }
 
 // caller is what one step finds out about the frame above.
@@ -106,6 +108,7 @@ func (w *walk) enter(c caller) *Frame {
 	if f.Return {
 		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)
 		w.returned(&w.frames[index-1], &f)
+		w.conventional(&w.frames[index-1], &f)
 	} else if w.Arch == machine.AMD64 {
 		f.Popped = w.way(&f).popped
 	}

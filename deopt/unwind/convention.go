@@ -1,0 +1,47 @@
+package unwind
+
+import (
+	"fmt"
+
+	"reframe/deopt/machine"
+)
+
+// Convention is which registers a function of another calling convention than C's keeps.
+type Convention struct {
+	Name string
+	// Keeps are general registers that C's functions need not keep.
+	Keeps []machine.DWARFReg
+	// Loses are registers that C's functions keep.
+	Loses []machine.DWARFReg
+}
+
+// conventional gives f the registers that the function it called keeps, by the convention of that, and takes those away which it does not. Only
+// a function with call frame information is believed: it saves what it changes, and says where.
+func (w *walk) conventional(callee, f *Frame) {
+	s := callee.left
+	if w.Conventions == nil || s == nil || s.signal {
+		return
+	}
+	c := w.Conventions(callee, f)
+	if c == nil {
+		return
+	}
+	for _, reg := range c.Loses {
+		if s.row.Rule(reg).Kind == RuleNone {
+			f.Registers.Forget(reg, fmt.Sprintf("a function of %s, as frame #%d, does not keep %s", c.Name, callee.Index, w.Arch.RegisterName(reg)))
+		}
+	}
+	if s.rule != FromCFI || s.partial || s.guess != "" || f.Guess != "" {
+		return
+	}
+	for _, reg := range c.Keeps {
+		if s.row.Rule(reg).Kind != RuleNone { // restored as any other
+			continue
+		}
+		if v, err := callee.Registers.Uint(reg); err != nil {
+			f.Registers.Forget(reg, err.Error())
+		} else {
+			f.Registers.SetUint(reg, v)
+		}
+	}
+}
