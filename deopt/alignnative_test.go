@@ -32,10 +32,9 @@ func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 		for k := range 2 + rng.IntN(5) {
 			typ := types[rng.IntN(len(types))]
 			if typ == "x86_fp80" {
-				if extended == 0 {
+				if extended--; extended < 0 {
 					typ = "i64"
 				}
-				extended--
 			}
 			if k > 0 {
 				operands.WriteString(", ")
