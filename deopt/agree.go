@@ -172,9 +172,11 @@ func (f *Frame) fillAgreed(r *reader, all []agreed) {
 		}
 		slot := frame.Slot{Index: k, Name: called, Type: a.frameType(), Status: frame.Missing}
 		if l, ok := found.location(k); ok {
-			slot = r.slot(k, called, slot.Type, l)
 			if a.typed {
-				refuse(&slot, a.value.Type(), l, a.first)
+				slot = r.operand(k, called, a.first, a.value.Type(), slot.Type, l)
+				refuse(&slot, a.value.Type(), l, a.first, r.arch)
+			} else {
+				slot = r.slot(k, called, slot.Type, l)
 			}
 			if !a.constant && a.typed {
 				f.suspect(&slot, k, l)

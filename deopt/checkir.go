@@ -206,7 +206,7 @@ func (c *irCheck) record(f *MapFunction, e recordEntry, sites []*ir.Site) *place
 			continue
 		}
 		c.alloca(v, k, l, broken)
-		if why := halved(v.Type(), l, fit[0].Func.Module.Layout); why != "" {
+		if why := halved(fit[0], v.Type(), l, c.image.Arch); why != "" {
 			broken(nothingLost, fmt.Sprintf("does not hold operand %d, of type %s: %s", k, v.Type(), why))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
 )
@@ -89,8 +90,8 @@ func (f *Frame) fillNamed(r *reader) {
 		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing}
 		l, located := a.location(k)
 		if located {
-			slot = r.slot(k, slot.Name, slot.Type, l)
-			refuse(&slot, v.Type(), l, s)
+			slot = r.operand(k, slot.Name, s, v.Type(), slot.Type, l)
+			refuse(&slot, v.Type(), l, s, r.arch)
 		} else {
 			slot.Reason = a.unknown(k, v.Type())
 		}
@@ -127,12 +128,11 @@ func (f *Frame) fillMoved(r *reader, a *alignment) {
 }
 
 // refuse takes from a slot of type t what the location is known not to hold, or only by how LLVM laid it out.
-func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site) {
-	layout := s.Func.Module.Layout
-	if why := halved(t, l, layout); why != "" {
+func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch *machine.Arch) {
+	if why := halved(s, t, l, arch); why != "" {
 		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
 	}
-	if reshaped(s, t, l) {
+	if reshaped(s, t) {
 		slot.Value = ""
 	}
 }

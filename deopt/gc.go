@@ -37,7 +37,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if sure {
-			f.Slots = append(f.Slots, r.slot(index, name(left[0]), interp.FrameType(f.dataLayout(), left[0].Type()), l))
+			f.Slots = append(f.Slots, r.operand(index, name(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l))
 			f.values = append(f.values, bound{left[0], index})
 			continue
 		}

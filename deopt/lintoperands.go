@@ -3,9 +3,11 @@ package deopt
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/lanes"
 )
 
 // operands reports the operands of which the record will not hold the value. needed says
@@ -85,8 +87,7 @@ func firstLeaf(t *ir.Type) *ir.Type {
 	return t
 }
 
-// lossOf says how a scalar or vector is lost. All of it was seen with llc 14 to 22; what
-// is said of vectors in registers, on x86-64.
+// lossOf says how a scalar or vector is lost. All of it was seen with llc 14 to 22.
 func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) {
 	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
 	if t.Kind == ir.MetadataKind {
@@ -110,13 +111,25 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule LintRule, why, do string) 
 	case t.Kind != ir.VectorKind:
 		return "", "", ""
 	}
-	if forX86(s) {
-		if rule, why, do = vectorLoss(t, s.Func.Module.Layout); rule != "" {
-			return rule, why, do
-		}
+	return vectorLoss(t, s)
+}
+
+// vectorLoss says how a vector operand of a stackmap or patchpoint fares: the code generator keeps one that fills a register of
+// the processor that it compiles for, and promotes one of as many elements to that, but neither widens nor splits it.
+func vectorLoss(t *ir.Type, s *ir.Site) (rule LintRule, why, do string) {
+	const one = "record its elements one by one"
+	if t.Scalable && forX86(s) {
+		return NotCompiled, "crashes the code generator: x86-64 has no such registers", one
 	}
-	if !wholeVector(t, s.Func.Module.Layout) {
-		return LostOperand, "may be in a register, and how it lies there is not recorded", "record its elements one by one"
+	sizes, known := lanes.Sizes(t, s.Func.Module.Layout, laneArch(s))
+	bfloat := t.Elem.Kind == ir.BFloatKind && forX86(s) // legal with AVX512BF16 alone
+	switch {
+	case !known:
+		return LostOperand, "may be laid out in a way that is not known", one
+	case len(sizes) == 0:
+		return NotCompiled, "crashes the code generator, which would have to widen or split it", one
+	case bfloat, forX86(s) && !slices.Contains(sizes, 16):
+		return WideVector, "crashes the code generator unless it compiles for AVX, or AVX-512 for 512 bits and for masks", one
 	}
 	return "", "", ""
 }
@@ -148,37 +161,20 @@ func deoptLiveIn(s *ir.Site) bool {
 	return ok && c.Kind == ir.ConstInt && c.Int.Bit(liveIn) != 0
 }
 
-// vectorLoss says how a vector operand of a stackmap or patchpoint fares on x86-64: the
-// code generator keeps one that fills a register of the processor that it compiles for,
-// and promotes one of as many elements to that, but neither widens nor splits it.
-func vectorLoss(t *ir.Type, layout *ir.DataLayout) (rule LintRule, why, do string) {
-	const one = "record its elements one by one"
-	bits := uint64(scalarBits(t.Elem, layout)) * t.Len
-	power := t.Len&(t.Len-1) == 0
-	whole := wholeVector(t, layout)
-	switch {
-	case t.Scalable:
-		return NotCompiled, "crashes the code generator: x86-64 has no such registers", one
-	case whole && bits == 128 && t.Elem.Kind != ir.BFloatKind:
-		return "", "", ""
-	case whole && bits > 128 && t.Elem.Kind != ir.BFloatKind && t.Elem.Kind != ir.HalfKind:
-		return WideVector, "crashes the code generator unless it compiles for AVX, or AVX-512 for 512 bits", one
-	case !whole && t.Elem.Kind == ir.IntKind && t.Elem.Bits < 64 && t.Len > 1 && t.Len <= 16 && power && t.Elem.Bits&(t.Elem.Bits-1) != 0,
-		t.Elem.Kind == ir.IntKind && t.Elem.Bits == 1 && t.Len > 1 && power && t.Len <= 64:
-		return "", "", "" // promoted: the caller says what that means
+// laneArch is the architecture of a site's module as [lanes.Sizes] calls it.
+func laneArch(s *ir.Site) string {
+	switch name := arch(s); {
+	case forX86(s):
+		return "amd64"
+	case name == "aarch64":
+		return "arm64"
+	case name == "powerpc64":
+		return "ppc64"
+	case name == "powerpc64le":
+		return "ppc64le"
+	default:
+		return name
 	}
-	return NotCompiled, "crashes the code generator, which would have to widen or split it", one
-}
-
-// scalarBits is the width of a scalar type.
-func scalarBits(t *ir.Type, layout *ir.DataLayout) int {
-	if t.Kind == ir.PointerKind {
-		return 8 * layout.PointerBytes(t.AddrSpace)
-	}
-	if t.Kind == ir.IntKind {
-		return t.Bits
-	}
-	return int(8 * layout.StoreSize(t))
 }
 
 // onStackInParts says whether a parameter is an i128 that no two argument registers are

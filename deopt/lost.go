@@ -3,9 +3,8 @@ package deopt
 import (
 	"strings"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 )
 
@@ -40,45 +39,27 @@ func unrecorded(t *ir.Type) string {
 
 // halved says why a location cannot hold all of a value of type t, or "". The record
 // gives no sign of it: the sizes may agree by chance.
-func halved(t *ir.Type, l stackmap.Location, layout *ir.DataLayout) string {
+func halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
 	if l.Kind == stackmap.Direct && t.Kind != ir.PointerKind {
 		// Of an argument that comes in parts on the stack, such as an i128 (seen: statepoints of llc 16 to 22).
 		return "LLVM records an address in the frame for it, and not what lies there"
 	}
-	switch t.Kind {
-	case ir.StructKind, ir.ArrayKind:
-		if leaves(t) > 1 {
-			return "LLVM records only the first element of an aggregate"
-		}
-	case ir.VectorKind:
-		// In a register a vector of another shape was widened or promoted (a <4 x i1>
-		// becomes four masks of 32 bits), and the record does not say how.
-		if l.Kind == stackmap.Register && !wholeVector(t, layout) {
-			return "how LLVM laid out a " + t.String() + " in a register is not recorded"
+	if (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && leaves(t) > 1 {
+		return "LLVM records only the first element of an aggregate"
+	}
+	if leaf := firstLeaf(t); leaf.Kind == ir.VectorKind && l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
+		if _, err := vectorLayout(s, leaf, l, arch); err != nil {
+			return err.Error()
 		}
 	}
 	return ""
 }
 
-// reshaped says whether a value with parts may lie in a location in another way than a store of its type would
-// have left it there, so that its parts cannot be told apart. A stackmap or patchpoint has a vector of elements
-// that no register holds with wider ones (seen: llc 16 to 22), and of an aggregate its only element.
-func reshaped(s *ir.Site, t *ir.Type, l stackmap.Location) bool {
+// reshaped says whether a struct or array with one element may lie in a location in another way than a store of its type would
+// have left it there: LLVM records the element.
+func reshaped(s *ir.Site, t *ir.Type) bool {
 	layout := s.Func.Module.Layout
-	leaf := firstLeaf(t)
-	if t.Kind == ir.StructKind || t.Kind == ir.ArrayKind {
-		if layout.StoreSize(t) != layout.StoreSize(leaf) {
-			return true
-		}
-	}
-	if leaf.Kind != ir.VectorKind {
-		return false
-	}
-	if l.Kind == stackmap.Register {
-		return !wholeVector(leaf, layout)
-	}
-	lowered := s.Kind == ir.StackMapSite || s.Kind == ir.PatchPointSite
-	return lowered && uint64(l.Size) != layout.StoreSize(leaf)
+	return (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && layout.StoreSize(t) != layout.StoreSize(firstLeaf(t))
 }
 
 // marksUndef says whether a location holds the mark that LLVM records for undef and poison:
@@ -125,13 +106,4 @@ func leaves(t *ir.Type) int {
 		return int(min(t.Len, 2)) * leaves(t.Elem)
 	}
 	return 1
-}
-
-// wholeVector says whether a vector fills an xmm, ymm or zmm register with elements
-// that lie there as in memory.
-func wholeVector(t *ir.Type, layout *ir.DataLayout) bool {
-	element := interp.FrameType(layout, t.Elem)
-	bits := uint64(element.Bits) * t.Len
-	plain := element.Kind != frame.Opaque && (element.Bits == 8 || element.Bits == 16 || element.Bits == 32 || element.Bits == 64)
-	return plain && (bits == 128 || bits == 256 || bits == 512)
 }

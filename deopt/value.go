@@ -111,17 +111,23 @@ func location(m *stackmap.Map, l stackmap.Location, arch *machine.Arch) *frame.L
 func (r *reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
 	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: location(r.m, l, r.arch)}
 	raw, err := r.bytes(l)
+	r.value(&s, raw, err, l)
+	return s
+}
+
+// value gives a slot what was read for it from a location, or the reason why it was not.
+func (r *reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location) {
+	t := s.Type
 	if err == nil {
 		raw, err = fit(raw, t, l, r.arch)
 	}
 	if err != nil {
 		s.Status, s.Reason = frame.Missing, err.Error()
-		return s
+		return
 	}
 	s.Bytes = mask(raw, t, r.arch)
 	s.Hex = frame.HexBytes(s.Bytes, r.arch.Order)
 	s.Value = t.Format(s.Bytes, r.arch.Order)
-	return s
 }
 
 // mask clears the bits of the last byte that the type does not have: the bits 1 to 7

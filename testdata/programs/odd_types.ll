@@ -1,4 +1,4 @@
-; A stackmap with operands that LLVM loses or lays out in ways that the record does not tell: an x86_fp80 has no
+; A stackmap with operands that LLVM loses or lays out in other ways than in memory: an x86_fp80 has no
 ; location at all, so what follows it moves up; of an aggregate only the first element is recorded; a <4 x i1> is
 ; four masks in a register. Run once for each SIGUSR1, as stop_at.ll.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"

@@ -1,0 +1,446 @@
+package deopt
+
+import (
+	"bufio"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/lanes"
+	"reframe/internal/livetest"
+)
+
+// vectorType is <n x element>.
+type vectorType struct {
+	n       int
+	element string
+}
+
+func (v vectorType) String() string { return fmt.Sprintf("<%d x %s>", v.n, v.element) }
+
+// bits is the width of an element.
+func (v vectorType) bits() int {
+	if w, ok := map[string]int{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ptr": 64}[v.element]; ok {
+		return w
+	}
+	var w int
+	if n, err := fmt.Sscanf(v.element, "i%d", &w); n != 1 || err != nil {
+		panic(v.element)
+	}
+	return w
+}
+
+// number converts an element to an integer of as many bits.
+func (v vectorType) number(from string) string {
+	switch {
+	case v.element == "ptr":
+		return fmt.Sprintf("ptrtoint ptr %s to i64", from)
+	case v.element[0] == 'i':
+		return fmt.Sprintf("or i%d %s, 0", v.bits(), from)
+	}
+	return fmt.Sprintf("bitcast %s %s to i%d", v.element, from, v.bits())
+}
+
+// load is code that makes a vector of what is in memory. Bits that a store of the vector would not write are not in it.
+func (v vectorType) load(to, from string) string {
+	bits := v.n * v.bits()
+	if bits%8 == 0 {
+		return fmt.Sprintf("  %s = load volatile %s, %s, align 1\n", to, v, from)
+	}
+	return fmt.Sprintf("  %[1]s.m = load volatile i%[2]d, %[3]s, align 1\n  %[1]s.t = trunc i%[2]d %[1]s.m to i%[4]d\n  %[1]s = bitcast i%[4]d %[1]s.t to %[5]s\n",
+		to, (bits+7)/8*8, from, bits, v)
+}
+
+// The kinds of site.
+const (
+	sweepStackMap   = "stackmap"
+	sweepPatchPoint = "patchpoint"
+	sweepAnyReg     = "anyregcc"
+	sweepDeopt      = "statepoint"
+)
+
+// vectorSites are the ways in which a vector comes to a site.
+type vectorSites struct {
+	version int
+	kind    string
+	from    string // loaded: in a register, if any will do; spilled; argument: of the function; constant
+	avx512  bool   // spilled means from mask registers and the upper sixteen, too
+	flags   []string
+}
+
+func (w vectorSites) String() string {
+	return fmt.Sprintf("LLVM %d %s %s %s", w.version, w.kind, w.from, strings.Join(w.flags, " "))
+}
+
+// clobbers are all registers that a vector may be in.
+func (w vectorSites) clobbers() string {
+	var list []string
+	for n := range 16 {
+		list = append(list, fmt.Sprintf("~{xmm%d}", n))
+	}
+	if w.avx512 {
+		for n := 16; n < 32; n++ {
+			list = append(list, fmt.Sprintf("~{xmm%d}", n))
+		}
+		for n := range 8 {
+			list = append(list, fmt.Sprintf("~{k%d}", n))
+		}
+	}
+	return strings.Join(append(list, "~{memory}"), ",")
+}
+
+// function writes @fN, which has one site with a vector between two numbers, and stores what the elements of the vector are, each
+// with 16 bytes, to @logged. Its argument is where the vector lies in memory.
+func (w vectorSites) function(out *strings.Builder, n int, t vectorType) {
+	const attributes = `noinline gc  "statepoint-example"` // so written that livetest does not rewrite the calls
+	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
+	value, site := "%v", ""
+	switch w.from {
+	case "argument":
+		fmt.Fprintf(out, "define void @f%d(%s %%v, ptr %%p, i64 %%a) %s {\n", n, t, attributes)
+	default:
+		fmt.Fprintf(out, "define void @f%d(ptr %%p, i64 %%a) %s {\n", n, attributes)
+		if w.from == "constant" {
+			value = constantVector(t, n)
+		} else {
+			out.WriteString(t.load("%v", "ptr %p"))
+		}
+	}
+	live := fmt.Sprintf("i64 77, %s %s, i64 %%a", t, value)
+	switch w.kind {
+	case sweepStackMap:
+		site = fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 4, %s)", n, live)
+	case sweepPatchPoint:
+		site = fmt.Sprintf("call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 %d, i32 4, ptr null, i32 0, %s)", n, live)
+	case sweepAnyReg:
+		site = fmt.Sprintf("call anyregcc void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 %d, i32 4, ptr null, i32 2, i64 %%a, %s %s, %s)", n, t, value, live)
+	case sweepDeopt:
+		site = fmt.Sprintf(`call void @nothing() [ "deopt"(%s) ]`, live)
+	}
+	if w.from == "spilled" {
+		out.WriteString(clobber)
+	}
+	fmt.Fprintf(out, "  %s\n", site)
+	if w.from == "spilled" {
+		out.WriteString(clobber)
+	}
+	for i := range t.n {
+		fmt.Fprintf(out, "  %%e%d = extractelement %s %s, i32 %d\n  %%n%d = %s\n", i, t, value, i, i, t.number(fmt.Sprintf("%%e%d", i)))
+		wide := fmt.Sprintf("%%n%d", i)
+		if t.bits() < 128 {
+			fmt.Fprintf(out, "  %%w%d = zext i%d %s to i128\n", i, t.bits(), wide)
+			wide = fmt.Sprintf("%%w%d", i)
+		}
+		fmt.Fprintf(out, "  store volatile i128 %s, ptr getelementptr (i128, ptr @logged, i64 %d), align 16\n", wide, i)
+	}
+	out.WriteString("  ret void\n}\n")
+}
+
+// constantVector is a vector of numbers no two of which are alike, as far as they fit.
+func constantVector(t vectorType, seed int) string {
+	parts := make([]string, t.n)
+	for i := range parts {
+		n := new(big.Int).Exp(big.NewInt(int64(seed%50*2+7)), big.NewInt(int64(i%23+1)), new(big.Int).Lsh(big.NewInt(1), uint(t.bits())))
+		switch {
+		case t.element == "ptr":
+			parts[i] = fmt.Sprintf("ptr inttoptr (i64 %v to ptr)", n)
+		case t.element[0] == 'i':
+			parts[i] = fmt.Sprintf("%s %v", t.element, n)
+		default:
+			parts[i] = fmt.Sprintf("%s bitcast (i%d %v to %s)", t.element, t.bits(), n, t.element)
+		}
+	}
+	return "<" + strings.Join(parts, ", ") + ">"
+}
+
+// largest is how many elements the log has room for.
+const largest = 64
+
+// module is a program with a function for each of the types, for the object host.
+func (w vectorSites) module(types []vectorType) string {
+	var out strings.Builder
+	out.WriteString(`target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+declare i32 @printf(ptr, ...)
+declare i32 @fflush(ptr)
+@text = private constant [22 x i8] c"V %d %d %016lx%016lx\0A\00"
+`)
+	fmt.Fprintf(&out, "@logged = internal global [%d x i128] zeroinitializer\n", largest)
+	// Numbers without a pattern that are no NaN and no denormal in any of the formats of floating-point numbers.
+	fmt.Fprintf(&out, "@in = internal global [%d x i8] [", 16*largest)
+	state := uint32(2463534242)
+	for i := range 16 * largest {
+		state ^= state << 13
+		state ^= state >> 17
+		state ^= state << 5
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		fmt.Fprintf(&out, "i8 %d", state>>11&0xff)
+	}
+	out.WriteString("]\n")
+	fmt.Fprintf(&out, `define void @nothing() noinline {
+  call void asm sideeffect "", "~{memory}"()
+  ret void
+}
+define void @tell(i32 %%f, i32 %%count) noinline {
+entry:
+  br label %%loop
+loop:
+  %%i = phi i32 [ 0, %%entry ], [ %%j, %%loop ]
+  %%at = getelementptr i128, ptr @logged, i32 %%i
+  %%lo = load volatile i64, ptr %%at, align 16
+  %%above = getelementptr i64, ptr %%at, i32 1
+  %%hi = load volatile i64, ptr %%above, align 8
+  %%p = call i32 (ptr, ...) @printf(ptr @text, i32 %%f, i32 %%i, i64 %%hi, i64 %%lo)
+  %%j = add i32 %%i, 1
+  %%c = icmp ult i32 %%j, %%count
+  br i1 %%c, label %%loop, label %%done
+done:
+  %%q = call i32 @fflush(ptr null)
+  ret void
+}
+define i64 @entry(i64 %%n) {
+`)
+	for n, t := range types {
+		in := fmt.Sprintf("ptr getelementptr (i8, ptr @in, i64 %d)", n%13)
+		if w.from == "argument" {
+			out.WriteString(t.load(fmt.Sprintf("%%v%d", n), in))
+			fmt.Fprintf(&out, "  call void @f%d(%s %%v%d, %s, i64 %d)\n", n, t, n, in, 1000+n)
+		} else {
+			fmt.Fprintf(&out, "  call void @f%d(%s, i64 %d)\n", n, in, 1000+n)
+		}
+		fmt.Fprintf(&out, "  call void @tell(i32 %d, i32 %d)\n", n, t.n)
+	}
+	out.WriteString("  ret i64 0\n}\n")
+	for n, t := range types {
+		w.function(&out, n, t)
+	}
+	return out.String()
+}
+
+// sweepCount counts what came of the values.
+type sweepCount struct {
+	right       int
+	indirect    int
+	notCompiled int
+	unavailable map[string]int
+}
+
+// run compiles and runs a program, and holds the vector of each site against what the program printed. Types that the code
+// generator does not take are counted; where only some are, the program is parted.
+func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
+	t.Helper()
+	if len(types) == 0 {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "vectors.ll")
+	require.NoError(t, os.WriteFile(path, []byte(w.module(types)), 0o644))
+	object := livetest.TryObject(t, w.version, path, append([]string{"-relocation-model=pic"}, w.flags...)...)
+	if object == "" {
+		if len(types) == 1 {
+			count.notCompiled++
+			return
+		}
+		w.run(t, types[:len(types)/2], count)
+		w.run(t, types[len(types)/2:], count)
+		return
+	}
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{})
+	m, err := ir.ParseFile(livetest.IR(t, w.version, path))
+	require.NoError(t, err)
+	lines, _, said := traceAll(t, p.PID, begin, TraceOptions{Options: Options{Modules: []*ir.Module{m}}})
+	require.Empty(t, said)
+	logged := map[string][]*big.Int{}
+	output := bufio.NewScanner(strings.NewReader(ended(t, p)))
+	for output.Scan() {
+		var f, i int
+		var digits string
+		if n, _ := fmt.Sscanf(output.Text(), "V %d %d %s", &f, &i, &digits); n == 3 {
+			v, ok := new(big.Int).SetString(digits, 16)
+			require.True(t, ok)
+			name := fmt.Sprintf("f%d", f)
+			logged[name] = append(logged[name], v)
+		}
+	}
+	require.Len(t, lines, len(types), "%v: each site is met once", w)
+	for _, l := range lines {
+		var n int
+		_, err := fmt.Sscanf(l.function, "f%d", &n)
+		require.NoError(t, err)
+		typ := types[n]
+		require.Len(t, logged[l.function], typ.n)
+		require.Len(t, l.slots, 3, "%v %v", w, typ)
+		require.Equal(t, "77", l.slots[0].Value)
+		require.Equal(t, fmt.Sprint(1000+n), l.slots[2].Value, "%v %v", w, typ)
+		s := l.slots[1]
+		if s.Status != frame.OK {
+			require.NotEmpty(t, s.Reason)
+			require.Empty(t, s.Hex)
+			count.unavailable[s.Reason]++
+			continue
+		}
+		require.Equal(t, packedHex(typ, logged[l.function]), string(s.Hex), "%v %v in %+v", w, typ, s.Location)
+		if typ.element[0] == 'i' {
+			require.Equal(t, spelledVector(typ, logged[l.function]), s.Value, "%v %v", w, typ)
+		}
+		count.right++
+		if s.Location.Kind == "Indirect" {
+			count.indirect++
+		}
+	}
+}
+
+// packedHex is the number that the elements make side by side, the first in the least significant bits (LangRef, "Vector
+// Type").
+func packedHex(t vectorType, elements []*big.Int) string {
+	all := new(big.Int)
+	for i, e := range elements {
+		all.Or(all, new(big.Int).Lsh(e, uint(i*t.bits())))
+	}
+	return "0x" + all.Text(16)
+}
+
+// spelledVector is a vector of integers as slots show it.
+func spelledVector(t vectorType, elements []*big.Int) string {
+	parts := make([]string, len(elements))
+	for i, e := range elements {
+		switch top := uint(t.bits() - 1); {
+		case t.bits() == 1:
+			parts[i] = fmt.Sprint(e.Sign() != 0)
+		case e.Bit(int(top)) != 0:
+			parts[i] = new(big.Int).Sub(e, new(big.Int).Lsh(big.NewInt(1), top+1)).String()
+		default:
+			parts[i] = e.String()
+		}
+	}
+	return "<" + strings.Join(parts, ", ") + ">"
+}
+
+// sweepTypes are all vectors of so many elements of each type.
+func sweepTypes(lengths []int, elements ...string) (types []vectorType) {
+	for _, n := range lengths {
+		for _, e := range elements {
+			types = append(types, vectorType{n, e})
+		}
+	}
+	return types
+}
+
+// The elements of vectors whose type no register holds are read where the code generator put them, of each kind of site, in
+// registers and spilled: what the tool shows is what the program printed. With FIDELITY=all it is all types and ways.
+func TestVectorsOfIllegalTypes(t *testing.T) {
+	lowered := sweepTypes([]int{2}, "i1", "i7", "i24", "i33", "i63", "i64", "double", "ptr")
+	lowered = append(lowered, sweepTypes([]int{4}, "i1", "i7", "i12", "i24", "i31", "i32", "float")...)
+	lowered = append(lowered, sweepTypes([]int{8}, "i1", "i7", "i9", "i15", "i16")...)
+	lowered = append(lowered, sweepTypes([]int{16}, "i1", "i3", "i7", "i8")...)
+	stored := slices.Concat(lowered, sweepTypes([]int{1, 3, 5, 17}, "i1", "i7", "i24", "i128", "half", "float", "x86_fp80", "fp128", "ptr"))
+	for _, w := range []vectorSites{
+		{version: 16, kind: sweepStackMap, from: "spilled", flags: []string{"-O2"}},
+		{version: 22, kind: sweepStackMap, from: "loaded", flags: []string{"-O2"}},
+		{version: 19, kind: sweepPatchPoint, from: "spilled", flags: []string{"-O2"}},
+		{version: 22, kind: sweepAnyReg, from: "constant", flags: []string{"-O0"}},
+		{version: 14, kind: sweepDeopt, from: "loaded", flags: []string{"-O2"}},
+		{version: 22, kind: sweepDeopt, from: "argument", flags: []string{"-O0", "-use-registers-for-deopt-values"}},
+	} {
+		t.Run(w.String(), func(t *testing.T) {
+			types := lowered
+			if w.kind == sweepDeopt {
+				types = stored
+			}
+			count := sweepCount{unavailable: map[string]int{}}
+			w.run(t, types, &count)
+			require.Zero(t, count.notCompiled)
+			require.Empty(t, count.unavailable)
+			require.Equal(t, w.from == "spilled" || w.kind == sweepDeopt, count.indirect > 0)
+		})
+	}
+	if os.Getenv("FIDELITY") != "all" {
+		return
+	}
+	total := sweepCount{unavailable: map[string]int{}}
+	for _, w := range sweepWays(t) {
+		t.Run(w.String(), func(t *testing.T) {
+			count := sweepCount{unavailable: map[string]int{}}
+			w.run(t, w.types(t), &count)
+			t.Logf("%+v", count)
+			total.add(count)
+		})
+	}
+	t.Logf("in all %+v", total)
+}
+
+// add counts what another sweep counted, too.
+func (c *sweepCount) add(other sweepCount) {
+	c.right += other.right
+	c.indirect += other.indirect
+	c.notCompiled += other.notCompiled
+	for why, n := range other.unavailable {
+		c.unavailable[why] += n
+	}
+}
+
+// sweepWays are all ways of the whole sweep that this processor can run.
+func sweepWays(t *testing.T) (ways []vectorSites) {
+	t.Helper()
+	features := []struct{ needs, flag string }{{"", ""}, {"avx2", "-mattr=+avx2"}, {"avx512f", "-mattr=+avx512f"},
+		{"avx512vl", "-mattr=+avx512bw,+avx512vl,+avx512dq"}}
+	processor, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	for _, version := range []int{14, 16, 19, 22} {
+		for _, kind := range []string{sweepStackMap, sweepPatchPoint, sweepAnyReg, sweepDeopt} {
+			for _, from := range []string{"loaded", "spilled", "argument", "constant"} {
+				for _, f := range features {
+					if !strings.Contains(string(processor), " "+f.needs) {
+						continue
+					}
+					for _, level := range []string{"-O0", "-O0 -fast-isel=false", "-O0 -global-isel -global-isel-abort=2", "-O2", "-O2 -use-registers-for-deopt-values"} {
+						if strings.Contains(level, "registers") != (kind == sweepDeopt) && level != "-O0" && level != "-O2" {
+							continue
+						}
+						flags := strings.Fields(level + " " + f.flag)
+						ways = append(ways, vectorSites{version, kind, from, strings.HasPrefix(f.needs, "avx512"), flags})
+					}
+				}
+			}
+		}
+	}
+	return ways
+}
+
+// types are those that a way is tried with: of statepoints all, of the others all that a processor could take, those that none
+// takes being compiled one by one from a vector in a register alone.
+func (w vectorSites) types(t *testing.T) (types []vectorType) {
+	t.Helper()
+	var lengths []int
+	for n := 1; n <= 17; n++ {
+		lengths = append(lengths, n)
+	}
+	var elements []string
+	for _, bits := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 128} {
+		elements = append(elements, fmt.Sprintf("i%d", bits))
+	}
+	elements = append(elements, "half", "bfloat", "float", "double", "x86_fp80", "fp128", "ptr")
+	layout, err := ir.ParseDataLayout("")
+	require.NoError(t, err)
+	for _, v := range sweepTypes(append(lengths, 31, 32, 33, 64), elements...) {
+		m, err := ir.Parse("type.ll", []byte("declare void @f("+v.String()+")\n"))
+		require.NoError(t, err)
+		sizes, _ := lanes.Sizes(m.Funcs[0].Params[0].Typ, layout, "amd64")
+		alone := w.from == "loaded" && w.kind == sweepStackMap && w.flags[0] == "-O2"
+		if w.kind == sweepDeopt || len(sizes) > 0 || alone {
+			types = append(types, v)
+		}
+	}
+	return types
+}
