@@ -191,9 +191,18 @@ define ptr @f() {
   ret ptr %x
 }`, interp.KindUnsupported, "@f, block %0, line 3: %x = getelementptr ptr: an index of 32 bits for a pointer of 64 is not supported"},
 	{"inline assembly", `define void @f() {
+  call void asm sideeffect "hlt", "~{memory}"()
+  ret void
+}`, interp.KindUnsupported, `@f, block %0, line 2: call asm hlt: inline assembly "hlt" with "~{memory}" is not supported: build the module without it, or resume a frame further out`},
+	{"inline assembly of another machine", `target triple = "aarch64-linux-gnu"
+define void @f() {
   call void asm sideeffect "nop", ""()
   ret void
-}`, interp.KindUnsupported, "@f, block %0, line 2: call asm nop: inline assembly is not supported: build the module without it, or resume a frame further out"},
+}`, interp.KindUnsupported, `@f, block %0, line 3: call asm nop: inline assembly "nop" with "" is not supported: build the module without it, or resume a frame further out`},
+	{"inline assembly of another width", `define i16 @f() {
+  %y = call i16 asm "bswap $0", "=r,0,~{flags}"(i16 1)
+  ret i16 %y
+}`, interp.KindUnsupported, `@f, block %0, line 2: %y = call asm bswap $0: inline assembly "bswap $0" with "=r,0,~{flags}" is not supported: build the module without it, or resume a frame further out`},
 	{"output of assembly without text", `define i32 @f() {
   %x = call i32 asm "", "=r"()
   %c = icmp eq i32 %x, 0

@@ -7,12 +7,12 @@ import (
 	"reframe/deopt/ir"
 )
 
-// inlineAsm decodes a call of inline assembly that has no text: what programs keep
+// inlineAsm decodes a call of inline assembly, of which most has no text: it is what programs keep
 // the compiler from moving or knowing things with. It does nothing, and an output is
 // the input that must be in the same register; of another output nothing is known.
 func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
 	if !a.Empty() {
-		return nil, unsupported("build the module without it, or resume a frame further out", "inline assembly")
+		return d.writtenAsm(i, a, out)
 	}
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
