@@ -26,7 +26,9 @@ func (m processMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	if len(p) == 0 {
 		return nil
 	}
-	n, err := unix.ProcessVMReadv(int(m), []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}, 0)
+	to := unix.Iovec{Base: &p[0]}
+	to.SetLen(len(p))
+	n, err := unix.ProcessVMReadv(int(m), []unix.Iovec{to}, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}, 0)
 	if err == nil && n != len(p) {
 		err = fmt.Errorf("%d bytes of %d", n, len(p))
 	}
