@@ -259,6 +259,11 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	if !s.Type.IsZero() && (s.Type.Bits != t.Bits || class(s.Type) != class(t)) {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
+	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {
+		// Which type was compiled says how its elements lie; only where they fill the location is there one way.
+		return fmt.Errorf("it is %s there, and which type live value %d was compiled as is not known: its elements may lie apart in the %d bytes of the record",
+			t.Source, s.Index, len(s.Bytes))
+	}
 	raw, err := fit(s.Bytes, t, stackmap.Location{}, arch)
 	if err != nil {
 		return err

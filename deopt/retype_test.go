@@ -88,3 +88,48 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.Contains(t, s.Reason, reason)
 	}
 }
+
+// Where several sites fit that have other types, which of them was compiled says how a vector's elements lie: a layout does not.
+func TestLayoutOfAmbiguousVectors(t *testing.T) {
+	const compiled = `
+define i64 @work(i64 %a) noinline {
+  %one = bitcast i64 %a to <8 x i8>
+  %v = shufflevector <8 x i8> %one, <8 x i8> %one, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %w = call i64 @wait(i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i8> %v)
+  %r = call i64 @wait(i64 %w)
+  ret i64 %r
+}`
+	const other = `
+define <16 x i8> @bytes(<16 x i8> %v) {
+entry:
+  ret <16 x i8> %v
+}
+define <16 x i7> @narrow(<16 x i7> %v) {
+entry:
+  ret <16 x i7> %v
+}
+define i64 @work(i64 %a) {
+  %v = insertelement <16 x i8> undef, i8 1, i64 0
+  %n = insertelement <16 x i7> undef, i7 1, i64 0
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i8> %v)
+  %w = call i64 @wait(i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i7> %n)
+  ret i64 %w
+}`
+	p := livetest.Lli(t, 19, raw(t, prelude+compiled+start), "mcjit")
+	for function, failure := range map[string]string{
+		"bytes":  "",
+		"narrow": "%v of @narrow: it is <16 x i7> there, and which type live value 0 was compiled as is not known: its elements may lie apart in the 16 bytes of the record",
+	} {
+		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
+		require.NoError(t, err)
+		v, err := framesWith(t, p, Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*Layout{layout}})
+		if failure != "" {
+			require.ErrorContains(t, err, failure)
+			continue
+		}
+		require.NoError(t, err)
+		require.NotEmpty(t, slot(t, one(t, v, "work"), "%v").Hex)
+	}
+}
