@@ -37,6 +37,48 @@ func unrecorded(t *ir.Type) string {
 	return "LLVM records no location for a " + t.String() + " in an x87 register"
 }
 
+// inX87 says whether a value of type t lies in an x87 register while it is computed with, as code for a triple is compiled without
+// being told.
+func inX87(t *ir.Type, triple string) bool {
+	k := firstLeaf(t).Kind
+	return k == ir.X86FP80Kind && x86Triple(triple) || isI386(triple) && (k == ir.FloatKind || k == ir.DoubleKind)
+}
+
+const confusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
+	"LLVM confuses those behind it"
+
+// confused says why a value of type t at a site may be another's, or "". handleCall of X86FloatingPoint.cpp takes the operands of a
+// stackmap off its model of the x87 stack's users and leaves their registers on it, for a stackmap overwrites none. Where the same
+// register is given to another value behind it, the model has that twice, and at the end of the block adjustLiveRegs pops
+// the new value for the old: the program itself goes on with the wrong one, and so does each slot that it stores. A build of LLVM
+// with assertions stops there (llvm-project issue 55586). No record tells which register an operand had, so all of the
+// function's are in doubt. A stackmap's only such operand, once it has a location, was in none.
+func confused(s *ir.Site, t *ir.Type) string {
+	triple := s.Func.Module.Triple
+	if !inX87(t, triple) {
+		return ""
+	}
+	all, err := s.Func.Sites()
+	if err != nil {
+		return ""
+	}
+	for _, other := range all {
+		if other.Kind != ir.StackMapSite {
+			continue
+		}
+		n := 0
+		for _, v := range other.Live {
+			if !isUndef(v) && inX87(v.Type(), triple) {
+				n++
+			}
+		}
+		if n > 1 || n == 1 && other.Instr != s.Instr {
+			return confusedX87
+		}
+	}
+	return ""
+}
+
 // halved says why a location cannot hold all of a value of type t, or "". The record
 // gives no sign of it: the sizes may agree by chance.
 func halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
@@ -52,7 +94,7 @@ func halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) str
 			return err.Error()
 		}
 	}
-	return ""
+	return confused(s, t)
 }
 
 // reshaped says whether a struct or array with one element may lie in a location in another way than a store of its type would

@@ -20,7 +20,6 @@ type tally struct {
 	Values             int // that were shown as ok and hold what the program logged
 	Undefined          int
 	Wrong              int
-	Known              int            // values that are known to be shown wrong
 	Refused            int            // programs whose module reframe says is another
 	Reasons            map[string]int // of values that are unavailable
 	Frames             map[string]int // of frames without a record, or without names
@@ -41,7 +40,6 @@ func (y *tally) add(o *tally) {
 	y.Values += o.Values
 	y.Undefined += o.Undefined
 	y.Wrong += o.Wrong
-	y.Known += o.Known
 	y.Refused += o.Refused
 	for _, m := range []struct{ to, from map[string]int }{{y.Reasons, o.Reasons}, {y.Frames, o.Frames}, {y.Kinds, o.Kinds}, {y.Tools, o.Tools}} {
 		for k, n := range m.from {
@@ -218,16 +216,6 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	}
 }
 
-// known says that a value is one of those that are known to be shown wrong: a vector whose elements no register has, of a stackmap or
-// patchpoint, spilled.
-func (c *comparer) known(s *site, v *value) bool {
-	if v.Type.kind != vector || s.Kind != stackMap && s.Kind != patchPoint && s.Kind != anyReg {
-		return false
-	}
-	bits := v.Type.elem.bits
-	return bits < 8 || bits&(bits-1) != 0
-}
-
 // value holds one slot against the bytes that were logged.
 func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, what func() string) {
 	switch {
@@ -260,10 +248,6 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 		}
 		want[top] &= 1<<extra - 1
 		got[top] &= 1<<extra - 1
-	}
-	if string(got) != string(want) && c.known(s, v) {
-		c.Known++
-		return
 	}
 	if string(got) != string(want) {
 		c.wrong("%s: slot %d, %s %s, is shown as %x and was %x; it lies at %+v", what(), slot.Index, v.Type.text, v.Name, got, want, *slot.Location)

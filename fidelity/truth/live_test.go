@@ -86,7 +86,8 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	if sum.End.Kind != deopt.EndExited && sum.End.Kind != deopt.EndKilled {
 		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
 	}
-	if errors.Is(err, context.DeadlineExceeded) { // where others take all of the processors
+	if errors.Is(err, context.DeadlineExceeded) { // where others take all of the processors; said, for it may as well hang
+		t.Logf("%s did not end within %s: %d of %d hits were seen", c.program, livetest.Patience, hits, maxHits())
 		return &notBuilt{c.How, "it did not end in time"}
 	}
 	if lost := (*lostError)(nil); errors.As(err, &lost) {

@@ -93,6 +93,9 @@ func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 		if j.Wrong > 0 {
 			t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
 		}
+		if seed%10 == 0 {
+			t.Logf("%s of LLVM %d: %d exits behind seed %d, %d wrong", machine, version, y.Exits+y.Outer, seed, y.Wrong)
+		}
 	}
 	return y
 }

@@ -1,0 +1,48 @@
+package deopt
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frame"
+	"reframe/internal/livetest"
+)
+
+// Behind a stackmap that takes a value in an x87 register LLVM confuses the registers: %w is 7, and the program itself prints
+// that it is what %v was, 3, as does its slot. So nothing is shown of it; what was computed from it is as printed.
+func TestConfusedX87(t *testing.T) {
+	t.Parallel()
+	const program = prelude + `
+@v = global x86_fp80 0xK4000C000000000000000
+@w = global x86_fp80 0xK4001E000000000000000
+@line = private constant [8 x i8] c"w %lld\0A\00"
+declare i32 @printf(ptr, ...)
+define i64 @work(i64 %s) noinline {
+  %v = load volatile x86_fp80, ptr @v
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 7, i32 0, x86_fp80 %v)
+  %w = load volatile x86_fp80, ptr @w
+  %c = icmp eq i64 %s, 100
+  br i1 %c, label %there, label %elsewhere
+there:
+  %n = fptosi x86_fp80 %w to i64
+  %p = call i32 (ptr, ...) @printf(ptr @line, i64 %n)
+  %r = call i64 @wait(i64 %s) [ "deopt"(x86_fp80 %w, i64 %n) ]
+  ret i64 %n
+elsewhere:
+  ret i64 0
+}
+` + start
+	for _, version := range []int{16, 19, 22} {
+		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
+			p := livetest.Lli(t, version, raw(t, program), "mcjit", "-O2")
+			require.Contains(t, p.Output(), "w 3\n", "LLVM no longer confuses them")
+			f := one(t, look(t, p, false, known(t, p)), "work")
+			require.Equal(t, frame.Missing, slot(t, f, "%w").Status)
+			require.Equal(t, confusedX87, slot(t, f, "%w").Reason)
+			require.Empty(t, slot(t, f, "%w").Hex)
+			require.Equal(t, "3", slot(t, f, "%n").Value)
+		})
+	}
+}
