@@ -53,7 +53,7 @@ fidelity:
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
 	FIDELITY=all go test -timeout 240m -v ./fidelity/truth
-	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestVectorsOfIllegalTypes'
+	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestOperandsOfEveryType|TestVectorsOfIllegalTypes'
 	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
 
 # The fast part of the tests under some forty conditions of other machines, CIs and shells: about forty minutes on an idle machine with
