@@ -83,6 +83,7 @@ func TestLintPrograms(t *testing.T) {
 		"memory.ll":    {},
 		"floats.ll":    {},
 		"recursion.ll": {},
+		"returned.ll":  {},
 		"null.ll":      {},
 		// Operand 10 is there to be undef, and nothing reads it.
 		"stop_at.ll": {"26 warning: undefined-operand"},

@@ -150,6 +150,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", // of names and sources
+	"guess", // of frames that are not certain
 }
 
 // objectsOf lists the objects in some JSON.
