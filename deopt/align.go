@@ -314,7 +314,8 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case l.Kind == stackmap.Direct:
 		// An argument in parts, too, is recorded by its address.
 		layout := f.site.Func.Module.Layout
-		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) > uint64(layout.PointerBytes(0))
+		// So is the number of an alloca's address: a ptrtoint of it costs no instruction.
+		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))
 	}
 	return f.sized(t, l)
 }

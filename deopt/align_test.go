@@ -56,6 +56,7 @@ declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)
 declare void @cb()
 define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp80 %y, i80 %w, ptr addrspace(1) %p, { x86_fp80, i64 } %g) gc "statepoint-example" {
   %l = alloca i64
+  %n = ptrtoint ptr %l to i64
   CALL
   ret void
 }`
@@ -77,6 +78,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 	}{
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8", "0 - 1"},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 I10 R8", "0 1 2"}, // spilled, and folded
+		{"stackmap", "i64 %a, x86_fp80 %x, i64 %n", "R8 D", "0 - 1"},      // as llc 14 to 22 records the address of an alloca
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8 R8 R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R4", fit},
