@@ -33,7 +33,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 			}
 		}
 	}
-	sure := len(left) == 1 && len(pairs) == 1 && f.deoptPaired(sp, deopt)
+	sure := len(left) == 1 && len(pairs) == 1 && f.deoptPaired(sp, deopt) && !f.constantPaired(pairs[0])
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if sure {
@@ -43,6 +43,16 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 		}
 		f.Slots = append(f.Slots, r.slot(index, fmt.Sprintf("loc%d", index), frame.Type{}, l))
 	}
+}
+
+// constantPaired says whether the pair at a location may be that of a constant among the gc pointers. Null is recorded
+// as a number; undef, the address of a global and what is computed of one may lie anywhere.
+func (f *Frame) constantPaired(l stackmap.Location) bool {
+	number := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
+	return slices.ContainsFunc(f.match.site.GCLive, func(v ir.Value) bool {
+		c, constant := v.(*ir.Const)
+		return constant && (number || c.Kind != ir.ConstNull) || !constant && name(v) == ""
+	})
 }
 
 // deoptPaired says whether each pointer among the deopt values has a pair at its own

@@ -1,0 +1,52 @@
+package deopt
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A pair of gc pointers gets no name where it may be that of a constant of the gc-live bundle: here nobody relocates %p. Where
+// a null is not relocated, the pair is that of %p.
+func TestPairOfAConstant(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		for _, c := range []struct {
+			constant  string
+			relocated int
+			names     bool
+		}{
+			{"null", 0, false}, {"@g", 0, false}, {"addrspacecast (ptr @h to ptr addrspace(1))", 0, false},
+			{"inttoptr (i64 4096 to ptr addrspace(1))", 0, false}, {"undef", 0, false}, {"null", 1, true},
+		} {
+			t.Run(fmt.Sprintf("lli-%d %s %d", version, c.constant, c.relocated), func(t *testing.T) {
+				text := prelude + fmt.Sprintf(`
+declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
+@g = addrspace(1) global i64 5
+@h = global i64 5
+define i64 @v(ptr addrspace(1) %%p, i64 %%a) noinline gc "statepoint-example" {
+  %%t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %%a, i32 0, i32 0) [ "gc-live"(ptr addrspace(1) %s, ptr addrspace(1) %%p) ]
+  %%n = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %%t, i32 %d, i32 %[2]d)
+  %%r = ptrtoint ptr addrspace(1) %%n to i64
+  ret i64 %%r
+}
+define i64 @work(i64 %%s) noinline {
+  %%p = inttoptr i64 12345680 to ptr addrspace(1)
+  %%r = call i64 @v(ptr addrspace(1) %%p, i64 %%s)
+  ret i64 %%r
+}`, c.constant, c.relocated) + start
+				p := livetest.Lli(t, version, raw(t, text), "mcjit")
+				f := one(t, look(t, p, false, known(t, p)), "v")
+				require.Len(t, f.Slots, 1)
+				if c.names {
+					require.Equal(t, "%p", f.Slots[0].Name)
+					require.Equal(t, "0xbc6150", string(f.Slots[0].Hex))
+				} else {
+					require.Equal(t, "loc0", f.Slots[0].Name)
+				}
+			})
+		}
+	}
+}
