@@ -133,15 +133,17 @@ func TestStrippedStacks(t *testing.T) {
 	var sum bareTally
 	for _, p := range programs {
 		for _, b := range builds {
-			full := p.build(t, b)
-			stripped := filepath.Join(t.TempDir(), "stripped")
-			require.NoError(t, exec.Command(livetest.Tool(t, "strip"), "--strip-all", "-o", stripped, full).Run())
-			var n bareTally
-			for _, s := range stopsOf(t, full, p) {
-				n.add(s.check(t, stripped, p.name+" "+b.String()))
-			}
-			t.Logf("%-7s %-32s %v", p.name, b, n)
-			sum.add(n)
+			t.Run(p.name+"/"+b.String(), func(t *testing.T) {
+				full := p.build(t, b)
+				stripped := filepath.Join(t.TempDir(), "stripped")
+				require.NoError(t, exec.Command(livetest.Tool(t, "strip"), "--strip-all", "-o", stripped, full).Run())
+				var n bareTally
+				for _, s := range stopsOf(t, full, p) {
+					n.add(s.check(t, stripped, p.name+" "+b.String()))
+				}
+				t.Logf("%-7s %-32s %v", p.name, b, n)
+				sum.add(n)
+			})
 		}
 	}
 	t.Logf("%-40s %v", "all", sum)

@@ -46,15 +46,15 @@ func Compiled(t testing.TB, compiler, source string, flags ...string) string {
 	})
 }
 
-// dependencies returns the source and the headers that it includes, without the system's, as gcc lists them for
-// make.
+// dependencies returns the sources among the arguments and the headers that they include, without the system's, as gcc lists them for
+// make: a rule for each source.
 func dependencies(t testing.TB, args []string) []string {
 	t.Helper()
 	cmd := exec.Command(Tool(t, "gcc"), append([]string{"-MM"}, args...)...)
-	rule, err := cmd.Output()
+	rules, err := cmd.Output()
 	require.NoError(t, err, "%s", cmd)
-	files := strings.Fields(strings.ReplaceAll(string(rule), "\\\n", " "))
-	return files[1:] // after "name.o:"
+	files := strings.Fields(strings.ReplaceAll(string(rules), "\\\n", " "))
+	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, ":") }) // "name.o:"
 }
 
 // Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of

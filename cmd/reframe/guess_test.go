@@ -1,0 +1,69 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// What the commands do with a frame that has a record and was found by a guess: testdata/returned.c moves the stack pointer of a function without
+// CFI, so that nothing but a scan finds @near. The record and its value are shown and marked, and nothing goes on from them unasked.
+func TestGuessedRecord(t *testing.T) {
+	program := livetest.Compiled(t, "gcc", livetest.Testdata(t, "returned.c"), "-O1", "-fomit-frame-pointer", "-Wl,-z,now",
+		livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
+	module := livetest.Testdata(t, "programs", "returned.ll")
+	p := livetest.Program(t, program, "near", "4104")
+	with := func(verb string, more ...string) result {
+		return reframe(t, append([]string{verb, "-p", pid(p), "--ir", module}, more...)...)
+	}
+
+	r := with("frames")
+	require.Equal(t, 1, r.code, "%s%s", r.stdout, r.stderr)
+	require.Regexp(t, `(?m)^ +%x .*guess: 12`, r.stdout)
+	require.NotContains(t, r.stderr, "try: reframe resume", "what is refused is not offered")
+	threads := list(t, with("frames", "--json", "--function", "near").object(t)["threads"])
+	require.Len(t, threads, 1)
+	shown := list(t, threads[0]["frames"])
+	require.Len(t, shown, 1)
+	require.Equal(t, "scan", shown[0]["rule"])
+	require.Contains(t, shown[0]["guess"], "nothing says where the stack of frame #")
+	slots := list(t, shown[0]["slots"])
+	require.Len(t, slots, 1)
+	require.Equal(t, "guess", slots[0]["status"])
+	require.Equal(t, "12", slots[0]["value"])
+	number := fmt.Sprint(shown[0]["index"])
+
+	// What is refused, why, and what to do.
+	with("resume").failsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "nothing says where the stack of frame #",
+		"explain -f "+number+" says how it was found, and --force goes on from it all the same")
+	with("resume", "--commit").failsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "nothing says where the stack of frame #")
+	with("resume", "--force", "--commit").failsEmpty(t, 64, "--force does not go with --commit", "a process is not changed by a guess")
+	require.Equal(t, 1, with("explain", "-f", number).code)
+	require.Contains(t, with("explain", "-f", number).stdout, "guess: 12")
+
+	// @near adds 1 to what it was given.
+	r = with("resume", "--force")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^near returned i64 13 after `, r.stdout)
+	require.Contains(t, r.stdout, "guess: 12")
+
+	// A first script runs as it is: it says what is a guess, and how to go on by hand.
+	core := filepath.Join(t.TempDir(), "exit.core")
+	r = with("record", "-o", core, "--script", core+".txtar")
+	require.Contains(t, []int{0, 1}, r.code, r.stderr)
+	text, err := os.ReadFile(core + ".txtar")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\nexpect %x guess\n")
+	require.Regexp(t, `(?m)^# .*is a guess: `, string(text))
+	require.Regexp(t, `(?m)^# .*--force`, string(text))
+	require.NotRegexp(t, `(?m)^resume`, string(text))
+	r = reframe(t, "replay", core+".txtar")
+	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
+
+	require.True(t, p.Alive())
+}
