@@ -196,6 +196,8 @@ func debugged(t *testing.T, pid int, addr machine.Addr) (n int) {
 		return binary.LittleEndian.Uint64(b[:])
 	}
 	for _, tid := range listThreads(t, pid) {
+		// A tracer that was killed has closed its files a while before the kernel takes its threads from it.
+		require.Eventually(t, func() bool { return strings.TrimSpace(statusField(tid, "TracerPid")) == "0" }, livetest.Patience, time.Millisecond)
 		require.NoError(t, unix.PtraceSeize(tid))
 		require.NoError(t, unix.PtraceInterrupt(tid))
 		var ws unix.WaitStatus
