@@ -187,7 +187,7 @@ func (p *part) has(at place) bool {
 		return read && p.reached(number)
 	}
 	for n := machine.Addr(1); n <= x86.Longest; n++ {
-		if number, read := p.r.number[at.pc-n]; read && p.r.instrs[number].op == opCall && p.r.instrs[number].next() == at.pc && p.reached(number) {
+		if number, read := p.r.number[at.pc-n]; read && p.r.instrs[number].calls() && p.r.instrs[number].next() == at.pc && p.reached(number) {
 			return true
 		}
 	}

@@ -70,6 +70,10 @@ const (
 // ends says whether the next instruction in memory does not follow on it.
 func (i *instr) ends() bool { return i.op == opJump || i.op == opReturn || i.op == opStop }
 
+// calls says whether it is a call: also one of what comes behind it, which may be a function that lies next to one which ends so, as well
+// as the way to learn where the code is.
+func (i *instr) calls() bool { return i.op == opCall || i.op == opPush && i.to == i.next() }
+
 // mayEnd says whether it is not known that the next instruction follows on it.
 func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 

@@ -1,0 +1,28 @@
+package unwind
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+)
+
+// A function may end in a call of the one that lies behind it: the return address is where the other begins.
+func TestCallOfWhatIsNext(t *testing.T) {
+	code := segments{{0x1000, []byte{
+		0x53,                         // push %rbx
+		0xe8, 0x00, 0x00, 0x00, 0x00, // call 0x1006
+		0x53,       // push %rbx
+		0x0f, 0x0b, // ud2
+	}}}
+	r := newReading(code, 0, math.MaxUint64, 100)
+	for from := []machine.Addr{0x1000}; len(from) > 0; {
+		from = r.follow(from...)
+	}
+	p := partOf(r, anyone)
+	require.True(t, p.has(place{pc: 0x1006, is: true}))
+	require.False(t, p.has(place{pc: 0x1001, is: true}), "behind a push of a register")
+	require.False(t, p.has(place{pc: 0x1007, is: true}))
+}
