@@ -13,12 +13,12 @@ import (
 func TestX87ShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(3, 4))
 	some := func(near uint64) []word {
-		m := r.Uint64()
+		m, one, other := r.Uint64(), r.IntN(64), r.IntN(64)
 		switch r.IntN(4) { // few bits set, few clear, or all of them at random
 		case 0:
-			m = 1<<r.IntN(64) | 1<<r.IntN(64)
+			m = 1<<one | 1<<other
 		case 1:
-			m = ^(1<<r.IntN(64) | 1<<r.IntN(64))
+			m = ^(uint64(1)<<one | 1<<other)
 		}
 		e := r.Uint64N(1 << 15)
 		if r.IntN(8) > 0 {
