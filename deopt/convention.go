@@ -10,8 +10,9 @@ import (
 
 // convention is a calling convention in what it keeps otherwise than C's does.
 type convention struct {
-	keeps []machine.DWARFReg // general registers
-	loses []machine.DWARFReg
+	keeps   []machine.DWARFReg // general registers
+	vectors []machine.DWARFReg // vector registers, their first 16 bytes
+	loses   []machine.DWARFReg
 }
 
 // The numbers of x86-64's registers in DWARF.
@@ -32,55 +33,77 @@ const (
 	dwR13
 	dwR14
 	dwR15
+	dwRIP
+	dwXMM0
 )
 
-// conventions are those of x86-64 by what LLVM calls them: its lists of callee-saved registers (CSR_64_ and so on in X86CallingConv.td), which
-// are the same in LLVM 14 to 22. Vector registers, which some of them keep too, are not read. What a function returns a value in it does not keep.
+// vectorRegisters are those from one to another, with it.
+func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
+	for n := first; n <= last; n++ {
+		list = append(list, dwXMM0+n)
+	}
+	return list
+}
+
+// conventions are those of x86-64 by what LLVM calls them: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, which
+// of them is whose in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. What a function returns a value in it does not keep.
+//
+// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that of those
+// they keep what is xmm. A function of intel_ocl_bi keeps other registers with AVX-512, and which features it was compiled for is not known. One of
+// cxx_fast_tls that does not unwind keeps registers in other ones, of which its CFI says nothing (supportSplitCSR, X86ISelLowering.h).
 var conventions = func() map[string]convention {
 	most := []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwRSI, dwRDI, dwR8, dwR9, dwR10}
 	all := []machine.DWARFReg{dwRBX, dwRBP, dwR12, dwR13, dwR14, dwR15}
+	without := func(list []machine.DWARFReg, reg machine.DWARFReg) []machine.DWARFReg {
+		return slices.DeleteFunc(slices.Clone(list), func(r machine.DWARFReg) bool { return r == reg })
+	}
 	named := map[string]convention{
 		"preserve_mostcc": {keeps: most},
-		"preserve_allcc":  {keeps: most},
-		"coldcc":          {keeps: append([]machine.DWARFReg{dwR11}, most[1:]...)},
-		"anyregcc":        {keeps: append([]machine.DWARFReg{dwR11}, most...)},
-		"x86_regcallcc":   {},
-		"win64cc":         {keeps: []machine.DWARFReg{dwRSI, dwRDI}},
+		"preserve_allcc":  {keeps: most, vectors: vectorRegisters(0, 15)},
+		"coldcc":          {keeps: append([]machine.DWARFReg{dwR11}, most[1:]...), vectors: vectorRegisters(0, 15)},
+		"anyregcc":        {keeps: append([]machine.DWARFReg{dwR11}, most...), vectors: vectorRegisters(0, 15)},
+		"x86_regcallcc":   {vectors: vectorRegisters(8, 15)},
+		"win64cc":         {keeps: []machine.DWARFReg{dwRSI, dwRDI}, vectors: vectorRegisters(6, 15)},
 		"swifttailcc":     {loses: []machine.DWARFReg{dwR13, dwR14}},
 		"ghccc":           {loses: all},
-		"preserve_nonecc": {loses: slices.DeleteFunc(slices.Clone(all), func(r machine.DWARFReg) bool { return r == dwRBP })},
+		"hhvmcc":          {loses: without(all, dwR12)},
+		"cxx_fast_tlscc":  {loses: without(all, dwRBP)},
+		"intel_ocl_bicc":  {loses: []machine.DWARFReg{dwRBP, dwR12, dwR13}},
+		"preserve_nonecc": {loses: without(all, dwRBP)},
 	}
 	for number, name := range map[string]string{"cc 9": "coldcc", "cc 10": "ghccc", "cc 11": "ghccc", "cc 13": "anyregcc", "cc 14": "preserve_mostcc", "cc 15": "preserve_allcc",
-		"cc 20": "swifttailcc", "cc 21": "preserve_nonecc", "cc 79": "win64cc", "cc 92": "x86_regcallcc"} {
+		"cc 17": "cxx_fast_tlscc", "cc 20": "swifttailcc", "cc 21": "preserve_nonecc", "cc 77": "intel_ocl_bicc", "cc 79": "win64cc", "cc 81": "hhvmcc", "cc 92": "x86_regcallcc"} {
 		named[number] = named[name]
 	}
 	return named
 }()
 
 // returnedIn are the registers of which a function that returns a value may have any for it.
-var returnedIn = []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}
+var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
 
 // of makes of a convention what the unwinder has to know of a function: nil where that is as in C.
 func (c convention) of(cc string, f *callable) *unwind.Convention {
-	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Loses: c.loses}
+	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
 	if f.result > 0 {
-		out.Keeps = slices.DeleteFunc(out.Keeps, func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) })
+		returned := func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) }
+		out.Keeps, out.Vectors = slices.DeleteFunc(out.Keeps, returned), slices.DeleteFunc(out.Vectors, returned)
 	}
 	if cc == "x86_regcallcc" || cc == "cc 92" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
 		if f.parameters > scratchOfRegCall || f.result > scratchOfRegCall {
-			out.Keeps, out.Loses = nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
+			out.Keeps, out.Vectors, out.Loses = nil, nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
 		}
 	}
 	if f.swiftError {
 		out.Loses = append(slices.Clone(out.Loses), dwR12)
 	}
-	if len(out.Keeps) == 0 && len(out.Loses) == 0 {
+	if len(out.Keeps)+len(out.Vectors)+len(out.Loses) == 0 {
 		return nil
 	}
 	return out
 }
 
-// scratchOfRegCall is how many words of arguments take no register that regcall's functions keep: rax, rcx, rdx, rdi, rsi, r8 and r9.
+// scratchOfRegCall is how many words of arguments take no register that regcall's functions keep: rax, rcx, rdx, rdi, rsi, r8 and r9, or
+// xmm0 to xmm7.
 const scratchOfRegCall = 7
 
 // callable is what decides beside its convention which registers a function keeps.
@@ -125,8 +148,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 			}
 		}
 	}
-	to, called := v.calledBefore(f.PC)
-	direct := called && start != 0 && to == start
+	direct := start != 0 && v.callLeadsTo(f.PC, start)
 	is, known := callable{}, false
 	if name != "" {
 		is, known = agreedConvention(v.modules.definitions(name))
@@ -145,9 +167,25 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	}
 	out := conventions[is.cc].of(is.cc, &is)
 	if out != nil && !direct {
-		out.Keeps = nil
+		out.Keeps, out.Vectors = nil, nil
 	}
 	return out
+}
+
+// callLeadsTo says whether the call that returns to pc is of the function that starts at an address: it names that, or takes it from a word
+// beside the code, as calls of functions of regcall do in code that may lie anywhere (X86Subtarget::classifyGlobalFunctionReference).
+func (v *View) callLeadsTo(pc, start machine.Addr) bool {
+	if to, called := v.calledBefore(pc); called {
+		return to == start
+	}
+	const callMemory = 6 // call *distance(%rip)
+	var b [callMemory]byte
+	if pc < callMemory || v.target.ReadMemory(b[:], pc-callMemory) != nil || b[0] != 0xff || b[1] != 0x15 {
+		return false
+	}
+	arch := v.target.Arch()
+	to, err := machine.ReadAddr(v.target, arch, pc+machine.Addr(int64(int32(arch.Order.Uint32(b[2:])))))
+	return err == nil && to == start
 }
 
 // agreedConvention is what is known of functions where they are of one convention: the most that any of them takes and returns.

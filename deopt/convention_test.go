@@ -3,8 +3,12 @@ package deopt
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,38 +18,41 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 )
 
-// A chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9. @middle changes
-// registers and saves what it has to; @plain is a C function in between, for which @over has to save all that its convention keeps; @leaf has
+// A chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9, the doubles d0 to d3 and the vectors
+// w0 to w2. @middle changes registers and saves what it has to; @plain is a C function in between, for which @over has to save all that its convention keeps; @leaf has
 // a stackmap of what all values were made of.
 const conventionChain = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @now = global i64 0
 @sink = global i64 0
-define CC void @leaf() noinline uwtable {
+@pair = global <2 x double> zeroinitializer
+define CC void @leaf() noinline uwtable ATTR {
   %n = load volatile i64, ptr @now
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %n)
   ret void
 }
-define CC void @middle() noinline uwtable {
+define CC void @middle() noinline uwtable ATTR {
   %a = load volatile i64, ptr @now
   %b = load volatile i64, ptr @now
   %c = load volatile i64, ptr @now
+  call void asm sideeffect "movq $$77, %r12; movq $$77, %r14; movq $$77, %rsi; xorps %xmm2, %xmm2; xorps %xmm9, %xmm9", "~{r12},~{r14},~{rsi},~{xmm2},~{xmm9}"()
   call CC void @leaf()
   %d = mul i64 %a, %b
   %e = xor i64 %d, %c
   store volatile i64 %e, ptr @sink
   ret void
 }
-define void @plain() noinline uwtable {
+define void @plain() noinline uwtable ATTR {
   %a = load volatile i64, ptr @now
   call CC void @leaf()
   store volatile i64 %a, ptr @sink
   ret void
 }
-define CC void @over() noinline uwtable {
+define CC void @over() noinline uwtable ATTR {
   call void @plain()
   call void asm sideeffect "", "~{xmm1},~{xmm9},~{rcx},~{r9},~{r13}"()
   ret void
@@ -55,65 +62,201 @@ define i64 @entry(i64 %s) uwtable {
 VALUES  call CC void @middle() "statepoint-id"="7" [ "deopt"(LIVE) ]
   call CC void @over() "statepoint-id"="8" [ "deopt"(LIVE) ]
   %r0 = add i64 %s, 0
+  store volatile double %d0, ptr @sink
+  store volatile double %d1, ptr @sink
+  store volatile double %d2, ptr @sink
+  store volatile double %d3, ptr @sink
+  store volatile <2 x double> %w0, ptr @pair
+  store volatile <2 x double> %w1, ptr @pair
+  store volatile <2 x double> %w2, ptr @pair
 USES  ret i64 %r10
 }
 `
 
 // chainOf is the text for a convention.
-func chainOf(cc string) string {
+func chainOf(cc, attribute string) string {
 	var values, uses strings.Builder
 	var live []string
+	values.WriteString("  %f = sitofp i64 %s to double\n  %z = insertelement <2 x double> undef, double %f, i32 0\n")
+	values.WriteString("  %y = shufflevector <2 x double> %z, <2 x double> undef, <2 x i32> zeroinitializer\n")
 	for k := range 10 {
 		fmt.Fprintf(&values, "  %%m%d = mul i64 %%s, %d\n  %%v%d = add i64 %%m%d, %d\n", k, 2*k+3, k, k, k)
 		fmt.Fprintf(&uses, "  %%r%d = xor i64 %%r%d, %%v%d\n", k+1, k, k)
 		live = append(live, fmt.Sprintf("i64 %%v%d", k))
 	}
-	return strings.NewReplacer("CC ", cc+" ", "VALUES", values.String(), "LIVE", strings.Join(live, ", "), "USES", uses.String()).Replace(conventionChain)
+	for k := range 4 {
+		fmt.Fprintf(&values, "  %%d%d = fmul double %%f, %d.5\n", k, k)
+		live = append(live, fmt.Sprintf("double %%d%d", k))
+	}
+	for k := range 3 {
+		fmt.Fprintf(&values, "  %%w%d = fmul <2 x double> %%y, <double %d.25, double %d.75>\n", k, k, k)
+		live = append(live, fmt.Sprintf("<2 x double> %%w%d", k))
+	}
+	return strings.NewReplacer("CC ", cc+" ", "ATTR ", attribute, "VALUES", values.String(), "LIVE", strings.Join(live, ", "), "USES", uses.String()).Replace(conventionChain)
+}
+
+// expected are the values of @entry for what it was called with, as text.
+func (chainValues) expected(now int64) (list []string) {
+	number := func(x float64) string {
+		if x == math.Trunc(x) {
+			return strconv.FormatFloat(x, 'f', 1, 64)
+		}
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	for k := range 10 {
+		list = append(list, strconv.FormatInt(now*int64(2*k+3)+int64(k), 10))
+	}
+	f := float64(now)
+	for k := range 4 {
+		list = append(list, number(f*(float64(k)+0.5)))
+	}
+	for k := range 3 {
+		list = append(list, "<"+number(f*(float64(k)+0.25))+", "+number(f*(float64(k)+0.75))+">")
+	}
+	return list
+}
+
+// chainValues is a run of a chain.
+type chainValues struct {
+	version       int
+	cc, attribute string
+}
+
+// read runs the chain, fails where a value is wrong, and returns how many there should be and how many were there.
+func (c chainValues) read(t *testing.T) (want, read int) {
+	path := filepath.Join(t.TempDir(), "chain.ll")
+	require.NoError(t, os.WriteFile(path, []byte(chainOf(c.cc, c.attribute)), 0o600))
+	flags := []string{"-O2", "-use-registers-for-deopt-values"}
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	s := launched(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, c.version, path, flags...), livetest.ObjectHostOptions{Rounds: 3}))
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	exits := 0
+	_, err = Trace(ctx, s, TraceOptions{Options: Options{Modules: []*ir.Module{m}}, ExitFilter: ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *Exited) error {
+		exits++
+		about := fmt.Sprintf("LLVM %d, %s %s, exit %d", c.version, c.cc, c.attribute, exits)
+		now, err := strconv.ParseInt(x.Frame.Slots[0].Value, 10, 64)
+		require.NoError(t, err, about)
+		entry := x.Frames[2]
+		if entry.Function != "entry" { // below it are @leaf, @plain and @over
+			entry = x.Frames[3]
+		}
+		require.Equal(t, "entry", entry.Function, about)
+		expected := c.expected(now)
+		require.Len(t, entry.Slots, len(expected), about)
+		for k, slot := range entry.Slots {
+			if want++; slot.Status != frame.OK {
+				t.Logf("%s: %s: %s", about, slot.Name, slot.Reason)
+				continue
+			}
+			read++
+			assert.Equal(t, expected[k], slot.Value, "%s %s", about, slot.Name)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	require.Positive(t, exits)
+	return want, read
 }
 
 // Values in registers that the callee's convention keeps are read, through as many frames of it as there are, and they are what the program
 // computed. The conventions that keep less than C's change nothing that is read wrongly.
 func TestConventionsKeepRegisters(t *testing.T) {
-	read := map[string]int{}
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, cc := range []string{"ccc", "preserve_mostcc", "preserve_allcc", "coldcc", "x86_regcallcc", "swiftcc", "swifttailcc", "tailcc", "fastcc", "win64cc", "anyregcc"} {
 			if version == 22 && (cc == "swifttailcc" || cc == "anyregcc") {
 				continue // llc 22 runs out of registers
 			}
-			path := filepath.Join(t.TempDir(), "chain.ll")
-			require.NoError(t, os.WriteFile(path, []byte(chainOf(cc)), 0o600))
-			flags := []string{"-O2", "-use-registers-for-deopt-values"}
-			m, err := ir.ParseFile(path)
-			require.NoError(t, err)
-			s := launched(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, version, path, flags...), livetest.ObjectHostOptions{Rounds: 3}))
-			ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
-			exits := 0
-			_, err = Trace(ctx, s, TraceOptions{Options: Options{Modules: []*ir.Module{m}}, ExitFilter: ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *Exited) error {
-				exits++
-				about := fmt.Sprintf("LLVM %d, %s, exit %d", version, cc, exits)
-				now, err := strconv.ParseInt(x.Frame.Slots[0].Value, 10, 64)
-				require.NoError(t, err, about)
-				entry := x.Frames[2]
-				if entry.Function != "entry" { // below it are @leaf, @plain and @over
-					entry = x.Frames[3]
-				}
-				require.Equal(t, "entry", entry.Function, about)
-				require.Len(t, entry.Slots, 10, about)
-				for k, slot := range entry.Slots {
-					if slot.Status != frame.OK {
-						t.Logf("%s: %s: %s", about, slot.Name, slot.Reason)
-						continue
-					}
-					require.Equal(t, strconv.FormatInt(now*int64(2*k+3)+int64(k), 10), slot.Value, "%s %s", about, slot.Name)
-					read[fmt.Sprintf("%d %s", version, cc)]++
-				}
-				return nil
-			})
-			cancel()
-			require.NoError(t, err)
-			require.NoError(t, s.Detach())
-			require.Positive(t, exits)
-			assert.Equal(t, exits*10, read[fmt.Sprintf("%d %s", version, cc)], "LLVM %d, %s", version, cc)
+			want, read := chainValues{version, cc, ""}.read(t)
+			assert.Equal(t, want, read, "LLVM %d, %s", version, cc)
 		}
+	}
+}
+
+// Functions of cxx_fast_tls that do not unwind keep what C's functions push in other registers, and their CFI does not say in which; those of
+// intel_ocl_bi keep less where they were compiled for AVX-512. What such registers held for a caller is unavailable, and nothing is wrong.
+func TestConventionsThatKeepLess(t *testing.T) {
+	for _, version := range []int{14, 16, 19, 22} {
+		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "intel_ocl_bicc", ""}} {
+			want, read := c.read(t)
+			assert.Less(t, read, want, "LLVM %d, %s", version, c.cc)
+		}
+	}
+}
+
+// The table is LLVM's: a function that changes all registers saves those that its convention keeps, and says so in its CFI. What it keeps
+// with some features and not with others does not count.
+func TestConventionsAreLLVMs(t *testing.T) {
+	general := []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+	var all []string
+	for _, r := range general {
+		all = append(all, "~{"+r+"}")
+	}
+	for n := range 16 {
+		all = append(all, fmt.Sprintf("~{xmm%d}", n))
+	}
+	attributes := []string{`nounwind`, `"target-features"="+avx"`, `"target-features"="+avx512f"`}
+	saved := regexp.MustCompile(`\.cfi_offset %(\w+)`)
+	for _, version := range []int{14, 16, 19, 22} {
+		names := []string{"ccc", "fastcc", "swiftcc", "tailcc", "preserve_mostcc", "preserve_allcc", "coldcc", "anyregcc", "x86_regcallcc", "win64cc",
+			"swifttailcc", "ghccc", "cxx_fast_tlscc", "intel_ocl_bicc", "x86_64_sysvcc", "x86_vectorcallcc"}
+		if version < 19 {
+			names = append(names, "hhvmcc") // later releases know its name, and do not know it
+		} else {
+			names = append(names, "preserve_nonecc")
+		}
+		var text strings.Builder
+		text.WriteString("target triple = \"x86_64-pc-linux-gnu\"\n")
+		for _, cc := range names {
+			for n, a := range attributes {
+				fmt.Fprintf(&text, "define %s void @%s.%d() uwtable %s {\n  call void asm sideeffect \"\", \"%s\"()\n  ret void\n}\n", cc, cc, n, a, strings.Join(all, ","))
+			}
+		}
+		path := filepath.Join(t.TempDir(), "all.ll")
+		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+		assembly, err := exec.Command(livetest.LLVM(t, version, "llc"), path, "-o", "-").Output()
+		require.NoError(t, err)
+		keeps, functions := map[string][]string{}, map[string]int{}
+		for _, function := range strings.Split(string(assembly), "# -- Begin function ")[1:] {
+			title, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(function)[0], "@@0"), ".")
+			var list []string
+			for _, m := range saved.FindAllStringSubmatch(function, -1) {
+				if functions[title] == 0 || slices.Contains(keeps[title], m[1]) {
+					list = append(list, m[1])
+				}
+			}
+			keeps[title], functions[title] = list, functions[title]+1
+		}
+		for _, cc := range names {
+			require.Equal(t, len(attributes), functions[cc], "LLVM %d, %s", version, cc)
+			var want []string
+			c := conventions[cc]
+			for reg := dwRAX; reg <= dwR15; reg++ {
+				if reg != dwRSP && !slices.Contains(c.loses, reg) && (machine.AMD64.Preserved(reg) || slices.Contains(c.keeps, reg)) {
+					want = append(want, machine.AMD64.RegisterName(reg))
+				}
+			}
+			for _, reg := range c.vectors {
+				want = append(want, machine.AMD64.RegisterName(reg))
+			}
+			require.ElementsMatch(t, keeps[cc], want, "LLVM %d, %s", version, cc)
+		}
+	}
+}
+
+// What a function of preserve_all has saved of ymm registers it clears before it returns: they are kept as xmm registers.
+func TestUpperHalvesAreNotKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "upper.ll")
+	require.NoError(t, os.WriteFile(path, []byte(`target triple = "x86_64-pc-linux-gnu"
+define preserve_allcc void @f() "target-features"="+avx" {
+  call void asm sideeffect "", "~{xmm9}"()
+  ret void
+}`), 0o600))
+	for _, version := range []int{14, 16, 19, 22} {
+		assembly, err := exec.Command(livetest.LLVM(t, version, "llc"), path, "-o", "-").Output()
+		require.NoError(t, err)
+		require.Regexp(t, `vmovups\s.*\(%rsp\), %ymm9.*\n\s+vzeroupper\n\s+retq`, string(assembly), "LLVM %d", version)
 	}
 }

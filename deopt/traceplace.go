@@ -93,9 +93,10 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// settle says what has to come with a hit for all who want to know of it.
+// settle says what has to come with a hit for all who want to know of it. With hold that is all registers: the frames further out are
+// shown too, and what their values lie in is known only when they are found.
 func (p *place) settle(hold bool) {
-	p.reads, p.held, p.wide, p.meant = nil, hold, false, unlikely
+	p.reads, p.held, p.wide, p.meant = nil, hold, hold, unlikely
 	for _, point := range p.points {
 		p.reads = append(p.reads, point.reads...)
 		p.held = p.held || point.whole

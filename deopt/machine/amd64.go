@@ -15,7 +15,7 @@ import (
 // 3.2.2, "The Stack Frame".
 var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
-	SP: 7, FP: 6, PC: 16, Link: 16,
+	SP: 7, FP: 6, PC: 16, Link: 16, Vector: 16,
 	Chain:       Chain{Base: 6, Linked: 0, Return: 8, CFA: 16},
 	Trampolines: amd64Sigreturns,
 }, amd64Rows(), alias{"xmm", 32, "ymm", 0}, alias{"xmm", 64, "zmm", 0})

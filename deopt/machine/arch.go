@@ -64,6 +64,9 @@ type Arch struct {
 	// CallerSP is what the stack pointer was just before the call, as the distance from the
 	// CFA: 0 but where the ABI puts the CFA past an area that the caller leaves to its callees.
 	CallerSP int64
+	// Vector is how many bytes of a vector register that is wider, from its first, unwind information means that says where it was
+	// saved; 0 where that is not told.
+	Vector int
 	// Calls are the instructions that call, where they can be told by their bits.
 	Calls Calls
 	// Code is which bits of a code address are the address, where pointer

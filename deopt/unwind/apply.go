@@ -187,6 +187,9 @@ func (w *walk) savedSize(reg machine.DWARFReg) int {
 		return kept
 	}
 	info, ok := w.Arch.Register(reg)
+	if ok && info.Class == machine.Vector && 0 < w.Arch.Vector && w.Arch.Vector < info.Size {
+		return w.Arch.Vector
+	}
 	if ok && info.Size != w.Arch.Pointer {
 		return 0
 	}

@@ -11,6 +11,8 @@ type Convention struct {
 	Name string
 	// Keeps are general registers that C's functions need not keep.
 	Keeps []machine.DWARFReg
+	// Vectors are vector registers whose first bytes it keeps: as many as unwind information says of them where they were saved.
+	Vectors []machine.DWARFReg
 	// Loses are registers that C's functions keep.
 	Loses []machine.DWARFReg
 }
@@ -42,6 +44,16 @@ func (w *walk) conventional(callee, f *Frame) {
 			f.Registers.Forget(reg, err.Error())
 		} else {
 			f.Registers.SetUint(reg, v)
+		}
+	}
+	for _, reg := range c.Vectors {
+		if s.row.Rule(reg).Kind != RuleNone {
+			continue
+		}
+		if b, err := callee.Registers.Bytes(reg); err != nil {
+			f.Registers.Forget(reg, err.Error())
+		} else {
+			f.Registers.Set(reg, b[:min(len(b), w.savedSize(reg))])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -164,8 +165,8 @@ func endlessStack() words {
 // convention keeps, and reasons for the rest.
 func TestCallersRegisters(t *testing.T) {
 	// rbx saved at CFA-16, r12 in r9, r13 undefined, r14 is CFA+8, rdi explicitly
-	// the same, xmm1 saved, r15 saved where nothing can be read; rbp untouched.
-	cfi := []byte{0x83, 2, 9, 12, 9, 7, 13, 0x15, 14, 0x7f, 8, 5, 0x80 + 18, 2, 0x10, 15, 1, 0x30}
+	// the same, xmm1 and st0 saved, r15 saved where nothing can be read; rbp untouched.
+	cfi := []byte{0x83, 2, 9, 12, 9, 7, 13, 0x15, 14, 0x7f, 8, 5, 0x80 + 18, 2, 0x80 + 33, 2, 0x10, 15, 1, 0x30}
 	regs := registers(map[machine.DWARFReg]uint64{rip: 0x1000, rsp: 0x7008})
 	regs.Set(18, make([]byte, 64))
 	u := Unwinder{
@@ -192,6 +193,10 @@ func TestCallersRegisters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, v, machine.AMD64.RegisterName(reg))
 	}
+	// Of what was saved of a vector register 16 bytes are there.
+	b, err := up.Bytes(18)
+	require.NoError(t, err)
+	require.Equal(t, append(binary.LittleEndian.AppendUint64(nil, 0xb0b), binary.LittleEndian.AppendUint64(nil, 0x2010)...), b)
 	for reg, want := range map[machine.DWARFReg]string{
 		0:  "rax is caller-saved and frame #0 does not keep it",
 		11: "r11 is caller-saved and frame #0 does not keep it",
@@ -199,7 +204,7 @@ func TestCallersRegisters(t *testing.T) {
 		67: "xmm16 is caller-saved and frame #0 does not keep it",
 		13: "the CFI of frame #0 says that r13 is not kept",
 		15: "frame #0 saved r15 where it cannot be read: 8 bytes at 0x0: not mapped",
-		18: "frame #0 saved xmm1 at 0x7000, and does not say how many bytes of it",
+		33: "frame #0 saved st0 at 0x7000, and does not say how many bytes of it",
 	} {
 		_, err := up.Bytes(reg)
 		require.EqualError(t, err, want)
