@@ -94,6 +94,9 @@ var effectNames = map[Effect]string{
 		_ZSt9terminatev _ZSt10unexpectedv __cxa_call_terminate __cxa_call_unexpected
 		signal __sysv_signal sigaction puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write
 		setvbuf setbuf setbuffer setlinebuf fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fsetpos lseek lseek64 rewind
+		fopen fopen64 tmpfile tmpfile64 fgetpos64 fsetpos64 open open64 openat openat64 creat creat64 pread pread64 pwrite pwrite64
+		truncate truncate64 ftruncate ftruncate64 fcntl fcntl64 dup flock fdatasync unlink rmdir remove rename mkdir chdir getcwd umask
+		mkstemp mkstemp64 readlink chmod fchmod chown fchown utime utimes stat stat64 lstat lstat64 fstat fstat64
 		clearerr clearerr_unlocked close fsync fputs fputs_unlocked fwrite fwrite_unlocked fputc putc fputc_unlocked putc_unlocked _IO_putc __overflow
 		ungetc _IO_ungetc read __read_chk getdelim __getdelim getline fgetc getc _IO_getc __uflow fgetc_unlocked getc_unlocked
 		getchar getchar_unlocked fgets fgets_unlocked __fgets_chk fread fread_unlocked __fread_chk

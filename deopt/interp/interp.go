@@ -31,6 +31,10 @@ type Options struct {
 	// Funcs run functions that the module only declares, by name. They come
 	// before the C library functions that are built in.
 	Funcs map[string]Builtin
+	// Files are what the program finds and may change as its files, in memory of the run: their contents, which stay as they
+	// are, by name. Names are absolute, or begin in "/", the working directory; one that ends in a slash is a directory.
+	// Without files, not even an empty map, what opens one ends the run. [Interp.Files] returns them as they are later.
+	Files map[string][]byte
 	// Stdin is what the program reads as standard input; nil is an empty one.
 	Stdin io.Reader
 	// Stdout and Stderr take what the program writes. With nil it is collected,
@@ -171,6 +175,9 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 		*next += machine.Addr(shift)
 	}
 	in.heap.whole = in.heap.area
+	if o.Files != nil {
+		in.clib.files = newFileSystem(o.Files)
+	}
 	return in, nil
 }
 

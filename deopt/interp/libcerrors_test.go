@@ -48,7 +48,7 @@ func TestCProgramsThatEndWithAnError(t *testing.T) {
 		{"setjmp that the library calls", `jmp_buf b; qsort(b, 2, 8, (void *)_setjmp);`, interp.KindUnsupported, "call it in the function that is to be gone on in", ""},
 		{"setjmp without end", `for (;;) { jmp_buf *b = malloc(sizeof *b); setjmp(*b); }`, interp.KindMemory, "", ""},
 		{"longjmp without end", `jmp_buf b; setjmp(b); longjmp(b, 1);`, interp.KindSteps, "", ""},
-		{"fopen", `fopen("f", "r");`, interp.KindUnsupported, "a call of @fopen is not supported: give the input on standard input", ""},
+		{"fopen", `fopen("f", "r");`, interp.KindUnsupported, "a call of @fopen is not supported: give the input on standard input, or the files in Options.Files", ""},
 		{"thread", `pthread_create(0, 0, 0, 0);`, interp.KindUnsupported,
 			"a call of @pthread_create is not supported: there is one thread; define the function in the module if one is enough", ""},
 		{"system", `system("ls");`, interp.KindUnsupported,

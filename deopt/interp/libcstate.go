@@ -23,7 +23,10 @@ type clib struct {
 
 	typeKinds map[machine.Addr]typeKind // by what a type_info points to first
 	stdin     *bufio.Reader
-	opened    map[machine.Addr]int    // the FILEs of fdopen, with their descriptors
+	opened    map[machine.Addr]int    // the FILEs of fopen and fdopen, with their streams
+	others    []*stream               // those of files, the first of which is stream firstFile
+	files     *fileSystem             // nil of a run that has none
+	fds       []*openFile             // by descriptors from firstFile on, nil of those that are closed
 	shut      [3]bool                 // descriptors that fclose has closed of these
 	shared    map[string]machine.Addr // variables that the program shares with the C library
 	options   optionState
@@ -34,6 +37,14 @@ type clib struct {
 type handler struct {
 	f   machine.Addr
 	arg Value // none of a handler of atexit
+}
+
+// stream returns the stream of a number.
+func (l *clib) stream(n int) *stream {
+	if n >= firstFile {
+		return l.others[n-firstFile]
+	}
+	return &l.streams[n]
 }
 
 func (l *clib) keepText(s string, a machine.Addr) {

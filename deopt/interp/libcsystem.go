@@ -24,17 +24,27 @@ const (
 	errTimedOut = 110
 )
 
-// access is of a system without files.
+// access finds nothing where there are no files.
 func access(c *ccall) uint64 {
-	if c.text(0); c.uint(1)&^7 != 0 {
-		c.setErrno(errInvalid)
-	} else {
-		c.setErrno(errNoEntry)
+	switch c.text(0); {
+	case c.uint(1)&^7 != 0:
+		return c.failed(errInvalid)
+	case c.in.clib.files == nil:
+		return c.failed(errNoEntry)
 	}
-	return eof
+	at, errno := c.path(0)
+	switch {
+	case errno != 0:
+		return c.failed(errno)
+	case at.node == nil:
+		return c.failed(errNoEntry)
+	case !at.node.allows(c.uint(1)):
+		return c.failed(errAccess)
+	}
+	return 0
 }
 
-// fdopen makes a FILE for one of the three descriptors, which are pipes: a mode that the descriptor is not open for is refused.
+// fdopen makes a FILE for a file, or one of the three descriptors, which are pipes: a mode that the descriptor is not open for is refused.
 func fdopen(c *ccall) uint64 {
 	fd, mode := c.int(0), string(c.text(1))
 	if c.err != nil {
@@ -44,6 +54,8 @@ func fdopen(c *ccall) uint64 {
 	case mode == "" || mode[0] != 'r' && mode[0] != 'w' && mode[0] != 'a':
 		c.setErrno(errInvalid)
 		return 0
+	case c.file(fd) != nil:
+		return c.fileStream(fd, c.file(fd), mode)
 	case fd < 0 || fd > 2:
 		c.setErrno(errBadFile)
 		return 0
@@ -51,6 +63,11 @@ func fdopen(c *ccall) uint64 {
 		c.setErrno(errInvalid)
 		return 0
 	}
+	return uint64(c.newFile(int(fd)))
+}
+
+// newFile makes a FILE for a stream.
+func (c *ccall) newFile(stream int) machine.Addr {
 	a := c.own(fileSize)
 	if c.err == nil {
 		c.err = c.in.view.charge(handlerCost)
@@ -59,9 +76,9 @@ func fdopen(c *ccall) uint64 {
 		if c.in.clib.opened == nil {
 			c.in.clib.opened = map[machine.Addr]int{}
 		}
-		c.in.clib.opened[a] = int(fd)
+		c.in.clib.opened[a] = stream
 	}
-	return uint64(a)
+	return a
 }
 
 // randomBytes fills memory from a generator that starts anew with each run: which bytes there are is as good as any, and a run

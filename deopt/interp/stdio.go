@@ -10,11 +10,13 @@ import (
 	"reframe/deopt/machine"
 )
 
-// stream is a FILE of the program: 0, 1 and 2 are all there are.
+// stream is a FILE of the program: 0, 1 and 2 are standard input, output and error, others are of files.
 type stream struct {
 	addr   machine.Addr // of its FILE, 0 until the program asks
 	pushed []byte       // by ungetc, the next to be read last
 	flags  uint64       // streamEOF and streamError
+	fd     int64        // of a file: its descriptor
+	access uint64       // of a file: as of open
 }
 
 // The bits of FILE._flags that glibc's own macros read (its struct_FILE.h).
@@ -56,7 +58,11 @@ func (c *ccall) stream(i int) int {
 			return fd
 		}
 	}
-	c.err = troublef(KindFault, "@%s is given %v, which is none of stdin, stdout and stderr", c.Name, a)
+	known := "none of stdin, stdout and stderr"
+	if c.in.clib.files != nil {
+		known = "no stream that is open"
+	}
+	c.err = troublef(KindFault, "@%s is given %v, which is %s", c.Name, a, known)
 	if a == 0 {
 		c.err = troublef(KindFault, "@%s is given a null pointer for a FILE", c.Name)
 	}
@@ -70,7 +76,7 @@ func (c *ccall) targetStream(fd int) machine.Addr {
 }
 
 func (c *ccall) mark(fd int, flags uint64) {
-	s := &c.in.clib.streams[fd]
+	s := c.in.clib.stream(fd)
 	s.flags = flags
 	if s.addr != 0 {
 		c.put(s.addr, 4, flags)
@@ -122,6 +128,9 @@ func (c *ccall) print(fd int, p []byte) bool {
 	if c.err != nil {
 		return false
 	}
+	if fd >= firstFile {
+		return c.printFile(c.in.clib.stream(fd), fd, p)
+	}
 	if fd == 0 {
 		c.mark(0, c.in.clib.streams[0].flags|streamError)
 		c.setErrno(errBadFile)
@@ -151,14 +160,15 @@ func streamTable() map[string]Builtin {
 		"setvbuf":   scalar(func(c *ccall) uint64 { c.stream(0); return 0 }),
 		"setbuf":    procedure(func(c *ccall) { c.stream(0) }),
 		"setbuffer": procedure(func(c *ccall) { c.stream(0) }), "setlinebuf": procedure(func(c *ccall) { c.stream(0) }),
-		"fileno": scalar(func(c *ccall) uint64 { return uint64(int64(c.stream(0))) }),
+		"fileno": scalar(fileno),
 		"isatty": scalar(func(c *ccall) uint64 { c.setErrno(errNoTTY); return 0 }),
-		"fseek":  scalar(noSeek), "fseeko": scalar(noSeek), "fseeko64": scalar(noSeek), "ftell": scalar(noSeek), "ftello": scalar(noSeek),
-		"ftello64": scalar(noSeek), "fgetpos": scalar(noSeek), "fsetpos": scalar(noSeek), "lseek": scalar(noSeek), "lseek64": scalar(noSeek),
-		"rewind": procedure(func(c *ccall) { noSeek(c); c.mark(max(c.stream(0), 0), 0) }),
+		"fseek":  scalar(fseek), "fseeko": scalar(fseek), "fseeko64": scalar(fseek), "ftell": scalar(ftell), "ftello": scalar(ftell),
+		"ftello64": scalar(ftell), "fgetpos": scalar(fgetpos), "fsetpos": scalar(fsetpos), "lseek": scalar(lseek), "lseek64": scalar(lseek),
+		"fgetpos64": scalar(fgetpos), "fsetpos64": scalar(fsetpos),
+		"rewind": procedure(rewind),
 		"feof":   scalar(func(c *ccall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c *ccall) uint64 { return c.flag(streamError) }),
 		"clearerr": procedure(clearerr),
-		"close":    always(0), "fsync": always(0),
+		"close":    scalar(closeDescriptor), "fsync": always(0),
 		"flockfile": procedure(func(*ccall) {}), "funlockfile": procedure(func(*ccall) {}),
 	}
 	for _, suffix := range []string{"", "_unlocked"} {
@@ -236,6 +246,9 @@ func fclose(c *ccall) uint64 {
 	fflush(c)
 	if fd, ok := c.in.clib.opened[c.addr(0)]; ok {
 		delete(c.in.clib.opened, c.addr(0))
+		if fd >= firstFile {
+			return c.endStream(fd)
+		}
 		c.in.clib.shut[fd] = true
 	}
 	return 0
@@ -255,9 +268,16 @@ func perror(c *ccall) {
 	c.print(2, line.Bytes())
 }
 
-// write is POSIX's, on descriptors 1 and 2.
+// write is POSIX's, on descriptors 1 and 2 and those of files.
 func write(c *ccall) uint64 {
 	fd, n := c.int(0), c.uint(2)
+	if f := c.file(fd); f != nil {
+		if !f.writes() {
+			return c.failed(errBadFile)
+		}
+		c.append(f, c.bytes(c.addr(1), n))
+		return n
+	}
 	if fd != 1 && fd != 2 {
 		c.setErrno(errBadFile)
 		return eof
@@ -277,7 +297,7 @@ func (c *ccall) flag(bit uint64) uint64 {
 	if c.err != nil {
 		return 0
 	}
-	return truth(c.in.clib.streams[fd].flags&bit != 0)
+	return truth(c.in.clib.stream(fd).flags&bit != 0)
 }
 
 func clearerr(c *ccall) {

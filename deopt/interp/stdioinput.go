@@ -41,11 +41,17 @@ func (c *ccall) next(fd int) (byte, bool) {
 	if c.err != nil {
 		return 0, false
 	}
-	s := &c.in.clib.streams[fd]
+	s := c.in.clib.stream(fd)
 	if n := len(s.pushed); n > 0 {
 		b := s.pushed[n-1]
 		s.pushed = s.pushed[:n-1]
 		return b, true
+	}
+	if fd >= firstFile {
+		if p := c.takeFile(s, fd, 1); len(p) > 0 {
+			return p[0], true
+		}
+		return 0, false
 	}
 	if fd != 0 {
 		c.mark(fd, s.flags|streamError)
@@ -82,7 +88,7 @@ func (c *ccall) ended(err error) {
 
 // back undoes next.
 func (c *ccall) back(fd int, b byte) {
-	s := &c.in.clib.streams[fd]
+	s := c.in.clib.stream(fd)
 	s.pushed = append(s.pushed, b)
 }
 
@@ -102,11 +108,11 @@ const maxPushed = 4096
 
 func ungetc(c *ccall) uint64 {
 	b, fd := c.int(0), c.stream(1)
-	if c.err != nil || b == -1 || len(c.in.clib.streams[fd].pushed) == maxPushed {
+	if c.err != nil || b == -1 || len(c.in.clib.stream(fd).pushed) == maxPushed {
 		return eof
 	}
 	c.back(fd, byte(b))
-	c.mark(fd, c.in.clib.streams[fd].flags&^streamEOF)
+	c.mark(fd, c.in.clib.stream(fd).flags&^streamEOF)
 	return uint64(byte(b))
 }
 
@@ -168,6 +174,9 @@ func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	if c.err != nil || total == 0 {
 		return 0
 	}
+	if fd >= firstFile {
+		return c.readFile(to, total, fd) / c.uint(size)
+	}
 	if fd != 0 {
 		c.next(fd)
 		return 0
@@ -175,8 +184,16 @@ func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	return c.readInto(to, total, true) / c.uint(size)
 }
 
-// read is POSIX's, on descriptor 0.
+// read is POSIX's, on descriptor 0 and those of files.
 func read(c *ccall) uint64 {
+	if f := c.file(c.int(0)); f != nil {
+		if errno := f.unreadable(); errno != 0 {
+			return c.failed(errno)
+		}
+		p := c.take(f, c.uint(2))
+		c.write(c.addr(1), p)
+		return uint64(len(p))
+	}
 	if c.int(0) != 0 {
 		c.setErrno(errBadFile)
 		return eof
@@ -185,6 +202,21 @@ func read(c *ccall) uint64 {
 		return 0
 	}
 	return c.readInto(c.addr(1), c.uint(2), false)
+}
+
+// readFile is fread of a stream of a file.
+func (c *ccall) readFile(to machine.Addr, total uint64, n int) uint64 {
+	got := uint64(0)
+	for s := c.in.clib.stream(n); got < total && len(s.pushed) > 0 && c.err == nil; got++ {
+		b, _ := c.next(n)
+		c.write(to+machine.Addr(got), []byte{b})
+	}
+	if got < total && c.err == nil {
+		p := c.takeFile(c.in.clib.stream(n), n, total-got)
+		c.write(to+machine.Addr(got), p)
+		got += uint64(len(p))
+	}
+	return got
 }
 
 // readInto reads standard input into memory, a block at a time: all that was
