@@ -178,6 +178,75 @@ define i64 @entry(i64 %s) {
 	}
 }
 
+// patcher calls @entry before and after it has written a call of @count over the nops of its statepoint: callq and a nop of 3 bytes.
+const patcher = `
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+long entry(long);
+void count(void);
+int main(void) {
+  static const unsigned char nops[4] = {0x0f, 0x1f, 0x84, 0};
+  unsigned char *at = (unsigned char *)entry, code[8] = {0xe8, 0, 0, 0, 0, 0x0f, 0x1f, 0};
+  long sum = entry(1) + entry(2);
+  while (memcmp(at, nops, 4)) at++;
+  int32_t far = (int32_t)((unsigned char *)count - (at + 5));
+  memcpy(code + 1, &far, 4);
+  uintptr_t page = (uintptr_t)at & -4096ul;
+  if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC)) return 2;
+  memcpy(at, code, 8);
+  return sum + entry(3) + entry(4) == 0;
+}
+`
+
+// A call that was written over the nops of a statepoint does what the interpreter knows nothing of: what it changes is no difference.
+// Where nothing was patched a difference is one.
+func TestVerifyPatchedStatepoint(t *testing.T) {
+	dir := t.TempDir()
+	text := `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@calls = global i64 0
+define void @count() noinline {
+  %n = load i64, ptr @calls
+  %m = add i64 %n, 1
+  store i64 %m, ptr @calls
+  ret void
+}
+define i64 @entry(i64 %s) {
+  %x = add i64 %s, 5
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)
+  call void @count() "statepoint-id"="9" "statepoint-num-patch-bytes"="8" [ "deopt"(i64 %x) ]
+  %n = load i64, ptr @calls
+  %y = add i64 %x, %n
+  ret i64 %y
+}`
+	ll, c := filepath.Join(dir, "p.ll"), filepath.Join(dir, "main.c")
+	require.NoError(t, os.WriteFile(ll, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(c, []byte(patcher), 0o600))
+	m, err := ir.ParseFile(ll)
+	require.NoError(t, err)
+	other, err := ir.Parse("other.ll", []byte(strings.Replace(text, "%y = add i64 %x, %n", "%y = sub i64 %x, %n", 1)))
+	require.NoError(t, err)
+	wrong, err := ir.Parse("wrong.ll", []byte(strings.Replace(text, "%y = add i64 %x, %n", "%y = xor i64 %x, -1", 1)))
+	require.NoError(t, err)
+	for _, version := range []int{16, 19, 22} {
+		object, program := filepath.Join(dir, "p.o"), filepath.Join(dir, "p")
+		command(t, dir, livetest.LLVM(t, version, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+		command(t, dir, livetest.Tool(t, "gcc"), object, c, "-o", program)
+		const patched = "the nops of the statepoint of record 9 of @entry were patched: 7 of 8 bytes are others than were compiled, and the module does not say what they do"
+		only := ExitFilter{Records: []uint64{1}}
+		summary, list := verified(t, []string{program}, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}, ExitFilter: only})
+		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
+		require.Equal(t, map[string]uint64{patched: 2}, summary.Reasons, "LLVM %d", version)
+		// Before anything was called, a sum and a difference with 0 are the same.
+		_, list = verified(t, []string{program}, VerifyOptions{Options: Options{Modules: []*ir.Module{other}}, ExitFilter: only})
+		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
+		_, list = verified(t, []string{program}, VerifyOptions{Options: Options{Modules: []*ir.Module{wrong}}, ExitFilter: only})
+		require.Equal(t, map[string][]string{"entry": {Different, patched}}, outcomes(list), "LLVM %d", version)
+	}
+}
+
 // coroutine runs func_1 on a stack that lies in the heap, above what it stores to.
 const coroutine = `
 #include <stdlib.h>

@@ -20,7 +20,7 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	case p.signal != 0: // whoever handles it may do anything
 		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
 	case p.failed != nil:
-		p.compareFailed()
+		p.compareFailed(v)
 	default:
 		p.compareAll(v, regs)
 	}
@@ -30,11 +30,15 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 }
 
 // compareFailed is for a run that did not come to the return, to which native code came.
-func (p *prediction) compareFailed() {
+func (p *prediction) compareFailed(v *verifier) {
 	out := p.out
 	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
 	if limit && out.Interpreter.Steps < p.atMost() {
 		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		return
+	}
+	if why := p.patched(v); why != "" {
+		out.notComparable(why)
 		return
 	}
 	out.Status = Different
@@ -55,7 +59,11 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	memory := compareMemory(p.before, v.view.target, p.run.machine.Touched(), p.dead, p.below, p.left, p.run.machine.Made)
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
-		if why := p.loose(); why != "" {
+		why := p.loose()
+		if why == "" {
+			why = p.patched(v)
+		}
+		if why != "" {
 			out.notComparable(why)
 			return
 		}
