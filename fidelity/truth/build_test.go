@@ -7,8 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,7 +41,7 @@ func (p *program) chooseFlags(r *rand.Rand) {
 		p.Flags = append(p.Flags, "-enable-patchpoint-liveness=false")
 	}
 	p.Steps, p.Depth = 60, 4+r.Intn(6)
-	add(50, "-use-registers-for-deopt-values")
+	add(50, inRegisters)
 	add(25, "-fixup-allow-gcptr-in-csr", "-max-registers-for-gc-values=4")
 	if p.Machine != "amd64" {
 		p.Dies = true
@@ -94,7 +94,8 @@ func (p *program) chooseFlags(r *rand.Rand) {
 
 // A built program is one that can be run.
 type built struct {
-	module  string
+	module  string // as it was compiled
+	source  string // the module that reframe is given, which may still have the guards
 	command []string
 	program string // the file that holds the code; "" where a JIT makes it
 }
@@ -106,7 +107,7 @@ func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
 
 // reason says in short why a tool did not take it.
 func (e *notBuilt) reason() string {
-	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "did not end in time"} {
+	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "it took more than"} {
 		if strings.Contains(e.text, known) {
 			return e.tool + ": " + known
 		}
@@ -141,18 +142,23 @@ func runtimeIn(t testing.TB, dir, machine, compiler string, shared bool) string 
 	return name
 }
 
+// toolSeconds is how much of the processor's time a compiler may take: they take less than one.
+const toolSeconds = 20
+
 // attempt runs a tool, which may fail.
 func attempt(tool string, args ...string) error {
-	cmd := exec.Command(tool, args...)
+	// On some programs llc's basic register allocator does not end within minutes: a limit of processor time is the same on a loaded machine.
+	cmd := exec.Command("prlimit", append([]string{fmt.Sprintf("--cpu=%d", toolSeconds), tool}, args...)...)
 	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1")
 	var text strings.Builder
 	cmd.Stderr = &text
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	late := time.AfterFunc(livetest.Patience, func() { cmd.Process.Kill() })
-	defer late.Stop()
 	if err := cmd.Wait(); err != nil {
+		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() && (ws.Signal() == syscall.SIGXCPU || ws.Signal() == syscall.SIGKILL) {
+			return &notBuilt{filepath.Base(tool), fmt.Sprintf("it took more than %d seconds", toolSeconds)}
+		}
 		return &notBuilt{filepath.Base(tool), fmt.Sprintf("%v: %s", err, text.String())}
 	}
 	return nil
@@ -167,6 +173,19 @@ func (p *program) build(t testing.TB, dir string) (*built, error) {
 	base := filepath.Join(dir, fmt.Sprintf("p%d-%d-%s", p.Seed, p.Version, p.Machine))
 	b := &built{module: base + ".ll"}
 	require.NoError(t, os.WriteFile(b.module, []byte(p.IR()), 0o600))
+	if passes := p.passes(); passes != "" {
+		given := b.module
+		b.module = base + ".opt.ll"
+		if err := attempt(livetest.LLVM(t, p.Version, "opt"), "-passes="+passes, "-S", given, "-o", b.module); err != nil {
+			return nil, err
+		}
+		if inlines, _ := p.optimized(); !inlines && p.Seed%2 == 0 {
+			b.source = given
+		}
+	}
+	if b.source == "" {
+		b.source = b.module
+	}
 	if p.How != "aot" {
 		kind := map[string][]string{"mcjit": {"-jit-kind=mcjit"}, "orc": {"-jit-kind=orc"}}[p.How]
 		b.command = append([]string{livetest.Tool(t, "env"), "LLVM_DISABLE_SYMBOLIZATION=1", "JITDUMPDIR=" + dir, "LD_PRELOAD=" + runtimeIn(t, dir, p.Machine, "gcc", true), livetest.LLVM(t, p.Version, "lli")}, kind...)

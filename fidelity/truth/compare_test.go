@@ -6,10 +6,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // A tally counts what became of the exits of programs.
@@ -20,15 +22,17 @@ type tally struct {
 	Values             int // that were shown as ok and hold what the program logged
 	Undefined          int
 	Wrong              int
+	Stuck              int            // programs that never ended
 	Refused            int            // programs whose module reframe says is another
 	Reasons            map[string]int // of values that are unavailable
 	Frames             map[string]int // of frames without a record, or without names
 	Kinds              map[string]int // exits by the kind of site
+	Exited             map[string]int // of these, what a layout describes
 	Tools              map[string]int // why programs were not built
 }
 
 func newTally() *tally {
-	return &tally{Reasons: map[string]int{}, Frames: map[string]int{}, Kinds: map[string]int{}, Tools: map[string]int{}}
+	return &tally{Reasons: map[string]int{}, Frames: map[string]int{}, Kinds: map[string]int{}, Exited: map[string]int{}, Tools: map[string]int{}}
 }
 
 // add adds another tally.
@@ -40,8 +44,9 @@ func (y *tally) add(o *tally) {
 	y.Values += o.Values
 	y.Undefined += o.Undefined
 	y.Wrong += o.Wrong
+	y.Stuck += o.Stuck
 	y.Refused += o.Refused
-	for _, m := range []struct{ to, from map[string]int }{{y.Reasons, o.Reasons}, {y.Frames, o.Frames}, {y.Kinds, o.Kinds}, {y.Tools, o.Tools}} {
+	for _, m := range []struct{ to, from map[string]int }{{y.Reasons, o.Reasons}, {y.Frames, o.Frames}, {y.Kinds, o.Kinds}, {y.Exited, o.Exited}, {y.Tools, o.Tools}} {
 		for k, n := range m.from {
 			m.to[k] += n
 		}
@@ -56,10 +61,12 @@ type comparer struct {
 	sites    map[int64]*site
 	failed   []string // what is wrong, the first few
 	refusals []string
+	patience time.Duration // for which a program may do nothing
+	seconds  uint64        // of the processor that it may take
 }
 
 func newComparer(p *program, y *tally) *comparer {
-	c := &comparer{program: p, tally: y, order: binary.LittleEndian, sites: map[int64]*site{}}
+	c := &comparer{program: p, tally: y, order: binary.LittleEndian, sites: map[int64]*site{}, patience: livetest.Patience, seconds: toolSeconds}
 	if p.Machine == "s390x" {
 		c.order = binary.BigEndian
 	}
@@ -148,7 +155,7 @@ func (c *comparer) stack(frames []*deopt.Frame, entries []entry, innermost bool)
 		} else {
 			c.Outer++
 		}
-		c.Kinds[e.site.Kind]++
+		c.Kinds[e.site.kind()]++
 		c.frame(f, e)
 		n++
 	}
@@ -188,6 +195,10 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 		c.wrong("%s: it has record %#x: %q", what(), f.Record.ID, f.Notes)
 		return
 	}
+	if s.Exit != nil {
+		c.exit(f, e, what)
+		return
+	}
 	named := false
 	for _, slot := range f.Slots {
 		named = named || !slot.Type.IsZero()
@@ -215,6 +226,40 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 		}
 	}
 }
+
+// exit holds a frame of which a layout says how it carries on.
+func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
+	s, x := e.site, e.site.Exit
+	if f.Resume == nil || f.Resume.Function != x.Function || f.Resume.Block != x.Block {
+		c.wrong("%s: the layout says that %s carries on at %s, and not %+v: %q", what(), x.Function, x.Block, f.Resume, f.Notes)
+		return
+	}
+	c.Exited[x.place(s)]++
+	slots := map[string]*frame.Slot{}
+	for k := range f.Slots {
+		slots[f.Slots[k].Name] = &f.Slots[k]
+	}
+	for k, n := range x.Names {
+		if n == nil {
+			continue
+		}
+		slot := slots[n.Name]
+		if slot == nil || slot.Index != k || unspaced(slot.Type.Source) != unspaced(n.Type.in(c.Version)) {
+			c.wrong("%s: operand %d is %s %s by the layout, and is shown as %+v", what(), k, n.Type.text, n.Name, slot)
+			continue
+		}
+		delete(slots, n.Name)
+		v := *s.Live[k]
+		v.Type = n.Type
+		c.value(s, slot, &v, e.data[s.at[k]:], what)
+	}
+	for name := range slots {
+		c.wrong("%s: %s is none of what the layout names", what(), name)
+	}
+}
+
+// unspaced is the text of a type without blanks, of which {double} may have two.
+func unspaced(text string) string { return strings.ReplaceAll(text, " ", "") }
 
 // value holds one slot against the bytes that were logged.
 func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, what func() string) {

@@ -16,6 +16,7 @@ type maker struct {
 	names int
 	sites int
 	loop  *loop
+	more  *rand.Rand // of what came later: the rest of the program is the same with it
 }
 
 // A loop is one that is being written.
@@ -31,13 +32,15 @@ func generate(seed int64, version int, machine string, tame bool) *program {
 	r := rand.New(rand.NewSource(seed*1000003 + int64(version)))
 	p := &program{Seed: seed, Version: version, Machine: machine, How: "aot", Threads: 1, Tame: tame}
 	p.chooseFlags(r)
+	more := rand.New(rand.NewSource(seed*7919 + int64(version)))
 	n := 6 + r.Intn(8)
 	for k := range n {
 		p.Funcs = append(p.Funcs, p.newFunction(r, k))
 	}
 	for k := n - 1; k >= 0; k-- {
-		m := &maker{Rand: r, p: p, f: p.Funcs[k]}
+		m := &maker{Rand: r, p: p, f: p.Funcs[k], more: more}
 		m.fill()
+		m.exits()
 	}
 	return p
 }
@@ -365,14 +368,37 @@ func (m *maker) endLoop() {
 	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 }
 
+// exits adds ways out of a function that has one, and in every other program of each that may have one.
+func (m *maker) exits() {
+	n := m.more.Intn(4)
+	if m.p.Seed%2 == 0 && m.f.root && slices.Contains(m.kinds(), deoptimize) {
+		n++
+	} else if !m.f.deoptimizes() {
+		return
+	}
+	m.Rand = m.more
+	for range n {
+		for range m.Intn(3) {
+			m.load(m.p.randomType(m.Rand, m.f))
+		}
+		m.siteOf(deoptimize, false)
+	}
+}
+
+// With this flag all values of deopt bundles are in registers, of which there are no more for them.
+const (
+	inRegisters    = "-use-registers-for-deopt-values"
+	maxInRegisters = 6
+)
+
 // operands chooses what a site records.
 func (m *maker) operands(kind string) (live []*value, early []bool) {
 	n := m.Intn(9)
 	if chance(m.Rand, 8) {
 		n = 10 + m.Intn(25)
 	}
-	if n > 6 && (kind == anyReg || kind != stackMap && kind != patchPoint && slices.Contains(m.p.Flags, "-use-registers-for-deopt-values")) {
-		n = 6 // there are no more registers
+	if n > 6 && (kind == anyReg || kind != stackMap && kind != patchPoint && slices.Contains(m.p.Flags, inRegisters)) {
+		n = maxInRegisters
 	}
 	left := 2 // what each of them leaves on the stack of the x87 stays there until the next call
 	for range n {

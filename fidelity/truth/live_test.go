@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -14,7 +15,6 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
-	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
 
@@ -57,19 +57,24 @@ type lostError struct{ error }
 // a JIT did not take it.
 func (c *comparer) live(t testing.TB, b *built) error {
 	t.Helper()
-	m, err := ir.ParseFile(b.module)
+	given, err := c.given(b)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
-	defer cancel()
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
 	s, err := ptrace.LaunchWith(ctx, b.command, ptrace.LaunchOptions{Stdout: os.DevNull, Stderr: b.module + ".err", Bound: true})
 	require.NoError(t, err)
 	memory := processMemory(s.PID())
-	o := deopt.TraceOptions{Options: deopt.Options{Modules: []*ir.Module{m}}, Full: true, Wait: true, Limit: maxHits(), Warn: func(string) {}}
+	limit := unix.Rlimit{Cur: c.seconds, Max: c.seconds}
+	require.NoError(t, unix.Prlimit(s.PID(), unix.RLIMIT_CPU, &limit, nil))
+	var seen atomic.Int64
+	go c.watch(ctx, stop, s.PID(), &seen)
+	o := deopt.TraceOptions{Options: given, Full: true, Wait: true, Limit: maxHits(), Warn: func(string) {}}
 	hits := 0
 	sum, err := deopt.Trace(ctx, s, o, func(x *deopt.Exited) error {
 		hits++
+		seen.Add(1)
 		block, err := c.blockOf(memory, x.Thread.ID)
 		if err != nil {
 			return err
@@ -86,9 +91,19 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	if sum.End.Kind != deopt.EndExited && sum.End.Kind != deopt.EndKilled {
 		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
 	}
-	if errors.Is(err, context.DeadlineExceeded) { // where others take all of the processors; said, for it may as well hang
-		t.Logf("%s did not end within %s: %d of %d hits were seen", c.program, livetest.Patience, hits, maxHits())
-		return &notBuilt{c.How, "it did not end in time"}
+	if stuck := (*stuckError)(nil); errors.As(err, &stuck) {
+		c.Stuck++
+		c.failed = append(c.failed, fmt.Sprintf("behind %d hits of %d: %v", hits, maxHits(), stuck))
+		return nil // what it stood at may not end either
+	}
+	if sum.End.Kind == deopt.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
+		why := fmt.Sprintf("it took more than %d seconds of the processor", c.seconds)
+		if c.How != "aot" && hits == 0 { // as it does to llc, where it is told in the same way
+			return &notBuilt{c.How, why}
+		}
+		c.Stuck++
+		c.failed = append(c.failed, fmt.Sprintf("behind %d hits of %d: %s", hits, maxHits(), why))
+		return late
 	}
 	if lost := (*lostError)(nil); errors.As(err, &lost) {
 		c.wrong("behind %d hits: %v", hits, err)
@@ -106,6 +121,20 @@ func (c *comparer) live(t testing.TB, b *built) error {
 		return &notBuilt{b.command[0], fmt.Sprintf("%+v behind %d hits: %s", sum.End, hits, text)}
 	}
 	return nil
+}
+
+// given are the module and the layout of a program.
+func (p *program) given(b *built) (deopt.Options, error) {
+	m, err := ir.ParseFile(b.source)
+	if err != nil {
+		return deopt.Options{}, err
+	}
+	o := deopt.Options{Modules: []*ir.Module{m}}
+	layout, err := p.exitLayout()
+	if layout != nil {
+		o.Layouts = append(o.Layouts, layout)
+	}
+	return o, err
 }
 
 // refuse notes that reframe takes the module for another than that which was compiled.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
-	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -38,7 +37,7 @@ func crossOf(t testing.TB, machine string) *livetest.Cross {
 // core runs a program that dies under QEMU and holds all frames of its core against its log: all of them wait for a call.
 func (c *comparer) core(t testing.TB, b *built) error {
 	t.Helper()
-	m, err := ir.ParseFile(b.module)
+	given, err := c.given(b)
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (c *comparer) core(t testing.TB, b *built) error {
 		return err
 	}
 	defer target.Close()
-	view, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{m}})
+	view, err := deopt.Frames(target, given)
 	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
 		c.refuse(mismatch)
 		return nil

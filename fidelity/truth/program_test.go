@@ -2,6 +2,8 @@ package truth_test
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 )
 
@@ -80,7 +82,13 @@ type site struct {
 	Line   string   // LIVE and GC stand for the operands
 	After  []string
 	Relocs []*value // of GC, behind the site
-	at     []int    // of each operand in the function's log frame
+	Leaves string   // of a deoptimize: how it is written
+	Tagged bool     // the deoptimize call has the id as its attribute
+	Level  []int    // of Live: which of the record's frames it belongs to; nil: all to the only one
+	Inner  []*inlined
+	Bits   *value // of a deoptimize: what decides whether it is taken
+	Exit   *exit  // nil where no layout describes it
+	at     []int  // of each operand in the function's log frame
 	gcAt   []int
 }
 
@@ -92,6 +100,19 @@ const (
 	poolSize  = 6144
 	logAt     = 8192
 )
+
+// sites are those of all functions.
+func (p *program) sites() iter.Seq[*site] {
+	return func(yield func(*site) bool) {
+		for _, f := range p.Funcs {
+			for _, s := range f.Steps {
+				if s.Site != nil && !yield(s.Site) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // frameHead is the size of what stands at the start of a log frame: the number of the site and the caller's frame.
 const frameHead = 16
@@ -183,6 +204,14 @@ func (p *program) IR() string {
 	}
 	for _, f := range p.Funcs {
 		out.WriteString(p.body(f))
+		for _, s := range f.Steps {
+			if s.Site != nil {
+				out.WriteString(p.inner(f, s.Site))
+			}
+			if s.Site != nil && s.Site.Exit != nil {
+				out.WriteString(p.resumes(f, s.Site))
+			}
+		}
 		if f.root {
 			roots = append(roots, fmt.Sprintf("%s @f%d", rootType, f.Number))
 		}
@@ -247,7 +276,11 @@ func (p *program) heading() string {
 		"declare void @llvm.experimental.stackmap(i64, i32, ...)\n" +
 		"declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n" +
 		"declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)\n" +
-		"declare i64 @llvm.experimental.deoptimize.i64(...)\n"
+		"declare i64 @llvm.experimental.deoptimize.i64(...)\n" +
+		"declare i32 @llvm.experimental.deoptimize.i32(...)\n" +
+		"declare double @llvm.experimental.deoptimize.f64(...)\n" +
+		"declare void @llvm.experimental.guard(i1, ...)\n" +
+		"declare i1 @llvm.experimental.widenable.condition()\n"
 	if p.Version == 14 {
 		return typed(text)
 	}
@@ -383,27 +416,42 @@ func (w *writer) own(size int) {
 	w.store(ptr, w.at("%base", size), w.at("%t", 8))
 }
 
+// load64 loads eight bytes of the thread's block.
+func (w *writer) load64(name string, from int) {
+	at := w.at("%t", from)
+	if w.Version == 14 {
+		cast := w.temp()
+		w.put("%s = bitcast i8* %s to i64*", cast, at)
+		w.put("%s = load volatile i64, i64* %s, align 1", name, cast)
+		return
+	}
+	w.put("%s = load volatile i64, ptr %s, align 1", name, at)
+}
+
+// line writes a line of a step.
+func (w *writer) line(l string) {
+	if strings.HasPrefix(l, "br ") {
+		w.from = w.block
+	}
+	l = strings.ReplaceAll(l, "@FROM@", w.from)
+	if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // it is the end of the loop that begins there
+		name, _, _ := strings.Cut(label, "@")
+		text := strings.ReplaceAll(w.text.String(), "@LATCH-"+name+"@", w.block)
+		w.text.Reset()
+		w.text.WriteString(text)
+		l = before
+	}
+	if strings.HasSuffix(l, ":") {
+		w.text.WriteString(l + "\n")
+		w.block = strings.TrimSuffix(l, ":")
+	} else if l != "" {
+		w.put("%s", l)
+	}
+}
+
 // step writes one step.
 func (w *writer) step(s *step, size int) {
-	line := func(l string) {
-		if strings.HasPrefix(l, "br ") {
-			w.from = w.block
-		}
-		l = strings.ReplaceAll(l, "@FROM@", w.from)
-		if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // it is the end of the loop that begins there
-			name, _, _ := strings.Cut(label, "@")
-			text := strings.ReplaceAll(w.text.String(), "@LATCH-"+name+"@", w.block)
-			w.text.Reset()
-			w.text.WriteString(text)
-			l = before
-		}
-		if strings.HasSuffix(l, ":") {
-			w.text.WriteString(l + "\n")
-			w.block = strings.TrimSuffix(l, ":")
-		} else if l != "" {
-			w.put("%s", l)
-		}
-	}
+	line := w.line
 	for _, l := range s.Lines {
 		line(l)
 	}
@@ -415,7 +463,7 @@ func (w *writer) step(s *step, size int) {
 		return
 	}
 	for k, v := range x.Live {
-		if !x.Early[k] || v.Const {
+		if x.levelOf(k) == 0 && (!x.Early[k] || v.Const) {
 			w.log(v, x.at[k])
 		}
 	}
@@ -423,26 +471,30 @@ func (w *writer) step(s *step, size int) {
 		w.log(v, x.gcAt[k])
 	}
 	w.store(i64, fmt.Sprint(x.Number), "%base")
+	if len(x.Inner) > 0 {
+		line(x.callInner(w.program, 0, fmt.Sprintf("%%in%d", x.Number&0xffff)))
+		return
+	}
+	if x.Kind == deoptimize {
+		before, l, after := x.leaving(w.program, i64, x.Bits.Name, fmt.Sprintf(".%d", x.Number&0xffff), refs(x.Live, w.Version))
+		for _, l := range slices.Concat(before, []string{l}, after) {
+			line(l)
+		}
+		return
+	}
 	for _, l := range x.Before {
 		line(l)
 	}
-	list := func(values []*value) string {
-		var all []string
-		for _, v := range values {
-			all = append(all, v.ref(w.Version))
-		}
-		return strings.Join(all, ", ")
-	}
-	l := strings.Replace(x.Line, "LIVE", list(x.Live), 1)
+	l := strings.Replace(x.Line, "LIVE", refs(x.Live, w.Version), 1)
 	l = strings.Replace(l, ", LIVE", "", 1)
 	if len(x.Live) == 0 && (x.Kind == stackMap || x.Kind == patchPoint || x.Kind == anyReg) {
 		l = strings.Replace(l, ", )", ")", 1)
 	}
-	line(strings.Replace(l, "GC", list(x.GC), 1))
+	line(strings.Replace(l, "GC", refs(x.GC, w.Version), 1))
 	for _, l := range x.After {
 		line(l)
 	}
-	if x.Kind != stackMap && x.Kind != anyReg && x.Kind != deoptimize {
+	if x.Kind != stackMap && x.Kind != anyReg {
 		w.own(size)
 	}
 }

@@ -84,7 +84,12 @@ func (p *program) clone() *program {
 			c := *s
 			if s.Site != nil {
 				x := *s.Site
-				x.Live, x.Early = slices.Clone(x.Live), slices.Clone(x.Early)
+				x.Live, x.Early, x.Level = slices.Clone(x.Live), slices.Clone(x.Early), slices.Clone(x.Level)
+				if x.Exit != nil {
+					exit := *x.Exit
+					exit.Names = slices.Clone(exit.Names)
+					x.Exit = &exit
+				}
 				c.Site = &x
 			}
 			g.Steps[k] = &c
@@ -150,6 +155,15 @@ func (p *program) withoutOperand(n, k, operand int) *program {
 	q := p.clone()
 	s := q.Funcs[n].Steps[k]
 	v := s.Site.Live[operand]
+	if x := s.Site.Exit; x != nil {
+		if x.Key && operand == 0 {
+			return nil
+		}
+		x.Names = slices.Delete(x.Names, operand, operand+1)
+	}
+	if s.Site.Level != nil {
+		s.Site.Level = slices.Delete(s.Site.Level, operand, operand+1)
+	}
 	s.Site.Live = slices.Delete(s.Site.Live, operand, operand+1)
 	s.Site.Early = slices.Delete(s.Site.Early, operand, operand+1)
 	if at := slices.Index(s.Uses, v); at >= 0 {

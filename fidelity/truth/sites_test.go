@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// site makes a site of a random kind, and says whether it calls the next function.
-func (m *maker) site(deep bool) (descends bool) {
+// kinds are the kinds of sites that the function may have, the more likely ones more often.
+func (m *maker) kinds() []string {
 	kinds := []string{stackMap, stackMap, patchPoint, patchPoint, bundle, bundle}
 	if m.p.Machine == "amd64" {
 		kinds = append(kinds, anyReg)
@@ -27,7 +27,16 @@ func (m *maker) site(deep bool) (descends bool) {
 	if m.p.Version == 14 && m.f.GC { // it wants typed statepoints alone there
 		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == bundle || k == deoptimize })
 	}
-	kind := pick(m.Rand, kinds...)
+	return kinds
+}
+
+// site makes a site of a random kind, and says whether it calls the next function.
+func (m *maker) site(deep bool) (descends bool) {
+	return m.siteOf(pick(m.Rand, m.kinds()...), deep)
+}
+
+// siteOf makes a site of a kind.
+func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 	m.sites++
 	s := &site{Kind: kind, Number: int64(m.f.Number)<<16 | int64(m.sites)}
 	s.ID = uint64(s.Number) + 0x1000000
@@ -244,18 +253,10 @@ func (m *maker) statepoint(st *step, deep bool) (descends bool) {
 // deoptimize makes a way out of the function, which it takes once in four times.
 func (m *maker) deoptimize(st *step) {
 	s := st.Site
-	bits := m.load(i64)
-	name := m.name()[1:]
-	s.Before = []string{
-		fmt.Sprintf("%%m%s = and i64 %s, 3", name, bits.Name),
-		fmt.Sprintf("%%c%s = icmp eq i64 %%m%s, 0", name, name),
-		fmt.Sprintf("br i1 %%c%s, label %%out%s, label %%on%s", name, name, name),
-		"out" + name + ":",
-	}
-	st.Uses = append(st.Uses, bits)
-	pt := ptr.in(m.version())
-	s.Line = fmt.Sprintf(`%%r%s = call i64 (...) @llvm.experimental.deoptimize.i64(%s %%t) [ "deopt"(LIVE) ]`, name, pt)
-	s.After = []string{fmt.Sprintf("ret i64 %%r%s", name), "on" + name + ":"}
+	s.Bits = m.load(i64)
+	m.name()
+	st.Uses = append(st.Uses, s.Bits)
+	m.deepen(st)
 }
 
 // deoptimizes says whether the function has such a way out.

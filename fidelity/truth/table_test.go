@@ -20,11 +20,11 @@ type row struct {
 func table(rows []row) string {
 	var out strings.Builder
 	all := newTally()
-	fmt.Fprintf(&out, "%-8s %4s %8s %8s %9s %9s %10s %9s %8s %7s %6s\n",
-		"machine", "LLVM", "programs", "refused", "innermost", "outer", "values ok", "unavail.", "undef", "frames-", "wrong")
+	fmt.Fprintf(&out, "%-8s %4s %8s %8s %9s %9s %10s %9s %8s %7s %6s %6s\n",
+		"machine", "LLVM", "programs", "refused", "innermost", "outer", "values ok", "unavail.", "undef", "frames-", "wrong", "stuck")
 	line := func(machine, version string, y *tally) {
-		fmt.Fprintf(&out, "%-8s %4s %8d %8d %9d %9d %10d %9d %8d %7d %6d\n",
-			machine, version, y.Programs, y.Refused, y.Exits, y.Outer, y.Values, sum(y.Reasons), y.Undefined, sum(y.Frames), y.Wrong)
+		fmt.Fprintf(&out, "%-8s %4s %8d %8d %9d %9d %10d %9d %8d %7d %6d %6d\n",
+			machine, version, y.Programs, y.Refused, y.Exits, y.Outer, y.Values, sum(y.Reasons), y.Undefined, sum(y.Frames), y.Wrong, y.Stuck)
 	}
 	for _, r := range rows {
 		line(r.machine, fmt.Sprint(r.version), r.tally)
@@ -40,6 +40,7 @@ func table(rows []row) string {
 		{"values that are unavailable, in percent of all", all.Reasons, slots},
 		{"frames of which nothing is shown, in percent of all", all.Frames, max(1, all.Exits+all.Outer)},
 		{"exits by the kind of site, in percent of all", all.Kinds, max(1, all.Exits+all.Outer)},
+		{"exits that a layout describes, in percent of all", all.Exited, max(1, all.Exits+all.Outer)},
 		{"programs that a tool did not take, in percent of those it did", all.Tools, max(1, all.Programs)},
 	} {
 		fmt.Fprintf(&out, "%s:\n", l.title)

@@ -90,7 +90,7 @@ func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 	for seed := int64(1); y.Exits+y.Outer < exits; seed++ {
 		j := judge(t, dir, seed, version, machine)
 		y.add(j.tally)
-		if j.Wrong > 0 {
+		if j.Wrong+j.Stuck > 0 {
 			t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
 		}
 		if seed%10 == 0 {
@@ -185,7 +185,7 @@ func TestSeed(t *testing.T) {
 				j = judgeProgram(t, dir, small)
 				t.Errorf("%s\n%s", small, small.IR())
 			}
-			if j.Wrong > 0 {
+			if j.Wrong+j.Stuck > 0 {
 				t.Errorf("%s\n%s", j.program, strings.Join(j.failed, "\n"))
 			}
 		}
