@@ -13,7 +13,7 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"internal/filekind"},
-	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile", "internal/jsonat", "internal/near"},
+	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "deopt/interp/internal/regex", "internal/newfile", "internal/jsonat", "internal/near"},
 	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/x86", "deopt/a64", "deopt/isa", "deopt/interp/internal/libm"},
 	{"ptrace/guard", "ptrace/xsave"},
 	{"deopt/stackmap", "deopt/source", "ptrace"},

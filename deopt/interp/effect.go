@@ -69,7 +69,7 @@ var effectNames = map[Effect]string{
 		_ZNSt8__detail15_List_node_base10_M_reverseEv _ZNSt8__detail15_List_node_base4swapERS0_S1_
 		_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm _ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEj
 		_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm _ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEjjj
-		sem_init sem_destroy sem_getvalue
+		sem_init sem_destroy sem_getvalue regerror
 		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
@@ -85,7 +85,7 @@ var effectNames = map[Effect]string{
 		time clock clock_gettime clock_getres gettimeofday times setlocale localeconv strerror strerror_r __errno_location
 		getenv secure_getenv getpid getppid getuid geteuid getgid getegid sysconf pthread_self pthread_mutex_lock pthread_mutex_unlock
 		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
-		getopt __posix_getopt getopt_long getopt_long_only
+		getopt __posix_getopt getopt_long getopt_long_only regcomp regexec regfree
 		gmtime gmtime_r localtime localtime_r mktime timelocal timegm asctime asctime_r ctime strftime strftime_l tzset
 		sem_post sem_wait sem_trywait sem_timedwait fdopen getrandom getentropy access
 		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,

@@ -72,10 +72,25 @@ func TestCProgramsThatEndWithAnError(t *testing.T) {
 		{"output without end", `for (;;) printf("%60000d", 1);`, interp.KindMemory, "", ""},
 		{"handlers without end", `for (;;) atexit(abort);`, interp.KindMemory, "", ""},
 		{"fprintf into a freed buffer", `char *p = malloc(9); free(p); sprintf(p, "x");`, interp.KindFault, "outside of what malloc gave, or freed", ""},
+		{"a back reference", `regex_t r; regcomp(&r, "\\(a\\)\\1", 0);`, interp.KindUnsupported, "@regcomp of a regular expression with a back reference is not supported", ""},
+		{"an expression that is too large", `regex_t r; regcomp(&r, "((a{999}){999}){999}", 1);`, interp.KindUnsupported,
+			"@regcomp of a regular expression that needs more than 65536 nodes is not supported", ""},
+		{"a match that glibc does not find the end of", `regex_t r; regmatch_t m[2]; regcomp(&r, "(^.|)+a", 1); regexec(&r, "bBaac", 2, m, 0);`, interp.KindUnsupported,
+			"@regexec of a match in which glibc goes round in a circle is not supported", ""},
+		{"regexec without regcomp", `static regex_t r; regexec(&r, "", 0, 0, 0);`, interp.KindFault, "@regexec of a regex_t that holds nothing that regcomp compiled", ""},
+		{"regexec of what is not written", `regex_t *r = malloc(sizeof *r); regexec(r, "", 0, 0, 0);`, interp.KindUndef, "is undefined", ""},
+		{"regfree of a copy too", `regex_t r, s; regcomp(&r, "a", 0); s = r; regfree(&r); regfree(&s);`, interp.KindFault, "that holds nothing that regcomp compiled", ""},
+		{"spans past their array", `regex_t r; regmatch_t *m = malloc(8); regcomp(&r, "a", 0); regexec(&r, "a", -1UL, m, 0);`, interp.KindFault,
+			"0 bytes past the end of the 8 bytes allocated at 0x4000000000000060", ""},
+		{"expressions without end", `regex_t r; for (;;) regcomp(&r, "a", 0);`, interp.KindMemory, "", ""},
+		{"matches without end", `regex_t r; regcomp(&r, "a*b", 0); for (;;) regexec(&r, "aaaaaaaaaaaaaaa", 0, 0, 0);`, interp.KindSteps, "", ""},
+		{"a match of a million places", `static char t[99999]; regex_t r; memset(t, 'a', 99998); regcomp(&r, "(a|a?)*b", 1); regexec(&r, t, 0, 0, 0);`, interp.KindSteps, "", ""},
+		{"groups of a long match", `static char t[99999]; regmatch_t m[2]; regex_t r; memset(t, 'a', 99998); regcomp(&r, "(a|a?)*", 1); regexec(&r, t, 2, m, 0);`, interp.KindMemory, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			head := `#include <assert.h>
 #include <pthread.h>
+#include <regex.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

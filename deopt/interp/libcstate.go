@@ -30,6 +30,7 @@ type clib struct {
 	shut      [3]bool                 // descriptors that fclose has closed of these
 	shared    map[string]machine.Addr // variables that the program shares with the C library
 	options   optionState
+	regexes   map[machine.Addr]*regexProgram
 	entropy   *chacha.ChaCha8
 }
 
