@@ -49,30 +49,41 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 // directTarget is where the call that ends at pc goes, when that is written in it or in the
 // instruction before it; else 0.
 func (w *walk) directTarget(pc machine.Addr) machine.Addr {
-	if to := w.loadedTarget(pc); to != 0 {
-		return to
+	// One look at the longest form, for each of a stack's return addresses is asked about; less where code begins nearer.
+	var buf [longestLoaded]byte
+	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, directCall} {
+		b := buf[longestLoaded-n:]
+		if w.Memory.ReadMemory(b, pc-n) != nil {
+			continue
+		}
+		if to := loadedTarget(b); to != 0 {
+			return to
+		}
+		if b = b[n-directCall:]; b[0] != callOpcode {
+			return 0
+		}
+		return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
 	}
-	var b [directCall]byte
-	if w.Memory.ReadMemory(b[:], pc-directCall) != nil || b[0] != callOpcode {
-		return 0
-	}
-	return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
+	return 0
 }
 
-// loadedTarget is directTarget for a movabs of the target to a register and a call of that: in the
+// longestLoaded is the length of what [loadedTarget] knows, with a prefix for r8 to r15: bytes.
+const longestLoaded = 2 + 8 + 3
+
+// loadedTarget is directTarget for a movabs of the target to a register and a call of that, at the end of code: in the
 // large code model, which JITs use, each call looks like that.
-func (w *walk) loadedTarget(pc machine.Addr) machine.Addr {
+func loadedTarget(code []byte) machine.Addr {
 	const (
 		rexW, rexB    = 0x48, 0x41
 		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode
 		call, through = 0xff, 0xd0 // and in those of the byte behind it
 	)
 	for _, high := range []byte{0, 1} { // whether it is one of r8 to r15
-		size := machine.Addr(2 + number + 2 + high)
-		b := make([]byte, size)
-		if w.Memory.ReadMemory(b, pc-size) != nil {
-			continue
+		size := 2 + number + 2 + int(high)
+		if len(code) < size {
+			break
 		}
+		b := code[len(code)-size:]
 		reg, tail := b[1]&7, b[2+number:]
 		if high == 1 {
 			if tail[0] != rexB {
