@@ -37,7 +37,11 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if sure {
-			f.Slots = append(f.Slots, r.operand(index, name(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l))
+			slot := r.operand(index, name(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
+			if slot.Status == frame.OK && marksUndef(r.m, l) {
+				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, undefMark, "", "", nil
+			}
+			f.Slots = append(f.Slots, slot)
 			f.values = append(f.values, bound{left[0], index})
 			continue
 		}

@@ -3,6 +3,7 @@ package deopt
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,4 +246,37 @@ declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
 attributes #0 = { "statepoint-num-patch-bytes"=%q }
 `, triple, call+"\n", bytes)
+}
+
+// A pointer beside a constant in gc-live is not told from it by a record, but for a null that nobody relocates.
+func TestLintPointerBesideAConstant(t *testing.T) {
+	for _, c := range []struct {
+		constant, relocate string
+		unnamed            bool
+	}{
+		{"null", "", false},
+		{"null", "%m = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 1, i32 1)", true},
+		{"addrspacecast (ptr @heap to ptr addrspace(1))", "", true},
+	} {
+		m, err := ir.Parse("beside.ll", []byte(strings.NewReplacer("CONSTANT", c.constant, "RELOCATE", c.relocate).Replace(prelude+`
+declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
+@heap = global i64 0
+define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %a), "gc-live"(ptr addrspace(1) %p, ptr addrspace(1) CONSTANT) ]
+  %n = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 0, i32 0)
+  RELOCATE
+  %l = load i64, ptr addrspace(1) %n
+  ret i64 %l
+}`)))
+		require.NoError(t, err)
+		report, err := Lint([]*ir.Module{m}, nil)
+		require.NoError(t, err)
+		var names []string
+		for _, f := range report.Findings {
+			if f.Rule == GCLiveUnnamed {
+				names = append(names, f.Names...)
+			}
+		}
+		require.Equal(t, c.unnamed, slices.Equal(names, []string{"%p"}), "%s %s: %v", c.constant, c.relocate, names)
+	}
 }

@@ -2,7 +2,9 @@ package deopt
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
+	"strings"
 
 	"reframe/deopt/ir"
 )
@@ -153,21 +155,46 @@ func toRewrite(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
 }
 
-// unnamed counts the gc pointers of a site that are not among the deopt values.
+// unnamed counts the gc pointers of a site that are not among the deopt values. What has no name may have a pair too, which is
+// told from that of a pointer only where it is null and nobody relocates it ([Frame.fillGC]).
 func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
 	if toRewrite(s) {
 		return len(live)
 	}
 	counted := map[ir.Value]bool{}
-	for _, v := range s.GCLive {
-		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
+	for k, v := range s.GCLive {
+		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca || recorded[v] {
 			continue
 		}
-		if name(v) != "" && !recorded[v] {
-			counted[v] = true
+		c, constant := v.(*ir.Const)
+		if constant && c.Kind == ir.ConstNull && !relocatedAt(s, k) {
+			continue
 		}
+		counted[v] = true
 	}
 	return len(counted)
+}
+
+// relocatedAt says whether a gc pointer of a site is relocated behind it, as a base or as what is derived from one. It is given by its
+// number in the bundle.
+func relocatedAt(s *ir.Site, k int) bool {
+	blocks, err := s.Func.Body()
+	if err != nil {
+		return true
+	}
+	for _, b := range blocks {
+		for _, i := range b.Instrs {
+			if i.Call == nil || !strings.HasPrefix(calledName(i), "llvm.experimental.gc.relocate.") || len(i.Args) != 3 || i.Args[0] != ir.Value(s.Instr) {
+				continue
+			}
+			for _, a := range i.Args[1:] {
+				if c, ok := a.(*ir.Const); !ok || c.Int == nil || c.Int.Cmp(big.NewInt(int64(k))) == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // clobbered reports operands of a patchpoint that a layout needs and that its own function

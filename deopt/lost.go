@@ -82,8 +82,11 @@ func confused(s *ir.Site, t *ir.Type) string {
 // halved says why a location cannot hold all of a value of type t, or "". The record
 // gives no sign of it: the sizes may agree by chance.
 func halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
-	if l.Kind == stackmap.Direct && t.Kind != ir.PointerKind {
-		// Of an argument that comes in parts on the stack, such as an i128 (seen: statepoints of llc 16 to 22).
+	// An operand is recorded as an address in the frame where that is its value, an alloca's as a number too, and of an argument that comes
+	// in parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp, LowerArguments,
+	// where that is a BUILD_PAIR). A number as wide as an address does not come in parts.
+	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
+	if l.Kind == stackmap.Direct && !address {
 		return "LLVM records an address in the frame for it, and not what lies there"
 	}
 	if (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && leaves(t) > 1 {

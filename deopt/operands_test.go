@@ -101,6 +101,62 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
+// A gc pointer that became undef in the code generator has a pair with LLVM's mark for that, and no value.
+func TestPairOfUndef(t *testing.T) {
+	text := prelude + `
+declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
+define i64 @v(<2 x ptr addrspace(1)> %o, i64 %a, i64 %k) noinline gc "statepoint-example" {
+  %p = extractelement <2 x ptr addrspace(1)> %o, i64 9
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %a), "gc-live"(ptr addrspace(1) %p) ]
+  %n = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 0, i32 0)
+  %l = ptrtoint ptr addrspace(1) %n to i64
+  ret i64 %l
+}
+define i64 @work(i64 %s) noinline {
+  %r = call i64 @v(<2 x ptr addrspace(1)> zeroinitializer, i64 %s, i64 9)
+  ret i64 %r
+}` + start
+	for _, version := range []int{16, 19} {
+		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		f := one(t, look(t, p, false, known(t, p)), "v")
+		require.Equal(t, "100", slot(t, f, "%a").Value)
+		require.Equal(t, undefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
+		require.Equal(t, frame.Missing, slot(t, f, "%p").Status)
+		require.Empty(t, slot(t, f, "%p").Hex)
+	}
+}
+
+// The number of an alloca's address is recorded as that address, in each kind of site, and it is what the program has computed.
+func TestNumberOfAnAlloca(t *testing.T) {
+	for _, site := range []string{
+		"%r = call i64 @wait(i64 %s)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 %x, i64 %y, ptr %p)",
+		"%r = call i64 @wait(i64 %s) [ \"deopt\"(i64 %x, i64 %y, ptr %p) ]",
+	} {
+		text := prelude + `
+@kept = global i64 0
+define i64 @work(i64 %s) noinline {
+  %p = alloca i64
+  store volatile i64 %s, ptr %p
+  %x = ptrtoint ptr %p to i64
+  store volatile i64 %x, ptr @kept
+  %y = load volatile i64, ptr @kept
+  ` + site + `
+  %z = add i64 %y, %r
+  %w = load volatile i64, ptr %p
+  %v = xor i64 %w, %x
+  %u = add i64 %v, %z
+  ret i64 %u
+}` + start
+		for _, version := range []int{16, 19, 22} {
+			p := livetest.Lli(t, version, program(t, text), "mcjit")
+			f := one(t, look(t, p, false, known(t, p)), "work")
+			require.Equal(t, frame.OK, slot(t, f, "%x").Status, "LLVM %d: %s", version, slot(t, f, "%x").Reason)
+			require.Equal(t, slot(t, f, "%y").Value, slot(t, f, "%x").Value, "LLVM %d", version)
+			require.Equal(t, "Direct", slot(t, f, "%x").Location.Kind, "LLVM %d", version)
+		}
+	}
+}
+
 // Without the module, three constants at the head of a stackmap behind a call do not make
 // it a statepoint: all that it recorded is shown.
 func TestStackMapShapedLikeAStatepoint(t *testing.T) {

@@ -26,3 +26,24 @@ func TestCallOfWhatIsNext(t *testing.T) {
 	require.False(t, p.has(place{pc: 0x1001, is: true}), "behind a push of a register")
 	require.False(t, p.has(place{pc: 0x1007, is: true}))
 }
+
+// So is it for whoever reads the function to find its caller, or what ran in its place.
+func TestReadingOfACallOfWhatIsNext(t *testing.T) {
+	code := []byte{
+		0x53,                         // push %rbx
+		0xe8, 0x00, 0x00, 0x00, 0x00, // call 0x1006
+	}
+	rows, err := readFunction(elfText{0x1000, code}, 0x1000, 0x1006)
+	require.NoError(t, err)
+	row, err := rows.row(0x1006, true)
+	require.NoError(t, err)
+	require.Equal(t, CFARule{Kind: CFARegister, Register: rsp, Offset: 16}, row.CFA)
+	require.Equal(t, RegisterRule{Kind: RuleOffset, Offset: -16}, row.Rule(rbx))
+
+	w := &walk{Unwinder: &Unwinder{Arch: machine.AMD64, Memory: segments{{0x1000, code}}}}
+	m, err := w.momentOf(0x1000, 0x1006)
+	require.NoError(t, err)
+	n, known := m.regs[machine.AMD64.SP].from(initially(machine.AMD64.SP))
+	require.True(t, known)
+	require.EqualValues(t, -8, n)
+}

@@ -97,7 +97,7 @@ func (w *walk) momentOf(from, pc machine.Addr) (m moment, err error) {
 		return m, err
 	}
 	for at := range r.number {
-		if i := &r.instrs[r.number[at]]; i.next() == pc && i.op == opCall {
+		if i := &r.instrs[r.number[at]]; i.next() == pc && i.calls() {
 			return r.before(at)
 		}
 	}

@@ -173,12 +173,13 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 		if !ok {
 			continue
 		}
-		i := &c.r.instrs[number]
-		if i.op != opCall || i.next() != pc {
+		i := c.r.instrs[number]
+		if !i.calls() || i.next() != pc {
 			continue
 		}
+		i.op = opCall // it has returned, so what is next to it was a function
 		if m, err = c.r.before(i.at); err == nil {
-			m.apply(i, number)
+			m.apply(&i, number)
 			return m, pc, pc + 1, nil
 		}
 	}
