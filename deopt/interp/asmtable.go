@@ -57,6 +57,19 @@ var asmRules = []asmRule{
 			high, low := bits.Mul64(args[0], args[1])
 			return []uint64{low, high}, true
 		}},
+	// Of Snappy: a choice by the low half of a number, and a remainder of four with whether it is none.
+	{texts: []string{"testl ${2:k}, ${2:k}\n\tcmovzq $1, $0"}, operands: []string{"=r,r,r,0"}, width: 64,
+		run: func(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
+			if uint32(args[1]) == 0 {
+				return args[:1], true
+			}
+			return args[2:], true
+		}},
+	{texts: []string{"and $$3, ${0:k}", "andl $$3, ${0:k}"}, operands: []string{"=r,={@ccz},0"},
+		run: func(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
+			low := args[0] & 3
+			return []uint64{low, truth(low == 0)}, true
+		}},
 }
 
 func asmUnary(f func(v uint64, width int) uint64) func(*Interp, int, []uint64) ([]uint64, bool) {

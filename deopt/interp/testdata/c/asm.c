@@ -83,6 +83,18 @@ static uint64_t high(uint64_t a, uint64_t b, uint64_t *low) {
   __asm__("mulq %3" : "=a"(*low), "=d"(h) : "a"(a), "rm"(b) : "cc");
   return h;
 }
+
+static uint64_t chosen(uint64_t held, uint64_t other, uint64_t by) {
+  __asm__("testl %k2, %k2\n\tcmovzq %1, %0\n\t" : "+r"(held) : "r"(other), "r"(by) : "cc");
+  return held;
+}
+
+static uint64_t quarter(uint64_t x, int *none) {
+  _Bool zero;
+  __asm__("and $3, %k0\n\t" : "+r"(x), "=@ccz"(zero));
+  *none = zero;
+  return x;
+}
 #endif
 
 int main(void) {
@@ -95,6 +107,9 @@ int main(void) {
 #ifdef __x86_64__
     uint64_t z = x >> k % 64 | 1, low, h = high(x, z, &low);
     printf("%lx %lu %lu %lu %lx %lx\n", swap64(x), first64(z << k % 64 | 1ul << 63), last64(z), ones(z), h, low);
+    int none;
+    printf("%lx %lx %lx", chosen(x, y, z << 32), chosen(x, y, z), quarter(x, &none));
+    printf(" %d\n", none);
 #endif
   }
   printf("%d\n", cycles() > before);
