@@ -70,6 +70,7 @@ var effectNames = map[Effect]string{
 		_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm _ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEj
 		_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm _ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEjjj
 		sem_init sem_destroy sem_getvalue regerror
+		pthread_mutex_init pthread_mutex_destroy pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
 		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf

@@ -10,9 +10,11 @@ import (
 // bytes that are the same in each run.
 var systemFuncs = map[string]Builtin{
 	"access": scalar(access), "fdopen": scalar(fdopen),
-	"getrandom":  scalar(func(c *ccall) uint64 { return c.randomBytes(c.addr(0), c.uint(1)) }),
-	"getentropy": scalar(getentropy),
-	"sem_init":   scalar(semInit), "sem_destroy": always(0), "sem_post": scalar(semPost),
+	"getrandom":          scalar(func(c *ccall) uint64 { return c.randomBytes(c.addr(0), c.uint(1)) }),
+	"getentropy":         scalar(getentropy),
+	"pthread_mutex_init": scalar(mutexInit), "pthread_mutex_destroy": always(0), "pthread_mutexattr_destroy": always(0),
+	"pthread_mutexattr_init": scalar(func(c *ccall) uint64 { c.put(c.addr(0), 4, 0); return 0 }), "pthread_mutexattr_settype": scalar(mutexType),
+	"sem_init": scalar(semInit), "sem_destroy": always(0), "sem_post": scalar(semPost),
 	"sem_wait": scalar(semWait), "sem_trywait": scalar(semTryWait), "sem_timedwait": scalar(semTimedWait), "sem_getvalue": scalar(semGetValue),
 }
 
@@ -104,6 +106,31 @@ func getentropy(c *ccall) uint64 {
 		return eof
 	}
 	c.randomBytes(c.addr(0), c.uint(1))
+	return 0
+}
+
+// A mutex is as glibc has it (its struct_mutex.h of x86), though nobody waits for one: its kind stands behind four ints, three on
+// i386, and in the int of a pthread_mutexattr_t.
+func mutexInit(c *ccall) uint64 {
+	size, kind := uint64(40), machine.Addr(16)
+	if c.longSize() == 4 {
+		size, kind = 24, 12
+	}
+	of := uint64(0)
+	if a := c.addr(1); a != 0 {
+		of = c.get(a, 4)
+	}
+	c.fill(c.addr(0), 0, size)
+	c.put(c.addr(0)+kind, 4, of)
+	return 0
+}
+
+// mutexType takes normal, recursive, error checking and adaptive mutexes.
+func mutexType(c *ccall) uint64 {
+	if c.uint(1) > 3 {
+		return errInvalid
+	}
+	c.put(c.addr(0), 4, c.uint(1))
 	return 0
 }
 

@@ -1,6 +1,7 @@
 // What asks the system for nothing that a run has not.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +42,23 @@ int main(void) {
   TRY(sem_init(&sem, 0, 0x7fffffff));
   TRY(sem_post(&sem));
   TRY(sem_destroy(&sem));
+
+  pthread_mutex_t mutex, plain;
+  pthread_mutexattr_t attr;
+  memset(&mutex, 7, sizeof mutex);
+  memset(&plain, 7, sizeof plain);
+  TRY(pthread_mutexattr_init(&attr));
+  TRY(pthread_mutexattr_settype(&attr, 9));
+  TRY(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE));
+  TRY(pthread_mutex_init(&mutex, &attr));
+  TRY(pthread_mutexattr_destroy(&attr));
+  TRY(pthread_mutex_init(&plain, NULL));
+  for (unsigned k = 0; k < sizeof mutex; k++) printf(" %d:%d", ((char *)&mutex)[k], ((char *)&plain)[k]);
+  TRY(pthread_mutex_lock(&mutex));
+  TRY(pthread_mutex_lock(&mutex));
+  TRY(pthread_mutex_unlock(&mutex));
+  TRY(pthread_mutex_unlock(&mutex));
+  TRY(pthread_mutex_destroy(&mutex));
 
   TRY(fdopen(1, "") != NULL);
   TRY(fdopen(1, "x") != NULL);
