@@ -4,7 +4,8 @@
 //   - random C programs of csmith, by clang 14 and 19 at four levels each, for 32-bit x86, and for a
 //     processor with AVX2 (csmith_test.go);
 //   - random modules of llvm-stress (stress_test.go);
-//   - C programs of Debian source packages on real input (source_test.go).
+//   - programs of Debian source packages on real input (source_test.go, script_test.go), on files of their own too
+//     (program_test.go).
 //
 // The native side is compiled from the very IR that the interpreter runs. No program is left out for what the interpreter
 // makes of it. By itself the test runs a share of them, by rules that are written beside each; with FIDELITY=all in its
@@ -49,10 +50,16 @@ const bound = 5 * time.Minute
 // signal's number, as shells count.
 func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	t.Helper()
+	return nativeIn(t, "", stdin, name, args...)
+}
+
+// nativeIn is native in a working directory, "" for the test's.
+func nativeIn(t testing.TB, dir string, stdin []byte, name string, args ...string) outcome {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin = bytes.NewReader(stdin)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -96,25 +103,32 @@ func interpreted(t testing.TB, module string, stdin []byte, args ...string) outc
 // run is interpreted for a program that may fail to end well.
 func run(t testing.TB, module string, stdin []byte, steps uint64, args ...string) (outcome, error) {
 	t.Helper()
+	out, _, err := runWith(t, module, interp.Options{Stdin: bytes.NewReader(stdin), MaxSteps: steps}, args...)
+	return out, err
+}
+
+// runWith is run by options of the caller's, with the interpreter as it was left.
+func runWith(t testing.TB, module string, o interp.Options, args ...string) (outcome, *interp.Interp, error) {
+	t.Helper()
 	text, err := os.ReadFile(module)
 	require.NoError(t, err)
 	m, err := ir.Parse(module, text)
 	require.NoError(t, err)
-	in, err := interp.New(m, interp.Options{Stdin: bytes.NewReader(stdin), MaxSteps: steps})
+	in, err := interp.New(m, o)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	res, err := in.Main(ctx, args)
 	if err != nil {
-		return outcome{Output: res.Output, Errors: res.Errors}, err
+		return outcome{Output: res.Output, Errors: res.Errors}, in, err
 	}
 	out := outcome{Output: res.Output, Errors: res.Errors}
 	if res.ExitCode != nil {
 		out.Status = *res.ExitCode & 0xff
-		return out, nil
+		return out, in, nil
 	}
 	v, ok := res.Value.Uint()
 	require.True(t, ok, "the result of main is %s", res.Value.Format())
 	out.Status = int(v & 0xff)
-	return out, nil
+	return out, in, nil
 }

@@ -3,6 +3,7 @@ package fidelity_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ type source struct {
 	pack    string   // the package's name
 	files   []string // patterns of the package's files
 	without []string // base names of those that the program does not have
+	own     []string // files of testdata beside them
 	flags   []string // for clang
 }
 
@@ -56,7 +58,7 @@ var sources = map[string]source{
 func (s source) module(t *testing.T, v variant) string {
 	t.Helper()
 	dir := livetest.DebianSource(t, s.pack)
-	var files []string
+	files := slices.Clone(s.own)
 	for _, pattern := range s.files {
 		matches, err := filepath.Glob(filepath.Join(dir, pattern))
 		require.NoError(t, err)

@@ -5,7 +5,7 @@
 # It needs no right to install, and changes nothing of the machine's apt: the source lists are copies in a directory of
 # their own. Where all is there, nothing is called and nothing printed.
 set -eu
-packages="zlib bzip2 lua5.4 cmark sqlite3 lua5.1 duktape mujs"
+packages="zlib bzip2 lua5.4 cmark sqlite3 lua5.1 duktape mujs giflib tcc libtommath snappy mawk"
 
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
 cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/sources # where internal/livetest looks

@@ -20,7 +20,7 @@ func CModule(t testing.TB, version int, flags []string, sources ...string) strin
 		// By gcc, which does not know all of clang's flags: none of these changes what is included.
 		known := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "-fno-strict-float") })
 		modules[i] = build(t, recipe{
-			output: strings.TrimSuffix(filepath.Base(source), ".c") + ".ll",
+			output: strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)) + ".ll",
 			tool:   LLVM(t, version, "clang"),
 			args:   append([]string{"-S", "-emit-llvm"}, args...),
 			inputs: dependencies(t, known),
@@ -30,13 +30,13 @@ func CModule(t testing.TB, version int, flags []string, sources ...string) strin
 }
 
 // ModuleBinary makes an executable of a module of LLVM IR, given by its path, with clang of an LLVM release, as
-// the module stands: nothing is optimized any more. It returns the executable's path.
-func ModuleBinary(t testing.TB, version int, module string) string {
+// the module stands: nothing is optimized any more. Flags are for the linker. It returns the executable's path.
+func ModuleBinary(t testing.TB, version int, module string, flags ...string) string {
 	t.Helper()
 	return build(t, recipe{
 		output: strings.TrimSuffix(filepath.Base(module), ".ll"),
 		tool:   LLVM(t, version, "clang"),
-		args:   []string{"-O0", "-Wno-override-module", module, "-lm"},
+		args:   append([]string{"-O0", "-Wno-override-module", module, "-lm"}, flags...),
 		inputs: []string{module},
 	})
 }

@@ -1,0 +1,321 @@
+package fidelity_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/internal/livetest"
+)
+
+// filePrograms are programs that work on files of their own.
+var filePrograms = map[string]source{
+	"sqlite": {pack: "sqlite3"}, // with the amalgamation: sqliteProgram
+	"tcc": {
+		pack:  "tcc",
+		files: []string{"tcc.c"},
+		flags: []string{"-DONE_SOURCE=1", "-Itestdata/tcc"},
+	},
+	"mawk": {
+		pack: "mawk",
+		files: []string{"parse.c", "scan.c", "memory.c", "main.c", "hash.c", "execute.c", "code.c", "da.c", "error.c", "init.c", "bi_vars.c", "cast.c",
+			"print.c", "bi_funct.c", "kw.c", "jmp.c", "array.c", "field.c", "split.c", "re_cmpl.c", "regexp.c", "zmalloc.c", "fin.c", "files.c", "matherr.c",
+			"fcall.c", "version.c"},
+		own:   []string{"testdata/mawk/scancode.c"},
+		flags: []string{"-DHAVE_CONFIG_H", "-DLOCAL_REGEXP", "-D_DEFAULT_SOURCE", "-D_XOPEN_SOURCE=500", "-Itestdata/mawk"},
+	},
+	"libtommath": {
+		pack:  "libtommath",
+		files: []string{"bn_*.c", "demo/shared.c", "demo/test.c"},
+		flags: []string{"-include", "testdata/libtommath/fixed.h"},
+	},
+	"snappy": {
+		pack:  "snappy",
+		files: []string{"snappy.cc", "snappy-sinksource.cc", "snappy-stubs-internal.cc"},
+		own:   []string{"testdata/snappy/trip.cc"},
+		// Of an earlier standard std::string is compiled in libstdc++, not in the module.
+		flags: []string{"-std=c++20", "-DHAVE_CONFIG_H", "-Itestdata/snappy"},
+	},
+}
+
+// gifTool is a program of giflib.
+func gifTool(name string) source {
+	return source{
+		pack: "giflib",
+		files: []string{"dgif_lib.c", "egif_lib.c", "gifalloc.c", "gif_err.c", "gif_font.c", "gif_hash.c", "quantize.c", "openbsd-reallocarray.c",
+			"getarg.c", "qprintf.c", name + ".c"},
+	}
+}
+
+// programVariants are the builds of programs that take long to compile: one without FIDELITY=all, or none.
+func programVariants(few ...variant) []variant {
+	if !all {
+		return few
+	}
+	return []variant{{14, "-O0"}, {16, "-O2"}, {19, "-O1"}, {22, "-O2"}}
+}
+
+// task is what a program is asked to do.
+type task struct {
+	args  []string
+	stdin []byte
+	files map[string][]byte // by names in the working directory
+}
+
+// filed runs a program on files as native code and here, and wants the same of both, errors, exit status and files too. It returns
+// those that there are at the end.
+func filed(t *testing.T, module string, v variant, k task, link ...string) (outcome, map[string][]byte) {
+	t.Helper()
+	program, dir := livetest.ModuleBinary(t, v.release, module, link...), t.TempDir()
+	for name, text := range k.files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+	}
+	begin := time.Now()
+	want := nativeIn(t, dir, k.stdin, program, k.args...)
+	middle := time.Now()
+	given := map[string][]byte{}
+	for name, text := range k.files {
+		given[name] = text
+	}
+	got, in, err := runWith(t, module, interp.Options{Stdin: bytes.NewReader(k.stdin), MaxSteps: 100e9, Files: given}, append([]string{program}, k.args...)...)
+	require.NoError(t, err, "%s\n%s", got.Output, got.Errors)
+	t.Logf("native %v, here with reading the module %v", middle.Sub(begin), time.Since(middle)) // for the record: nothing depends on it
+	require.Equal(t, want, got)
+	left := filesIn(t, dir)
+	ours := in.Files()
+	delete(ours, "/tmp/")
+	for name := range left {
+		require.Contains(t, ours, "/"+name)
+		require.True(t, bytes.Equal(left[name], ours["/"+name]), "%s differs", name)
+		delete(ours, "/"+name)
+	}
+	require.Empty(t, ours)
+	return want, left
+}
+
+// filesIn reads the files below a directory.
+func filesIn(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir+"/")] = text
+		return err
+	}))
+	return files
+}
+
+// packaged reads files of a source package, under their base names.
+func packaged(t *testing.T, pack string, patterns ...string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, pack), pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, pattern)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			files[filepath.Base(path)] = text
+		}
+	}
+	return files
+}
+
+// inOrder is the names of files.
+func inOrder(files map[string][]byte) []string {
+	var names []string
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in a database that is a file, which must come out byte by byte, and in memory.
+func TestSQLiteIsAsNative(t *testing.T) {
+	if !all {
+		return // half a minute to compile
+	}
+	statements, err := os.ReadFile("testdata/sqlite/statements.sql")
+	require.NoError(t, err)
+	dir := livetest.Amalgamation(t)
+	for _, v := range []variant{{14, "-O0"}, {19, "-O1"}} {
+		module := livetest.CModule(t, v.release, []string{v.level, "-w", "-I" + dir}, filepath.Join(dir, "sqlite3.c"), "testdata/sqlite/shell.c")
+		for _, args := range [][]string{{"file.db"}, nil} {
+			t.Run(strings.Join(append(args, v.String()), "/"), func(t *testing.T) {
+				got, left := filed(t, module, v, task{args: args, stdin: statements})
+				require.Equal(t, 2, strings.Count(got.Output, "integrity_check=ok"), "%s", got.Output)
+				require.Equal(t, len(args) > 0, strings.HasPrefix(string(left["file.db"]), "SQLite format 3\x00"))
+			})
+		}
+	}
+}
+
+// TestGifIsAsNative has the programs of giflib read, take apart, mend and write the package's own pictures.
+func TestGifIsAsNative(t *testing.T) {
+	pictures := packaged(t, "giflib", "pic/*.gif")
+	icon := packaged(t, "giflib", "pic/sample.ico")["sample.ico"]
+	grid := packaged(t, "giflib", "tests/gifgrid.rgb")["gifgrid.rgb"]
+	broken := pictures["treescap.gif"][:len(pictures["treescap.gif"])-20]
+	tasks := map[string][]task{
+		"giftext":   {{args: []string{"-c", "-e", "picture.gif"}}},
+		"gifbuild":  {{args: []string{"-d"}}, {stdin: icon}},
+		"gif2rgb":   {{args: []string{"-o", "colors", "picture.gif"}}, {args: []string{"-1", "-o", "pixels", "picture.gif"}}, {args: []string{"-c", "3", "-s", "100", "100"}, stdin: grid}},
+		"gifclrmp":  {{args: []string{"picture.gif"}}, {args: []string{"-g", "1.5"}}},
+		"giffix":    {{stdin: broken}},
+		"gifecho":   {{args: []string{"-t", "foobar"}}},
+		"giftool":   {{args: []string{"-d", "50", "-b", "2", "-z", "100,90"}}},
+		"giffilter": {{}},
+	}
+	names, programs := []string{"gifgrid.gif", "treescap-interlaced.gif", "x-trans.gif"}, []string{"giftext"}
+	if all {
+		names, programs = inOrder(pictures), nil
+		for name := range tasks {
+			programs = append(programs, name)
+		}
+	}
+	for _, name := range programs {
+		for _, v := range programVariants(variant{19, "-O1"}) {
+			module := gifTool(name).module(t, v)
+			for _, k := range tasks[name] {
+				for _, picture := range names {
+					fed := k
+					if k.stdin == nil {
+						fed.stdin = pictures[picture]
+					}
+					fed.files = map[string][]byte{"picture.gif": pictures[picture]}
+					t.Run(strings.Join(append([]string{name, v.String(), picture}, k.args...), "/"), func(t *testing.T) { filed(t, module, v, fed) })
+					if k.stdin != nil {
+						break // it is the same for each picture
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTCCIsAsNative compiles with tcc: its tests and examples to objects, which must be the same byte by byte, and a program that it links,
+// which must run. What its headers do not declare is an error of both.
+func TestTCCIsAsNative(t *testing.T) {
+	headers := map[string][]byte{}
+	for name, text := range packaged(t, "tcc", "include/*.h") {
+		headers["include/"+name] = text
+	}
+	headers["include/tcclib.h"] = packaged(t, "tcc", "tcclib.h")["tcclib.h"]
+	for _, name := range []string{"stdio.h", "stdlib.h", "string.h"} {
+		headers["include/"+name] = []byte("#include <tcclib.h>\n")
+	}
+	patterns := []string{"examples/ex1.c", "tests/tests2/0[13]_*.c"}
+	if all {
+		patterns = []string{"examples/*.c", "tests/tests2/*.c"}
+	}
+	texts := packaged(t, "tcc", patterns...)
+	for _, v := range programVariants(variant{19, "-O0"}) {
+		module := filePrograms["tcc"].module(t, v)
+		with := func(name string, text []byte) map[string][]byte {
+			files := map[string][]byte{name: text}
+			for header, text := range headers {
+				files[header] = text
+			}
+			return files
+		}
+		t.Run("link/"+v.String(), func(t *testing.T) {
+			text, err := os.ReadFile("testdata/tcc/start.c")
+			require.NoError(t, err)
+			got, left := filed(t, module, v, task{args: []string{"-nostdinc", "-Iinclude", "-nostdlib", "-static", "-o", "program", "start.c"}, files: with("start.c", text)})
+			require.Equal(t, outcome{}, got)
+			program := filepath.Join(t.TempDir(), "program")
+			require.NoError(t, os.WriteFile(program, left["program"], 0o755))
+			require.Equal(t, outcome{Output: "6765\n", Status: 10}, native(t, nil, program))
+		})
+		objects := 0
+		for _, name := range inOrder(texts) {
+			t.Run(name+"/"+v.String(), func(t *testing.T) {
+				_, left := filed(t, module, v, task{args: []string{"-nostdinc", "-Iinclude", "-c", name, "-o", "out.o"}, files: with(name, texts[name])})
+				if left["out.o"] != nil {
+					objects++
+				}
+			})
+		}
+		require.GreaterOrEqual(t, 4*objects, 3*len(texts))
+	}
+}
+
+// TestMawkIsAsNative runs the scripts of mawk's own tests and examples.
+func TestMawkIsAsNative(t *testing.T) {
+	files := packaged(t, "mawk", "test/*.awk", "test/*.dat", "examples/*.awk")
+	scripts := [][]string{
+		{"-f", "wfrq0.awk", "mawktest.dat"},
+		{"-f", "nextfile.awk", "full-awk.dat", "mawktest.dat"},
+		{`BEGIN { while ((getline line < "reg0.awk") > 0) print n++, line > "copy"; close("copy"); srand(3); printf "%d %s %.4f\n", getline < "copy", $2, rand() }`},
+		{`BEGIN { print substr("interpreter", 3, 5), index("frames", "me"), 2^0.5, toupper("x") "y"; print length > "/dev/stderr"; exit 3 }`},
+		{`{ print $1 | "sort" `}, // an error of syntax
+		{"-f", "wc.awk", "mawktest.dat"}, {"-f", "null-rs.awk", "null-rs.dat"}, {"-F", `(a?)*b`, "-f", "wc.awk", "mawktest.dat"},
+		{"-F", `[[#a-zA-Z0-9/*!=<>+,;.&_%(){}" -]`, "-f", "wc.awk", "mawktest.dat"}, {"-F", `[\`, "1"}, {"-F", `(^)?)`, "-f", "wc.awk", "mawktest.dat"},
+		{"-F", `\000`, "-f", "nulls0.awk", "mawknull.dat"}, {"-F", `[\000 ]`, "-f", "nulls0.awk", "mawknull.dat"},
+		{"-f", "reg0.awk", "mawktest.dat"}, {"-f", "reg1.awk", "mawktest.dat"}, {"-f", "reg2.awk", "mawktest.dat"}, {"-f", "reg3.awk", "mawktest.dat"},
+		{"-f", "reg4.awk", "mawktest.dat"}, {"-f", "reg5.awk", "mawktest.dat"}, {"-f", "reg6.awk", "mawktest.dat"}, {"-f", "reg7.awk", "mawktest.dat"},
+		{"-f", "noloop.awk"}, {`!/^[^]]*$/`, "mawktest.dat"}, {`/[a[]/`, "mawktest.dat"}, {"-f", "fpetest1.awk"}, {"-f", "fpetest2.awk"}, {"-f", "fpetest3.awk"},
+		{"-f", "decl.awk", "mawktest.dat"}, {"-f", "primes.awk", "2", "2000"}, {"-f", "qsort.awk", "mawktest.dat"}, {"-f", "ct_length.awk", "wc.awk", "reg0.awk"},
+		{"-W", "version"},
+	}
+	if !all {
+		scripts = scripts[:5]
+	}
+	for _, v := range programVariants(variant{14, "-O0"}) {
+		module := filePrograms["mawk"].module(t, v)
+		for _, args := range scripts {
+			t.Run(v.String()+"/"+strings.Join(args, " "), func(t *testing.T) { filed(t, module, v, task{args: args, files: files}) })
+		}
+	}
+}
+
+// TestTomMathIsAsNative runs the library's test program, but for the tests of primes and reductions, which take minutes even as native code.
+func TestTomMathIsAsNative(t *testing.T) {
+	if !all {
+		return // 160 files to compile
+	}
+	tests := []string{"trivial", "mp_get", "mp_set", "mp_and", "mp_or", "mp_xor", "mp_cnt", "mp_compl", "mp_decr", "mp_incr", "mp_div", "mp_pack", "mp_fread", "mp_log", "mp_invmod",
+		"mp_is_square", "mp_kronecker", "mp_root", "mp_rand", "mp_read", "mp_signed", "mp_sqrt"}
+	for _, v := range []variant{{14, "-O0"}, {19, "-O1"}} {
+		t.Run(v.String(), func(t *testing.T) {
+			got, _ := filed(t, filePrograms["libtommath"].module(t, v), v, task{args: tests})
+			require.Zero(t, got.Status, "%s", got.Output)
+			require.Contains(t, got.Output, "Tests OK/NOP/FAIL: 2")
+			require.Contains(t, got.Output, "/0/0\n")
+		})
+	}
+}
+
+// TestSnappyIsAsNative compresses the data of Snappy's own tests and back, and reads what is broken.
+func TestSnappyIsAsNative(t *testing.T) {
+	files := packaged(t, "snappy", "testdata/*")
+	require.Len(t, files, 14)
+	if !all {
+		for name, text := range files {
+			if len(text) > 30<<10 {
+				files[name] = text[:30<<10]
+			}
+		}
+	}
+	for _, v := range programVariants(variant{19, "-O1"}) {
+		t.Run(v.String(), func(t *testing.T) {
+			got, left := filed(t, filePrograms["snappy"].module(t, v), v, task{args: append(inOrder(files), "none"), files: files}, "-lstdc++")
+			require.Equal(t, 11, strings.Count(got.Output, " 1 1 1 1 0\n"), "%s", got.Output)
+			require.Len(t, left, len(files)+11)
+		})
+	}
+}

@@ -1,0 +1,6 @@
+/* As configure writes it. */
+#define CONFIG_TCCDIR "/usr/local/lib/tcc"
+#define TCC_VERSION "0.9.27"
+#define GCC_MAJOR 12
+#define GCC_MINOR 2
+#define CONFIG_TRIPLET "x86_64-linux-gnu"
