@@ -79,6 +79,9 @@ func (p *program) newFunction(r *rand.Rand, number int) *function {
 		ccs = append(ccs, "preserve_mostcc ", "preserve_allcc ", "tailcc ", "swiftcc ", "x86_regcallcc ", "win64cc ")
 	}
 	f.CC = pick(r, ccs...)
+	if f.CC == "coldcc " && (p.Machine == "arm64" || p.Machine == "riscv64") {
+		f.CC = "" // llc has no such convention there
+	}
 	f.Returns = pick(r, i64, i64, i32, double, float, ptr)
 	for k := range r.Intn(6) {
 		t := pick(r, i64, i32, double, float, ptr, intType(128), intType(16), vectorOf(4, i32))

@@ -94,17 +94,22 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 		}
 	}
 	require.NotEmpty(t, memory, "%s", out)
-	return writeCore(t, status, memory, contents)
+	return writeCore(t, status, nil, memory, contents)
 }
 
-// writeCore writes a core of RISC-V of one thread.
-func writeCore(t testing.TB, status []byte, memory []elf.Prog64, contents [][]byte) string {
+// writeCore writes a core of RISC-V of one thread, with its float registers where they are known.
+func writeCore(t testing.TB, status, floats []byte, memory []elf.Prog64, contents [][]byte) string {
 	t.Helper()
 	var note bytes.Buffer
 	put := func(b *bytes.Buffer, v any) { require.NoError(t, binary.Write(b, binary.LittleEndian, v)) }
 	put(&note, [3]uint32{5, uint32(len(status)), uint32(elf.NT_PRSTATUS)})
 	note.WriteString("CORE\x00\x00\x00\x00")
 	note.Write(status)
+	if floats != nil {
+		put(&note, [3]uint32{5, uint32(len(floats)), uint32(elf.NT_FPREGSET)})
+		note.WriteString("CORE\x00\x00\x00\x00")
+		note.Write(floats)
+	}
 
 	const header, row = 64, 56
 	at := uint64(header + row*(len(memory)+1))

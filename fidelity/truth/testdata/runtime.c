@@ -114,6 +114,8 @@ static void *run(void *at)
 		b->depth = 0;
 		enter(b);
 	} while (b->left-- > 0);
+	if (fatal) // none of the roots went deep
+		*(volatile int *)0 = 0;
 	b->tid = 0;
 	return 0;
 }

@@ -1,0 +1,215 @@
+package livetest
+
+import (
+	"bufio"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Stub is a program under QEMU that is controlled by way of QEMU's stub for gdb (gdb's manual, "GDB Remote Serial Protocol"). It has
+// breakpoints that nothing in its memory shows.
+type Stub struct {
+	t       testing.TB
+	cross   *Cross
+	cmd     *exec.Cmd
+	conn    net.Conn
+	from    *bufio.Reader
+	program string
+	breaks  []uint64
+	pc      uint64
+	ended   bool
+}
+
+// pcNumber is the number of the register that tells where a program stands, in the stub's numbering: pc, or pswa.
+var pcNumber = map[string]int{"arm64": 32, "ppc64le": 64, "ppc64": 64, "riscv64": 32, "s390x": 1}
+
+// Stub starts a program that stops before its first instruction.
+func (c *Cross) Stub(t testing.TB, program string, args ...string) *Stub {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "gdb")
+	cmd := c.command(t, []string{"-g", socket}, program, args...)
+	cmd.Args = append([]string{Tool(t, "prlimit"), "--core=unlimited"}, cmd.Args...)
+	cmd.Path = cmd.Args[0]
+	require.NoError(t, startFromLastingThread(cmd))
+	s := &Stub{t: t, cross: c, cmd: cmd, program: program}
+	for deadline := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			s.conn, s.from = conn, bufio.NewReader(conn)
+			break
+		}
+		if time.Now().After(deadline) {
+			s.Close()
+			require.NoError(t, err, "%s", cmd)
+		}
+	}
+	require.NoError(t, s.conn.SetDeadline(time.Now().Add(Patience)))
+	s.do("qXfer:features:read:target.xml:0,ffb") // QEMU reads single registers for those alone who know what they are
+	return s
+}
+
+// Close ends the program.
+func (s *Stub) Close() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	s.cmd.Process.Kill() // an error means that it has ended
+	s.cmd.Wait()
+}
+
+// do sends a packet and returns the answer, "" where the connection ends.
+func (s *Stub) do(packet string) string {
+	s.t.Helper()
+	sum := byte(0)
+	for _, b := range []byte(packet) {
+		sum += b
+	}
+	_, err := fmt.Fprintf(s.conn, "$%s#%02x", packet, sum)
+	require.NoError(s.t, err)
+	if _, err := s.from.ReadString('$'); err != nil { // behind what acknowledges the packet
+		s.ended = true
+		return ""
+	}
+	text, err := s.from.ReadString('#')
+	require.NoError(s.t, err)
+	_, err = s.from.Discard(2)
+	require.NoError(s.t, err)
+	_, err = s.conn.Write([]byte("+"))
+	require.NoError(s.t, err)
+	return strings.TrimSuffix(text, "#")
+}
+
+func (s *Stub) order(packet string) {
+	s.t.Helper()
+	require.Equal(s.t, "OK", s.do(packet), "%s of %s", packet, s.program)
+}
+
+// Break sets breakpoints.
+func (s *Stub) Break(addrs ...uint64) {
+	s.t.Helper()
+	for _, a := range addrs {
+		s.order(fmt.Sprintf("Z0,%x,4", a))
+	}
+	s.breaks = append(s.breaks, addrs...)
+}
+
+// Continue lets the program run, and returns the breakpoint that it came to; none when it has ended, or gets a signal.
+func (s *Stub) Continue() (pc uint64, stopped bool) {
+	s.t.Helper()
+	if slices.Contains(s.breaks, s.pc) { // or else it comes to that at once
+		s.order(fmt.Sprintf("z0,%x,4", s.pc))
+		if !strings.HasPrefix(s.do("s"), "T05") {
+			return 0, false
+		}
+		s.order(fmt.Sprintf("Z0,%x,4", s.pc))
+		if s.where(); slices.Contains(s.breaks, s.pc) {
+			return s.pc, true
+		}
+	}
+	if !strings.HasPrefix(s.do("c"), "T05") {
+		return 0, false
+	}
+	s.where()
+	return s.pc, true
+}
+
+// where reads the place where the program stands.
+func (s *Stub) where() {
+	s.t.Helper()
+	s.pc = s.word(s.do(fmt.Sprintf("p%x", pcNumber[s.cross.Arch])))
+}
+
+// word is a number of eight bytes as the program has it.
+func (s *Stub) word(text string) uint64 {
+	s.t.Helper()
+	b, err := hex.DecodeString(text)
+	require.NoError(s.t, err)
+	require.Len(s.t, b, 8)
+	if s.cross.Arch == "s390x" || s.cross.Arch == "ppc64" {
+		return binary.BigEndian.Uint64(b)
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// Core has the program die of a signal where it stands, and returns the path of its core: QEMU's or, where it writes none, one of what
+// the stub reads. The program is closed.
+func (s *Stub) Core() string {
+	s.t.Helper()
+	defer s.Close()
+	if !s.cross.WritesCores() {
+		return s.riscv64Core()
+	}
+	for packet := "C06"; !s.ended; packet = "c" { // the answer tells how it ends
+		s.do(packet)
+	}
+	s.cmd.Wait()
+	cores, err := filepath.Glob(filepath.Join(s.cmd.Dir, "qemu_*.core"))
+	require.NoError(s.t, err)
+	require.Len(s.t, cores, 1, "%s", s.cmd)
+	return cores[0]
+}
+
+// riscv64Core writes a core of what the stub reads: the general registers and those of floats, the static program's own memory and
+// the stack.
+func (s *Stub) riscv64Core() string {
+	s.t.Helper()
+	register := func(n int) uint64 { return s.word(s.do(fmt.Sprintf("p%x", n))) }
+	status, floats := make([]byte, 376), make([]byte, 264)
+	binary.LittleEndian.PutUint32(status[32:], 1)
+	binary.LittleEndian.PutUint64(status[112:], s.pc)
+	for n := 1; n < 32; n++ {
+		binary.LittleEndian.PutUint64(status[112+8*n:], register(n))
+	}
+	for n := range 32 {
+		binary.LittleEndian.PutUint64(floats[8*n:], register(33+n))
+	}
+	file, err := elf.Open(s.program)
+	require.NoError(s.t, err)
+	defer file.Close()
+	var memory []elf.Prog64
+	var contents [][]byte
+	keep := func(start uint64, data []byte, flags elf.ProgFlag) {
+		size := uint64(len(data))
+		memory = append(memory, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Vaddr: start, Filesz: size, Memsz: size, Align: 1})
+		contents = append(contents, data)
+	}
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_LOAD {
+			keep(p.Vaddr, s.read(p.Vaddr, p.Memsz), p.Flags)
+		}
+	}
+	sp := binary.LittleEndian.Uint64(status[112+16:])
+	keep(sp, s.read(sp, 8<<20), elf.PF_R|elf.PF_W) // as far as there is one
+	return writeCore(s.t, status, floats, memory, contents)
+}
+
+// read reads memory up to where there is none.
+func (s *Stub) read(at, size uint64) (data []byte) {
+	s.t.Helper()
+	const most = 1 << 10
+	for size > 0 {
+		n := min(size, most-at%most)
+		text := s.do("m" + strconv.FormatUint(at, 16) + "," + strconv.FormatUint(n, 16))
+		if strings.HasPrefix(text, "E") && len(text) == 3 {
+			break
+		}
+		b, err := hex.DecodeString(text)
+		require.NoError(s.t, err)
+		require.Len(s.t, b, int(n))
+		data, at, size = append(data, b...), at+n, size-n
+	}
+	require.NotEmpty(s.t, data)
+	return data
+}
