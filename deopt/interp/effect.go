@@ -44,7 +44,7 @@ var effects = effectTable()
 // float and long double.
 var effectNames = map[Effect]string{
 	// What atoi and its kin do with a number out of range is undefined (C17 7.22.1).
-	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
+	EffectNone: `wcslen wmemcmp wmemchr memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
 		strchr index strrchr rindex strchrnul strspn strcspn strpbrk strstr strcasestr bsearch
 		isupper islower isalpha isdigit isxdigit isspace isprint isgraph isblank iscntrl ispunct isalnum tolower toupper isascii toascii
 		__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __ctype_get_mb_cur_max
@@ -56,7 +56,7 @@ var effectNames = map[Effect]string{
 		_ZSt20_Rb_tree_black_countPKSt18_Rb_tree_node_baseS1_
 		_ZSt11_Hash_bytesPKvmm _ZSt11_Hash_bytesPKvjj _ZSt15_Fnv_hash_bytesPKvmm _ZSt15_Fnv_hash_bytesPKvjj`,
 
-	EffectMemory: `memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
+	EffectMemory: `wmemset wmemcpy wmemmove memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
 		strcpy stpcpy strncpy stpncpy strcat strncat strlcpy strlcat strxfrm strtok_r __strtok_r strsep
 		__memcpy_chk __memmove_chk __mempcpy_chk __memset_chk __explicit_bzero_chk
 		__strcpy_chk __stpcpy_chk __strncpy_chk __stpncpy_chk __strcat_chk __strncat_chk

@@ -24,7 +24,13 @@ func cxxTable() map[string]Builtin {
 			table[operator+also] = procedure(func(c *ccall) { c.free(c.addr(0)) })
 		}
 	}
-	// The same in the names of Microsoft's C++ for 32-bit x86.
+	// Constructors and destructors of std::allocator<char> and <wchar_t>, which libstdc++ has compiled: they do nothing.
+	for _, class := range []string{"_ZNSaIc", "_ZNSaIw"} {
+		for _, member := range []string{"C1Ev", "C2Ev", "C1ERKS_", "C2ERKS_", "D1Ev", "D2Ev"} {
+			table[class+"E"+member] = procedure(func(*ccall) {})
+		}
+	}
+	// The operators in the names of Microsoft's C++ for 32-bit x86.
 	for _, operator := range []string{"??2@YAPAXI@Z", "??_U@YAPAXI@Z"} {
 		table[operator] = table["_Znwj"]
 	}

@@ -24,8 +24,12 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 				t.Run(name+"/"+version+level, func(t *testing.T) {
 					dir := t.TempDir()
 					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
-					clang(t, version, "-std=c++17", "-fno-exceptions", level, "-o", program, file, "-lstdc++", "-lm")
-					clang(t, version, "-std=c++17", "-fno-exceptions", level, "-S", "-emit-llvm", "-o", module, file)
+					standard := "-std=c++17"
+					if name == "strings" {
+						standard = "-std=c++20" // of an earlier one std::string is compiled in the library
+					}
+					clang(t, version, standard, "-fno-exceptions", level, "-o", program, file, "-lstdc++", "-lm")
+					clang(t, version, standard, "-fno-exceptions", level, "-S", "-emit-llvm", "-o", module, file)
 					same(t, native(t, nil, program), interpretedC(t, module, nil, program))
 				})
 			}
