@@ -2,6 +2,7 @@ package interp
 
 import (
 	"math"
+	"slices"
 
 	"reframe/deopt/interp/internal/libm"
 )
@@ -32,8 +33,20 @@ func two(f func(a, b float64) float64) floatFunc {
 	}}
 }
 
-// correct is a function that is rounded correctly.
+// correct is a function that is rounded correctly. Where it has no result, the NaN that comes out is what glibc makes by dividing zeros
+// or subtracting infinities: the processor's, which is negative (see nan.go).
 func correct(x libm.Func) floatFunc {
+	return floatFunc{x.Args, func(v []float64) float64 {
+		r := x.Float64(v...)
+		if math.IsNaN(r) && !slices.ContainsFunc(v, math.IsNaN) {
+			return nanOf()
+		}
+		return r
+	}}
+}
+
+// constantNaN is correct for those whose NaN is a constant of glibc's (2.36, w_log10_compat.c and k_standard.c), which is positive.
+func constantNaN(x libm.Func) floatFunc {
 	return floatFunc{x.Args, func(v []float64) float64 { return x.Float64(v...) }}
 }
 

@@ -11,16 +11,16 @@ import (
 // form of the same name and an f. See floatFunc for how exact they are.
 var mathFuncs = map[string]floatFunc{
 	"sqrt": one(math.Sqrt), "cbrt": correct(libm.Cbrt), "sin": correct(libm.Sin), "cos": correct(libm.Cos), "tan": correct(libm.Tan),
-	"asin": correct(libm.Asin), "acos": correct(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
+	"asin": constantNaN(libm.Asin), "acos": constantNaN(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
 	"sinh": correct(libm.Sinh), "cosh": correct(libm.Cosh), "tanh": correct(libm.Tanh),
 	"asinh": correct(libm.Asinh), "acosh": correct(libm.Acosh), "atanh": correct(libm.Atanh),
 	"exp": correct(libm.Exp), "exp2": correct(libm.Exp2), "exp10": correct(libm.Exp10), "expm1": correct(libm.Expm1), "log": correct(libm.Log), "log2": correct(libm.Log2),
-	"log10": correct(libm.Log10), "log1p": correct(libm.Log1p), "logb": one(math.Logb),
+	"log10": constantNaN(libm.Log10), "log1p": correct(libm.Log1p), "logb": one(math.Logb),
 	"pow": correct(libm.Pow), "fmod": two(math.Mod), "remainder": two(math.Remainder), "drem": two(math.Remainder), "hypot": correct(libm.Hypot),
 	"fabs": {1, func(v []float64) float64 { return math.Abs(v[0]) }}, "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc), "round": one(math.Round),
 	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven), "roundeven": one(math.RoundToEven),
 	"fmin": two(minNum), "fmax": two(maxNum), "copysign": {2, func(v []float64) float64 { return math.Copysign(v[0], v[1]) }}, "fdim": two(fdim),
-	"erf": correct(libm.Erf), "erfc": correct(libm.Erfc), "tgamma": correct(libm.Tgamma), "lgamma": correct(libm.Lgamma),
+	"erf": correct(libm.Erf), "erfc": correct(libm.Erfc), "tgamma": constantNaN(libm.Tgamma), "lgamma": correct(libm.Lgamma),
 }
 
 // fdim is the positive difference (C17 7.12.12.1); a NaN stays one.
@@ -85,6 +85,8 @@ func nextafter(c *ccall) float64 {
 	switch {
 	case x == y:
 		return y
+	case math.IsNaN(x) || math.IsNaN(y):
+		return nanOf(x, y)
 	case c.ret.typ.Kind == ir.FloatKind:
 		return float64(math.Nextafter32(float32(x), float32(y)))
 	}
