@@ -120,7 +120,7 @@ func (p *parser) branch(nest int) (*tree, error) {
 func (p *parser) repeated(nest int) (*tree, error) {
 	if p.t.kind == tokAnchor { // nothing repeats it
 		t, err := p.anchor()
-		p.advance(true)
+		p.advance(false)
 		return t, err
 	}
 	t, err := p.atom(nest)
@@ -266,6 +266,9 @@ func (p *parser) repeat(t *tree, low, high int) (*tree, error) {
 	}
 	if t.op == opGroup {
 		t.mark(t.group)
+		if low > 1 {
+			must.right.mark(t.group) // as glibc does: the copy has the parent of the last one before it
+		}
 	}
 	kind := opAlt
 	if high < 0 {

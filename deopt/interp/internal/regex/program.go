@@ -53,7 +53,7 @@ func Compile(pattern []byte, flags Flags, budget Budget) (p *Program, groups int
 		p.same[k] = k
 	}
 	p.nested(t)
-	t = open(t)
+	t = open(t, flags&NoSub != 0)
 	p.number(t)
 	link(t)
 	p.connect(t)
@@ -90,14 +90,17 @@ func (p *Program) nested(t *tree) {
 	p.nested(t.right)
 }
 
-// open makes of each group its start, its content and its end.
-func open(t *tree) *tree {
+// open makes of each group its start, its content and its end; of its content alone, if it has one, where nobody asks for groups.
+func open(t *tree, noSub bool) *tree {
 	if t == nil {
 		return nil
 	}
-	t.left, t.right = open(t.left), open(t.right)
-	if t.op != opGroup {
+	t.left, t.right = open(t.left, noSub), open(t.right, noSub)
+	switch {
+	case t.op != opGroup:
 		return t
+	case noSub && t.left != nil:
+		return t.left
 	}
 	start := &tree{op: opOpen, group: t.group, optional: t.optional}
 	rest := &tree{op: opClose, group: t.group, optional: t.optional}
