@@ -50,6 +50,7 @@ var effectNames = map[Effect]string{
 		__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __ctype_get_mb_cur_max
 		abs labs llabs imaxabs div ldiv lldiv imaxdiv atof atoi atol atoll difftime getpagesize sched_yield
 		fabs* floor* ceil* trunc* round* rint* nearbyint* roundeven* fmin* fmax* copysign* nan nanf
+		creal crealf cimag cimagf conj conjf cproj cprojf __muldc3 __mulsc3 __mulxc3 __divdc3 __divsc3 __divxc3
 		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*
 		_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base
 		_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base
@@ -69,13 +70,14 @@ var effectNames = map[Effect]string{
 		_ZNSt8__detail15_List_node_base10_M_reverseEv _ZNSt8__detail15_List_node_base4swapERS0_S1_
 		_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm _ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEj
 		_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm _ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEjjj
-		sem_init sem_destroy sem_getvalue regerror
+		sem_init sem_destroy sem_getvalue regerror creall cimagl conjl cprojl
 		pthread_mutex_init pthread_mutex_destroy pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
 		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
 		exp* exp2* exp10* expm1* log* log2* log10* log1p* logb* pow* fmod* remainder* drem* hypot* fdim* fma*
 		erf erff erfc erfcf tgamma tgammaf ldexp* scalbn* scalbln* ilogb* lround* llround* lrint* llrint* nextafter nextafterf
+		csqrt* cexp* clog* cpow* csin* ccos* ctan* csinh* ccosh* ctanh* catan* catanh* cabs* carg*
 		llvm.exp llvm.exp2 llvm.exp10 llvm.log llvm.log2 llvm.log10 llvm.pow llvm.powi llvm.sin llvm.cos llvm.tan llvm.sincos
 		llvm.asin llvm.acos llvm.atan llvm.atan2 llvm.sinh llvm.cosh llvm.tanh llvm.fmuladd`,
 

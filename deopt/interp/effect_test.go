@@ -59,7 +59,8 @@ func inOrder(m map[string]Builtin) []string {
 // effect says.
 func TestEffectsAgreeWithLLVM(t *testing.T) {
 	const headers = "#define _GNU_SOURCE\n#include <string.h>\n#include <stdlib.h>\n#include <math.h>\n#include <stdio.h>\n#include <ctype.h>\n" +
-		"#include <time.h>\n#include <inttypes.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <malloc.h>\n#include <wchar.h>\n"
+		"#include <time.h>\n#include <inttypes.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <malloc.h>\n#include <wchar.h>\n" +
+		"#include <complex.h>\n#include <regex.h>\n"
 	names := slices.DeleteFunc(inOrder(libc), func(n string) bool { return n[0] == '?' }) // no names of C
 	path := filepath.Join(t.TempDir(), "names.c")
 	undeclared := regexp.MustCompile(`undeclared identifier '(\w+)'`)

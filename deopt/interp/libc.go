@@ -16,7 +16,7 @@ func init() {
 	for _, table := range []map[string]Builtin{
 		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs, randomFuncs,
 		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, scanfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs,
-		treeFuncs, containerFuncs, getoptFuncs, systemFuncs, fileFuncs, statFuncs, openFuncs, wideFuncs, dateFuncs, jumpFuncs, exceptionFuncs, regexFuncs, refused(),
+		treeFuncs, containerFuncs, getoptFuncs, systemFuncs, fileFuncs, statFuncs, openFuncs, wideFuncs, dateFuncs, jumpFuncs, exceptionFuncs, regexFuncs, complexFuncs, refused(),
 	} {
 		maps.Copy(libc, table)
 	}

@@ -207,5 +207,7 @@ func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		}
 		return softfloat.Number{Neg: y.Neg}
 	}
-	return arcOf(f, y, x, point(y, x))
+	r := arcOf(f, y, x, point(y, x))
+	r.Neg = y.Neg // also of what is nothing beside x
+	return r
 }

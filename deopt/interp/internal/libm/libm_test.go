@@ -40,7 +40,7 @@ var functions = []struct {
 var edges = []float64{
 	0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 10, 22, 100, 1024, -1074, -1075, -1076, 709.782712893384, 710, -745.2, 1e22,
 	math.Inf(1), math.Inf(-1), math.NaN(), math.Pi, math.Pi / 2, 6381956970095103 * 0x1p797, 0x1p-26, 0x1p-1074, 0x1p-1022, math.MaxFloat64,
-	1 + 0x1p-52, 1 - 0x1p-53, 27, 0.001,
+	1 + 0x1p-52, 1 - 0x1p-53, 27, 0.001, -0x1p-1074,
 }
 
 // The results are right where they are those of libquadmath, whose 113 bits are
