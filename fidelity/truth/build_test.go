@@ -107,7 +107,7 @@ func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
 
 // reason says in short why a tool did not take it.
 func (e *notBuilt) reason() string {
-	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "it took more than"} {
+	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "it took more than", "the program died in"} {
 		if strings.Contains(e.text, known) {
 			return e.tool + ": " + known
 		}

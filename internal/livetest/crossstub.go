@@ -2,11 +2,14 @@ package livetest
 
 import (
 	"bufio"
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -151,6 +154,7 @@ func (s *Stub) Core() string {
 	if !s.cross.WritesCores() {
 		return s.riscv64Core()
 	}
+	floats := s.floats()
 	for packet := "C06"; !s.ended; packet = "c" { // the answer tells how it ends
 		s.do(packet)
 	}
@@ -158,7 +162,74 @@ func (s *Stub) Core() string {
 	cores, err := filepath.Glob(filepath.Join(s.cmd.Dir, "qemu_*.core"))
 	require.NoError(s.t, err)
 	require.Len(s.t, cores, 1, "%s", s.cmd)
+	if len(floats) > 0 {
+		s.addNote(cores[0], elf.NT_FPREGSET, floats)
+	}
 	return cores[0]
+}
+
+// floatNotes say which registers of the stub are those of NT_FPREGSET, and where in it they come: struct user_fpsimd_state,
+// struct __riscv_d_ext_state, s390_fp_regs.
+var floatNotes = map[string]struct{ first, count, at, size int }{
+	"arm64":   {34, 32, 0, 528},
+	"riscv64": {33, 32, 0, 264},
+	"s390x":   {35, 16, 8, 136},
+}
+
+// floats is the content of NT_FPREGSET, as the stub has the registers; nothing for a machine that floatNotes does not have.
+func (s *Stub) floats() []byte {
+	s.t.Helper()
+	about := floatNotes[s.cross.Arch]
+	note := make([]byte, about.size)
+	at := about.at
+	for n := range about.count {
+		b, err := hex.DecodeString(s.do(fmt.Sprintf("p%x", about.first+n)))
+		require.NoError(s.t, err)
+		at += copy(note[at:], b)
+	}
+	return note
+}
+
+// addNote adds a note to a core, which gets a segment and with it a new table of segments behind all else. QEMU 7.2 writes those of the general
+// registers alone.
+func (s *Stub) addNote(path string, kind elf.NType, content []byte) {
+	s.t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(s.t, err)
+	defer f.Close()
+	core, err := elf.NewFile(f)
+	require.NoError(s.t, err)
+	end, err := f.Seek(0, io.SeekEnd)
+	require.NoError(s.t, err)
+	end = (end + 7) &^ 7
+
+	var out bytes.Buffer
+	put := func(v any) { require.NoError(s.t, binary.Write(&out, core.ByteOrder, v)) }
+	put([3]uint32{5, uint32(len(content)), uint32(kind)})
+	out.WriteString("CORE\x00\x00\x00\x00")
+	out.Write(content)
+	note := elf.Prog64{Type: uint32(elf.PT_NOTE), Off: uint64(end), Filesz: uint64(out.Len()), Align: 4}
+	out.Write(make([]byte, -out.Len()&7))
+	table := end + int64(out.Len())
+	added := false
+	for _, p := range core.Progs {
+		put(elf.Prog64{Type: uint32(p.Type), Flags: uint32(p.Flags), Off: p.Off, Vaddr: p.Vaddr, Paddr: p.Paddr, Filesz: p.Filesz, Memsz: p.Memsz, Align: p.Align})
+		if p.Type == elf.PT_NOTE && !added {
+			added = true
+			put(note)
+		}
+	}
+	require.True(s.t, added)
+	_, err = f.WriteAt(out.Bytes(), end)
+	require.NoError(s.t, err)
+	out.Reset()
+	put(uint64(table))
+	_, err = f.WriteAt(out.Bytes(), 32) // e_phoff
+	require.NoError(s.t, err)
+	out.Reset()
+	put(uint16(len(core.Progs) + 1))
+	_, err = f.WriteAt(out.Bytes(), 56) // e_phnum
+	require.NoError(s.t, err)
 }
 
 // riscv64Core writes a core of what the stub reads: the general registers and those of floats, the static program's own memory and
@@ -166,14 +237,11 @@ func (s *Stub) Core() string {
 func (s *Stub) riscv64Core() string {
 	s.t.Helper()
 	register := func(n int) uint64 { return s.word(s.do(fmt.Sprintf("p%x", n))) }
-	status, floats := make([]byte, 376), make([]byte, 264)
+	status := make([]byte, 376)
 	binary.LittleEndian.PutUint32(status[32:], 1)
 	binary.LittleEndian.PutUint64(status[112:], s.pc)
 	for n := 1; n < 32; n++ {
 		binary.LittleEndian.PutUint64(status[112+8*n:], register(n))
-	}
-	for n := range 32 {
-		binary.LittleEndian.PutUint64(floats[8*n:], register(33+n))
 	}
 	file, err := elf.Open(s.program)
 	require.NoError(s.t, err)
@@ -192,7 +260,7 @@ func (s *Stub) riscv64Core() string {
 	}
 	sp := binary.LittleEndian.Uint64(status[112+16:])
 	keep(sp, s.read(sp, 8<<20), elf.PF_R|elf.PF_W) // as far as there is one
-	return writeCore(s.t, status, floats, memory, contents)
+	return writeCore(s.t, status, s.floats(), memory, contents)
 }
 
 // read reads memory up to where there is none.
