@@ -58,17 +58,19 @@ func TestRandomExpressionsAreAsInGlibc(t *testing.T) {
 	defer cancel()
 	built, err := exec.CommandContext(ctx, "gcc", "-O1", "-o", program, "testdata/pairs.c").CombinedOutput()
 	require.NoError(t, err, "%s", built)
-	seeds := 1
+	seeds, count := 1, 0
 	if os.Getenv("FIDELITY") == "all" {
 		seeds = 60
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { sameAsGlibc(t, program, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { count += sameAsGlibc(t, program, seed) })
 	}
+	t.Logf("%d pairs", count)
+	require.Greater(t, count, 5000*seeds)
 }
 
-// sameAsGlibc asks the program for thousands of answers.
-func sameAsGlibc(t *testing.T, program string, seed int) {
+// sameAsGlibc asks the program for thousands of answers, and returns how many.
+func sameAsGlibc(t *testing.T, program string, seed int) int {
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, fmt.Sprint(seed), "3000").Output()
@@ -89,7 +91,8 @@ func sameAsGlibc(t *testing.T, program string, seed int) {
 		require.Equal(t, words[6], answer(flags, match, want, from, p, s), "pair %d: flags %d, %d; %d spans from %d of %q in %q", count, flags, match, want, from, p, s)
 	}
 	require.NoError(t, lines.Err())
-	require.Greater(t, count, 8000)
+	require.NotZero(t, count)
+	return count
 }
 
 // FuzzExpressions has expressions that nobody meant: they end within a budget, and in no way of their own.
