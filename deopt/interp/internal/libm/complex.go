@@ -104,7 +104,10 @@ var (
 	})
 	Ccos  = complexOne(func(k complexField, z Complex) Complex { return k.ccosh(turned(z)) })
 	Ctan  = complexOne(func(k complexField, z Complex) Complex { return back(k.ctanh(turned(z))) })
-	Catan = complexOne(func(k complexField, z Complex) Complex { return back(k.catanh(turned(z))) })
+	Catan = complexOne(func(k complexField, z Complex) Complex { // catanh is odd, and of the conjugate the conjugate
+		r := k.catanh(Complex{z.Im, z.Re})
+		return Complex{r.Im, r.Re}
+	})
 	Cproj = complexOne(func(_ complexField, z Complex) Complex {
 		if isInf(z.Re) || isInf(z.Im) {
 			return Complex{softfloat.Number{Class: softfloat.Inf}, softfloat.Number{Neg: z.Im.Neg}}
@@ -357,6 +360,9 @@ func (k complexField) catanh(z Complex) Complex {
 	case isZero(x) && isZero(y):
 		return z
 	}
+	if k.usual(x) && k.usual(y) {
+		return k.plainCatanh(x, y)
+	}
 	w := k.wide()
 	// re is ¼·log(((1+x)² + y²)/((1-x)² + y²)), of the positive x, im is ½·atan2(2y, 1 - x² - y²).
 	den := k.squares(Complex{softfloat.Sub(unit, x.Abs()), y}, nothing)
@@ -375,4 +381,31 @@ func (k complexField) catanh(z Complex) Complex {
 		im.Exp--
 	}
 	return Complex{withSign(re, x), im}
+}
+
+// usual says whether a number and its square are far from the ends of the format.
+func (k complexField) usual(n softfloat.Number) bool {
+	return n.Class == softfloat.Finite && max(lead(n), -lead(n)) < min(k.f.Prec, k.most()/4)
+}
+
+// plainCatanh has each step rounded.
+func (k complexField) plainCatanh(x, y softfloat.Number) Complex {
+	square := func(n softfloat.Number) softfloat.Number { return k.mul(n, n) }
+	quarter, half, y2 := power(-2), power(-1), square(y)
+	den := k.add(y2, square(k.sub(unit, x)))
+	re := k.div(k.add(y2, square(k.add(unit, x))), den)
+	if below(re, half) {
+		re = k.call(Log, re)
+	} else {
+		re = k.call(Log1p, k.div(softfloat.Mul(power(2), x), den))
+	}
+	long, short := x.Abs(), y.Abs()
+	if below(long, short) {
+		long, short = short, long
+	}
+	rest := k.sub(k.mul(k.sub(unit, long), k.add(unit, long)), square(short))
+	if below(long, unit) && (!below(long, softfloat.Mul(quarter, softfloat.FromInt(big.NewInt(3)))) || !below(short, half)) {
+		rest = k.round(k.squares(Complex{x, y}, unit)).Negated() // whose digits the difference would lose
+	}
+	return Complex{softfloat.Mul(quarter, re), softfloat.Mul(half, k.call(Atan2, softfloat.Mul(power(1), y), rest))}
 }
