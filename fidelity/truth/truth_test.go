@@ -136,7 +136,7 @@ func TestTruth(t *testing.T) {
 	t.Run("cores", func(t *testing.T) {
 		cores := 40
 		if all {
-			cores = 2000
+			cores = 4000
 		}
 		for _, r := range rows[len(releases):] {
 			t.Run(fmt.Sprint(r.machine, r.version), func(t *testing.T) {
