@@ -178,7 +178,7 @@ func (f *Frame) fillAgreed(r *reader, all []agreed) {
 			} else {
 				slot = r.slot(k, called, slot.Type, l)
 			}
-			if !a.constant && a.typed {
+			if !a.constant {
 				f.suspect(&slot, k, l)
 			}
 		} else {

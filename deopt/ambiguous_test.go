@@ -111,6 +111,22 @@ func TestSitesOfOneID(t *testing.T) {
 	}
 }
 
+// Of two sites that fit, the one that may have recorded it has nothing there: what stands in the record's place is LLVM's mark, or garbage.
+func TestUndefinedAtOneOfTwoSites(t *testing.T) {
+	for _, version := range []int{16, 19, 22} {
+		path := filepath.Join(t.TempDir(), "two.ll")
+		require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer("FIRST", "i64 %a, i64 %a", "SECOND", "i64 %b, i128 undef").Replace(twoStatepoints)), 0o600))
+		p := livetest.Lli(t, version, path, "mcjit")
+		f := one(t, look(t, p, false, known(t, p)), "work")
+		require.NotNil(t, f.Record)
+		for _, s := range f.Slots {
+			if s.Index == 1 {
+				require.NotEqual(t, frame.OK, s.Status, "lli %d: %v", version, s)
+			}
+		}
+	}
+}
+
 // What can be known to be another module than the one that runs names nothing: the answer
 // is refused.
 func TestAnotherModule(t *testing.T) {

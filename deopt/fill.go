@@ -264,7 +264,11 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 		return fmt.Errorf("it is %s there, and which type live value %d was compiled as is not known: its elements may lie apart in the %d bytes of the record",
 			t.Source, s.Index, len(s.Bytes))
 	}
-	raw, err := fit(s.Bytes, t, stackmap.Location{}, arch)
+	var at stackmap.Location
+	if s.Location != nil && s.Location.Kind == stackmap.Register.String() && s.Location.DWARF != nil {
+		at.Kind, at.Reg = stackmap.Register, machine.DWARFReg(*s.Location.DWARF)
+	}
+	raw, err := fit(s.Bytes, t, at, arch)
 	if err != nil {
 		return err
 	}

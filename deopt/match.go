@@ -385,13 +385,18 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 
 // registersAt returns the registers that the record's locations may be read from.
 func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
+	regs := f.Registers
+	if m.moment == frame.InCall && arch.Link != arch.PC {
+		regs = regs.Clone()
+		regs.Forget(arch.Link, arch.RegisterName(arch.Link)+" is where the call left its return address")
+	}
 	switch {
 	case m.moment == frame.After:
 		return clobber(f.AtCall(), arch, m.kind)
 	case m.shadow != nil:
-		return without(f.Registers, arch, m.shadow.changed, "between the record and the call that was written behind it")
+		return without(regs, arch, m.shadow.changed, "between the record and the call that was written behind it")
 	}
-	return without(f.Registers, arch, m.written, "by the code of its region, before the call")
+	return without(regs, arch, m.written, "by the code of its region, before the call")
 }
 
 // without are registers but for those of x86-64 that something may have changed.

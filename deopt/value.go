@@ -48,6 +48,9 @@ func (r *reader) bytes(l stackmap.Location) ([]byte, error) {
 // register reads a Register location. Its offset is in bits, from the least significant one: LLVM records ah as rax
 // and 8, and the 32-bit part of a big-endian machine's r12 as that and 0.
 func (r *reader) register(l stackmap.Location) ([]byte, error) {
+	if why := r.arch.Unread[l.Reg]; why != "" {
+		return nil, errors.New(why)
+	}
 	b, err := r.registers.Bytes(l.Reg)
 	if err != nil {
 		return nil, err
@@ -79,6 +82,11 @@ func (r *reader) uint(v uint64) []byte {
 func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]byte, error) {
 	size := t.Size()
 	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
+	if arch.Single != nil && t.Kind == frame.Float && size == 4 && l.Kind == stackmap.Register {
+		if b, is := arch.Single(l.Reg, raw); is {
+			return b, nil
+		}
+	}
 	switch {
 	case t.IsZero() || size == len(raw):
 		return raw, nil

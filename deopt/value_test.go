@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
 )
 
 // bytesAt is memory that starts at an address and ends where its bytes do.
@@ -110,5 +111,63 @@ func TestLocations(t *testing.T) {
 			require.Equal(t, c.reason != "", s.Status == frame.Missing)
 			require.Equal(t, c.reason != "", s.Bytes == nil)
 		})
+	}
+}
+
+// What a record says of these registers is not the whole truth, or their bytes are not the value's.
+func TestRegistersOfOtherMachines(t *testing.T) {
+	float := frame.Type{Kind: frame.Float, Bits: 32, Source: "float"}
+	for _, c := range []struct {
+		arch   *machine.Arch
+		reg    machine.DWARFReg
+		size   uint16
+		holds  uint64
+		typ    frame.Type
+		value  string
+		reason string
+	}{
+		{machine.ARM64, 30, 8, 7, i64Type, "7", ""},
+		{machine.ARM64, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not tell which"},
+		{machine.ARM64BE, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not tell which"},
+		{machine.RISCV64, 2, 8, 0x7000, i64Type, "28672", ""},
+		{machine.PPC64LE, 70, 4, 8, i1Type, "", "it is one bit of cr2, and which one the record does not tell"},
+		{machine.PPC64, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
+		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
+		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, doubleType, "1.5", ""},
+		{machine.PPC64LE, 33, 8, 0x36a0000000000000, float, "1e-45", ""},
+	} {
+		regs := machine.NewRegisters(c.arch, "not there")
+		info, _ := c.arch.Register(c.reg)
+		b := make([]byte, info.Size)
+		if low := b[:min(8, len(b))]; c.arch.BigEndian() { // whose low bits are the last bytes
+			c.arch.PutUint(b[len(b)-len(low):], c.holds)
+		} else {
+			c.arch.PutUint(low, c.holds)
+		}
+		regs.Set(c.reg, b)
+		r := &reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
+		s := r.slot(0, "%v", c.typ, stackmap.Location{Kind: stackmap.Register, Size: c.size, Reg: c.reg})
+		require.Equal(t, c.reason, s.Reason, "%s %d", c.arch.Name, c.reg)
+		require.Equal(t, c.value, s.Value, "%s %d %s", c.arch.Name, c.reg, c.typ.Source)
+	}
+}
+
+// A call puts its return address where some machines have values before it: while it runs, those are gone.
+func TestRegisterOfTheReturnAddress(t *testing.T) {
+	for _, arch := range []*machine.Arch{machine.ARM64, machine.RISCV64, machine.S390X, machine.PPC64LE} {
+		regs := machine.NewRegisters(arch, "not there")
+		regs.SetUint(arch.Link, 77)
+		f := &unwind.Frame{Registers: regs}
+		for moment, read := range map[frame.Moment]bool{frame.InCall: false, frame.Before: true} {
+			_, err := (&match{moment: moment}).registersAt(f, arch).Uint(arch.Link)
+			if read {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, arch.RegisterName(arch.Link)+" is where the call left its return address")
+			}
+		}
+		v, err := regs.Uint(arch.Link)
+		require.NoError(t, err)
+		require.EqualValues(t, 77, v)
 	}
 }

@@ -69,6 +69,11 @@ type Arch struct {
 	Vector int
 	// Calls are the instructions that call, where they can be told by their bits.
 	Calls Calls
+	// Unread says of registers why a value that a compiler's record puts there cannot be read from them.
+	Unread map[DWARFReg]string
+	// Single is what a float register holds where a float lies in it that is not its low bytes; nil where there is none such. It is given
+	// the register and all of its bytes, and returns four; ok is false for a register of another kind.
+	Single func(reg DWARFReg, raw []byte) (b []byte, ok bool)
 	// Code is which bits of a code address are the address, where pointer
 	// authentication signs the others; 0 for all.
 	Code uint64

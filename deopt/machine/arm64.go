@@ -33,6 +33,8 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		Name: name, Title: title, Pointer: 8, Order: order,
 		SP: 31, FP: 29, PC: 32, Link: 30,
 		Calls: arm64Calls, Code: 1<<48 - 1,
+		// LLVM makes an operand of the zero register for a value that is 0 (AArch64RegisterInfo.td: WZR and XZR have DwarfRegNum 31 as SP has).
+		Unread:      map[DWARFReg]string{31: "register 31 is sp or the zero register, and the record does not tell which"},
 		Chain:       Chain{Base: 29, Linked: 0, Return: 8, NoCFA: true},
 		Trampolines: []Trampoline{arm64Sigreturn},
 	}, slices.Concat(

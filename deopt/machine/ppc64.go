@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -34,6 +35,8 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 		Name: name, Title: name, Pointer: 8, Order: order,
 		SP: 1, FP: 31, PC: noNumber, Link: 65,
 		Calls:       Calls{order, ppc64Calls},
+		Unread:      ppc64Conditions(),
+		Single:      ppc64Single(order),
 		Chain:       Chain{Base: 1, Linked: 0, Return: 16},
 		Trampolines: ppc64Sigreturns(order),
 	}, slices.Concat(
@@ -50,6 +53,35 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 		[]RegisterInfo{{109, "vrsave", 4, 0, Special}},
 		ppc64General(1200),
 	), alias{"f", 16, "vs", 0})
+}
+
+// ppc64Conditions are the fields of the condition register: a value in one is one of its four bits, and LLVM counts them by a number that is
+// no bit's place (lt, gt, eq, un: SubRegIndex of PPCRegisterInfo.td).
+func ppc64Conditions() map[DWARFReg]string {
+	unread := map[DWARFReg]string{}
+	for n := range 8 {
+		unread[DWARFReg(68+n)] = fmt.Sprintf("it is one bit of cr%d, and which one the record does not tell", n)
+	}
+	return unread
+}
+
+// ppc64Single is what stfs stores of f0 to f31, which hold a float as a double (Power ISA 3.1, book I, section 4.6.2, "Floating-Point Store
+// Instructions"). It is no arithmetic: that would make a signalling NaN quiet.
+func ppc64Single(order binary.ByteOrder) func(DWARFReg, []byte) ([]byte, bool) {
+	return func(reg DWARFReg, raw []byte) ([]byte, bool) {
+		if reg < 32 || reg > 63 || len(raw) != 8 {
+			return nil, false
+		}
+		d := order.Uint64(raw)
+		sign, exponent, fraction := d>>63, d>>52&0x7ff, d&(1<<52-1)
+		out := uint32(d>>62)<<30 | uint32(d>>29)&(1<<30-1)
+		if exponent >= 874 && exponent <= 896 { // which is denormal as a float
+			out = uint32(sign)<<31 | uint32((1<<52|fraction)>>(29+897-exponent))
+		}
+		b := make([]byte, 4)
+		order.PutUint32(b, out)
+		return b, true
+	}
 }
 
 func ppc64General(first DWARFReg) []RegisterInfo {

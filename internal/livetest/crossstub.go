@@ -172,6 +172,7 @@ func (s *Stub) Core() string {
 // struct __riscv_d_ext_state, s390_fp_regs.
 var floatNotes = map[string]struct{ first, count, at, size int }{
 	"arm64":   {34, 32, 0, 528},
+	"ppc64le": {71, 32, 0, 264},
 	"riscv64": {33, 32, 0, 264},
 	"s390x":   {35, 16, 8, 136},
 }
