@@ -17,7 +17,7 @@ func maxStops() int {
 	if all {
 		return 20
 	}
-	return 10
+	return 4
 }
 
 // maxHitsBefore bounds how far a program runs while its places are counted.
