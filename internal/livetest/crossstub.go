@@ -169,7 +169,7 @@ func (s *Stub) Core() string {
 }
 
 // floatNotes say which registers of the stub are those of NT_FPREGSET, and where in it they come: struct user_fpsimd_state,
-// struct __riscv_d_ext_state, s390_fp_regs.
+// struct __riscv_d_ext_state, elf_fpregset_t of powerpc, s390_fp_regs.
 var floatNotes = map[string]struct{ first, count, at, size int }{
 	"arm64":   {34, 32, 0, 528},
 	"ppc64le": {71, 32, 0, 264},
