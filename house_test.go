@@ -14,8 +14,8 @@ import (
 var floors = [][]string{
 	{"internal/filekind"},
 	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "deopt/interp/internal/regex", "internal/newfile", "internal/jsonat", "internal/near"},
-	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/x86", "deopt/a64", "deopt/isa", "deopt/interp/internal/libm"},
-	{"ptrace/guard", "ptrace/xsave"},
+	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/isa/amd64", "deopt/isa/arm64", "deopt/interp/internal/libm"},
+	{"ptrace/guard", "ptrace/xsave", "deopt/isa"},
 	{"deopt/stackmap", "deopt/source", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
 	{"deopt"},

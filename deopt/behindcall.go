@@ -8,8 +8,8 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // A stackmap right behind a call describes the frame that waits for the call. LLVM may put instructions between the two that
@@ -23,7 +23,7 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 	if m.arch != machine.AMD64 {
 		return nil, nil
 	}
-	at := m.records.Range(pc, pc+maxMoves*x86.Longest)
+	at := m.records.Range(pc, pc+maxMoves*amd64.Longest)
 	first := 0
 	for first < at.Len() && at.Entry(first).Function.Addr != m.function {
 		first++
@@ -104,14 +104,14 @@ func computes(i *ir.Instr) bool {
 // movesTo returns the instructions from an address to another one, or nil where they are not all moves or do not end there.
 func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst) {
 	for at := from; at < to; {
-		inst, known, err := x86.Read(memory, at)
+		inst, known, err := amd64.Read(memory, at)
 		if err != nil || !known || inst.Len == 0 || len(moves) == maxMoves {
 			return nil
 		}
 		if at += machine.Addr(inst.Len); at > to {
 			return nil
 		}
-		if x86.IsFiller(inst) {
+		if amd64.IsFiller(inst) {
 			continue
 		}
 		if (&moved{}).try(inst) == nil {

@@ -10,9 +10,10 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
-	"reframe/deopt/x86"
 )
 
 // continuation is where a thread goes on when the outermost frame of a stack returns.
@@ -202,14 +203,14 @@ func (f *Frame) returnsPlainly() bool {
 	if p.FDEEnd <= p.FDEStart || p.FDEEnd-p.FDEStart > maxReturning {
 		return false
 	}
-	text := newWindow(f.view.target, instructionsOf[machine.AMD64])
+	text := isa.NewWindow(f.view.target, isa.Of(machine.AMD64))
 	found := false
 	for at := p.FDEStart; at < p.FDEEnd; {
-		n := text.lengthAt(at)
+		n := text.LengthAt(at)
 		if n == 0 {
 			return false
 		}
-		if inst, known := x86.Decode(text.from(at)); known && (inst.Op == x86asm.RET || inst.Op == x86asm.LRET) {
+		if inst, known := amd64.Decode(text.From(at)); known && (inst.Op == x86asm.RET || inst.Op == x86asm.LRET) {
 			if inst.Op == x86asm.LRET || inst.Args[0] != nil {
 				return false
 			}

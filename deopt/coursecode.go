@@ -1,99 +1,15 @@
 package deopt
 
 import (
-	"golang.org/x/arch/x86/x86asm"
-
-	"reframe/deopt/a64"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
-
-// step is what an instruction does to the control flow.
-type step struct {
-	size   int
-	how    stepKind
-	target machine.Addr // of what says where it leads
-}
-
-type stepKind uint8
-
-const (
-	stepOn       stepKind = iota // to the next instruction
-	stepCall                     // calls, perhaps a target, and comes back
-	stepBranch                   // to the target or to the next one
-	stepJump                     // to the target
-	stepComputed                 // to what is in a register or in memory
-	stepReturn                   // out of the function
-	stepTrap                     // nowhere
-)
-
-// stepsOf reads the step of the instruction that code starts with; its size is 0 where that is not known.
-var stepsOf = map[*machine.Arch]func(code []byte, at machine.Addr) step{machine.AMD64: amd64Step, machine.ARM64: arm64Step}
-
-func amd64Step(code []byte, at machine.Addr) step {
-	inst, _ := x86.Decode(code)
-	s := step{size: inst.Len}
-	by, direct := inst.Args[0].(x86asm.Rel)
-	s.target = at + machine.Addr(inst.Len) + machine.Addr(int64(by))
-	if !direct {
-		s.target = 0
-	}
-	switch inst.Op {
-	case x86asm.CALL, x86asm.LCALL:
-		s.how = stepCall
-	case x86asm.JMP, x86asm.LJMP:
-		s.how = stepComputed
-		if direct {
-			s.how = stepJump
-		}
-	case x86asm.RET, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
-		s.how = stepReturn
-	case x86asm.UD1, x86asm.UD2, x86asm.HLT:
-		s.how = stepTrap
-	default:
-		if direct {
-			s.how = stepBranch
-		}
-	}
-	return s
-}
-
-// arm64Step tells the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches,
-// Exception Generating and System instructions").
-func arm64Step(code []byte, at machine.Addr) step {
-	s := step{size: a64.Length(code)}
-	if s.size == 0 {
-		return s
-	}
-	w := uint32(code[0]) | uint32(code[1])<<8 | uint32(code[2])<<16 | uint32(code[3])<<24
-	to, direct := a64.Jump(code, at)
-	switch {
-	case a64.IsCall(code):
-		s.how = stepCall
-		if w&0xfc000000 == 0x94000000 { // bl holds its target as b does
-			b := [4]byte{code[0], code[1], code[2], code[3] &^ 0x80}
-			s.target, _ = a64.Jump(b[:], at)
-		}
-	case direct && w&0xfc000000 == 0x14000000:
-		s.how, s.target = stepJump, to
-	case direct:
-		s.how, s.target = stepBranch, to
-	case w&0xfe000000 == 0xd6000000: // br, ret, eret and those that authenticate; blr is a call
-		s.how = stepComputed
-		if w&0x00600000 == 0x00400000 {
-			s.how = stepReturn
-		}
-	case w&0xffe00000 == 0xd4200000, w&0xffff0000 == 0: // brk, udf
-		s.how = stepTrap
-	}
-	return s
-}
 
 // stretch is the code of one function.
 type stretch struct {
 	start machine.Addr
 	code  []byte
-	step  func(code []byte, at machine.Addr) step
+	step  func(code []byte, at machine.Addr) isa.Step
 	// moved says whether an instruction holds what a linker is to fill in, by its offset and size: where it leads is elsewhere.
 	moved func(offset, size int) bool
 	// parts says that some of the function may be elsewhere, so that what leads out of it may come back.
@@ -101,7 +17,7 @@ type stretch struct {
 	// pads says that calls may come back to landing pads.
 	pads bool
 
-	steps map[int]step
+	steps map[int]isa.Step
 }
 
 // point is a record of the function.
@@ -116,7 +32,7 @@ type point struct {
 // the order of the section. calls has, by their end, the calls that were seen. why is set where the code cannot be followed.
 func (f *stretch) course(points []point, budget *int) (c *course, calls map[int]int, why string) {
 	w := &codeCourse{stretch: f, course: newCourse(len(points) + 1), points: points, at: map[int][]int32{}, calls: map[int]int{}, budget: budget}
-	f.steps = map[int]step{}
+	f.steps = map[int]isa.Step{}
 	for k, p := range points {
 		if p.offset < 0 || p.offset > len(f.code) {
 			return nil, nil, "a record lies outside of its symbol"
@@ -210,11 +126,11 @@ func (w *codeCourse) behind(place, offset int) (on []int) {
 		s = w.step(w.code[offset:], w.start+machine.Addr(offset))
 		w.steps[offset] = s
 	}
-	if s.size == 0 || offset+s.size > len(w.code) {
+	if s.Size == 0 || offset+s.Size > len(w.code) {
 		w.why = "an instruction of the function is not known"
 		return nil
 	}
-	end := offset + s.size
+	end := offset + s.Size
 	fall := func() {
 		if here := w.at[end]; len(here) > 0 {
 			w.follow(place, here[0])
@@ -223,30 +139,30 @@ func (w *codeCourse) behind(place, offset int) (on []int) {
 		on = append(on, end)
 	}
 	jump := func() {
-		if w.moved(offset, s.size) || s.target < w.start || s.target >= w.start+machine.Addr(len(w.code)) {
+		if w.moved(offset, s.Size) || s.Target < w.start || s.Target >= w.start+machine.Addr(len(w.code)) {
 			w.leaves[place] = true
 			w.anywhere[place] = w.anywhere[place] || w.parts
 			return
 		}
-		on = append(on, w.arrive(place, int(s.target-w.start))...)
+		on = append(on, w.arrive(place, int(s.Target-w.start))...)
 	}
-	switch s.how {
-	case stepOn:
+	switch s.How {
+	case isa.StepOn:
 		fall()
-	case stepCall:
+	case isa.StepCall:
 		w.calls[end] = offset
 		w.anywhere[place] = w.anywhere[place] || w.pads
 		fall()
-	case stepBranch:
+	case isa.StepBranch:
 		fall()
 		jump()
-	case stepJump:
+	case isa.StepJump:
 		jump()
-	case stepComputed:
+	case isa.StepComputed:
 		w.anywhere[place], w.leaves[place] = true, true
-	case stepReturn:
+	case isa.StepReturn:
 		w.leaves[place] = true
-	case stepTrap:
+	case isa.StepTrap:
 		w.ends[place] = true
 	}
 	return on

@@ -5,6 +5,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 )
 
@@ -34,12 +35,12 @@ const (
 func (f *Frame) disassembly() *Disassembly {
 	out := &Disassembly{}
 	arch := f.view.target.Arch()
-	of := instructionsOf[arch]
-	if of == nil || of.text == nil {
+	of := isa.Of(arch)
+	if of == nil || of.Text == nil {
 		out.Why = "code of " + arch.Title + " is not disassembled"
 		return out
 	}
-	d := disassembler{frame: f, code: newWindow(f.view.target, of)}
+	d := disassembler{frame: f, code: isa.NewWindow(f.view.target, of)}
 	pc := f.place()
 	start, known := f.start()
 	switch {
@@ -48,7 +49,7 @@ func (f *Frame) disassembly() *Disassembly {
 	case pc-start > maxFunction:
 		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
 	default:
-		before, led := d.code.lead(start, pc)
+		before, led := lead(d.code, start, pc)
 		if !led {
 			out.Why = "the instructions from the start of its function do not lead to the place"
 		}
@@ -92,14 +93,14 @@ func (f *Frame) start() (start machine.Addr, ok bool) {
 // disassembler decodes the code around a frame.
 type disassembler struct {
 	frame *Frame
-	code  *window
+	code  *isa.Window
 }
 
 // instruction decodes one instruction. Its length is 0 where the code cannot be read.
 func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
 	f := d.frame
-	b := d.code.from(at)
-	text, length := d.code.text(b, at, f.view.named)
+	b := d.code.From(at)
+	text, length := d.code.Text(b, at, f.view.named)
 	if length == 0 {
 		return i, 0
 	}
@@ -166,16 +167,16 @@ func (d *disassembler) notes(at machine.Addr) []string {
 
 // lead follows the instructions from start to an address, and returns where the last ones before
 // it are. It is false, and there are none, where they do not lead there.
-func (w *window) lead(start, to machine.Addr) (last []machine.Addr, ok bool) {
+func lead(w *isa.Window, start, to machine.Addr) (last []machine.Addr, ok bool) {
 	for at := start; at != to; {
-		b := w.from(at)
+		b := w.From(at)
 		if at > to || len(b) == 0 {
 			return nil, false
 		}
 		if last = append(last, at); len(last) > shownBefore {
 			last = last[1:]
 		}
-		at += machine.Addr(max(w.length(b), 1)) // as text does
+		at += machine.Addr(max(w.Length(b), 1)) // as text does
 	}
 	return last, true
 }

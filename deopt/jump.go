@@ -5,6 +5,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 )
@@ -27,7 +28,7 @@ func (f *Frame) reached(m *match) string {
 		return "" // whoever comes to a call makes it
 	}
 	at := f.code.at(f.physical.PC)
-	from, jumped := f.code.jumpTo(instructionsOf[f.view.target.Arch()], at, f.physical.PC)
+	from, jumped := f.code.jumpTo(isa.Of(f.view.target.Arch()), at, f.physical.PC)
 	if !jumped {
 		return ""
 	}
@@ -45,7 +46,7 @@ func begins(i *ir.Instr) bool {
 
 // jumpTo looks for an instruction of a function that jumps to an address. Jumps through
 // registers and tables are not found.
-func (c *code) jumpTo(of *instructions, s symbol, to machine.Addr) (from machine.Addr, found bool) {
+func (c *code) jumpTo(of *isa.Set, s symbol, to machine.Addr) (from machine.Addr, found bool) {
 	if of == nil || !s.ok || c.image == nil || s.size == 0 || s.size > maxFunction {
 		return 0, false
 	}
@@ -54,14 +55,14 @@ func (c *code) jumpTo(of *instructions, s symbol, to machine.Addr) (from machine
 		return 0, false
 	}
 	text := sectionMemory{section}
-	buf := make([]byte, of.longest)
+	buf := make([]byte, of.Longest)
 	for at, end := s.start, s.start+machine.Addr(s.size); at < end; {
 		b, err := machine.ReadSome(text, at, buf)
-		n := of.length(b)
+		n := of.Length(b)
 		if err != nil || n == 0 {
 			return 0, false
 		}
-		if target, ok := of.jump(b, at); ok && target == to {
+		if target, ok := of.Jump(b, at); ok && target == to {
 			return at, true
 		}
 		at += machine.Addr(n)

@@ -7,10 +7,11 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
-	"reframe/deopt/x86"
 )
 
 // recordEntry is a record with what it belongs to, decoded.
@@ -28,7 +29,7 @@ type match struct {
 	also   []*match // at the same address
 	shadow *shadow  // that a call, or a jump to a stub, was written into; nil of any other match
 	// written are the registers that the code of a region has changed before its call.
-	written x86.Set
+	written amd64.Set
 	candidates
 	moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
 
@@ -149,13 +150,13 @@ func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, 
 		return nil, "", nil
 	}
 	start := got.entry.Addr - machine.Addr(regionBytes(got.sites))
-	of := instructionsOf[m.arch]
+	of := isa.Of(m.arch)
 	switch {
 	case pc < start || pc == start && ret || of == nil:
 		return nil, "", nil
 	case pc == start:
 		got.moment = frame.Before // nothing of the region has run
-	case !of.callFrom(m.memory, start, pc):
+	case !of.CallFrom(m.memory, start, pc):
 		return nil, "its region holds this address, and no call in it ends here", nil
 	case ret:
 		got.moment, got.written = frame.InCall, m.writes(start, pc)
@@ -177,15 +178,15 @@ func regionBytes(sites []*ir.Site) uint64 {
 // atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
 // all that they recorded is in place.
 func (m *matcher) atCall(pc machine.Addr) (matches []*match, err error) {
-	of := instructionsOf[m.arch]
+	of := isa.Of(m.arch)
 	if of == nil {
 		return nil, nil
 	}
-	code, err := machine.ReadSome(m.memory, pc, make([]byte, of.longest))
-	if err != nil || !of.isCall(code) {
+	code, err := machine.ReadSome(m.memory, pc, make([]byte, of.Longest))
+	if err != nil || !of.IsCall(code) {
 		return nil, nil
 	}
-	end := pc + machine.Addr(of.length(code))
+	end := pc + machine.Addr(of.Length(code))
 	at := m.records.Range(end, end+1)
 	for n := range min(at.Len(), maxNear) {
 		if at.Entry(n).Function.Addr != m.function {
@@ -272,7 +273,7 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 		if uint64(pc-start) > got.site.PatchBytes && m.patchpointCall(start) != pc {
 			return nil, "", nil
 		}
-		if of := instructionsOf[m.arch]; of == nil || !of.callFrom(m.memory, start, pc) {
+		if of := isa.Of(m.arch); of == nil || !of.CallFrom(m.memory, start, pc) {
 			return nil, "its region holds this address, and no call in it ends here", nil
 		}
 	} else {
@@ -290,16 +291,16 @@ func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, 
 
 // patchpointCall returns the address after the call that LLVM puts at the start of a patchpoint's region, or 0.
 func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
-	of := instructionsOf[m.arch]
+	of := isa.Of(m.arch)
 	if of == nil {
 		return 0
 	}
-	var b [longestPatchpointCall]byte
+	var b [isa.LongestPatchpointCall]byte
 	code, err := machine.ReadSome(m.memory, start, b[:])
 	if err != nil {
 		return 0
 	}
-	n := of.patchpointCall(code)
+	n := of.PatchpointCall(code)
 	if n == 0 {
 		return 0
 	}
@@ -311,7 +312,7 @@ func (m *matcher) calledNot(pc machine.Addr) bool {
 	if m.arch != machine.AMD64 {
 		return false
 	}
-	called, err := x86.CallBefore(m.memory, pc)
+	called, err := amd64.CallBefore(m.memory, pc)
 	return err == nil && !called
 }
 
@@ -400,7 +401,7 @@ func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 }
 
 // without are registers but for those of x86-64 that something may have changed.
-func without(regs *machine.Registers, arch *machine.Arch, changed x86.Set, where string) *machine.Registers {
+func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, where string) *machine.Registers {
 	if changed == 0 {
 		return regs
 	}
@@ -414,19 +415,19 @@ func without(regs *machine.Registers, arch *machine.Arch, changed x86.Set, where
 }
 
 // writes are the registers that instructions change from start on up to the call that ends at pc.
-func (m *matcher) writes(start, pc machine.Addr) (changed x86.Set) {
+func (m *matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 	for at := start; m.arch == machine.AMD64 && at < pc; {
-		inst, known, err := x86.Read(m.memory, at)
+		inst, known, err := amd64.Read(m.memory, at)
 		next := at + machine.Addr(inst.Len)
 		switch {
 		case err != nil || inst.Len == 0:
-			return ^x86.Set(0)
+			return ^amd64.Set(0)
 		case next == pc:
 			return changed // the call
 		case !known:
-			changed = ^x86.Set(0)
-		case !x86.IsFiller(inst):
-			changed |= x86.Writes(inst)
+			changed = ^amd64.Set(0)
+		case !amd64.IsFiller(inst):
+			changed |= amd64.Writes(inst)
 		}
 		at = next
 	}

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // moved is a frame of x86-64 as it will be behind some moves: what its registers and its own part of the stack hold then.
@@ -113,7 +113,7 @@ func (m *moved) sum(to, from x86asm.Arg) func() {
 		if r == 0 {
 			continue
 		}
-		reg, whole, ok := x86.Register(r)
+		reg, whole, ok := amd64.Register(r)
 		if !ok || whole != 8 { // of rip nothing says here where it is
 			return nil
 		}
@@ -162,7 +162,7 @@ func wide(a x86asm.Arg) (reg machine.DWARFReg, size int, ok bool) {
 	if !isReg {
 		return 0, 0, false
 	}
-	reg, size, ok = x86.Register(r)
+	reg, size, ok = amd64.Register(r)
 	return reg, size, ok && size >= 4 && reg != machine.AMD64.SP && reg != machine.AMD64.FP
 }
 
@@ -204,7 +204,7 @@ func (m *moved) put(reg machine.DWARFReg, b []byte, err error) {
 }
 
 func (m *moved) address(at x86asm.Mem) (machine.Addr, error) {
-	reg, _, _ := x86.Register(at.Base)
+	reg, _, _ := amd64.Register(at.Base)
 	base, err := m.registers.Addr(reg)
 	return base + machine.Addr(at.Disp), err
 }

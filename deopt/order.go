@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
@@ -204,7 +205,8 @@ func (ms *modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 		return nil, "its code is in no object that is known"
 	}
 	arch, err := img.Arch()
-	if err != nil || stepsOf[arch] == nil {
+	set := isa.Of(arch)
+	if err != nil || set == nil || set.Step == nil {
 		return nil, "the instructions of its architecture are not read"
 	}
 	section := img.CodeAt(start)
@@ -217,7 +219,7 @@ func (ms *modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 	if section == nil || size == 0 || size > maxFunction || uint64(start-section.Loaded())+size > section.Size {
 		return nil, "no symbol says where its code ends"
 	}
-	c := &ordersCode{stretch: stretch{start: start, step: stepsOf[arch]}, image: img, at: uint64(start - section.Loaded())}
+	c := &ordersCode{stretch: stretch{start: start, step: set.Step}, image: img, at: uint64(start - section.Loaded())}
 	if !img.Relocatable() {
 		c.code = make([]byte, size)
 		if _, err := section.ReadAt(c.code, int64(c.at)); err != nil {
@@ -271,15 +273,15 @@ func (c *ordersCode) relocation(offset, size int) (object.Relocation, bool) {
 // callee names the function that a call in the code calls; nil where that is not known.
 func (c *ordersCode) callee(offset int) []string {
 	s := c.steps[offset]
-	r, filled := c.relocation(offset, s.size)
+	r, filled := c.relocation(offset, s.Size)
 	switch {
 	case filled && r.Symbol() != "":
 		return spellings(c.image, r.Symbol())
-	case filled && !r.Defined, s.target == 0:
+	case filled && !r.Defined, s.Target == 0:
 		return nil
 	}
 	var names []string
-	for _, symbol := range c.image.SymbolsStarting(s.target) {
+	for _, symbol := range c.image.SymbolsStarting(s.Target) {
 		names = append(names, spellings(c.image, symbol.Name)...)
 	}
 	return names

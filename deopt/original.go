@@ -51,7 +51,7 @@ func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err 
 		if err = m.ReadMemory(buf[:n], start); err == nil {
 			return buf[:n], nil
 		}
-		end := (start + n - 1) &^ pageMask
+		end := (start + n - 1) &^ (4<<10 - 1)
 		if end <= start {
 			return nil, err
 		}

@@ -7,9 +7,9 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
-	"reframe/deopt/x86"
 )
 
 // shadow is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
@@ -25,7 +25,7 @@ type shadow struct {
 	past machine.Addr // the address behind that
 	stub machine.Addr // where the jump leads; 0 for a call
 	// What the instructions between the record and left have written.
-	changed x86.Set
+	changed amd64.Set
 	stored  bool
 }
 
@@ -190,7 +190,7 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 	now := writtenCode{s.original}
 	loads := false // the instruction before was written and sets a register alone
 	for at := s.start; at < pc; {
-		inst, known, err := x86.Read(now, at)
+		inst, known, err := amd64.Read(now, at)
 		next := at + machine.Addr(inst.Len)
 		if err != nil || inst.Len == 0 || next > pc {
 			return false, false
@@ -202,13 +202,13 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 		if next == pc {
 			_, through := inst.Args[0].(x86asm.Reg)
 			s.last, s.past = at, next
-			ends = known && x86.IsCall(inst)
+			ends = known && amd64.IsCall(inst)
 			return ends, ends && (differs || through && loads)
 		}
 		if s.left == 0 {
 			s.ran(inst, known)
 		}
-		if s.bytes == 0 && !differs && !x86.IsFiller(inst) {
+		if s.bytes == 0 && !differs && !amd64.IsFiller(inst) {
 			return false, false // without a module nothing says that the shadow goes on behind code of the function's own
 		}
 		loads = differs && known && inst.Op == x86asm.MOV
@@ -219,16 +219,16 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 
 // ran notes what an instruction has changed that ran before the code which was written.
 func (s *shadow) ran(inst x86asm.Inst, known bool) {
-	const all = ^x86.Set(0)
-	switch _, _, stores := x86.Stores(inst); {
+	const all = ^amd64.Set(0)
+	switch _, _, stores := amd64.Stores(inst); {
 	case !known:
 		s.changed, s.stored = all, true
-	case x86.IsFiller(inst):
-	case stores || x86.Writes(inst).Has(machine.AMD64.SP):
+	case amd64.IsFiller(inst):
+	case stores || amd64.Writes(inst).Has(machine.AMD64.SP):
 		s.stored = true // a slot of the frame, or the stack pointer is above some of them
 		fallthrough
 	default:
-		s.changed |= x86.Writes(inst)
+		s.changed |= amd64.Writes(inst)
 	}
 }
 
@@ -255,11 +255,11 @@ func (s *shadow) noun() string {
 // wasSled says whether there were only nops where the call was written, and before.
 func (s *shadow) wasSled() bool {
 	for at := s.start; at < s.past; {
-		inst, _, err := x86.Read(s.original, at)
+		inst, _, err := amd64.Read(s.original, at)
 		if err == nil && inst.Len == 0 {
 			return true // the last nop goes on
 		}
-		if err != nil || !x86.IsFiller(inst) {
+		if err != nil || !amd64.IsFiller(inst) {
 			return false
 		}
 		at += machine.Addr(inst.Len)
@@ -268,7 +268,7 @@ func (s *shadow) wasSled() bool {
 }
 
 // endsOriginal says whether a call of the function's own ended at pc, too: a thread may wait in it that came by before.
-func (s *shadow) endsOriginal(pc machine.Addr) bool { return x86.CallFrom(s.original, s.start, pc) }
+func (s *shadow) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.original, s.start, pc) }
 
 // mayBeOwn says why a frame that returns to where the function's own call ended, and now one ends that was written over it, may be
 // that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
@@ -288,7 +288,7 @@ func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string
 func (v *View) targetNow(s *shadow) machine.Addr {
 	now, loaded := writtenCode{s.original}, map[x86asm.Arg]machine.Addr{}
 	for at := s.left; at <= s.last; {
-		inst, known, err := x86.Read(now, at)
+		inst, known, err := amd64.Read(now, at)
 		if err != nil || !known || inst.Len == 0 {
 			return 0
 		}
@@ -301,7 +301,7 @@ func (v *View) targetNow(s *shadow) machine.Addr {
 			return v.branchTarget(inst, next)
 		case isNumber && inst.Op == x86asm.MOV:
 			loaded[inst.Args[0]] = machine.Addr(number)
-		case !x86.IsFiller(inst):
+		case !amd64.IsFiller(inst):
 			clear(loaded)
 		}
 		at = next
@@ -311,7 +311,7 @@ func (v *View) targetNow(s *shadow) machine.Addr {
 
 // directTarget is where the call at an address goes that has its target in it, else 0.
 func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
-	inst, known, err := x86.Read(code, at)
+	inst, known, err := amd64.Read(code, at)
 	to, direct := inst.Args[0].(x86asm.Rel)
 	if err != nil || !known || !direct {
 		return 0
@@ -324,7 +324,7 @@ func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 func (v *View) ownTarget(o *original, start, pc machine.Addr) machine.Addr {
 	loaded := map[x86asm.Arg]machine.Addr{}
 	for at := start; at < pc; {
-		inst, known, err := x86.Read(o, at)
+		inst, known, err := amd64.Read(o, at)
 		next := at + machine.Addr(inst.Len)
 		switch {
 		case err != nil || inst.Len == 0:
@@ -339,7 +339,7 @@ func (v *View) ownTarget(o *original, start, pc machine.Addr) machine.Addr {
 		}
 		number, isNumber := inst.Args[1].(x86asm.Imm)
 		switch {
-		case known && x86.IsFiller(inst):
+		case known && amd64.IsFiller(inst):
 		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs && o.known(at, next):
 			loaded[inst.Args[0]] = machine.Addr(number)
 		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs:

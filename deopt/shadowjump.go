@@ -10,9 +10,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
-	"reframe/deopt/x86"
 )
 
 // Bounds of the search for jumps that were written into shadows.
@@ -25,7 +25,7 @@ const (
 )
 
 // scratch are the registers that code on its way to a stub may change: no caller's value is in them.
-var scratch = x86.Of(0, 1, 2, 4, 5, 8, 9, 10, 11)
+var scratch = amd64.Of(0, 1, 2, 4, 5, 8, 9, 10, 11)
 
 // stubs are the places where a function may stand whose frame f returns to a stub: a jump that was written into a shadow leads there. What
 // has unwind information of its own is taken to be no stub.
@@ -157,7 +157,7 @@ func (s *shadow) jump(v *View) machine.Addr {
 	now := writtenCode{s.original}
 	loaded := map[x86asm.Arg]machine.Addr{} // by what was written
 	for at := s.start; at < s.end(); {
-		inst, known, err := x86.Read(now, at)
+		inst, known, err := amd64.Read(now, at)
 		next := at + machine.Addr(inst.Len)
 		if err != nil || !known || inst.Len == 0 || next > s.end() {
 			return 0
@@ -174,14 +174,14 @@ func (s *shadow) jump(v *View) machine.Addr {
 		case inst.Op == x86asm.JMP && (differs || s.left != 0 && !s.known(at, next)): // what was relocated is part of another instruction
 			s.last, s.past = at, next
 			return v.branchTarget(inst, next)
-		case s.left == 0 && s.bytes == 0 && !x86.IsFiller(inst):
+		case s.left == 0 && s.bytes == 0 && !amd64.IsFiller(inst):
 			return 0
 		case s.left == 0:
 			s.ran(inst, known)
-		case inst.Op == x86asm.MOV && isNumber && x86.Writes(inst)&^scratch == 0 && differs:
+		case inst.Op == x86asm.MOV && isNumber && amd64.Writes(inst)&^scratch == 0 && differs:
 			loaded[inst.Args[0]] = machine.Addr(number)
-			s.changed |= x86.Writes(inst)
-		case !x86.IsFiller(inst):
+			s.changed |= amd64.Writes(inst)
+		case !amd64.IsFiller(inst):
 			return 0
 		}
 		at = next

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 	"reframe/internal/livetest"
 )
 
@@ -80,7 +80,7 @@ define i64 @work(i64 %s) noinline {
 			require.NotNil(t, f.Record)
 			code := make([]byte, 15)
 			require.NoError(t, v.target.ReadMemory(code, f.Address()))
-			n := x86.Length(code)
+			n := amd64.Length(code)
 			require.NotZero(t, n)
 			_, err := session.RunTo(t.Context(), f.Address()+machine.Addr(n))
 			require.NoError(t, err)

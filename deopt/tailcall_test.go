@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 	"reframe/internal/livetest"
 )
 
@@ -57,13 +57,13 @@ func mayLeave(t *testing.T, v *View, start machine.Addr) bool {
 	s := v.space.at(start).at(start)
 	require.True(t, s.ok)
 	for at := start; at < start+machine.Addr(s.size); {
-		inst, known, err := x86.Read(v.target, at)
+		inst, known, err := amd64.Read(v.target, at)
 		require.NoError(t, err)
 		require.NotZero(t, inst.Len)
 		next := at + machine.Addr(inst.Len)
 		to, direct := inst.Args[0].(x86asm.Rel)
 		out := direct && next+machine.Addr(to)-start >= machine.Addr(s.size)
-		if known && !x86.IsCall(inst) && (out || inst.Op == x86asm.JMP && !direct) {
+		if known && !amd64.IsCall(inst) && (out || inst.Op == x86asm.JMP && !direct) {
 			return true
 		}
 		at = next

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 	"reframe/ptrace"
 )
 
@@ -38,7 +38,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 	if len(p.match.sites) > 0 || s.view.target.Arch() != machine.AMD64 {
 		return most
 	}
-	if inst, known, err := x86.Read(s.view.target, p.Addr); p.match.kind == ir.PatchPointSite || err == nil && known && x86.IsFiller(inst) {
+	if inst, known, err := amd64.Read(s.view.target, p.Addr); p.match.kind == ir.PatchPointSite || err == nil && known && amd64.IsFiller(inst) {
 		return likely
 	}
 	return unlikely

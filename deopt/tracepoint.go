@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/stackmap"
@@ -98,7 +99,7 @@ func (s *survey) of(c *code) error {
 	if c.records == nil {
 		return nil
 	}
-	text := newWindow(s.view.target, instructionsOf[s.view.target.Arch()])
+	text := isa.NewWindow(s.view.target, isa.Of(s.view.target.Arch()))
 	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not meant
 	all := c.records.Range(0, math.MaxUint64)
 	s.known += all.Len()

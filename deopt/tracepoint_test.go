@@ -17,6 +17,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/object"
@@ -359,7 +360,7 @@ func TestSweep(t *testing.T) {
 		{0, false, 0}, {1, false, 0}, {2, true, 0}, {5, true, 0}, {6, false, base + 1}, {8, true, 0}, {9, false, 0},
 		{11, false, base + 9}, {12, false, 0}, {13, false, 0},
 	} {
-		s := sweep{text: newWindow(codeAt{base, code}, instructionsOf[machine.AMD64]), at: base}
+		s := sweep{text: isa.NewWindow(codeAt{base, code}, isa.Of(machine.AMD64)), at: base}
 		inside, call := s.to(base + c.to)
 		require.Equal(t, c.inside, inside, "+%d", c.to)
 		require.Equal(t, c.call, call, "+%d", c.to)

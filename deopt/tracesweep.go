@@ -1,10 +1,13 @@
 package deopt
 
-import "reframe/deopt/machine"
+import (
+	"reframe/deopt/isa"
+	"reframe/deopt/machine"
+)
 
 // sweep follows the instructions of a function from its start on.
 type sweep struct {
-	text *window
+	text *isa.Window
 	at   machine.Addr // the next instruction
 	last machine.Addr // the one before it; 0 at the start
 	lost bool         // what comes next cannot be read or is not known
@@ -15,7 +18,7 @@ type sweep struct {
 // said, where the instructions cannot be followed so far.
 func (s *sweep) to(addr machine.Addr) (inside bool, call machine.Addr) {
 	for s.at < addr && !s.lost {
-		n := s.text.lengthAt(s.at)
+		n := s.text.LengthAt(s.at)
 		if n == 0 {
 			s.lost = true
 			return false, 0
@@ -27,7 +30,7 @@ func (s *sweep) to(addr machine.Addr) (inside bool, call machine.Addr) {
 		return false, 0
 	case s.at > addr:
 		return true, 0
-	case s.last != 0 && s.text.isCallAt(s.last):
+	case s.last != 0 && s.text.IsCallAt(s.last):
 		return false, s.last
 	}
 	return false, 0

@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/ptrace"
 )
@@ -116,7 +117,7 @@ func (p *prediction) explain(v *verifier) {
 	for _, at := range out.outside {
 		out.Outside = append(out.Outside, n.called(at))
 	}
-	text := newWindow(v.view.target, instructionsOf[v.view.target.Arch()])
+	text := isa.NewWindow(v.view.target, isa.Of(v.view.target.Arch()))
 	for _, at := range p.tail {
 		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
 	}
@@ -180,8 +181,8 @@ func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
 }
 
 // instruction spells an instruction of the process with where it is.
-func (v *verifier) instruction(text *window, at machine.Addr) string {
-	spelled, _ := text.text(text.from(at), at, v.view.named)
+func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
+	spelled, _ := text.Text(text.From(at), at, v.view.named)
 	where := at.String()
 	if name := v.view.named(at); name != "" {
 		where = name

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 	"reframe/ptrace"
 )
 
@@ -104,10 +104,10 @@ func (n *whereabouts) stub(at machine.Addr) (to machine.Addr, ok bool) {
 	if t.Arch() != machine.AMD64 {
 		return 0, false
 	}
-	inst, _, err := x86.Read(t, at)
+	inst, _, err := amd64.Read(t, at)
 	if err == nil && inst.Op == x86asm.NOP {
 		at += machine.Addr(inst.Len)
-		inst, _, err = x86.Read(t, at)
+		inst, _, err = amd64.Read(t, at)
 	}
 	mem, is := inst.Args[0].(x86asm.Mem)
 	if err != nil || inst.Op != x86asm.JMP || !is || mem.Base != x86asm.RIP || mem.Index != 0 {

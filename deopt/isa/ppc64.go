@@ -39,20 +39,20 @@ const (
 
 // ppcPatchpoint knows what PPCAsmPrinter::LowerPATCHPOINT writes: the target made of four parts, r2 saved, under ELFv1 its
 // descriptor read, and a call through ctr. What restores r2 is behind the call. An ordinary call of a number makes it in another way.
-func ppcPatchpoint(s *Set, code []byte) int {
+func ppcPatchpoint(t *table, code []byte) int {
 	r := uint64(0)
 	if len(code) >= 4 {
-		r = bits(s.arch.Calls.Word(code[:4]), 21, 5)
+		r = bits(t.arch.Calls.Word(code[:4]), 21, 5)
 	}
 	source, base := r<<21, r<<16 // where the fields RS and RT, and RA, are
 	const exact, upper = 0xffffffff, 0xffff0000
 	saved, descriptor := uint64(24), []machine.CallForm(nil)
-	if s.arch == machine.PPC64 {
+	if t.arch == machine.PPC64 {
 		saved, descriptor = 40, []machine.CallForm{form(4, exact, ppcLoadTOC|base), form(4, exact, ppcLoadEntry|source|base)}
 	}
 	forms := append([]machine.CallForm{
 		form(4, upper, ppcLi|source), form(4, exact, ppcRldic|source|base), form(4, upper, ppcOris|source|base),
 		form(4, upper, ppcOri|source|base), form(4, exact, ppcSaveTOC|saved),
 	}, descriptor...)
-	return s.all(code, append(forms, form(4, exact, ppcMtctr|source), form(4, exact, ppcBctrl))...)
+	return t.all(code, append(forms, form(4, exact, ppcMtctr|source), form(4, exact, ppcBctrl))...)
 }

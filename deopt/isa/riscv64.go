@@ -62,9 +62,9 @@ var (
 
 // riscvPatchpoint knows what RISCVAsmPrinter::LowerPATCHPOINT writes for a processor with the base instructions: up to eight that
 // make the target in ra, and a call of it. No ordinary call makes its target there.
-func riscvPatchpoint(s *Set, code []byte) (length int) {
+func riscvPatchpoint(t *table, code []byte) (length int) {
 	for loads := range 9 {
-		w, n := s.word(code[length:])
+		w, n := t.word(code[length:])
 		if n == 0 {
 			return 0
 		}

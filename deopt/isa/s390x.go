@@ -40,8 +40,8 @@ func s390xBranches() (list []jump) {
 // s390xPatchpoint knows what SystemZAsmPrinter::LowerPATCHPOINT writes: llilf of the target's low half, iihf of its high
 // half where that is not 0, and basr %r14. An ordinary call of a number has llilf for those alone that lgfi would make
 // negative and llilh cannot make, and iihf never: of those numbers nothing tells which it is.
-func s390xPatchpoint(s *Set, code []byte) int {
-	w, n := s.word(code)
+func s390xPatchpoint(t *table, code []byte) int {
+	w, n := t.word(code)
 	if n != 6 || w&0xff0f00000000 != 0xc00f00000000 {
 		return 0
 	}
@@ -49,7 +49,7 @@ func s390xPatchpoint(s *Set, code []byte) int {
 	low := form(6, 0xffff00000000, 0xc00f00000000|r<<36)
 	high := form(6, 0xffff00000000, 0xc00800000000|r<<36)
 	call := form(2, 0xffff, 0x0de0|r)
-	switch n := s.all(code, low, high, call); {
+	switch n := t.all(code, low, high, call); {
 	case r == 0: // no register: basr does not branch
 		return 0
 	case n != 0:
@@ -57,5 +57,5 @@ func s390xPatchpoint(s *Set, code []byte) int {
 	case bits(w, 31, 1) == 1 && bits(w, 0, 16) != 0:
 		return 0
 	}
-	return s.all(code, low, call)
+	return t.all(code, low, call)
 }

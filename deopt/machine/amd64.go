@@ -14,7 +14,7 @@ import (
 // of st0 to st7; r16 to r31 are those of APX. How frames are linked is in its section
 // 3.2.2, "The Stack Frame".
 var AMD64 = newArch(Arch{
-	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian,
+	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian, Align: 1,
 	SP: 7, FP: 6, PC: 16, Link: 16, Vector: 16,
 	Chain:       Chain{Base: 6, Linked: 0, Return: 8, CFA: 16},
 	Trampolines: amd64Sigreturns,

@@ -53,6 +53,9 @@ type Arch struct {
 	Title   string // as people say it: x86-64
 	Pointer int    // size of an address in bytes
 	Order   binary.ByteOrder
+	// Align is what instructions are aligned to, in bytes, and Fixed says that all of them have that length; 0 where it is not known.
+	Align int
+	Fixed bool
 
 	SP DWARFReg // the stack pointer
 	FP DWARFReg // the frame pointer, where code keeps one

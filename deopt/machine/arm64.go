@@ -30,7 +30,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		low = 0
 	}
 	return newArch(Arch{
-		Name: name, Title: title, Pointer: 8, Order: order,
+		Name: name, Title: title, Pointer: 8, Order: order, Align: 4, Fixed: true,
 		SP: 31, FP: 29, PC: 32, Link: 30,
 		Calls: arm64Calls, Code: 1<<48 - 1,
 		// LLVM makes an operand of the zero register for a value that is 0 (AArch64RegisterInfo.td: WZR and XZR have DwarfRegNum 31 as SP has).

@@ -15,7 +15,7 @@ import (
 // alone. How frames are linked is what gcc and LLVM do; calls are those of "LoongArch
 // Reference Manual", volume 1, section "Branch Instructions".
 var LOONG64 = newArch(Arch{
-	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian,
+	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian, Align: 4, Fixed: true,
 	SP: 3, FP: 22, PC: noNumber, Link: 1,
 	Calls: Calls{binary.LittleEndian, []CallForm{
 		{4, 0xfc000000, 0x54000000}, // bl

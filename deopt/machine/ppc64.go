@@ -32,7 +32,7 @@ var (
 
 func newPPC64(name string, order binary.ByteOrder) *Arch {
 	return newArch(Arch{
-		Name: name, Title: name, Pointer: 8, Order: order,
+		Name: name, Title: name, Pointer: 8, Order: order, Align: 4,
 		SP: 1, FP: 31, PC: noNumber, Link: 65,
 		Calls:       Calls{order, ppc64Calls},
 		Unread:      ppc64Conditions(),

@@ -16,7 +16,7 @@ import (
 // v0 to v31 are recorded at the widest that the vector extension allows, 65536 bits
 // ("RISC-V V Vector Extension", section 2).
 var RISCV64 = newArch(Arch{
-	Name: "riscv64", Title: "riscv64", Pointer: 8, Order: binary.LittleEndian,
+	Name: "riscv64", Title: "riscv64", Pointer: 8, Order: binary.LittleEndian, Align: 2,
 	SP: 2, FP: 8, PC: noNumber, Link: 1,
 	Calls:       riscv64Calls(),
 	Chain:       Chain{Base: 8, Linked: -16, Return: -8, CFA: 0},

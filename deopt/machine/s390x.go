@@ -18,7 +18,7 @@ import (
 // (section 1.2.2, "The Stack Frame"). Frames are not linked unless code was compiled for
 // it (gcc's -mbackchain), which nothing in it shows.
 var S390X = newArch(Arch{
-	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian,
+	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian, Align: 2,
 	SP: 15, FP: 11, PC: 65, Link: 14,
 	CallerSP: -160, Calls: s390xCalls(), Trampolines: s390xSigreturns,
 }, s390xRows(), alias{"f", 16, "v", 0})

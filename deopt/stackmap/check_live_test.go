@@ -349,7 +349,7 @@ func TestCheckBoundaries(t *testing.T) {
 				}
 				path := object(t, version, program, append([]string{"-mtriple=" + l.triple}, l.flags...)...)
 				c := openCode(t, path)
-				kind := instructionsOf(l.arch)
+				kind := boundariesOf(l.arch)
 				listed := disassembled(t, livetest.LLVM(t, 22, "llvm-objdump"), path, ".text")
 				require.NotEmpty(t, listed)
 				code, err := c.file.Section(".text").Data()

@@ -3,26 +3,23 @@ package stackmap
 import (
 	"reframe/deopt/isa"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
-// instructions says how the instructions of an architecture are told apart.
-type instructions struct {
+// boundaries says how the instructions of an architecture are told apart.
+type boundaries struct {
 	align int                // of every instruction, in bytes
 	fixed bool               // all of them have that length
-	size  func(b []byte) int // of the one that b starts with; 0 where it is not known
+	size  func(b []byte) int // of the one that b starts with; 0 where it is not known; nil where none is read
 }
 
-// instructionsOf returns them; nil for an architecture whose instructions are not known here.
-func instructionsOf(arch *machine.Arch) *instructions {
-	switch arch {
-	case machine.AMD64:
-		return &instructions{align: 1, size: x86.Length}
-	case machine.ARM64, machine.ARM64BE, machine.LOONG64:
-		return &instructions{align: 4, fixed: true}
-	}
+// boundariesOf returns them; nil for an architecture whose instructions are not known here.
+func boundariesOf(arch *machine.Arch) *boundaries {
+	b := &boundaries{align: arch.Align, fixed: arch.Fixed}
 	if set := isa.Of(arch); set != nil {
-		return &instructions{align: set.Align, size: set.Length}
+		b.size = set.Length
 	}
-	return nil
+	if arch.Align == 0 || !b.fixed && b.size == nil {
+		return nil
+	}
+	return b
 }

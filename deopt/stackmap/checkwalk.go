@@ -1,8 +1,8 @@
 package stackmap
 
 import (
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // maxOverlap is how many bytes of code are decoded though they were before. Functions do
@@ -12,7 +12,7 @@ const maxOverlap = 16 << 20
 // walk goes from instruction to instruction.
 type walk struct {
 	code Code
-	kind *instructions // nil where they are not known
+	kind *boundaries // nil where they are not known
 
 	at, end machine.Addr // end is one that the function does not reach past
 	last    machine.Addr // the instruction that ends at at
@@ -29,7 +29,7 @@ type walk struct {
 func newWalk(arch *machine.Arch, code Code) *walk {
 	w := &walk{code: code}
 	if arch != nil {
-		w.kind = instructionsOf(arch)
+		w.kind = boundariesOf(arch)
 	}
 	return w
 }
@@ -70,7 +70,7 @@ func (w *walk) to(addr machine.Addr) (why string) {
 }
 
 // longest is the length of the longest instruction of any architecture.
-const longest = x86.Longest
+const longest = isa.Longest
 
 // bytes returns what is at w.at: the longest instruction, or what can be had.
 func (w *walk) bytes() []byte {

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // Functions that take their arguments off the stack when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). One that
@@ -150,7 +150,7 @@ func takenBy(memory machine.Memory, start, end machine.Addr) (out taking) {
 		return out
 	}
 	for len(code) > 0 {
-		n := x86.Length(code)
+		n := amd64.Length(code)
 		if n == 0 || n > len(code) {
 			out.known = false
 			return out

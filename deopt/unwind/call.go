@@ -3,8 +3,8 @@ package unwind
 import (
 	"errors"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // callEndsAt says whether a call instruction ends at pc, as one must that left pc as its
@@ -29,7 +29,7 @@ func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
 // readCall is callEndsAt by the code as it lies in memory.
 func (w *walk) readCall(pc machine.Addr) (bool, error) {
 	if w.Arch == machine.AMD64 {
-		return x86.CallBefore(w.Memory, pc)
+		return amd64.CallBefore(w.Memory, pc)
 	}
 	err := errors.New("what a call is on " + w.Arch.Title + " is not known")
 	for _, form := range w.Arch.Calls.Forms {

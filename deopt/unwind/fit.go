@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // fit says how well a call whose return address lies on the stack fits a frame that may have been called by it. A return address
@@ -186,7 +186,7 @@ func (p *part) has(at place) bool {
 		number, read := p.r.number[at.pc]
 		return read && p.reached(number)
 	}
-	for n := machine.Addr(1); n <= x86.Longest; n++ {
+	for n := machine.Addr(1); n <= amd64.Longest; n++ {
 		if number, read := p.r.number[at.pc-n]; read && p.r.instrs[number].calls() && p.r.instrs[number].next() == at.pc && p.reached(number) {
 			return true
 		}

@@ -3,8 +3,8 @@ package unwind
 import (
 	"slices"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // origin is what reading code tells of the 64 bits in a register or in memory: how they
@@ -91,7 +91,7 @@ type moment struct {
 	regs       [16]origin
 	// stored are the registers whose values as they were when the reading began were written
 	// to memory, by the register that the address was made from.
-	stored [16]x86.Set
+	stored [16]amd64.Set
 	// In the order of the writes. Moments share slots: they are never changed in place.
 	slots []slot
 }
@@ -141,7 +141,7 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	case addr.kind == untold:
 		return
 	case value.kind == fromRegister && value.add == 0:
-		m.stored[addr.reg] |= x86.Of(machine.DWARFReg(value.reg))
+		m.stored[addr.reg] |= amd64.Of(machine.DWARFReg(value.reg))
 	}
 	written := slot{addr, size, value}
 	switch {

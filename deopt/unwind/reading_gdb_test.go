@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 	"reframe/internal/livetest"
 )
 
@@ -237,7 +236,7 @@ func (c *comparison) step(before, s *stepped) {
 // stepped checks that an instruction has changed no register but those that it is said to
 // write.
 func (c *comparison) stepped(before, after *stepped) {
-	inst, known, err := x86.Read(c.text, before.Frames[0].pc(c.t))
+	inst, known, err := amd64.Read(c.text, before.Frames[0].pc(c.t))
 	if err != nil {
 		return // the C library
 	}
@@ -246,7 +245,7 @@ func (c *comparison) stepped(before, after *stepped) {
 		name := machine.AMD64.RegisterName(reg)
 		old, _ := before.Frames[0].register(c.t, name)
 		v, _ := after.Frames[0].register(c.t, name)
-		require.True(c.t, v == old || x86.Writes(inst).Has(reg), "%s: %v writes %s", before.Frames[0].PC, inst, name)
+		require.True(c.t, v == old || amd64.Writes(inst).Has(reg), "%s: %v writes %s", before.Frames[0].PC, inst, name)
 	}
 	c.popped = c.popped && inst.Op != x86asm.RET || inst.Op == x86asm.LEAVE || inst.Op == x86asm.POP && inst.Args[0] == x86asm.Arg(x86asm.RBP)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // tally counts how the answers of one way compare with the truth.
@@ -157,7 +157,7 @@ func (c *libComparison) function(fn function) {
 	require.NoError(c.t, err, fn.name)
 	ended := false // the instruction before leads elsewhere
 	for pc := fn.start; pc < fn.end; {
-		inst, _ := x86.Decode(c.text.code[pc-c.text.addr:])
+		inst, _ := amd64.Decode(c.text.code[pc-c.text.addr:])
 		if inst.Len == 0 {
 			return
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 func TestReadFunction(t *testing.T) {
@@ -199,7 +199,7 @@ func FuzzReadCode(f *testing.F) {
 // plausibleRow checks a row of code that may be anything.
 func plausibleRow(t *testing.T, row *Row) {
 	require.Less(t, row.Start, row.End)
-	require.LessOrEqual(t, row.End-row.Start, machine.Addr(x86.Longest))
+	require.LessOrEqual(t, row.End-row.Start, machine.Addr(amd64.Longest))
 	require.Equal(t, RegisterRule{Kind: RuleOffset, Offset: -8}, row.Rule(machine.AMD64.PC))
 	require.NotEqual(t, "?", strings.Fields(rowText(t, row))[0])
 }

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // reading is code as it is followed from one address: its instructions, the blocks that they
@@ -89,7 +89,7 @@ func (r *reading) inside(at machine.Addr) bool { return at >= r.start && at < r.
 // decode reads the instruction at an address; false where there is none that is known to
 // be one.
 func (r *reading) decode(at machine.Addr) (instr, bool) {
-	inst, known := x86.Decode(r.bytes(at))
+	inst, known := amd64.Decode(r.bytes(at))
 	if inst.Len == 0 || uint64(inst.Len) > uint64(r.end-at) {
 		return instr{}, false
 	}
@@ -102,7 +102,7 @@ const chunk = 4096
 // bytes returns what is at an address: the longest instruction, or what can be had.
 func (r *reading) bytes(at machine.Addr) []byte {
 	skip := uint64(at - r.from)
-	if have := uint64(len(r.text)); at < r.from || skip > have || have-skip < x86.Longest {
+	if have := uint64(len(r.text)); at < r.from || skip > have || have-skip < amd64.Longest {
 		r.from, skip = at, 0
 		if r.text == nil {
 			r.text = make([]byte, chunk)
@@ -113,16 +113,16 @@ func (r *reading) bytes(at machine.Addr) []byte {
 		}
 		r.text = r.text[:n]
 	}
-	return r.text[skip:min(skip+x86.Longest, uint64(len(r.text)))]
+	return r.text[skip:min(skip+amd64.Longest, uint64(len(r.text)))]
 }
 
 // less is how much to read where n bytes cannot be had: half, and where the last instruction may
 // be among them, a byte less.
 func less(n int) int {
-	if n <= x86.Longest {
+	if n <= amd64.Longest {
 		return n - 1
 	}
-	return max(n/2, x86.Longest)
+	return max(n/2, amd64.Longest)
 }
 
 // divide forms the blocks.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // Bounds of reading a whole function.
@@ -168,7 +168,7 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 		}
 		return m, pc, end, err
 	}
-	for n := machine.Addr(1); n <= x86.Longest; n++ {
+	for n := machine.Addr(1); n <= amd64.Longest; n++ {
 		number, ok := c.r.number[pc-n]
 		if !ok {
 			continue

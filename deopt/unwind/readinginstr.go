@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // instr is an instruction, as far as it matters to frames.
@@ -15,7 +15,7 @@ type instr struct {
 	to     machine.Addr // opJump, opBranch, opCall: where it leads; 0 where that is not told
 	memory operand      // what it reads or writes in memory; for opAddress only computes
 	number int64        // opEnter: the bytes of stack
-	writes x86.Set      // opOther: registers that hold something unknown after it
+	writes amd64.Set    // opOther: registers that hold something unknown after it
 	op     operation
 	bytes  uint16 // opOther: how many it writes to memory
 	size   uint8  // of the instruction, in bytes
@@ -90,8 +90,8 @@ func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	if i.flow(inst) || i.stack(inst) || i.moves(inst) {
 		return i
 	}
-	i.op, i.writes, i.filler = opOther, x86.Writes(inst), x86.IsFiller(inst)
-	if memory, size, ok := x86.Stores(inst); ok {
+	i.op, i.writes, i.filler = opOther, amd64.Writes(inst), amd64.IsFiller(inst)
+	if memory, size, ok := amd64.Stores(inst); ok {
 		i.memory, i.bytes = operandOf(memory), uint16(min(size, math.MaxUint16))
 	}
 	return i
@@ -124,9 +124,9 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 			i.away = true
 		}
 	case x86asm.SYSCALL:
-		i.op, i.writes = opSystem, x86.Writes(inst)
+		i.op, i.writes = opSystem, amd64.Writes(inst)
 	case x86asm.INT:
-		i.op, i.writes = opSystem, x86.Writes(inst)
+		i.op, i.writes = opSystem, amd64.Writes(inst)
 		if inst.Args[0] == x86asm.Arg(x86asm.Imm(3)) { // a trap, and what fills the room between functions
 			i.op = opStop
 		}
@@ -135,7 +135,7 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 			return false
 		}
 		i.op = opBranch
-		i.writes = x86.Writes(inst) // LOOP counts
+		i.writes = amd64.Writes(inst) // LOOP counts
 		switch inst.Op {
 		case x86asm.JE:
 			i.equal = jumps
@@ -214,7 +214,7 @@ func (i *instr) moves(inst x86asm.Inst) bool {
 // wholeRegister is the general register of eight bytes that an operand is.
 func wholeRegister(arg x86asm.Arg) uint8 {
 	r, _ := arg.(x86asm.Reg)
-	if reg, size, ok := x86.Register(r); ok && size == 8 {
+	if reg, size, ok := amd64.Register(r); ok && size == 8 {
 		return uint8(reg)
 	}
 	return noRegister

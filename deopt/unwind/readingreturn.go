@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // maxForward bounds the instructions that are looked at on the way to returns.
@@ -66,8 +66,8 @@ var errNotOurs = errors.New("its calls lead to returns that are not of this fram
 
 // isFiller says whether an instruction that only takes up room is at an address.
 func (r *reading) isFiller(at machine.Addr) bool {
-	inst, _ := x86.Decode(r.bytes(at))
-	return x86.IsFiller(inst)
+	inst, _ := amd64.Decode(r.bytes(at))
+	return amd64.IsFiller(inst)
 }
 
 // returned is the row at pc that the returns tell; nil where none was reached.
@@ -134,8 +134,8 @@ func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) RegisterRule {
 // of o, for all that is known: those were made from another register. Between the instruction
 // that sets up a frame pointer and those that save registers, what the frame pointer will
 // lead to is not there yet.
-func (m *moment) storedElsewhere(o origin) x86.Set {
-	var s x86.Set
+func (m *moment) storedElsewhere(o origin) amd64.Set {
+	var s amd64.Set
 	for reg := range m.stored {
 		if reg != int(o.reg) {
 			s |= m.stored[reg]

@@ -1,8 +1,8 @@
 package unwind
 
 import (
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // apply makes m the moment after an instruction that goes on to the next. number tells the
@@ -68,17 +68,17 @@ func (m *moment) call() {
 
 // notKept are the general registers that a callee may change (System V ABI, AMD64
 // supplement, §3.2.1).
-var notKept = func() x86.Set {
-	var s x86.Set
+var notKept = func() amd64.Set {
+	var s amd64.Set
 	for reg := range machine.DWARFReg(16) {
 		if !machine.AMD64.Preserved(reg) {
-			s |= x86.Of(reg)
+			s |= amd64.Of(reg)
 		}
 	}
 	return s
 }()
 
-func (m *moment) clobber(regs x86.Set) {
+func (m *moment) clobber(regs amd64.Set) {
 	for reg := range machine.DWARFReg(16) {
 		if regs.Has(reg) {
 			m.regs[reg] = origin{}

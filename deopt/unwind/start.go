@@ -3,8 +3,8 @@ package unwind
 import (
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // Bounds of the code that a process begins with, up to its first call: it hands over what lies on
@@ -43,14 +43,14 @@ func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 	r := newReading(w.Memory, at, end, startInstrs)
 	kept, passed := x86asm.Reg(0), false
 	for range startInstrs {
-		i, known, err := x86.Read(w.Memory, at)
+		i, known, err := amd64.Read(w.Memory, at)
 		flow, decoded := r.decode(at)
 		if err != nil || !known || !decoded || i.Len == 0 || at >= end {
 			return false
 		}
 		at += machine.Addr(i.Len)
 		to, _ := i.Args[0].(x86asm.Reg)
-		reg, size, ok := x86.Register(to)
+		reg, size, ok := amd64.Register(to)
 		switch {
 		case kept == 0:
 			from, _ := i.Args[1].(x86asm.Reg)
@@ -60,12 +60,12 @@ func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 			kept = to
 		case i.Op == x86asm.JMP:
 			return passed && to == kept
-		case x86.IsCall(i):
+		case amd64.IsCall(i):
 			passed = passed || at == pc
 		case flow.ends(), flow.op == opBranch, flow.op == opSystem:
 			return false
 		default:
-			if own, _, _ := x86.Register(kept); x86.Writes(i).Has(own) {
+			if own, _, _ := amd64.Register(kept); amd64.Writes(i).Has(own) {
 				return false
 			}
 		}

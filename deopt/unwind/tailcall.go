@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
-	"reframe/deopt/x86"
 )
 
 // A call with its target in it, and how many stubs are followed from one to a function.
@@ -141,12 +141,12 @@ func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 
 // loadedJump is where code goes that begins with a movabs to a register and a jump through it, or 0.
 func loadedJump(code []byte) machine.Addr {
-	mov, known := x86.Decode(code)
+	mov, known := amd64.Decode(code)
 	to, number := mov.Args[1].(x86asm.Imm)
 	if !known || mov.Op != x86asm.MOV || !number {
 		return 0
 	}
-	if jump, known := x86.Decode(code[mov.Len:]); !known || jump.Op != x86asm.JMP || jump.Args[0] != mov.Args[0] {
+	if jump, known := amd64.Decode(code[mov.Len:]); !known || jump.Op != x86asm.JMP || jump.Args[0] != mov.Args[0] {
 		return 0
 	}
 	return machine.Addr(to)

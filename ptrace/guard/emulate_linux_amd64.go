@@ -8,7 +8,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/x86"
+	"reframe/deopt/isa/amd64"
 )
 
 // emulated is what a breakpoint has for the instruction under it to be emulated.
@@ -23,16 +23,16 @@ func shadowStack(pid int) bool { return strings.Contains(status(pid, "x86_Thread
 
 // decode finds out whether the instruction under a breakpoint can be emulated.
 func (b *breakpoint) decode(memory int, shadowed bool) {
-	var code [x86.Longest]byte
+	var code [amd64.Longest]byte
 	n, err := unix.Pread(memory, code[:], int64(b.Addr))
 	if err != nil || n == 0 {
 		return
 	}
 	b.code, b.emulate = nil, nil
 	code[0] = b.original[0]
-	if length := x86.Length(code[:n]); length > 0 {
+	if length := amd64.Length(code[:n]); length > 0 {
 		b.code, b.emulate = append([]byte{Trap[0]}, code[1:length]...), emulationOf(code[:length])
-		if inst, known := x86.Decode(code[:length]); known && x86.IsCall(inst) && shadowed {
+		if inst, known := amd64.Decode(code[:length]); known && amd64.IsCall(inst) && shadowed {
 			b.emulate = nil // the processor notes the return address in a second place
 		}
 	}
@@ -44,7 +44,7 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	if b.emulate == nil {
 		return false
 	}
-	var code [x86.Longest]byte
+	var code [amd64.Longest]byte
 	now := code[:len(b.code)]
 	if n, err := unix.Pread(s.memory, now, int64(b.Addr)); err != nil || n < len(now) {
 		return false
@@ -68,7 +68,7 @@ type emulation func(s *server, r *General) bool
 // emulationOf returns how the instruction that code starts with is emulated, or nil: only what compilers often
 // put at a site or at the start of a function, and what can be told exactly, is.
 func emulationOf(code []byte) emulation {
-	inst, known := x86.Decode(code)
+	inst, known := amd64.Decode(code)
 	if !known || inst.Len == 0 || inst.AddrSize != 64 && inst.Op != x86asm.NOP || prefixed(inst) {
 		return nil
 	}

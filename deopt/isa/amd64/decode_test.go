@@ -1,4 +1,4 @@
-package x86
+package amd64
 
 import (
 	"encoding/hex"

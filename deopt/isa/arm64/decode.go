@@ -1,4 +1,4 @@
-// Package a64 reads the machine code of arm64 (A64), one instruction of four bytes at a time: whether it calls, where it jumps
+// Package arm64 reads the machine code of arm64 (A64), one instruction of four bytes at a time: whether it calls, where it jumps
 // to, how it is spelled.
 //
 // Its main function is [Text]. What an instruction is spelled like is asked of golang.org/x/arch/arm64/arm64asm; calls and jumps
@@ -8,7 +8,7 @@
 // # Security
 //
 // Code is hostile. Nothing is read past the slice that was given, and arm64asm runs behind a recover.
-package a64
+package arm64
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package deopt
+package isa_test
 
 import (
 	"encoding/hex"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 )
 
@@ -30,6 +31,6 @@ func TestPatchpointCall(t *testing.T) {
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.code, " ", ""))
 		require.NoError(t, err)
-		require.Equal(t, c.want, instructionsOf[c.arch].patchpointCall(b), "%s %s", c.arch.Name, c.code)
+		require.Equal(t, c.want, isa.Of(c.arch).PatchpointCall(b), "%s %s", c.arch.Name, c.code)
 	}
 }

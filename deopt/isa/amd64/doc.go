@@ -1,4 +1,4 @@
-// Package x86 reads x86-64 machine code, one instruction at a time: how long an instruction
+// Package amd64 reads x86-64 machine code, one instruction at a time: how long an instruction
 // is, what it means, which registers it writes, and whether a call ends at an address.
 //
 // Its main function is [Decode]. Lengths are decoded here, see [Length]; what an instruction
@@ -9,4 +9,4 @@
 // Code is hostile. Nothing is read past the slice that was given, nothing is allocated for
 // it, and bytes that are no known instruction have length 0 and no meaning. x86asm runs
 // behind a recover.
-package x86
+package amd64

@@ -1,4 +1,4 @@
-package x86
+package amd64
 
 import (
 	"golang.org/x/arch/x86/x86asm"

@@ -1,4 +1,4 @@
-package a64_test
+package arm64_test
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/a64"
+	"reframe/deopt/isa/arm64"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 )
@@ -26,9 +26,9 @@ func TestText(t *testing.T) {
 		0x17fffc00: "b 0x0 <start>", 0x54000360: "b.eq 0x106c", 0xb4ffffc3: "cbz x3, 0xff8", 0x371802e5: "tbnz w5, #3, 0x105c",
 		0x97fffc00: "bl 0x0 <start>", 0xd63f0200: "blr x16", 0xd65f03c0: "ret", 0x100001a3: "adr x3, 0x1034", 0x90000003: "adrp x3, 0x1000",
 		0x58000163: "ldr x3, 0x102c", 0xd503201f: "nop", 0x8b020020: "add x0, x1, x2", 0xa9bf7bfd: "stp x29, x30, [sp,#-16]!",
-		0x1e622820: "fadd d0, d1, d2", 0x00000000: a64.Bad, 0xd63f087f: a64.Bad,
+		0x1e622820: "fadd d0, d1, d2", 0x00000000: arm64.Bad, 0xd63f087f: arm64.Bad,
 	} {
-		text, length := a64.Text(binary.LittleEndian.AppendUint32(nil, word), at, func(a machine.Addr) string {
+		text, length := arm64.Text(binary.LittleEndian.AppendUint32(nil, word), at, func(a machine.Addr) string {
 			if a == 0 {
 				return "start"
 			}
@@ -37,8 +37,8 @@ func TestText(t *testing.T) {
 		require.Equal(t, want, text, "%#x", word)
 		require.Equal(t, 4, length)
 	}
-	text, length := a64.Text([]byte{1, 2}, at, nil)
-	require.Equal(t, a64.Bad, text)
+	text, length := arm64.Text([]byte{1, 2}, at, nil)
+	require.Equal(t, arm64.Bad, text)
 	require.Equal(t, 1, length)
 }
 
@@ -49,15 +49,15 @@ func TestSetsWord(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	require.True(t, a64.SetsWord(code("f0ffdfd2"), 16, 32, false))
-	require.True(t, a64.SetsWord(code("f0ffbff2"), 16, 16, true))
-	require.True(t, a64.SetsWord(code("509e9ff2"), 16, 0, true))
-	require.True(t, a64.CallThrough(code("00023fd6"), 16))
-	require.False(t, a64.SetsWord(code("509e9ff2"), 16, 0, false))
-	require.False(t, a64.SetsWord(code("509e9ff2"), 17, 0, true))
-	require.False(t, a64.SetsWord(code("509e9ff2"), 16, 16, true))
-	require.False(t, a64.CallThrough(code("00021fd6"), 16), "br")
-	require.False(t, a64.CallThrough(code("00023f"), 16))
+	require.True(t, arm64.SetsWord(code("f0ffdfd2"), 16, 32, false))
+	require.True(t, arm64.SetsWord(code("f0ffbff2"), 16, 16, true))
+	require.True(t, arm64.SetsWord(code("509e9ff2"), 16, 0, true))
+	require.True(t, arm64.CallThrough(code("00023fd6"), 16))
+	require.False(t, arm64.SetsWord(code("509e9ff2"), 16, 0, false))
+	require.False(t, arm64.SetsWord(code("509e9ff2"), 17, 0, true))
+	require.False(t, arm64.SetsWord(code("509e9ff2"), 16, 16, true))
+	require.False(t, arm64.CallThrough(code("00021fd6"), 16), "br")
+	require.False(t, arm64.CallThrough(code("00023f"), 16))
 }
 
 // What is a call and where a jump leads is what llvm-objdump says of random words, most of them branches.
@@ -92,8 +92,8 @@ func TestBranchesAgainstObjdump(t *testing.T) {
 	calls, jumps := 0, 0
 	for i, line := range lines {
 		at, b := machine.Addr(4*i), code[4*i:]
-		require.Equal(t, strings.HasPrefix(line[2], "bl"), a64.IsCall(b), line[0])
-		to, ok := a64.Jump(b, at)
+		require.Equal(t, strings.HasPrefix(line[2], "bl"), arm64.IsCall(b), line[0])
+		to, ok := arm64.Jump(b, at)
 		require.Equal(t, jump.MatchString(line[2]), ok, line[0])
 		if ok {
 			m := target.FindStringSubmatch(strings.TrimSpace(line[3]))
@@ -101,7 +101,7 @@ func TestBranchesAgainstObjdump(t *testing.T) {
 			require.Equal(t, m[1], fmt.Sprintf("%x", uint64(to)), line[0])
 			jumps++
 		}
-		if a64.IsCall(b) {
+		if arm64.IsCall(b) {
 			calls++
 		}
 	}

@@ -1,0 +1,63 @@
+package isa
+
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+)
+
+var amd64Set = &Set{amd64.Longest, amd64.Length, amd64IsCall, amd64Jump, amd64.CallFrom, amd64PatchpointCall, amd64.Text, amd64Step}
+
+func amd64IsCall(code []byte) bool {
+	inst, known := amd64.Decode(code)
+	return known && amd64.IsCall(inst)
+}
+
+func amd64Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
+	inst, _ := amd64.Decode(code)
+	by, ok := inst.Args[0].(x86asm.Rel)
+	return at + machine.Addr(inst.Len) + machine.Addr(int64(by)), ok && inst.Op != x86asm.CALL
+}
+
+// amd64PatchpointCall knows movabs $target,%r11 and call *%r11.
+func amd64PatchpointCall(code []byte) int {
+	const movabs, call = 10, 3
+	mov, known := amd64.Decode(code)
+	if !known || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
+		return 0
+	}
+	jump, known := amd64.Decode(code[movabs:]) // which there is: mov has that length
+	if !known || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
+		return 0
+	}
+	return movabs + call
+}
+
+func amd64Step(code []byte, at machine.Addr) Step {
+	inst, _ := amd64.Decode(code)
+	s := Step{Size: inst.Len}
+	by, direct := inst.Args[0].(x86asm.Rel)
+	s.Target = at + machine.Addr(inst.Len) + machine.Addr(int64(by))
+	if !direct {
+		s.Target = 0
+	}
+	switch inst.Op {
+	case x86asm.CALL, x86asm.LCALL:
+		s.How = StepCall
+	case x86asm.JMP, x86asm.LJMP:
+		s.How = StepComputed
+		if direct {
+			s.How = StepJump
+		}
+	case x86asm.RET, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
+		s.How = StepReturn
+	case x86asm.UD1, x86asm.UD2, x86asm.HLT:
+		s.How = StepTrap
+	default:
+		if direct {
+			s.How = StepBranch
+		}
+	}
+	return s
+}

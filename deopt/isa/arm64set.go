@@ -1,0 +1,49 @@
+package isa
+
+import (
+	"reframe/deopt/isa/arm64"
+	"reframe/deopt/machine"
+)
+
+var arm64Set = &Set{arm64.Size, arm64.Length, arm64.IsCall, arm64.Jump, arm64.CallFrom, arm64PatchpointCall, arm64.Text, arm64Step}
+
+// arm64PatchpointCall knows movz and two movk of x16, and blr x16 (AArch64AsmPrinter::LowerPATCHPOINT).
+func arm64PatchpointCall(code []byte) int {
+	const n = 4 * arm64.Size
+	if len(code) < n || !arm64.SetsWord(code, 16, 32, false) || !arm64.SetsWord(code[arm64.Size:], 16, 16, true) ||
+		!arm64.SetsWord(code[2*arm64.Size:], 16, 0, true) || !arm64.CallThrough(code[3*arm64.Size:], 16) {
+		return 0
+	}
+	return n
+}
+
+// arm64Step tells the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches,
+// Exception Generating and System instructions").
+func arm64Step(code []byte, at machine.Addr) Step {
+	s := Step{Size: arm64.Length(code)}
+	if s.Size == 0 {
+		return s
+	}
+	w := uint32(code[0]) | uint32(code[1])<<8 | uint32(code[2])<<16 | uint32(code[3])<<24
+	to, direct := arm64.Jump(code, at)
+	switch {
+	case arm64.IsCall(code):
+		s.How = StepCall
+		if w&0xfc000000 == 0x94000000 { // bl holds its target as b does
+			b := [4]byte{code[0], code[1], code[2], code[3] &^ 0x80}
+			s.Target, _ = arm64.Jump(b[:], at)
+		}
+	case direct && w&0xfc000000 == 0x14000000:
+		s.How, s.Target = StepJump, to
+	case direct:
+		s.How, s.Target = StepBranch, to
+	case w&0xfe000000 == 0xd6000000: // br, ret, eret and those that authenticate; blr is a call
+		s.How = StepComputed
+		if w&0x00600000 == 0x00400000 {
+			s.How = StepReturn
+		}
+	case w&0xffe00000 == 0xd4200000, w&0xffff0000 == 0: // brk, udf
+		s.How = StepTrap
+	}
+	return s
+}

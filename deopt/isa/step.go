@@ -1,0 +1,24 @@
+package isa
+
+import "reframe/deopt/machine"
+
+// Step is what an instruction does to the control flow.
+type Step struct {
+	Size   int // of the instruction, in bytes; 0 where it is not known
+	How    StepKind
+	Target machine.Addr // of what says where it leads
+}
+
+// StepKind is where control goes.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepOn       StepKind = iota // to the next instruction
+	StepCall                     // calls, perhaps a target, and comes back
+	StepBranch                   // to the target or to the next one
+	StepJump                     // to the target
+	StepComputed                 // to what is in a register or in memory
+	StepReturn                   // out of the function
+	StepTrap                     // nowhere
+)
