@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
 	"reframe/deopt/machine"
+	"reframe/deopt/maps"
 	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 )
@@ -139,7 +139,7 @@ func (m *mapRun) indexOf(s *stackmap.Section) *stackmap.Index {
 
 // indexFile does the same with the file, as the commands open one.
 func (m *mapRun) indexFile() {
-	maps, err := deopt.FileMaps(m.path, deopt.MapOptions{})
+	maps, err := maps.OfFile(m.path, maps.Options{})
 	require.NoError(m, err)
 	defer maps.Close()
 	require.Len(m, maps.Images, 1)

@@ -9,6 +9,8 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/maps"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -89,19 +91,19 @@ define void @f(i64 %a, i64 %b, double %d, x86_fp80 %x, <4 x i32> %v, %T %t) {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := ir.Parse("m.ll", []byte(strings.ReplaceAll(module, "BODY", c.body)))
 			require.NoError(t, err)
-			sites, err := m.Func("f").Sites()
+			siteList, err := m.Func("f").Sites()
 			require.NoError(t, err)
-			require.Greater(t, len(sites), 1)
-			all := agreements(sites)
+			require.Greater(t, len(siteList), 1)
+			all := sites.Agreements(siteList)
 			var got []string
 			for k := range all {
 				a := &all[k]
 				called, typ := "-", "-"
-				if a.named() {
-					called = name(a.value)
+				if a.Named() {
+					called = sites.NameOf(a.Value)
 				}
-				if a.typed {
-					typ = a.spelling()
+				if a.Typed {
+					typ = a.Spelling()
 				}
 				got = append(got, called+" "+typ)
 			}
@@ -140,9 +142,9 @@ define void @f(%T %t, ptr %p) {
 		{site("e-p:64:64", "{ i64 }"), [2]bool{false, true}},
 		{site("e-p:32:32", "{ i32 }"), [2]bool{true, false}},
 	} {
-		all := agreements([]*ir.Site{base, c.other})
-		require.Equal(t, c.typed, [2]bool{all[0].typed, all[1].typed})
-		require.False(t, all[1].named(), "the functions are two")
+		all := sites.Agreements([]*ir.Site{base, c.other})
+		require.Equal(t, c.typed, [2]bool{all[0].Typed, all[1].Typed})
+		require.False(t, all[1].Named(), "the functions are two")
 	}
 }
 
@@ -150,12 +152,12 @@ define void @f(%T %t, ptr %p) {
 func TestReadingOfSeveralSites(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(sitesModule))
 	require.NoError(t, err)
-	sites, err := m.Func("f").Sites()
+	siteList, err := m.Func("f").Sites()
 	require.NoError(t, err)
-	r := &Reading{names: agreements(sites[1:3])}
-	require.Equal(t, Role{What: "live", Of: 1, Name: "%a", Type: "i64"}, r.Role(0))
-	require.Equal(t, Role{What: "live", Of: 2, Type: "i32"}, r.Role(1))
-	require.Equal(t, Role{}, r.Role(2))
+	r := &maps.Reading{Names: sites.Agreements(siteList[1:3])}
+	require.Equal(t, maps.Role{What: "live", Of: 1, Name: "%a", Type: "i64"}, r.Role(0))
+	require.Equal(t, maps.Role{What: "live", Of: 2, Type: "i32"}, r.Role(1))
+	require.Equal(t, maps.Role{}, r.Role(2))
 }
 
 // Vectors as they are spelled, wherever they were recorded; those of illegal elements too, whose layout in a

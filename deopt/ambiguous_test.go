@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -144,7 +145,7 @@ func TestAnotherModule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Frames(capture(t, p.PID), known(t, &livetest.Process{IR: other}))
-			require.ErrorAs(t, err, new(*MismatchError))
+			require.ErrorAs(t, err, new(*sites.MismatchError))
 		})
 	}
 }

@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"slices"
-	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -10,6 +9,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 )
 
 // A stackmap right behind a call describes the frame that waits for the call. LLVM may put instructions between the two that
@@ -37,7 +37,7 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 		return nil, nil
 	}
 	for n := first; n < min(at.Len(), first+maxNear) && at.Entry(n).Addr == end; n++ {
-		e := recordEntry{at.Entry(n), at.Entry(n).Record()}
+		e := sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}
 		if e.Function.Addr != m.function {
 			continue
 		}
@@ -45,12 +45,12 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(c.sites) == 0 || slices.ContainsFunc(c.sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc) }) {
+		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc) }) {
 			continue // that it is a stackmap, and what it is about, the module alone can say
 		}
-		found := &match{entry: e, kind: ir.StackMapSite, candidates: c, moment: frame.Before, moves: moves}
-		if len(c.sites) == 1 {
-			found.site = c.sites[0]
+		found := &match{entry: e, kind: ir.StackMapSite, Candidates: c, moment: frame.Before, moves: moves}
+		if len(c.Sites) == 1 {
+			found.site = c.Sites[0]
 		}
 		matches = append(matches, found)
 	}
@@ -60,45 +60,8 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 // standsBehindCall says whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
 // call and what computes with values is before it.
 func (m *matcher) standsBehindCall(s *ir.Site, ret machine.Addr) bool {
-	call := callBefore(s)
-	return call != nil && (m.calls == nil || m.calls(s.Func, calledName(call), ret))
-}
-
-// callBefore returns the call of the machine that runs right before a stackmap: between the two nothing touches memory. It is nil
-// where there is none.
-func callBefore(s *ir.Site) *ir.Instr {
-	if s.Kind != ir.StackMapSite {
-		return nil
-	}
-	for k := s.Instr.Index - 1; k >= 0; k-- {
-		i := s.Instr.Block.Instrs[k]
-		switch name := ""; {
-		case i.Call != nil:
-			if name = calledName(i); strings.HasPrefix(name, "llvm.dbg.") || strings.HasPrefix(name, "llvm.lifetime.") || name == "llvm.assume" {
-				continue
-			}
-			_, assembly := i.Call.Callee.(*ir.InlineAsm)
-			if assembly || strings.HasPrefix(name, "llvm.") || slices.Contains(loweredInPlace, name) {
-				return nil
-			}
-			return i
-		case !computes(i):
-			return nil
-		}
-	}
-	return nil
-}
-
-// loweredInPlace are functions of C whose calls LLVM may replace by loads and stores.
-var loweredInPlace = []string{"memcpy", "memmove", "memset", "mempcpy", "bcopy", "bzero", "stpcpy", "strcpy", "stpncpy", "strncpy", "__memcpy_chk", "__memmove_chk", "__memset_chk"}
-
-// computes says whether an instruction makes a value of values, and does nothing else.
-func computes(i *ir.Instr) bool {
-	switch i.Op {
-	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad, ir.OpCatchPad, ir.OpCleanupPad:
-		return false
-	}
-	return true
+	call := sites.CallBefore(s)
+	return call != nil && (m.calls == nil || m.calls(s.Func, sites.CalledName(call), ret))
 }
 
 // movesTo returns the instructions from an address to another one, or nil where they are not all moves or do not end there.

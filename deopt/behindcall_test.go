@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/lint"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 )
@@ -210,11 +211,11 @@ define i64 @work(i64 %s) noinline {
 		{"double", "sitofp i64 %r to double", "%t = fptosi double %r to i64", "i64 %t", true},
 	} {
 		text := prelude + strings.NewReplacer("TYPE", c.typ, "CONVERT", c.convert, "BETWEEN", c.between, "LIVE", c.live).Replace(work) + start
-		report, err := Lint([]*ir.Module{module(t, "m.ll", text)}, nil)
+		report, err := lint.Lint([]*ir.Module{module(t, "m.ll", text)}, nil)
 		require.NoError(t, err)
 		warned := false
 		for _, f := range report.Findings {
-			warned = warned || f.Rule == BehindCall && f.Severity == LintWarning
+			warned = warned || f.Rule == lint.BehindCall && f.Severity == lint.LintWarning
 		}
 		require.Equal(t, c.warned, warned, c)
 		for _, version := range []int{16, 19, 22} {

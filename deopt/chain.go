@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/sites"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.
@@ -145,7 +146,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 		return fmt.Sprintf("%s waits for no call: %s", f.Title(), why)
 	}
 	if f.Resume.At != "" && !f.called(call, callee) {
-		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), calledName(call))
+		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), sites.CalledName(call))
 	}
 	returned := callee.to.Sig.Elem
 	if result != nil && !sameType(result.Typ, returned) {
@@ -192,7 +193,7 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	site := f.match.site.Instr
 	for k := site.Index - 1; k >= 0; k-- {
 		i := site.Block.Instrs[k]
-		if i.Call == nil || strings.HasPrefix(calledName(i), "llvm.") || barrier(i) {
+		if i.Call == nil || strings.HasPrefix(sites.CalledName(i), "llvm.") || barrier(i) {
 			continue
 		}
 		if i.Typ.Kind == ir.VoidKind {
@@ -209,18 +210,10 @@ func barrier(i *ir.Instr) bool {
 	return ok && assembly.Empty()
 }
 
-// calledName is the name of the function that a call names, or "".
-func calledName(i *ir.Instr) string {
-	if callee, direct := i.Call.Callee.(*ir.Func); direct {
-		return callee.Name
-	}
-	return ""
-}
-
 // called says whether a call may be the one by which the frame came to callee: one that
 // names a function is of that function alone.
 func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
-	name := calledName(call)
+	name := sites.CalledName(call)
 	if name == "" || name == callee.Function {
 		return true
 	}

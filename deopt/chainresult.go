@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 )
 
 // give adds to the values of the frame what the user says that its call returns. callee is the
@@ -21,7 +23,7 @@ func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Valu
 		return nil, fmt.Errorf("a result is given, and %s waits for no call: %s", f.Title(), why)
 	}
 	if f.Resume.At != "" && callee != nil && callee.Function != "" && !f.called(call, callee) {
-		return nil, fmt.Errorf("a result is given, and the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), calledName(call), callee.Title())
+		return nil, fmt.Errorf("a result is given, and the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), sites.CalledName(call), callee.Title())
 	}
 	if result == nil {
 		return nil, fmt.Errorf("a result is given, and @%s reads none of the call for which %s waits", f.to.Name, f.Title())
@@ -41,7 +43,7 @@ func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) 
 	if call == nil || result == nil {
 		return nil
 	}
-	v, err := returnedValue(result.Typ, call.Call.CC, regs)
+	v, err := abi.ReturnedValue(result.Typ, call.Call.CC, regs)
 	if err != nil {
 		return fmt.Errorf("%s: what its call returned: %w", f.Title(), err)
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
 
 // ruled returns what was found out about one rule of the only image of a file.
-func ruled(t *testing.T, path, rule string, given ...*ir.Module) CheckRule {
+func ruled(t *testing.T, path, rule string, given ...*ir.Module) maps.CheckRule {
 	t.Helper()
 	report, err := mapsOf(t, path, given...).Check()
 	require.NoError(t, err)
@@ -23,7 +24,7 @@ func ruled(t *testing.T, path, rule string, given ...*ir.Module) CheckRule {
 		}
 	}
 	require.Fail(t, "no rule "+rule)
-	return CheckRule{}
+	return maps.CheckRule{}
 }
 
 const (
@@ -78,7 +79,7 @@ define i64 @NAME(i64 %x) {
 			require.Equal(t, []string{"map 0: no given module is what it was compiled from", "map 1: no given module is what it was compiled from"}[number], r.Skipped)
 		}
 		r := ruled(t, path, rule, first, second)
-		require.Equal(t, CheckRule{Rule: rule, Fact: r.Fact, Checked: 6}, r)
+		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 6}, r)
 	}
 	// Which of the two weak functions is in the file, its symbols do not tell.
 	_, third := written(t, "third.ll", stackmapHead+`
@@ -128,7 +129,7 @@ define i64 @here(i64 %x) {
 	more, _ := written(t, "more.ll", stackmapHead+"define i64 @elsewhere(i64 %x) {\n  ret i64 %x\n}")
 	path = linked(t, llc(t, 19, path, "-relocation-model=pic"), llc(t, 19, more, "-relocation-model=pic"))
 	r := ruled(t, path, everySite, m)
-	require.Equal(t, CheckRule{Rule: everySite, Fact: r.Fact, Checked: 1}, r)
+	require.Equal(t, maps.CheckRule{Rule: everySite, Fact: r.Fact, Checked: 1}, r)
 }
 
 // What is lost is counted by the operand, and is never more than what was looked at.
@@ -167,12 +168,12 @@ define void @f(i64 %a) {
 	object := llc(t, 19, path)
 	for _, rule := range []string{"functions are in executable memory", "offsets are inside their function", "offsets are on instruction boundaries"} {
 		r := ruled(t, object, rule)
-		require.Equal(t, CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
+		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
 	}
 	run(t, livetest.LLVM(t, 19, "llvm-objcopy"), "--strip-all", object)
 	for _, rule := range []string{"functions are in executable memory", "offsets are inside their function", "offsets are on instruction boundaries"} {
 		r := ruled(t, object, rule)
-		require.Equal(t, CheckRule{Rule: rule, Fact: r.Fact, Checked: 1, Unknown: 1, Skipped: "nothing says where a function is"}, r)
+		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1, Unknown: 1, Skipped: "nothing says where a function is"}, r)
 	}
 }
 
@@ -195,5 +196,5 @@ define void @f() {
 	}
 	const rule = "sizes of memory and constants"
 	r := ruled(t, object, rule)
-	require.Equal(t, CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
+	require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
 }

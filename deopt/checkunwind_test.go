@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
 
@@ -52,7 +53,7 @@ stay:
 	// Without unwind tables.
 	object := llc(t, 19, path, "-mtriple=x86_64-pc-windows-msvc")
 	r := ruled(t, object, stackSizesAgree)
-	require.Equal(t, CheckRule{Rule: stackSizesAgree, Fact: sizesAgree.Fact, Checked: 1}, r)
+	require.Equal(t, maps.CheckRule{Rule: stackSizesAgree, Fact: maps.SizesAgree.Fact, Checked: 1}, r)
 }
 
 // A frame of another architecture has room for arguments, so that a size that is too small is told too.

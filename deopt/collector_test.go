@@ -105,7 +105,7 @@ func TestPlacedSafepoints(t *testing.T) {
 					require.Equal(t, []string{log[round-1][4]}, words(t, s), "base and derived pointer are the same")
 				}
 				// The polls are apart, and the function has no other sites.
-				require.Equal(t, 2, f.code.records.Len())
+				require.Equal(t, 2, f.code.Records.Len())
 				p.Signal(t, syscall.SIGUSR1)
 				require.NoError(t, p.Wait())
 				require.Contains(t, p.Output(), "result 210") // four times 50, and 10

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -81,9 +82,9 @@ func printing(t *testing.T) string {
 
 func deoptimizeLayout(t *testing.T, o Options) Options {
 	t.Helper()
-	l, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	l, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{l}
+	o.Layouts = []*layout.Layout{l}
 	return o
 }
 

@@ -21,7 +21,7 @@ func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.n
 // has now. What lies in dead ranges nobody reads again. A bit that is not known may be anything, so
 // that one which the process has is as good as any other; a byte with such bits whose known ones have to
 // change is refused, as is one that the process could not have stored to.
-func (r *ran) changes(now machine.Memory, maps []machine.Mapping, dead []addrRange) ([]memoryChange, error) {
+func (r *ran) changes(now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
 	var old [interp.PageSize]byte
 	for p := range r.machine.Touched() {
@@ -43,7 +43,7 @@ func (r *ran) changes(now machine.Memory, maps []machine.Mapping, dead []addrRan
 
 // changeList collects changes.
 type changeList struct {
-	dead []addrRange
+	dead []machine.Range
 	list []memoryChange
 }
 
@@ -89,7 +89,7 @@ func (c *changeList) extend(before []byte, addr machine.Addr, shared bool) *memo
 
 func (c *changeList) isDead(addr machine.Addr) bool {
 	for _, r := range c.dead {
-		if addr >= r.start && addr < r.end {
+		if addr >= r.Start && addr < r.End {
 			return true
 		}
 	}

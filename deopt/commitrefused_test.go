@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -121,10 +122,10 @@ entry:
 }` + start
 	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
 	o := known(t, p)
-	l, err := ParseLayout("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
+	l, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
 		"resume":{"function":"other","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{l}
+	o.Layouts = []*layout.Layout{l}
 	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that carries on returns")
 }
 

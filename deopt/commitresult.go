@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -22,71 +23,71 @@ func (r *ran) place(to *continuation) ([]frame.CommittedResult, error) {
 		return nil, fmt.Errorf("the result, of type %v: %w", r.result.Type, err)
 	}
 	for _, p := range parts {
-		words, unknown := p.v.Bits()
+		words, unknown := p.Value.Bits()
 		if slices.ContainsFunc(unknown, func(u uint64) bool { return u != 0 }) {
-			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.path, p.v.Format())
+			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.Path, p.Value.Format())
 		}
-		t := p.v.Type()
+		t := p.Value.Type()
 		// Who calls a function with such a result relies on 32 bits (LangRef, "Parameter Attributes"); the others
 		// may be anything.
 		if to.native.Ret.SignExt && t.Kind == ir.IntKind && t.Bits < 64 {
-			n, _ := p.v.Int()
+			n, _ := p.Value.Int()
 			words = []uint64{uint64(n)}
 		}
-		for i, w := range p.words {
-			to.put(w, words[i], min(8, (bitWidth(t)-64*i+7)/8))
+		for i, w := range p.Words {
+			to.put(w, words[i], min(8, (abi.BitWidth(t)-64*i+7)/8))
 		}
-		list = append(list, frame.CommittedResult{Path: p.path, Type: t.String(), Value: p.v.Format(), Register: p.registers(to.arch)})
+		list = append(list, frame.CommittedResult{Path: p.Path, Type: t.String(), Value: p.Value.Format(), Register: registers(&p, to.arch)})
 	}
 	return list, nil
 }
 
 // put puts so many bytes of a word into a register: a general one has all of it, and of a vector register what is
 // not said otherwise is zero.
-func (c *continuation) put(w returnedWord, v uint64, size int) {
-	if !c.results.isVector(w.reg) {
-		c.set(w.reg, v)
+func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
+	if !c.results.IsVector(w.Reg) {
+		c.set(w.Reg, v)
 		return
 	}
 	const low = 16
-	if c.registers[w.reg] == nil {
-		c.registers[w.reg] = make([]byte, low)
+	if c.registers[w.Reg] == nil {
+		c.registers[w.Reg] = make([]byte, low)
 	}
-	copy(c.registers[w.reg][w.off:], binary.LittleEndian.AppendUint64(nil, v)[:size])
+	copy(c.registers[w.Reg][w.Off:], binary.LittleEndian.AppendUint64(nil, v)[:size])
 }
 
 // onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
 // code was made for.
-func onlyAssignment(r *ran, in *resultRegisters) ([]returnedPart, error) {
-	var parts []returnedPart
-	for i, l := range in.lowerings {
-		a := assignment{resultRegisters: in, lowering: l}
-		if err := a.value(r.result.Value, ""); err != nil {
+func onlyAssignment(r *ran, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
+	var parts []abi.ReturnedPart
+	for i, l := range in.Lowerings {
+		a := abi.Assignment{ResultRegisters: in, Lowering: l}
+		if err := a.Value(r.result.Value, ""); err != nil {
 			return nil, err
 		}
-		same := slices.EqualFunc(parts, a.parts, func(x, y returnedPart) bool { return slices.Equal(x.words, y.words) })
+		same := slices.EqualFunc(parts, a.Parts, func(x, y abi.ReturnedPart) bool { return slices.Equal(x.Words, y.Words) })
 		if i > 0 && !same {
 			return nil, errors.New("in which registers it is returned depends on what processor the code was made for")
 		}
-		parts = a.parts
+		parts = a.Parts
 	}
 	return parts, nil
 }
 
 // registers names where a scalar lies.
-func (p *returnedPart) registers(arch *machine.Arch) string {
+func registers(p *abi.ReturnedPart, arch *machine.Arch) string {
 	name := ""
-	for i, w := range p.words {
-		if i > 0 && w.reg == p.words[i-1].reg {
+	for i, w := range p.Words {
+		if i > 0 && w.Reg == p.Words[i-1].Reg {
 			continue
 		}
 		size := 8
-		if resultsOf[arch].isVector(w.reg) {
+		if abi.ResultsOf[arch].IsVector(w.Reg) {
 			size = 16
 		}
-		name += ":" + arch.NameOf(w.reg, size)
-		if w.off > 0 {
-			name += fmt.Sprintf("+%d", w.off)
+		name += ":" + arch.NameOf(w.Reg, size)
+		if w.Off > 0 {
+			name += fmt.Sprintf("+%d", w.Off)
 		}
 	}
 	return name[1:]

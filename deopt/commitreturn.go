@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/isa"
@@ -21,9 +22,9 @@ type continuation struct {
 	caller    *Frame
 	native    *ir.Func // whose native code returns
 	left      []int
-	dead      []addrRange // what the frames that ran have of the machine's stack
+	dead      []machine.Range // what the frames that ran have of the machine's stack
 	arch      *machine.Arch
-	results   *resultRegisters
+	results   *abi.ResultRegisters
 	registers map[machine.DWARFReg][]byte
 }
 
@@ -35,7 +36,7 @@ const redZone = 128
 func (s *Stack) continuation() (*continuation, error) {
 	outer := s.Frames[len(s.Frames)-1]
 	arch := outer.view.target.Arch()
-	results := resultsOf[arch]
+	results := abi.ResultsOf[arch]
 	if results == nil {
 		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
 	}
@@ -83,7 +84,7 @@ func (s *Stack) continuation() (*continuation, error) {
 		if f.Index == 0 {
 			sp -= redZone
 		}
-		c.dead = append(c.dead, addrRange{sp, f.physical.CFA})
+		c.dead = append(c.dead, machine.Range{Start: sp, End: f.physical.CFA})
 	}
 	return c, nil
 }

@@ -11,9 +11,6 @@ import (
 	"reframe/deopt/machine"
 )
 
-// addrRange is memory from start up to, not including, end.
-type addrRange struct{ start, end machine.Addr }
-
 // Memory is copied and compared in blocks, and in pages where a block cannot be read as a whole.
 const (
 	imageBlock = 64 << 10
@@ -30,7 +27,7 @@ type memoryImage struct {
 
 // imageRange is a mapping. Other processes may store into one that is shared.
 type imageRange struct {
-	addrRange
+	machine.Range
 	shared bool
 }
 
@@ -53,14 +50,14 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 	used, writable := uint64(0), uint64(0)
 	for _, m := range maps {
 		if m.Write && m.Read {
-			img.ranges = append(img.ranges, imageRange{addrRange{m.Start &^ (imagePage - 1), m.End &^ (imagePage - 1)}, m.Share})
+			img.ranges = append(img.ranges, imageRange{machine.Range{Start: m.Start &^ (imagePage - 1), End: m.End &^ (imagePage - 1)}, m.Share})
 			writable += uint64(m.End - m.Start)
 		}
 	}
 	buf := make([]byte, imageBlock)
 	for _, r := range img.ranges {
-		for at := r.start; at < r.end; {
-			n := int(min(uint64(r.end-at), imageBlock-uint64(at)%imageBlock))
+		for at := r.Start; at < r.End; {
+			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
 			b := imageOf{addr: at, size: n, missing: readPages(mem, buf[:n], at), shared: r.shared}
 			if !bytes.Equal(buf[:n], zeroBlock[:n]) {
 				if used += uint64(n); used > limit {
@@ -167,7 +164,7 @@ const (
 // sign one is like the other: which sign it gets LLVM does not say. In memory that is shared only those bytes count that the interpreter
 // stored, whatever was there before; so it is everywhere where native code went to other code (left), which may have stored anything, and in
 // stack, where the functions that native code called have their frames: the interpreter has those elsewhere.
-func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []addrRange, stack addrRange, left bool, made func(uint64) bool) comparedMemory {
+func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
 	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}}
 	for p := range touched {
 		c.pages[p.Addr] = p
@@ -222,8 +219,8 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 // memoryComparison is one under way.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
-	dead   []addrRange
-	stack  addrRange
+	dead   []machine.Range
+	stack  machine.Range
 	left   bool
 	made   func(uint64) bool
 	out    comparedMemory
@@ -249,7 +246,7 @@ func (c *memoryComparison) touches(addr machine.Addr, size int) bool {
 
 func (img *memoryImage) holds(addr machine.Addr) bool {
 	for _, r := range img.ranges {
-		if addr >= r.start && addr < r.end {
+		if addr >= r.Start && addr < r.End {
 			return true
 		}
 	}
@@ -269,7 +266,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
-		if shared || c.left || addr >= c.stack.start && addr < c.stack.end { // else it need not have been native code
+		if shared || c.left || addr >= c.stack.Start && addr < c.stack.End { // else it need not have been native code
 			live &= bytesStored(p.Stored[at/diffWord])
 		}
 		switch {
@@ -285,11 +282,11 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 // deadBytes is a mask of the bytes of the word at addr that mean nothing.
 func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 	for _, r := range c.dead {
-		if r.end <= addr || r.start >= addr+diffWord {
+		if r.End <= addr || r.Start >= addr+diffWord {
 			continue
 		}
 		for i := range diffWord {
-			if a := addr + machine.Addr(i); a >= r.start && a < r.end {
+			if a := addr + machine.Addr(i); a >= r.Start && a < r.End {
 				mask |= 0xff << (8 * i)
 			}
 		}

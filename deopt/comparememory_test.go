@@ -89,8 +89,8 @@ func TestCompareMemory(t *testing.T) {
 	was := words{a + 16: "1111111111111111", far: one}
 	for name, c := range map[string]struct {
 		interpreted, undefined, native words
-		dead                           []addrRange
-		stack                          addrRange
+		dead                           []machine.Range
+		stack                          machine.Range
 		left                           bool
 		why                            string
 		diffs                          []memoryDiff
@@ -113,11 +113,11 @@ func TestCompareMemory(t *testing.T) {
 		"undefined bits": {interpreted: words{a: "0100000000000000"}, undefined: words{a: "0f00000000000000"}, native: words{a: "0a00000000000000"}},
 		"a bit beside undefined ones": {interpreted: words{a: "0100000000000000"}, undefined: words{a: "0f00000000000000"}, native: words{a: "1a00000000000000"},
 			diffs: []memoryDiff{diffOf(a, "0000000000000000", "0100000000000000", "0f00000000000000", "1a00000000000000")}},
-		"dead":                         {native: words{a: minus, a + 8: minus}, dead: []addrRange{{a - 100, a + 16}}},
-		"on the stack, by native code": {native: words{a: minus}, stack: addrRange{a - 100, a + 16}},
-		"on the stack, by both": {interpreted: words{a: one}, native: words{a: minus}, stack: addrRange{a - 100, a + 16},
+		"dead":                         {native: words{a: minus, a + 8: minus}, dead: []machine.Range{{Start: a - 100, End: a + 16}}},
+		"on the stack, by native code": {native: words{a: minus}, stack: machine.Range{Start: a - 100, End: a + 16}},
+		"on the stack, by both": {interpreted: words{a: one}, native: words{a: minus}, stack: machine.Range{Start: a - 100, End: a + 16},
 			diffs: []memoryDiff{diffOf(a, "0000000000000000", one, "0000000000000000", minus)}},
-		"dead but for a byte": {native: words{a: minus}, dead: []addrRange{{a, a + 7}},
+		"dead but for a byte": {native: words{a: minus}, dead: []machine.Range{{Start: a, End: a + 7}},
 			diffs: []memoryDiff{diffOf(a, "0000000000000000", "0000000000000000", "0000000000000000", minus)}},
 		"NaNs": {interpreted: words{a: "000000000000f87f", a + 8: "0000c07f0000c0ff", a + 16: "0000c07f01000000"},
 			native: words{a: "000000000000f8ff", a + 8: "0000c0ff0000c07f", a + 16: "0000c0ff01000000"}},
@@ -128,7 +128,7 @@ func TestCompareMemory(t *testing.T) {
 			diffs: []memoryDiff{diffOf(a+37*4096, "0000000000000000", one, "0000000000000000", "0000000000000000")}},
 		"shared, stored what is there": {interpreted: words{a + 37*4096: "0000000000000000"}, native: words{a + 37*4096: two},
 			diffs: []memoryDiff{diffOf(a+37*4096, "0000000000000000", "0000000000000000", "0000000000000000", two)}},
-		"on the stack, stored what is there": {interpreted: words{a: "0000000000000000"}, native: words{a: minus}, stack: addrRange{a - 100, a + 16},
+		"on the stack, stored what is there": {interpreted: words{a: "0000000000000000"}, native: words{a: minus}, stack: machine.Range{Start: a - 100, End: a + 16},
 			diffs: []memoryDiff{diffOf(a, "0000000000000000", "0000000000000000", "0000000000000000", minus)}},
 		"outside was run": {interpreted: words{a: one}, native: words{a: one, a + 8: two, far: two}, left: true},
 		"outside was run, stored what is there": {interpreted: words{a + 16: "1111111111111111"}, native: words{a + 16: two}, left: true,
@@ -178,11 +178,11 @@ func TestCompareMemoryIsBounded(t *testing.T) {
 	for at := range page {
 		page[at] = 1
 	}
-	got := compareMemory(image, changed, slices.Values([]interp.Touched(nil)), nil, addrRange{}, false, func(uint64) bool { return false })
+	got := compareMemory(image, changed, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
 	require.Len(t, got.Diffs, 100)
 	require.EqualValues(t, 256+512, got.Words)
 	clear(changed[comparedBase])
-	got = compareMemory(image, changed, slices.Values([]interp.Touched(nil)), nil, addrRange{}, false, func(uint64) bool { return false })
+	got = compareMemory(image, changed, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
 	require.Len(t, got.Diffs, 1)
 	require.EqualValues(t, 4096, got.Diffs[0].Size)
 	require.Len(t, got.Diffs[0].Native, 64)
@@ -192,7 +192,7 @@ func TestCopyImage(t *testing.T) {
 	memory, maps := comparedPages()
 	image, err := copyImage(memory, maps, 1, nil)
 	require.NoError(t, err, "zeros take no room")
-	require.Equal(t, []imageRange{{addrRange{comparedBase, comparedBase + 36*4096}, false}, {addrRange{comparedBase + 36*4096, comparedBase + 40*4096}, true}}, image.ranges)
+	require.Equal(t, []imageRange{{machine.Range{Start: comparedBase, End: comparedBase + 36*4096}, false}, {machine.Range{Start: comparedBase + 36*4096, End: comparedBase + 40*4096}, true}}, image.ranges)
 	require.Equal(t, []imageOf{
 		{addr: comparedBase, size: 65536},
 		{addr: comparedBase + 65536, size: 65536, missing: 1 << 4},
@@ -208,7 +208,7 @@ func TestCopyImage(t *testing.T) {
 	image, err = copyImage(memory, maps, 0, nil)
 	require.NoError(t, err)
 	delete(memory, comparedBase+4096)
-	got := compareMemory(image, memory, slices.Values([]interp.Touched(nil)), nil, addrRange{}, false, func(uint64) bool { return false })
+	got := compareMemory(image, memory, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
 	require.Equal(t, comparedMemory{Why: "the page at 0x700000001000 cannot be read"}, got)
 }
 
@@ -224,6 +224,6 @@ func BenchmarkCompareMemory(b *testing.B) {
 	require.NoError(b, err)
 	b.SetBytes(size)
 	for b.Loop() {
-		compareMemory(image, memory, slices.Values([]interp.Touched(nil)), nil, addrRange{}, false, func(uint64) bool { return false })
+		compareMemory(image, memory, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -34,13 +35,13 @@ define void @ordinary(i32 %a) { ret void }
 		m := module(t, "m.ll", source)
 		var want []string
 		for _, f := range m.Funcs {
-			symbol := decorated(f)
+			symbol := sites.Decorated(f)
 			if symbol == "" {
 				continue
 			}
 			want = append(want, symbol)
-			require.True(t, emitted(m, symbol) == f, symbol)
-			require.True(t, emitted(m, symbol+"0") == nil, symbol)
+			require.True(t, sites.Emitted(m, symbol) == f, symbol)
+			require.True(t, sites.Emitted(m, symbol+"0") == nil, symbol)
 		}
 		for _, version := range []int{16, 19, 22} {
 			object, ok := tryLLC(t, version, withoutLayout(source))

@@ -3,12 +3,12 @@ package deopt
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
-	"reframe/deopt/stackmap"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
 )
 
@@ -150,15 +150,15 @@ func (v *View) explainAddress(e *Explanation, addr machine.Addr, number int) err
 // explainRecord explains all places that a record has.
 func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	type place struct {
-		code  *code
-		entry recordEntry
+		code  *progspace.Objfile
+		entry sites.RecordEntry
 		all   []standing
 	}
 	var places []place
 	stand := 0
 	v.target.ReadObjects()
 	for _, c := range v.everyCode() {
-		for e := range c.withID(id) {
+		for e := range c.WithID(id) {
 			here := place{c, e, v.frames(number, func(f *Frame) bool { return f.physical.PC == e.Addr || f.is(e) })}
 			stand += len(here.all)
 			if len(here.all) == 0 && len(places) >= maxPlaces {
@@ -186,25 +186,8 @@ func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	return nil
 }
 
-// withID yields the records that have an id.
-func (c *code) withID(id uint64) iter.Seq[recordEntry] {
-	return func(yield func(recordEntry) bool) {
-		for _, m := range c.maps {
-			for n := range m.Functions {
-				f := &m.Functions[n]
-				for rec := range m.Records(f) {
-					at := stackmap.Entry{Addr: f.Addr + machine.Addr(rec.Offset), Map: m, Function: f}
-					if uint64(rec.ID) == id && !yield(recordEntry{at, rec.Clone()}) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
 // is says whether a record is the frame's.
-func (f *Frame) is(e recordEntry) bool {
+func (f *Frame) is(e sites.RecordEntry) bool {
 	return f.match != nil && f.match.entry.Map == e.Map && f.match.entry.Record.Pos == e.Record.Pos
 }
 
@@ -212,7 +195,7 @@ func (f *Frame) is(e recordEntry) bool {
 func (v *View) howMany() string {
 	n := 0
 	for _, c := range v.everyCode() {
-		n += c.records.Len()
+		n += c.Records.Len()
 	}
 	if n == 0 {
 		return "; " + v.WhyNone()
@@ -220,53 +203,15 @@ func (v *View) howMany() string {
 	return fmt.Sprintf(" of the %d that are known", n)
 }
 
-// everyCode lists all code of the target that has records: registered objects, files, and what a
-// search of memory found.
-func (v *View) everyCode() []*code {
-	var out []*code
-	seen := map[*code]bool{}
-	add := func(addr machine.Addr) {
-		if c := v.space.at(addr); c != nil && c.records != nil && !seen[c] {
-			seen[c] = true
-			out = append(out, c)
-		}
-	}
-	for _, img := range v.target.Given() {
-		for _, s := range img.Code() {
-			add(s.Loaded())
-		}
-	}
-	for _, r := range v.target.Registries {
-		for _, e := range r.Entries {
-			if img := e.Image(); img != nil && len(img.StackMaps()) > 0 {
-				for _, s := range img.Code() {
-					add(s.Loaded())
-				}
-			}
-		}
-	}
-	for _, m := range v.target.Modules {
-		if m.Image != nil && m.StackMaps != nil {
-			for _, s := range m.Image.Code() {
-				add(s.Loaded())
-			}
-		}
-	}
-	if v.space.found != nil {
-		out = append(out, v.space.found)
-	}
-	return out
-}
-
 // imagined is a frame at a place where none need stand, so that the place can be asked what a frame
 // would be asked.
-func (v *View) imagined(c *code, at machine.Addr) *Frame {
+func (v *View) imagined(c *progspace.Objfile, at machine.Addr) *Frame {
 	return &Frame{Frame: frame.Frame{PC: frame.HexOf(at)}, physical: unwind.Frame{PC: at}, code: c, view: v}
 }
 
 // explainCode explains a place without a frame.
 func (v *View) explainCode(addr machine.Addr) Place {
-	f := v.imagined(v.space.at(addr), addr)
+	f := v.imagined(v.space.At(addr), addr)
 	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: v.codePlace(f), Records: f.around(), Code: f.disassembly()}
 	if len(p.Records) == 0 {
 		p.Notes = f.withoutRecords()
@@ -292,4 +237,16 @@ func (v *View) explainFrame(s standing, all []FrameName) Place {
 // Partial says whether a value of a frame that is explained could not be had.
 func (e *Explanation) Partial() bool {
 	return slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
+}
+
+// Sources is [View.Sources] of the places that are explained.
+func (e *Explanation) Sources(budget int64) {
+	r := newReaders(budget)
+	for n := range e.Places {
+		in := &e.Places[n].In
+		if in.frame != nil {
+			findSources([]*Frame{in.frame}, r)
+			in.Source = in.frame.Source
+		}
+	}
 }

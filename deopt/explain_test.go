@@ -18,6 +18,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 )
@@ -86,9 +87,9 @@ func TestExplainDeoptimize(t *testing.T) {
 	require.NoError(t, err)
 	both := strings.Replace(string(text), `"exits":[`, `"exits":[
   {"function":"sum_opt","when":[{"operand":0,"equals":4},{"operand":1,"equals":26}],"resume":{"function":"sum","block":"done"},"slots":[]},`, 1)
-	layout, err := ParseLayout("both.json", []byte(both))
+	described, err := layout.Parse("both.json", []byte(both))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{layout}
+	o.Layouts = []*layout.Layout{described}
 
 	e := explained(t, p, o, Question{Frame: -1})
 	require.False(t, e.Partial())

@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"fmt"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
@@ -87,7 +85,7 @@ func (v *View) codePlace(f *Frame) CodePlace {
 	if m, ok := v.target.Mapping(at); ok {
 		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}
 	}
-	if named, by, ok := v.target.PerfName(at); ok && (f.code == nil || f.code == v.space.found) {
+	if named, by, ok := v.target.PerfName(at); ok && (f.code == nil || f.code == v.space.Found) {
 		out.Symbol = &SymbolRange{Name: named.Name, Demangled: names.IfMangled(named.Name), NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.physical.PC - named.Start)}
 	}
 	if f.code == nil {
@@ -99,16 +97,16 @@ func (v *View) codePlace(f *Frame) CodePlace {
 		}
 		return out
 	}
-	if out.Object = v.registered(f.code.image); out.Object == nil {
-		out.Module = f.code.name
+	if out.Object = v.registered(f.code.Image); out.Object == nil {
+		out.Module = f.code.Name
 	}
-	if f.code.image != nil {
-		if s := f.code.image.CodeAt(at); s != nil {
+	if f.code.Image != nil {
+		if s := f.code.Image.CodeAt(at); s != nil {
 			out.Section = &SectionRange{s.Name, frame.HexOf(s.Loaded()), frame.HexOf(s.Loaded() + machine.Addr(s.Size))}
 		}
 	}
 	if name, start, ok := f.function(at); ok {
-		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.at(at).size, Offset: uint64(f.place() - start)}
+		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.SymbolAt(at).Size, Offset: uint64(f.place() - start)}
 	} else if out.Symbol == nil {
 		out.Why = "no symbol covers it"
 	}
@@ -125,29 +123,4 @@ func (v *View) registered(img *object.Image) *ObjectPlace {
 		}
 	}
 	return nil
-}
-
-// named spells an address of code by the function that it lies in, "" where there is none.
-func (v *View) named(addr machine.Addr) string {
-	v.target.ReadObject(addr)
-	c := v.space.at(addr)
-	if c == nil {
-		return ""
-	}
-	name, start, ok := c.function(addr)
-	if !ok {
-		return ""
-	}
-	return within(name, start, addr)
-}
-
-// within spells an address by the symbol that it lies in, "" where that has no name.
-func within(name string, start, addr machine.Addr) string {
-	switch {
-	case name == "":
-		return ""
-	case start == addr:
-		return names.Short(name)
-	}
-	return fmt.Sprintf("%s+%#x", names.Short(name), uint64(addr-start))
 }

@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/isa"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 )
 
 // Disassembly is the instructions around a place.
@@ -46,7 +47,7 @@ func (f *Frame) disassembly() *Disassembly {
 	switch {
 	case !known:
 		out.Why = "where its function starts is not known, and with it where the instructions before the place do"
-	case pc-start > maxFunction:
+	case pc-start > sites.MaxFunction:
 		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
 	default:
 		before, led := lead(d.code, start, pc)
@@ -81,12 +82,12 @@ func (f *Frame) start() (start machine.Addr, ok bool) {
 	if _, start, ok := f.function(within); ok {
 		return start, true
 	}
-	if t := f.code.unwind.Table; t != nil {
+	if t := f.code.Unwind.Table; t != nil {
 		if fde, err := t.Find(within); err == nil {
 			return fde.Start, true
 		}
 	}
-	owner := f.code.at(within).owner
+	owner := f.code.SymbolAt(within).Owner
 	return owner, owner != 0
 }
 
@@ -110,7 +111,7 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 		in.physical.PC, in.physical.Return, in.physical.Overwritten = at, false, nil
 	}
 	start, known := machine.Addr(0), false
-	if f.code != nil && f.code.image == nil { // there are no symbols, but those that have records
+	if f.code != nil && f.code.Image == nil { // there are no symbols, but those that have records
 		start, known = in.start()
 	} else if f.code != nil {
 		_, start, known = in.function(in.physical.Lookup())
@@ -125,10 +126,10 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 // past says whether an address lies behind the section that the place is in.
 func (d *disassembler) past(at machine.Addr) bool {
 	f := d.frame
-	if f.code == nil || f.code.image == nil {
+	if f.code == nil || f.code.Image == nil {
 		return false
 	}
-	s := f.code.image.CodeAt(f.physical.Lookup())
+	s := f.code.Image.CodeAt(f.physical.Lookup())
 	return s != nil && at != f.place() && !s.Contains(at)
 }
 
@@ -151,12 +152,12 @@ func (d *disassembler) notes(at machine.Addr) []string {
 	if _, starts := f.view.symbolAt(at); starts {
 		out = append(out, f.view.named(at)+" starts")
 	}
-	if f.code == nil || f.code.records == nil {
+	if f.code == nil || f.code.Records == nil {
 		return out
 	}
-	for n, span := 0, f.code.records.At(at); n < min(span.Len(), maxAt); n++ {
+	for n, span := 0, f.code.Records.At(at); n < min(span.Len(), maxAt); n++ {
 		e := span.Entry(n)
-		r := f.near(recordEntry{e, e.Record()})
+		r := f.near(sites.RecordEntry{Entry: e, Record: e.Record()})
 		out = append(out, fmt.Sprintf("record %d%s", r.ID, placed[r.Site]))
 	}
 	if m := f.match; m != nil && m.site != nil && m.site.PatchBytes > 0 && at == m.entry.Addr+machine.Addr(m.site.PatchBytes) {

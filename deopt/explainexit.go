@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/layout"
 )
 
 // CarriesOn says where a frame carries on and who says so, or why nobody does.
@@ -50,12 +51,12 @@ func (f *Frame) carries() *CarriesOn {
 }
 
 // tried lists the exits that were held against the frame, up to the one that it took.
-func (f *Frame) tried(layouts []*Layout, taken *Exit) []ExitTried {
+func (f *Frame) tried(layouts []*layout.Layout, taken *layout.Exit) []ExitTried {
 	var out []ExitTried
 	for _, l := range layouts {
 		for n := range l.Exits {
 			x := &l.Exits[n]
-			if !x.about(f.Function, f.Record.ID) {
+			if !x.About(f.Function, f.Record.ID) {
 				continue
 			}
 			t := ExitTried{Layout: l.Name, Index: n, To: fmt.Sprintf("%s, block %%%s", x.Resume.Function, x.Resume.Block), Taken: x == taken}
@@ -71,7 +72,7 @@ func (f *Frame) tried(layouts []*Layout, taken *Exit) []ExitTried {
 }
 
 // when holds a condition against the values of the record.
-func (f *Frame) when(c Condition) WhenTried {
+func (f *Frame) when(c layout.Condition) WhenTried {
 	out := WhenTried{Operand: c.Operand, Equals: c.Equals}
 	if c.Operand < 0 || c.Operand >= len(f.Slots) {
 		out.Why = fmt.Sprintf("the record has %d live values", len(f.Slots))
@@ -85,6 +86,6 @@ func (f *Frame) when(c Condition) WhenTried {
 	if out.Value = s.Value; out.Value == "" {
 		out.Value = string(s.Hex)
 	}
-	out.Holds = equals(s, c.Equals)
+	out.Holds = layout.Equals(s, c.Equals)
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
@@ -37,12 +38,12 @@ const maxAround = 16
 // by address.
 func (f *Frame) around() []NearRecord {
 	out := []NearRecord{}
-	if f.code == nil || f.code.records == nil {
+	if f.code == nil || f.code.Records == nil {
 		return out
 	}
 	pc := f.place()
-	before := f.code.records.Range(0, pc+1)
-	behind := f.code.records.Range(pc+1, math.MaxUint64)
+	before := f.code.Records.Range(0, pc+1)
+	behind := f.code.Records.Range(pc+1, math.MaxUint64)
 	var nearest machine.Addr // of those before pc
 	for n := before.Len() - 1; n >= 0 && len(out) < maxAround; n-- {
 		e := before.Entry(n)
@@ -53,7 +54,7 @@ func (f *Frame) around() []NearRecord {
 		if e.Addr < nearest && (e.Addr+maxPatch < pc || !f.refusesNear(e)) {
 			break
 		}
-		out = append(out, f.near(recordEntry{e, e.Record()}))
+		out = append(out, f.near(sites.RecordEntry{Entry: e, Record: e.Record()}))
 	}
 	slices.Reverse(out)
 	for n := 0; n < behind.Len() && len(out) < maxAround; n++ {
@@ -61,7 +62,7 @@ func (f *Frame) around() []NearRecord {
 		if e.Addr != behind.Entry(0).Addr {
 			break
 		}
-		out = append(out, f.near(recordEntry{e, e.Record()}))
+		out = append(out, f.near(sites.RecordEntry{Entry: e, Record: e.Record()}))
 	}
 	slices.SortStableFunc(out, func(a, b NearRecord) int {
 		switch {
@@ -77,7 +78,7 @@ func (f *Frame) around() []NearRecord {
 
 // refusesNear says whether a record before the place is one that had to be looked into.
 func (f *Frame) refusesNear(e stackmap.Entry) bool {
-	_, why, err := f.judge().try(recordEntry{e, e.Record()}, f.place(), f.returns())
+	_, why, err := f.judge().try(sites.RecordEntry{Entry: e, Record: e.Record()}, f.place(), f.returns())
 	return why != "" || err != nil
 }
 
@@ -85,15 +86,15 @@ func (f *Frame) refusesNear(e stackmap.Entry) bool {
 func (f *Frame) judge() *matcher {
 	within := f.physical.Lookup()
 	name, _, _ := f.function(within)
-	return f.matcher(name, f.code.at(within).owner)
+	return f.matcher(name, f.code.SymbolAt(within).Owner)
 }
 
 // near describes a record that is at the frame's place or near it.
-func (f *Frame) near(e recordEntry) NearRecord {
+func (f *Frame) near(e sites.RecordEntry) NearRecord {
 	pc := f.place()
 	out := NearRecord{ID: uint64(e.Record.ID), Address: frame.HexOf(e.Addr), Function: frame.HexOf(e.Function.Addr),
 		Offset: e.Record.Offset, Distance: int64(e.Addr - pc), Site: unknownSite}
-	if name, start, ok := f.code.function(e.Function.Addr); ok && start == e.Function.Addr {
+	if name, start, ok := f.code.NameAt(e.Function.Addr); ok && start == e.Function.Addr {
 		out.Name, out.Demangled = name, names.IfMangled(name)
 	}
 	describe := func(m *match) {
@@ -118,9 +119,9 @@ func (f *Frame) near(e recordEntry) NearRecord {
 		out.Why = err.Error()
 		return out
 	}
-	what := &match{entry: e, kind: kindOf(c.sites), candidates: c}
-	if len(c.sites) == 1 {
-		what.site = c.sites[0]
+	what := &match{entry: e, kind: sites.KindOf(c.Sites), Candidates: c}
+	if len(c.Sites) == 1 {
+		what.site = c.Sites[0]
 	}
 	if what.kind == "" && m.patchpointCall(e.Addr) != 0 {
 		what.kind = ir.PatchPointSite
@@ -141,7 +142,7 @@ func (m *match) convention(pc machine.Addr) string {
 		return "it lies at the pc; no module says what kind of site it is, and with it how far that has got"
 	case m.kind == ir.StackMapSite && m.entry.Addr != pc:
 		return fmt.Sprintf("a stackmap's record lies at the point itself, %d bytes behind the pc: the %s between only move what is in registers and in the frame",
-			uint64(m.entry.Addr-pc), plural(len(m.moves), "instruction"))
+			uint64(m.entry.Addr-pc), sites.Plural(len(m.moves), "instruction"))
 	case m.kind == ir.StackMapSite:
 		return "a stackmap's record lies at the point itself, and the pc is there"
 	case m.entry.Addr > pc && m.moment == frame.Before:
@@ -234,10 +235,10 @@ func (f *Frame) withoutRecords() []string {
 	switch {
 	case f.code == nil:
 		return nil
-	case f.code.mapsErr != nil:
-		return []string{"its stack map cannot be read: " + f.code.mapsErr.Error()}
-	case f.code.records == nil:
-		return []string{f.code.name + " has no stack map"}
+	case f.code.MapsErr != nil:
+		return []string{"its stack map cannot be read: " + f.code.MapsErr.Error()}
+	case f.code.Records == nil:
+		return []string{f.code.Name + " has no stack map"}
 	}
 	return []string{"its stack map has no record"}
 }

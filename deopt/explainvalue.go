@@ -1,9 +1,7 @@
 package deopt
 
 import (
-	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
@@ -118,18 +116,6 @@ func bytesOf(n int) string {
 		return "1 byte"
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// spaced spells bytes in hexadecimal, the first one first.
-func spaced(b []byte) string {
-	var out strings.Builder
-	for n := range b {
-		if n > 0 {
-			out.WriteByte(' ')
-		}
-		out.WriteString(hex.EncodeToString(b[n : n+1]))
-	}
-	return out.String()
 }
 
 // reading says which of the bytes a type takes.

@@ -7,14 +7,17 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
+	"reframe/deopt/maps"
 	"reframe/deopt/names"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
 // fill reads the slots of a frame whose record is known, names them, and says where
 // the frame carries on.
-func (f *Frame) fill(layouts []*Layout) error {
+func (f *Frame) fill(layouts []*layout.Layout) error {
 	m := f.match
 	f.Kind = frame.JIT
 	site := string(m.kind)
@@ -84,55 +87,55 @@ func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
 // fillNamed makes slots of the operands of the site: operand k is live value k.
 func (f *Frame) fillNamed(r *reader) {
 	s := f.match.site
-	a, _ := align(s, f.match.entry)
-	variables := f.view.modules.variables(s)
+	a, _ := sites.Align(s, f.match.entry)
+	variables := f.view.modules.Variables(s)
 	for k, v := range s.Live {
-		slot := frame.Slot{Index: k, Name: name(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing}
-		l, located := a.location(k)
+		slot := frame.Slot{Index: k, Name: sites.NameOf(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing}
+		l, located := a.Location(k)
 		if located {
 			slot = r.operand(k, slot.Name, s, v.Type(), slot.Type, l)
 			refuse(&slot, v.Type(), l, s, r.arch)
 		} else {
-			slot.Reason = a.unknown(k, v.Type())
+			slot.Reason = a.Unknown(k, v.Type())
 		}
-		if m := f.match.entry.Map; slot.Status == frame.OK && marksUndef(m, l) && !isConst(v) {
+		if m := f.match.entry.Map; slot.Status == frame.OK && sites.MarksUndef(m, l) && !sites.IsConst(v) {
 			slot.Status, slot.Value, slot.Hex, slot.Bytes = frame.Missing, "", "", nil
-			slot.Reason = undefMark
+			slot.Reason = sites.UndefMark
 		}
-		if isUndef(v) {
+		if sites.IsUndef(v) {
 			// What is recorded for it is whatever came cheapest, and cannot be told from a value.
 			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", v.Ref())
 			slot.Value, slot.Hex, slot.Bytes = "", "", nil
 		}
 		slot.Variable = variables[k]
 		f.Slots = append(f.Slots, slot)
-		if name(v) != "" {
+		if sites.NameOf(v) != "" {
 			f.values = append(f.values, bound{v, len(f.Slots) - 1})
 		}
 	}
 	switch {
-	case a.moved:
+	case a.Moved:
 		f.fillMoved(r, &a)
-	case a.sp != nil:
-		f.fillGC(r, a.sp, a.sp.Deopt)
+	case a.Statepoint != nil:
+		f.fillGC(r, a.Statepoint, a.Statepoint.Deopt)
 	}
 }
 
 // fillMoved adds slots without values for what a statepoint's record has behind deopt values of which one is missing.
-func (f *Frame) fillMoved(r *reader, a *alignment) {
-	for _, l := range a.behind() {
+func (f *Frame) fillMoved(r *reader, a *sites.Alignment) {
+	for _, l := range a.Behind() {
 		k := len(f.Slots)
-		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: behindMoved,
-			Location: location(r.m, l, r.arch)})
+		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: sites.BehindMoved,
+			Location: maps.LocationOf(r.m, l, r.arch)})
 	}
 }
 
 // refuse takes from a slot of type t what the location is known not to hold, or only by how LLVM laid it out.
 func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch *machine.Arch) {
-	if why := halved(s, t, l, arch); why != "" {
+	if why := sites.Halved(s, t, l, arch); why != "" {
 		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
 	}
-	if reshaped(s, t) {
+	if sites.Reshaped(s, t) {
 		slot.Value = ""
 	}
 }
@@ -140,26 +143,15 @@ func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch 
 // dataLayout returns the layout of the module that the frame's site is in.
 func (f *Frame) dataLayout() *ir.DataLayout { return f.match.site.Func.Module.Layout }
 
-// name is how the source spells a value, or "" for a constant.
-func name(v ir.Value) string {
-	switch v := v.(type) {
-	case *ir.Param:
-		return v.Ref()
-	case *ir.Instr:
-		return v.Ref()
-	}
-	return ""
-}
-
 // exit returns the exit of a layout that the frame took, if one is meant for it.
-func (f *Frame) exit(layouts []*Layout) (*Exit, *Layout, error) {
+func (f *Frame) exit(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, error) {
 	counted := f.match.counted()
 	for _, l := range layouts {
-		if !counted && l.meant(f.Function, f.Record.ID) {
+		if !counted && l.Meant(f.Function, f.Record.ID) {
 			f.Notes = append(f.Notes, l.Name+": not applied: which location is which live value, only the module can say; give it with --ir")
 			continue
 		}
-		x, why := l.apply(f.Function, f.Record.ID, f.Slots)
+		x, why := l.Apply(f.Function, f.Record.ID, f.Slots)
 		if why != "" {
 			f.Notes = append(f.Notes, why)
 		}
@@ -171,7 +163,7 @@ func (f *Frame) exit(layouts []*Layout) (*Exit, *Layout, error) {
 }
 
 // applyExit replaces the slots of the record by those that the layout names.
-func (f *Frame) applyExit(x *Exit, l *Layout) error {
+func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 	to, err := f.destination(x, l)
 	if err != nil {
 		return err
@@ -181,18 +173,18 @@ func (f *Frame) applyExit(x *Exit, l *Layout) error {
 	f.Slots, f.values = nil, nil
 	for n, want := range x.Slots {
 		if want.Operand < 0 || want.Operand >= len(record) {
-			return l.wrong(fmt.Sprintf("%s.slots[%d].operand", x.path, n),
+			return l.Wrong(fmt.Sprintf("%s.slots[%d].operand", x.Path, n),
 				fmt.Errorf("%d, and record %d of @%s has %d live values, counted from 0", want.Operand, f.Record.ID, f.Function, len(record)))
 		}
 		slot := record[want.Operand]
 		slot.Name = want.Name
 		f.doubt(&slot, want.Operand)
 		if to != nil {
-			v := value(to, want.Name)
+			v := layout.Value(to, want.Name)
 			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
 				if err := f.retype(&slot, t); err != nil {
-					return l.wrong(fmt.Sprintf("%s.slots[%d]", x.path, n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err))
+					return l.Wrong(fmt.Sprintf("%s.slots[%d]", x.Path, n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err))
 				}
 			}
 			slot.Type = t
@@ -217,11 +209,11 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 		return
 	}
 	why := ""
-	if marksUndef(f.match.entry.Map, l) {
-		why = undefMark
+	if sites.MarksUndef(f.match.entry.Map, l) {
+		why = sites.UndefMark
 	}
-	for _, s := range f.match.sites {
-		if v := s.Live; operand < len(v) && isUndef(v[operand]) {
+	for _, s := range f.match.Sites {
+		if v := s.Live; operand < len(v) && sites.IsUndef(v[operand]) {
 			why = fmt.Sprintf("it is undefined if the site is that of line %d of the module, which fits too", s.Instr.Line)
 		}
 	}
@@ -233,8 +225,8 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 // destination finds the function of the modules with which an exit carries on, or nil
 // where there are no modules. Of several definitions it is that of the module that the
 // frame's own site is in.
-func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
-	defined := f.view.modules.bodies(x.Resume.Function)
+func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) {
+	defined := f.view.modules.Bodies(x.Resume.Function)
 	var to *ir.Func
 	for _, d := range defined {
 		if len(defined) == 1 || f.match.site != nil && f.match.site.Func.Module == d.Module {
@@ -242,12 +234,12 @@ func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
 		}
 	}
 	if to == nil && len(defined) > 0 {
-		return nil, l.wrong(x.path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
+		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
 			len(defined), x.Resume.Function, f.Title()))
 	}
 	if to != nil {
-		if path, err := x.into(to); err != nil {
-			return nil, l.wrong(x.path+path, err)
+		if path, err := x.Into(to); err != nil {
+			return nil, l.Wrong(x.Path+path, err)
 		}
 	}
 	return to, nil
@@ -256,7 +248,7 @@ func (f *Frame) destination(x *Exit, l *Layout) (*ir.Func, error) {
 // retype gives a slot the type that the function which carries on knows it by.
 func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	arch := f.view.target.Arch()
-	if !s.Type.IsZero() && (s.Type.Bits != t.Bits || class(s.Type) != class(t)) {
+	if !s.Type.IsZero() && (s.Type.Bits != t.Bits || layout.Class(s.Type) != layout.Class(t)) {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
 	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {
@@ -278,20 +270,6 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 		s.Value = t.Format(s.Bytes, arch.Order)
 	}
 	return nil
-}
-
-// class is how the bits of a type are meant. An integer may be carried on as a pointer,
-// and the other way round; nothing else changes its meaning by a name.
-func class(t frame.Type) string {
-	switch t.Kind {
-	case frame.Int, frame.Pointer:
-		return "integer"
-	case frame.Opaque, frame.Vector, frame.Array, frame.Struct:
-		return t.Source
-	case frame.BFloat:
-		return "bfloat"
-	}
-	return "float"
 }
 
 // carryOn says where a frame without a layout carries on: at its own site.

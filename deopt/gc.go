@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
@@ -21,7 +22,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 			continue
 		}
 		known := slices.ContainsFunc(f.values, func(b bound) bool { return b.value == v })
-		if !known && !slices.Contains(left, v) && name(v) != "" {
+		if !known && !slices.Contains(left, v) && sites.NameOf(v) != "" {
 			left = append(left, v)
 		}
 	}
@@ -37,9 +38,9 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if sure {
-			slot := r.operand(index, name(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
-			if slot.Status == frame.OK && marksUndef(r.m, l) {
-				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, undefMark, "", "", nil
+			slot := r.operand(index, sites.NameOf(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
+			if slot.Status == frame.OK && sites.MarksUndef(r.m, l) {
+				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, sites.UndefMark, "", "", nil
 			}
 			f.Slots = append(f.Slots, slot)
 			f.values = append(f.values, bound{left[0], index})
@@ -55,7 +56,7 @@ func (f *Frame) constantPaired(l stackmap.Location) bool {
 	number := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
 	return slices.ContainsFunc(f.match.site.GCLive, func(v ir.Value) bool {
 		c, constant := v.(*ir.Const)
-		return constant && (number || c.Kind != ir.ConstNull) || !constant && name(v) == ""
+		return constant && (number || c.Kind != ir.ConstNull) || !constant && sites.NameOf(v) == ""
 	})
 }
 

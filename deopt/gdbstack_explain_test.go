@@ -39,7 +39,7 @@ var disagreements = []struct {
 			"two frames of it.",
 		frames: func(g gap) bool {
 			last := g.stackPair.ours[len(g.stackPair.ours)-1]
-			return g.ours == nil && strings.HasPrefix(last.Function, "runtime.clone") && !g.view.space.executable(g.theirs.PC)
+			return g.ours == nil && strings.HasPrefix(last.Function, "runtime.clone") && !g.view.space.Executable(g.theirs.PC)
 		},
 	},
 	{

@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 )
 
@@ -35,7 +36,7 @@ ok:
 	from := strings.Index(guarded, "exit:\n")
 	to := strings.Index(guarded, "done:\n")
 	guarded = guarded[:from] + guarded[to:]
-	layout, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
 	i, acc := 0, 0
 	for acc < 5000 {
@@ -63,7 +64,7 @@ ok:
 					for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
 						require.Equal(t, strconv.Itoa(want), slot(t, f, name).Value)
 					}
-					v := look(t, p, true, Options{Modules: []*ir.Module{m}, Layouts: []*Layout{layout}})
+					v := look(t, p, true, Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
 					out, err := v.Run(context.Background(), alone(v, one(t, v, "sum_opt")), Limits{})
 					require.NoError(t, err)
 					require.Equal(t, "332833500", out.Result.Value)

@@ -9,6 +9,8 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/sites"
 )
 
 const layoutModule = `
@@ -65,13 +67,13 @@ func TestLayoutMistakes(t *testing.T) {
 		{"value without its sigil", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"m"}]}`), `"m"`, "exits[0].slots[0].name: @plain has no value %m"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := ParseLayout("l.json", []byte(c.text))
+			l, err := layout.Parse("l.json", []byte(c.text))
 			if err == nil {
-				err = l.check(newModules([]*ir.Module{m}))
+				err = l.Check(sites.NewModules([]*ir.Module{m}))
 			}
 			if c.want == "" {
 				require.NoError(t, err)
-				require.Equal(t, ExitResume{"plain", "loop"}, l.Exits[0].Resume)
+				require.Equal(t, layout.ExitResume{Function: "plain", Block: "loop"}, l.Exits[0].Resume)
 				require.Equal(t, "%n", l.Exits[0].Slots[0].Name)
 				return
 			}
@@ -89,10 +91,10 @@ func TestLayoutConditions(t *testing.T) {
 		return frame.Slot{Type: i32Type, Status: frame.OK, Hex: frame.HexOf(uint64(v)), Bytes: make([]byte, 4)}
 	}
 	record := uint64(7)
-	l := &Layout{Name: "l.json", Exits: []Exit{
-		{Function: "f", Record: &record, When: []Condition{{0, 3}}, Resume: ExitResume{"a", "x"}},
-		{Function: "f", When: []Condition{{0, -1}, {1, 4294967295}}, Resume: ExitResume{"b", "x"}},
-		{Function: "g", When: []Condition{{5, 1}}},
+	l := &layout.Layout{Name: "l.json", Exits: []layout.Exit{
+		{Function: "f", Record: &record, When: []layout.Condition{{Operand: 0, Equals: 3}}, Resume: layout.ExitResume{Function: "a", Block: "x"}},
+		{Function: "f", When: []layout.Condition{{Operand: 0, Equals: -1}, {Operand: 1, Equals: 4294967295}}, Resume: layout.ExitResume{Function: "b", Block: "x"}},
+		{Function: "g", When: []layout.Condition{{Operand: 5, Equals: 1}}},
 		{Function: "h"},
 	}}
 	missing := frame.Slot{Type: i32Type, Status: frame.Missing, Reason: "rax is gone"}
@@ -113,7 +115,7 @@ func TestLayoutConditions(t *testing.T) {
 		{"nosuch", 1, nil, "", ""},
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			x, why := l.apply(c.function, c.record, c.slots)
+			x, why := l.Apply(c.function, c.record, c.slots)
 			require.Equal(t, c.why, why)
 			if c.function == "h" {
 				require.NotNil(t, x)

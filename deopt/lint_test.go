@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/lint"
 	"reframe/internal/livetest"
 )
 
 // linted returns the findings of a module: place, severity, rule and names of each.
-func linted(t *testing.T, m *ir.Module, layouts ...*Layout) []string {
+func linted(t *testing.T, m *ir.Module, layouts ...*layout.Layout) []string {
 	t.Helper()
-	report, err := Lint([]*ir.Module{m}, layouts)
+	report, err := lint.Lint([]*ir.Module{m}, layouts)
 	require.NoError(t, err)
 	out := []string{}
 	for _, f := range report.Findings {
@@ -32,9 +34,9 @@ func lintFile(t *testing.T, dir, name string, layouts ...string) []string {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.Testdata(t, dir, name))
 	require.NoError(t, err)
-	var read []*Layout
+	var read []*layout.Layout
 	for _, path := range layouts {
-		l, err := ReadLayout(livetest.Testdata(t, dir, path))
+		l, err := layout.Read(livetest.Testdata(t, dir, path))
 		require.NoError(t, err)
 		read = append(read, l)
 	}
@@ -269,11 +271,11 @@ define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {
   ret i64 %l
 }`)))
 		require.NoError(t, err)
-		report, err := Lint([]*ir.Module{m}, nil)
+		report, err := lint.Lint([]*ir.Module{m}, nil)
 		require.NoError(t, err)
 		var names []string
 		for _, f := range report.Findings {
-			if f.Rule == GCLiveUnnamed {
+			if f.Rule == lint.GCLiveUnnamed {
 				names = append(names, f.Names...)
 			}
 		}

@@ -13,6 +13,9 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/lint"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -27,13 +30,13 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 		for _, path := range files {
 			m, err := ir.ParseFile(path)
 			require.NoError(t, err)
-			report, err := Lint([]*ir.Module{m}, nil)
+			report, err := lint.Lint([]*ir.Module{m}, nil)
 			require.NoError(t, err)
 			for _, f := range m.Funcs {
-				sites, err := f.Sites()
+				siteList, err := f.Sites()
 				require.NoError(t, err)
-				for _, s := range sites {
-					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !emits(f) {
+				for _, s := range siteList {
+					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !sites.Emits(f) {
 						continue // carried on elsewhere, behind a phi, or never
 					}
 					require.ElementsMatch(t, saidMissing(report, s), missedAt(t, s), "%s, line %d", path, s.Instr.Line)
@@ -46,9 +49,9 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 }
 
 // saidMissing lists what lint says of a site that has to be had and is not.
-func saidMissing(r *LintReport, s *ir.Site) (names []string) {
+func saidMissing(r *lint.Report, s *ir.Site) (names []string) {
 	for _, f := range r.Findings {
-		if f.Line == s.Instr.Line && f.Severity == CannotResume && (f.Rule == Unrecorded || f.Rule == GCLiveUnnamed || f.Rule == LostOperand || f.Rule == NotCompiled) {
+		if f.Line == s.Instr.Line && f.Severity == lint.CannotResume && (f.Rule == lint.Unrecorded || f.Rule == lint.GCLiveUnnamed || f.Rule == lint.LostOperand || f.Rule == lint.NotCompiled) {
 			names = append(names, f.Names...)
 		}
 	}
@@ -62,7 +65,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 	t.Helper()
 	values := map[ir.Value]interp.Value{}
 	give := func(v ir.Value) {
-		if name(v) == "" {
+		if sites.NameOf(v) == "" {
 			return
 		}
 		if bytes := s.Func.Module.Layout.StoreSize(v.Type()); bytes > 0 {
@@ -72,7 +75,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 		}
 	}
 	for _, v := range s.Live {
-		if rule, _, _ := loss(s, v); rule == "" {
+		if rule, _, _ := lint.Loss(s, v); rule == "" {
 			give(v)
 		}
 	}
@@ -108,7 +111,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 
 // Whatever a module or layout holds, lint ends, and says where in it a finding is.
 func FuzzLint(f *testing.F) {
-	layout, err := os.ReadFile(filepath.Join("..", "testdata", "lint", "guard.layout.json"))
+	described, err := os.ReadFile(filepath.Join("..", "testdata", "lint", "guard.layout.json"))
 	require.NoError(f, err)
 	for _, dir := range []string{"lint", "programs"} {
 		files, err := filepath.Glob(filepath.Join("..", "testdata", dir, "*.ll"))
@@ -116,26 +119,26 @@ func FuzzLint(f *testing.F) {
 		for _, path := range files {
 			text, err := os.ReadFile(path)
 			require.NoError(f, err)
-			f.Add(text, layout)
+			f.Add(text, described)
 		}
 	}
-	f.Fuzz(func(t *testing.T, text, layout []byte) {
+	f.Fuzz(func(t *testing.T, text, described []byte) {
 		m, err := ir.Parse("m.ll", text)
 		if err != nil {
 			return
 		}
-		var layouts []*Layout
-		if l, err := ParseLayout("l.json", layout); err == nil {
+		var layouts []*layout.Layout
+		if l, err := layout.Parse("l.json", described); err == nil {
 			layouts = append(layouts, l)
 		}
-		report, err := Lint([]*ir.Module{m}, layouts)
+		report, err := lint.Lint([]*ir.Module{m}, layouts)
 		if err != nil {
 			require.NotEmpty(t, err.Error())
 			return
 		}
 		for _, found := range report.Findings {
 			require.True(t, found.Line > 0 || found.Path != "", "%+v", found)
-			require.LessOrEqual(t, len(found.Names), maxNames)
+			require.LessOrEqual(t, len(found.Names), lint.MaxNames)
 		}
 	})
 }
@@ -154,7 +157,7 @@ func TestLintMutants(t *testing.T) {
 			if err != nil || m.Check() != nil {
 				continue
 			}
-			if _, err = Lint([]*ir.Module{m}, nil); err == nil {
+			if _, err = lint.Lint([]*ir.Module{m}, nil); err == nil {
 				taken++
 			}
 		}

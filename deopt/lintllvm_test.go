@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/lint"
 	"reframe/internal/livetest"
 )
 
@@ -370,12 +372,12 @@ func TestLintGuardLowered(t *testing.T) {
 			found = append(found, fmt.Sprint(s.Kind, len(s.Live)))
 		}
 		require.ElementsMatch(t, []string{"deoptimize3", "deoptimize3"}, found)
-		layout, err := ReadLayout(livetest.Testdata(t, "lint", "guard.layout.json"))
+		described, err := layout.Read(livetest.Testdata(t, "lint", "guard.layout.json"))
 		require.NoError(t, err)
-		report, err := Lint([]*ir.Module{m}, []*Layout{layout})
+		report, err := lint.Lint([]*ir.Module{m}, []*layout.Layout{described})
 		require.NoError(t, err)
 		require.Len(t, report.Findings, 1)
-		require.Equal(t, UndefinedOperand, report.Findings[0].Rule)
+		require.Equal(t, lint.UndefinedOperand, report.Findings[0].Rule)
 	}
 }
 
@@ -424,7 +426,7 @@ func TestLintInlined(t *testing.T) {
 	run(t, livetest.LLVM(t, 19, "opt"), "-passes=always-inline", "-S", livetest.Testdata(t, "programs", "dup.ll"), "-o", path)
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err)
-	report, err := Lint([]*ir.Module{m}, nil)
+	report, err := lint.Lint([]*ir.Module{m}, nil)
 	require.NoError(t, err)
 	var same []string
 	for _, f := range report.Findings {

@@ -14,6 +14,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -138,9 +139,9 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 		require.Equal(t, strconv.Itoa(want), s.Value)
 	}
 
-	layout, err := ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{layout}
+	o.Layouts = []*layout.Layout{described}
 	v := look(t, p, true, o)
 	stack, err := v.Pick(Choice{Frame: -1})
 	require.NoError(t, err)
@@ -310,8 +311,8 @@ func TestFalseMatch(t *testing.T) {
 			for name, o := range map[string]Options{"with the module": known(t, p), "without": {}} {
 				v := look(t, p, false, o)
 				f := one(t, v, "work")
-				require.NotNil(t, f.code.records)
-				require.Equal(t, 1, f.code.records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
+				require.NotNil(t, f.code.Records)
+				require.Equal(t, 1, f.code.Records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
 				require.Nil(t, f.Record, name)
 				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 is not it: its patchpoint starts at this return address", name)
 			}
@@ -324,10 +325,10 @@ func TestFalseMatch(t *testing.T) {
 func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *View) {
 	t.Helper()
 	var at machine.Addr
-	for _, c := range look(t, p, false, known(t, p)).space.objects {
-		near, _ := c.records.Nearest(0)
+	for _, c := range look(t, p, false, known(t, p)).space.Objects {
+		near, _ := c.Records.Nearest(0)
 		at = near.Addr
-		require.Equal(t, c.records.Len(), c.records.At(at).Len())
+		require.Equal(t, c.Records.Len(), c.Records.At(at).Len())
 	}
 	require.NotZero(t, at)
 	p.AwaitPause(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -40,7 +41,7 @@ elsewhere:
 			require.Contains(t, p.Output(), "w 3\n", "LLVM no longer confuses them")
 			f := one(t, look(t, p, false, known(t, p)), "work")
 			require.Equal(t, frame.Missing, slot(t, f, "%w").Status)
-			require.Equal(t, confusedX87, slot(t, f, "%w").Reason)
+			require.Equal(t, sites.ConfusedX87, slot(t, f, "%w").Reason)
 			require.Empty(t, slot(t, f, "%w").Hex)
 			require.Equal(t, "3", slot(t, f, "%n").Value)
 		})

@@ -10,19 +10,14 @@ import (
 	"reframe/deopt/isa"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
 )
 
-// recordEntry is a record with what it belongs to, decoded.
-type recordEntry struct {
-	stackmap.Entry
-	Record *stackmap.Record
-}
-
 // match is a record that describes the place where a frame stands.
 type match struct {
-	entry  recordEntry
+	entry  sites.RecordEntry
 	site   *ir.Site    // nil where no module says which it is
 	kind   ir.SiteKind // "" where it is not known
 	moment frame.Moment
@@ -30,11 +25,11 @@ type match struct {
 	shadow *shadow  // that a call, or a jump to a stub, was written into; nil of any other match
 	// written are the registers that the code of a region has changed before its call.
 	written amd64.Set
-	candidates
+	sites.Candidates
 	moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
 
 	compared bool
-	agreed   []agreed // what its sites agree on, where they were compared
+	agreed   []sites.Agreed // what its sites agree on, where they were compared
 }
 
 const unknownSite = "unknown"
@@ -51,7 +46,7 @@ type matcher struct {
 	calls func(by *ir.Func, name string, ret machine.Addr) bool
 	// sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
-	sites func(recordEntry) (candidates, error)
+	sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
 // maxPatch bounds how far before a return address a patchpoint may begin: a region
@@ -75,7 +70,7 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		return nil, nil, nil
 	}
 	var matches []*match
-	refuse := func(e recordEntry, why string) {
+	refuse := func(e sites.RecordEntry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
 	near := m.records.Range(pc-min(pc, maxPatch), pc+1)
@@ -83,7 +78,7 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		if near.Entry(n).Function.Addr != m.function {
 			continue
 		}
-		e := recordEntry{near.Entry(n), near.Entry(n).Record()}
+		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
 		got, why, err := m.try(e, pc, ret)
 		if err != nil {
 			return nil, nil, err
@@ -130,7 +125,7 @@ func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes [
 		if ahead.Entry(n).Function.Addr != m.function {
 			continue
 		}
-		e := recordEntry{ahead.Entry(n), ahead.Entry(n).Record()}
+		e := sites.RecordEntry{Entry: ahead.Entry(n), Record: ahead.Entry(n).Record()}
 		got, why, err := m.try(e, pc, ret)
 		switch {
 		case err != nil:
@@ -146,10 +141,10 @@ func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes [
 
 // tryStatepoint asks whether pc lies in the region before the record, where a call ends that was written there.
 func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
-	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite || len(got.sites) == 0 {
+	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite || len(got.Sites) == 0 {
 		return nil, "", nil
 	}
-	start := got.entry.Addr - machine.Addr(regionBytes(got.sites))
+	start := got.entry.Addr - machine.Addr(regionBytes(got.Sites))
 	of := isa.Of(m.arch)
 	switch {
 	case pc < start || pc == start && ret || of == nil:
@@ -192,7 +187,7 @@ func (m *matcher) atCall(pc machine.Addr) (matches []*match, err error) {
 		if at.Entry(n).Function.Addr != m.function {
 			continue
 		}
-		got, _, err := m.try(recordEntry{at.Entry(n), at.Entry(n).Record()}, end, false)
+		got, _, err := m.try(sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}, end, false)
 		if err != nil {
 			return nil, err
 		}
@@ -215,17 +210,17 @@ func nearest(e stackmap.Entry, pc machine.Addr) string {
 
 // try holds one record against the place. why is set where a record that lies at
 // the place, or just before it, is refused.
-func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why string, err error) {
+func (m *matcher) try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *match, why string, err error) {
 	c, err := m.sites(e)
 	if err != nil {
 		return nil, "", err
 	}
-	got = &match{entry: e, kind: kindOf(c.sites), candidates: c}
-	if len(c.sites) == 1 {
-		got.site = c.sites[0]
+	got = &match{entry: e, kind: sites.KindOf(c.Sites), Candidates: c}
+	if len(c.Sites) == 1 {
+		got.site = c.Sites[0]
 	}
 	_, shaped := e.Record.AsStatepoint()
-	if got.kind == "" && shaped && e.Addr == pc && byDefault(e.Record.ID) {
+	if got.kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
 		// What the record looks like, where it lies and the id that LLVM gives to
 		// statepoints say the same. Shape and place alone do not: a stackmap behind a
 		// call may begin with three constants too.
@@ -240,7 +235,7 @@ func (m *matcher) try(e recordEntry, pc machine.Addr, ret bool) (got *match, why
 		return m.tryPatchpoint(got, pc, ret)
 	case isStatepoint && ret:
 		got.moment = frame.InCall
-		if bytes := regionBytes(c.sites); len(c.sites) > 0 && bytes > 0 {
+		if bytes := regionBytes(c.Sites); len(c.Sites) > 0 && bytes > 0 {
 			got.written = m.writes(pc-machine.Addr(bytes), pc)
 		}
 	case isStatepoint:
@@ -316,19 +311,6 @@ func (m *matcher) calledNot(pc machine.Addr) bool {
 	return err == nil && !called
 }
 
-// kindOf returns the kind that all sites agree on, or "".
-func kindOf(sites []*ir.Site) ir.SiteKind {
-	if len(sites) == 0 {
-		return ""
-	}
-	for _, s := range sites[1:] {
-		if s.Kind != sites[0].Kind {
-			return ""
-		}
-	}
-	return sites[0].Kind
-}
-
 // counted says whether it is known which locations of the record are its live values, so
 // that live value k is one of them: a statepoint counts them, and of the others the
 // module's sites tell.
@@ -337,8 +319,8 @@ func (m *match) counted() bool {
 		return false
 	}
 	if m.site == nil && m.agreements() == nil {
-		for _, s := range m.sites {
-			if a, _ := align(s, m.entry); a.at != nil {
+		for _, s := range m.Sites {
+			if a, _ := sites.Align(s, m.entry); a.At != nil {
 				return false
 			}
 		}
@@ -346,24 +328,24 @@ func (m *match) counted() bool {
 	if m.kind == ir.StatepointSite || m.kind == ir.DeoptimizeSite {
 		return true
 	}
-	for _, s := range m.sites {
-		if shapeOf(s) != shapeOf(m.sites[0]) {
+	for _, s := range m.Sites {
+		if sites.ShapeOf(s) != sites.ShapeOf(m.Sites[0]) {
 			return false
 		}
 	}
-	return len(m.sites) > 0
+	return len(m.Sites) > 0
 }
 
 // recorded lists the locations of the live values, or all where it is not known which are.
 func (m *match) recorded() []stackmap.Location {
 	switch {
 	case !m.counted():
-	case len(m.sites) > 0:
-		a, _ := align(m.sites[0], m.entry)
-		if a.at != nil {
+	case len(m.Sites) > 0:
+		a, _ := sites.Align(m.Sites[0], m.entry)
+		if a.At != nil {
 			return nil // operand k is not the one at location k
 		}
-		return m.entry.Record.Locations[a.first+a.head:][:a.live]
+		return m.entry.Record.Locations[a.First+a.Head:][:a.Live]
 	default:
 		if sp, ok := m.entry.Record.AsStatepoint(); ok {
 			return sp.Deopt

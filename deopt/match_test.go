@@ -9,6 +9,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
@@ -102,11 +103,11 @@ func TestMatch(t *testing.T) {
 			}
 			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
 			m := &matcher{arch: machine.AMD64, memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
-				sites: func(recordEntry) (candidates, error) {
+				sites: func(sites.RecordEntry) (sites.Candidates, error) {
 					if c.site == nil {
-						return candidates{}, nil
+						return sites.Candidates{}, nil
 					}
-					return candidates{sites: []*ir.Site{c.site}}, nil
+					return sites.Candidates{Sites: []*ir.Site{c.site}}, nil
 				}}
 			got, notes, err := m.find(c.pc, c.ret)
 			require.NoError(t, err)
@@ -127,7 +128,7 @@ func TestMatch(t *testing.T) {
 func TestMatchOfAnotherFunction(t *testing.T) {
 	maps := mapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
 	m := &matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), function: 0x100d,
-		sites: func(recordEntry) (candidates, error) { return candidates{}, nil }}
+		sites: func(sites.RecordEntry) (sites.Candidates, error) { return sites.Candidates{}, nil }}
 	got, notes, err := m.find(0x100d, true)
 	require.NoError(t, err)
 	require.Nil(t, got)

@@ -57,7 +57,7 @@ func (f *Frame) Wants() (kind, text string) {
 	case f.to == nil && f.Resume != nil:
 		return "to", fmt.Sprintf("%s, carries on in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
 	case f.match.site == nil && len(f.Slots) == 0: // there is nothing to name
-	case f.match.site == nil && len(f.view.modules.all) == 0:
+	case f.match.site == nil && len(f.view.modules.All) == 0:
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
 	case f.match.site == nil:
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/maps"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -120,7 +122,7 @@ define i64 @work(i64 %s) noinline {
 		p := livetest.Lli(t, version, raw(t, text), "mcjit")
 		f := one(t, look(t, p, false, known(t, p)), "v")
 		require.Equal(t, "100", slot(t, f, "%a").Value)
-		require.Equal(t, undefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
+		require.Equal(t, sites.UndefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
 		require.Equal(t, frame.Missing, slot(t, f, "%p").Status)
 		require.Empty(t, slot(t, f, "%p").Hex)
 	}
@@ -232,12 +234,12 @@ define i64 @work(i64 %s) noinline {
 				p := livetest.Lli(t, version, program(t, prelude+again+strings.Replace(patchpoint, "CALL", c.call, 1)), "mcjit")
 				session, v := stopAtRecord(t, p)
 				f := one(t, v, "work")
-				maps, err := TargetMaps(v.target, MapOptions{Modules: known(t, p).Modules})
+				found, err := maps.OfTarget(v.target, maps.Options{Modules: known(t, p).Modules})
 				require.NoError(t, err)
 				var got []string
-				for fn := range maps.Images[0].Functions() {
+				for fn := range found.Images[0].Functions() {
 					for rec := range fn.Records() {
-						var r Reading
+						var r maps.Reading
 						fn.Read(rec, &r)
 						for n, l := range rec.Locations {
 							role := r.Role(n)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 )
@@ -126,20 +127,20 @@ func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	}
 	require.NotContains(t, places, -1, what)
 	between = [2]int{places[1] - places[0] - 1, places[2] - places[1] - 1}
-	sites, err := module(t, "m.ll", text).Func("f").Sites()
+	siteList, err := module(t, "m.ll", text).Func("f").Sites()
 	require.NoError(t, err, what)
-	s := sites[slices.IndexFunc(sites, func(s *ir.Site) bool { return string(s.Kind) == kind })]
-	a, why := align(s, recordEntry{stackmap.Entry{Map: m}, record})
+	s := siteList[slices.IndexFunc(siteList, func(s *ir.Site) bool { return string(s.Kind) == kind })]
+	a, why := sites.Align(s, sites.RecordEntry{Entry: stackmap.Entry{Map: m}, Record: record})
 	require.Empty(t, why, what)
 	for k, want := range []int{places[0], places[0] + 1, places[1], places[1] + 1, places[2]} {
 		missing := k%2 == 1 && between[k/2] == 0
-		switch got := a.place(k); {
-		case got == untold:
+		switch got := a.Place(k); {
+		case got == sites.Untold:
 			require.Contains(t, missing87(between), true, "%s: operand %d is recorded as location %d, and reframe does not know", what, k, want)
 		case missing:
-			require.Equal(t, absent, got, "%s: operand %d is not recorded", what, k)
+			require.Equal(t, sites.Absent, got, "%s: operand %d is not recorded", what, k)
 		default:
-			require.Equal(t, want, a.first+got, "%s: operand %d", what, k)
+			require.Equal(t, want, a.First+got, "%s: operand %d", what, k)
 		}
 	}
 	return between

@@ -2,7 +2,7 @@ package deopt
 
 import (
 	"fmt"
-	"maps"
+	gomaps "maps"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/maps"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -187,7 +189,7 @@ func siteNumber(s *ir.Site) (number int64, ok bool) {
 		}
 		from = from.Block.Instrs[from.Index-1]
 	case s.Kind == ir.PatchPointSite:
-		at = patchpointHead
+		at = sites.PatchpointHead
 	}
 	if len(from.Args) > 5 && from.Typ.Kind == ir.TokenKind { // rewritten
 		at = 5
@@ -265,16 +267,16 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 		for _, image := range mapsOf(t, file, m).Images {
 			for f := range image.Functions() {
 				for rec := range f.Records() {
-					ms := newModules([]*ir.Module{m})
-					e := recordEntry{Record: rec}
+					ms := sites.NewModules([]*ir.Module{m})
+					e := sites.RecordEntry{Record: rec}
 					e.Map, e.Function = f.Map, f.Function
-					had, err := ms.sites(e, "work")
+					had, err := ms.Sites(e, "work")
 					require.NoError(t, err, how)
-					var reading Reading
+					var reading maps.Reading
 					f.Read(rec, &reading)
 					require.NotEmpty(t, reading.Sites, "%s\n%s", how, reading.Note)
 					tally.records++
-					if len(had.sites) == 1 {
+					if len(had.Sites) == 1 {
 						tally.before++
 					}
 					if len(reading.Sites) > 1 {
@@ -303,7 +305,7 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 						tally.shared++
 					}
 					for number := range seen {
-						require.Contains(t, may, number, "%s: %s: record at +%#x: it is %v\n%s", how, filepath.Base(file), rec.Offset, slices.Sorted(maps.Keys(seen)), text)
+						require.Contains(t, may, number, "%s: %s: record at +%#x: it is %v\n%s", how, filepath.Base(file), rec.Offset, slices.Sorted(gomaps.Keys(seen)), text)
 					}
 				}
 			}

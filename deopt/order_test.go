@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
 
@@ -209,7 +210,7 @@ func TestOrderOfTooMany(t *testing.T) {
 	image := mapsOf(t, llc(t, 19, path, "-O0"), m).Images[0]
 	for f := range image.Functions() {
 		for rec := range f.Records() {
-			var r Reading
+			var r maps.Reading
 			f.Read(rec, &r)
 			require.Contains(t, r.Note, "the order of its records does not tell which: the function is too large")
 			break

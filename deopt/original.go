@@ -24,17 +24,17 @@ const maxWritten = 64 << 10
 // original holds the code from an address on against what it was: up to n bytes, and less where the code or memory ends before. The
 // error says that nobody has the original, or that memory cannot be read there.
 func (v *View) original(start machine.Addr, n int) (*original, error) {
-	c := v.space.at(start)
+	c := v.space.At(start)
 	switch {
 	case c == nil:
 		return nil, fmt.Errorf("what the code at %v was is not known: no file and no registered object has it", start)
-	case c.image == nil:
+	case c.Image == nil:
 		return nil, fmt.Errorf("what the code at %v was is not known: its stack map was found in memory, and no object is registered", start)
 	}
-	if m := v.target.ModuleAt(start); m != nil && m.Image == c.image && m.Virtual() {
+	if m := v.target.ModuleAt(start); m != nil && m.Image == c.Image && m.Virtual() {
 		return nil, errors.New("what the code of " + m.Path + " was is not known: it has no file")
 	}
-	code, fixed, err := c.image.Original(start, min(n, maxWritten))
+	code, fixed, err := c.Image.Original(start, min(n, maxWritten))
 	if err != nil {
 		return nil, fmt.Errorf("what the code at %v was is not known: %w", start, err)
 	}
@@ -42,7 +42,7 @@ func (v *View) original(start machine.Addr, n int) (*original, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &original{start, c.name, code[:len(now)], now, fixed[:len(now)]}, nil
+	return &original{start, c.Name, code[:len(now)], now, fixed[:len(now)]}, nil
 }
 
 // readWhole reads into buf what there is from an address on, by whole pages: less where memory ends before.
@@ -90,30 +90,30 @@ func (w *original) ReadMemory(p []byte, addr machine.Addr) error {
 // relocatedTo is the address that a relocation puts, or leads to, in code of an object that is not linked; 0 where it is none, or nobody
 // says where its symbol is. The code may go there by a stub.
 func (v *View) relocatedTo(at machine.Addr) machine.Addr {
-	c := v.space.at(at)
-	if c == nil || c.image == nil || !c.image.Relocatable() {
+	c := v.space.At(at)
+	if c == nil || c.Image == nil || !c.Image.Relocatable() {
 		return 0
 	}
-	s := c.image.CodeAt(at)
+	s := c.Image.CodeAt(at)
 	if s == nil {
 		return 0
 	}
-	if c.relocations == nil {
-		c.relocations = map[machine.Addr]object.Relocation{}
-		for _, s := range c.image.Code() {
+	if c.Relocations == nil {
+		c.Relocations = map[machine.Addr]object.Relocation{}
+		for _, s := range c.Image.Code() {
 			_, list, err := s.Relocated()
 			for _, r := range list {
 				if err == nil {
-					c.relocations[s.Loaded()+machine.Addr(r.Offset)] = r
+					c.Relocations[s.Loaded()+machine.Addr(r.Offset)] = r
 				}
 			}
 		}
 	}
-	r, ok := c.relocations[at]
+	r, ok := c.Relocations[at]
 	if !ok || r.Symbol() == "" {
 		return 0
 	}
-	if sym, ok := c.image.Exported(r.Symbol()); ok {
+	if sym, ok := c.Image.Exported(r.Symbol()); ok {
 		return sym.Addr
 	}
 	sym, _ := v.target.FindSymbol(r.Symbol())

@@ -20,14 +20,14 @@ func unwritten(t *testing.T, v *View) (known, relocated int) {
 	t.Helper()
 	v.target.ReadObjects()
 	for _, c := range v.everyCode() {
-		if c.image == nil {
+		if c.Image == nil {
 			continue
 		}
-		for _, s := range c.image.Code() {
+		for _, s := range c.Image.Code() {
 			for at := s.Loaded(); s.Contains(at); {
 				w, err := v.original(at, 4096)
 				require.NoError(t, err)
-				require.Equal(t, 0, w.differing(w.start, w.end()), "%s %s at %v", c.name, s.Name, at)
+				require.Equal(t, 0, w.differing(w.start, w.end()), "%s %s at %v", c.Name, s.Name, at)
 				for _, fixed := range w.fixed {
 					if fixed {
 						known++

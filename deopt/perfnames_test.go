@@ -64,7 +64,7 @@ func TestJitdumpAgainstSymbols(t *testing.T) {
 		v := seen(t, livetest.Lli(t, version, "chain.ll", "mcjit").PID)
 		n := 0
 		for _, f := range v.Threads[0].Frames {
-			if f.code == nil || !f.code.jit {
+			if f.code == nil || !f.code.JIT {
 				continue
 			}
 			n++

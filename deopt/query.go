@@ -7,7 +7,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
-	"reframe/deopt/object"
+	"reframe/deopt/progspace"
 	"reframe/ptrace"
 )
 
@@ -27,9 +27,9 @@ func (v *View) Summary() Summary {
 	for _, r := range v.target.Registries {
 		s.Objects += len(r.Entries)
 	}
-	s.Read = len(v.space.objects)
-	for _, c := range v.space.all() {
-		for _, m := range c.maps {
+	s.Read = len(v.space.Objects)
+	for _, c := range v.space.All() {
+		for _, m := range c.Maps {
 			s.Functions += len(m.Functions)
 			s.Records += m.Len()
 			if !slices.Contains(s.Versions, m.Version) {
@@ -38,21 +38,6 @@ func (v *View) Summary() Summary {
 		}
 	}
 	return s
-}
-
-// all lists the code that was read.
-func (s *space) all() []*code {
-	var out []*code
-	if s.found != nil {
-		out = append(out, s.found)
-	}
-	for _, c := range s.modules {
-		out = append(out, c)
-	}
-	for _, c := range s.objects {
-		out = append(out, c)
-	}
-	return out
 }
 
 // Keep drops the frames that are not meant. Threads stay, without frames.
@@ -86,20 +71,20 @@ func (v *View) WhyNone() string {
 	if why := v.unread(); why != "" {
 		return fmt.Sprintf("%v: no thread could be read: %s", v.target, why)
 	}
-	all := v.space.all()
+	all := v.space.All()
 	for _, c := range all {
-		if c.mapsErr != nil {
-			return fmt.Sprintf("%v: %v", v.target, c.mapsErr)
+		if c.MapsErr != nil {
+			return fmt.Sprintf("%v: %v", v.target, c.MapsErr)
 		}
 	}
 	if n := v.Summary().Records; n > 0 {
 		why := fmt.Sprintf("%v: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target, n)
-		if nameless(v.target) {
-			why += "; " + whyNameless
+		if progspace.Nameless(v.target) {
+			why += "; " + progspace.WhyNameless
 		}
 		return why
 	}
-	return fmt.Sprintf("%v: %v: %s", v.target, ErrNoMaps, whyNoMaps(v.target))
+	return fmt.Sprintf("%v: %v: %s", v.target, progspace.ErrNoMaps, progspace.WhyNoMaps(v.target))
 }
 
 // HowMany says which numbers the frames have, for those who asked for another one.
@@ -168,74 +153,3 @@ func (f *Frame) Address() machine.Addr { return f.physical.PC }
 // ReturnValue returns the bytes in which a function that has just returned left an
 // integer or pointer of up to 64 bits: rax (System V ABI, AMD64 supplement, 3.2.3).
 func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0) }
-
-// howToRegister is what the host of a JIT can do.
-const howToRegister = "the host must register what it compiles: " +
-	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
-	"or give the objects that it compiled, --object FILE"
-
-// nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.
-func nameless(t *ptrace.Target) bool { return t.Core != "" && len(t.Modules) == 0 }
-
-const whyNameless = "the core names none of its files; --exe says which program it is of"
-
-// whyNoMaps says why a target shows no stack map, and what the host of a process can do.
-func whyNoMaps(t *ptrace.Target) string {
-	registered := 0
-	for _, r := range t.Registries {
-		registered += len(r.Entries)
-	}
-	trouble := slices.Concat(registryTrouble(t), t.Notes, moduleTrouble(t))
-	switch {
-	case len(trouble) > 0:
-		return strings.Join(trouble, "; ")
-	case nameless(t) && len(t.Given()) == 0:
-		return whyNameless
-	case registered == 0 && len(t.Given()) > 0:
-		return fmt.Sprintf("no object that was given (of %d) has a section %s", len(t.Given()), object.StackMapSection)
-	case registered > 0:
-		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
-			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
-	case t.ScanCut: // only code outside of files makes a search worth it
-		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
-	case t.HasJITCode():
-		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
-	}
-	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
-}
-
-// registryTrouble says what is wrong with the lists of registered objects.
-func registryTrouble(t *ptrace.Target) (trouble []string) {
-	registered := 0
-	var bad []string
-	for _, r := range t.Registries {
-		registered += len(r.Entries)
-		if r.Broken != "" {
-			trouble = append(trouble, "its list of registered JIT objects is corrupt: "+r.Broken)
-		}
-		for n, e := range r.Entries {
-			if e.Bad != "" {
-				bad = append(bad, fmt.Sprintf("object %d: %s", n+1, e.Bad))
-			}
-		}
-	}
-	if len(bad) > 0 {
-		const shown = 3 // a broken JIT may have registered thousands of them
-		trouble = append(trouble, fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; ")))
-	}
-	return trouble
-}
-
-// moduleTrouble says which modules hold stack maps that cannot be had, or may be those of
-// another file than the one that was mapped.
-func moduleTrouble(t *ptrace.Target) (trouble []string) {
-	for _, m := range t.Modules {
-		switch {
-		case m.MapsWhy != "":
-			trouble = append(trouble, m.Path+": "+m.MapsWhy)
-		case m.StackMaps != nil && m.Unverified != "":
-			trouble = append(trouble, m.Path+": "+m.Unverified)
-		}
-	}
-	return trouble
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
 
@@ -37,9 +38,9 @@ func run(t *testing.T, tool string, args ...string) {
 }
 
 // mapsOf reads the maps of a file with modules.
-func mapsOf(t *testing.T, path string, modules ...*ir.Module) *Maps {
+func mapsOf(t *testing.T, path string, modules ...*ir.Module) *maps.Maps {
 	t.Helper()
-	m, err := FileMaps(path, MapOptions{Modules: modules})
+	m, err := maps.OfFile(path, maps.Options{Modules: modules})
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	return m
@@ -47,13 +48,13 @@ func mapsOf(t *testing.T, path string, modules ...*ir.Module) *Maps {
 
 // readings says for each record the number of its map, its function, and the names of its
 // operands or the note.
-func readings(t *testing.T, m *Maps) []string {
+func readings(t *testing.T, m *maps.Maps) []string {
 	t.Helper()
 	var out []string
 	for _, i := range m.Images {
 		for f := range i.Functions() {
 			for rec := range f.Records() {
-				var r Reading
+				var r maps.Reading
 				f.Read(rec, &r)
 				var names []string
 				for n := range rec.Locations {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -26,11 +27,11 @@ func TestRecordedExits(t *testing.T) {
 		for _, program := range []string{"tick.ll", "guards.ll", "patch.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll"} {
 			t.Run(fmt.Sprint(program, " ", version), func(t *testing.T) {
 				p, begin, o := hosted(t, version, program, "-O2", livetest.ObjectHostOptions{Threads: 2, Rounds: 20})
-				layout := filepath.Join("..", "testdata", "programs", "guards.layout.json")
+				described := filepath.Join("..", "testdata", "programs", "guards.layout.json")
 				if program == "guards.ll" {
-					l, err := ReadLayout(layout)
+					l, err := layout.Read(described)
 					require.NoError(t, err)
-					o.Layouts = []*Layout{l}
+					o.Layouts = []*layout.Layout{l}
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 				defer cancel()

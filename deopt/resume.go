@@ -149,7 +149,7 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 // aggregates have to be the same in all.
 func (v *View) beside(m *ir.Module) []*ir.Module {
 	var others []*ir.Module
-	for _, other := range v.modules.all {
+	for _, other := range v.modules.All {
 		if other != m && reflect.DeepEqual(other.Layout, m.Layout) {
 			others = append(others, other)
 		}
@@ -175,7 +175,7 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 // whyNot says what is missing to resume a frame that has a record.
 func (f *Frame) whyNot() error {
 	switch {
-	case len(f.view.modules.all) == 0:
+	case len(f.view.modules.All) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.kind == ir.DeoptimizeSite:
 		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), noted(f.Notes))

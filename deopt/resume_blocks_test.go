@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -110,7 +111,7 @@ func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
 			*line = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(%s)\n%s",
 				operands(t, b, at, fmt.Sprintf("i64 %d", id), "i32 1"), *line)
 			for _, i := range b.Instrs {
-				if i.Call == nil || !chosen.MatchString(calledName(i)) {
+				if i.Call == nil || !chosen.MatchString(sites.CalledName(i)) {
 					continue
 				}
 				calls++

@@ -81,11 +81,11 @@ func (e everywhere) compare(t *testing.T) blockTally {
 	p := livetest.Program(t, path)
 	r := &blockRun{t: t, process: p, options: Options{Modules: []*ir.Module{m}}, todo: map[machine.Addr]bool{}, seen: map[*ir.Func]bool{}}
 	v := look(t, p, false, r.options)
-	for _, c := range v.space.modules {
-		if c.records == nil {
+	for _, c := range v.space.Modules {
+		if c.Records == nil {
 			continue
 		}
-		all := c.records.Range(0, ^machine.Addr(0))
+		all := c.Records.Range(0, ^machine.Addr(0))
 		for k := range all.Len() {
 			r.todo[all.Entry(k).Addr] = true
 		}
@@ -195,7 +195,7 @@ func (r *blockRun) expect(v *View, s *Stack, block string) {
 	r.steps += result.Steps
 	e.ret = v.Threads[0].Frames[outer.Index+1].physical.PC
 	for _, section := range []string{".data", ".bss"} {
-		if s := outer.code.image.Section(section); s != nil {
+		if s := outer.code.Image.Section(section); s != nil {
 			e.remember(r.t, p.machine, s.Loaded(), s.Size)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
 	"reframe/internal/livetest"
 )
 
@@ -256,7 +258,7 @@ define i64 @f(i64 %n) noinline {
 		require.Len(t, s.Frames, 3, s.End)
 		// A JIT may compile a module twice, each with globals of its own.
 		recompiled := *s.Frames[1]
-		recompiled.code = &code{image: s.Frames[0].code.image}
+		recompiled.code = &progspace.Objfile{Image: s.Frames[0].code.Image}
 		require.Equal(t, fmt.Sprintf("frame #%d, f and frame #%[1]d, f are of one module that was compiled twice", recompiled.Index),
 			s.compiledTwice(&recompiled))
 		s.Result = "-1"
@@ -359,10 +361,10 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 }` + chainMain
 	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
 	o := known(t, p)
-	layout, err := ParseLayout("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"optimized",
+	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"optimized",
 		"resume":{"function":"baseline","block":"loop"},"slots":[{"operand":0,"name":"%i"},{"operand":1,"name":"%s"},{"operand":2,"name":"%n"}]}]}`))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{layout}
+	o.Layouts = []*layout.Layout{described}
 	v := look(t, p, true, o)
 	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 	require.NoError(t, err)

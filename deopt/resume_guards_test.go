@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -129,11 +130,11 @@ define i32 @main() {
 	require.EqualError(t, err, "narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
 	// Where a layout leads into such a module, it is told when the frame is to carry on.
-	layout, err := ParseLayout("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
+	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
 	wide := module(t, "wide.ll", source)
-	v := look(t, p, true, Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*Layout{layout}})
+	v := look(t, p, true, Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
 	_, err = v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
 }

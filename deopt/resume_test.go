@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 )
 
@@ -87,10 +88,10 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			m, err := ir.ParseFile(other)
 			require.NoError(t, err)
 			o.Modules = append(o.Modules, m)
-			layout, err := ParseLayout("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
+			described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
 				"resume":{"function":"baseline","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 			require.NoError(t, err)
-			o.Layouts = []*Layout{layout}
+			o.Layouts = []*layout.Layout{described}
 			v := look(t, p, true, o)
 			out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 			require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 )
 
@@ -39,9 +40,9 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		{1, "%f", "", "l.json:1:114: exits[0].slots[0]: %f of @plain: it is float there, and live value 1 is double"},
 		{2, "%n", "", ""}, // undef
 	} {
-		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q}]}]}`, c.operand, c.name))
+		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q}]}]}`, c.operand, c.name))
 		require.NoError(t, err)
-		o.Layouts = []*Layout{layout}
+		o.Layouts = []*layout.Layout{described}
 		v, err := framesWith(t, p, o)
 		if c.err != "" {
 			require.EqualError(t, err, c.err)
@@ -79,9 +80,9 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 }` + start
 	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
 	for operand, reason := range []string{"", "it is undefined if the site is that of line "} {
-		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
+		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, Options{Modules: []*ir.Module{m}, Layouts: []*Layout{layout}})
+		v, err := framesWith(t, p, Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
 		require.NoError(t, err)
 		s := slot(t, one(t, v, "work"), "%n")
 		require.Equal(t, reason == "", s.Value == "100")
@@ -122,9 +123,9 @@ define i64 @work(i64 %a) {
 		"bytes":  "",
 		"narrow": "%v of @narrow: it is <16 x i7> there, and which type live value 0 was compiled as is not known: its elements may lie apart in the 16 bytes of the record",
 	} {
-		layout, err := ParseLayout("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
+		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*Layout{layout}})
+		v, err := framesWith(t, p, Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
 		if failure != "" {
 			require.ErrorContains(t, err, failure)
 			continue

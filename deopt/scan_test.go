@@ -19,7 +19,7 @@ func TestUnregisteredObjectsInOneMapping(t *testing.T) {
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)
 	v := look(t, p, false, Options{Modules: []*ir.Module{m}})
-	require.Len(t, v.space.found.maps, 2)
+	require.Len(t, v.space.Found.Maps, 2)
 	f := recorded(t, v)
 	require.EqualValues(t, 31, f.Record.ID)
 	require.EqualValues(t, f.Record.Offset+13, *f.Offset, "the call of a patchpoint is 13 bytes long")

@@ -9,14 +9,16 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
 )
 
 // shadow is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
 // invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap). Only x86-64 code is read.
 type shadow struct {
-	entry recordEntry
-	sites candidates
+	entry sites.RecordEntry
+	sites sites.Candidates
 	// bytes is how long it is: 0 where no module says so.
 	bytes uint64
 	*original
@@ -41,19 +43,19 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 	if v.target.Arch() != machine.AMD64 || !f.Return {
 		return nil, nil, false
 	}
-	c := v.space.at(f.PC - 1)
-	if c == nil || c.records == nil {
+	c := v.space.At(f.PC - 1)
+	if c == nil || c.Records == nil {
 		return nil, nil, false
 	}
-	owner := c.at(f.PC - 1).owner
-	near := c.records.Range(f.PC-min(f.PC, maxPatch), f.PC)
+	owner := c.SymbolAt(f.PC - 1).Owner
+	near := c.Records.Range(f.PC-min(f.PC, maxPatch), f.PC)
 	var at machine.Addr // of the nearest one; a farther shadow ends before it, so far as it is known
 	for n := near.Len() - 1; n >= max(0, near.Len()-maxNear); n-- {
 		e := near.Entry(n)
 		if e.Function.Addr != owner || len(found) > 0 && e.Addr != at {
 			break
 		}
-		s, note := v.shadowOf(c, recordEntry{e, e.Record()}, f.PC, at == 0 || at == e.Addr)
+		s, note := v.shadowOf(c, sites.RecordEntry{Entry: e, Record: e.Record()}, f.PC, at == 0 || at == e.Addr)
 		at = e.Addr
 		if s == nil {
 			if note != "" {
@@ -79,15 +81,15 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 }
 
 // inRegion says why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
-func (v *View) inRegion(c *code, s *shadow, pc, owner machine.Addr) string {
-	near := c.records.Range(pc, pc+maxPatch)
+func (v *View) inRegion(c *progspace.Objfile, s *shadow, pc, owner machine.Addr) string {
+	near := c.Records.Range(pc, pc+maxPatch)
 	for n := range min(near.Len(), maxNear) {
-		e := recordEntry{near.Entry(n), near.Entry(n).Record()}
-		name, _, _ := c.function(owner)
-		sites, err := v.modules.ofRecord(c, e, name)
+		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
+		name, _, _ := c.NameAt(owner)
+		sites, err := v.modules.OfRecord(c, e, name)
 		_, shaped := e.Record.AsStatepoint()
-		unsure := len(sites.sites) == 0 && shaped && e.Addr == pc && s.bytes == 0
-		if e.Function.Addr == owner && err == nil && (unsure || inRegion(sites.sites, e.Addr, s.last)) {
+		unsure := len(sites.Sites) == 0 && shaped && e.Addr == pc && s.bytes == 0
+		if e.Function.Addr == owner && err == nil && (unsure || inRegion(sites.Sites, e.Addr, s.last)) {
 			return fmt.Sprintf("is not certain: the call that was written here lies in the region of the statepoint of record %d too", uint64(e.Record.ID))
 		}
 	}
@@ -114,7 +116,7 @@ func (v *View) places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 }
 
 // shadowOf says whether a call that was written into the shadow of a record ends at pc; if not, note may say why.
-func (v *View) shadowOf(c *code, e recordEntry, pc machine.Addr, nearest bool) (s *shadow, note string) {
+func (v *View) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Addr, nearest bool) (s *shadow, note string) {
 	sites, least, most, ok := v.shadowBytes(c, e)
 	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
 		return nil, ""
@@ -155,24 +157,24 @@ func (v *View) shadowOf(c *code, e recordEntry, pc machine.Addr, nearest bool) (
 
 // shadowBytes is how many bytes the shadow of a record has at least and at most. Where no module says so, it is 0, and as many as
 // may be looked at.
-func (v *View) shadowBytes(c *code, e recordEntry) (sites candidates, least, most uint64, ok bool) {
-	name, _, _ := c.function(e.Function.Addr)
-	sites, err := v.modules.ofRecord(c, e, name)
+func (v *View) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList sites.Candidates, least, most uint64, ok bool) {
+	name, _, _ := c.NameAt(e.Function.Addr)
+	siteList, err := v.modules.OfRecord(c, e, name)
 	switch {
 	case err != nil:
-		return sites, 0, 0, false
-	case len(sites.sites) > 0 && kindOf(sites.sites) == ir.StackMapSite:
-		least, most = patchBytes(sites.sites)
-		return sites, least, min(most, maxPatch), most > 0
-	case len(sites.sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
-		return sites, 0, 0, false
+		return siteList, 0, 0, false
+	case len(siteList.Sites) > 0 && sites.KindOf(siteList.Sites) == ir.StackMapSite:
+		least, most = patchBytes(siteList.Sites)
+		return siteList, least, min(most, maxPatch), most > 0
+	case len(siteList.Sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
+		return siteList, 0, 0, false
 	}
 	most = maxShadow
-	if behind := c.records.Range(e.Addr+1, e.Addr+maxShadow); behind.Len() > 0 {
+	if behind := c.Records.Range(e.Addr+1, e.Addr+maxShadow); behind.Len() > 0 {
 		most = uint64(behind.Entry(0).Addr - e.Addr) // it ends before the next one
 	}
 	_, shaped := e.Record.AsStatepoint()
-	return sites, 0, most, !shaped || !byDefault(e.Record.ID)
+	return siteList, 0, most, !shaped || !sites.ByDefault(e.Record.ID)
 }
 
 // patchBytes are the least and the most that some sites have.
@@ -246,7 +248,7 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 
 // noun is what it is called.
 func (s *shadow) noun() string {
-	if kind := kindOf(s.sites.sites); kind != "" && kind != ir.StackMapSite {
+	if kind := sites.KindOf(s.sites.Sites); kind != "" && kind != ir.StackMapSite {
 		return "region"
 	}
 	return "shadow"
@@ -367,8 +369,8 @@ func (v *View) functionOf(f *unwind.Frame) machine.Addr {
 	if f == nil {
 		return 0
 	}
-	if c := v.space.at(f.Lookup()); c != nil {
-		if _, start, ok := c.function(f.Lookup()); ok {
+	if c := v.space.At(f.Lookup()); c != nil {
+		if _, start, ok := c.NameAt(f.Lookup()); ok {
 			return start
 		}
 	}
@@ -420,15 +422,15 @@ func (f *Frame) place() machine.Addr {
 // shadowed are the matches of a frame with shadows of one address.
 func (f *Frame) shadowed(all []*shadow) (matches []*match) {
 	for _, s := range all {
-		m := &match{entry: s.entry, kind: kindOf(s.sites.sites), candidates: s.sites, moment: frame.Before, shadow: s}
+		m := &match{entry: s.entry, kind: sites.KindOf(s.sites.Sites), Candidates: s.sites, moment: frame.Before, shadow: s}
 		if m.kind != "" && m.kind != ir.StackMapSite {
 			m.moment = frame.InCall // that of a region takes the place of the site's own call
 		}
 		if m.kind == "" && s.wasSled() {
 			m.moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
 		}
-		if len(m.sites) == 1 {
-			m.site = m.sites[0]
+		if len(m.Sites) == 1 {
+			m.site = m.Sites[0]
 		}
 		matches = append(matches, m)
 	}

@@ -12,6 +12,8 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
 )
 
@@ -53,8 +55,8 @@ const maxStubs = 32
 func (v *View) described(at machine.Addr) bool {
 	known, asked := v.covered[at]
 	if !asked {
-		if c := v.space.at(at); c != nil && c.unwind.Table != nil {
-			_, err := c.unwind.Table.Find(at)
+		if c := v.space.At(at); c != nil && c.Unwind.Table != nil {
+			_, err := c.Unwind.Table.Find(at)
 			known = !errors.Is(err, unwind.ErrNoFDE)
 		}
 		if v.covered == nil || len(v.covered) >= maxJumps {
@@ -81,10 +83,10 @@ func (v *View) jumps() []*shadow {
 	}
 	left := uint64(maxCompared)
 	for _, c := range v.everyCode() {
-		if c.image == nil {
+		if c.Image == nil {
 			continue
 		}
-		for _, s := range c.image.Code() {
+		for _, s := range c.Image.Code() {
 			for at := s.Loaded(); s.Contains(at) && left > comparedChunk && len(v.jumped) < maxJumps; at += comparedChunk {
 				left -= comparedChunk
 				v.jumpsIn(c, at)
@@ -96,18 +98,18 @@ func (v *View) jumps() []*shadow {
 }
 
 // jumpsIn adds those of the records in a chunk of code.
-func (v *View) jumpsIn(c *code, at machine.Addr) {
-	near := c.records.Range(at, at+comparedChunk)
+func (v *View) jumpsIn(c *progspace.Objfile, at machine.Addr) {
+	near := c.Records.Range(at, at+comparedChunk)
 	if near.Len() == 0 {
 		return
 	}
-	from := max(c.image.CodeAt(at).Loaded(), at-min(at, maxPatch)) // the region of a statepoint lies before its record
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, maxPatch)) // the region of a statepoint lies before its record
 	all, err := v.original(from, int(at-from)+comparedChunk+maxPatch)
 	if err != nil || all.differing(all.start, all.end()) == 0 {
 		return
 	}
 	for n := range near.Len() {
-		e := recordEntry{Entry: near.Entry(n)}
+		e := sites.RecordEntry{Entry: near.Entry(n)}
 		if all.differing(e.Addr-min(e.Addr, maxPatch), e.Addr+maxPatch) == 0 {
 			continue
 		}
@@ -129,17 +131,17 @@ func (v *View) jumpsIn(c *code, at machine.Addr) {
 
 // regionOf is the code of a record that a runtime may write a jump over: a shadow, or as a module says the region of a patchpoint or a
 // statepoint. Of several that it may be all agree on so much.
-func (v *View) regionOf(c *code, e recordEntry) (start machine.Addr, length uint64, s *shadow) {
-	sites, least, most, ok := v.shadowBytes(c, e)
-	switch kind := kindOf(sites.sites); {
+func (v *View) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machine.Addr, length uint64, s *shadow) {
+	siteList, least, most, ok := v.shadowBytes(c, e)
+	switch kind := sites.KindOf(siteList.Sites); {
 	case ok && least > 0:
-		return e.Addr, least, &shadow{entry: e, sites: sites, bytes: least}
+		return e.Addr, least, &shadow{entry: e, sites: siteList, bytes: least}
 	case ok:
-		return e.Addr, most, &shadow{entry: e, sites: sites, bytes: least}
+		return e.Addr, most, &shadow{entry: e, sites: siteList, bytes: least}
 	case kind == "" || kind == ir.StackMapSite:
 		return 0, 0, nil
 	default:
-		least, _ = patchBytes(sites.sites)
+		least, _ = patchBytes(siteList.Sites)
 		least = min(least, maxPatch)
 		if start = e.Addr; kind != ir.PatchPointSite {
 			start -= machine.Addr(least)
@@ -147,7 +149,7 @@ func (v *View) regionOf(c *code, e recordEntry) (start machine.Addr, length uint
 		if least == 0 {
 			return 0, 0, nil
 		}
-		return start, least, &shadow{entry: e, sites: sites, bytes: least}
+		return start, least, &shadow{entry: e, sites: siteList, bytes: least}
 	}
 }
 

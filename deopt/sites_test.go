@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
@@ -40,28 +41,28 @@ define i64 @any(i64 %a, i64 %b) {
 `
 
 // entry is the first record of a function that has those that follow too.
-func entry(t *testing.T, id stackmap.RecordID, locations ...stackmap.Location) recordEntry {
+func entry(t *testing.T, id stackmap.RecordID, locations ...stackmap.Location) sites.RecordEntry {
 	t.Helper()
 	return entryOf(t, stackmap.Record{ID: id, Locations: locations})
 }
 
-func entryOf(t *testing.T, records ...stackmap.Record) recordEntry {
+func entryOf(t *testing.T, records ...stackmap.Record) sites.RecordEntry {
 	t.Helper()
 	m := mapOf(t, nil, stackmap.BlobFunction{Records: records})
-	return recordEntry{stackmap.Entry{Map: m, Function: &m.Functions[0]}, &records[0]}
+	return sites.RecordEntry{Entry: stackmap.Entry{Map: m, Function: &m.Functions[0]}, Record: &records[0]}
 }
 
 func TestSitesOfARecord(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(sitesModule))
 	require.NoError(t, err)
-	ms := newModules([]*ir.Module{m})
+	ms := sites.NewModules([]*ir.Module{m})
 	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
 	constant := func(v int32) stackmap.Location {
 		return stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: v}
 	}
 	for _, c := range []struct {
 		name, function string
-		e              recordEntry
+		e              sites.RecordEntry
 		lines          []int
 		mismatch       string
 	}{
@@ -85,15 +86,15 @@ func TestSitesOfARecord(t *testing.T) {
 			if c.function != "" {
 				names = []string{c.function}
 			}
-			found, err := ms.sites(c.e, names...)
+			found, err := ms.Sites(c.e, names...)
 			if c.mismatch != "" {
 				require.EqualError(t, err, c.mismatch)
-				require.ErrorAs(t, err, new(*MismatchError))
+				require.ErrorAs(t, err, new(*sites.MismatchError))
 				return
 			}
 			require.NoError(t, err)
 			var lines []int
-			for _, s := range found.sites {
+			for _, s := range found.Sites {
 				lines = append(lines, s.Instr.Line)
 			}
 			require.Equal(t, c.lines, lines)
@@ -108,7 +109,7 @@ func TestSitesOfAllRecords(t *testing.T) {
 	require.NoError(t, err)
 	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
 	e := entryOf(t, stackmap.Record{ID: 1, Locations: []stackmap.Location{reg, reg}}, stackmap.Record{ID: 3})
-	_, err = newModules([]*ir.Module{m}).sites(e, "f")
+	_, err = sites.NewModules([]*ir.Module{m}).Sites(e, "f")
 	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, and line 9 of the module 1")
 }
 
@@ -124,6 +125,6 @@ func TestUndefMark(t *testing.T) {
 		{Kind: stackmap.Constant, Offset: 0}:      false,
 		{Kind: stackmap.Register, Offset: mark}:   false,
 	} {
-		require.Equal(t, want, marksUndef(m, l), "%+v", l)
+		require.Equal(t, want, sites.MarksUndef(m, l), "%+v", l)
 	}
 }

@@ -35,18 +35,6 @@ func (v *View) Sources(budget int64) (costly []string) {
 // Sources is [View.Sources] of these frames alone.
 func (s *Stack) Sources(budget int64) { findSources(s.Frames, newReaders(budget)) }
 
-// Sources is [View.Sources] of the places that are explained.
-func (e *Explanation) Sources(budget int64) {
-	r := newReaders(budget)
-	for n := range e.Places {
-		in := &e.Places[n].In
-		if in.frame != nil {
-			findSources([]*Frame{in.frame}, r)
-			in.Source = in.frame.Source
-		}
-	}
-}
-
 // readers are those of the images that frames are in.
 type readers struct {
 	of     map[*object.Image]*source.Reader
@@ -63,7 +51,7 @@ func findSources(frames []*Frame, r *readers) (costly []string) {
 			continue
 		}
 		err := f.sourceByDWARF(r)
-		name, own := path.Base(f.code.name), f.code.image != nil && f.code.image.Debug() == f.code.image
+		name, own := path.Base(f.code.Name), f.code.Image != nil && f.code.Image.Debug() == f.code.Image
 		switch {
 		case !errors.Is(err, source.ErrCostly) && err != nil:
 			f.Notes = append(f.Notes, "its lines in the source cannot be read: "+err.Error())
@@ -79,7 +67,7 @@ func findSources(frames []*Frame, r *readers) (costly []string) {
 
 // sourceByDWARF asks the image of the frame.
 func (f *Frame) sourceByDWARF(all *readers) error {
-	img := f.code.image
+	img := f.code.Image
 	if img == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt/condition"
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 	"reframe/internal/near"
 )
 
@@ -22,19 +23,19 @@ var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 // exit of the layouts has the slots that it asks for. The error is a [*condition.Error]. What is not known without the
 // process is no error.
 func (o *Options) CheckStop(c *condition.Condition, filter *ExitFilter) error {
-	var sites [][]string // the names of each
+	var siteList [][]string // the names of each
 	for _, m := range o.Modules {
 		if m.Size() > surveyed {
 			return nil
 		}
 		for _, f := range m.Funcs {
-			list, err := compiledSites(f)
+			list, err := sites.CompiledSites(f)
 			if err != nil {
 				return nil // it is said where the function is needed
 			}
 			for _, s := range list {
 				if filter.wantsSite(string(s.Kind)) && slices.ContainsFunc(s.IDs(), filter.wantsRecord) {
-					sites = append(sites, siteNames(s))
+					siteList = append(siteList, siteNames(s))
 				}
 			}
 		}
@@ -48,12 +49,12 @@ func (o *Options) CheckStop(c *condition.Condition, filter *ExitFilter) error {
 			for _, s := range x.Slots {
 				names = append(names, s.Name)
 			}
-			sites = append(sites, names)
+			siteList = append(siteList, names)
 		}
 	}
-	sites = append(sites, nil) // one of which no module says more
-	all := map[string]string{} // every name, as the output has it
-	for _, names := range sites {
+	siteList = append(siteList, nil) // one of which no module says more
+	all := map[string]string{}       // every name, as the output has it
+	for _, names := range siteList {
 		has := map[string]bool{}
 		for _, name := range names {
 			has[condition.Plain(name)] = true
@@ -74,7 +75,7 @@ func (o *Options) CheckStop(c *condition.Condition, filter *ExitFilter) error {
 // siteNames lists the names of a site's slots.
 func siteNames(s *ir.Site) (names []string) {
 	for _, v := range slices.Concat(s.Live, s.GCLive) {
-		if called := name(v); called != "" {
+		if called := sites.NameOf(v); called != "" {
 			names = append(names, called)
 		}
 	}

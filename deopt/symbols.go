@@ -4,6 +4,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/deopt/sites"
 )
 
 // symbols binds the names of modules to addresses of the target: of those that the frames
@@ -38,7 +39,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 			linkage = g.Linkage
 		case *ir.Func:
 			linkage = g.Linkage
-			if symbol := decorated(g); symbol != "" {
+			if symbol := sites.Decorated(g); symbol != "" {
 				name = symbol
 			}
 		}
@@ -69,7 +70,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 // is not known: the frame's own, where its site is in that module or the image has the
 // function, else the one that exports the function.
 func (f *Frame) imageOf(fn *ir.Func) *object.Image {
-	own := f.code.image
+	own := f.code.Image
 	if own != nil {
 		if f.match != nil && f.match.site != nil && f.match.site.Func.Module == fn.Module {
 			return own
@@ -85,7 +86,7 @@ func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 // exports the first of its functions that any does.
 func (v *View) imageOf(m *ir.Module) *object.Image {
 	for _, fn := range m.Funcs {
-		if emits(fn) && external(fn) {
+		if sites.Emits(fn) && sites.External(fn) {
 			if img := v.exporter(fn.Name); img != nil {
 				return img
 			}
@@ -97,8 +98,8 @@ func (v *View) imageOf(m *ir.Module) *object.Image {
 // exporter returns the image that exports a name, or nil.
 func (v *View) exporter(name string) *object.Image {
 	if sym, ok := v.target.FindSymbol(name); ok {
-		if c := v.space.at(sym.Addr); c != nil {
-			return c.image
+		if c := v.space.At(sym.Addr); c != nil {
+			return c.Image
 		}
 	}
 	return nil
@@ -106,10 +107,10 @@ func (v *View) exporter(name string) *object.Image {
 
 // symbolAt names the function that starts at addr.
 func (v *View) symbolAt(addr machine.Addr) (string, bool) {
-	c := v.space.at(addr)
+	c := v.space.At(addr)
 	if c == nil {
 		return "", false
 	}
-	name, start, ok := c.function(addr)
+	name, start, ok := c.NameAt(addr)
 	return name, ok && start == addr && name != ""
 }

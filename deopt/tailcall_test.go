@@ -54,15 +54,15 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 // mayLeave says whether a function has a jump that may lead out of it.
 func mayLeave(t *testing.T, v *View, start machine.Addr) bool {
 	t.Helper()
-	s := v.space.at(start).at(start)
-	require.True(t, s.ok)
-	for at := start; at < start+machine.Addr(s.size); {
+	s := v.space.At(start).SymbolAt(start)
+	require.True(t, s.Known)
+	for at := start; at < start+machine.Addr(s.Size); {
 		inst, known, err := amd64.Read(v.target, at)
 		require.NoError(t, err)
 		require.NotZero(t, inst.Len)
 		next := at + machine.Addr(inst.Len)
 		to, direct := inst.Args[0].(x86asm.Rel)
-		out := direct && next+machine.Addr(to)-start >= machine.Addr(s.size)
+		out := direct && next+machine.Addr(to)-start >= machine.Addr(s.Size)
 		if known && !amd64.IsCall(inst) && (out || inst.Op == x86asm.JMP && !direct) {
 			return true
 		}

@@ -11,6 +11,7 @@ import (
 	"reframe/deopt/condition"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -389,7 +390,7 @@ func (l *loaded) whyNone() string {
 	case l.known > 0:
 		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
 	}
-	return fmt.Sprintf("%v: %v: %s", t, ErrNoMaps, whyNoMaps(t))
+	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 }
 
 // decide says whether the condition holds of an exit, and counts where that cannot be told.

@@ -17,6 +17,7 @@ import (
 	"reframe/deopt/condition"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/names"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -155,9 +156,9 @@ func TestTraceEveryExit(t *testing.T) {
 // LLVM's own exit, from a process that waits before it and from one that is just being compiled.
 func TestTraceDeoptimize(t *testing.T) {
 	p, begin, o := hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
-	layout, err := ReadLayout(livetest.Testdata(t, "programs", "guards.layout.json"))
+	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
 	require.NoError(t, err)
-	o.Layouts = []*Layout{layout}
+	o.Layouts = []*layout.Layout{described}
 	lines, sum, said := traceAll(t, p.PID, begin, TraceOptions{Options: o})
 	require.Empty(t, said)
 	require.NotEmpty(t, lines)

@@ -5,6 +5,7 @@ import (
 
 	"reframe/deopt/condition"
 	"reframe/deopt/frame"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
@@ -53,7 +54,7 @@ func (p *Tracepoint) prepare(v *View) {
 	if p.Note != "" {
 		f.Notes = append(f.Notes, p.Note)
 	}
-	f.Notes = append(f.Notes, p.match.uncertain()...)
+	f.Notes = append(f.Notes, p.match.Uncertain()...)
 	if p.Addr == p.match.entry.Addr { // whoever comes to a call makes it
 		if why := f.reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)
@@ -67,7 +68,7 @@ func (p *Tracepoint) prepare(v *View) {
 }
 
 // frame makes the abstract frame of a thread that stands at the place.
-func (p *Tracepoint) frame(v *View, physical unwind.Frame, layouts []*Layout) (*Frame, error) {
+func (p *Tracepoint) frame(v *View, physical unwind.Frame, layouts []*layout.Layout) (*Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}

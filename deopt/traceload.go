@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/object"
+	"reframe/deopt/progspace"
 	"reframe/ptrace"
 )
 
@@ -81,7 +82,7 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	if err := l.updateGiven(t); err != nil {
 		return nil, nil, err
 	}
-	if found := l.view.space.found; found != nil && l.found == nil {
+	if found := l.view.space.Found; found != nil && l.found == nil {
 		if l.found, err = l.list(found, false); err != nil {
 			return nil, nil, err
 		}
@@ -96,7 +97,7 @@ func (l *loaded) updateGiven(t *ptrace.Target) error {
 		if l.given[img] != nil {
 			continue
 		}
-		x, err := l.list(l.view.space.ofObject(img), false)
+		x, err := l.list(l.view.space.OfObject(img), false)
 		if err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 			l.warn("the JIT object that is registered at %v cannot be used: %s", e.Addr, e.Bad)
 		} else {
 			var err error
-			if x, err = l.list(l.view.space.ofObject(img), fresh); err != nil {
+			if x, err = l.list(l.view.space.OfObject(img), fresh); err != nil {
 				return err
 			}
 			x.image = img
@@ -182,7 +183,7 @@ func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
 	for e, x := range l.objects {
 		if !there[e] {
 			delete(l.objects, e)
-			delete(l.view.space.objects, x.image)
+			delete(l.view.space.Objects, x.image)
 			l.drop(x)
 		}
 	}
@@ -193,12 +194,12 @@ func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
 func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 	x := &listing{placed: true}
 	if m.StackMaps != nil || len(l.at) > 0 {
-		c := l.view.space.ofModule(m)
+		c := l.view.space.OfModule(m)
 		var err error
 		if x, err = l.list(c, false); err != nil {
 			return nil, err
 		}
-		if x.placed = c.inPlace(); x.placed {
+		if x.placed = inPlace(c); x.placed {
 			l.complain(x)
 		}
 	}
@@ -224,10 +225,10 @@ func (l *loaded) complain(x *listing) {
 }
 
 // inPlace says whether all functions of the code's maps lie in it.
-func (c *code) inPlace() bool {
-	for _, m := range c.maps {
+func inPlace(c *progspace.Objfile) bool {
+	for _, m := range c.Maps {
 		for i := range m.Functions {
-			if c.image.CodeAt(m.Functions[i].Addr) == nil {
+			if c.Image.CodeAt(m.Functions[i].Addr) == nil {
 				return false
 			}
 		}
@@ -247,12 +248,12 @@ func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 		return false
 	}
 	m.StackMaps = data
-	delete(l.view.space.modules, m)
+	delete(l.view.space.Modules, m)
 	return true
 }
 
 // list looks for the exits of a code.
-func (l *loaded) list(c *code, fresh bool) (*listing, error) {
+func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 	if len(l.at) > 0 {
 		return l.symbols(c), nil
 	}
@@ -262,11 +263,11 @@ func (l *loaded) list(c *code, fresh bool) (*listing, error) {
 	}
 	x := &listing{points: s.points, known: s.known, refused: s.misfits}
 	l.pass(&s, c)
-	if c.mapsErr != nil {
-		x.refused = append(x.refused, "its stack map cannot be read: "+c.mapsErr.Error())
+	if c.MapsErr != nil {
+		x.refused = append(x.refused, "its stack map cannot be read: "+c.MapsErr.Error())
 	}
 	for _, why := range s.reasons {
-		x.refused = append(x.refused, fmt.Sprintf("%s: %s not watched: %s", c.name, countOf(s.refused[why], "record"), why))
+		x.refused = append(x.refused, fmt.Sprintf("%s: %s not watched: %s", c.Name, countOf(s.refused[why], "record"), why))
 	}
 	l.add(x)
 	return x, nil

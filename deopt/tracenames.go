@@ -6,6 +6,7 @@ import (
 
 	"reframe/deopt/names"
 	"reframe/deopt/object"
+	"reframe/deopt/progspace"
 )
 
 // maxNamed bounds the functions that one pattern may mean: each gets a breakpoint, and an expression may fit all of a library.
@@ -20,9 +21,9 @@ type meaning struct {
 }
 
 // symbols looks for the functions that were asked for.
-func (l *loaded) symbols(c *code) *listing {
+func (l *loaded) symbols(c *progspace.Objfile) *listing {
 	x := &listing{}
-	if c.image != nil {
+	if c.Image != nil {
 		for n, p := range l.at {
 			l.symbolsOf(x, c, n, p)
 		}
@@ -33,30 +34,30 @@ func (l *loaded) symbols(c *code) *listing {
 
 // symbolsOf adds those that one pattern means. A symbol that has just the name is found by a table; of functions whose author
 // spelled them so there may be several.
-func (l *loaded) symbolsOf(x *listing, c *code, n int, p *names.Pattern) {
+func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pattern) {
 	here := func(sym object.Symbol) bool { // or it is no code
-		return l.view.space.at(sym.Addr) == c && c.image.CodeAt(sym.Addr) != nil
+		return l.view.space.At(sym.Addr) == c && c.Image.CodeAt(sym.Addr) != nil
 	}
 	if name := p.Name(); name != "" {
-		if sym, ok := c.image.Lookup(name); ok && here(sym) {
-			if _, alone := c.image.Only(name); !alone {
-				x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; the one at %v is watched", c.name, name, sym.Addr))
+		if sym, ok := c.Image.Lookup(name); ok && here(sym) {
+			if _, alone := c.Image.Only(name); !alone {
+				x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; the one at %v is watched", c.Name, name, sym.Addr))
 			}
 			l.watchCalls(x, c, n, sym)
 			return
 		}
 	}
 	var found []object.Symbol
-	for sym := range c.image.Functions() {
+	for sym := range c.Image.Functions() {
 		if p.Match(sym.Name) && here(sym) {
 			found = append(found, sym)
-		} else if c.jit { // which may not be there any more when it is asked for
+		} else if c.JIT { // which may not be there any more when it is asked for
 			l.nearest(n).Add(sym.Name)
 		}
 	}
 	if l.means[n].now+len(found) > maxNamed {
 		l.means[n].over += len(found)
-		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.name, len(found), p.Text, maxNamed, l.means[n].now))
+		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.Name, len(found), p.Text, maxNamed, l.means[n].now))
 		return
 	}
 	for _, sym := range found {
@@ -72,10 +73,10 @@ func (l *loaded) nearest(n int) *names.Nearest {
 	return l.means[n].near
 }
 
-func (l *loaded) watchCalls(x *listing, c *code, n int, sym object.Symbol) {
+func (l *loaded) watchCalls(x *listing, c *progspace.Objfile, n int, sym object.Symbol) {
 	l.means[n].now++
 	l.means[n].ever = true
-	x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: sym.Name, Function: sym.Name, Module: c.name, code: c, whole: true, by: n})
+	x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: sym.Name, Function: sym.Name, Module: c.Name, code: c, whole: true, by: n})
 }
 
 // unnamed says of each pattern that has meant nothing so far that it does, and which names are near it.

@@ -8,6 +8,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 )
 
 // Limits on what is remembered of records that were not meant, and on how many of one code are looked at.
@@ -27,18 +29,18 @@ type passed struct {
 }
 
 // pass takes down what a survey of a code has left out.
-func (l *loaded) pass(s *survey, c *code) {
+func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	p := &l.passed
 	p.records += s.known
 	p.meant = p.meant || len(s.points) > 0
-	if p.meant || c.records == nil {
+	if p.meant || c.Records == nil {
 		return
 	}
 	if f := l.filter.Function; f != nil && p.near == nil {
 		p.near = names.NewNearest(f.Text)
 	}
 	last := machine.Addr(0)
-	all := c.records.Range(0, math.MaxUint64)
+	all := c.Records.Range(0, math.MaxUint64)
 	for n := range min(all.Len(), maxPassed) {
 		e := all.Entry(n)
 		if id := uint64(e.Record().ID); !slices.Contains(p.ids, id) {
@@ -50,7 +52,7 @@ func (l *loaded) pass(s *survey, c *code) {
 		}
 		if at := e.Function.Addr; p.near != nil && at != last {
 			last = at
-			name := c.starting(at).name
+			name := c.Starting(at).Name
 			p.named = p.named || l.filter.wantsFunction(name)
 			p.near.Add(name)
 		}
@@ -62,7 +64,7 @@ func (p *passed) why(f *ExitFilter) string {
 	if p.meant || p.records == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("the process had %s, and none is meant", plural(p.records, "record"))
+	text := fmt.Sprintf("the process had %s, and none is meant", sites.Plural(p.records, "record"))
 	if len(f.Records) > 0 {
 		var ids []string
 		for _, id := range p.ids {

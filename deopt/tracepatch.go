@@ -25,7 +25,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 		return unlikely
 	}
 	most := unlikely
-	for _, site := range p.match.sites {
+	for _, site := range p.match.Sites {
 		target, constant := site.Callee.(*ir.Const)
 		switch {
 		case site.PatchBytes == 0:
@@ -35,7 +35,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 			most = likely
 		}
 	}
-	if len(p.match.sites) > 0 || s.view.target.Arch() != machine.AMD64 {
+	if len(p.match.Sites) > 0 || s.view.target.Arch() != machine.AMD64 {
 		return most
 	}
 	if inst, known, err := amd64.Read(s.view.target, p.Addr); p.match.kind == ir.PatchPointSite || err == nil && known && amd64.IsFiller(inst) {

@@ -108,5 +108,5 @@ func (p *place) settle(hold bool) {
 
 // move takes the view to the process as it is now.
 func (v *View) move(t *ptrace.Target) {
-	v.target, v.memory, v.space.target, v.unwinder.Memory = t, t, t, t
+	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
 }

@@ -11,6 +11,8 @@ import (
 	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 )
@@ -29,7 +31,7 @@ type Tracepoint struct {
 	// frame that calls it. There is no record then.
 	Symbol string
 
-	code  *code
+	code  *progspace.Objfile
 	match *match
 	reads []ptrace.Read
 	whole bool // what the record's values are read from does not all come with an event
@@ -95,19 +97,19 @@ func (s *survey) refuse(why string) {
 // statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A
 // deoptimize call does not return, and a statepoint's callee may change what is live: the
 // breakpoint belongs on the call, where all that was recorded is in place already.
-func (s *survey) of(c *code) error {
-	if c.records == nil {
+func (s *survey) of(c *progspace.Objfile) error {
+	if c.Records == nil {
 		return nil
 	}
 	text := isa.NewWindow(s.view.target, isa.Of(s.view.target.Arch()))
 	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not meant
-	all := c.records.Range(0, math.MaxUint64)
+	all := c.Records.Range(0, math.MaxUint64)
 	s.known += all.Len()
 	for n := range all.Len() {
 		e := all.Entry(n)
 		way, known := ways[e.Function]
 		if !known {
-			if s.filter.wantsFunction(c.starting(e.Function.Addr).name) {
+			if s.filter.wantsFunction(c.Starting(e.Function.Addr).Name) {
 				way = &sweep{text: text, at: e.Function.Addr}
 			}
 			ways[e.Function] = way
@@ -119,7 +121,7 @@ func (s *survey) of(c *code) error {
 		if !s.filter.wantsRecord(uint64(rec.ID)) {
 			continue
 		}
-		p, why, err := s.tracepoint(c, recordEntry{e, rec}, way)
+		p, why, err := s.tracepoint(c, sites.RecordEntry{Entry: e, Record: rec}, way)
 		switch {
 		case err != nil:
 			return err
@@ -135,34 +137,34 @@ func (s *survey) of(c *code) error {
 // tracepoint finds the place of one record's site, or says why there can be no breakpoint. It must be
 // code of the function that the map says, and an instruction must start there: anything else would be
 // overwritten.
-func (s *survey) tracepoint(c *code, e recordEntry, way *sweep) (p *Tracepoint, why string, err error) {
+func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
 	v := s.view
-	function := c.at(e.Function.Addr)
-	if function.owner != e.Function.Addr || v.space.at(e.Function.Addr) != c {
+	function := c.SymbolAt(e.Function.Addr)
+	if function.Owner != e.Function.Addr || v.space.At(e.Function.Addr) != c {
 		return nil, "no function starts where the map says that theirs does", nil
 	}
 	const outside = "they lie outside of their function"
-	if e.Addr < e.Function.Addr || e.Addr > e.Function.Addr && c.within(function, e.Addr-1).owner != e.Function.Addr {
+	if e.Addr < e.Function.Addr || e.Addr > e.Function.Addr && c.Within(function, e.Addr-1).Owner != e.Function.Addr {
 		return nil, outside, nil
 	}
 	inside, call := way.to(e.Addr)
 	if inside {
 		return nil, "an instruction lies across their address", nil
 	}
-	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.name, code: c}
+	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c}
 	if err := s.matchSite(p, e, call, way.lost); err != nil {
 		return nil, "", err
 	}
-	at := c.within(function, p.Addr)
+	at := c.Within(function, p.Addr)
 	switch {
-	case at.owner != e.Function.Addr || v.space.at(p.Addr) != c:
+	case at.Owner != e.Function.Addr || v.space.At(p.Addr) != c:
 		return nil, outside, nil
-	case !v.space.executable(p.Addr) && !(s.fresh && c.jit):
+	case !v.space.Executable(p.Addr) && !(s.fresh && c.JIT):
 		return nil, "they lie in memory that is not executable", nil
 	}
 	p.Offset = uint64(p.Addr - e.Function.Addr)
-	if at.ok {
-		p.Function, p.Offset = at.name, uint64(p.Addr-at.start)
+	if at.Known {
+		p.Function, p.Offset = at.Name, uint64(p.Addr-at.Start)
 	}
 	if p.Site = string(p.match.kind); p.Site == "" {
 		p.Site = unknownSite
@@ -173,39 +175,22 @@ func (s *survey) tracepoint(c *code, e recordEntry, way *sweep) (p *Tracepoint, 
 	return p, "", nil
 }
 
-// starting is [code.at] for where a function should start. In an unlinked object to find a symbol that
-// covers an address takes longer the more symbols there are.
-func (c *code) starting(addr machine.Addr) symbol {
-	if _, known := c.named[addr]; !known && c.image != nil {
-		if list := c.image.SymbolsStarting(addr); len(list) > 0 && list[0].Size > 0 {
-			c.remember(addr, symbol{list[0].Name, addr, list[0].Size, true, addr})
-		}
-	}
-	return c.at(addr)
-}
-
-// within returns the function that addr lies in, which is mostly the given one.
-func (c *code) within(function symbol, addr machine.Addr) symbol {
-	if function.ok && function.start <= addr && uint64(addr-function.start) < function.size {
-		return function
-	}
-	return c.at(addr)
-}
-
 // matchSite finds out what kind of site a record describes, which it is in the modules, and with
 // that where it starts. call is the call that ends at the record's address, or 0; lost says that the code
 // could not be followed so far.
-func (s *survey) matchSite(p *Tracepoint, e recordEntry, call machine.Addr, lost bool) error {
+func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
 	f := &Frame{view: s.view, code: p.code}
 	f.physical.PC = e.Addr
-	m := f.matcher(p.code.at(e.Function.Addr).name, e.Function.Addr)
+	m := f.matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
 	got, _, err := m.try(e, e.Addr, false)
-	if mismatch := (*MismatchError)(nil); errors.As(err, &mismatch) {
+	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
 		// A process may run several versions of a function, of which the module is one.
 		if len(s.misfits) <= maxWarnings {
 			s.misfits = append(s.misfits, mismatch.Error())
 		}
-		m.sites = func(recordEntry) (candidates, error) { return candidates{why: "no names: " + mismatch.Error()}, nil }
+		m.sites = func(sites.RecordEntry) (sites.Candidates, error) {
+			return sites.Candidates{Why: "no names: " + mismatch.Error()}, nil
+		}
 		got, _, err = m.try(e, e.Addr, false)
 	}
 	if err != nil {
@@ -215,7 +200,7 @@ func (s *survey) matchSite(p *Tracepoint, e recordEntry, call machine.Addr, lost
 	returns := got.moment == frame.After || got.moment == frame.Unknown // has the shape of a statepoint
 	switch {
 	case returns && call != 0:
-		if len(got.sites) > 1 {
+		if len(got.Sites) > 1 {
 			f.physical.Return = true // now the call can tell which of the sites it is
 			if again, _, err := m.try(e, e.Addr, true); err != nil {
 				return err

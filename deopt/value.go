@@ -6,6 +6,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/deopt/maps"
 	"reframe/deopt/stackmap"
 )
 
@@ -101,23 +102,9 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 	return nil, fmt.Errorf("recorded with %d bytes, and a value of type %s has %d", len(raw), t.Source, size)
 }
 
-// location says in the frame's own words where a value lives.
-func location(m *stackmap.Map, l stackmap.Location, arch *machine.Arch) *frame.Location {
-	out := &frame.Location{Kind: l.Kind.String(), Offset: l.Offset, Size: int(l.Size)}
-	if l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex {
-		if v, err := m.Constant(l); err == nil {
-			out.Constant = fmt.Sprint(int64(v))
-		}
-		return out
-	}
-	number := uint16(l.Reg)
-	out.DWARF, out.Register = &number, arch.RegisterName(l.Reg)
-	return out
-}
-
 // slot reads one recorded value. The type may be none.
 func (r *reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
-	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: location(r.m, l, r.arch)}
+	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: maps.LocationOf(r.m, l, r.arch)}
 	raw, err := r.bytes(l)
 	r.value(&s, raw, err, l)
 	return s

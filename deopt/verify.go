@@ -320,14 +320,14 @@ func (v *verifier) code() []ptrace.Range {
 		}
 	}
 	for img := range v.modules {
-		for _, f := range v.view.modules.names() {
+		for _, f := range v.view.modules.Names() {
 			if sym, ok := img.Lookup(f); ok {
 				add(sym.Addr, sym.Size)
 			}
 		}
 	}
-	if found := v.view.space.found; found != nil {
-		for _, m := range found.maps {
+	if found := v.view.space.Found; found != nil {
+		for _, m := range found.Maps {
 			for i := range m.Functions {
 				if r, ok := v.view.target.Mapping(m.Functions[i].Addr); ok {
 					add(r.Start, uint64(r.End-r.Start))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -40,7 +41,7 @@ func moduleOptions(t *testing.T, version int, program string) Options {
 	require.NoError(t, err)
 	o := Options{Modules: []*ir.Module{m}}
 	if path := livetest.Testdata(t, "programs") + "/" + strings.TrimSuffix(program, ".ll") + ".layout.json"; fileExists(path) {
-		l, err := ReadLayout(path)
+		l, err := layout.Read(path)
 		require.NoError(t, err)
 		o.Layouts = append(o.Layouts, l)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/isa"
@@ -56,7 +57,7 @@ func (p *prediction) atMost() uint64 {
 
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
-	result := compareResult(p.result.Value, p.cc, regs, p.run.machine.Made)
+	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.machine.Made)
 	memory := compareMemory(p.before, v.view.target, p.run.machine.Touched(), p.dead, p.below, p.left, p.run.machine.Made)
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {

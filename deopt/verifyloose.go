@@ -7,6 +7,7 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/sites"
 )
 
 // anyResult are the flags of operations that may give one of several results.
@@ -57,7 +58,7 @@ func eitherZero(i *ir.Instr) string {
 	if i.Call == nil {
 		return ""
 	}
-	name := calledName(i)
+	name := sites.CalledName(i)
 	if strings.HasPrefix(name, "llvm.") { // the type comes last
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
@@ -73,7 +74,7 @@ func onlySign(blocks []interp.Profiled, name string) bool {
 	seen := false
 	for _, b := range blocks {
 		for _, i := range b.Block.Instrs {
-			if i.Call == nil || calledName(i) != name {
+			if i.Call == nil || sites.CalledName(i) != name {
 				continue
 			}
 			if !heldAgainstZero(i) {

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
 
@@ -19,28 +20,28 @@ func (p *prediction) patched(v *verifier) string {
 	if len(came) == 0 {
 		return ""
 	}
-	for _, c := range v.view.space.all() {
-		if c.records == nil {
+	for _, c := range v.view.space.All() {
+		if c.Records == nil {
 			continue
 		}
 		meant := map[*stackmap.Function]bool{}
-		all := c.records.Range(0, math.MaxUint64)
+		all := c.Records.Range(0, math.MaxUint64)
 		for n := range all.Len() {
-			e := recordEntry{all.Entry(n), all.Entry(n).Record()}
-			name, _, named := c.function(e.Function.Addr)
+			e := sites.RecordEntry{Entry: all.Entry(n), Record: all.Entry(n).Record()}
+			name, _, named := c.NameAt(e.Function.Addr)
 			if _, known := meant[e.Function]; !known {
-				meant[e.Function] = !named || slices.ContainsFunc(v.view.modules.definitions(name), func(f *ir.Func) bool {
+				meant[e.Function] = !named || slices.ContainsFunc(v.view.modules.Definitions(name), func(f *ir.Func) bool {
 					return slices.ContainsFunc(came, func(s *ir.Site) bool { return s.Func == f })
 				})
 			}
 			if !meant[e.Function] {
 				continue
 			}
-			sites, err := v.view.modules.ofRecord(c, e, name)
+			sites, err := v.view.modules.OfRecord(c, e, name)
 			if err != nil {
 				continue
 			}
-			for _, s := range sites.sites {
+			for _, s := range sites.Sites {
 				if !slices.ContainsFunc(came, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
 					continue
 				}
@@ -59,13 +60,13 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 	m := p.stack.Frames[0].match
 	of := map[*ir.Func][]*ir.Site{}
 	for _, b := range p.run.machine.Profile() {
-		sites, known := of[b.Block.Func]
+		siteList, known := of[b.Block.Func]
 		if !known {
-			sites, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known
-			of[b.Block.Func] = sites
+			siteList, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known
+			of[b.Block.Func] = siteList
 		}
-		for _, s := range sites {
-			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !recordsStatepoint(s) {
+		for _, s := range siteList {
+			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !sites.RecordsStatepoint(s) {
 				continue
 			}
 			if at := m.site; at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
@@ -82,7 +83,7 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 
 // patchedBytes counts the bytes that a statepoint has for patching, before its return address, and that are certainly others than
 // were compiled.
-func (v *View) patchedBytes(s *ir.Site, e recordEntry) int {
+func (v *View) patchedBytes(s *ir.Site, e sites.RecordEntry) int {
 	n := machine.Addr(min(s.PatchBytes, maxWritten))
 	if e.Addr < n {
 		return 0

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
-	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/ptrace"
 )
@@ -25,9 +25,9 @@ type prediction struct {
 	result  *interp.Result
 	failed  *interp.RunError // how the run ended where it did not return, or nil
 	before  *memoryImage
-	dead    []addrRange
-	below   addrRange             // what may be stack below the function's frame, and may be memory of another kind
-	unused  addrRange             // of the function's stack, and not mapped before it is touched
+	dead    []machine.Range
+	below   machine.Range         // what may be stack below the function's frame, and may be memory of another kind
+	unused  machine.Range         // of the function's stack, and not mapped before it is touched
 	calls   map[machine.Addr]bool // outside code that the native code went to
 	left    bool                  // it went to some
 	steps   uint64                // of native code
@@ -119,23 +119,12 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	}
 	sp -= redZone
 	if maps[at].Path == "[stack]" {
-		p.unused = addrRange{sp, maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
 	}
 	// A coroutine's stack may lie in the heap, among all else.
-	p.below = addrRange{maps[at].Start, sp}
-	p.dead = []addrRange{{sp, f.physical.CFA + machine.Addr(argumentArea(f.nativeFunction()))}, {kernel.Start, kernel.End}}
+	p.below = machine.Range{Start: maps[at].Start, End: sp}
+	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.nativeFunction()))}, {Start: kernel.Start, End: kernel.End}}
 	return p, "", nil
-}
-
-// nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
-func (f *Frame) nativeFunction() *ir.Func {
-	if f.match.site != nil {
-		return f.match.site.Func
-	}
-	if all := f.view.modules.bodies(f.Function); len(all) == 1 {
-		return all[0]
-	}
-	return nil
 }
 
 // interpreter are the options of a run that is held against native code.
@@ -186,7 +175,7 @@ func (p *prediction) interpret(v *verifier) (why string, err error) {
 			if p.run.machine.Unknown(uint64(fault.Addr)) {
 				break
 			}
-			if at := machine.Addr(fault.Addr); at >= p.unused.start && at < p.unused.end {
+			if at := machine.Addr(fault.Addr); at >= p.unused.Start && at < p.unused.End {
 				return "its function has a part of the stack that the process has not touched yet", nil
 			}
 		}
@@ -212,50 +201,4 @@ func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
 	}
 	p.tail = append(p.tail, run.Tail...)
 	p.tail = p.tail[max(0, len(p.tail)-tail):]
-}
-
-// argumentArea is how many bytes of a caller's stack may hold arguments of a function, which are the function's own to
-// write over: what does not fit the registers for arguments (System V ABI, AMD64 supplement, 3.2.3).
-func argumentArea(f *ir.Func) uint64 {
-	if f == nil {
-		return 0
-	}
-	ints, floats, bytes := 6, 8, uint64(0)
-	take := func(n int, from *int) {
-		if *from >= n {
-			*from -= n
-			return
-		}
-		bytes += 8 * uint64(n)
-	}
-	var one func(t *ir.Type)
-	one = func(t *ir.Type) {
-		words := int(min(f.Module.Layout.Size(t)+7, 1<<16) / 8)
-		switch {
-		case t.Kind == ir.StructKind:
-			for _, field := range t.Fields {
-				one(field)
-			}
-		case t.Kind == ir.ArrayKind:
-			for range min(t.Len, 64) {
-				one(t.Elem)
-			}
-		case t.Kind == ir.IntKind || t.Kind == ir.PointerKind:
-			take(words, &ints)
-		case t.Kind == ir.X86FP80Kind:
-			bytes += 16
-		case floats > 0:
-			floats--
-		default:
-			bytes += uint64(max(words, 1)) * 8
-		}
-	}
-	for _, p := range f.Params {
-		if t := p.Attrs.ByVal; t != nil {
-			bytes += (f.Module.Layout.Size(t) + 7) &^ 7
-			continue
-		}
-		one(p.Typ)
-	}
-	return bytes
 }

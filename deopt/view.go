@@ -7,8 +7,11 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -16,7 +19,7 @@ import (
 // Options say what is known about the code of a target, and which frames are wanted.
 type Options struct {
 	Modules []*ir.Module
-	Layouts []*Layout
+	Layouts []*layout.Layout
 	Thread  int // only the thread of that number; 0 for all
 }
 
@@ -26,9 +29,9 @@ type View struct {
 
 	target  *ptrace.Target
 	memory  machine.Memory // that values are read from: the target's, or what came with an event
-	space   *space
-	modules *modules
-	layouts []*Layout
+	space   *progspace.Space
+	modules *sites.Modules
+	layouts []*layout.Layout
 
 	unwinder *unwind.Unwinder
 
@@ -53,7 +56,7 @@ type Frame struct {
 	physical unwind.Frame
 	callee   *unwind.Frame // nil where it is not known
 	guess    *doubt        // nil where it is certain that there is such a frame
-	code     *code
+	code     *progspace.Objfile
 	match    *match
 	values   []bound  // the values of the module that slots hold
 	to       *ir.Func // that carries on, where a module defines it
@@ -68,7 +71,7 @@ type bound struct {
 }
 
 // Frames makes the abstract frames of a target. The error is a [*MismatchError], a
-// [*LayoutError] or an error of the IR reader where what the user gave does not fit;
+// [*layout.Error] or an error of the IR reader where what the user gave does not fit;
 // what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
 	v, err := newView(t, o)
@@ -99,18 +102,18 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 // newView makes a view that has no frames yet. The error is that of a layout which does not
 // fit the modules.
 func newView(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, memory: t, space: newSpace(t), modules: newModules(o.Modules), layouts: o.Layouts}
-	v.modules.pointer = t.Arch().Pointer
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.executable, Overwritten: v.places, Conventions: v.conventionOf}
+	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts}
+	v.modules.Pointer = t.Arch().Pointer
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Overwritten: v.places, Conventions: v.conventionOf}
 	for _, l := range o.Layouts {
-		if err := l.check(v.modules); err != nil {
+		if err := l.Check(v.modules); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-func (v *View) thread(t machine.Thread, layouts []*Layout) (Thread, error) {
+func (v *View) thread(t machine.Thread, layouts []*layout.Layout) (Thread, error) {
 	out := Thread{ID: t.ID, Name: t.Name}
 	if t.Registers == nil {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing}
@@ -142,7 +145,7 @@ func calleeOf(frames []unwind.Frame, i int) *unwind.Frame {
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
 // frame makes one frame, which has called callee: that of the frame within, nil where there is none.
-func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layouts []*Layout) (*Frame, error) {
+func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layouts []*layout.Layout) (*Frame, error) {
 	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.undecided(callee) != "" {
 		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
 	}
@@ -164,7 +167,7 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 	if why := v.undecided(&p); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
-	f.code = v.space.at(at)
+	f.code = v.space.At(at)
 	if f.code == nil {
 		v.namedByPerf(f, at)
 		if _, why := v.target.JITObjectAt(at); why != "" {
@@ -175,27 +178,27 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 		f.blind = v.unreadAt(at)
 		return f, nil
 	}
-	f.Module = f.code.name
+	f.Module = f.code.Name
 	name, start, named := f.function(at)
-	if f.code == v.space.found {
+	if f.code == v.space.Found {
 		v.namedByPerf(f, at)
 	}
 	if named {
 		offset := uint64(f.place() - start)
 		f.Function, f.Demangled, f.Offset = name, names.IfMangled(name), &offset
 	}
-	if f.code.jit && f.code.image != nil {
+	if f.code.JIT && f.code.Image != nil {
 		f.Kind = frame.JIT
 	}
-	if f.code.mapsErr != nil {
-		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.mapsErr.Error())
+	if f.code.MapsErr != nil {
+		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.MapsErr.Error())
 	}
-	if err := f.findRecord(name, f.code.at(at).owner); err != nil {
+	if err := f.findRecord(name, f.code.SymbolAt(at).Owner); err != nil {
 		return nil, err
 	}
 	if f.match == nil {
-		if f.blind = v.unreadAt(at); f.code.mapsErr != nil {
-			f.blind = "its stack map cannot be read: " + f.code.mapsErr.Error()
+		if f.blind = v.unreadAt(at); f.code.MapsErr != nil {
+			f.blind = "its stack map cannot be read: " + f.code.MapsErr.Error()
 		}
 		return f, nil
 	}
@@ -227,11 +230,11 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 // all code up to the next symbol: also that of functions which have none any more. Where an FDE that
 // starts behind the symbol has pc, it is such a function.
 func (f *Frame) function(pc machine.Addr) (name string, start machine.Addr, ok bool) {
-	s := f.code.at(pc)
-	if s.ok && s.size == 0 && s.start < f.physical.FDEStart {
+	s := f.code.SymbolAt(pc)
+	if s.Known && s.Size == 0 && s.Start < f.physical.FDEStart {
 		return "", 0, false
 	}
-	return s.name, s.start, s.ok
+	return s.Name, s.Start, s.Known
 }
 
 // unreadAt says why the stack map that addr may be in cannot be read: of a file that is not there, or of an object
@@ -239,7 +242,7 @@ func (f *Frame) function(pc machine.Addr) (name string, start machine.Addr, ok b
 func (v *View) unreadAt(addr machine.Addr) string {
 	switch m := v.target.ModuleAt(addr); {
 	case m == nil:
-		return strings.Join(registryTrouble(v.target), "; ")
+		return strings.Join(progspace.RegistryTrouble(v.target), "; ")
 	case m.Lost:
 		return m.Path + ": " + m.Why
 	case m.MapsWhy != "":
@@ -254,8 +257,8 @@ func (f *Frame) Guess() string { return f.physical.Guess }
 
 // nameOf names the function that starts at an address.
 func (v *View) nameOf(addr machine.Addr) string {
-	if c := v.space.at(addr); c != nil {
-		if name, start, ok := c.function(addr); ok && start == addr {
+	if c := v.space.At(addr); c != nil {
+		if name, start, ok := c.NameAt(addr); ok && start == addr {
 			return name
 		}
 	}
@@ -270,7 +273,7 @@ func (v *View) nameOf(addr machine.Addr) string {
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if o := f.physical.Overwritten; o != nil {
 		f.match = f.choose(f.shadowed(o.By.([]*shadow)))
-		f.Notes = append(f.Notes, f.match.uncertain()...)
+		f.Notes = append(f.Notes, f.match.Uncertain()...)
 		return nil
 	}
 	_, shadows, doubt := f.view.shadows(&f.physical, f.callee)
@@ -281,7 +284,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if err != nil {
 		return err
 	}
-	if f.code.records != nil && (found != nil || f.Kind == frame.JIT) {
+	if f.code.Records != nil && (found != nil || f.Kind == frame.JIT) {
 		f.Notes = append(f.Notes, notes...)
 	}
 	if found != nil {
@@ -289,7 +292,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	}
 	f.match = found
 	if found != nil {
-		f.Notes = append(f.Notes, found.uncertain()...)
+		f.Notes = append(f.Notes, found.Uncertain()...)
 	}
 	return nil
 }
@@ -297,10 +300,10 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 // matcher holds records against the frame's place. function is the name of its function and owner
 // where that starts.
 func (f *Frame) matcher(function string, owner machine.Addr) *matcher {
-	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.records, function: owner, calls: f.mayCall, sites: func(e recordEntry) (candidates, error) {
-		c, err := f.view.modules.ofRecord(f.code, e, function)
+	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.Records, function: owner, calls: f.mayCall, sites: func(e sites.RecordEntry) (sites.Candidates, error) {
+		c, err := f.view.modules.OfRecord(f.code, e, function)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
-			c.sites = f.narrow(c.sites)
+			c.Sites = f.narrow(c.Sites)
 		}
 		return c, err
 	}}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/lint"
 )
 
 // Three statepoints with ids of more than 32 bits, and a stackmap and a patchpoint with one. POINTER is what LLVM 14 and the
@@ -49,12 +50,12 @@ func TestWideIDs(t *testing.T) {
 		}
 	}
 	_, m := written(t, "wide.ll", strings.NewReplacer("POINTER", "ptr", "NAME", "p0").Replace(wideIDs))
-	report, err := Lint([]*ir.Module{m}, nil)
+	report, err := lint.Lint([]*ir.Module{m}, nil)
 	require.NoError(t, err)
 	var said []string
 	for _, f := range report.Findings {
-		if f.Rule == WideID {
-			require.Equal(t, LintWarning, f.Severity)
+		if f.Rule == lint.WideID {
+			require.Equal(t, lint.LintWarning, f.Severity)
 			said = append(said, fmt.Sprint(f.Line, " ", f.What[strings.LastIndex(f.What, "the id"):]))
 		}
 	}
@@ -65,12 +66,12 @@ func TestWideIDs(t *testing.T) {
 func TestLintIDsThatAreCut(t *testing.T) {
 	text := strings.NewReplacer("POINTER", "ptr", "NAME", "p0", "i64 4294967303", "i64 7", "18446744073709551615", "4294967303").Replace(wideIDs)
 	_, m := written(t, "cut.ll", text)
-	report, err := Lint([]*ir.Module{m}, nil)
+	report, err := lint.Lint([]*ir.Module{m}, nil)
 	require.NoError(t, err)
 	var lines []int
 	for _, f := range report.Findings {
-		if f.Rule == SameID && strings.HasPrefix(f.What, "cut to 32 bits") {
-			require.Equal(t, LintWarning, f.Severity)
+		if f.Rule == lint.SameID && strings.HasPrefix(f.What, "cut to 32 bits") {
+			require.Equal(t, lint.LintWarning, f.Severity)
 			lines = append(lines, f.Line)
 		}
 	}

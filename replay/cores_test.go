@@ -16,6 +16,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -38,11 +39,11 @@ func looker(t *testing.T) *replay.Cores {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.IR(t, 19, "deoptimize.ll"))
 	require.NoError(t, err)
-	l, err := deopt.ReadLayout(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	l, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
 	files := &ptrace.ModuleFiles{}
 	t.Cleanup(files.Close)
-	return &replay.Cores{Core: ptrace.CoreOptions{Files: files}, Known: deopt.Options{Modules: []*ir.Module{m}, Layouts: []*deopt.Layout{l}},
+	return &replay.Cores{Core: ptrace.CoreOptions{Files: files}, Known: deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{l}},
 		Limits: deopt.Limits{Steps: 1e6, Memory: 16 << 20}}
 }
 

@@ -16,6 +16,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/irset"
+	"reframe/deopt/layout"
 	"reframe/ptrace"
 )
 
@@ -78,7 +79,7 @@ func readKnown(modules, layouts []string) (o deopt.Options, err error) {
 		return o, err
 	}
 	for _, path := range layouts {
-		l, err := deopt.ReadLayout(path)
+		l, err := layout.Read(path)
 		if err != nil {
 			return o, err
 		}

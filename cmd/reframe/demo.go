@@ -13,6 +13,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/ptrace"
 )
 
@@ -85,11 +86,11 @@ func (a *app) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	layout, err := deopt.ParseLayout("target.layout.json", demo.Layout)
+	described, err := layout.Parse("target.layout.json", demo.Layout)
 	if err != nil {
 		return err
 	}
-	options := deopt.Options{Modules: []*ir.Module{module}, Layouts: []*deopt.Layout{layout}}
+	options := deopt.Options{Modules: []*ir.Module{module}, Layouts: []*layout.Layout{described}}
 
 	process, err := demo.Start()
 	if err != nil {

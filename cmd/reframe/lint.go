@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
+	"reframe/deopt/lint"
 )
 
 func (a *app) lintCommand() *cobra.Command {
@@ -56,7 +56,7 @@ are such sites, 2 it failed.`,
 	}
 	f := c.Flags()
 	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
-	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.LintSchema+")")
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+lint.Schema+")")
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	return c
 }
@@ -66,7 +66,7 @@ func (a *app) lint(k *known) error {
 	if err != nil {
 		return err
 	}
-	report, err := deopt.Lint(o.Modules, o.Layouts)
+	report, err := lint.Lint(o.Modules, o.Layouts)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (a *app) lint(k *known) error {
 	} else {
 		err = a.printLint(report)
 	}
-	if err == nil && report.Count(deopt.CannotResume) > 0 {
+	if err == nil && report.Count(lint.CannotResume) > 0 {
 		err = &status{code: exitPartial} // each was printed
 	}
 	return err
 }
 
 // printLint prints one line for each finding, and how many there are for people.
-func (a *app) printLint(r *deopt.LintReport) error {
+func (a *app) printLint(r *lint.Report) error {
 	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
 	for n := range r.Findings {
 		printFinding(out, s, &r.Findings[n])
@@ -96,11 +96,11 @@ func (a *app) printLint(r *deopt.LintReport) error {
 		return nil
 	}
 	fmt.Fprintf(folded(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
-		r.Count(deopt.CannotResume), count(r.Count(deopt.LintWarning), "warning"))
+		r.Count(lint.CannotResume), count(r.Count(lint.LintWarning), "warning"))
 	return nil
 }
 
-func printFinding(out *bufio.Writer, s style, f *deopt.LintFinding) {
+func printFinding(out *bufio.Writer, s style, f *lint.Finding) {
 	place := f.File
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
@@ -109,7 +109,7 @@ func printFinding(out *bufio.Writer, s style, f *deopt.LintFinding) {
 		place += ": " + f.Path
 	}
 	severity := string(f.Severity)
-	if f.Severity == deopt.CannotResume {
+	if f.Severity == lint.CannotResume {
 		severity = s.yellow(severity)
 	} else {
 		severity = s.dim(severity)

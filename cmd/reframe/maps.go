@@ -11,9 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
 	"reframe/deopt/machine"
+	"reframe/deopt/maps"
 	"reframe/deopt/names"
+	"reframe/deopt/progspace"
 	"reframe/deopt/stackmap"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -80,7 +81,7 @@ there is no stack map; 2 it failed.`,
 	f.known.coreFlags(c)
 	f.known.objectFlag(c)
 	flags.StringArrayVar(&f.known.modules, "ir", nil, "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
-	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.MapsSchema+", with --check "+deopt.CheckSchema+")")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
 	flags.BoolVar(&f.require, "require", false, "fail where there is no stack map")
@@ -122,7 +123,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	debug.SetGCPercent(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
-	if errors.Is(err, deopt.ErrNoMaps) {
+	if errors.Is(err, progspace.ErrNoMaps) {
 		return a.noMaps(maps, f, want, err)
 	}
 	if err != nil {
@@ -160,7 +161,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 
 // noMaps says that there is no stack map, which is an answer and a failure only for those who
 // asked for one.
-func (a *app) noMaps(none *deopt.Maps, f *mapsFlags, want *deopt.MapFilter, why error) error {
+func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error) error {
 	if f.require || !want.All() {
 		return &status{exitPartial, why.Error()}
 	}
@@ -177,7 +178,7 @@ func (a *app) noMaps(none *deopt.Maps, f *mapsFlags, want *deopt.MapFilter, why 
 }
 
 // noneFits says that the filters leave nothing.
-func noneFits(maps *deopt.Maps, want *deopt.MapFilter) string {
+func noneFits(maps *maps.Maps, want *maps.Filter) string {
 	text := fmt.Sprintf("%s: none of its %s fits the filters", maps.Source, count(maps.Records(), "record"))
 	if want.Address == nil {
 		return text
@@ -189,7 +190,7 @@ func noneFits(maps *deopt.Maps, want *deopt.MapFilter) string {
 }
 
 // options says what is wanted, or refuses what cannot be meant.
-func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o deopt.MapOptions, want *deopt.MapFilter, err error) {
+func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Options, want *maps.Filter, err error) {
 	sources := len(args)
 	for _, name := range []string{"pid", "core"} {
 		if c.Flags().Changed(name) {
@@ -237,8 +238,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o deopt.Ma
 	return o, want, err
 }
 
-func (f *mapsFlags) filter(given func(string) bool) (*deopt.MapFilter, error) {
-	want := &deopt.MapFilter{Name: f.function}
+func (f *mapsFlags) filter(given func(string) bool) (*maps.Filter, error) {
+	want := &maps.Filter{Name: f.function}
 
 	for _, text := range f.records {
 		id, err := recordID(text)
@@ -268,10 +269,10 @@ func recordID(text string) (uint64, error) {
 }
 
 // open reads the maps. What release frees is needed until they are printed.
-func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, release func(), err error) {
+func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
 	if len(args) == 1 {
-		maps, err = deopt.FileMaps(args[0], o)
-		return maps, maps.Close, err
+		found, err = maps.OfFile(args[0], o)
+		return found, found.Close, err
 	}
 	objects, err := f.known.given()
 	if err != nil {
@@ -288,8 +289,8 @@ func (f *mapsFlags) open(args []string, o deopt.MapOptions) (maps *deopt.Maps, r
 	if err != nil {
 		return nil, nil, err
 	}
-	if maps, err = deopt.TargetMaps(t, o); err != nil {
+	if found, err = maps.OfTarget(t, o); err != nil {
 		t.Close()
 	}
-	return maps, t.Close, err
+	return found, t.Close, err
 }

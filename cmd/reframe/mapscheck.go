@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"fmt"
 
-	"reframe/deopt"
+	"reframe/deopt/maps"
 )
 
 // checkMaps prints how the rules are kept, and says with its status whether they are.
-func (a *app) checkMaps(m *deopt.Maps) error {
+func (a *app) checkMaps(m *maps.Maps) error {
 	report, err := m.Check()
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (a *app) checkMaps(m *deopt.Maps) error {
 	return err
 }
 
-func (a *app) printCheck(report *deopt.CheckReport) error {
+func (a *app) printCheck(report *maps.CheckReport) error {
 	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
 	for n, i := range report.Images {
 		if n > 0 {
@@ -41,7 +41,7 @@ func (a *app) printCheck(report *deopt.CheckReport) error {
 	return out.Flush()
 }
 
-func printRule(out *bufio.Writer, s style, r *deopt.CheckRule) {
+func printRule(out *bufio.Writer, s style, r *maps.CheckRule) {
 	word, painted := "kept", s.green("kept")
 	switch {
 	case r.Broken > 0:

@@ -4,22 +4,22 @@ import (
 	"bufio"
 	"encoding/json"
 
-	"reframe/deopt"
+	"reframe/deopt/maps"
 )
 
 // mapsJSON writes stack maps as one JSON object, piece by piece: of a million records only
 // one is held at a time.
 type mapsJSON struct {
 	out   *bufio.Writer
-	want  *deopt.MapFilter
+	want  *maps.Filter
 	shown int
 	err   error
 }
 
-func (a *app) writeMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err error) {
+func (a *app) writeMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
 	p := &mapsJSON{out: bufio.NewWriterSize(a.stdout, 1<<16), want: want}
 	p.out.WriteString("{")
-	p.member("  ", "schema", deopt.MapsSchema, true)
+	p.member("  ", "schema", maps.Schema, true)
 	p.member("  ", "source", m.Source, false)
 	if len(m.Notes) > 0 {
 		p.member("  ", "notes", m.Notes, false)
@@ -44,7 +44,7 @@ func (a *app) writeMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err er
 }
 
 // function writes a function and its records, and says whether it is wanted.
-func (p *mapsJSON) function(f *deopt.MapFunction, more bool) bool {
+func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 	records := 0
 	for rec := range f.Records() {
 		if !p.want.Record(f, rec) {

@@ -6,13 +6,13 @@ import (
 	"io"
 	"strconv"
 
-	"reframe/deopt"
+	"reframe/deopt/maps"
 	"reframe/deopt/stackmap"
 )
 
 // printLLVM prints stack maps as llvm-readobj --stackmap does, all maps of a section and
 // not the first alone: what is in the image, relocated by nobody.
-func (a *app) printLLVM(m *deopt.Maps) error {
+func (a *app) printLLVM(m *maps.Maps) error {
 	out := bufio.NewWriterSize(a.stdout, 1<<16)
 	var b []byte
 	for _, i := range m.Images {

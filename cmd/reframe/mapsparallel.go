@@ -3,7 +3,7 @@ package main
 import (
 	"runtime"
 
-	"reframe/deopt"
+	"reframe/deopt/maps"
 )
 
 // batch is how many records, at least, one goroutine puts into words at a time, and usual how
@@ -15,7 +15,7 @@ const (
 
 // part is a run of functions, and where its text goes.
 type part struct {
-	functions []*deopt.MapFunction
+	functions []*maps.Function
 	done      chan text
 }
 
@@ -27,7 +27,7 @@ type text struct {
 
 // functions prints the wanted functions of an image in their order. Putting a million
 // records into words takes longer than reading them, so all processors take their share.
-func (p *mapsText) functions(i *deopt.MapImage) {
+func (p *mapsText) functions(i *maps.Image) {
 	// What is known of modules is found out once, and not by two at a time. A JIT may have
 	// registered many objects of few records.
 	if i.HasModules() || i.Records() < 2*batch {
@@ -60,12 +60,12 @@ func (p *mapsText) functions(i *deopt.MapImage) {
 		}()
 	}
 	go func() {
-		send := func(functions []*deopt.MapFunction) {
+		send := func(functions []*maps.Function) {
 			w := part{functions, make(chan text, 1)}
 			order <- w.done
 			work <- w
 		}
-		var functions []*deopt.MapFunction
+		var functions []*maps.Function
 		records := 0
 		for f := range i.Functions() {
 			if !p.want.Function(f) {

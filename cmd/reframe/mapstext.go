@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
 	"reframe/deopt/machine"
+	"reframe/deopt/maps"
 	"reframe/deopt/stackmap"
 )
 
@@ -16,8 +16,8 @@ import (
 type mapsText struct {
 	out     io.Writer // nil where all of it is kept in b
 	style   style
-	want    *deopt.MapFilter
-	reading deopt.Reading
+	want    *maps.Filter
+	reading maps.Reading
 	b       []byte   // what was not written yet
 	names   []string // of parts of registers of arch, where they were asked for
 	arch    *machine.Arch
@@ -38,7 +38,7 @@ func (p *mapsText) flush() {
 
 func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
 
-func (a *app) printMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err error) {
+func (a *app) printMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
 	p := &mapsText{out: folded(a.stdout), style: a.style(), want: want}
 	for _, note := range m.Notes {
 		p.printf("%s\n", p.style.yellow(printable(note)))
@@ -53,7 +53,7 @@ func (a *app) printMaps(m *deopt.Maps, want *deopt.MapFilter) (shown int, err er
 	return p.shown, p.err
 }
 
-func (p *mapsText) image(i *deopt.MapImage) {
+func (p *mapsText) image(i *maps.Image) {
 	what := i.Format
 	if i.Arch != nil {
 		what += ", " + i.Arch.Title
@@ -66,7 +66,7 @@ func (p *mapsText) image(i *deopt.MapImage) {
 		return
 	}
 	for n, m := range i.Section.Maps {
-		p.printf("  map %d: version %d%s at +%#x, %s, %s, %s\n", n, m.Version, layout(m), m.Offset,
+		p.printf("  map %d: version %d%s at +%#x, %s, %s, %s\n", n, m.Version, mapLayout(m), m.Offset,
 			count(len(m.Functions), "function"), count(m.NumConstants(), "large constant"), count(m.Len(), "record"))
 	}
 	if len(i.Section.Also) > 0 {
@@ -79,15 +79,15 @@ func (p *mapsText) image(i *deopt.MapImage) {
 	p.functions(i)
 }
 
-// layout names the layout of a map where its version does not.
-func layout(m *stackmap.Map) string {
+// mapLayout names the layout of a map where its version does not.
+func mapLayout(m *stackmap.Map) string {
 	if string(m.Dialect) == fmt.Sprintf("v%d", m.Version) {
 		return ""
 	}
 	return fmt.Sprintf(" (layout %s)", m.Dialect)
 }
 
-func (p *mapsText) function(f *deopt.MapFunction) {
+func (p *mapsText) function(f *maps.Function) {
 	headed := false
 	for rec := range f.Records() {
 		if !p.want.Record(f, rec) {
@@ -105,7 +105,7 @@ func (p *mapsText) function(f *deopt.MapFunction) {
 	}
 }
 
-func (p *mapsText) head(f *deopt.MapFunction) {
+func (p *mapsText) head(f *maps.Function) {
 	if f.Loose {
 		p.printf("\n  %s\n", p.style.yellow("a map of version 1 with several functions does not say which of them these belong to"))
 		return
@@ -151,7 +151,7 @@ func (p *mapsText) head(f *deopt.MapFunction) {
 	}
 }
 
-func (p *mapsText) record(f *deopt.MapFunction, rec *stackmap.Record) {
+func (p *mapsText) record(f *maps.Function, rec *stackmap.Record) {
 	r := &p.reading
 	f.Read(rec, r)
 	b := append(p.b, "    record "...)
@@ -215,7 +215,7 @@ func appendVariable(b []byte, rec *stackmap.Record, n int) []byte {
 
 // appendExtra appends the further places of a value in the yk layout: a register, or a place
 // below the frame pointer.
-func (p *mapsText) appendExtra(b []byte, f *deopt.MapFunction, extra []int16) []byte {
+func (p *mapsText) appendExtra(b []byte, f *maps.Function, extra []int16) []byte {
 	for _, e := range extra {
 		if e >= 0 {
 			b = append(append(b, ' '), p.register(f.Image, machine.DWARFReg(e), 0)...)
@@ -227,7 +227,7 @@ func (p *mapsText) appendExtra(b []byte, f *deopt.MapFunction, extra []int16) []
 }
 
 // location appends one line: number, kind, place, size, and what it is for.
-func (p *mapsText) location(b []byte, f *deopt.MapFunction, r *deopt.Reading, n int, l stackmap.Location) []byte {
+func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, l stackmap.Location) []byte {
 	start := len(b)
 	if n < len(heads) && int(l.Kind) < len(heads[n]) {
 		b = append(b, heads[n][l.Kind]...)
@@ -299,7 +299,7 @@ const (
 
 // register names size bytes of a register, or the whole of it for 0. It is asked some
 // million times for a few names.
-func (p *mapsText) register(i *deopt.MapImage, r machine.DWARFReg, size int) string {
+func (p *mapsText) register(i *maps.Image, r machine.DWARFReg, size int) string {
 	if int(r) >= keptRegisters || size > keptSize {
 		return i.RegisterName(r, size)
 	}
@@ -314,7 +314,7 @@ func (p *mapsText) register(i *deopt.MapImage, r machine.DWARFReg, size int) str
 }
 
 // appendPlace says where the value is, as a person who reads assembly would write it.
-func (p *mapsText) appendPlace(b []byte, f *deopt.MapFunction, l stackmap.Location) []byte {
+func (p *mapsText) appendPlace(b []byte, f *maps.Function, l stackmap.Location) []byte {
 	switch l.Kind {
 	case stackmap.Constant, stackmap.ConstantIndex:
 		v, err := f.Map.Constant(l)

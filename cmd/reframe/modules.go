@@ -7,6 +7,8 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
+	"reframe/deopt/layout"
+	"reframe/deopt/sites"
 	"reframe/ptrace"
 )
 
@@ -35,7 +37,7 @@ func (k *known) options(a *app) (deopt.Options, error) {
 		a.warn()
 	}
 	for _, path := range k.layouts {
-		l, err := deopt.ReadLayout(path)
+		l, err := layout.Read(path)
 		if err != nil {
 			return o, err
 		}
@@ -49,7 +51,7 @@ const inProcess = "process"
 
 // inProcess takes IR from the target.
 func (k *known) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
-	modules, notes, err := deopt.EmbeddedIR(t)
+	modules, notes, err := sites.EmbeddedIR(t)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
+	"reframe/deopt/layout"
 )
 
 // An inlined is a function that the optimizer inlines into the one before: the deopt bundle of the call comes in front of those inside
@@ -373,7 +373,7 @@ func (p *program) passes() string {
 
 // layout is the layout of the program's exits, nil where it describes none. In front of an exit there may be one that is not meant, and
 // behind it one that is not reached: the first that fits is taken.
-func (p *program) exitLayout() (*deopt.Layout, error) {
+func (p *program) exitLayout() (*layout.Layout, error) {
 	r := rand.New(rand.NewSource(p.Seed))
 	type condition struct {
 		Operand int         `json:"operand"`
@@ -440,9 +440,9 @@ func (p *program) exitLayout() (*deopt.Layout, error) {
 	if exits == nil {
 		return nil, nil
 	}
-	text, err := json.Marshal(map[string]any{"schema": deopt.LayoutSchema, "exits": exits})
+	text, err := json.Marshal(map[string]any{"schema": layout.Schema, "exits": exits})
 	if err != nil {
 		return nil, err
 	}
-	return deopt.ParseLayout("layout.json", text)
+	return layout.Parse("layout.json", text)
 }

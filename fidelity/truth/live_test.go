@@ -15,6 +15,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 	"reframe/ptrace"
 )
 
@@ -109,7 +110,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 		c.wrong("behind %d hits: %v", hits, err)
 		return late
 	}
-	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
+	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
 		c.refuse(mismatch)
 		return late
 	}
@@ -138,7 +139,7 @@ func (p *program) given(b *built) (deopt.Options, error) {
 }
 
 // refuse notes that reframe takes the module for another than that which was compiled.
-func (c *comparer) refuse(why *deopt.MismatchError) {
+func (c *comparer) refuse(why *sites.MismatchError) {
 	c.Refused++
 	c.Frames["the module is refused: "+plain(why.Why)]++
 	c.refusals = append(c.refusals, why.Error())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -65,7 +66,7 @@ func (c *comparer) opened(t testing.TB, b *built, path string, places []place) e
 	}
 	defer target.Close()
 	view, err := deopt.Frames(target, given)
-	if mismatch := (*deopt.MismatchError)(nil); errors.As(err, &mismatch) {
+	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
 		c.refuse(mismatch)
 		return nil
 	}

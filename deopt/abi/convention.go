@@ -1,0 +1,159 @@
+package abi
+
+import (
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind"
+)
+
+// Convention is a calling convention in what it keeps otherwise than C's does.
+type Convention struct {
+	keeps   []machine.DWARFReg // general registers
+	vectors []machine.DWARFReg // vector registers, their first 16 bytes
+	loses   []machine.DWARFReg
+}
+
+// The numbers of x86-64's registers in DWARF.
+const (
+	dwRAX machine.DWARFReg = iota
+	dwRDX
+	dwRCX
+	dwRBX
+	dwRSI
+	dwRDI
+	dwRBP
+	dwRSP
+	dwR8
+	dwR9
+	dwR10
+	dwR11
+	dwR12
+	dwR13
+	dwR14
+	dwR15
+	dwRIP
+	dwXMM0
+)
+
+// vectorRegisters are those from one to another, with it.
+func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
+	for n := first; n <= last; n++ {
+		list = append(list, dwXMM0+n)
+	}
+	return list
+}
+
+// Conventions are those of x86-64 by what LLVM calls them: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, which
+// of them is whose in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. What a function returns a value in it does not keep.
+//
+// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that of those
+// they keep what is xmm. A function of intel_ocl_bi keeps other registers with AVX-512, and which features it was compiled for is not known. One of
+// cxx_fast_tls that does not unwind keeps registers in other ones, of which its CFI says nothing (supportSplitCSR, X86ISelLowering.h).
+var Conventions = func() map[string]Convention {
+	most := []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwRSI, dwRDI, dwR8, dwR9, dwR10}
+	all := []machine.DWARFReg{dwRBX, dwRBP, dwR12, dwR13, dwR14, dwR15}
+	without := func(list []machine.DWARFReg, reg machine.DWARFReg) []machine.DWARFReg {
+		return slices.DeleteFunc(slices.Clone(list), func(r machine.DWARFReg) bool { return r == reg })
+	}
+	named := map[string]Convention{
+		"preserve_mostcc": {keeps: most},
+		"preserve_allcc":  {keeps: most, vectors: vectorRegisters(0, 15)},
+		"coldcc":          {keeps: append([]machine.DWARFReg{dwR11}, most[1:]...), vectors: vectorRegisters(0, 15)},
+		"anyregcc":        {keeps: append([]machine.DWARFReg{dwR11}, most...), vectors: vectorRegisters(0, 15)},
+		"x86_regcallcc":   {vectors: vectorRegisters(8, 15)},
+		"win64cc":         {keeps: []machine.DWARFReg{dwRSI, dwRDI}, vectors: vectorRegisters(6, 15)},
+		"swifttailcc":     {loses: []machine.DWARFReg{dwR13, dwR14}},
+		"ghccc":           {loses: all},
+		"hhvmcc":          {loses: without(all, dwR12)},
+		"cxx_fast_tlscc":  {loses: without(all, dwRBP)},
+		"intel_ocl_bicc":  {loses: []machine.DWARFReg{dwRBP, dwR12, dwR13}},
+		"preserve_nonecc": {loses: without(all, dwRBP)},
+	}
+	for number, name := range map[string]string{"cc 9": "coldcc", "cc 10": "ghccc", "cc 11": "ghccc", "cc 13": "anyregcc", "cc 14": "preserve_mostcc", "cc 15": "preserve_allcc",
+		"cc 17": "cxx_fast_tlscc", "cc 20": "swifttailcc", "cc 21": "preserve_nonecc", "cc 77": "intel_ocl_bicc", "cc 79": "win64cc", "cc 81": "hhvmcc", "cc 92": "x86_regcallcc"} {
+		named[number] = named[name]
+	}
+	return named
+}()
+
+// returnedIn are the registers of which a function that returns a value may have any for it.
+var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
+
+// Of makes of a convention what the unwinder has to know of a function: nil where that is as in C.
+func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
+	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
+	if f.Result > 0 {
+		returned := func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) }
+		out.Keeps, out.Vectors = slices.DeleteFunc(out.Keeps, returned), slices.DeleteFunc(out.Vectors, returned)
+	}
+	if cc == "x86_regcallcc" || cc == "cc 92" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
+		if f.Parameters > scratchOfRegCall || f.Result > scratchOfRegCall {
+			out.Keeps, out.Vectors, out.Loses = nil, nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
+		}
+	}
+	if f.SwiftError {
+		out.Loses = append(slices.Clone(out.Loses), dwR12)
+	}
+	if len(out.Keeps)+len(out.Vectors)+len(out.Loses) == 0 {
+		return nil
+	}
+	return out
+}
+
+// scratchOfRegCall is how many words of arguments take no register that regcall's functions keep: rax, rcx, rdx, rdi, rsi, r8 and r9, or
+// xmm0 to xmm7.
+const scratchOfRegCall = 7
+
+// Callable is what decides beside its convention which registers a function keeps.
+type Callable struct {
+	CC                 string
+	Parameters, Result uint64 // words of 8 bytes, at least one for each
+	SwiftError         bool
+}
+
+// callableOf is what is known of a function by its type.
+func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
+	words := func(t *ir.Type) uint64 {
+		if t.Kind == ir.VoidKind {
+			return 0
+		}
+		return max(1, (m.Layout.Size(t)+7)/8)
+	}
+	c := Callable{CC: cc, Result: words(sig.Elem)}
+	for _, t := range sig.Fields {
+		c.Parameters += words(t)
+	}
+	return c
+}
+
+// AgreedConvention is what is known of functions where they are of one convention: the most that any of them takes and returns.
+func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
+	for n, f := range functions {
+		c := callableOf(f.Module, f.CC, f.Sig)
+		for _, p := range f.Params {
+			c.SwiftError = c.SwiftError || p.Attrs.SwiftError
+		}
+		if n > 0 && c.CC != is.CC {
+			return Callable{}, false
+		}
+		is = Callable{c.CC, max(is.Parameters, c.Parameters), max(is.Result, c.Result), is.SwiftError || c.SwiftError}
+	}
+	return is, len(functions) > 0
+}
+
+// CallableAt is what a site says of what it calls.
+func CallableAt(s *ir.Site) Callable {
+	c := Callable{CC: s.CC, Parameters: uint64(len(s.Instr.Args)), Result: 1}
+	sig := s.Instr.Call.Sig
+	if s.Instr.Typ.Kind == ir.TokenKind { // a gc.statepoint returns a token
+		if sig = nil; len(s.Instr.Call.ElemTypes) > 2 {
+			sig = s.Instr.Call.ElemTypes[2]
+		}
+	}
+	if sig != nil && sig.Kind == ir.FuncKind && sig.Elem.Kind == ir.VoidKind {
+		c.Result = 0
+	}
+	return c
+}

@@ -1,0 +1,54 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/sites"
+)
+
+// fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
+// that all of them have there.
+func (f *Frame) fillAgreed(r *reader, all []sites.Agreed) {
+	found := sites.AlignTogether(f.match.Sites, f.match.entry)
+	for k := range all {
+		a := &all[k]
+		called := sites.NameOf(a.Value)
+		if !a.Named() {
+			called = fmt.Sprintf("loc%d", k)
+		}
+		slot := frame.Slot{Index: k, Name: called, Type: a.FrameType(), Status: frame.Missing}
+		if l, ok := found.Location(k); ok {
+			if a.Typed {
+				slot = r.operand(k, called, a.First, a.Value.Type(), slot.Type, l)
+				refuse(&slot, a.Value.Type(), l, a.First, r.arch)
+			} else {
+				slot = r.slot(k, called, slot.Type, l)
+			}
+			if !a.Constant {
+				f.suspect(&slot, k, l)
+			}
+		} else {
+			slot.Reason = found.Unknown(k, a.Value.Type())
+		}
+		if a.Undefined {
+			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", a.Value.Ref())
+			slot.Value, slot.Hex, slot.Bytes = "", "", nil
+		}
+		f.Slots = append(f.Slots, slot)
+	}
+	switch {
+	case found.Moved:
+		f.fillMoved(r, &found)
+	case found.Statepoint != nil:
+		f.fillUnnamed(r, gcLocations(found.Statepoint))
+	}
+}
+
+// agreements returns what the sites of the record agree on. It is found once.
+func (m *match) agreements() []sites.Agreed {
+	if !m.compared {
+		m.compared, m.agreed = true, sites.Agreements(m.Sites)
+	}
+	return m.agreed
+}

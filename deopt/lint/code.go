@@ -1,0 +1,147 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/sites"
+)
+
+// compiles reports what keeps the code generator from compiling a site, or from doing
+// it right. All of it was seen with llc 14 to 22.
+func (l *linter) compiles(s *ir.Site) {
+	switch {
+	case narrow(s.Func.Module):
+		l.site(s, Finding{Rule: NotCompiled, Severity: CannotResume,
+			What: fmt.Sprintf("pointers have 32 bits on %s: llc fails, or writes a stack map that nothing reads", s.Func.Module.Triple),
+			Do:   "compile for a 64-bit target; run runs modules for 32-bit x86"})
+	case s.Kind == ir.GuardSite:
+		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "a guard crashes the code generator",
+			Do: "lower it first: opt -passes=lower-guard-intrinsic"})
+	case sites.StatepointLike(s) && s.Instr.Call.Tail == "musttail":
+		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "a musttail call with a deopt bundle is not compiled by LLVM 22, and an ordinary call before",
+			Do: "drop musttail: its frame must stay to be resumed"})
+	case s.Kind == ir.PatchPointSite:
+		l.liveOuts(s)
+		if _, symbol := s.Callee.(*ir.Func); symbol && arch(s) == "aarch64" {
+			l.site(s, Finding{Rule: NotCompiled, Severity: CannotResume, What: "its target is a symbol, and LLVM for aarch64 writes an address of its own process for that",
+				Do: "use inttoptr of the address"})
+		}
+	}
+}
+
+// narrow says whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which
+// there are stack maps.
+func narrow(m *ir.Module) bool {
+	arch, _, _ := strings.Cut(m.Triple, "-")
+	return arch != "" && !sites.X86Triple(m.Triple) && arch != "arm64_32" && arch != "aarch64_32" && m.Layout.PointerBytes(0) == 4
+}
+
+// liveOuts reports a patchpoint behind which, in its block, something reads a register
+// that has no DWARF number, such as mxcsr: the code generator crashes over the live-outs.
+func (l *linter) liveOuts(s *ir.Site) {
+	for in := next(s.Instr); in != nil; in = next(in) {
+		if !readsControl(in, arch(s)) {
+			continue
+		}
+		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning,
+			What: fmt.Sprintf("line %d, right behind it, reads a control register, and the code generator crashes over the patchpoint's live-outs", in.Line),
+			Do:   "compile with -enable-patchpoint-liveness=false"})
+		return
+	}
+}
+
+// next is the instruction that always runs behind another, and nil behind what branches.
+// The code generator joins a block to the only one that leads to it; blocks before their
+// successor in the text alone are looked at, so that this ends in a loop, too.
+func next(in *ir.Instr) *ir.Instr {
+	if in.Index+1 < len(in.Block.Instrs) {
+		return in.Block.Instrs[in.Index+1]
+	}
+	if in.Op == ir.OpBr && len(in.Blocks) == 1 && in.Blocks[0].Index > in.Block.Index {
+		return in.Blocks[0].Instrs[0]
+	}
+	return nil
+}
+
+// readsControl says whether the code of an instruction reads the control registers of
+// x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr): floating-point arithmetic,
+// and on x86-64 calls. A statepoint does not.
+func readsControl(in *ir.Instr, arch string) bool {
+	x86 := sites.X86Triple(arch)
+	if !x86 && arch != "aarch64" {
+		return false
+	}
+	switch in.Op {
+	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp, ir.OpFPToUI, ir.OpFPToSI, ir.OpUIToFP, ir.OpSIToFP, ir.OpFPTrunc, ir.OpFPExt:
+		return true
+	case ir.OpFRem: // a call of fmod
+		return x86
+	case ir.OpLoad, ir.OpStore:
+		return x86 && in.Elem.Kind == ir.X86FP80Kind
+	}
+	if in.Call == nil || !x86 {
+		return false
+	}
+	for _, b := range in.Call.Bundles {
+		if b.Tag == "deopt" {
+			return false
+		}
+	}
+	if _, assembly := in.Call.Callee.(*ir.InlineAsm); assembly {
+		return false
+	}
+	f, direct := in.Call.Callee.(*ir.Func)
+	return !direct || !strings.HasPrefix(f.Name, "llvm.")
+}
+
+// The bytes of a call and of a jump that can be patched in.
+const (
+	x86Call        = 5  // call rel32, jmp rel32
+	x86Patchpoint  = 13 // movabs $imm64, %r11 and call *%r11
+	armInstruction = 4
+	armPatchpoint  = 16 // movz, two movk, blr
+)
+
+// patchable reports a region that is too small for what stands or shall stand in it, and one in which what the module calls does not stand.
+func (l *linter) patchable(s *ir.Site) {
+	n := s.PatchBytes
+	found := func(severity Severity, what, do string, args ...any) {
+		l.site(s, Finding{Rule: PatchBytes, Severity: severity, What: fmt.Sprintf("%d bytes: ", n) + what, Do: fmt.Sprintf(do, args...)})
+	}
+	arm := arch(s) == "aarch64"
+	if s.Instr.Sled() && !nullTarget(s) {
+		found(LintWarning, "nops stand in its call's place, and nothing is called before somebody patches them", "give it 0, if the code itself is to call")
+	}
+	if !forX86(s) && !arm {
+		return
+	}
+	call, patchpoint := x86Call, x86Patchpoint
+	if arm {
+		call, patchpoint = armInstruction, armPatchpoint
+	}
+	switch {
+	case s.Kind == ir.PatchPointSite && !nullTarget(s):
+		if n >= uint64(patchpoint) {
+			return
+		}
+		what := "the code generator never ends: its call has more"
+		if arm {
+			what = "its call has more, so the return address lies behind the region, where no record is found"
+		}
+		found(CannotResume, what, "give it at least %d", patchpoint)
+	case s.Kind == ir.StackMapSite && arm && n%armInstruction != 0:
+		found(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", armInstruction)
+	case s.Kind == ir.PatchPointSite && n < uint64(call):
+		found(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", call)
+	case n > 0 && n < uint64(call):
+		found(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", call)
+	}
+}
+
+// nullTarget says whether a site names nothing to be called.
+func nullTarget(s *ir.Site) bool {
+	c, ok := s.Callee.(*ir.Const)
+	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero || c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
+}

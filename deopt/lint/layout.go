@@ -1,0 +1,269 @@
+package lint
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/sites"
+	"reframe/internal/jsonat"
+)
+
+// carried is an exit of a layout and the function that it may carry on in.
+type carried struct {
+	exit *layout.Exit
+	to   *ir.Func
+}
+
+// target is what a frame that takes an exit needs where it carries on.
+type target struct {
+	live    map[string]bool // by name: what is read from there on
+	missing []string        // of these, what no slot of the exit gives
+}
+
+// places says on which lines of their layout findings are, from that one on.
+func (l *linter) places(layout *layout.Layout, from int) {
+	findings := l.out.Findings[from:]
+	paths := make([]string, len(findings))
+	for k := range findings {
+		paths[k] = findings[k].Path
+	}
+	for k, place := range jsonat.Find(layout.Text, paths...) {
+		findings[k].Line = place.Line
+	}
+}
+
+// exit holds exit n of a layout against the modules: what [Layout.check] refuses at run
+// time, all of it and not the first mistake alone.
+func (l *linter) exit(described *layout.Layout, n int) error {
+	x := &described.Exits[n]
+	found := func(s Severity, path, do, what string, args ...any) {
+		l.out.Findings = append(l.out.Findings, Finding{Rule: LayoutMisfit, Severity: s, File: described.Name,
+			Path: x.Path + path, Function: x.Function, ID: x.Record, What: fmt.Sprintf(what, args...), Do: do})
+	}
+	const give = "give the module that defines it, or mend the name"
+	if len(l.ms.Definitions(x.Function)) == 0 {
+		found(CannotResume, ".function", give, "no module defines a function @%s", x.Function)
+	} else if err := l.exitSites(x, found); err != nil {
+		return err
+	}
+	to := l.ms.Bodies(x.Resume.Function)
+	if len(to) == 0 {
+		found(CannotResume, ".resume.function", give, "no module defines a function @%s", x.Resume.Function)
+		return nil
+	}
+	if _, err := to[0].Body(); err != nil {
+		return err
+	}
+	if to[0].Block(x.Resume.Block) == nil {
+		found(CannotResume, ".resume.block", "name a block of @"+to[0].Name, "@%s has no block %%%s", to[0].Name, x.Resume.Block)
+	}
+	for k, s := range x.Slots {
+		if layout.Value(to[0], s.Name) == nil {
+			found(CannotResume, fmt.Sprintf(".slots[%d].name", k), "name a parameter or an instruction of @"+to[0].Name, "@%s has no value %s", to[0].Name, s.Name)
+		}
+	}
+	return nil
+}
+
+// exitSites holds an exit against the sites that it is about.
+func (l *linter) exitSites(x *layout.Exit, found func(s Severity, path, do, what string, args ...any)) error {
+	var siteList []*ir.Site
+	most := 0
+	for _, f := range l.ms.Definitions(x.Function) {
+		all, err := sites.AllSites(f)
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			if l.about(x, s) {
+				siteList = append(siteList, s)
+				most = max(most, len(s.Live))
+			}
+		}
+	}
+	if len(siteList) == 0 {
+		found(CannotResume, "", "name the record of a site of @"+x.Function, "@%s has no such exit: no stackmap, patchpoint, statepoint, deoptimize or guard of that record", x.Function)
+		return nil
+	}
+	const count = "operands count the live values from 0"
+	inside := func(path string, operand int) bool {
+		ok := operand >= 0 && operand < most
+		if !ok {
+			found(CannotResume, path, count, "operand %d, and the exits of @%s have %d live values", operand, x.Function, most)
+		}
+		return ok
+	}
+	sound := true
+	for k, c := range x.When {
+		sound = inside(fmt.Sprintf(".when[%d].operand", k), c.Operand) && sound
+	}
+	for k, s := range x.Slots {
+		inside(fmt.Sprintf(".slots[%d].operand", k), s.Operand)
+	}
+	if sound && !slices.ContainsFunc(siteList, func(s *ir.Site) bool { return holds(x, s) != never }) {
+		found(LintWarning, ".when", "mend the condition, or take the exit out", "no exit of @%s ever has these values", x.Function)
+	}
+	return nil
+}
+
+// about says whether an exit may be meant for a site, whatever its values are.
+func (l *linter) about(x *layout.Exit, s *ir.Site) bool {
+	f := s.Func
+	if x.Function != f.Name && sites.Aliased(f.Module, x.Function) != f {
+		return false
+	}
+	return x.Record == nil || slices.Contains(s.IDs(), *x.Record)
+}
+
+// whether says how sure it is that the conditions of an exit hold.
+type whether int
+
+const (
+	never whether = iota
+	maybe
+	always
+)
+
+// holds says whether the conditions of an exit hold at a site, so far as its operands are
+// constants of the module.
+func holds(x *layout.Exit, s *ir.Site) whether {
+	out := always
+	for _, c := range x.When {
+		if c.Operand < 0 || c.Operand >= len(s.Live) {
+			return never
+		}
+		number, ok := s.Live[c.Operand].(*ir.Const)
+		if !ok || number.Kind != ir.ConstInt {
+			out = min(out, maybe)
+			continue
+		}
+		modulus := new(big.Int).Lsh(big.NewInt(1), uint(number.Typ.Bits))
+		want := big.NewInt(c.Equals)
+		if number.Int.Cmp(want) != 0 && new(big.Int).Sub(number.Int, modulus).Cmp(want) != 0 {
+			return never
+		}
+	}
+	return out
+}
+
+// taken is an exit that a frame at a site may take.
+type taken struct {
+	*layout.Exit
+	layout *layout.Layout
+	number int
+}
+
+// path is where in the layout a part of the exit is.
+func (x *taken) path(part string) string {
+	return fmt.Sprintf("%s: exits[%d]%s", x.layout.Name, x.number, part)
+}
+
+// exitsOf returns the exits that a frame at a site may take, in the order in which they
+// are asked.
+func (l *linter) exitsOf(s *ir.Site) []taken {
+	var out []taken
+	for _, layout := range l.layouts {
+		for n := range layout.Exits {
+			x := &layout.Exits[n]
+			if !l.about(x, s) {
+				continue
+			}
+			switch holds(x, s) {
+			case always:
+				return append(out, taken{x, layout, n})
+			case maybe:
+				out = append(out, taken{x, layout, n})
+			}
+		}
+	}
+	return out
+}
+
+// destination returns the function in which a frame of a site carries on by an exit, as
+// [Frame.destination] does, or nil where [linter.exit] has said what is wrong with it.
+func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
+	defined := l.ms.Bodies(x.Resume.Function)
+	for _, f := range defined {
+		if (len(defined) == 1 || f.Module == s.Func.Module) && f.Block(x.Resume.Block) != nil {
+			return f
+		}
+	}
+	if len(defined) > 1 && !slices.ContainsFunc(defined, func(f *ir.Func) bool { return f.Module == s.Func.Module }) {
+		l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume,
+			What: fmt.Sprintf("%s: %d of the modules define @%s, and none of them is that of the site", x.path(".resume.function"), len(defined), x.Resume.Function),
+			Do:   "give one of them alone"})
+	}
+	return nil
+}
+
+// targetOf finds out what is live where an exit carries on.
+func (l *linter) targetOf(x *taken, to *ir.Func) (*target, error) {
+	key := carried{x.Exit, to}
+	if t, ok := l.targets[key]; ok {
+		return t, nil
+	}
+	values, err := ir.LiveAt(to.Block(x.Resume.Block), 0)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{live: map[string]bool{}}
+	given := map[string]bool{}
+	for _, s := range x.Slots {
+		given[s.Name] = true
+	}
+	for _, v := range values {
+		t.live[v.Ref()] = true
+		if !given[v.Ref()] {
+			t.missing = append(t.missing, v.Ref())
+		}
+	}
+	l.targets[key] = t
+	return t, nil
+}
+
+// exitValues holds the slots of an exit against the operands of a site that may take it,
+// and returns which operands are needed.
+func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err error) {
+	needed = map[int]string{}
+	to := l.destination(x, s)
+	if to == nil {
+		return needed, nil
+	}
+	t, err := l.targetOf(x, to)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.missing) > 0 {
+		l.site(s, Finding{Rule: Unrecorded, Severity: CannotResume, Names: t.missing,
+			What: fmt.Sprintf("%s: %s %s live at block %%%s of @%s, and no slot gives %s", x.path(".slots"), listed(t.missing), is(len(t.missing)),
+				x.Resume.Block, to.Name, map[bool]string{true: "it", false: "them"}[len(t.missing) == 1]),
+			Do: "give each a slot, and put into " + where(s) + " what is not there"})
+	}
+	for k, slot := range x.Slots {
+		v := layout.Value(to, slot.Name)
+		if v == nil || slot.Operand < 0 || slot.Operand >= len(s.Live) {
+			continue // linter.exit has said so, or it is another site that has the operand
+		}
+		if t.live[slot.Name] {
+			needed[slot.Operand] = slot.Name
+		}
+		got, want := interp.FrameType(s.Func.Module.Layout, s.Live[slot.Operand].Type()), interp.FrameType(to.Module.Layout, v.Type())
+		if !sameSlot(got, want) {
+			l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume, Names: []string{slot.Name},
+				What: fmt.Sprintf("%s: %s of @%s is %s, and operand %d is %s", x.path(fmt.Sprintf(".slots[%d]", k)), slot.Name, to.Name, want.Source, slot.Operand, got.Source),
+				Do:   "record a value of the type that is wanted"})
+		}
+	}
+	return needed, nil
+}
+
+// sameSlot says whether a value of one type can be carried on as one of another, as
+// [Frame.retype] does it.
+func sameSlot(got, want frame.Type) bool {
+	return got.Bits == want.Bits && layout.Class(got) == layout.Class(want)
+}

@@ -1,0 +1,65 @@
+package maps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/sites"
+	"reframe/deopt/stackmap"
+)
+
+// The rules about sites of a module that a runtime leans on.
+var (
+	allocasAreAddresses = stackmap.Rule{Name: "allocas are recorded by address",
+		Fact: "an alloca of the entry block that is an operand is recorded as the address that it is (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
+	shadowsAreApart = stackmap.Rule{Name: "shadows are apart",
+		Fact: "in the shadow of a stackmap, which a runtime may overwrite, stands no other stackmap and no patchpoint (\"llvm.experimental.stackmap\", Semantics)"}
+)
+
+// stackOfS390X is the alignment of its stack, in bytes. LLVM realigns none there: what asks for more is made like an alloca of run-time size.
+const stackOfS390X = 8
+
+// alloca holds an operand that is an alloca of the entry block against its location.
+func (c *irCheck) alloca(v ir.Value, k int, l stackmap.Location, broken func(stackmap.Rule, string)) {
+	i, ok := v.(*ir.Instr)
+	if !ok || !sites.OnFrame(i) || c.image.Arch == machine.S390X && i.Align > stackOfS390X {
+		return
+	}
+	c.results[allocasAreAddresses.Name].Checked++
+	if l.Kind != stackmap.Direct {
+		broken(allocasAreAddresses, fmt.Sprintf("has %v for operand %d, the alloca %s", l.Kind, k, i.Ref()))
+	}
+}
+
+// placedSite is a site whose record is known.
+type placedSite struct {
+	id     stackmap.RecordID
+	offset uint32
+	pos    int64  // of the record in the section
+	shadow uint64 // of a stackmap
+	kind   ir.SiteKind
+}
+
+// shadows holds the sites of one function against each other.
+func (c *irCheck) shadows(f *Function, sites []placedSite) {
+	slices.SortStableFunc(sites, func(a, b placedSite) int { return cmp.Compare(a.offset, b.offset) })
+	for n, s := range sites {
+		if s.kind != ir.StackMapSite {
+			continue
+		}
+		c.results[shadowsAreApart.Name].Checked++
+		for _, next := range sites[n+1:] {
+			if next.kind == ir.StackMapSite || next.kind == ir.PatchPointSite {
+				if uint64(next.offset-s.offset) < s.shadow {
+					c.broken(shadowsAreApart, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
+						What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and %d bytes on there is record %d",
+							uint64(s.id), f.Source, s.shadow, next.offset-s.offset, uint64(next.id))})
+				}
+				break
+			}
+		}
+	}
+}

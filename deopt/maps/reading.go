@@ -1,0 +1,306 @@
+package maps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
+	"reframe/deopt/stackmap"
+)
+
+// Reading is what the locations of a record mean, as far as it is known.
+type Reading struct {
+	// Kind is stackmap, patchpoint, statepoint or deoptimize, or "" where it is not known.
+	Kind string
+	// Sure says that the module told. Without it a statepoint is a reading: the record
+	// has the shape of one, and does not say that it is.
+	Sure bool
+	// Sites are those of the modules that the record may be; with more than one, names
+	// and types are those that all of them have.
+	Sites []*ir.Site
+	Note  string // why a module that was given does not say more
+
+	statepoint bool
+	sp         stackmap.Statepoint
+	Names      []sites.Agreed // live values
+	head       int
+	moved      bool  // what a statepoint has behind its deopt values is not told
+	operands   []int // by location, from the first that is one: which operand it is of, the head counted, or -1; nil: one behind the other
+}
+
+// Statepoint returns the statepoint that the record is or reads as.
+func (r *Reading) Statepoint() (stackmap.Statepoint, bool) { return r.sp, r.statepoint }
+
+// Read says in r what the locations of a record of the function mean. What r held before
+// is forgotten.
+func (f *Function) Read(rec *stackmap.Record, r *Reading) {
+	*r = Reading{}
+	sp, shaped := rec.AsStatepoint()
+	if shaped {
+		r.Kind, r.sp, r.statepoint = string(ir.StatepointSite), sp, true
+	}
+	ms := f.Image.modules
+	if !f.Image.HasModules() {
+		return
+	}
+	e := sites.RecordEntry{Entry: stackmap.Entry{Map: f.Map, Function: f.Function}, Record: rec}
+	var c sites.Candidates
+	var err error
+	if f.Loose {
+		c, err = ms.Sites(e)
+	} else {
+		c, err = ms.OfRecord(f.Image, e, f.Source)
+	}
+	r.Sites, r.Note = c.Sites, strings.Join(c.Uncertain(), "; ")
+	if err != nil {
+		r.Note = err.Error()
+	}
+	if kind := sites.KindOf(c.Sites); kind != "" {
+		r.Kind, r.Sure = string(kind), true
+		r.statepoint = shaped && (kind == ir.StatepointSite || kind == ir.DeoptimizeSite)
+	}
+	if all := sites.Agreements(c.Sites); all != nil {
+		r.Names = all
+		r.place(sites.AlignTogether(c.Sites, e))
+	}
+}
+
+// place says which location is that of which operand.
+func (r *Reading) place(a sites.Alignment) {
+	r.head = a.Head
+	if a.Moved {
+		r.moved, r.statepoint, r.sp = true, true, *a.Statepoint
+	}
+	if a.At == nil {
+		return
+	}
+	r.operands = make([]int, len(a.Record.Locations)-a.First)
+	for n := range r.operands {
+		r.operands[n] = -1
+	}
+	for k, n := range a.At {
+		if n >= 0 {
+			r.operands[n] = k
+		}
+	}
+}
+
+// operand says which operand location n is of, counted from the first that is of one; -1 where that is not known.
+func (r *Reading) operand(n int) int {
+	switch {
+	case r.operands == nil:
+		return n
+	case n < len(r.operands):
+		return r.operands[n]
+	}
+	return -1
+}
+
+// Role is what one location of a record is for.
+type Role struct {
+	What  string // "flags", "deopt", "derived", "live", "argument"; "" where it is not known
+	Of    int    // which of those, from 1; 0 where there is one
+	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
+	Type  string // as the module spells it
+	Value string // what a number of the statepoint's head means
+}
+
+// String is the role with its number, counted from 0: "deopt 0".
+func (r Role) String() string {
+	if r.Of == 0 {
+		return r.What
+	}
+	return fmt.Sprintf("%s %d", r.What, r.Of-1)
+}
+
+// Role says what location n is for.
+func (r *Reading) Role(n int) Role {
+	if r.statepoint {
+		return r.statepointRole(n)
+	}
+	switch k := r.operand(n); {
+	case k < 0:
+	case k < r.head:
+		return r.callRole(k)
+	case k-r.head < len(r.Names):
+		v := &r.Names[k-r.head]
+		return Role{What: "live", Of: k - r.head + 1, Name: v.Role(), Type: v.Spelling()}
+	}
+	return Role{}
+}
+
+// callRole is that of a location before the live values of an anyregcc patchpoint: its result, if it has one, and then its
+// arguments. Where the sites that the record may be disagree, it is not said which.
+func (r *Reading) callRole(n int) Role {
+	role := Role{What: "call"}
+	for k, s := range r.Sites {
+		own := Role{What: "result", Name: s.Instr.Ref(), Type: s.Instr.Typ.String()}
+		at := n
+		if s.Instr.Typ.Kind != ir.VoidKind {
+			at--
+		}
+		if at >= 0 {
+			v := s.Instr.Args[sites.PatchpointHead+at]
+			own = Role{What: "argument", Of: at + 1, Name: sites.NameOf(v), Type: v.Type().String()}
+		}
+		switch {
+		case k == 0:
+			role = own
+		case role.What != own.What || role.Of != own.Of:
+			return Role{What: "call"}
+		default:
+			if role.Name != own.Name || s.Func != r.Sites[0].Func {
+				role.Name = ""
+			}
+			if role.Type != own.Type || s.Func.Module != r.Sites[0].Func.Module {
+				role.Type = ""
+			}
+		}
+	}
+	return role
+}
+
+func (r *Reading) statepointRole(n int) Role {
+	switch n {
+	case 0:
+		return Role{What: "calling convention", Value: callingConvention(r.sp.CallConv)}
+	case 1:
+		return Role{What: "flags", Value: statepointFlags(r.sp.Flags)}
+	case 2:
+		return Role{What: "number of deopt values"}
+	}
+	n -= stackmap.StatepointHead
+	if n < len(r.sp.Deopt) {
+		k := r.operand(n)
+		if k < 0 {
+			return Role{}
+		}
+		role := Role{What: "deopt", Of: k + 1}
+		if k < len(r.Names) {
+			role.Name, role.Type = r.Names[k].Role(), r.Names[k].Spelling()
+		}
+		return role
+	}
+	if r.moved {
+		return Role{}
+	}
+	n -= len(r.sp.Deopt)
+	if n < 2*len(r.sp.Pairs) {
+		if n%2 == 0 {
+			return Role{What: "base", Of: n/2 + 1}
+		}
+		return Role{What: "derived", Of: n/2 + 1}
+	}
+	return Role{What: "alloca", Of: n - 2*len(r.sp.Pairs) + 1}
+}
+
+// callingConvention names the calling conventions that belong to no machine (LLVM's
+// CallingConv.h, and "Calling Conventions" in the language reference).
+func callingConvention(n uint64) string {
+	if n < uint64(len(callingConventions)) {
+		return callingConventions[n]
+	}
+	return ""
+}
+
+var callingConventions = [...]string{0: "C", 8: "fast", 9: "cold", 10: "GHC", 11: "HiPE", 13: "anyreg", 14: "preserve_most",
+	15: "preserve_all", 16: "swift", 17: "cxx_fast_tls", 18: "tail", 19: "cfguard_check", 20: "swift_tail", 21: "preserve_none"}
+
+// statepointFlags says what the bits of a statepoint's flags mean (LLVM's Statepoint.h).
+func statepointFlags(flags uint64) string {
+	const transition, deoptLiveIn = 1, 2
+	switch flags {
+	case 0:
+		return "none"
+	case transition:
+		return "gc transition"
+	case deoptLiveIn:
+		return "deopt live-in"
+	case transition | deoptLiveIn:
+		return "gc transition, deopt live-in"
+	}
+	return "unknown"
+}
+
+// Blobs implements [sites.Namer].
+func (i *Image) Blobs() []*stackmap.Map { return i.Section.Maps }
+
+// File implements [sites.Namer].
+func (i *Image) File() *object.Image { return i.image }
+
+// Symbols implements [sites.Namer]: the symbol that the linker is to fill in, or else all that
+// start at the function's address.
+func (i *Image) Symbols(m *stackmap.Map, n int) []string {
+	if i.image == nil {
+		return nil
+	}
+	r, found := i.relocation(m.FunctionPos(&m.Functions[n]))
+	if found && r.Addend == 0 {
+		if name := r.Symbol(); name != "" {
+			return []string{name}
+		}
+	}
+	if i.Unlinked && !(found && r.Defined) {
+		return nil // the address is no address yet
+	}
+	return progspace.SymbolsAt(i.image, m.Functions[n].Addr)
+}
+
+// relocation returns what is to be filled in, or was, at a place of the section.
+func (i *Image) relocation(pos int64) (object.Relocation, bool) {
+	at, found := slices.BinarySearchFunc(i.named, uint64(pos),
+		func(r object.Relocation, pos uint64) int { return cmp.Compare(r.Offset, pos) })
+	if !found {
+		return object.Relocation{}, false
+	}
+	return i.named[at], true
+}
+
+// NoteModules notes it when the modules that were given are about nothing here. It makes
+// the members of an archive of one architecture peers: they are parts of one program.
+func (m *Maps) NoteModules() {
+	type part struct { // of a fat file
+		arch   *machine.Arch
+		narrow bool
+	}
+	programs := map[part]*sites.Peers{}
+	defined, any := false, false
+	for _, i := range m.Images {
+		if !i.HasModules() || i.Section == nil {
+			continue
+		}
+		any = true
+		own := part{i.Arch, i.image != nil && i.image.Narrow()}
+		p := programs[own]
+		if p == nil || i.target != nil {
+			p = &sites.Peers{}
+			programs[own] = p
+		}
+		i.modules.Know(p, i, i.Blobs())
+		defined = defined || i.defined()
+	}
+	if any && !defined {
+		m.Notes = append(m.Notes, "no given module defines a function with records here")
+	}
+}
+
+// defined says whether a module defines a function of the image's maps, or may: one that
+// has no name is told by its records.
+func (i *Image) defined() bool {
+	for _, m := range i.Blobs() {
+		c := i.modules.Maps[m]
+		for n := range m.Functions {
+			names := c.Names(&m.Functions[n])
+			if len(names) == 0 || len(i.modules.Definitions(names...)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

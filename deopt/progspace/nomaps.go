@@ -1,0 +1,86 @@
+package progspace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/object"
+	"reframe/ptrace"
+)
+
+// WhyNoMaps says why a target shows no stack map, and what the host of a process can do.
+func WhyNoMaps(t *ptrace.Target) string {
+	registered := 0
+	for _, r := range t.Registries {
+		registered += len(r.Entries)
+	}
+	trouble := slices.Concat(RegistryTrouble(t), t.Notes, ModuleTrouble(t))
+	switch {
+	case len(trouble) > 0:
+		return strings.Join(trouble, "; ")
+	case Nameless(t) && len(t.Given()) == 0:
+		return WhyNameless
+	case registered == 0 && len(t.Given()) > 0:
+		return fmt.Sprintf("no object that was given (of %d) has a section %s", len(t.Given()), object.StackMapSection)
+	case registered > 0:
+		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
+			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
+	case t.ScanCut: // only code outside of files makes a search worth it
+		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
+	case t.HasJITCode():
+		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
+	}
+	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
+}
+
+// Nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.
+func Nameless(t *ptrace.Target) bool { return t.Core != "" && len(t.Modules) == 0 }
+
+// RegistryTrouble says what is wrong with the lists of registered objects.
+func RegistryTrouble(t *ptrace.Target) (trouble []string) {
+	registered := 0
+	var bad []string
+	for _, r := range t.Registries {
+		registered += len(r.Entries)
+		if r.Broken != "" {
+			trouble = append(trouble, "its list of registered JIT objects is corrupt: "+r.Broken)
+		}
+		for n, e := range r.Entries {
+			if e.Bad != "" {
+				bad = append(bad, fmt.Sprintf("object %d: %s", n+1, e.Bad))
+			}
+		}
+	}
+	if len(bad) > 0 {
+		const shown = 3 // a broken JIT may have registered thousands of them
+		trouble = append(trouble, fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; ")))
+	}
+	return trouble
+}
+
+// ModuleTrouble says which modules hold stack maps that cannot be had, or may be those of
+// another file than the one that was mapped.
+func ModuleTrouble(t *ptrace.Target) (trouble []string) {
+	for _, m := range t.Modules {
+		switch {
+		case m.MapsWhy != "":
+			trouble = append(trouble, m.Path+": "+m.MapsWhy)
+		case m.StackMaps != nil && m.Unverified != "":
+			trouble = append(trouble, m.Path+": "+m.Unverified)
+		}
+	}
+	return trouble
+}
+
+// ErrNoMaps says that there is no stack map in a file or process.
+var ErrNoMaps = errors.New("no stack map")
+
+// WhyNameless is why a core without a list of files has no code.
+const WhyNameless = "the core names none of its files; --exe says which program it is of"
+
+// howToRegister is what the host of a JIT can do.
+const howToRegister = "the host must register what it compiles: " +
+	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
+	"or give the objects that it compiled, --object FILE"

@@ -1,0 +1,105 @@
+package deopt
+
+import (
+	"reframe/deopt/abi"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/sites"
+	"reframe/deopt/unwind"
+)
+
+// conventionOf finds the convention of the function of callee, which has returned to f or will: nil where it is C's, or is not known. What it
+// loses is said by the function itself. What it keeps holds for f only where f called that very function, and no other that jumped to it: the
+// call names it, or the site in f is one of the same convention.
+func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
+	if v.target.Arch() != machine.AMD64 || len(v.modules.All) == 0 {
+		return nil
+	}
+	name, start := "", machine.Addr(0)
+	if c := v.space.At(callee.Lookup()); c != nil {
+		symbol, at, named := c.NameAt(callee.Lookup())
+		if named {
+			start = at
+		}
+		// Of two functions of one name, or in an image that no module was compiled into, it may be another one.
+		if named && c.Records != nil && c.Image != nil {
+			if _, only := c.Image.Only(symbol); only {
+				name = symbol
+			}
+		}
+	}
+	direct := start != 0 && v.callLeadsTo(f.PC, start)
+	is, known := abi.Callable{}, false
+	if name != "" {
+		is, known = abi.AgreedConvention(v.modules.Definitions(name))
+	}
+	site, sure := abi.Callable{}, false
+	if !direct || !known {
+		site, sure = v.siteConvention(f)
+	}
+	switch {
+	case !known && (!direct || !sure):
+		return nil
+	case !known: // native code that the modules only declare
+		is = site
+	case !direct:
+		direct = f.Skipped == 0 && sure && site.CC == is.CC
+	}
+	out := abi.Conventions[is.CC].Of(is.CC, &is)
+	if out != nil && !direct {
+		out.Keeps, out.Vectors = nil, nil
+	}
+	return out
+}
+
+// siteConvention is the same of the site whose call returns to the pc of a frame, as the modules say: of all that it may be.
+func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
+	c := v.space.At(f.PC - 1)
+	if c == nil || c.Records == nil || !f.Return {
+		return is, false
+	}
+	owner := c.SymbolAt(f.PC - 1).Owner
+	name, _, _ := c.NameAt(owner)
+	near := c.Records.Range(f.PC-min(f.PC, maxPatch), f.PC+1)
+	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ {
+		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
+		if e.Function.Addr != owner {
+			continue
+		}
+		sites, err := v.modules.OfRecord(c, e, name)
+		if err != nil {
+			return abi.Callable{}, false
+		}
+		for _, s := range sites.Sites {
+			switch {
+			case s.Kind == ir.StackMapSite:
+				continue
+			case s.Kind == ir.PatchPointSite && (e.Addr >= f.PC || uint64(f.PC-e.Addr) > s.PatchBytes):
+				continue
+			case s.Kind != ir.PatchPointSite && e.Addr != f.PC:
+				continue
+			case known && s.CC != is.CC:
+				return abi.Callable{}, false
+			}
+			of := abi.CallableAt(s)
+			known, is = true, abi.Callable{CC: s.CC, Parameters: max(is.Parameters, of.Parameters), Result: max(is.Result, of.Result), SwiftError: false}
+		}
+	}
+	return is, known
+}
+
+// callLeadsTo says whether the call that returns to pc is of the function that starts at an address: it names that, or takes it from a word
+// beside the code, as calls of functions of regcall do in code that may lie anywhere (X86Subtarget::classifyGlobalFunctionReference).
+func (v *View) callLeadsTo(pc, start machine.Addr) bool {
+	if to, called := v.calledBefore(pc); called {
+		return to == start
+	}
+	const callMemory = 6 // call *distance(%rip)
+	var b [callMemory]byte
+	if pc < callMemory || v.target.ReadMemory(b[:], pc-callMemory) != nil || b[0] != 0xff || b[1] != 0x15 {
+		return false
+	}
+	arch := v.target.Arch()
+	to, err := machine.ReadAddr(v.target, arch, pc+machine.Addr(int64(int32(arch.Order.Uint32(b[2:])))))
+	return err == nil && to == start
+}

@@ -1,0 +1,154 @@
+package sites
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// Agreed is what all sites that a record may be say of one live value.
+type Agreed struct {
+	First     *ir.Site // the first of them, and what it has there
+	Value     ir.Value
+	same      bool // all have that value, which then has the name everywhere
+	Typed     bool // all have a value of that type
+	Constant  bool // all have a constant, and none undef or poison
+	Undefined bool // all have undef or poison
+}
+
+// Named says whether it is agreed how the value is called, if that is by nothing.
+func (a *Agreed) Named() bool { return a.same || a.Constant || a.Undefined }
+
+// Role is the name of the value, and for one that the module leaves open, whatever number
+// stands in the record, the word for that. It is "" where there is none.
+func (a *Agreed) Role() string {
+	switch {
+	case a.Undefined:
+		return a.Value.Ref()
+	case a.same:
+		return NameOf(a.Value)
+	}
+	return ""
+}
+
+// Spelling is the type as the module spells it, or "".
+func (a *Agreed) Spelling() string {
+	if !a.Typed {
+		return ""
+	}
+	return a.Value.Type().String()
+}
+
+// FrameType is the type of the slot, or none.
+func (a *Agreed) FrameType() frame.Type {
+	if !a.Typed {
+		return frame.Type{}
+	}
+	return interp.FrameType(a.First.Func.Module.Layout, a.Value.Type())
+}
+
+// Agreements returns what sites agree on, value by value, or nil where they do not agree on
+// which location is which live value.
+func Agreements(sites []*ir.Site) []Agreed {
+	if len(sites) == 0 {
+		return nil
+	}
+	first := sites[0]
+	for _, s := range sites[1:] {
+		if s.Kind != first.Kind || head(s) != head(first) || len(s.Live) != len(first.Live) {
+			return nil
+		}
+	}
+	all := make([]Agreed, len(first.Live))
+	for k := range all {
+		all[k] = agree(sites, k)
+	}
+	return all
+}
+
+// agree returns what sites say of live value k.
+func agree(sites []*ir.Site, k int) Agreed {
+	v := sites[0].Live[k]
+	out := Agreed{sites[0], v, true, true, IsConst(v) && !IsUndef(v), IsUndef(v)}
+	for _, s := range sites[1:] {
+		other := s.Live[k]
+		out.same = out.same && other == v // a name may be that of values in several functions
+		out.Typed = out.Typed && readAlike(sites[0].Func.Module, v.Type(), s.Func.Module, other.Type())
+		out.Constant = out.Constant && IsConst(other) && !IsUndef(other)
+		out.Undefined = out.Undefined && IsUndef(other)
+	}
+	return out
+}
+
+// readAlike says whether values of two types are read and spelled alike.
+func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
+	if m == n {
+		return t.Equal(u)
+	}
+	return reflect.DeepEqual(interp.FrameType(m.Layout, t), interp.FrameType(n.Layout, u))
+}
+
+// disagreement says that several sites may be that of a record, and what they agree on.
+func disagreement(sites []*ir.Site) string {
+	names, types, all := 0, 0, Agreements(sites)
+	for _, a := range all {
+		if a.same && NameOf(a.Value) != "" {
+			names++
+		}
+		if a.Typed {
+			types++
+		}
+	}
+	fit := fmt.Sprintf("%d sites of %s fit this record", len(sites), modulesOf(sites))
+	agree := fmt.Sprintf("they agree on %s of %s", Plural(types, "type"), Plural(len(all), "value"))
+	remedy := "; give each its own id"
+	if several(sites) {
+		remedy = "; give only the module that was compiled"
+	}
+	switch {
+	case names > 0:
+		agree = fmt.Sprintf("they agree on %s and %s of %s", Plural(names, "name"), Plural(types, "type"), Plural(len(all), "value"))
+		return fit + ", and " + agree + remedy
+	case types > 0:
+		return "no names: " + fit + ", and " + agree + remedy
+	}
+	return "no names: " + fit + remedy
+}
+
+// several says whether sites are of more than one module.
+func several(sites []*ir.Site) bool {
+	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
+}
+
+// modulesOf names the modules that sites are in, where they are several.
+func modulesOf(sites []*ir.Site) string {
+	const named = 3
+	var names []string
+	seen := map[*ir.Module]bool{}
+	for _, s := range sites {
+		if m := s.Func.Module; !seen[m] {
+			seen[m] = true
+			names = append(names, m.Name)
+		}
+	}
+	switch more := len(names) - named; {
+	case len(names) < 2:
+		return "the module"
+	case more > 0:
+		return fmt.Sprintf("%s and %s", strings.Join(names[:named], ", "), Plural(more, "more module"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Plural counts things in English.
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,116 @@
+package sites
+
+// Course says in which order the places of a function may come: its sites by the module, or its records by the code. Place 0 is
+// the entry. Where the code does not tell all, there is more in a course than can happen, and never less.
+type Course struct {
+	follows  [][]int32 // of each place, those that may be the next
+	anywhere []bool    // any place may be the next, and what the two below say may be
+	leaves   []bool    // the function may be left before another place comes
+	stays    []bool    // it may run on for ever before another place comes
+	ends     []bool    // what comes then is not known: no such way goes on
+}
+
+func newCourse(places int) *Course {
+	return &Course{make([][]int32, places), make([]bool, places), make([]bool, places), make([]bool, places), make([]bool, places)}
+}
+
+// MaxPairs bounds how many sites are held against how many records, maxSteps how much is done to follow both, and maxAllSteps
+// how much is done for all functions.
+const (
+	MaxPairs    = 1 << 22
+	MaxSteps    = 1 << 25
+	maxAllSteps = 1 << 28
+)
+
+// Together walks two courses of one function, that of its code and that of its module. Compiled code comes to its
+// records as the module comes to their sites, however often blocks were duplicated, merged or moved. may[r][s] says that record r
+// looks like that of site s. What is left of it is what can be: there is a way from the entry on which both
+// come there, and from there they can go on. budget is what may still be done; ok is false where that was not enough.
+func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
+	for *budget >= 0 {
+		reached := reach(code, module, may, budget)
+		changed := false
+		for r := range may {
+			for s, had := range may[r] {
+				if had && !reached[r][s] {
+					may[r][s] = false
+				}
+			}
+		}
+		for again := true; again && *budget >= 0; {
+			again = false
+			for r := range may {
+				*budget -= len(may[r])
+				for s, can := range may[r] {
+					if can && !goesOn(code, module, may, r, s, budget) {
+						may[r][s], again, changed = false, true, true
+					}
+				}
+			}
+		}
+		if !changed {
+			return *budget >= 0
+		}
+	}
+	return false
+}
+
+// reach returns the pairs to which both come from the entry.
+func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
+	reached := make([][]bool, len(may))
+	for r := range may {
+		reached[r] = make([]bool, len(may[r]))
+	}
+	type pair struct{ r, s int32 }
+	var work []pair
+	if may[0][0] {
+		reached[0][0] = true
+		work = append(work, pair{0, 0})
+	}
+	for len(work) > 0 && *budget >= 0 {
+		at := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, s := range module.follows[at.s] {
+			visit := func(r int32) {
+				if *budget--; may[r][s] && !reached[r][s] {
+					reached[r][s] = true
+					work = append(work, pair{r, s})
+				}
+			}
+			if code.anywhere[at.r] {
+				for r := 1; r < len(may); r++ {
+					visit(int32(r))
+				}
+				continue
+			}
+			for _, r := range code.follows[at.r] {
+				visit(r)
+			}
+		}
+	}
+	return reached
+}
+
+// goesOn says whether both may go on from a pair in the same way.
+func goesOn(code, module *Course, may [][]bool, r, s int, budget *int) bool {
+	if *budget--; module.ends[s] || code.ends[r] ||
+		(code.leaves[r] || code.anywhere[r]) && module.leaves[s] || (code.stays[r] || code.anywhere[r]) && module.stays[s] {
+		return true
+	}
+	for _, next := range module.follows[s] {
+		if code.anywhere[r] {
+			for k := 1; k < len(may); k++ {
+				if *budget--; may[k][next] {
+					return true
+				}
+			}
+			continue
+		}
+		for _, k := range code.follows[r] {
+			if *budget--; may[k][next] {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package sites
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/ptrace"
+)
+
+// bitcodeSection is where clang -fembed-bitcode, and JIT compilers that do the same, leave the module of an object.
+const bitcodeSection = ".llvmbc"
+
+// Bounds on the bitcode of one target.
+const (
+	maxEmbedded      = 256
+	maxEmbeddedBytes = 64 << 20
+)
+
+// ErrNoBitcode says that a target has no module of LLVM IR in it.
+var ErrNoBitcode = errors.New("none of its files and of the registered objects that were read has a section " + bitcodeSection)
+
+// EmbeddedIR reads the modules that a target has in it: of its files, and of registered objects that were read (those on a
+// stack, if it runs on). llvm-dis has to be installed. Whoever wrote the code wrote the bitcode too, and nothing says that the one
+// was compiled from the other: they are modules that were found ([ir.Module].Found). notes say what could not be read. The error is that nothing could.
+func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err error) {
+	e := &embedded{}
+	for _, r := range t.Registries {
+		for n, entry := range r.Entries {
+			e.image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
+		}
+	}
+	for _, img := range t.Given() {
+		e.image(img.Name, img)
+	}
+	for _, m := range t.Modules {
+		e.image(m.Path, m.Image)
+	}
+	switch {
+	case len(e.modules) == 0 && len(e.notes) > 0:
+		return nil, nil, errors.New(e.notes[0])
+	case len(e.modules) == 0:
+		return nil, nil, fmt.Errorf("%v: %w", t, ErrNoBitcode)
+	}
+	return e.modules, e.notes, nil
+}
+
+type embedded struct {
+	modules []*ir.Module
+	notes   []string
+	tried   int
+	bytes   int
+}
+
+// image reads the modules of one image.
+func (e *embedded) image(name string, img *object.Image) {
+	if img == nil {
+		return
+	}
+	s := img.Section(bitcodeSection)
+	if s == nil {
+		return
+	}
+	name += ", " + bitcodeSection
+	data, err := s.Data()
+	var parts [][]byte
+	if err == nil {
+		parts, err = ir.SplitBitcode(data)
+	}
+	if err != nil {
+		e.note(name, err)
+	}
+	for n, part := range parts {
+		if e.tried, e.bytes = e.tried+1, e.bytes+len(part); e.tried > maxEmbedded || e.bytes > maxEmbeddedBytes {
+			e.note(name, fmt.Errorf("over %d modules or %d MiB of bitcode; the rest is not read", maxEmbedded, maxEmbeddedBytes>>20))
+			return
+		}
+		called := name
+		if len(parts) > 1 {
+			called = fmt.Sprintf("%s, module %d", name, n+1)
+		}
+		m, err := ir.ParseBitcode(called, part)
+		if err != nil {
+			e.note(called, err)
+			continue
+		}
+		m.Found = true
+		e.modules = append(e.modules, m)
+	}
+}
+
+// note notes what could not be read; the first few say enough.
+func (e *embedded) note(name string, err error) {
+	const enough = 8
+	if len(e.notes) < enough {
+		e.notes = append(e.notes, fmt.Sprintf("%s: %v", name, err))
+	}
+}

@@ -1,0 +1,190 @@
+package sites
+
+import (
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/deopt/stackmap"
+)
+
+// Modules are IR modules that the user gave, and what was found out about them.
+type Modules struct {
+	All []*ir.Module
+	*findings
+}
+
+// findings are what was found out about modules, whichever of them are asked about.
+type findings struct {
+	given    []*ir.Module                       // all
+	Pointer  int                                // bytes of a pointer of the code that they are held against; 0 where that is not known
+	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by each id that the record may have
+	having   map[stackmap.RecordID][]*ir.Func   // nil until it is asked for
+	compared map[comparison]*MismatchError
+	held     map[comparison]bool
+	Maps     map[*stackmap.Map]*Compiled
+	orders   map[ordering]*ordered
+	linked   map[*object.Section]*linkedCode
+	steps    int // that are left to compare orders by
+
+	described map[*ir.Site][]string // the variables of the live values of each site
+}
+
+// comparison is a function of a module and one of a stack map that were held against
+// each other.
+type comparison struct {
+	f        *ir.Func
+	compiled *stackmap.Function
+}
+
+// NewModules returns modules of which nothing is known yet.
+func NewModules(all []*ir.Module) *Modules {
+	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
+		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
+		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{}}}
+}
+
+// Only returns some of the modules.
+func (ms *Modules) Only(some []*ir.Module) *Modules { return &Modules{some, ms.findings} }
+
+// Definitions lists the functions of any of the names for which code was emitted, in the
+// order of the modules: two of them may each have one.
+func (ms *Modules) Definitions(names ...string) []*ir.Func {
+	var list []*ir.Func
+	for _, m := range ms.All {
+		for _, name := range names {
+			if f := Emitted(m, name); f != nil && !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
+// Bodies lists the definitions of a function, in the order of the modules, and with them
+// those that are there to be inlined alone.
+func (ms *Modules) Bodies(name string) []*ir.Func {
+	var list []*ir.Func
+	for _, m := range ms.All {
+		if f := m.Func(name); f != nil && !f.Declared() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Names lists the functions that the modules define.
+func (ms *Modules) Names() []string {
+	var list []string
+	for _, m := range ms.All {
+		for _, f := range m.Funcs {
+			if Emits(f) {
+				list = append(list, f.Name)
+			}
+		}
+	}
+	return list
+}
+
+// Emitted returns the function for which a module has code under a name, its own or an
+// alias, or nil.
+func Emitted(m *ir.Module, name string) *ir.Func {
+	f := m.Func(name)
+	if f == nil {
+		f = Aliased(m, name)
+	}
+	if f == nil {
+		f = undecorated(m, name)
+	}
+	if f == nil || !Emits(f) {
+		return nil
+	}
+	return f
+}
+
+// Aliased returns the function that a module has an alias for, or nil.
+func Aliased(m *ir.Module, name string) *ir.Func {
+	for _, a := range m.Aliases {
+		if a.Name == name && !a.IFunc && a.Target != nil && a.Target.Kind == ir.ConstRef {
+			f, _ := a.Target.Target.(*ir.Func)
+			return f
+		}
+	}
+	return nil
+}
+
+// Emits says whether the code generator writes a function. An available_externally one is
+// there to be inlined (LangRef, "Linkage Types").
+func Emits(f *ir.Func) bool { return !f.Declared() && f.Linkage != "available_externally" }
+
+// of returns the sites of a function by their ids.
+func (ms *Modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
+	if byID, ok := ms.sitesOf[f]; ok {
+		return byID, nil
+	}
+	all, err := CompiledSites(f)
+	if err != nil && !f.Module.Found { // of what nobody named, a part that cannot be read says nothing
+		return nil, err
+	}
+	byID := map[uint64][]*ir.Site{}
+	for _, s := range all {
+		for _, id := range s.IDs() {
+			byID[id] = append(byID[id], s)
+		}
+	}
+	ms.sitesOf[f] = byID
+	return byID, nil
+}
+
+// withID returns the sites of a function that have an id.
+func (ms *Modules) withID(f *ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
+	byID, err := ms.of(f)
+	return byID[uint64(id)], err
+}
+
+// Variables names the variables of the source that the live values of a site are.
+func (ms *Modules) Variables(s *ir.Site) []string {
+	names, known := ms.described[s]
+	if !known {
+		for _, list := range s.Instr.Variables(s.Live) {
+			names = append(names, strings.Join(list, ", "))
+		}
+		ms.described[s] = names
+	}
+	return names
+}
+
+// with lists the functions of the modules that have a site with an id.
+func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
+	if ms.having == nil {
+		having := map[stackmap.RecordID][]*ir.Func{}
+		for _, m := range ms.given {
+			for _, f := range m.Funcs {
+				byID, err := ms.of(f)
+				if err != nil {
+					return nil, err
+				}
+				for id := range byID {
+					having[stackmap.RecordID(id)] = append(having[stackmap.RecordID(id)], f)
+				}
+			}
+		}
+		ms.having = having
+	}
+	var own []*ir.Func
+	for _, f := range ms.having[id] {
+		if slices.Contains(ms.All, f.Module) {
+			own = append(own, f)
+		}
+	}
+	return own, nil
+}
+
+// ByDefault says that an id is one that LLVM gives to every statepoint that asks for none
+// (StatepointDirectives): it tells nothing apart.
+func ByDefault(id stackmap.RecordID) bool { return id == 0xABCDEF00 || id == 0xABCDEF0F }
+
+// External says whether a function's name is that of one function in a whole program
+// (LangRef, "Linkage Types").
+func External(f *ir.Func) bool { return f.Linkage == "" || f.Linkage == "external" }
