@@ -238,6 +238,7 @@ type sweepCount struct {
 	wrong       int
 	indirect    int
 	notCompiled int
+	nonsense    int // the program's own elements are none of the type
 	unavailable map[string]int
 }
 
@@ -284,6 +285,10 @@ func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
 		require.NoError(t, err)
 		typ := types[n]
 		require.Len(t, logged[l.function], typ.n)
+		if slices.ContainsFunc(logged[l.function], func(e *big.Int) bool { return e.BitLen() > typ.bits() }) {
+			count.nonsense++ // LLVM 14 at -O0: the program itself has a number of 8 bits for an i6
+			continue
+		}
 		require.Len(t, l.slots, 3, "%v %v", w, typ)
 		require.Equal(t, "77", l.slots[0].Value)
 		require.Equal(t, fmt.Sprint(1000+n), l.slots[2].Value, "%v %v", w, typ)
@@ -369,6 +374,7 @@ func TestVectorsOfIllegalTypes(t *testing.T) {
 			count := sweepCount{unavailable: map[string]int{}}
 			w.run(t, types, &count)
 			require.Zero(t, count.notCompiled)
+			require.Zero(t, count.nonsense)
 			require.Empty(t, count.unavailable)
 			require.Equal(t, w.from == "spilled" || w.kind == sweepDeopt, count.indirect > 0)
 		})
@@ -382,6 +388,7 @@ func TestVectorsOfIllegalTypes(t *testing.T) {
 		t.Run("all "+w.String(), func(t *testing.T) {
 			count := sweepCount{unavailable: map[string]int{}}
 			w.run(t, w.types(t), &count)
+			require.True(t, count.nonsense == 0 || w.version == 14 && slices.Contains(w.flags, "-O0"))
 			t.Log(count.String())
 			total.add(count)
 			flags := fmt.Sprintf("LLVM %d %s", w.version, w.flags[len(w.flags)-1])
@@ -403,8 +410,8 @@ func (c *sweepCount) String() string {
 	for _, n := range c.unavailable {
 		unavailable += n
 	}
-	return fmt.Sprintf("right %d (in slots %d), unavailable %d, wrong %d, not compiled %d %v",
-		c.right, c.indirect, unavailable, c.wrong, c.notCompiled, c.unavailable)
+	return fmt.Sprintf("right %d (in slots %d), unavailable %d, wrong %d, not compiled %d, nonsense in the program too %d %v",
+		c.right, c.indirect, unavailable, c.wrong, c.notCompiled, c.nonsense, c.unavailable)
 }
 
 // add counts what another sweep counted, too.
@@ -413,6 +420,7 @@ func (c *sweepCount) add(other sweepCount) {
 	c.wrong += other.wrong
 	c.indirect += other.indirect
 	c.notCompiled += other.notCompiled
+	c.nonsense += other.nonsense
 	for why, n := range other.unavailable {
 		c.unavailable[why] += n
 	}
