@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 )
 
@@ -47,12 +48,14 @@ func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 // tells nothing, even behind the instruction that loads it: LLVM merges the ends of
 // blocks, so that other code, which loads another address, jumps to the call.
 func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
-	const callRel32 = 5
-	var b [callRel32]byte
-	if pc < callRel32 || v.target.ReadMemory(b[:], pc-callRel32) != nil || b[0] != 0xe8 {
+	set := isa.Of(v.target.Arch())
+	if set == nil || set.CallTarget == nil {
 		return 0, false
 	}
-	to := pc + machine.Addr(int64(int32(v.target.Arch().Order.Uint32(b[1:]))))
-	_, ok := v.symbolAt(to)
+	to, ok := set.CallTarget(v.target, pc)
+	if !ok {
+		return 0, false
+	}
+	_, ok = v.symbolAt(to)
 	return to, ok
 }

@@ -123,7 +123,7 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	}
 	// A coroutine's stack may lie in the heap, among all else.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
-	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.nativeFunction()))}, {Start: kernel.Start, End: kernel.End}}
+	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.nativeFunction(), v.view.target.Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return p, "", nil
 }
 

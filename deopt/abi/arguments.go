@@ -1,49 +1,148 @@
 package abi
 
-import "reframe/deopt/ir"
+import (
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
 
-// ArgumentArea is how many bytes of a caller's stack may hold arguments of a function, which are the function's own to
-// write over: what does not fit the registers for arguments (System V ABI, AMD64 supplement, 3.2.3).
-func ArgumentArea(f *ir.Func) uint64 {
+// argumentRules say which arguments of C's convention find room in registers.
+type argumentRules struct {
+	integers, floats int    // registers of each kind
+	vector           uint64 // of the smallest vector, in bytes: a smaller one is widened to that
+	// even says that a number of two words starts at an even register, and that an array is in registers as a whole: where it finds no room,
+	// nothing that follows does (AAPCS64, 6.8.2, rules C.10 to C.13, and functionArgumentNeedsConsecutiveRegisters of LLVM).
+	even bool
+	// whole says that a number of two words is in registers as a whole, aligned that it is aligned to both on the stack, and halves that a half
+	// is in an integer register.
+	whole, aligned, halves bool
+}
+
+// argumentsOf are those of the architectures whose arguments are known, of LLVM's releases where they differ: System V ABI, AMD64
+// supplement, 3.2.3; AAPCS64, 6.8.2.
+var argumentsOf = map[*machine.Arch][]argumentRules{
+	machine.AMD64: {
+		{integers: 6, floats: 8, vector: 16, halves: true},               // LLVM 14
+		{integers: 6, floats: 8, vector: 16},                             // 15 to 17
+		{integers: 6, floats: 8, vector: 16, aligned: true},              // 18 and 19
+		{integers: 6, floats: 8, vector: 16, aligned: true, whole: true}, // 20 and later
+	},
+	machine.ARM64: {{integers: 8, floats: 8, vector: 8, even: true, whole: true, aligned: true}},
+}
+
+// ArgumentArea is how many bytes of a caller's stack may hold arguments of a function, which are the function's own to write
+// over: what does not fit the registers for arguments. Where releases of LLVM differ it is the most of them. It is 0 for no function, and for
+// an architecture without rules here.
+func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	if f == nil {
 		return 0
 	}
-	ints, floats, bytes := 6, 8, uint64(0)
-	take := func(n int, from *int) {
-		if *from >= n {
-			*from -= n
-			return
-		}
-		bytes += 8 * uint64(n)
-	}
-	var one func(t *ir.Type)
-	one = func(t *ir.Type) {
-		words := int(min(f.Module.Layout.Size(t)+7, 1<<16) / 8)
-		switch {
-		case t.Kind == ir.StructKind:
-			for _, field := range t.Fields {
-				one(field)
+	for _, rules := range argumentsOf[arch] {
+		a := arguments{argumentRules: rules, layout: f.Module.Layout}
+		for _, p := range f.Params {
+			if t := p.Attrs.ByVal; t != nil {
+				a.push(a.layout.Size(t), uint64(a.layout.Align(t)))
+				continue
 			}
-		case t.Kind == ir.ArrayKind:
-			for range min(t.Len, 64) {
-				one(t.Elem)
-			}
-		case t.Kind == ir.IntKind || t.Kind == ir.PointerKind:
-			take(words, &ints)
-		case t.Kind == ir.X86FP80Kind:
-			bytes += 16
-		case floats > 0:
-			floats--
-		default:
-			bytes += uint64(max(words, 1)) * 8
+			a.take(p.Typ)
 		}
+		most = max(most, a.bytes)
 	}
-	for _, p := range f.Params {
-		if t := p.Attrs.ByVal; t != nil {
-			bytes += (f.Module.Layout.Size(t) + 7) &^ 7
+	return most
+}
+
+const word = 8 // of a register and of a place on the stack, in bytes
+
+// maxElements bounds how much of an array is looked at: more than there are registers.
+const maxElements = 64
+
+// arguments hands out registers: what is left of them stands in the rules.
+type arguments struct {
+	argumentRules
+	layout *ir.DataLayout
+	bytes  uint64
+}
+
+// push puts something on the stack, no nearer than by words.
+func (a *arguments) push(size, align uint64) {
+	align = max(align, word)
+	a.bytes = (a.bytes+align-1)&^(align-1) + (max(size, 1)+word-1)&^(word-1)
+}
+
+func (a *arguments) take(t *ir.Type) {
+	switch {
+	case t.Kind == ir.StructKind:
+		for _, field := range t.Fields {
+			a.take(field)
+		}
+	case t.Kind == ir.ArrayKind:
+		a.array(t)
+	case t.Kind == ir.IntKind, t.Kind == ir.PointerKind:
+		a.integer(t)
+	case t.Kind == ir.X86FP80Kind:
+		a.push(16, 16)
+	case t.Kind == ir.HalfKind && a.halves:
+		a.words(1, 0)
+	case t.Kind == ir.VectorKind: // registers of 16 bytes each, as code without wider ones does
+		size := max(a.layout.Size(t), a.vector)
+		a.float(int(min((size+15)/16, maxElements)), size)
+	default:
+		a.float(1, a.layout.Size(t))
+	}
+}
+
+func (a *arguments) float(registers int, size uint64) {
+	if a.floats >= registers {
+		a.floats -= registers
+		return
+	}
+	a.push(size, min(size, 64))
+}
+
+func (a *arguments) integer(t *ir.Type) {
+	n := int(min((a.layout.StoreSize(t)+word-1)/word, maxElements))
+	align := uint64(0)
+	if n == 2 && a.aligned {
+		align = 2 * word
+	}
+	if n == 2 && a.even {
+		a.integers &^= 1
+	}
+	if n == 2 && a.whole && a.integers < n {
+		a.integers = 0 // and nothing that follows finds room
+		a.push(2*word, align)
+		return
+	}
+	a.words(n, align)
+}
+
+// words takes so many, each in a register or on the stack, where the first is aligned.
+func (a *arguments) words(n int, align uint64) {
+	for range n {
+		if a.integers > 0 {
+			a.integers--
 			continue
 		}
-		one(p.Typ)
+		a.push(word, align)
+		align = 0
 	}
-	return bytes
+}
+
+// array is in registers as a whole, or as so many values.
+func (a *arguments) array(t *ir.Type) {
+	before := *a
+	for range min(t.Len, maxElements) {
+		a.take(t.Elem)
+	}
+	if !a.even || a.bytes == before.bytes {
+		return
+	}
+	*a = before
+	if t.Elem.Kind == ir.IntKind || t.Elem.Kind == ir.PointerKind {
+		a.integers = 0
+	} else {
+		a.floats = 0
+	}
+	for range min(t.Len, maxElements) {
+		a.take(t.Elem)
+	}
 }

@@ -1,17 +1,29 @@
 package isa
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/arch/x86/x86asm"
 
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 )
 
-var amd64Set = &Set{amd64.Longest, amd64.Length, amd64IsCall, amd64Jump, amd64.CallFrom, amd64PatchpointCall, amd64.Text, amd64Step}
+var amd64Set = &Set{amd64.Longest, amd64.Length, amd64IsCall, amd64Jump, amd64.CallFrom, amd64PatchpointCall, amd64CallTarget, amd64.Text, amd64Step}
 
 func amd64IsCall(code []byte) bool {
 	inst, known := amd64.Decode(code)
 	return known && amd64.IsCall(inst)
+}
+
+// amd64CallTarget knows call rel32.
+func amd64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
+	const size, opcode = 5, 0xe8
+	var b [size]byte
+	if pc < size || m.ReadMemory(b[:], pc-size) != nil || b[0] != opcode {
+		return 0, false
+	}
+	return pc + machine.Addr(int64(int32(binary.LittleEndian.Uint32(b[1:])))), true
 }
 
 func amd64Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {

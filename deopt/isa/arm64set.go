@@ -5,7 +5,17 @@ import (
 	"reframe/deopt/machine"
 )
 
-var arm64Set = &Set{arm64.Size, arm64.Length, arm64.IsCall, arm64.Jump, arm64.CallFrom, arm64PatchpointCall, arm64.Text, arm64Step}
+var arm64Set = &Set{arm64.Size, arm64.Length, arm64.IsCall, arm64.Jump, arm64.CallFrom, arm64PatchpointCall, arm64CallTarget, arm64.Text, arm64Step}
+
+// arm64CallTarget knows bl.
+func arm64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
+	var b [arm64.Size]byte
+	if pc < arm64.Size || m.ReadMemory(b[:], pc-arm64.Size) != nil {
+		return 0, false
+	}
+	s := arm64Step(b[:], pc-arm64.Size)
+	return s.Target, s.How == StepCall && s.Target != 0
+}
 
 // arm64PatchpointCall knows movz and two movk of x16, and blr x16 (AArch64AsmPrinter::LowerPATCHPOINT).
 func arm64PatchpointCall(code []byte) int {

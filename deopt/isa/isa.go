@@ -30,6 +30,8 @@ type Set struct {
 	// where there is another code, or one that may as well be that of an ordinary call behind a stackmap. Where the target is
 	// a symbol the call always is.
 	PatchpointCall func(code []byte) int
+	// CallTarget is where the call leads that ends at pc, if its instruction holds the target; nil where nothing here can tell.
+	CallTarget func(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool)
 	// Text spells an instruction as the GNU assembler does, with the names of addresses that symbol knows; nil where nothing here can.
 	Text func(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text string, length int)
 	// Step is what an instruction does to the control flow; nil where nothing here can tell.
