@@ -181,6 +181,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 		f.doubt(&slot, want.Operand)
 		if to != nil {
 			v := layout.Value(to, want.Name)
+			slot.Name = v.Ref() // however the layout spells it
 			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
 				if err := f.retype(&slot, t); err != nil {

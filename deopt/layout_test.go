@@ -20,6 +20,13 @@ entry:
   %d = call i64 (...) @llvm.experimental.deoptimize.i64(i32 7) [ "deopt"(i32 3, i64 %n) ]
   ret i64 %d
 }
+define i64 @dollar(i64 %$s-10, i64 %"7") {
+entry:
+  %a$b = add i64 %$s-10, %"7"
+  br label %l
+l:
+  ret i64 %a$b
+}
 define i64 @plain(i64 %n) {
 entry:
   br label %loop
@@ -45,6 +52,7 @@ func TestLayoutMistakes(t *testing.T) {
 	for _, c := range []struct{ name, text, at, want string }{
 		{"good", exit(`{"function":"opt","record":2882400000,"when":[{"operand":0,"equals":3}],` + resume + `,"slots":[{"operand":1,"name":"%n"}]}`), "", ""},
 		{"names with and without sigils", exit(`{"function":"@opt","resume":{"function":"@plain","block":"%loop"},"slots":[{"operand":1,"name":"n"}]}`), "", ""},
+		{"a number is no name", exit(`{"function":"opt","resume":{"function":"dollar","block":"l"},"slots":[{"operand":1,"name":"%7"}]}`), `"%7"`, "exits[0].slots[0].name: @dollar has no value %7"},
 		{"not JSON", "{\n\"schema\": 7x", "x", "invalid character 'x' after object key:value pair"},
 		{"unknown field", exit(`{"functoin":"opt"}`), `"functoin"`, `exits[0].functoin: no such member; there are function, record, when, resume, slots`},
 		{"on its line", exit("\n{" + resume + "},\n {\"recrod\":1}"), `"recrod"`, `exits[1].recrod: no such member; there are function, record, when, resume, slots`},
@@ -85,6 +93,26 @@ func TestLayoutMistakes(t *testing.T) {
 	}
 }
 
+// A name is that of a value as the source spells it, and as LLVM does; two spellings are one name.
+func TestLayoutNames(t *testing.T) {
+	m, err := ir.Parse("m.ll", []byte(layoutModule))
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		`{"operand":1,"name":"%$s-10"},{"operand":0,"name":"%\"a$b\""}`:   "",
+		`{"operand":1,"name":"%\"$s-10\""},{"operand":0,"name":"%\"7\""}`: "",
+		`{"operand":1,"name":"%\"$s-10\""},{"operand":0,"name":"%$s-10"}`: "%$s-10 a second time",
+	} {
+		l, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"opt","resume":{"function":"dollar","block":"l"},"slots":[`+text+`]}]}`))
+		require.NoError(t, err)
+		err = l.Check(sites.NewModules([]*ir.Module{m}))
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
 // An exit is taken when all its conditions hold; one that cannot be told is not guessed.
 func TestLayoutConditions(t *testing.T) {
 	number := func(v uint32) frame.Slot {
@@ -96,6 +124,9 @@ func TestLayoutConditions(t *testing.T) {
 		{Function: "f", When: []layout.Condition{{Operand: 0, Equals: -1}, {Operand: 1, Equals: 4294967295}}, Resume: layout.ExitResume{Function: "b", Block: "x"}},
 		{Function: "g", When: []layout.Condition{{Operand: 5, Equals: 1}}},
 		{Function: "h"},
+		{Function: "k", When: []layout.Condition{{Operand: 5, Equals: 1}}},
+		{Function: "k", When: []layout.Condition{{Operand: 0, Equals: 3}, {Operand: 1, Equals: 1}}, Resume: layout.ExitResume{Function: "a", Block: "x"}},
+		{Function: "k", When: []layout.Condition{{Operand: 0, Equals: 4}}, Resume: layout.ExitResume{Function: "b", Block: "x"}},
 	}}
 	missing := frame.Slot{Type: i32Type, Status: frame.Missing, Reason: "rax is gone"}
 	for n, c := range []struct {
@@ -112,6 +143,9 @@ func TestLayoutConditions(t *testing.T) {
 		{"f", 7, []frame.Slot{missing, number(0)}, "", "l.json: exits[0] asks for live value 0, which is not there: rax is gone"},
 		{"g", 7, []frame.Slot{number(1)}, "", "l.json: exits[2] asks for live value 5, and record 7 has 1"},
 		{"h", 1, nil, "", ""},
+		{"k", 1, []frame.Slot{number(4), missing}, "b", ""}, // the first is of another record, and the second cannot hold, whatever is missing
+		{"k", 1, []frame.Slot{number(3), missing}, "", "l.json: exits[5] asks for live value 1, which is not there: rax is gone"},
+		{"k", 1, []frame.Slot{number(5), number(1)}, "", "l.json: exits[4] asks for live value 5, and record 1 has 2"},
 		{"nosuch", 1, nil, "", ""},
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/big"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -222,9 +223,15 @@ func (x *Exit) Into(to *ir.Func) (path string, err error) {
 	if to.Block(x.Resume.Block) == nil {
 		return ".resume.block", fmt.Errorf("@%s has no block %%%s", to.Name, x.Resume.Block)
 	}
+	seen := map[ir.Value]bool{}
 	for k, s := range x.Slots {
-		if Value(to, s.Name) == nil {
+		switch v := Value(to, s.Name); {
+		case v == nil:
 			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("@%s has no value %s", to.Name, s.Name)
+		case seen[v]:
+			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s a second time", s.Name)
+		default:
+			seen[v] = true
 		}
 	}
 	return "", nil
@@ -246,10 +253,13 @@ func most(f *ir.Func, record *uint64) (int, error) {
 	return n, nil
 }
 
-// Value returns the value of f that is spelled %name, or nil.
+// Value returns the value of f that is spelled %name, or nil. LLVM prints %$x as %"$x", and reads both.
 func Value(f *ir.Func, name string) ir.Value {
+	spelled := func(ref, plain string) bool {
+		return ref == name || strings.Contains(plain, "$") && bareName.MatchString(plain) && "%"+plain == name
+	}
 	for _, p := range f.Params {
-		if p.Ref() == name {
+		if spelled(p.Ref(), p.Name) {
 			return p
 		}
 	}
@@ -259,13 +269,16 @@ func Value(f *ir.Func, name string) ir.Value {
 	}
 	for _, b := range blocks {
 		for _, i := range b.Instrs {
-			if i.Name != "" && i.Ref() == name {
+			if i.Name != "" && spelled(i.Ref(), i.Name) {
 				return i
 			}
 		}
 	}
 	return nil
 }
+
+// bareName is a name that LLVM reads without quotes (LangRef, "Identifiers").
+var bareName = regexp.MustCompile(`^[-a-zA-Z$._][-a-zA-Z$._0-9]*$`)
 
 // Meant says whether some exit is about a record of a function.
 func (l *Layout) Meant(function string, record uint64) bool {
@@ -279,29 +292,36 @@ func (x *Exit) About(function string, record uint64) bool {
 
 // Apply returns the exit that a frame took, and nil where none is meant for it. The
 // slots are those of the record, by operand. why is set where an exit is meant
-// for it and cannot be told from another, because a value is missing.
+// for it and cannot be told from another, because a value is missing, or where all that are meant ask for more values than there are.
 func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
 	for n := range l.Exits {
 		x := &l.Exits[n]
 		if !x.About(function, record) {
 			continue
 		}
-		holds := true
+		fails, missing := false, ""
 		for _, c := range x.When {
-			if c.Operand < 0 || c.Operand >= len(slots) {
-				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
+			switch {
+			case c.Operand < 0 || c.Operand >= len(slots): // it is an exit of another record
+				fails = true
+				if why == "" {
+					why = fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
+				}
+			case slots[c.Operand].Read():
+				fails = fails || !Equals(&slots[c.Operand], c.Equals)
+			case missing == "":
+				missing = fmt.Sprintf("%s: exits[%d] asks for live value %d, which is not there: %s", l.Name, n, c.Operand, slots[c.Operand].Reason)
 			}
-			s := &slots[c.Operand]
-			if !s.Read() {
-				return nil, fmt.Sprintf("%s: exits[%d] asks for live value %d, which is not there: %s", l.Name, n, c.Operand, s.Reason)
-			}
-			holds = holds && Equals(s, c.Equals)
 		}
-		if holds {
+		switch {
+		case fails:
+		case missing != "":
+			return nil, missing
+		default:
 			return x, ""
 		}
 	}
-	return nil, ""
+	return nil, why
 }
 
 // Equals compares a slot with a number, which may be written signed or unsigned.

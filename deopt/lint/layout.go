@@ -249,7 +249,7 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 		if v == nil || slot.Operand < 0 || slot.Operand >= len(s.Live) {
 			continue // linter.exit has said so, or it is another site that has the operand
 		}
-		if t.live[slot.Name] {
+		if t.live[v.Ref()] {
 			needed[slot.Operand] = slot.Name
 		}
 		got, want := interp.FrameType(s.Func.Module.Layout, s.Live[slot.Operand].Type()), interp.FrameType(to.Module.Layout, v.Type())
