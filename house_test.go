@@ -1,6 +1,8 @@
 package reframe_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -55,6 +57,40 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(floor), seen)
+}
+
+// The picture of the floors in doc/architecture.md is that of this file, with what each package says of itself.
+func TestArchitecture(t *testing.T) {
+	const document, begin, end = "doc/architecture.md", "<!-- floors -->\n", "<!-- end -->"
+	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...").Output()
+	require.NoError(t, err)
+	says := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		path, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		doc = strings.TrimPrefix(strings.TrimPrefix(doc, "Package "), "Command ")
+		_, doc, _ = strings.Cut(doc, " ") // its name
+		doc, _, _ = strings.Cut(doc, " (")
+		doc, _, _ = strings.Cut(doc, ": ")
+		says[strings.TrimPrefix(path, "reframe/")] = strings.TrimSuffix(doc, ".")
+	}
+	var table strings.Builder
+	table.WriteString("| floor | package | what it is |\n|---|---|---|\n")
+	for n := len(floors) - 1; n >= 0; n-- {
+		for _, p := range floors[n] {
+			fmt.Fprintf(&table, "| %d | `%s` | %s |\n", n, p, strings.ReplaceAll(says[p], "|", "\\|"))
+		}
+	}
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	now, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	if os.Getenv("HOUSE") == "update" {
+		require.NoError(t, os.WriteFile(document, []byte(before+begin+table.String()+end+after), 0o644))
+		return
+	}
+	require.Equal(t, table.String(), now, "HOUSE=update go test -run TestArchitecture .")
 }
 
 // Signals that a test was started without, as under nohup, are given back by livetest's init. So whatever tests start programs
