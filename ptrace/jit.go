@@ -230,10 +230,14 @@ func (r *Registry) unchanged(mem memory) bool {
 
 // holds says whether an entry still stands for the object that it stood for when the list was walked, and that object is the one that was
 // read: what is unregistered and registered again in its place, by a JIT that gets the same memory for it, leaves the descriptor
-// as it was.
+// as it was. So the object is read once more: what was read of memory that had been freed meanwhile, and was in use for something else, is not what
+// lies there now.
 func (r *Registry) holds(e *Entry, mem memory) bool {
 	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || again.raw != e.raw {
+		return false
+	}
+	if bytesNow, err := readAll(mem, e.Start, uint64(len(e.data))); err != nil || !bytes.Equal(bytesNow, e.data) {
 		return false
 	}
 	now := &Registry{arch: r.arch, Entries: []*Entry{again}}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -178,6 +179,10 @@ func TestRegisteredAnew(t *testing.T) {
 	e := r.Entries[0]
 	require.NotNil(t, e.Image(), e.Bad)
 	require.True(t, r.holds(e, target.source))
+	torn := *e // read while its memory was in use for something else
+	torn.data = slices.Clone(e.data)
+	torn.data[64] ^= 1
+	require.False(t, r.holds(&torn, target.source))
 	at := bytes.Index(b, object)
 	sections := at + int(binary.LittleEndian.Uint64(object[40:]))
 	for row := sections; row+elf64Section <= len(b); row += elf64Section {
@@ -250,7 +255,7 @@ func TestRecordChurn(t *testing.T) {
 			for n, e := range r.Entries {
 				if was.Entries[n].image != nil {
 					require.Empty(t, e.Bad)
-					require.True(t, bytes.Equal(was.Entries[n].data, e.data))
+					require.Equal(t, hex.EncodeToString(was.Entries[n].data), hex.EncodeToString(e.data)) // where they differ tells of what
 					objects, places[e.Start] = objects+1, true
 				}
 			}
