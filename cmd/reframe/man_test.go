@@ -30,7 +30,7 @@ func manuals(t *testing.T) map[string]string {
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	pages := manuals(t)
-	require.Len(t, pages, len(verbs)+4, "those of reframe, completion, scripts and conditions too")
+	require.Len(t, pages, len(verbs())+4, "those of reframe, completion, scripts and conditions too")
 	word := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
 	for name, path := range pages {
 		out, err := exec.Command(livetest.Tool(t, "mandoc"), "-Tlint", "-Wwarning", path).CombinedOutput()
@@ -40,12 +40,12 @@ func TestManualPages(t *testing.T) {
 		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // what is bold is struck twice
 		require.Contains(t, text, "2023-11-14")
 		if name == "reframe.1" {
-			for _, verb := range verbs {
+			for _, verb := range verbs() {
 				require.Contains(t, pages, "reframe-"+verb+".1")
 				require.Contains(t, text, "reframe-"+verb+"(1)")
 			}
 		}
-		for _, verb := range verbs {
+		for _, verb := range verbs() {
 			if name != "reframe-"+verb+".1" {
 				continue
 			}

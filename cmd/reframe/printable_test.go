@@ -2,9 +2,11 @@ package main_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,19 +71,33 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
+// fullDisks are command lines of verbs that print data, lint of a sound module in JSON alone; PID and IR are a process and its module.
+var fullDisks = map[string][]string{
+	"frames":  {"frames -p PID", "frames -p PID --json"},
+	"resume":  {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
+	"maps":    {"maps -p PID", "maps -p PID --json"},
+	"explain": {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json"},
+	"lint":    {"lint IR --json"},
+	"record":  {"record -p PID -o -"},
+	"demo":    {"demo"},
+}
+
+// toldElsewhere is where the others are told that there is no room.
+var toldElsewhere = map[string]string{
+	"trace": "TestTraceFailedWrite", "verify": "TestVerifyFailedWrite", "replay": "TestReplayWithoutRoom", "run": "its output is the program's",
+}
+
 // Data that cannot be written is a failure, of every verb.
 func TestOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
-	for _, args := range [][]string{
-		{"frames", "-p", pid(p)},
-		{"frames", "-p", pid(p), "--json"},
-		{"resume", "-p", pid(p), "--ir", p.IR},
-		{"resume", "-p", pid(p), "--ir", p.IR, "--json"},
-		{"maps", "-p", pid(p)},
-		{"maps", "-p", pid(p), "--json"},
-		{"demo"},
-	} {
+	var lines [][]string
+	for _, verb := range slices.Sorted(maps.Keys(fullDisks)) {
+		for _, line := range fullDisks[verb] {
+			lines = append(lines, strings.Fields(strings.NewReplacer("PID", pid(p), "IR", p.IR).Replace(line)))
+		}
+	}
+	for _, args := range lines {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		require.NoError(t, err)
 		var stderr strings.Builder

@@ -48,7 +48,7 @@ func widest(text string) (line string) {
 // Help of every command fits 80 columns, and a terminal that is narrower.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
-	for _, name := range append([]string{"", "scripts", "conditions", "completion", "completion bash", "completion zsh", "completion fish"}, verbs...) {
+	for _, name := range append([]string{"", "scripts", "conditions", "completion", "completion bash", "completion zsh", "completion fish"}, verbs()...) {
 		args := append([]string{"help"}, strings.Fields(name)...)
 		r := reframe(t, args...)
 		require.Equal(t, 0, r.code)
