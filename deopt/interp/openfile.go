@@ -121,9 +121,6 @@ func (c *ccall) ownBytes(n *node) {
 	}
 }
 
-// maxFileSize is the largest offset of a file, as off_t has 63 bits; that of memory is less.
-const maxFileSize = 1<<63 - 1
-
 // store writes to a file at an offset.
 func (c *ccall) store(n *node, at uint64, p []byte) {
 	if n.is(modeDevice) || len(p) == 0 || c.err != nil {

@@ -286,12 +286,6 @@ func write(c *ccall) uint64 {
 	return n
 }
 
-// noSeek is the answer for a pipe: ESPIPE.
-func noSeek(c *ccall) uint64 {
-	c.setErrno(errSeek)
-	return eof
-}
-
 func (c *ccall) flag(bit uint64) uint64 {
 	fd := c.stream(0)
 	if c.err != nil {
