@@ -97,6 +97,31 @@ func TestTraced(t *testing.T) {
 
 const asNobody = "REFRAME_TEST_CAPTURE"
 
+// One thread that somebody else traces keeps the process from being read. Of the others, which were seized before it was come to,
+// none is traced any more when that is said: whoever looks for the tracer then must not find this process.
+func TestThreadTraced(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
+	tids, err := threadIDs(p.PID)
+	require.NoError(t, err)
+	last := tids[len(tids)-1]
+	other := newTracer()
+	defer other.end()
+	require.NoError(t, other.do(func() error { return ptraceRequest(ptraceSeize, last, 0) }))
+	for range 200 {
+		for _, hold := range []bool{false, true} {
+			_, err := Capture(p.PID, Options{Hold: hold})
+			var tracers []string
+			for _, tid := range tids {
+				tracers = append(tracers, statusField(tid, "TracerPid"))
+			}
+			require.ErrorIs(t, err, ErrPermission)
+			for i, tid := range tids {
+				require.Equal(t, tid == last, tracers[i] != "0", "%d of %d", i, len(tids))
+			}
+		}
+	}
+}
+
 // Without the right to, nothing can be read, and the message says what to change. The
 // test runs itself as another user.
 func TestPermission(t *testing.T) {

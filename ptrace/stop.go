@@ -26,10 +26,11 @@ const (
 type tracer struct {
 	requests chan func()
 	done     chan struct{}
+	tid      int // of that thread
 }
 
 func newTracer() *tracer {
-	t := &tracer{make(chan func()), make(chan struct{})}
+	t := &tracer{requests: make(chan func()), done: make(chan struct{})}
 	go t.serve()
 	return t
 }
@@ -38,7 +39,7 @@ func (t *tracer) serve() {
 	// Never unlocked: the thread ends with the goroutine. All but the program's first
 	// thread do; that one Go parks for good, and it would go on tracing.
 	runtime.LockOSThread()
-	if onFirstThread() {
+	if thisThread() == os.Getpid() { // its first one
 		elsewhere := make(chan struct{})
 		go func() {
 			runtime.LockOSThread() // while the first thread is still taken
@@ -50,6 +51,7 @@ func (t *tracer) serve() {
 		return
 	}
 	wakeOnTime()
+	t.tid = thisThread()
 	for f := range t.requests {
 		f()
 		t.done <- struct{}{}
@@ -67,9 +69,14 @@ func (t *tracer) doUrgently(f func() error) error {
 	return t.do(func() error { return urgently(f) })
 }
 
+// end ends the thread, and waits until it has: what it still traces, threads that were seized and not stopped before another
+// one could not be seized, say, would else be seen as traced by this process for a moment.
 func (t *tracer) end() {
 	close(t.requests)
 	<-t.done
+	for begin := time.Now(); !ended(os.Getpid(), t.tid) && time.Since(begin) < leavingPatience; {
+		time.Sleep(50 * time.Microsecond)
+	}
 }
 
 // stopped is a process that is being stopped, stands still, or was let go again. Its

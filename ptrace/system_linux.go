@@ -22,8 +22,8 @@ func readProcess(pid int, wants []want) (int, error) {
 	return unix.ProcessVMReadv(pid, local, remote, 0)
 }
 
-// onFirstThread says whether it runs on the thread that the program began with.
-func onFirstThread() bool { return unix.Gettid() == unix.Getpid() }
+// thisThread is the thread that it runs on.
+func thisThread() int { return unix.Gettid() }
 
 // ptraceRequest makes a request whose address argument is 0.
 func ptraceRequest(request, tid int, data uintptr) error {
