@@ -91,56 +91,63 @@ int main(void) {
 func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
 	flags, err := os.ReadFile("/proc/cpuinfo")
 	require.NoError(t, err)
-	wide := strings.Contains(string(flags), " avx512f ")
+	avx512 := strings.Contains(string(flags), " avx512f ")
 	for _, c := range []struct {
 		version int
 		attrs   string
 		level   string
 	}{{14, "", "-O2"}, {19, "", "-O0"}, {19, "+avx2", "-O2"}, {22, "", "-O2"}, {22, "+avx512f,+avx512vl", "-O2"}, {22, "+avx2", "-O0"}} {
-		if strings.Contains(c.attrs, "512") && !wide {
+		// Also where the processor has registers of 64 bytes, as if it had none.
+		for _, wide := range []bool{false, true} {
+			if wide && !avx512 || !wide && strings.Contains(c.attrs, "512") {
+				continue
+			}
+			t.Run(fmt.Sprint(c.version, c.attrs, c.level, map[bool]string{false: "ymm", true: "zmm"}[wide]), func(t *testing.T) {
+				requireReturned(t, c.version, c.attrs, c.level, wide)
+			})
+		}
+	}
+}
+
+func requireReturned(t *testing.T, version int, attrs, level string, wide bool) {
+	var text, table strings.Builder
+	n := 0
+	for k, r := range returned {
+		if version == 14 && strings.HasPrefix(r.value, "bfloat") {
+			continue // llc 14 cannot select it
+		}
+		typ := typeOf(r.value)
+		fmt.Fprintf(&text, "define %s @f%d() {\n  ret %s\n}\n", typ, k, r.value)
+		fmt.Fprintf(&table, ", ptr @f%d", k)
+		n++
+	}
+	fmt.Fprintf(&text, "@functions = global [%d x ptr] [%s]\n@count = global i64 %d\n", n, table.String()[2:], n)
+	dumps := dumped(t, text.String(), version, attrs, level, wide)
+	m, err := ir.Parse("returned.ll", []byte(text.String()))
+	require.NoError(t, err)
+	in, err := interp.New(m, interp.Options{})
+	require.NoError(t, err)
+	k := 0
+	for i, r := range returned {
+		f := m.Func(fmt.Sprintf("f%d", i))
+		if f == nil {
 			continue
 		}
-		t.Run(fmt.Sprint(c.version, c.attrs, c.level), func(t *testing.T) {
-			var text, table strings.Builder
-			n := 0
-			for k, r := range returned {
-				if c.version == 14 && strings.HasPrefix(r.value, "bfloat") {
-					continue // llc 14 cannot select it
-				}
-				typ := typeOf(r.value)
-				fmt.Fprintf(&text, "define %s @f%d() {\n  ret %s\n}\n", typ, k, r.value)
-				fmt.Fprintf(&table, ", ptr @f%d", k)
-				n++
-			}
-			fmt.Fprintf(&text, "@functions = global [%d x ptr] [%s]\n@count = global i64 %d\n", n, table.String()[2:], n)
-			dumps := dumped(t, text.String(), c.version, c.attrs, c.level, wide)
-			m, err := ir.Parse("returned.ll", []byte(text.String()))
-			require.NoError(t, err)
-			in, err := interp.New(m, interp.Options{})
-			require.NoError(t, err)
-			k := 0
-			for i, r := range returned {
-				f := m.Func(fmt.Sprintf("f%d", i))
-				if f == nil {
-					continue
-				}
-				stored, regs := parseDump(t, dumps[k], wide)
-				k++
-				res, err := in.Call(context.Background(), f, nil)
-				require.NoError(t, err, r.value)
-				got := CompareResult(res.Value, "", regs, in.Made)
-				require.True(t, r.unknown || r.memory == stored, r.value)
-				switch {
-				case r.memory || r.x87:
-					require.Equal(t, "its type is returned in memory, or on the x87 stack, which is not read", got.Why, r.value)
-				case r.unknown:
-					require.Contains(t, got.Why, "is returned is not known", r.value)
-				default:
-					require.Equal(t, Compared{Same: true, Parts: got.Parts}, got, r.value)
-					requireFound(t, res.Value, got, regs)
-				}
-			}
-		})
+		stored, regs := parseDump(t, dumps[k], wide)
+		k++
+		res, err := in.Call(context.Background(), f, nil)
+		require.NoError(t, err, r.value)
+		got := CompareResult(res.Value, "", regs, in.Made)
+		require.True(t, r.unknown || r.memory == stored, r.value)
+		switch {
+		case r.memory || r.x87:
+			require.Equal(t, "its type is returned in memory, or on the x87 stack, which is not read", got.Why, r.value)
+		case r.unknown:
+			require.Contains(t, got.Why, "is returned is not known", r.value)
+		default:
+			require.Equal(t, Compared{Same: true, Parts: got.Parts}, got, r.value)
+			requireFound(t, res.Value, got, regs, wide)
+		}
 	}
 }
 
@@ -202,8 +209,9 @@ func parseDump(t *testing.T, line string, wide bool) (stored bool, regs *machine
 	return mark == "1", regs
 }
 
-// requireFound changes each part's lowest bit where it lies and wants the difference told.
-func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Registers) {
+// requireFound changes each part's lowest bit where it lies and wants the difference reported, or, where code for wider registers
+// than those that were read returns the value otherwise, that it cannot be compared.
+func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Registers, wide bool) {
 	for i, p := range got.Parts {
 		name, off := p.Register, 0
 		name, _, _ = strings.Cut(name, ":")
@@ -224,6 +232,10 @@ func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Regi
 		changed.Set(reg, other)
 		diff := CompareResult(v, "", changed, func(uint64) bool { return false })
 		require.False(t, diff.Same, "%s%s of %s", p.Register, p.Path, v.Format())
+		if v.Type().Kind == ir.VectorKind && BitWidth(v.Type().Elem)*v.Len() > 256 && !wide {
+			require.Equal(t, "xmm0 has 32 bytes here", diff.Why)
+			continue
+		}
 		require.Empty(t, diff.Why)
 		if len(diff.Parts) == len(got.Parts) && diff.Parts[i].Register == p.Register {
 			require.False(t, diff.Parts[i].Same)

@@ -116,7 +116,7 @@ func TestWrongWays(t *testing.T) {
 		rule     Rule
 		guess    string
 	}{
-		// The dynamic linker ran where the frame is now. What it left there leads nowhere.
+		// Functions that have returned ran where the frame is now. What they called is another one.
 		{"roomy", FromScan, scannedGuess},
 		// A function that has returned had the same frame pointer. What it called is another one.
 		{"kept", FromFramePointer, linkedGuess},

@@ -17,6 +17,15 @@ FUNCTION endless(long n)
 		n += trap(n);
 }
 
+/* What the dynamic linker left on the stack, which differs between processors, is no part of this. */
+FUNCTION wipe(long n)
+{
+	volatile char below[65536];
+	for (unsigned long i = 0; i < sizeof below; i++)
+		below[i] = 0;
+	return n;
+}
+
 /* Most of its frame is what it was. */
 FUNCTION roomy(long n)
 {
@@ -40,6 +49,14 @@ FUNCTION nothing(long n)
 	return n;
 }
 
+/* Where its calls returned to stays on the stack, all over the frame that comes there later. */
+FUNCTION deep(long n)
+{
+	n += n > 40 ? nothing(n) : deep(n + 1);
+	__asm__ volatile("" : "+r"(n)); /* no loop is made of it */
+	return n;
+}
+
 /* It calls and returns: where its call returned to stays on the stack. */
 __attribute__((noipa, optimize("no-omit-frame-pointer"))) long earlier(long n)
 {
@@ -50,6 +67,8 @@ FUNCTION calls(long (*volatile f)(long), long n)
 {
 	if (f == kept)
 		n += earlier(n);
+	if (f == roomy)
+		n += deep(n);
 	return f(n) + n;
 }
 
@@ -63,5 +82,6 @@ int main(int argc, char **argv)
 	long (*f)(long) = argc > 1 && !strcmp(argv[1], "roomy") ? roomy : endless;
 	if (argc > 1 && !strcmp(argv[1], "kept"))
 		f = kept;
+	wipe(argc);
 	return (int)(argc > 2 ? linked(f, argc) : calls(f, argc));
 }
