@@ -1,0 +1,35 @@
+package livetest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strings"
+)
+
+// Whole says that all of a test's cases are wanted, however long they take: FIDELITY=all, as make fidelity has it.
+func Whole() bool { return os.Getenv("FIDELITY") == "all" }
+
+// Share says whether make test runs a case: one in so many, always the same, by a hash of its name, so that one that is added
+// moves no other. With FIDELITY=all it is each.
+func Share(of uint32, name ...any) bool {
+	if Whole() {
+		return true
+	}
+	h := fnv.New32a()
+	for _, n := range name {
+		fmt.Fprintf(h, "%v\x00", n)
+	}
+	return h.Sum32()%of == 0
+}
+
+// ShareOf is the one of a list's values that make test runs a case with, by a hash of its name; with FIDELITY=all it is all of them.
+func ShareOf[V any](values []V, name ...any) []V {
+	if Whole() {
+		return values
+	}
+	h := fnv.New32a()
+	fmt.Fprint(h, strings.TrimSpace(fmt.Sprintln(name...)))
+	n := h.Sum32() % uint32(len(values))
+	return values[n : n+1]
+}
