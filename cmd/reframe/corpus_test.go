@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,58 +42,93 @@ var links = map[string][]string{
 // Every program of testdata, for every target and in every kind of file: what maps
 // prints as LLVM does is what llvm-readobj of that release prints. make test has each program for each target by one of the releases.
 func TestCorpusAgainstReadobj(t *testing.T) {
-	programs := corpus(t)
 	var files, empty atomic.Int64
 	t.Run("all", func(t *testing.T) {
-		for _, target := range targets {
-			made := map[int][]string{} // by release
-			for _, program := range programs {
-				for _, version := range livetest.ShareOf([]int{14, 19, 22}, filepath.Base(program), target.triple) {
-					made[version] = append(made[version], program)
+		for _, c := range compilations(t) {
+			t.Run(c.name(), func(t *testing.T) {
+				t.Parallel()
+				objects := c.objects(t)
+				if len(objects) == 0 {
+					return // this release has no stack maps for it
 				}
-			}
-			for version, programs := range made {
-				t.Run(fmt.Sprintf("%d/%s", version, target.triple), func(t *testing.T) {
-					t.Parallel()
-					flags := append([]string{"-mtriple=" + target.triple, "-enable-patchpoint-liveness=false"}, target.flags...)
-					var objects []string
-					for _, program := range programs {
-						object := corpusObject(t, version, program, target.triple, flags)
-						if object == "" {
-							continue
-						}
-						objects = append(objects, object)
-						if target.triple != "x86_64-linux-gnu" || !livetest.Share(4, program) {
-							continue
-						}
-						if out := readobjText(t, version, object); !strings.Contains(out, firstLine) {
-							continue
-						}
-						for name, link := range links {
-							pic := livetest.Object(t, version, program, append([]string{"-relocation-model=pic"}, flags...)...)
-							require.Equal(t, 1, sameAsReadobj(t, version, livetest.Link(t, name, link, pic)))
-							files.Add(1)
-						}
+				some := sameAsReadobj(t, c.version, archiveOf(t, c.version, objects))
+				files.Add(int64(some))
+				empty.Add(int64(len(objects) - some))
+				if c.triple != "x86_64-linux-gnu" {
+					return
+				}
+				for _, program := range c.programs {
+					if object := livetest.TryObject(t, c.version, program, c.flags...); object == "" || !strings.Contains(readobjText(t, c.version, object), firstLine) {
+						continue
 					}
-					// One archive of all of them, as each program that is started takes longer than to read a map.
-					archive := filepath.Join(t.TempDir(), "all.a")
-					args := []string{"rcS", archive}
-					for i, object := range objects { // names of their own
-						path := filepath.Join(t.TempDir(), fmt.Sprintf("%d-%s", i, filepath.Base(object)))
-						require.NoError(t, os.Symlink(object, path))
-						args = append(args, path)
+					for name, link := range links {
+						pic := livetest.Object(t, c.version, program, append([]string{"-relocation-model=pic"}, c.flags...)...)
+						require.Equal(t, 1, sameAsReadobj(t, c.version, livetest.Link(t, name, link, pic)))
+						files.Add(1)
 					}
-					out, err := exec.Command(livetest.LLVM(t, version, "llvm-ar"), args...).CombinedOutput()
-					require.NoError(t, err, "%s", out)
-					some := sameAsReadobj(t, version, archive)
-					files.Add(int64(some))
-					empty.Add(int64(len(objects) - some))
-				})
-			}
+				}
+			})
 		}
 	})
 	t.Logf("%d files agree; %d objects have no stack map", files.Load(), empty.Load())
 	require.Greater(t, files.Load(), int64(150))
+}
+
+// compilation is programs that one release of llc is given for one target.
+type compilation struct {
+	version  int
+	triple   string
+	flags    []string
+	programs []string
+}
+
+// compilations are those of the corpus: each program for each target by one of the releases, or with FIDELITY=all by each.
+func compilations(t *testing.T) []*compilation {
+	t.Helper()
+	var all []*compilation
+	programs := corpus(t)
+	for _, target := range targets {
+		flags := append([]string{"-mtriple=" + target.triple, "-enable-patchpoint-liveness=false"}, target.flags...)
+		for _, version := range []int{14, 19, 22} {
+			c := &compilation{version: version, triple: target.triple, flags: flags}
+			for _, program := range programs {
+				if slices.Contains(livetest.ShareOf([]int{14, 19, 22}, filepath.Base(program), target.triple), version) {
+					c.programs = append(c.programs, program)
+				}
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (c *compilation) name() string { return fmt.Sprintf("%d/%s", c.version, c.triple) }
+
+// objects are what llc makes of the programs that it takes.
+func (c *compilation) objects(t *testing.T) (objects []string) {
+	t.Helper()
+	for _, program := range c.programs {
+		if object := livetest.TryObject(t, c.version, program, c.flags...); object != "" {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// archiveOf is one archive of objects, as each program that is started to read a file takes longer than to read a map.
+func archiveOf(t *testing.T, version int, objects []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "corpus.a")
+	args := []string{"rcS", archive}
+	for i, object := range objects { // names of their own
+		path := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(object)))
+		require.NoError(t, os.Symlink(object, path))
+		args = append(args, path)
+	}
+	out, err := exec.Command(livetest.LLVM(t, version, "llvm-ar"), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return archive
 }
 
 // recorded is what a program calls, or its rewriting makes, that leaves a record. The
@@ -119,25 +153,6 @@ func corpus(t *testing.T) []string {
 	}))
 	require.NotEmpty(t, programs)
 	return programs
-}
-
-// shadow is a stackmap with the bytes of its shadow. Where that is no multiple of 4 llc for aarch64 writes nops until the object has 4 GiB,
-// or never ends.
-var shadow = regexp.MustCompile(`@llvm\.experimental\.stackmap\(i64 -?\d+, i32 (\d+)`)
-
-// corpusObject is the object that llc makes of a program for a target, or "" where it cannot.
-func corpusObject(t *testing.T, version int, program, triple string, flags []string) string {
-	t.Helper()
-	text, err := os.ReadFile(program)
-	require.NoError(t, err)
-	for _, m := range shadow.FindAllSubmatch(text, -1) {
-		bytes, err := strconv.Atoi(string(m[1]))
-		require.NoError(t, err)
-		if bytes%4 != 0 && !strings.HasPrefix(triple, "x86_64") {
-			return ""
-		}
-	}
-	return livetest.TryObject(t, version, program, flags...)
 }
 
 const firstLine = "LLVM StackMap Version"

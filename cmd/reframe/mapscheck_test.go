@@ -42,39 +42,27 @@ func verdict(t *testing.T, r result) (broken map[string][]map[string]any, checke
 // What LLVM emits keeps every rule, of each release and for each target. The objects of
 // one target are members of one archive.
 func TestCheckCorpus(t *testing.T) {
-	programs := corpus(t)
 	var objects atomic.Int64
 	t.Run("all", func(t *testing.T) {
-		for _, version := range []int{14, 19, 22} {
-			for _, target := range targets {
-				t.Run(fmt.Sprintf("%d/%s", version, target.triple), func(t *testing.T) {
-					t.Parallel()
-					flags := append([]string{"-mtriple=" + target.triple, "-enable-patchpoint-liveness=false"}, target.flags...)
-					archive := filepath.Join(t.TempDir(), "corpus.a")
-					args := []string{"rc", archive}
-					for _, program := range programs {
-						if object := corpusObject(t, version, program, target.triple, flags); object != "" {
-							args = append(args, object)
-						}
-					}
-					objects.Add(int64(len(args) - 2))
-					if len(args) == 2 {
-						return // this release has no stack maps for it
-					}
-					out, err := exec.Command(livetest.LLVM(t, version, "llvm-ar"), args...).CombinedOutput()
-					require.NoError(t, err, "%s", out)
-					r := reframe(t, "maps", "--check", "--json", archive)
-					broken, checked, errors := verdict(t, r)
-					require.Empty(t, errors)
-					require.Empty(t, broken)
-					require.Equal(t, 0, r.code)
-					for _, rule := range []string{"record counts add up", "reserved fields are zero", "functions are in executable memory",
-						"offsets are inside their function", "offsets are on instruction boundaries", "registers are the architecture's",
-						"sizes of memory and constants"} {
-						require.True(t, checked[rule], rule)
-					}
-				})
-			}
+		for _, c := range compilations(t) {
+			t.Run(c.name(), func(t *testing.T) {
+				t.Parallel()
+				members := c.objects(t)
+				objects.Add(int64(len(members)))
+				if len(members) == 0 {
+					return // this release has no stack maps for it
+				}
+				r := reframe(t, "maps", "--check", "--json", archiveOf(t, c.version, members))
+				broken, checked, errors := verdict(t, r)
+				require.Empty(t, errors)
+				require.Empty(t, broken)
+				require.Equal(t, 0, r.code)
+				for _, rule := range []string{"record counts add up", "reserved fields are zero", "functions are in executable memory",
+					"offsets are inside their function", "offsets are on instruction boundaries", "registers are the architecture's",
+					"sizes of memory and constants"} {
+					require.True(t, checked[rule], rule)
+				}
+			})
 		}
 	})
 	require.Greater(t, objects.Load(), int64(150))

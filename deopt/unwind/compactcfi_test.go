@@ -169,8 +169,8 @@ func TestCompactOfPrograms(t *testing.T) {
 		text, err := os.ReadFile(program)
 		require.NoError(t, err)
 		program = module(t, filepath.Base(program), string(text)+needsFDE)
-		for _, version := range []int{14, 19, 22} {
-			for _, triple := range []string{"x86_64-apple-macosx10.15", "x86_64-apple-macosx11", "arm64-apple-macosx11"} {
+		for _, triple := range []string{"x86_64-apple-macosx10.15", "x86_64-apple-macosx11", "arm64-apple-macosx11"} {
+			for _, version := range livetest.ShareOf([]int{14, 19, 22}, filepath.Base(program), triple) {
 				path := livetest.TryObject(t, version, program, append(cfiFlags(version), "-mtriple="+triple)...)
 				if path == "" {
 					continue
