@@ -4,7 +4,7 @@ export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
 PREFIX ?= /usr/local
 
-.PHONY: all build install uninstall demo test fidelity anywhere bench lint cross fuzz man generate release release-check
+.PHONY: all build install uninstall demo check test fidelity anywhere bench lint cross fuzz man generate release release-check
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -37,13 +37,28 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
+# What one runs while working: the tests that take no time, of every package. Those that start compilers or run for long leave themselves out
+# (livetest.Slow), and packages that have not changed are remembered.
+check:
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'd: $$unformatted"; exit 1; }
+	go vet ./...
+	go test -short ./...
+
+# Runs the tests of packages, and says at the end which took the longest.
+RESULTS = dist/tests.json
+define run-tests
+	@mkdir -p $(dir $(RESULTS))
+	go tool gotestsum --format standard-quiet --jsonfile $(RESULTS) -- $(1); status=$$?; \
+	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; exit $$status
+endef
+
 # Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs everything.
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
 	@scripts/kernel.sh
 	go vet ./...
-	go test -timeout 40m ./...
+	$(call run-tests,-timeout 40m ./...)
 
 # All of the programs that the interpreter is held against, all mutated stack maps that verify must find, all kills that a traced process must
 # survive, 10,000 patches of running code and a million exits of random programs, of which make test runs a share: about an hour.

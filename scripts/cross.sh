@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Builds reframe for every system and architecture of Go on which its offline verbs are to work, and vets one of each kind: another
 # system, words of 32 bits, big-endian. Tests are vetted on Linux alone, which is what they and the benchmarks are for.
+# Usage: scripts/cross.sh [share]; the share is those that are vetted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 
 failed=0
-for target in $(go tool dist list | grep -E '^(linux|darwin|windows)/'); do
+targets='^(linux|darwin|windows)/'
+[ "${1-}" != share ] || targets='^(linux/386|linux/arm64|linux/s390x|darwin/arm64|windows/amd64)$'
+for target in $(go tool dist list | grep -E "$targets"); do
   export GOOS=${target%/*} GOARCH=${target#*/}
   go build -o /dev/null ./cmd/reframe || { echo "$target: does not build"; failed=1; }
   case $target in

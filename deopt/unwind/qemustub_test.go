@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
 
@@ -250,6 +251,9 @@ func TestQEMU(t *testing.T) {
 				}
 				p := buildQEMU(t, a, []string{"-fno-omit-frame-pointer"}, build.flags...)
 				for _, way := range qemuWays {
+					if way != "deep" && !livetest.Share(2, a.Arch, build.name, way) {
+						continue
+					}
 					t.Run(build.name+"/"+way, func(t *testing.T) {
 						run := p.underStub(t, way)
 						u := run.unwinder()

@@ -135,21 +135,25 @@ func TestEveryInstruction(t *testing.T) {
 		llvm              int
 		llc, flags        []string
 		function, returns float64 // the share of frames that each way tells, at least
+		long              bool    // for make fidelity alone
 	}{
 		{name: "gcc -O0", flags: []string{"-O0"}, function: .96, returns: .90},
-		{name: "gcc -O1", flags: []string{"-O1"}, function: .95, returns: .85},
+		{long: true, name: "gcc -O1", flags: []string{"-O1"}, function: .95, returns: .85},
 		{name: "gcc -O2", flags: []string{"-O2"}, function: .96, returns: .85},
-		{name: "gcc -Os", flags: []string{"-Os"}, function: .96, returns: .85},
-		{name: "gcc -O0 without frame pointers", flags: []string{"-O0", "-fomit-frame-pointer"}, function: .96, returns: .90},
-		{name: "gcc -O2 with frame pointers", flags: []string{"-O2", "-fno-omit-frame-pointer"}, function: .96, returns: .85},
-		{name: "gcc -O2 with probes", flags: []string{"-O2", "-fstack-clash-protection", "-fcf-protection=full"}, function: .93, returns: .84},
+		{long: true, name: "gcc -Os", flags: []string{"-Os"}, function: .96, returns: .85},
+		{long: true, name: "gcc -O0 without frame pointers", flags: []string{"-O0", "-fomit-frame-pointer"}, function: .96, returns: .90},
+		{long: true, name: "gcc -O2 with frame pointers", flags: []string{"-O2", "-fno-omit-frame-pointer"}, function: .96, returns: .85},
+		{long: true, name: "gcc -O2 with probes", flags: []string{"-O2", "-fstack-clash-protection", "-fcf-protection=full"}, function: .93, returns: .84},
 		{name: "gcc -O3 with AVX and canaries", flags: []string{"-O3", "-mavx2", "-fstack-protector-all"}, function: .95, returns: .88},
 		{name: "llc 14", llvm: 14, flags: []string{"-O2"}, function: .97, returns: .86},
-		{name: "llc 19", llvm: 19, flags: []string{"-O2"}, function: .97, returns: .86},
+		{long: true, name: "llc 19", llvm: 19, flags: []string{"-O2"}, function: .97, returns: .86},
 		{name: "llc 22", llvm: 22, flags: []string{"-O2"}, function: .97, returns: .86},
-		{name: "llc 22 -O0", llvm: 22, llc: []string{"-O0"}, flags: []string{"-O2"}, function: .97, returns: .86},
-		{name: "llc 22 with frame pointers", llvm: 22, llc: []string{"-frame-pointer=all"}, flags: []string{"-O2"}, function: .97, returns: .86},
+		{long: true, name: "llc 22 -O0", llvm: 22, llc: []string{"-O0"}, flags: []string{"-O2"}, function: .97, returns: .86},
+		{long: true, name: "llc 22 with frame pointers", llvm: 22, llc: []string{"-frame-pointer=all"}, flags: []string{"-O2"}, function: .97, returns: .86},
 	} {
+		if build.long && !livetest.Whole() {
+			continue
+		}
 		t.Run(build.name, func(t *testing.T) {
 			p := stepThrough(t, build.llvm, build.llc, build.flags)
 			require.Greater(t, len(p.steps), 700)

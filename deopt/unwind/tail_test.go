@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // tails compiles testdata/tails.c and tailslib.c.
@@ -57,6 +59,9 @@ func TestTailCalls(t *testing.T) {
 			{way: "ended", inner: "calls_never"},
 			{way: "copies"},
 		} {
+			if build.name != "lazy" && !livetest.Share(3, build.name, test.way) {
+				continue
+			}
 			t.Run(build.name+"/"+test.way, func(t *testing.T) {
 				s := stops(t, []string{"run"}, program, test.way)[0]
 				stack := s.walk()

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"os"
 	"strings"
+	"testing"
 )
 
 // Whole says that all of a test's cases are wanted, however long they take: FIDELITY=all, as make fidelity has it.
@@ -32,4 +33,12 @@ func ShareOf[V any](values []V, name ...any) []V {
 	fmt.Fprint(h, strings.TrimSpace(fmt.Sprintln(name...)))
 	n := h.Sum32() % uint32(len(values))
 	return values[n : n+1]
+}
+
+// Slow leaves a test out of make check (go test -short), which is for what takes no time.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("not in make check: it takes its time")
+	}
 }
