@@ -29,11 +29,11 @@ func (k tick) next() tick {
 func TestTraceTellsEveryExit(t *testing.T) {
 	object, module := ticking(t)
 	for name, o := range map[string]livetest.ObjectHostOptions{
-		"one thread":          {Rounds: 100},
-		"16 threads":          {Threads: 16, Rounds: 7},
-		"signals":             {Threads: 4, Rounds: 5, Signals: true},
-		"unload":              {Threads: 2, Rounds: 20, Unload: 1},
-		"threads come and go": {Threads: 2, Rounds: 5, Churn: 20},
+		"one thread":          {Rounds: 20},
+		"16 threads":          {Threads: 16, Rounds: 2},
+		"signals":             {Threads: 4, Rounds: 2, Signals: true},
+		"unload":              {Threads: 2, Rounds: 6, Unload: 1},
+		"threads come and go": {Threads: 2, Rounds: 2, Churn: 20},
 		"fork":                {Threads: 4, Rounds: 4, Middle: "fork"},
 		"spawn":               {Threads: 4, Rounds: 4, Middle: "spawn"},
 	} {

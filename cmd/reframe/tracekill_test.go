@@ -91,7 +91,7 @@ var ways = []way{
 
 // A process whose watcher ends at any moment and in whatever way finishes as if nobody had watched, and
 // nothing of the watcher stays behind: no byte of its code, no guard. With FIDELITY=all every victim meets every way, which
-// makes 440 watchers; otherwise a quarter of them does.
+// makes 440 watchers; otherwise a sixth of them does.
 func TestWatcherKilled(t *testing.T) {
 	t.Parallel()
 	// Whose parent was killed is this process's child from then on (PR_SET_CHILD_SUBREAPER(2const)).
@@ -106,7 +106,7 @@ func TestWatcherKilled(t *testing.T) {
 				if verb == "verify" && halfway { // it would be long on its way
 					continue
 				}
-				if os.Getenv("FIDELITY") != "all" && (n+m+k)%4 != 0 { // each way and each victim still several times
+				if !livetest.Whole() && (n+m+k)%6 != 0 { // each way and each victim still several times
 					continue
 				}
 				args := append([]string{verb, "--ir", livetest.IR(t, 19, v.program)}, w.args...)
