@@ -56,6 +56,6 @@ func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	if !ok {
 		return 0, false
 	}
-	_, ok = v.symbolAt(to)
+	_, ok = v.space.StartingAt(to)
 	return to, ok
 }

@@ -157,7 +157,7 @@ func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	var places []place
 	stand := 0
 	v.target.ReadObjects()
-	for _, c := range v.everyCode() {
+	for _, c := range v.space.WithRecords() {
 		for e := range c.WithID(id) {
 			here := place{c, e, v.frames(number, func(f *Frame) bool { return f.physical.PC == e.Addr || f.is(e) })}
 			stand += len(here.all)
@@ -194,7 +194,7 @@ func (f *Frame) is(e sites.RecordEntry) bool {
 // howMany says among how many records nothing was found.
 func (v *View) howMany() string {
 	n := 0
-	for _, c := range v.everyCode() {
+	for _, c := range v.space.WithRecords() {
 		n += c.Records.Len()
 	}
 	if n == 0 {

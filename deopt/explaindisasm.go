@@ -101,11 +101,11 @@ type disassembler struct {
 func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
 	f := d.frame
 	b := d.code.From(at)
-	text, length := d.code.Text(b, at, f.view.named)
+	text, length := d.code.Text(b, at, f.view.space.Named)
 	if length == 0 {
 		return i, 0
 	}
-	i = Instruction{Address: frame.HexOf(at), Bytes: spaced(b[:length]), Text: text, Here: at == f.place(), Notes: d.notes(at)}
+	i = Instruction{Address: frame.HexOf(at), Bytes: isa.Spaced(b[:length]), Text: text, Here: at == f.place(), Notes: d.notes(at)}
 	in := *f
 	if !i.Here { // where a call may be the last instruction of its function
 		in.physical.PC, in.physical.Return, in.physical.Overwritten = at, false, nil
@@ -149,8 +149,8 @@ func (d *disassembler) notes(at machine.Addr) []string {
 	if f.Rule != "" && f.physical.Return && at == f.physical.PC {
 		out = append(out, fmt.Sprintf("frame #%d returns here", f.physical.Index))
 	}
-	if _, starts := f.view.symbolAt(at); starts {
-		out = append(out, f.view.named(at)+" starts")
+	if _, starts := f.view.space.StartingAt(at); starts {
+		out = append(out, f.view.space.Named(at)+" starts")
 	}
 	if f.code == nil || f.code.Records == nil {
 		return out

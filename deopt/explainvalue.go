@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 )
@@ -73,7 +74,7 @@ func (s standing) read(x *ExplainedValue) {
 	if err != nil {
 		return
 	}
-	x.Raw = spaced(raw)
+	x.Raw = isa.Spaced(raw)
 	if x.Slot.Read() {
 		x.Reading = reading(raw, x.Type, arch.BigEndian())
 	}

@@ -101,7 +101,7 @@ func (s *Stack) prepare(o interp.Options) (*prepared, error) {
 	if o.Memory == nil {
 		o.Memory = v.target
 	}
-	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.symbolAt
+	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.space.StartingAt
 	p.machine, err = interp.New(first.to.Module, o)
 	return p, err
 }

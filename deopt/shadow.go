@@ -7,6 +7,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/progspace"
@@ -21,7 +22,7 @@ type shadow struct {
 	sites sites.Candidates
 	// bytes is how long it is: 0 where no module says so.
 	bytes uint64
-	*original
+	*progspace.Original
 	left machine.Addr // the first instruction that was written over; those before it have run
 	last machine.Addr // of the call or the jump
 	past machine.Addr // the address behind that
@@ -121,17 +122,17 @@ func (v *View) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Ad
 	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
 		return nil, ""
 	}
-	o, err := v.original(e.Addr, int(pc-e.Addr))
+	o, err := v.space.Original(e.Addr, int(pc-e.Addr))
 	switch {
 	case err != nil && least > 0:
 		return nil, "its shadow holds this return address, and " + err.Error()
-	case err != nil || o.end() < pc:
+	case err != nil || o.End() < pc:
 		return nil, ""
 	}
-	s = &shadow{entry: e, sites: sites, bytes: least, original: o}
+	s = &shadow{entry: e, sites: sites, bytes: least, Original: o}
 	ends, written := s.follow(pc)
 	switch {
-	case !ends || written || o.known(s.last, pc):
+	case !ends || written || o.Known(s.last, pc):
 	case s.left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
 		written = true
 	default:
@@ -189,15 +190,15 @@ func patchBytes(sites []*ir.Site) (least, most uint64) {
 // follow goes through the instructions as they are now, from the record on, and says whether a call ends at pc, and whether that was
 // written there.
 func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
-	now := writtenCode{s.original}
+	now := writtenCode{s.Original}
 	loads := false // the instruction before was written and sets a register alone
-	for at := s.start; at < pc; {
+	for at := s.Start; at < pc; {
 		inst, known, err := amd64.Read(now, at)
 		next := at + machine.Addr(inst.Len)
 		if err != nil || inst.Len == 0 || next > pc {
 			return false, false
 		}
-		differs := s.differing(at, next) > 0
+		differs := s.Differing(at, next) > 0
 		if differs && s.left == 0 {
 			s.left = at
 		}
@@ -234,15 +235,15 @@ func (s *shadow) ran(inst x86asm.Inst, known bool) {
 	}
 }
 
-// writtenCode is an [original] as memory has it.
-type writtenCode struct{ *original }
+// writtenCode is a [progspace.Original] as memory has it.
+type writtenCode struct{ *progspace.Original }
 
 // ReadMemory implements [machine.Memory].
 func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
-	if addr < w.start || uint64(addr-w.start)+uint64(len(p)) > uint64(len(w.now)) {
+	if addr < w.Start || uint64(addr-w.Start)+uint64(len(p)) > uint64(len(w.Now)) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "outside of what was read"}
 	}
-	copy(p, w.now[addr-w.start:])
+	copy(p, w.Now[addr-w.Start:])
 	return nil
 }
 
@@ -256,8 +257,8 @@ func (s *shadow) noun() string {
 
 // wasSled says whether there were only nops where the call was written, and before.
 func (s *shadow) wasSled() bool {
-	for at := s.start; at < s.past; {
-		inst, _, err := amd64.Read(s.original, at)
+	for at := s.Start; at < s.past; {
+		inst, _, err := amd64.Read(s.Original, at)
 		if err == nil && inst.Len == 0 {
 			return true // the last nop goes on
 		}
@@ -270,12 +271,12 @@ func (s *shadow) wasSled() bool {
 }
 
 // endsOriginal says whether a call of the function's own ended at pc, too: a thread may wait in it that came by before.
-func (s *shadow) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.original, s.start, pc) }
+func (s *shadow) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
 // mayBeOwn says why a frame that returns to where the function's own call ended, and now one ends that was written over it, may be
 // that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
 func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string) {
-	runs, own := v.functionOf(callee), v.ownTarget(s.original, s.start, f.PC)
+	runs, own := v.space.FunctionOf(callee), v.ownTarget(s.Original, s.Start, f.PC)
 	now := v.targetNow(s)
 	switch {
 	case runs != 0 && own != 0 && own != now && v.leadsTo(own, runs):
@@ -288,7 +289,7 @@ func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string
 
 // targetNow is where the call goes that was written, 0 where that is not known.
 func (v *View) targetNow(s *shadow) machine.Addr {
-	now, loaded := writtenCode{s.original}, map[x86asm.Arg]machine.Addr{}
+	now, loaded := writtenCode{s.Original}, map[x86asm.Arg]machine.Addr{}
 	for at := s.left; at <= s.last; {
 		inst, known, err := amd64.Read(now, at)
 		if err != nil || !known || inst.Len == 0 {
@@ -323,7 +324,7 @@ func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 
 // ownTarget is where the call went that ended at pc before anything was written, by the instructions from start on; 0 where that is not
 // known. What it calls may be relocated, or a number that the instruction before loads.
-func (v *View) ownTarget(o *original, start, pc machine.Addr) machine.Addr {
+func (v *View) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.Addr {
 	loaded := map[x86asm.Arg]machine.Addr{}
 	for at := start; at < pc; {
 		inst, known, err := amd64.Read(o, at)
@@ -332,49 +333,26 @@ func (v *View) ownTarget(o *original, start, pc machine.Addr) machine.Addr {
 		case err != nil || inst.Len == 0:
 			return 0
 		case next == pc && inst.Len == 5 && directTarget(o, at) != 0:
-			if o.known(at, next) {
+			if o.Known(at, next) {
 				return directTarget(o, at)
 			}
-			return v.relocatedTo(at + 1)
+			return v.space.RelocatedTo(at + 1)
 		case next == pc:
 			return loaded[inst.Args[0]]
 		}
 		number, isNumber := inst.Args[1].(x86asm.Imm)
 		switch {
 		case known && amd64.IsFiller(inst):
-		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs && o.known(at, next):
+		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs && o.Known(at, next):
 			loaded[inst.Args[0]] = machine.Addr(number)
 		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs:
-			loaded[inst.Args[0]] = v.relocatedTo(at + movabs - 8)
+			loaded[inst.Args[0]] = v.space.RelocatedTo(at + movabs - 8)
 		default:
 			clear(loaded)
 		}
 		at = next
 	}
 	return 0
-}
-
-// known says whether all bytes of [from, to) are known as they were.
-func (w *original) known(from, to machine.Addr) bool {
-	for at := max(from, w.start); at < min(to, w.end()); at++ {
-		if !w.fixed[at-w.start] {
-			return false
-		}
-	}
-	return true
-}
-
-// functionOf returns where the function of a frame starts, 0 where that is not known.
-func (v *View) functionOf(f *unwind.Frame) machine.Addr {
-	if f == nil {
-		return 0
-	}
-	if c := v.space.At(f.Lookup()); c != nil {
-		if _, start, ok := c.NameAt(f.Lookup()); ok {
-			return start
-		}
-	}
-	return f.FDEStart
 }
 
 // leadsTo says whether an address is that of a function, or of a stub that jumps to it.
@@ -400,12 +378,12 @@ func (s *shadow) convention(f *Frame) string {
 		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.stub)
 	}
 	return fmt.Sprintf("%s was written over at %s, and %s: %s there, %s in %s, held against each other as they were in the stop; the frame was unwound by the rules of %s",
-		of, f.view.orAddress(s.left), lead, spaced(s.now[s.left-s.start:s.past-s.start]), spaced(s.was[s.left-s.start:s.past-s.start]), s.of, f.view.orAddress(s.left))
+		of, f.view.orAddress(s.left), lead, isa.Spaced(s.Now[s.left-s.Start:s.past-s.Start]), isa.Spaced(s.Was[s.left-s.Start:s.past-s.Start]), s.Of, f.view.orAddress(s.left))
 }
 
 // orAddress spells an address by its function, or as it is.
 func (v *View) orAddress(addr machine.Addr) string {
-	if name := v.named(addr); name != "" {
+	if name := v.space.Named(addr); name != "" {
 		return name
 	}
 	return addr.String()

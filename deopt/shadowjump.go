@@ -82,7 +82,7 @@ func (v *View) jumps() []*shadow {
 		v.target.ReadObjects()
 	}
 	left := uint64(maxCompared)
-	for _, c := range v.everyCode() {
+	for _, c := range v.space.WithRecords() {
 		if c.Image == nil {
 			continue
 		}
@@ -104,13 +104,13 @@ func (v *View) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 		return
 	}
 	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, maxPatch)) // the region of a statepoint lies before its record
-	all, err := v.original(from, int(at-from)+comparedChunk+maxPatch)
-	if err != nil || all.differing(all.start, all.end()) == 0 {
+	all, err := v.space.Original(from, int(at-from)+comparedChunk+maxPatch)
+	if err != nil || all.Differing(all.Start, all.End()) == 0 {
 		return
 	}
 	for n := range near.Len() {
 		e := sites.RecordEntry{Entry: near.Entry(n)}
-		if all.differing(e.Addr-min(e.Addr, maxPatch), e.Addr+maxPatch) == 0 {
+		if all.Differing(e.Addr-min(e.Addr, maxPatch), e.Addr+maxPatch) == 0 {
 			continue
 		}
 		e.Record = e.Entry.Record()
@@ -118,11 +118,11 @@ func (v *View) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 		if s == nil {
 			continue
 		}
-		o, err := v.original(start, int(length))
+		o, err := v.space.Original(start, int(length))
 		if err != nil {
 			continue
 		}
-		s.original = o
+		s.Original = o
 		if s.stub = s.jump(v); s.stub != 0 && len(v.jumped) < maxJumps {
 			v.jumped = append(v.jumped, s)
 		}
@@ -156,15 +156,15 @@ func (v *View) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machin
 // jump goes through the instructions as they are now, from the record on, and returns where one jumps that was written there; 0 where there
 // is none, or what leads to it does more than to load an address.
 func (s *shadow) jump(v *View) machine.Addr {
-	now := writtenCode{s.original}
+	now := writtenCode{s.Original}
 	loaded := map[x86asm.Arg]machine.Addr{} // by what was written
-	for at := s.start; at < s.end(); {
+	for at := s.Start; at < s.End(); {
 		inst, known, err := amd64.Read(now, at)
 		next := at + machine.Addr(inst.Len)
-		if err != nil || !known || inst.Len == 0 || next > s.end() {
+		if err != nil || !known || inst.Len == 0 || next > s.End() {
 			return 0
 		}
-		differs := s.differing(at, next) > 0
+		differs := s.Differing(at, next) > 0
 		if differs && s.left == 0 {
 			s.left = at
 		}
@@ -173,7 +173,7 @@ func (s *shadow) jump(v *View) machine.Addr {
 		case inst.Op == x86asm.JMP && through:
 			s.last, s.past = at, next
 			return to
-		case inst.Op == x86asm.JMP && (differs || s.left != 0 && !s.known(at, next)): // what was relocated is part of another instruction
+		case inst.Op == x86asm.JMP && (differs || s.left != 0 && !s.Known(at, next)): // what was relocated is part of another instruction
 			s.last, s.past = at, next
 			return v.branchTarget(inst, next)
 		case s.left == 0 && s.bytes == 0 && !amd64.IsFiller(inst):

@@ -79,7 +79,7 @@ func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 			return own
 		}
 	}
-	return f.view.exporter(fn.Name)
+	return f.view.space.Exporter(fn.Name)
 }
 
 // imageOf returns the image that a module without a frame was compiled into: the one that
@@ -87,30 +87,22 @@ func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 func (v *View) imageOf(m *ir.Module) *object.Image {
 	for _, fn := range m.Funcs {
 		if sites.Emits(fn) && sites.External(fn) {
-			if img := v.exporter(fn.Name); img != nil {
+			if img := v.space.Exporter(fn.Name); img != nil {
 				return img
 			}
 		}
 	}
 	return nil
 }
+import "reframe/deopt/ir"
 
-// exporter returns the image that exports a name, or nil.
-func (v *View) exporter(name string) *object.Image {
-	if sym, ok := v.target.FindSymbol(name); ok {
-		if c := v.space.At(sym.Addr); c != nil {
-			return c.Image
-		}
+// nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
+func (f *Frame) nativeFunction() *ir.Func {
+	if f.match.site != nil {
+		return f.match.site.Func
+	}
+	if all := f.view.modules.Bodies(f.Function); len(all) == 1 {
+		return all[0]
 	}
 	return nil
-}
-
-// symbolAt names the function that starts at addr.
-func (v *View) symbolAt(addr machine.Addr) (string, bool) {
-	c := v.space.At(addr)
-	if c == nil {
-		return "", false
-	}
-	name, start, ok := c.NameAt(addr)
-	return name, ok && start == addr && name != ""
 }

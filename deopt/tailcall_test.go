@@ -42,7 +42,7 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 				frames++
 				if f.physical.Skipped != 0 {
 					missing++
-					require.True(t, mayLeave(t, v, f.physical.Skipped), "%s of frame #%d, %s", v.nameOf(f.physical.Skipped), f.Index, f.Function)
+					require.True(t, mayLeave(t, v, f.physical.Skipped), "%s of frame #%d, %s", v.space.NameOf(f.physical.Skipped), f.Index, f.Function)
 				}
 			}
 		}

@@ -58,7 +58,7 @@ func (t *tracer) missed(ev ptrace.Event) {
 	}
 	p := t.places[ev.At]
 	if _, watch := t.watches[ev.At]; watch {
-		what(t.view.nameOf(ev.At) + ", by which reframe learns what is loaded")
+		what(t.view.space.NameOf(ev.At) + ", by which reframe learns what is loaded")
 	} else if p == nil {
 		return
 	}

@@ -62,7 +62,7 @@ func Plan(t *ptrace.Target, o TraceOptions) ([]Planned, error) {
 			p.Byte = frame.HexOf(uint64(is[0]))
 		}
 		if _, watch := l.watches[b.Addr]; watch {
-			p.Symbol = l.view.nameOf(b.Addr)
+			p.Symbol = l.view.space.NameOf(b.Addr)
 		} else {
 			for _, x := range l.places[b.Addr].points {
 				if x.Symbol != "" {

@@ -183,9 +183,9 @@ func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
 
 // instruction spells an instruction of the process with where it is.
 func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
-	spelled, _ := text.Text(text.From(at), at, v.view.named)
+	spelled, _ := text.Text(text.From(at), at, v.view.space.Named)
 	where := at.String()
-	if name := v.view.named(at); name != "" {
+	if name := v.view.space.Named(at); name != "" {
 		where = name
 	}
 	return where + " " + spelled

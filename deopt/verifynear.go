@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
 	"reframe/ptrace"
 )
 
@@ -46,7 +47,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 		if i == 0 && (err != nil || addr < sp) {
 			break // that is no stack
 		}
-		name := n.named(f.physical.PC)
+		name := n.space.Named(f.physical.PC)
 		if name == "" {
 			name = f.physical.PC.String()
 		}
@@ -68,13 +69,13 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 
 // variable names what an address lies in by the symbols of the code's images.
 func (n *whereabouts) variable(addr machine.Addr) string {
-	if name := n.named(addr); name != "" {
+	if name := n.space.Named(addr); name != "" {
 		return name
 	}
 	for e := range n.objects { // an address lies in one of them at most
 		if img := e.Image(); img != nil {
 			if sym, ok := img.SymbolAt(addr); ok {
-				return within(sym.Name, sym.Addr, addr)
+				return progspace.Spell(sym.Name, sym.Addr, addr)
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func (n *whereabouts) variable(addr machine.Addr) string {
 // called names code that native code called: the function that starts there, or what lies where a
 // stub leads that starts there.
 func (n *whereabouts) called(at machine.Addr) string {
-	if name := n.named(at); name != "" {
+	if name := n.space.Named(at); name != "" {
 		return name
 	}
 	to, ok := n.stub(at)

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 )
@@ -84,13 +85,13 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 // patchedBytes counts the bytes that a statepoint has for patching, before its return address, and that are certainly others than
 // were compiled.
 func (v *View) patchedBytes(s *ir.Site, e sites.RecordEntry) int {
-	n := machine.Addr(min(s.PatchBytes, maxWritten))
+	n := machine.Addr(min(s.PatchBytes, progspace.MaxOriginal))
 	if e.Addr < n {
 		return 0
 	}
-	o, err := v.original(e.Addr-n, int(n))
+	o, err := v.space.Original(e.Addr-n, int(n))
 	if err != nil {
 		return 0
 	}
-	return o.differing(e.Addr-n, e.Addr)
+	return o.Differing(e.Addr-n, e.Addr)
 }

@@ -161,7 +161,7 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 	}
 	if p.Skipped != 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
-			names.Demangled(v.nameOf(p.Skipped)), p.Index-1))
+			names.Demangled(v.space.NameOf(p.Skipped)), p.Index-1))
 	}
 	at := p.Lookup()
 	if why := v.undecided(&p); why != "" {
@@ -254,19 +254,6 @@ func (v *View) unreadAt(addr machine.Addr) string {
 // Guess says why the frame may not be the caller of the one before, or that one is missing
 // between the two; "" where nothing says so. It is the first of its notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
-
-// nameOf names the function that starts at an address.
-func (v *View) nameOf(addr machine.Addr) string {
-	if c := v.space.At(addr); c != nil {
-		if name, start, ok := c.NameAt(addr); ok && start == addr {
-			return name
-		}
-	}
-	if f, _, ok := v.target.PerfName(addr); ok && f.Start == addr {
-		return f.Name
-	}
-	return addr.String()
-}
 
 // findRecord finds the record of the frame, if there is one. owner is where the function
 // starts whose records may be about it.

@@ -11,6 +11,9 @@
 package isa
 
 import (
+	"encoding/hex"
+	"strings"
+
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 )
@@ -55,3 +58,15 @@ const LongestPatchpointCall = 9 * 4
 
 // Longest is the length of the longest instruction of any architecture, in bytes.
 const Longest = amd64.Longest
+
+// Spaced spells bytes in hexadecimal, the first one first.
+func Spaced(b []byte) string {
+	var out strings.Builder
+	for n := range b {
+		if n > 0 {
+			out.WriteByte(' ')
+		}
+		out.WriteString(hex.EncodeToString(b[n : n+1]))
+	}
+	return out.String()
+}

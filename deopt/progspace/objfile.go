@@ -447,6 +447,44 @@ func (s *Space) All() []*Objfile {
 	return out
 }
 
+// WithRecords lists all code of the target that has records: registered objects, files, and what a
+// search of memory found.
+func (s *Space) WithRecords() []*Objfile {
+	var out []*Objfile
+	seen := map[*Objfile]bool{}
+	add := func(addr machine.Addr) {
+		if c := s.At(addr); c != nil && c.Records != nil && !seen[c] {
+			seen[c] = true
+			out = append(out, c)
+		}
+	}
+	for _, img := range s.Target.Given() {
+		for _, code := range img.Code() {
+			add(code.Loaded())
+		}
+	}
+	for _, r := range s.Target.Registries {
+		for _, e := range r.Entries {
+			if img := e.Image(); img != nil && len(img.StackMaps()) > 0 {
+				for _, code := range img.Code() {
+					add(code.Loaded())
+				}
+			}
+		}
+	}
+	for _, m := range s.Target.Modules {
+		if m.Image != nil && m.StackMaps != nil {
+			for _, code := range m.Image.Code() {
+				add(code.Loaded())
+			}
+		}
+	}
+	if s.Found != nil {
+		out = append(out, s.Found)
+	}
+	return out
+}
+
 // WithID yields the records that have an id.
 func (c *Objfile) WithID(id uint64) iter.Seq[sites.RecordEntry] {
 	return func(yield func(sites.RecordEntry) bool) {

@@ -1,4 +1,4 @@
-package deopt
+package progspace
 
 import (
 	"fmt"
@@ -9,25 +9,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace"
 )
+
+// held is the code of a process, which stays stopped.
+func held(t *testing.T, p *livetest.Process) *Space {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	return New(target)
+}
 
 // unwritten asks of all code that has records, of a process that nobody has patched, and returns how many bytes of it are
 // known, and how many are relocated.
-func unwritten(t *testing.T, v *View) (known, relocated int) {
+func unwritten(t *testing.T, space *Space) (known, relocated int) {
 	t.Helper()
-	v.target.ReadObjects()
-	for _, c := range v.everyCode() {
+	space.Target.ReadObjects()
+	for _, c := range space.WithRecords() {
 		if c.Image == nil {
 			continue
 		}
 		for _, s := range c.Image.Code() {
 			for at := s.Loaded(); s.Contains(at); {
-				w, err := v.original(at, 4096)
+				w, err := space.Original(at, 4096)
 				require.NoError(t, err)
-				require.Equal(t, 0, w.differing(w.start, w.end()), "%s %s at %v", c.Name, s.Name, at)
+				require.Equal(t, 0, w.Differing(w.Start, w.End()), "%s %s at %v", c.Name, s.Name, at)
 				for _, fixed := range w.fixed {
 					if fixed {
 						known++
@@ -35,7 +44,7 @@ func unwritten(t *testing.T, v *View) (known, relocated int) {
 						relocated++
 					}
 				}
-				at = w.end()
+				at = w.End()
 			}
 		}
 	}
@@ -48,7 +57,7 @@ func TestOriginalIsWhatRuns(t *testing.T) {
 		for _, kind := range []string{"mcjit", "orc"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
 				p := livetest.Lli(t, version, "jit_pp.ll", kind)
-				known, relocated := unwritten(t, look(t, p, true, Options{}))
+				known, relocated := unwritten(t, held(t, p))
 				require.Greater(t, known, 200)
 				require.Greater(t, relocated, 8)
 			})
@@ -57,7 +66,7 @@ func TestOriginalIsWhatRuns(t *testing.T) {
 		for flag, want := range map[string]int{"-no-pie": 0, "-pie": 8} {
 			t.Run(fmt.Sprintf("llc-%d %s", version, flag), func(t *testing.T) {
 				p := livetest.Linked(t, version, "jit_pp.ll", flag)
-				known, relocated := unwritten(t, look(t, p, true, Options{}))
+				known, relocated := unwritten(t, held(t, p))
 				require.Greater(t, known, 200)
 				require.Equal(t, want, relocated)
 			})
@@ -117,33 +126,33 @@ func TestOriginalOfRelocatedText(t *testing.T) {
 		require.NoError(t, err, string(out))
 	}
 	p := livetest.Program(t, program)
-	v := look(t, p, true, Options{})
-	known, relocated := unwritten(t, v)
+	space := held(t, p)
+	known, relocated := unwritten(t, space)
 	require.Equal(t, 8, relocated)
 	require.Positive(t, known)
 
-	work, ok := v.target.FindSymbol("work")
+	work, ok := space.Target.FindSymbol("work")
 	require.True(t, ok)
-	w, err := v.original(work.Addr, 13)
+	w, err := space.Original(work.Addr, 13)
 	require.NoError(t, err)
-	require.Equal(t, library, w.of)
-	require.Equal(t, []byte{0x48, 0xb8}, w.was[:2])
-	require.NotEqual(t, w.was[2:10], w.now[2:10], "the address of answer, which is not the file's")
-	require.False(t, w.differs(work.Addr+2))
-	w.now[0] = 0xcc
-	require.True(t, w.differs(work.Addr))
-	require.Equal(t, 1, w.differing(work.Addr-5, work.Addr+50))
+	require.Equal(t, library, w.Of)
+	require.Equal(t, []byte{0x48, 0xb8}, w.Was[:2])
+	require.NotEqual(t, w.Was[2:10], w.Now[2:10], "the address of answer, which is not the file's")
+	require.False(t, w.Differs(work.Addr+2))
+	w.Now[0] = 0xcc
+	require.True(t, w.Differs(work.Addr))
+	require.Equal(t, 1, w.Differing(work.Addr-5, work.Addr+50))
 }
 
 // Of code that no file and no registered object has nothing is known.
 func TestOriginalOfUnknownCode(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
-	v := look(t, p, true, Options{Modules: []*ir.Module{}})
-	_, err := v.original(machine.Addr(0x1000), 16)
+	space := held(t, p)
+	_, err := space.Original(machine.Addr(0x1000), 16)
 	require.EqualError(t, err, "what the code at 0x1000 was is not known: no file and no registered object has it")
-	for _, m := range v.target.Modules {
+	for _, m := range space.Target.Modules {
 		if m.Virtual() {
-			_, err := v.original(m.Image.Code()[0].Loaded(), 16)
+			_, err := space.Original(m.Image.Code()[0].Loaded(), 16)
 			require.EqualError(t, err, "what the code of [vdso] was is not known: it has no file")
 			return
 		}
