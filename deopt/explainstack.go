@@ -6,7 +6,7 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
-	"reframe/deopt/unwind"
+	"reframe/deopt/unwind/cfi"
 )
 
 // UnwoundFrame is a frame, how it was found, and what says where its caller is.
@@ -83,17 +83,17 @@ func (s standing) origin(reg machine.DWARFReg) string {
 			return ""
 		}
 		rule := left.Row.Rule(reg)
-		if reg == arch.SP && rule.Kind == unwind.RuleNone {
+		if reg == arch.SP && rule.Kind == cfi.RuleNone {
 			return strings.Join(append(steps, fmt.Sprintf("%s is the CFA of frame #%d", name, k)), ", ")
 		}
 		switch rule.Kind {
-		case unwind.RuleNone, unwind.RuleSameValue: // the frame has not changed it
+		case cfi.RuleNone, cfi.RuleSameValue: // the frame has not changed it
 			continue
-		case unwind.RuleRegister:
+		case cfi.RuleRegister:
 			steps = append(steps, fmt.Sprintf("frame #%d has %s", k, rule.Text(arch, reg)))
 			reg = rule.Register
 			continue
-		case unwind.RuleOffset:
+		case cfi.RuleOffset:
 			at := p.CFA + machine.Addr(rule.Offset)
 			return strings.Join(append(steps, fmt.Sprintf("frame #%d has %s: %v %+d = %v", k, rule.Text(arch, reg), p.CFA, rule.Offset, at)), ", ")
 		}

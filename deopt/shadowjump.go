@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
+	"reframe/deopt/unwind/cfi"
 )
 
 // Bounds of the search for jumps that were written into shadows.
@@ -57,7 +58,7 @@ func (v *View) described(at machine.Addr) bool {
 	if !asked {
 		if c := v.space.At(at); c != nil && c.Unwind.Table != nil {
 			_, err := c.Unwind.Table.Find(at)
-			known = !errors.Is(err, unwind.ErrNoFDE)
+			known = !errors.Is(err, cfi.ErrNoFDE)
 		}
 		if v.covered == nil || len(v.covered) >= maxJumps {
 			v.covered = map[machine.Addr]bool{}

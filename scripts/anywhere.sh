@@ -16,7 +16,7 @@ deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestTraceDeo
 deopt/ir           TestReadsBitcode|TestBitcodeByAnyDisassembler|TestReadsSharedPrograms
 deopt/object       TestSymbols|TestCompressed|TestArchives
 deopt/stackmap     TestReadobj|TestVersionFlag
-deopt/unwind       TestExpressionTextAgainstReadelf|TestReadelf
+deopt/unwind/cfi   TestExpressionTextAgainstReadelf|TestReadelf
 replay             TestScripts|TestScriptLeavesNothing|TestOneStopsNoOther|TestJUnit|TestJournalOfOddNames
 demo               TestStart|TestKill|TestGDBSeesEveryFrame
 cmd/reframe        TestMainJob|TestFramesWithoutIR|TestSameBytesSameOutput|TestNotPermitted|TestTracedAlready|TestDemo|TestTraceCommand|TestTraceInterrupted|TestTraceUnderNohup|TestTraceFailedWrite|TestVerifyInterrupted|TestVerbsWithSignalsHeldOff|TestRecordProcess|TestRecordWithoutRoom|TestResumeCommit|TestReplayDocument|TestReplayProgress|TestReplayInterrupted|TestHelp|TestColor|TestCompletion|TestMapsOfFile|TestMapsHostileFileNames|TestWrongUsage|TestVersion

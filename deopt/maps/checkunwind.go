@@ -7,9 +7,9 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
-	"reframe/deopt/progspace"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
+	"reframe/deopt/unwind/cfi"
 )
 
 // SizesAgree ties a map to the other things that say how large a frame is.
@@ -21,9 +21,9 @@ var SizesAgree = stackmap.Rule{Name: "stack sizes agree",
 type frameSizes struct {
 	image   *object.Image
 	arch    *machine.Arch
-	table   *unwind.Table      // CFI, or nil
-	compact *unwind.Compact    // or nil
-	sizes   *unwind.StackSizes // or nil
+	table   *cfi.Table      // CFI, or nil
+	compact *cfi.Compact    // or nil
+	sizes   *cfi.StackSizes // or nil
 	code    machine.Memory
 }
 
@@ -61,7 +61,7 @@ func (i *Image) checkUnwind() stackmap.Result {
 func readFrameSizes(img *object.Image, arch *machine.Arch) (*frameSizes, error) {
 	out := &frameSizes{image: img, arch: arch, code: codeOf(img, arch)}
 	var err error
-	if out.table, err = progspace.UnwindTable(img); err != nil {
+	if out.table, err = cfi.TableOf(img); err != nil {
 		return nil, err
 	}
 	if out.compact, err = readCompact(img, arch); err != nil {
@@ -76,13 +76,13 @@ func readFrameSizes(img *object.Image, arch *machine.Arch) (*frameSizes, error) 
 		data = append(data, b)
 	}
 	if data != nil {
-		out.sizes, err = unwind.ReadStackSizes(arch, img.Bias, data...)
+		out.sizes, err = cfi.ReadStackSizes(arch, img.Bias, data...)
 	}
 	return out, err
 }
 
 // readCompact reads the compact unwind of a Mach-O image, or returns nil where it has none.
-func readCompact(img *object.Image, arch *machine.Arch) (*unwind.Compact, error) {
+func readCompact(img *object.Image, arch *machine.Arch) (*cfi.Compact, error) {
 	if arch != machine.AMD64 && arch != machine.ARM64 || img.Narrow() {
 		return nil, nil
 	}
@@ -91,14 +91,14 @@ func readCompact(img *object.Image, arch *machine.Arch) (*unwind.Compact, error)
 		if err != nil {
 			return nil, err
 		}
-		return unwind.ReadCompactUnwind(arch, data)
+		return cfi.ReadCompactUnwind(arch, data)
 	}
 	s := img.Section("__TEXT,__unwind_info")
 	header, ok := img.FileAddr(0)
 	if s == nil || !ok {
 		return nil, nil
 	}
-	return unwind.OpenUnwindInfo(arch, unwind.Section{Addr: s.Loaded(), Data: s, Size: int64(s.Size)}, header+img.Bias)
+	return cfi.OpenUnwindInfo(arch, cfi.Section{Addr: s.Loaded(), Data: s, Size: int64(s.Size)}, header+img.Bias)
 }
 
 var (
@@ -144,7 +144,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 			row, problem := source.at(f.Addr + machine.Addr(r.Offset))
 			if problem != nil {
 				problem = errNothing // and not where, as there may be many
-			} else if row.CFA.Kind != unwind.CFARegister || row.CFA.Register != s.arch.SP {
+			} else if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != s.arch.SP {
 				problem = errOtherBase
 			}
 			if problem != nil {
@@ -173,7 +173,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 // rows are the rules of one function, and what they are from.
 type rows struct {
 	name string
-	at   func(pc machine.Addr) (*unwind.Row, error)
+	at   func(pc machine.Addr) (*cfi.Row, error)
 }
 
 // sources returns what there is about the function at start, the most trusted first.
@@ -181,12 +181,12 @@ func (s *frameSizes) sources(start machine.Addr) []rows {
 	var list []rows
 	if s.compact != nil {
 		if e, err := s.compact.Find(start); err == nil {
-			list = append(list, rows{"compact unwind", func(machine.Addr) (*unwind.Row, error) { return e.AtCalls(s.code) }})
+			list = append(list, rows{"compact unwind", func(machine.Addr) (*cfi.Row, error) { return e.AtCalls(s.code) }})
 		}
 	}
 	if s.table != nil {
 		if fde, err := s.table.Find(start); err == nil {
-			list = append(list, rows{"CFI", func(pc machine.Addr) (*unwind.Row, error) {
+			list = append(list, rows{"CFI", func(pc machine.Addr) (*cfi.Row, error) {
 				if pc >= fde.End { // a call may be the last instruction of its function
 					pc--
 				}
@@ -199,7 +199,7 @@ func (s *frameSizes) sources(start machine.Addr) []rows {
 			end, _, _ := imageCode{Image: s.image}.Function(start)
 			return unwind.ReadInstructions(s.code, start, end)
 		})
-		list = append(list, rows{"its instructions", func(pc machine.Addr) (*unwind.Row, error) {
+		list = append(list, rows{"its instructions", func(pc machine.Addr) (*cfi.Row, error) {
 			i, err := read()
 			if err != nil {
 				return nil, err

@@ -1,7 +1,6 @@
 package progspace
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,6 +12,7 @@ import (
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
+	"reframe/deopt/unwind/cfi"
 	"reframe/ptrace"
 )
 
@@ -106,7 +106,7 @@ func (s *Space) OfModule(m *ptrace.Module) *Objfile {
 func NewObjfile(img *object.Image, loaded []byte) *Objfile {
 	c := &Objfile{Name: img.Name, Image: img, JIT: img.Registered}
 	c.readMaps(loaded)
-	table, err := UnwindTable(img)
+	table, err := cfi.TableOf(img)
 	// Go's functions keep no registers, and its linker's tables do not say so.
 	compiledByGo := img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
 	start, _ := img.Start()
@@ -183,50 +183,6 @@ func Entered(image *object.Image, maps []*stackmap.Map) []*stackmap.Map {
 		}
 	}
 	return out
-}
-
-// UnwindTable makes the unwind table of an image, or nil where it has none.
-func UnwindTable(img *object.Image) (*unwind.Table, error) {
-	arch, err := img.Arch()
-	if err != nil {
-		return nil, err
-	}
-	sections := unwind.Sections{Arch: arch}
-	for _, s := range []struct {
-		name string // in ELF, or in Mach-O
-		into *unwind.Section
-	}{
-		{".eh_frame", &sections.EHFrame}, {"__TEXT,__eh_frame", &sections.EHFrame},
-		{".eh_frame_hdr", &sections.EHFrameHdr}, {".debug_frame", &sections.DebugFrame},
-	} {
-		section, err := unwindSection(img, s.name)
-		if err != nil {
-			return nil, err
-		}
-		if section.Data != nil {
-			*s.into = section
-		}
-	}
-	if sections.EHFrame.Data == nil && sections.DebugFrame.Data == nil {
-		return nil, nil
-	}
-	return unwind.NewTable(sections)
-}
-
-// unwindSection is a section of unwind information, relocated where the image is not linked.
-func unwindSection(img *object.Image, name string) (unwind.Section, error) {
-	s := img.Section(name)
-	if s == nil || !s.Bits || s.Size == 0 {
-		return unwind.Section{}, nil
-	}
-	if !img.Relocatable() {
-		return unwind.Section{Addr: s.Loaded(), Bias: img.Bias, Data: s, Size: int64(s.Size)}, nil
-	}
-	data, _, err := s.Relocated()
-	if err != nil {
-		return unwind.Section{}, err
-	}
-	return unwind.Section{Addr: s.Loaded(), Data: bytes.NewReader(data), Size: int64(len(data))}, nil
 }
 
 // scanned makes code of what a scan found: those that parse as a stack map all of whose

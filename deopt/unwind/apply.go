@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // apply finds the caller of f by a row. The error says why the row cannot be used.
@@ -15,7 +16,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
 	cfa -= machine.Addr(s.late)
-	if s.row.Rule(s.row.ReturnAddress).Kind == RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
+	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
 		// Where calls push nothing, its CFA may be that of the frame it called.
 		f.CFA, f.NoCFA = cfa, ""
 		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
@@ -45,14 +46,14 @@ var errOutermost = errors.New("its CFI says that it has no return address")
 
 // returnAddress finds out where f returns to. Where a call leaves that in a register, a
 // function that has not called yet need not have saved it.
-func (w *walk) returnAddress(f *Frame, row *Row) (machine.Addr, error) {
+func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	rule := row.Rule(row.ReturnAddress)
 	switch {
-	case rule.Kind == RuleUndefined:
+	case rule.Kind == cfi.RuleUndefined:
 		return 0, errOutermost
-	case rule.Kind == RuleNone && w.Arch.Link != w.Arch.PC && row.ReturnAddress == w.Arch.Link:
-		rule.Kind = RuleSameValue
-	case rule.Kind == RuleNone, rule.Kind == RuleSameValue && w.Arch.Link == w.Arch.PC:
+	case rule.Kind == cfi.RuleNone && w.Arch.Link != w.Arch.PC && row.ReturnAddress == w.Arch.Link:
+		rule.Kind = cfi.RuleSameValue
+	case rule.Kind == cfi.RuleNone, rule.Kind == cfi.RuleSameValue && w.Arch.Link == w.Arch.PC:
 		return 0, errors.New("no rule says where the return address is")
 	}
 	v, err := w.value(f, row.ReturnAddress, rule)
@@ -70,13 +71,13 @@ func (w *walk) unsigned(pc machine.Addr) machine.Addr {
 	return pc & machine.Addr(w.Arch.Code)
 }
 
-func (w *walk) cfa(regs *machine.Registers, rule CFARule) (machine.Addr, error) {
+func (w *walk) cfa(regs *machine.Registers, rule cfi.CFARule) (machine.Addr, error) {
 	switch rule.Kind {
-	case CFARegister:
+	case cfi.CFARegister:
 		base, err := regs.Uint(rule.Register)
 		return machine.Addr(base + uint64(rule.Offset)), err
-	case CFAExpression:
-		v, err := rule.Expression.evaluate(regs, w)
+	case cfi.CFAExpression:
+		v, err := rule.Expression.Evaluate(regs, w)
 		return machine.Addr(v), err
 	}
 	return 0, errors.New("no rule defines it")
@@ -91,11 +92,10 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	} else {
 		regs.Forget(w.Arch.SP, f.NoCFA)
 	}
-	for _, column := range s.row.columns {
-		if column.reg == w.Arch.PC || column.rule.Kind == RuleNone {
-			continue
+	for reg, rule := range s.row.Rules() {
+		if reg != w.Arch.PC {
+			w.restore(f, regs, reg, rule)
 		}
-		w.restore(f, regs, column)
 	}
 	regs.SetUint(w.Arch.PC, uint64(pc))
 	c := caller{pc: pc, regs: regs, rule: s.rule}
@@ -124,56 +124,56 @@ func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 }
 
 // restore gives a register of the caller of f its value.
-func (w *walk) restore(f *Frame, regs *machine.Registers, c column) {
-	if c.rule.Kind == RuleSameValue || c.rule.Kind == RuleRegister {
-		from := c.reg
-		if c.rule.Kind == RuleRegister {
-			from = c.rule.Register
+func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, rule cfi.RegisterRule) {
+	if rule.Kind == cfi.RuleSameValue || rule.Kind == cfi.RuleRegister {
+		from := reg
+		if rule.Kind == cfi.RuleRegister {
+			from = rule.Register
 		}
 		b, err := f.Registers.Bytes(from)
 		if err != nil {
-			regs.Forget(c.reg, err.Error())
+			regs.Forget(reg, err.Error())
 			return
 		}
-		regs.Set(c.reg, b)
+		regs.Set(reg, b)
 		return
 	}
-	if n := w.savedSize(c.reg); n != len(w.word) && (c.rule.Kind == RuleOffset || c.rule.Kind == RuleExpression) {
-		w.restoreSized(f, regs, c, n)
+	if n := w.savedSize(reg); n != len(w.word) && (rule.Kind == cfi.RuleOffset || rule.Kind == cfi.RuleExpression) {
+		w.restoreSized(f, regs, reg, rule, n)
 		return
 	}
-	v, err := w.value(f, c.reg, c.rule)
+	v, err := w.value(f, reg, rule)
 	if err != nil {
-		regs.Forget(c.reg, err.Error())
+		regs.Forget(reg, err.Error())
 		return
 	}
-	regs.SetUint(c.reg, v)
+	regs.SetUint(reg, v)
 }
 
 // value returns the caller's value of an address-sized register by rule.
-func (w *walk) value(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64, error) {
+func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	switch rule.Kind {
-	case RuleUndefined:
+	case cfi.RuleUndefined:
 		return 0, machine.Unavailablef("the CFI of frame #%d says that %s is not kept", f.Index, w.Arch.RegisterName(reg))
-	case RuleSameValue:
+	case cfi.RuleSameValue:
 		return f.Registers.Uint(reg)
-	case RuleRegister:
+	case cfi.RuleRegister:
 		return f.Registers.Uint(rule.Register)
-	case RuleOffset:
+	case cfi.RuleOffset:
 		return w.saved(f, reg, f.CFA+machine.Addr(rule.Offset))
-	case RuleValOffset:
+	case cfi.RuleValOffset:
 		return uint64(f.CFA) + uint64(rule.Offset), nil
 	}
 	v, err := w.computed(f, reg, rule)
-	if err != nil || rule.Kind == RuleValExpression {
+	if err != nil || rule.Kind == cfi.RuleValExpression {
 		return v, err
 	}
 	return w.saved(f, reg, machine.Addr(v))
 }
 
 // computed is what the expression of a rule computes.
-func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule RegisterRule) (uint64, error) {
-	v, err := rule.Expression.evaluate(f.Registers, w, uint64(f.CFA))
+func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
+	v, err := rule.Expression.Evaluate(f.Registers, w, uint64(f.CFA))
 	if err != nil {
 		return 0, machine.Unavailablef("the expression in the CFI of frame #%d for %s: %v", f.Index, w.Arch.RegisterName(reg), err)
 	}
@@ -209,24 +209,24 @@ func (w *walk) unreadable(f *Frame, reg machine.DWARFReg, err error) error {
 }
 
 // restoreSized is restore for a register of which other than eight bytes were saved in memory.
-func (w *walk) restoreSized(f *Frame, regs *machine.Registers, c column, size int) {
-	at := f.CFA + machine.Addr(c.rule.Offset)
-	if c.rule.Kind == RuleExpression {
-		v, err := w.computed(f, c.reg, c.rule)
+func (w *walk) restoreSized(f *Frame, regs *machine.Registers, reg machine.DWARFReg, rule cfi.RegisterRule, size int) {
+	at := f.CFA + machine.Addr(rule.Offset)
+	if rule.Kind == cfi.RuleExpression {
+		v, err := w.computed(f, reg, rule)
 		if err != nil {
-			regs.Forget(c.reg, err.Error())
+			regs.Forget(reg, err.Error())
 			return
 		}
 		at = machine.Addr(v)
 	}
 	if size == 0 {
-		regs.Forget(c.reg, fmt.Sprintf("frame #%d saved %s at %v, and does not say how many bytes of it", f.Index, w.Arch.RegisterName(c.reg), at))
+		regs.Forget(reg, fmt.Sprintf("frame #%d saved %s at %v, and does not say how many bytes of it", f.Index, w.Arch.RegisterName(reg), at))
 		return
 	}
 	b := make([]byte, size)
 	if err := w.ReadMemory(b, at); err != nil {
-		regs.Forget(c.reg, w.unreadable(f, c.reg, err).Error())
+		regs.Forget(reg, w.unreadable(f, reg, err).Error())
 		return
 	}
-	regs.Set(c.reg, b)
+	regs.Set(reg, b)
 }

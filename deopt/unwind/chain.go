@@ -5,47 +5,26 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
-// plusRegister is the expression of a register plus an offset, and what follows.
-func plusRegister(reg machine.DWARFReg, offset int64, then ...byte) Expression {
-	code := []byte{opBregx}
-	code = appendULEB(code, uint64(reg))
-	code = appendSLEB(code, offset)
-	return Expression{&operations{section: "a row made here", code: append(code, then...)}}
-}
-
-func appendULEB(b []byte, v uint64) []byte {
-	for ; v >= 0x80; v >>= 7 {
-		b = append(b, byte(v)|0x80)
-	}
-	return append(b, byte(v))
-}
-
-func appendSLEB(b []byte, v int64) []byte {
-	for ; v < -0x40 || v >= 0x40; v >>= 7 {
-		b = append(b, byte(v)|0x80)
-	}
-	return append(b, byte(v)&0x7f)
-}
-
 // chainRow is the row of a function that links its frames as the architecture says.
-func chainRow(arch *machine.Arch) *Row {
+func chainRow(arch *machine.Arch) *cfi.Row {
 	c := arch.Chain
-	row := &Row{End: ^machine.Addr(0), ReturnAddress: arch.Link}
-	at := func(offset int64) RegisterRule {
-		return RegisterRule{Kind: RuleExpression, Expression: plusRegister(c.Base, offset)}
+	row := &cfi.Row{End: ^machine.Addr(0), ReturnAddress: arch.Link}
+	at := func(offset int64) cfi.RegisterRule {
+		return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(c.Base, offset)}
 	}
 	switch {
 	case c.Base == arch.SP: // the link is the caller's stack pointer
-		row.CFA = CFARule{Kind: CFAExpression, Expression: plusRegister(c.Base, c.Linked, opDeref)}
-		row.columns.set(arch.Link, RegisterRule{Kind: RuleOffset, Offset: c.Return})
+		row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(c.Base, c.Linked).Deref()}
+		row.SetRule(arch.Link, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: c.Return})
 		return row
 	case !c.NoCFA:
-		row.CFA = CFARule{Kind: CFARegister, Register: c.Base, Offset: c.CFA}
+		row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: c.Base, Offset: c.CFA}
 	}
-	row.columns.set(c.Base, at(c.Linked))
-	row.columns.set(arch.Link, at(c.Return))
+	row.SetRule(c.Base, at(c.Linked))
+	row.SetRule(arch.Link, at(c.Return))
 	return row
 }
 

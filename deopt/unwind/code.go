@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // Finder knows the code of one target.
@@ -18,9 +19,9 @@ type Finder interface {
 // it. What was worked out for an address stays in it, so that it must not outlive the code: an
 // object that was loaded anew is a Code anew. Not safe for concurrent use.
 type Code struct {
-	Source string // a path, "jit object N", or "" for memory of which nothing is known
-	Table  *Table // nil where there is no CFI
-	Err    error  // why unwind information that is there cannot be used
+	Source string     // a path, "jit object N", or "" for memory of which nothing is known
+	Table  *cfi.Table // nil where there is no CFI
+	Err    error      // why unwind information that is there cannot be used
 
 	// NoneKept says that its functions follow a convention in which they keep no registers for
 	// their callers but the frame pointer. Those in .eh_frame follow C's all the same.
@@ -86,7 +87,7 @@ type way struct {
 
 // step is one way to the caller.
 type step struct {
-	row  *Row
+	row  *cfi.Row
 	rule Rule
 	// partial says that a register which the row does not mention is unknown. Without it,
 	// the calling convention says of each whether it is kept.
@@ -150,7 +151,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		return nil, nil
 	}
 	fde, err := c.Table.Find(pc)
-	if errors.Is(err, ErrNoFDE) {
+	if errors.Is(err, cfi.ErrNoFDE) {
 		return nil, nil
 	}
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Source, err)
 	}
-	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Section == debugFrame,
+	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Debugging(),
 		signal: fde.Signal, start: fde.Start, end: fde.End}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // Convention is which registers a function of another calling convention than C's keeps.
@@ -29,7 +30,7 @@ func (w *walk) conventional(callee, f *Frame) {
 		return
 	}
 	for _, reg := range c.Loses {
-		if s.row.Rule(reg).Kind == RuleNone {
+		if s.row.Rule(reg).Kind == cfi.RuleNone {
 			f.Registers.Forget(reg, fmt.Sprintf("a function of %s, as frame #%d, does not keep %s", c.Name, callee.Index, w.Arch.RegisterName(reg)))
 		}
 	}
@@ -37,7 +38,7 @@ func (w *walk) conventional(callee, f *Frame) {
 		return
 	}
 	for _, reg := range c.Keeps {
-		if s.row.Rule(reg).Kind != RuleNone { // restored as any other
+		if s.row.Rule(reg).Kind != cfi.RuleNone { // restored as any other
 			continue
 		}
 		if v, err := callee.Registers.Uint(reg); err != nil {
@@ -47,7 +48,7 @@ func (w *walk) conventional(callee, f *Frame) {
 		}
 	}
 	for _, reg := range c.Vectors {
-		if s.row.Rule(reg).Kind != RuleNone {
+		if s.row.Rule(reg).Kind != cfi.RuleNone {
 			continue
 		}
 		if b, err := callee.Registers.Bytes(reg); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // core is an ELF core that gdb wrote, as far as these tests need it.
@@ -171,7 +172,7 @@ func (c *core) Code(pc machine.Addr) *Code {
 	if c.codes[path] == nil {
 		c.codes[path] = &Code{Source: path}
 		if path != "" {
-			table, err := NewTable(sectionsOf(c.t, path, c.base(path)))
+			table, err := cfi.NewTable(sectionsOf(c.t, path, c.base(path)))
 			c.codes[path] = &Code{Source: path, Table: table, Err: err, Functions: c.symbols(path), Start: c.base(path) + machine.Addr(c.elf(path).Entry)}
 		}
 	}

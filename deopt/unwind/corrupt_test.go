@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+	"reframe/deopt/unwind/internal/unwindtest"
 )
 
 // A frame may cost so much on average, in a copy of a process's memory some hundred
@@ -282,8 +284,8 @@ func TestLyingCFI(t *testing.T) {
 			}
 		}
 		changed := sections
-		changed.EHFrame.Data, changed.EHFrameHdr = bytes.NewReader(lie), Section{}
-		table, err := NewTable(changed)
+		changed.EHFrame.Data, changed.EHFrameHdr = bytes.NewReader(lie), cfi.Section{}
+		table, err := cfi.NewTable(changed)
 		now := &Code{Source: program, Table: table, Err: err, Functions: truth.Functions}
 		used := &counted{Memory: memory}
 		u := Unwinder{Arch: machine.AMD64, Memory: used, Finder: anew{s.core, truth, now}, Executable: s.core.executable}
@@ -300,9 +302,39 @@ func TestLyingCFI(t *testing.T) {
 	require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
 }
 
+// Walks by an .eh_frame of which each byte is changed into each other value end with a reason.
+func TestWalksByEveryByte(t *testing.T) {
+	frame, _ := unwindtest.Seed()
+	memory := code(endlessStack()) // return addresses into the code of the FDE wherever a stack may be
+	walk := func() error {
+		table, err := cfi.NewTable(byHand(frame))
+		if err != nil {
+			return err
+		}
+		u := Unwinder{Arch: machine.AMD64, Max: 8, Memory: memory, Executable: executable, Finder: tables{table: table}}
+		for _, pc := range []uint64{0x1000, 0x1018, 0x10ff} {
+			frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: pc, rsp: 0x7000, rbp: 0x7010}))
+			if len(frames) == 0 || end.Reason == "" {
+				return fmt.Errorf("a walk from %#x of %d frames that ends for %q", pc, len(frames), end.Reason)
+			}
+		}
+		return nil
+	}
+	require.NoError(t, walk())
+	for i, old := range frame {
+		for v := range 256 {
+			frame[i] = byte(v)
+			if err := walk(); err != nil {
+				require.NoError(t, err, "byte %#x is %#x", i, v)
+			}
+		}
+		frame[i] = old
+	}
+}
+
 // FuzzWalk walks a stack of any bytes, through code and CFI of any bytes.
 func FuzzWalk(f *testing.F) {
-	frame, _ := seed()
+	frame, _ := unwindtest.Seed()
 	words := func(list ...uint64) []byte { return le(list) }
 	loop := []byte{0x55, 0x48, 0x89, 0xe5, 0xe8, 0xf7, 0xff, 0xff, 0xff, 0x5d, 0xc3} // push, mov, call itself, pop, ret
 	sigreturn := append([]byte{0x90}, machine.AMD64.Trampolines[0].Code...)
@@ -311,11 +343,11 @@ func FuzzWalk(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0x09, 0x20, 0, 0, 0, 0, 0, 0}, 64), loop, []byte(nil), uint64(0x2001), uint64(0x7001), uint64(1<<64-8))
 	f.Add(bytes.Repeat(words(0x7000), 40), sigreturn, frame, uint64(0x2001), uint64(0x7000), uint64(0))
 	f.Add(words(0x1010, 0x1010, 0x1018, 0), loop, frame, uint64(0x1000), uint64(0x7000), uint64(0x7008))
-	f.Fuzz(func(t *testing.T, stack, code, cfi []byte, pc, sp, fp uint64) {
-		if len(stack) > 64<<10 || len(code) > 4<<10 || len(cfi) > 4<<10 {
+	f.Fuzz(func(t *testing.T, stack, code, frame []byte, pc, sp, fp uint64) {
+		if len(stack) > 64<<10 || len(code) > 4<<10 || len(frame) > 4<<10 {
 			return
 		}
-		table, err := NewTable(Sections{Arch: machine.AMD64, EHFrame: Section{Addr: 0x8000, Data: bytes.NewReader(cfi), Size: int64(len(cfi))}})
+		table, err := cfi.NewTable(byHand(frame))
 		finder := tables{table: table}
 		if err != nil {
 			finder = tables{err: err}

@@ -1,11 +1,10 @@
 // Package unwind finds the physical frames of a stopped thread, and says of each how.
 //
 // Its main type is [Unwinder]. It asks a [Finder] for the [Code] that a pc lies in. Whatever
-// is known of that becomes a [Row]: where the canonical frame address is, and where the
+// is known of that becomes a [cfi.Row]: where the canonical frame address is, and where the
 // caller's registers are. Rows come, in this order, from
 //
-//   - call frame information (CFI, DWARF 5 §6.4): .eh_frame, in the form of the Linux Standard
-//     Base, Core 5.0 §10.6, and .debug_frame; see [Table],
+//   - call frame information (CFI), which package cfi reads; see [cfi.Table],
 //   - for a signal trampoline that has none, what the kernel is known to have saved,
 //   - the instructions of the function, from its start or on to where it returns (x86-64),
 //   - the size that a stack map gives for its frame,
@@ -21,20 +20,14 @@
 // Every register of a caller is there or is unavailable with a reason, and the [End] says
 // whether the outermost frame was reached, or where and why the walk was cut short.
 //
-// [Compact] reads Apple's compact unwind into the same rows, and [StackSizes] what LLVM says
-// of the size of frames: images that are no process here have them, and are checked by them.
+// The files amd64*.go are about the instructions of x86-64; elsewhere what they tell is done without.
 //
-// Tables read what a lookup needs: a binary search of .eh_frame_hdr, then one
-// FDE and its CIE. Only a section without a usable header is walked whole, once. What was
-// worked out for a pc is kept in its [Code], and [Unwinder.Walk] takes over the
+// What was worked out for a pc is kept in its [Code], and [Unwinder.Walk] takes over the
 // outer frames of an earlier walk that have not changed.
 //
 // # Security
 //
-// Sections, code, registers and memory are hostile. An entry longer than 1 MiB is
-// refused, so are more than 128 register columns, 64 remembered states, 100,000
-// instructions for a row, and 256 values on the stack of an expression; an expression may
-// take 1,000 steps. Of a function
+// Unwind information, code, registers and memory are hostile. Of a function
 // at most 64 KiB are read, and at most 32 KiB of a stack are looked through for a frame, of which
 // 64 words are tried, and 32 times in all. A
 // walk has at most [Unwinder.Max] frames; each CFA must lie above the one

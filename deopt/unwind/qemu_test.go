@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 	"reframe/internal/livetest"
 )
 
@@ -121,7 +122,7 @@ func buildQEMU(t *testing.T, a *qemuArch, bare []string, flags ...string) *qemuP
 	p.image, err = elf.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.image.Close() })
-	table, err := NewTable(sectionsOf(t, path, 0))
+	table, err := cfi.NewTable(sectionsOf(t, path, 0))
 	require.NoError(t, err)
 	p.code = &Code{Source: path, Table: table}
 	return p

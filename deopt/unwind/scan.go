@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // scanned is how far up a stack a return address is looked for, and scanChunk how much of it
@@ -48,7 +49,7 @@ func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 // byScan takes a word on the stack that can be a return address for the one of f: the first that
 // does not lead to a contradiction. It is a guess: a word that an earlier call left there looks
 // the same. of is the row that CFI gives for f, where only its CFA cannot be computed, or nil.
-func (w *walk) byScan(f *Frame, of *Row) (c caller, end *End, err error) {
+func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
 		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
@@ -142,15 +143,16 @@ const (
 var errNoCandidate = errors.New("there is no candidate")
 
 // candidate judges the word at slot.
-func (w *walk) candidate(f *Frame, of *Row, sp, slot machine.Addr) candidate {
+func (w *walk) candidate(f *Frame, of *cfi.Row, sp, slot machine.Addr) candidate {
 	size := machine.Addr(w.Arch.Pointer)
-	row := &Row{End: ^machine.Addr(0), ReturnAddress: w.Arch.Link}
+	row := &cfi.Row{}
 	if of != nil {
-		row.columns = of.columns
+		*row = *of
 	} else {
-		row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -int64(size)})
+		row.SetRule(w.Arch.Link, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -int64(size)})
 	}
-	row.CFA = CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + int64(size)}
+	row.Start, row.End, row.ReturnAddress = 0, ^machine.Addr(0), w.Arch.Link
+	row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: int64(slot-sp) + int64(size)}
 	floor := w.floor
 	defer func() { w.floor = floor }()
 	c := candidate{cfa: slot + size}
@@ -204,7 +206,7 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 			return leadsOn, false // a register or memory that is not there contradicts nothing
 		case end != nil && !end.Complete:
 			return astray()
-		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != RuleUndefined && read == 0:
+		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != cfi.RuleUndefined && read == 0:
 			return leadsToZero, false
 		case end != nil:
 			return leadsOn, s.rule == FromCode

@@ -1,6 +1,9 @@
 package unwind
 
-import "reframe/deopt/machine"
+import (
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
 
 // fromStackSize is the step for a function whose frame has a size that is known, where f
 // stands at a call: the size counts what is between the stack pointer there and the return
@@ -19,10 +22,10 @@ func (w *walk) fromStackSize(f *Frame) *step {
 
 // pushedRow is the row at pc of a frame whose CFA lies that far above the stack pointer, with the
 // return address just below it, where a call pushed it.
-func (w *walk) pushedRow(pc machine.Addr, cfa int64) *Row {
-	row := &Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.Link,
-		CFA: CFARule{Kind: CFARegister, Register: w.Arch.SP, Offset: cfa}}
-	row.columns.set(w.Arch.Link, RegisterRule{Kind: RuleOffset, Offset: -int64(w.Arch.Pointer)})
+func (w *walk) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
+	row := &cfi.Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.Link,
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: cfa}}
+	row.SetRule(w.Arch.Link, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -int64(w.Arch.Pointer)})
 	return row
 }
 

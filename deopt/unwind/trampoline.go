@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
 )
 
 // trampoline returns the step from a signal trampoline that is told by its instructions, or
@@ -15,14 +16,14 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 		if w.Memory.ReadMemory(code, pc) != nil || !bytes.Equal(code, t.Code) {
 			continue
 		}
-		row := &Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.PC}
+		row := &cfi.Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.PC}
 		for reg, at := range t.Saved {
-			rule := RegisterRule{Kind: RuleValExpression, Expression: plusRegister(w.Arch.SP, at, opDeref)}
+			rule := cfi.RegisterRule{Kind: cfi.RuleValExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
 			if reg == w.Arch.SP {
 				// The CFA of a signal frame is the stack pointer of what the signal interrupted.
-				row.CFA = CFARule{Kind: CFAExpression, Expression: plusRegister(w.Arch.SP, at, opDeref)}
+				row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
 			}
-			row.columns.set(reg, rule)
+			row.SetRule(reg, rule)
 		}
 		return &step{row: row, rule: FromTrampoline, signal: true}
 	}

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -10,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+	"reframe/deopt/unwind/internal/unwindtest"
 )
 
 // tables finds one table for the code of simpleFDE; the rest has no CFI.
 type tables struct {
-	table *Table
+	table *cfi.Table
 	err   error
 }
 
@@ -276,3 +279,36 @@ func TestFinderFails(t *testing.T) {
 	require.Len(t, frames, 1)
 	require.Equal(t, "cut short: frame #0: unwind information of 0x2004: libx.so is not the file that was mapped", end.Reason)
 }
+
+// tableOf is the table of an .eh_frame that is written by hand.
+func tableOf(t *testing.T, frame []byte) *cfi.Table {
+	t.Helper()
+	table, err := cfi.NewTable(byHand(frame))
+	require.NoError(t, err)
+	return table
+}
+
+func byHand(frame []byte) cfi.Sections {
+	return cfi.Sections{Arch: machine.AMD64, EHFrame: cfi.Section{
+		Addr: unwindtest.SimpleAddr, Data: bytes.NewReader(frame), Size: int64(len(frame)),
+	}}
+}
+
+// sectionsOf takes the unwind sections out of an ELF file that is loaded at bias.
+func sectionsOf(t testing.TB, path string, bias machine.Addr) cfi.Sections {
+	t.Helper()
+	s, err := cfi.SectionsOf(unwindtest.Image(t, path, bias))
+	require.NoError(t, err)
+	return s
+}
+
+// Of [unwindtest], by the names that tests are read with.
+type words = unwindtest.Words
+
+var (
+	run       = unwindtest.Run
+	address   = unwindtest.Address
+	le        = unwindtest.LE
+	entry     = unwindtest.Entry
+	simpleFDE = unwindtest.SimpleFDE
+)

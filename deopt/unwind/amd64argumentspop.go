@@ -1,0 +1,173 @@
+package unwind
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// Functions that take their arguments off the stack when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). One that
+// leaves by a jump to another with more arguments moves its return address down to make room for them: the stack pointer of the caller does
+// not follow from the CFA of the function that is there now, as CFI has it, but from what that one takes off at its return.
+
+// maxPopping bounds the code that is searched for returns, in bytes.
+const maxPopping = 1 << 20
+
+// returned corrects the stack pointer of f, the caller of callee, where callee may have got there by a jump.
+func (w *walk) returned(callee, f *Frame) {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 || f.Overwritten != nil {
+		return
+	}
+	way := w.way(f)
+	if way.cfi == nil || f.Skipped == 0 && (way.popped == 0 || w.calls(f, callee)) {
+		return
+	}
+	takes, known := callee.code.takes(w.Memory, callee)
+	switch {
+	case known && takes == 0: // as in C, where nothing is moved
+	case known && way.popped > 0:
+		if sp, err := f.Registers.Addr(w.Arch.SP); err == nil {
+			f.Registers.SetUint(w.Arch.SP, uint64(sp)+takes-way.popped)
+		}
+	case known:
+		f.Registers.Forget(w.Arch.SP, fmt.Sprintf("frame #%d took the place of what was called, with arguments on the stack, "+
+			"and CFI does not say how many the call was made with", callee.Index))
+	case f.Skipped != 0 && way.popped > 0 && f.Guess == "":
+		f.Guess = fmt.Sprintf("frame #%d took the place of what was called, and how many arguments it has on the stack is not known", callee.Index)
+	}
+}
+
+// popped is how many bytes of arguments the callee of the call that ends at pc takes off the stack, by what LLVM does behind the call: where
+// it had pushed them the CFA is nearer to the stack pointer there, and where it keeps room for them it takes that again, of which
+// CFI says nothing. Zero where that is not so.
+func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
+	own := func(s *step) bool { return s.row.CFA.Kind == cfi.CFARegister && s.row.CFA.Register == w.Arch.SP }
+	switch {
+	case w.Arch != machine.AMD64 || s.row == nil || !own(s):
+		return 0
+	case s.row.End == pc:
+		if behind, err := c.cfi(pc); err == nil && behind != nil && behind.start == s.start && own(behind) {
+			return uint64(max(0, s.row.CFA.Offset-behind.row.CFA.Offset))
+		}
+		return 0
+	}
+	bytes, size := subtracted(w.Memory, pc)
+	if s.row.End <= pc+machine.Addr(size) { // CFI does say something: it is room for another call
+		return 0
+	}
+	return bytes
+}
+
+// justPopped is popped of the call that ends where f stands, which is no return address. The row there knows nothing of it
+// as long as LLVM has yet to take the room again.
+func (w *walk) justPopped(f *Frame, s *step) uint64 {
+	before, err := f.code.cfi(f.PC - 1)
+	if err != nil || before == nil || before.start != s.start {
+		return 0
+	}
+	bytes := w.popped(f.code, before, f.PC)
+	if bytes == 0 {
+		return 0
+	}
+	if called, err := w.callEndsAt(f.PC); err != nil || !called {
+		return 0
+	}
+	if before.row.End != f.PC {
+		s.late = bytes
+	}
+	return bytes
+}
+
+// AtCall are the registers with the stack pointer of the call that has just returned to where f stands.
+func (f *Frame) AtCall() *machine.Registers {
+	if f.Popped == 0 {
+		return f.Registers
+	}
+	regs := f.Registers.Clone()
+	sp := regs.Arch().SP
+	if at, err := regs.Uint(sp); err == nil {
+		regs.SetUint(sp, at-f.Popped)
+	}
+	return regs
+}
+
+// subtracted is what the instruction at an address takes off the stack pointer, and its size.
+func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
+	var b [7]byte // sub $imm8,%rsp; sub $imm32,%rsp
+	code := readable(memory, b[:], at)
+	switch {
+	case len(code) < 4 || code[0] != 0x48 || code[2] != 0xec:
+	case code[1] == 0x83:
+		return uint64(max(0, int8(code[3]))), 4
+	case code[1] == 0x81 && len(code) == 7:
+		return uint64(max(0, int32(binary.LittleEndian.Uint32(code[3:])))), 7
+	}
+	return 0, 0
+}
+
+// calls says whether the call that f waits in is to callee's function.
+func (w *walk) calls(f, callee *Frame) bool {
+	target := f.code.calls[f.PC] // as skipped found it
+	for range maxStubs {
+		if target == 0 || target == callee.FDEStart {
+			break
+		}
+		target = w.Stub(target)
+	}
+	return target != 0 && target >= callee.FDEStart && target < callee.FDEEnd
+}
+
+// takes is how many bytes a function takes off the stack beside the return address. It is not known where no return is found, and where
+// several disagree.
+func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool) {
+	if got, known := c.takings[f.FDEStart]; known {
+		return got.bytes, got.known
+	}
+	if c.takings == nil || len(c.takings) >= maxWays {
+		c.takings = map[machine.Addr]taking{}
+	}
+	got := takenBy(memory, f.FDEStart, f.FDEEnd)
+	c.takings[f.FDEStart] = got
+	return got.bytes, got.known
+}
+
+// taking is what the returns of a function say.
+type taking struct {
+	bytes uint64
+	known bool
+}
+
+// takenBy reads the returns between two addresses.
+func takenBy(memory machine.Memory, start, end machine.Addr) (out taking) {
+	const plain, popping = 0xc3, 0xc2 // ret; ret imm16
+	if end <= start || end-start > maxPopping {
+		return out
+	}
+	code := make([]byte, end-start)
+	if memory.ReadMemory(code, start) != nil {
+		return out
+	}
+	for len(code) > 0 {
+		n := amd64.Length(code)
+		if n == 0 || n > len(code) {
+			out.known = false
+			return out
+		}
+		bytes, returns := uint64(0), code[0] == plain
+		if code[0] == popping && n == 3 {
+			bytes, returns = uint64(binary.LittleEndian.Uint16(code[1:])), true
+		}
+		if returns {
+			if out.known && out.bytes != bytes {
+				out.known = false
+				return out
+			}
+			out.bytes, out.known = bytes, true
+		}
+		code = code[n:]
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package unwind
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// A function may end in a call of the one that lies behind it: the return address is where the other begins.
+func TestCallOfWhatIsNext(t *testing.T) {
+	code := segments{{0x1000, []byte{
+		0x53,                         // push %rbx
+		0xe8, 0x00, 0x00, 0x00, 0x00, // call 0x1006
+		0x53,       // push %rbx
+		0x0f, 0x0b, // ud2
+	}}}
+	r := newReading(code, 0, math.MaxUint64, 100)
+	for from := []machine.Addr{0x1000}; len(from) > 0; {
+		from = r.follow(from...)
+	}
+	p := partOf(r, anyone)
+	require.True(t, p.has(place{pc: 0x1006, is: true}))
+	require.False(t, p.has(place{pc: 0x1001, is: true}), "behind a push of a register")
+	require.False(t, p.has(place{pc: 0x1007, is: true}))
+}
+
+// So is it for whoever reads the function to find its caller, or what ran in its place.
+func TestReadingOfACallOfWhatIsNext(t *testing.T) {
+	code := []byte{
+		0x53,                         // push %rbx
+		0xe8, 0x00, 0x00, 0x00, 0x00, // call 0x1006
+	}
+	rows, err := readFunction(elfText{0x1000, code}, 0x1000, 0x1006)
+	require.NoError(t, err)
+	row, err := rows.row(0x1006, true)
+	require.NoError(t, err)
+	require.Equal(t, cfi.CFARule{Kind: cfi.CFARegister, Register: rsp, Offset: 16}, row.CFA)
+	require.Equal(t, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -16}, row.Rule(rbx))
+
+	w := &walk{Unwinder: &Unwinder{Arch: machine.AMD64, Memory: segments{{0x1000, code}}}}
+	m, err := w.momentOf(0x1000, 0x1006)
+	require.NoError(t, err)
+	n, known := m.regs[machine.AMD64.SP].from(initially(machine.AMD64.SP))
+	require.True(t, known)
+	require.EqualValues(t, -8, n)
+}

@@ -1,0 +1,104 @@
+package unwind
+
+import (
+	"fmt"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// fromFunction is the step that the instructions of the function of f tell, from its start;
+// nil, and why, where it is not known where that is or they do not tell.
+func (w *walk) fromFunction(f *Frame) (*step, string) {
+	if w.Arch != machine.AMD64 || f.code.Functions == nil {
+		return nil, ""
+	}
+	start, end := f.code.Functions.Function(f.lookup())
+	if start == 0 {
+		return nil, ""
+	}
+	if s := w.inPLT(f, start); s != nil {
+		return s, ""
+	}
+	if end <= f.lookup() {
+		end = start + maxFunctionBytes
+	}
+	rows, err := w.readFunction(f, start, end)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+	}
+	row, err := rows.row(f.PC, f.Return && !w.looksCalled(f.PC))
+	if err != nil {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+	}
+	return w.fromRow(f, row), ""
+}
+
+// readFunction reads the function at start, of the code that f is in, once.
+func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
+	if rows, known := f.code.read[start]; known {
+		return rows, nil
+	}
+	rows, err := readFunction(w.Memory, start, end)
+	if err != nil {
+		return nil, err
+	}
+	if f.code.read == nil || len(f.code.read) >= maxRead {
+		f.code.read = map[machine.Addr]*codeRows{}
+	}
+	f.code.read[start] = rows
+	return rows, nil
+}
+
+// fromRow is the step of a row that instructions tell. What a function does with the registers
+// that C's convention keeps means nothing where another convention holds: it may load
+// one with a result before it returns. Its frame pointer it has to give back.
+func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
+	if f.code.NoneKept {
+		row.Keep(w.Arch.FP, w.Arch.Link)
+	}
+	return &step{row: row, rule: FromCode, partial: true}
+}
+
+// maxRead bounds the functions that are kept as they were read: what some thousand
+// instructions tell takes a megabyte.
+const maxRead = 64
+
+// fromReturn is the step that the instructions tell on the way to where the function returns.
+func (w *walk) fromReturn(f *Frame) (*step, string) {
+	if w.Arch != machine.AMD64 {
+		return nil, ""
+	}
+	row, certain, err := readToReturn(w.Memory, f.PC, f.Return)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: %v", FromCode, err)
+	}
+	s := w.fromRow(f, row)
+	if !certain {
+		s.guess = "the code of frame #%d leads to a return by calls alone: where one of those does not return, this may not be its caller"
+	}
+	return s, ""
+}
+
+// Instructions are what the instructions of one function tell, at each that can be reached
+// from its start. Only x86-64 is read.
+type Instructions struct{ rows *codeRows }
+
+// ReadInstructions reads the function at start, of which no code lies at end or after that. It
+// reads 64 KiB at most. The error says that there is no room for code, or that the code
+// contradicts itself.
+func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions, error) {
+	rows, err := readFunction(m, start, end)
+	return &Instructions{rows}, err
+}
+
+// At returns the row that holds at pc, which gives the CFA by the stack pointer wherever
+// the distance to it is known. The error says that no instruction at pc was reached, or what
+// is not known there.
+func (i *Instructions) At(pc machine.Addr) (*cfi.Row, error) {
+	row, err := i.rows.row(pc, false)
+	if err != nil {
+		return i.rows.row(pc, true) // a call may be the last that was reached
+	}
+	return row, nil
+}

@@ -1,0 +1,259 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// Bounds of reading a whole function.
+const (
+	maxFunctionBytes  = 64 << 10
+	maxFunctionInstrs = 10_000
+)
+
+// codeRows are the rows of one function of x86-64 code, as its instructions tell them.
+type codeRows struct {
+	r *reading
+}
+
+// readFunction reads the function at [start, end) from its first instruction, where the
+// stack pointer is 8 below the CFA and every register that a callee keeps holds what its caller
+// put there (System V ABI, AMD64 supplement, §3.2). start must be where the function is called:
+// the cold part of a function that was split has a symbol, too, and begins in the middle
+// of a frame.
+//
+// It is taken that a call gives back the stack pointer and the registers that the ABI
+// asks for, and that no pointer leads to where the function saved registers. The first does not
+// hold where the callee takes its arguments off the stack, as LLVM's tailcc does, and its fastcc
+// where tail calls are guaranteed: behind such a call the stack pointer is nearer to the CFA than a
+// row says, unless the return is found to be wrong for it.
+func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
+	if end <= start {
+		return nil, errors.New("the function has no code")
+	}
+	c := &codeRows{newReading(m, start, start+min(end-start, maxFunctionBytes), maxFunctionInstrs)}
+	for from := []machine.Addr{start}; len(from) > 0; {
+		from = c.r.follow(from...)
+	}
+	c.r.called = true
+	c.r.memory, c.r.text = nil, nil
+	c.r.divide()
+	begin := atStart()
+	begin.forgot = true // what lies on the stack is the caller's
+	for range maxCuts {
+		if err := c.r.settle(begin); err != nil {
+			return nil, err
+		}
+		if !c.cut() {
+			return c, nil
+		}
+	}
+	return nil, errors.New("its returns contradict each other")
+}
+
+// maxCuts bounds how often calls are found that do not return. Each time, all that can be told
+// of are found.
+const maxCuts = 16
+
+// cut marks the calls that do not come back, as far as the code tells: where all returns that
+// the code behind a call leads to would go to something that is no return address; and where
+// another way leads to it with the stack pointer elsewhere. It says whether there are any.
+func (c *codeRows) cut() bool {
+	good, bad := c.r.leadsTo(sound), c.r.leadsTo(unsound)
+	found := false
+	for n := range c.r.blocks {
+		b := &c.r.blocks[n]
+		if b.next < 0 || b.dead || !b.before.reached || !c.r.last(b).mayEnd() {
+			continue
+		}
+		if bad[b.next] && !good[b.next] || c.differs(b) {
+			b.dead, found = true, true
+		}
+	}
+	return found
+}
+
+// differs says whether the stack pointer behind a call is known but for another way there, or
+// behind the no-op there: Go's compiler puts a call that does not come back, and a no-op, before
+// code that other ways lead to.
+func (c *codeRows) differs(b *block) bool {
+	sp := machine.AMD64.SP
+	m, _ := c.r.after(b)
+	if m.regs[sp].kind == untold {
+		return false
+	}
+	next := &c.r.blocks[b.next]
+	if i := c.r.last(next); i.filler && next.first == next.last && next.next >= 0 {
+		next = &c.r.blocks[next.next]
+	}
+	return next.before.regs[sp].kind == untold
+}
+
+// sound says that a return goes to the caller.
+func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == initially(machine.AMD64.SP) }
+
+// unsound says that a return does not go to the caller, or not with what it asked to keep.
+func unsound(m *moment) bool {
+	if sp := m.regs[machine.AMD64.SP]; sp.kind != untold && !sound(m) {
+		return true
+	}
+	for _, reg := range keptRegisters {
+		if o := m.regs[reg]; o.kind != untold && o != initially(reg) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsTo returns which blocks lead to a return for which something holds.
+func (r *reading) leadsTo(holds func(*moment) bool) []bool {
+	leads := make([]bool, len(r.blocks))
+	from := make([][]int, len(r.blocks))
+	var queue []int
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		if !b.before.reached {
+			continue
+		}
+		if b.taken >= 0 {
+			from[b.taken] = append(from[b.taken], n)
+		}
+		if b.next >= 0 && !b.dead {
+			from[b.next] = append(from[b.next], n)
+		}
+		if r.last(b).op == opReturn {
+			if m, _ := r.after(b); holds(m) {
+				leads[n] = true
+				queue = append(queue, n)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, f := range from[n] {
+			if !leads[f] {
+				leads[f] = true
+				queue = append(queue, f)
+			}
+		}
+	}
+	return leads
+}
+
+// row returns the rules that hold at pc; where ret is set, pc is the return address of a call
+// in the function, which may be its last instruction. A register without a rule is one of
+// which nothing is known. An error says that pc was not reached, or what is not known.
+func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
+	m, at, end, err := c.moment(pc, ret)
+	if err != nil {
+		return nil, err
+	}
+	cfa, ok := m.cfa()
+	if !ok {
+		return nil, fmt.Errorf("where the frame at %v ends cannot be told from its code", pc)
+	}
+	return readRow(at, end, cfa, m.rule), nil
+}
+
+// moment returns what is known at pc and the addresses that it holds for.
+func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.Addr, err error) {
+	if !ret {
+		m, err = c.r.before(pc)
+		if err == nil {
+			end = c.r.instrs[c.r.number[pc]].next()
+		}
+		return m, pc, end, err
+	}
+	for n := machine.Addr(1); n <= amd64.Longest; n++ {
+		number, ok := c.r.number[pc-n]
+		if !ok {
+			continue
+		}
+		i := c.r.instrs[number]
+		if !i.calls() || i.next() != pc {
+			continue
+		}
+		i.op = opCall // it has returned, so what is next to it was a function
+		if m, err = c.r.before(i.at); err == nil {
+			m.apply(&i, number)
+			return m, pc, pc + 1, nil
+		}
+	}
+	return moment{}, 0, 0, fmt.Errorf("no call that was reached ends at %v", pc)
+}
+
+// cfa says where the CFA is to be had from what registers and memory hold: the stack pointer
+// and the frame pointer first.
+func (m *moment) cfa() (cfi.CFARule, bool) {
+	entry := initially(machine.AMD64.SP)
+	for _, reg := range searched {
+		if n, ok := m.regs[reg].from(entry); ok {
+			return cfi.CFARule{Kind: cfi.CFARegister, Register: reg, Offset: 8 - n}, true
+		}
+	}
+	for _, s := range m.slots {
+		n, ok := s.value.from(entry)
+		if !ok {
+			continue
+		}
+		if reg, offset, ok := m.reach(s.addr); ok {
+			return cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(reg, offset).Deref().Plus(8 - n)}, true
+		}
+	}
+	return cfi.CFARule{}, false
+}
+
+// searched are the general registers in the order in which they are asked for an address.
+var searched = []machine.DWARFReg{7, 6, 3, 12, 13, 14, 15, 10, 11, 0, 1, 2, 4, 5, 8, 9}
+
+// reach returns a register and the distance from it to an address.
+func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool) {
+	for _, reg := range searched {
+		if offset, ok := addr.from(m.regs[reg]); ok {
+			return reg, offset, true
+		}
+	}
+	return 0, 0, false
+}
+
+// rule says where the caller's value of a register is. Where it was saved comes before the
+// register itself: code that an indirect jump leads to is not followed, and may have changed
+// the register on a way to here that is not known.
+func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
+	var below cfi.RegisterRule
+	entry := initially(machine.AMD64.SP)
+	for _, s := range m.slots {
+		if s.value != initially(reg) {
+			continue
+		}
+		var rule cfi.RegisterRule
+		if n, ok := s.addr.from(entry); ok {
+			rule = cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: n - 8}
+		} else if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
+			rule = cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(base, offset)}
+		} else {
+			continue
+		}
+		if n, ok := s.addr.from(m.regs[machine.AMD64.SP]); !ok || n >= 0 {
+			return rule
+		}
+		below = rule // popped, or in the red zone
+	}
+	if m.regs[reg] == initially(reg) {
+		return cfi.RegisterRule{Kind: cfi.RuleSameValue}
+	}
+	if below.Kind != cfi.RuleNone {
+		return below
+	}
+	for _, other := range searched {
+		if m.regs[other] == initially(reg) {
+			return cfi.RegisterRule{Kind: cfi.RuleRegister, Register: other}
+		}
+	}
+	return cfi.RegisterRule{}
+}

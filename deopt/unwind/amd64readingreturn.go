@@ -1,0 +1,146 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// maxForward bounds the instructions that are looked at on the way to returns.
+const maxForward = 1024
+
+// readToReturn reads x86-64 code from pc on, up to the returns that it leads to, both ways at
+// each conditional jump and into other functions where it jumps there. Where the stack
+// pointer is at a return, the return address is; and what a function has changed or saved
+// of the registers that its caller keeps, it has put back by then. What no path to a return
+// writes is therefore as the caller left it. ret says that pc is a return address.
+//
+// Of all returns, those behind the fewest calls count. certain says that there is none before
+// them. Otherwise a call that does not come back may lie there: then what follows it is
+// other code, and what is told is not of this frame, though its calls have the stack
+// aligned as this frame's have. Compilers fill up the room behind a call that does not come
+// back, so that a return address with a no-op at it is not certain either. What they may
+// do without being found out is to jump out of the function where they take it that nobody gets
+// to: gcc does, at __builtin_unreachable, to whatever comes next.
+//
+// Paths that end otherwise say nothing. The error says that no return was reached, or that they
+// do not agree on where the frame ends. A register without a rule is one on which they do
+// not agree, or of which nothing is known.
+func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, certain bool, err error) {
+	begin := atStart()
+	if ret {
+		begin.called = begin.regs[machine.AMD64.SP]
+	}
+	r := newReading(m, 0, math.MaxUint64, maxForward)
+	r.aligned = true
+	none := errors.New("it leads to no return")
+	from := []machine.Addr{pc}
+	for certain = !ret || !r.isFiller(pc); len(from) > 0; certain = false {
+		seen := len(r.instrs)
+		from = r.follow(from...)
+		if !slices.ContainsFunc(r.instrs[seen:], func(i instr) bool { return i.op == opReturn }) {
+			continue
+		}
+		r.divide()
+		if err := r.settle(begin); err != nil {
+			return nil, false, err
+		}
+		row, err := r.returned(pc)
+		if row != nil || err != nil && !errors.Is(err, errNotOurs) {
+			return row, certain, err
+		}
+		if err != nil {
+			none = err
+		}
+	}
+	return nil, false, none
+}
+
+// errNotOurs says that the only returns are behind a call that is the last instruction of its
+// function, or of a path in it: what follows belongs to something else.
+var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
+
+// isFiller says whether an instruction that only takes up room is at an address.
+func (r *reading) isFiller(at machine.Addr) bool {
+	inst, _ := amd64.Decode(r.bytes(at))
+	return amd64.IsFiller(inst)
+}
+
+// returned is the row at pc that the returns tell; nil where none was reached.
+func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
+	var end moment // what all returns agree on
+	var cfa origin
+	var none error
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		last := r.last(b)
+		if last.op != opReturn || !b.before.reached {
+			continue
+		}
+		at, _ := r.after(b)
+		top := at.regs[machine.AMD64.SP]
+		if slices.ContainsFunc(at.slots, func(s slot) bool { return s.overlaps(top, 8) }) {
+			continue // a jump to an address that it was given, as through a register
+		}
+		found := top.plus(8)
+		switch distance, ok := found.from(at.called); {
+		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
+			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
+		case ok && distance%callAlignment != 0:
+			none = errNotOurs
+			continue
+		case end.reached && cfa != found:
+			return nil, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
+		}
+		cfa = found
+		end.meet(at)
+	}
+	if !end.reached {
+		return nil, none
+	}
+	return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) cfi.RegisterRule { return end.ruleOf(reg, cfa) }), nil
+}
+
+// cfaOf is the rule for a CFA that was made from what is at hand where the reading began.
+func cfaOf(o origin) cfi.CFARule {
+	if o.kind == fromMemory {
+		return cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at)).Deref().Plus(int64(o.add))}
+	}
+	return cfi.CFARule{Kind: cfi.CFARegister, Register: machine.DWARFReg(o.reg), Offset: int64(o.add)}
+}
+
+// ruleOf is the rule for a register by what it holds at the return.
+func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
+	o := m.regs[reg]
+	switch {
+	case o == initially(reg):
+		return cfi.RegisterRule{Kind: cfi.RuleSameValue}
+	case o.kind == fromRegister && o.add == 0:
+		return cfi.RegisterRule{Kind: cfi.RuleRegister, Register: machine.DWARFReg(o.reg)}
+	case o.kind != fromMemory || o.add != 0 || m.storedElsewhere(o).Has(reg):
+		return cfi.RegisterRule{}
+	}
+	if n, ok := initially(machine.DWARFReg(o.reg)).plus(int64(o.at)).from(cfa); ok {
+		return cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: n}
+	}
+	return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at))}
+}
+
+// storedElsewhere are the registers that were written to memory at addresses which may be that
+// of o, for all that is known: those were made from another register. Between the instruction
+// that sets up a frame pointer and those that save registers, what the frame pointer will
+// lead to is not there yet.
+func (m *moment) storedElsewhere(o origin) amd64.Set {
+	var s amd64.Set
+	for reg := range m.stored {
+		if reg != int(o.reg) {
+			s |= m.stored[reg]
+		}
+	}
+	return s
+}

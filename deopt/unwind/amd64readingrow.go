@@ -1,0 +1,22 @@
+package unwind
+
+import (
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// keptRegisters are the general registers that a callee keeps, without the stack pointer, in
+// the order of their numbers: what rows of code that was read have rules for.
+var keptRegisters = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
+
+// readRow is a row of x86-64 code: the call pushed the return address just below the CFA.
+func readRow(at, end machine.Addr, cfa cfi.CFARule, rule func(machine.DWARFReg) cfi.RegisterRule) *cfi.Row {
+	row := &cfi.Row{Start: at, End: end, CFA: cfa, ReturnAddress: machine.AMD64.PC}
+	row.SetRule(machine.AMD64.PC, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -8})
+	for _, reg := range keptRegisters {
+		if rule := rule(reg); rule.Kind != cfi.RuleNone {
+			row.SetRule(reg, rule)
+		}
+	}
+	return row
+}

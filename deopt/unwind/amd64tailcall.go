@@ -1,0 +1,154 @@
+package unwind
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// A call with its target in it, and how many stubs are followed from one to a function.
+const (
+	directCall = 5
+	callOpcode = 0xe8
+	maxStubs   = 4
+)
+
+// skipped returns the function that called the one of callee by a jump, and whose frame is gone
+// therefore: the call in front of pc, to which callee returns, is to it. Zero where that
+// is not so, or cannot be told. A stub such as an entry of a procedure linkage table has no
+// frame that could be missing.
+func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 {
+		return 0
+	}
+	target, known := code.calls[pc]
+	if !known {
+		if target = w.directTarget(pc); len(code.calls) >= maxWays || code.calls == nil {
+			code.calls = map[machine.Addr]machine.Addr{}
+		}
+		code.calls[pc] = target
+	}
+	for range maxStubs {
+		switch {
+		case target == 0 || target >= callee.FDEStart && target < callee.FDEEnd:
+			return 0
+		case w.starts(target):
+			if w.starts(callee.FDEStart) {
+				return target
+			}
+			return 0
+		}
+		target = w.Stub(target)
+	}
+	return 0
+}
+
+// directTarget is where the call that ends at pc goes, when that is written in it or in the
+// instruction before it; else 0.
+func (w *walk) directTarget(pc machine.Addr) machine.Addr {
+	// One look at the longest form, for each of a stack's return addresses is asked about; less where code begins nearer.
+	var buf [longestLoaded]byte
+	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, directCall} {
+		b := buf[longestLoaded-n:]
+		if w.Memory.ReadMemory(b, pc-n) != nil {
+			continue
+		}
+		if to := loadedTarget(b); to != 0 {
+			return to
+		}
+		if b = b[n-directCall:]; b[0] != callOpcode {
+			return 0
+		}
+		return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
+	}
+	return 0
+}
+
+// longestLoaded is the length of what [loadedTarget] knows, with a prefix for r8 to r15: bytes.
+const longestLoaded = 2 + 8 + 3
+
+// loadedTarget is directTarget for a movabs of the target to a register and a call of that, at the end of code: in the
+// large code model, which JITs use, each call looks like that.
+func loadedTarget(code []byte) machine.Addr {
+	const (
+		rexW, rexB    = 0x48, 0x41
+		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode
+		call, through = 0xff, 0xd0 // and in those of the byte behind it
+	)
+	for _, high := range []byte{0, 1} { // whether it is one of r8 to r15
+		size := 2 + number + 2 + int(high)
+		if len(code) < size {
+			break
+		}
+		b := code[len(code)-size:]
+		reg, tail := b[1]&7, b[2+number:]
+		if high == 1 {
+			if tail[0] != rexB {
+				continue
+			}
+			tail = tail[1:]
+		}
+		if b[0] == rexW|high && b[1] == load|reg && tail[0] == call && tail[1] == through|reg {
+			return machine.Addr(binary.LittleEndian.Uint64(b[2:]))
+		}
+	}
+	return 0
+}
+
+// starts says whether a function is known to start at an address, which is not a part that
+// was split off another: that mostly begins with more on the stack than the return address. It
+// keeps bytes that only look like a call from meaning anything.
+func (w *walk) starts(addr machine.Addr) bool {
+	code := w.Finder.Code(addr)
+	if code.Functions == nil || !code.Functions.Entry(addr) {
+		return false
+	}
+	s, err := code.cfi(addr)
+	return err == nil && s != nil && s.start == addr &&
+		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
+}
+
+// Stub returns where the code at an address jumps that does nothing else, or 0 where it does,
+// or cannot be read. It knows jmp, jmp through a word in memory, and through a register that it loads with a number, after an endbr64.
+// Only x86-64 code is read.
+func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
+	var b [24]byte
+	code := readable(u.Memory, b[:], addr)
+	at := addr
+	if len(code) >= 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
+		code, at = code[4:], at+4
+	}
+	if len(code) > 0 && code[0] == 0xf2 { // a bnd prefix
+		code, at = code[1:], at+1
+	}
+	switch {
+	case len(code) < 6:
+	case code[0] == 0xe9:
+		return at + 5 + machine.Addr(int32(binary.LittleEndian.Uint32(code[1:])))
+	case code[0] == 0xff && code[1] == 0x25:
+		slot := at + 6 + machine.Addr(int32(binary.LittleEndian.Uint32(code[2:])))
+		if to, err := machine.ReadAddr(u.Memory, u.Arch, slot); err == nil {
+			return to
+		}
+	default:
+		return loadedJump(code)
+	}
+	return 0
+}
+
+// loadedJump is where code goes that begins with a movabs to a register and a jump through it, or 0.
+func loadedJump(code []byte) machine.Addr {
+	mov, known := amd64.Decode(code)
+	to, number := mov.Args[1].(x86asm.Imm)
+	if !known || mov.Op != x86asm.MOV || !number {
+		return 0
+	}
+	if jump, known := amd64.Decode(code[mov.Len:]); !known || jump.Op != x86asm.JMP || jump.Args[0] != mov.Args[0] {
+		return 0
+	}
+	return machine.Addr(to)
+}

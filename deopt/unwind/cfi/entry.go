@@ -1,0 +1,192 @@
+package cfi
+
+import (
+	"errors"
+	"strings"
+
+	"reframe/deopt/machine"
+)
+
+// cie is a common information entry (DWARF 5 §6.4.1).
+type cie struct {
+	codeAlign    uint64
+	dataAlign    int64
+	returnColumn machine.DWARFReg
+	encoding     uint8 // of the addresses in its FDEs
+	augmented    bool  // its FDEs have augmentation data, with its length
+	signal       bool  // its FDEs are those of signal trampolines
+	signs        bool  // return addresses may be signed, and an instruction says where they are
+	initial      state // after its own instructions
+}
+
+// FDE is a frame description entry: the unwind rules of one range of code
+// (DWARF 5 §6.4.1).
+type FDE struct {
+	Start, End machine.Addr // the code that it covers; End is the first address past it
+	Signal     bool         // it is the trampoline that the kernel makes signal handlers return to
+	Section    string       // .eh_frame or .debug_frame
+	Offset     int64        // in the section
+
+	cie     *cie
+	program cursor
+	bases   bases
+}
+
+// Debugging says that the FDE is written for debuggers, in .debug_frame: what it does not say
+// need not hold.
+func (f *FDE) Debugging() bool { return f.Section == debugFrame }
+
+// header is the start of an entry: its length, and the field that tells a CIE
+// from an FDE.
+type header struct {
+	at    int64 // offset of the entry
+	isCIE bool
+	cie   int64 // offset of the CIE of an FDE
+	idAt  int64 // offset of the field
+	end   int64 // offset of the next entry
+}
+
+// maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a
+// few kilobytes.
+const maxEntry = 1 << 20
+
+var errTerminator = errors.New("the zero terminator where an entry should be")
+
+// header reads the header of the entry that starts at c.
+//
+// In .debug_frame the field has the size of an offset (4 bytes, and 8 in the
+// 64-bit format), is all ones in a CIE, and else the offset of one (DWARF 5
+// §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats, is zero in a CIE,
+// and else says how far before the field the CIE starts (Linux Standard Base,
+// Core 5.0 §10.6.1).
+func (s *frames) header(c *cursor) (header, error) {
+	h := header{at: c.offset + int64(c.pos)}
+	length, wide := uint64(c.u32()), false
+	switch {
+	case c.err == nil && length == 0:
+		h.idAt = c.offset + int64(c.pos)
+		return h, &FormatError{c.section, h.at, errTerminator}
+	case length == 0xffffffff:
+		length, wide = c.u64(), true
+	case length >= 0xfffffff0:
+		c.failf("reserved length %#x", length)
+	}
+	h.idAt = c.offset + int64(c.pos)
+	size := uint64(4)
+	if wide && !s.eh {
+		size = 8
+	}
+	if c.err == nil {
+		switch {
+		case length > maxEntry:
+			c.failf("an entry of %d bytes; the limit is %d", length, maxEntry)
+		case int64(length) > s.Size-h.idAt:
+			c.failf("an entry of %d bytes where %d are left", length, s.Size-h.idAt)
+		case length < size:
+			c.failf("an entry of %d bytes", length)
+		}
+	}
+	h.end = h.idAt + int64(length)
+	switch {
+	case s.eh:
+		id := c.u32()
+		h.isCIE, h.cie = id == 0, h.idAt-int64(int32(id))
+	case wide:
+		id := c.u64()
+		h.isCIE, h.cie = id == 1<<64-1, int64(id)
+	default:
+		id := c.u32()
+		h.isCIE, h.cie = id == 1<<32-1, int64(id)
+	}
+	return h, c.err
+}
+
+// parseCIE reads a CIE from c, which holds what follows its header.
+func parseCIE(c cursor, arch *machine.Arch) (*cie, error) {
+	e, err := cieHead(&c, arch)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.run(&c)
+}
+
+// cieHead reads all of a CIE but its instructions, which c is at afterwards.
+func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
+	e := &cie{signs: arch.Code != 0}
+	version := c.u8()
+	if c.err == nil && version != 1 && version != 3 && version != 4 {
+		c.failf("CIE version %d", version)
+	}
+	augmentation := c.text()
+	if rest, ok := strings.CutPrefix(augmentation, "eh"); ok {
+		c.u64() // what gcc 2 wrote: the address of its exception table
+		augmentation = rest
+	}
+	if version == 4 {
+		if size := c.u8(); c.err == nil && int(size) != arch.Pointer {
+			c.failf("addresses of %d bytes in an image for %s", size, arch.Title)
+		}
+		if size := c.u8(); size != 0 {
+			c.failf("segment selectors of %d bytes", size)
+		}
+	}
+	e.codeAlign, e.dataAlign = c.uleb(), c.sleb()
+	if version == 1 {
+		e.returnColumn = machine.DWARFReg(c.u8())
+	} else {
+		e.returnColumn = c.register()
+	}
+	e.augment(c, augmentation)
+	return e, c.err
+}
+
+// augment reads the augmentation of a CIE: letters, and after a z their data.
+// One that is not known would leave the meaning of what follows open, so it is
+// an error.
+func (e *cie) augment(c *cursor, augmentation string) {
+	if c.err != nil {
+		return
+	}
+	letters, augmented := strings.CutPrefix(augmentation, "z")
+	e.augmented = augmented
+	var data cursor
+	if augmented {
+		data = c.sub(c.uleb())
+	}
+	for _, letter := range letters {
+		switch {
+		case letter == 'S':
+			e.signal = true
+		case letter == 'B': // which key signs return addresses on aarch64
+		case letter == 'G': // the function tags its stack frame (aarch64's MTE)
+		case letter == 'R' && augmented:
+			e.encoding = data.u8()
+		case letter == 'P' && augmented:
+			data.skip(data.u8())
+		case letter == 'L' && augmented: // how FDEs point to their exception tables, which nobody asks for
+			data.u8()
+		default:
+			c.failf("augmentation %q", augmentation)
+		}
+	}
+	if c.err == nil {
+		c.err = data.err
+	}
+}
+
+// codeRange reads the code that an FDE covers. Of code that the linker left
+// out, but whose FDE it kept, the start is zero, or one of the highest numbers
+// (lld): the range is then empty.
+func (c *cursor) codeRange(encoding uint8, b bases) (start, end machine.Addr) {
+	value, base := c.encoded(encoding, b)
+	size := c.plain(encoding)
+	if value == 0 || value >= 1<<64-2 {
+		return 0, 0
+	}
+	start = machine.Addr(value) + base
+	end = start + machine.Addr(size)
+	if end < start {
+		c.failf("code at %v of %#x bytes", start, size)
+	}
+	return start, end
+}

@@ -1,0 +1,163 @@
+package cfi
+
+import (
+	"errors"
+	"sort"
+	"sync"
+
+	"reframe/deopt/machine"
+)
+
+// hdrVersion is the only version of .eh_frame_hdr (Linux Standard Base, Core
+// 5.0 §10.6.2).
+const hdrVersion = 1
+
+// searchChunk is how many rows are read at once when few are left to search.
+const searchChunk = 64
+
+// searchTable is the sorted table of an .eh_frame_hdr: a row for each FDE, of
+// the start of its code and its own address.
+type searchTable struct {
+	section Section
+	arch    *machine.Arch
+	frame   machine.Addr // where the .eh_frame is loaded that the addresses are in
+	enc     uint8        // of both
+	size    int64        // bytes of a row
+	first   int64        // offset of row 0
+	count   int
+
+	// The starts that have been read of the rows that searches begin with: in a
+	// large library that is most of what a search reads. A search asks for that of
+	// node 1, and after node n for that of node 2n, where pc lies before it, or 2n+1.
+	mu    sync.Mutex
+	known [256]bool
+	tops  [256]machine.Addr
+}
+
+// errNoTable is a header without a table that can be searched.
+var errNoTable = errors.New("no search table of a form that is known")
+
+// readHdr reads the start of the .eh_frame_hdr of an .eh_frame that is loaded
+// at frame. Linkers leave the table out where they do not understand all of
+// the .eh_frame. All that were tried write rows of two 4-byte numbers, relative
+// to the section.
+func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, error) {
+	b, err := s.read(ehFrameHdr, 0, min(s.Size, 4+8+8))
+	if err != nil {
+		return nil, err
+	}
+	c := cursor{section: ehFrameHdr, addr: s.Addr, order: arch.Order, data: b}
+	version, frameEnc, countEnc, tableEnc := c.u8(), c.u8(), c.u8(), c.u8()
+	if c.err == nil && version != hdrVersion {
+		c.failf(".eh_frame_hdr version %d", version)
+	}
+	t := &searchTable{section: s, arch: arch, frame: frame, enc: tableEnc, size: rowSize(tableEnc)}
+	if countEnc == peOmit || t.size == 0 {
+		c.fail(errNoTable)
+	}
+	base := t.bases()
+	if at := c.pointer(frameEnc, base); c.err == nil && at != frame {
+		c.failf("it is the header of an .eh_frame at %v, not of the one at %v", at, frame)
+	}
+	count := c.plain(countEnc)
+	if c.err == nil && count > uint64(s.Size-int64(c.pos))/uint64(t.size) {
+		c.failf("a table of %d rows in a section of %d bytes", count, s.Size)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	t.first, t.count = int64(c.pos), int(count)
+	return t, nil
+}
+
+// rowSize is how many bytes a row of the search table has, or 0 for a form that
+// cannot be searched.
+func rowSize(enc uint8) int64 {
+	switch enc & (peBase | peIndirect) {
+	case 0, pePCRel, peDataRel:
+	default:
+		return 0
+	}
+	switch enc & peForm {
+	case peUdata2, peSdata2:
+		return 2 * 2
+	case peUdata4, peSdata4:
+		return 2 * 4
+	case peAbsptr, peSigned, peUdata8, peSdata8:
+		return 2 * 8
+	}
+	return 0
+}
+
+func (t *searchTable) bases() bases { return bases{abs: t.section.Bias, data: t.section.Addr} }
+
+// find returns the code start and the address of the FDE that starts last at
+// or before pc.
+func (t *searchTable) find(pc machine.Addr) (start, fde machine.Addr, err error) {
+	buffer := make([]byte, searchChunk*t.size)
+	low, high := 0, t.count // the row is in [low, high), or is none
+	for node := 1; high-low > searchChunk; {
+		middle := low + (high-low)/2
+		at, err := t.top(buffer, node, middle)
+		if err != nil {
+			return 0, 0, err
+		}
+		if node *= 2; at <= pc {
+			low = middle
+			node++
+		} else {
+			high = middle
+		}
+	}
+	rows, err := t.rows(buffer, low, high-low)
+	if err != nil {
+		return 0, 0, err
+	}
+	i := sort.Search(high-low, func(i int) bool { at, _ := t.row(&rows, i); return at > pc })
+	if i == 0 {
+		return 0, 0, ErrNoFDE
+	}
+	start, fde = t.row(&rows, i-1)
+	if fde < t.frame {
+		rows.failf("an FDE at %v, before .eh_frame at %v", fde, t.frame)
+	}
+	return start, fde, rows.err
+}
+
+// top returns the start of row i, which is number node of those that searches
+// begin with.
+func (t *searchTable) top(buffer []byte, node, i int) (machine.Addr, error) {
+	if node < len(t.known) {
+		t.mu.Lock()
+		at, known := t.tops[node], t.known[node]
+		t.mu.Unlock()
+		if known {
+			return at, nil
+		}
+	}
+	rows, err := t.rows(buffer, i, 1)
+	if err != nil {
+		return 0, err
+	}
+	at, _ := t.row(&rows, 0)
+	if node < len(t.known) {
+		t.mu.Lock()
+		t.tops[node], t.known[node] = at, true
+		t.mu.Unlock()
+	}
+	return at, nil
+}
+
+// rows reads n rows from row i on into the buffer.
+func (t *searchTable) rows(buffer []byte, i, n int) (cursor, error) {
+	at := t.first + int64(i)*t.size
+	b := buffer[:int64(n)*t.size]
+	c := cursor{section: ehFrameHdr, offset: at, addr: t.section.Addr + machine.Addr(at), order: t.arch.Order, data: b}
+	return c, t.section.fill(ehFrameHdr, b, at)
+}
+
+// row is row i of rows.
+func (t *searchTable) row(rows *cursor, i int) (start, fde machine.Addr) {
+	rows.pos = i * int(t.size)
+	return rows.pointer(t.enc, t.bases()), rows.pointer(t.enc, t.bases())
+}

@@ -1,0 +1,93 @@
+package cfi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"reframe/deopt/machine"
+)
+
+// index has the FDEs of a section without a search table, by the code that they
+// cover.
+type index struct {
+	fdes []indexed
+	err  error // the first of an entry that is not in it
+}
+
+type indexed struct {
+	start, end machine.Addr
+	offset     int64
+}
+
+// window is how much of a section is read at once while it is walked. An entry
+// that is longer is read once more.
+const window = 64 << 10
+
+// indexed returns the offset of the FDE that covers pc, by the index.
+func (s *frames) indexed(pc machine.Addr) (int64, error) {
+	s.once.Do(s.buildIndex)
+	fdes := s.index.fdes
+	i := sort.Search(len(fdes), func(i int) bool { return fdes[i].start > pc })
+	if i > 0 && pc < fdes[i-1].end {
+		return fdes[i-1].offset, nil
+	}
+	if s.index.err != nil {
+		return 0, s.index.err // the FDE may be one that could not be read
+	}
+	return 0, ErrNoFDE
+}
+
+// buildIndex walks the section from start to end, and reads of each entry what
+// code it is about. Each is read once, and a CIE counts only where an entry
+// starts and before its FDEs, as every linker writes it: hostile bytes cannot
+// make the walk longer than the section.
+func (s *frames) buildIndex() {
+	encodings := map[int64]uint8{} // of the CIEs, by offset
+	keep := func(err error) {
+		if s.index.err == nil {
+			s.index.err = err
+		}
+	}
+	if s.Size < 0 {
+		keep(&FormatError{s.name, 0, fmt.Errorf("claims %d bytes", uint64(s.Size))})
+	}
+	var chunk cursor
+	for off := int64(0); off < s.Size; {
+		h, c, err := s.entry(&chunk, off, window)
+		if errors.Is(err, errTerminator) {
+			if s.eh {
+				break
+			}
+			off = h.idAt // DWARF knows no terminator: this is padding
+			continue
+		}
+		if err != nil {
+			keep(err) // where the next entry starts is not known
+			break
+		}
+		off = h.end
+		if h.isCIE {
+			if e, err := cieHead(&c, s.arch); err != nil {
+				keep(err)
+			} else {
+				encodings[h.at] = e.encoding
+			}
+			continue
+		}
+		encoding, ok := encodings[h.cie]
+		if !ok {
+			keep(&FormatError{s.name, h.idAt, fmt.Errorf("no sound CIE at offset %#x, where this FDE says", h.cie)})
+			continue
+		}
+		start, end := c.codeRange(encoding, s.bases)
+		if c.err != nil {
+			keep(c.err)
+		} else if start < end {
+			s.index.fdes = append(s.index.fdes, indexed{start, end, h.at})
+		}
+	}
+	s.index.fdes = slices.Clip(s.index.fdes)
+	sort.SliceStable(s.index.fdes, func(i, j int) bool { return s.index.fdes[i].start < s.index.fdes[j].start })
+}

@@ -1,0 +1,43 @@
+package cfi
+
+import (
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// RegisterPlus is the expression of a register plus an offset, for a row that is not read
+// but made.
+func RegisterPlus(reg machine.DWARFReg, offset int64) Expression {
+	code := appendULEB([]byte{opBregx}, uint64(reg))
+	return Expression{&operations{section: "a row made here", code: appendSLEB(code, offset)}}
+}
+
+// Deref is the expression of the eight bytes of memory where e says.
+func (e Expression) Deref() Expression { return e.then(opDeref) }
+
+// Plus is the expression of what e is, plus n.
+func (e Expression) Plus(n int64) Expression {
+	return e.then(append(appendSLEB([]byte{opConsts}, n), opPlus)...)
+}
+
+// then is the expression with operations behind those that it has.
+func (e Expression) then(code ...byte) Expression {
+	ops := *e.ops
+	ops.code = slices.Concat(ops.code, code)
+	return Expression{&ops}
+}
+
+func appendULEB(b []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
+}
+
+func appendSLEB(b []byte, v int64) []byte {
+	for ; v < -0x40 || v >= 0x40; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v)&0x7f)
+}

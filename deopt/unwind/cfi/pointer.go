@@ -1,0 +1,120 @@
+package cfi
+
+import (
+	"errors"
+
+	"reframe/deopt/machine"
+)
+
+// Encodings of a pointer, in one byte: the low four bits are the form, the
+// next three what it is relative to, the top bit one more indirection (Linux
+// Standard Base, Core 5.0 §10.5).
+const (
+	peAbsptr  = 0x00
+	peULEB    = 0x01
+	peUdata2  = 0x02
+	peUdata4  = 0x03
+	peUdata8  = 0x04
+	peSigned  = 0x08
+	peSLEB    = 0x09
+	peSdata2  = 0x0a
+	peSdata4  = 0x0b
+	peSdata8  = 0x0c
+	peForm    = 0x0f
+	pePCRel   = 0x10
+	peTextRel = 0x20
+	peDataRel = 0x30
+	peFuncRel = 0x40
+	peAligned = 0x50
+	peBase    = 0x70
+
+	peIndirect = 0x80
+	peOmit     = 0xff
+)
+
+// bases is what the pointers of one section may be relative to.
+type bases struct {
+	abs        machine.Addr // what those lack that are relative to nothing
+	text, data machine.Addr // zero is unknown
+}
+
+// plain reads a number in the form of enc, relative to nothing.
+func (c *cursor) plain(enc uint8) uint64 {
+	switch enc & peForm {
+	case peAbsptr, peSigned, peUdata8, peSdata8:
+		return c.u64()
+	case peULEB:
+		return c.uleb()
+	case peSLEB:
+		return uint64(c.sleb())
+	case peUdata2:
+		return uint64(c.u16())
+	case peUdata4:
+		return uint64(c.u32())
+	case peSdata2:
+		return uint64(int16(c.u16()))
+	case peSdata4:
+		return uint64(int32(c.u32()))
+	}
+	c.failf("pointer encoding %#02x", enc)
+	return 0
+}
+
+// skip steps over a pointer that nobody asks for, such as the personality
+// routine: its base and its indirection do not matter.
+func (c *cursor) skip(enc uint8) {
+	if enc == peOmit {
+		return
+	}
+	c.align(enc)
+	c.plain(enc)
+}
+
+// align steps to where a pointer encoded as aligned lies: the next multiple of
+// its size, counted in addresses.
+func (c *cursor) align(enc uint8) {
+	if enc&peBase == peAligned {
+		c.bytes(uint64(-(c.addr + machine.Addr(c.pos)) & 7))
+	}
+}
+
+// pointer reads an address encoded as enc.
+func (c *cursor) pointer(enc uint8, b bases) machine.Addr {
+	value, base := c.encoded(enc, b)
+	return machine.Addr(value) + base
+}
+
+// encoded reads an address encoded as enc: what is written there, and what it
+// is relative to.
+func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
+	switch {
+	case enc == peOmit:
+		c.fail(errors.New("a pointer that must be there is omitted"))
+	case enc&peIndirect != 0:
+		c.failf("pointer encoding %#02x: the address of code cannot be indirect", enc)
+	}
+	c.align(enc)
+	at := c.addr + machine.Addr(c.pos)
+	value = c.plain(enc)
+	switch enc & peBase {
+	case 0, peAligned:
+		return value, b.abs
+	case pePCRel:
+		return value, at
+	case peTextRel:
+		return value, c.known("text", b.text)
+	case peDataRel:
+		return value, c.known("data", b.data)
+	}
+	// What is left is relative to the function whose start is being read, or
+	// is not defined.
+	c.failf("pointer encoding %#02x", enc)
+	return 0, 0
+}
+
+func (c *cursor) known(name string, base machine.Addr) machine.Addr {
+	if base == 0 {
+		c.failf("a pointer is relative to a %s base that is not known", name)
+	}
+	return base
+}

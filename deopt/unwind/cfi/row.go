@@ -1,0 +1,171 @@
+package cfi
+
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// Expression is a DWARF expression. It keeps its own bytes, and no others.
+type Expression struct {
+	ops *operations
+}
+
+// operations are the bytes of an expression, and where they stood.
+type operations struct {
+	section string
+	offset  int64
+	order   binary.ByteOrder
+	code    []byte
+}
+
+// CFARule says how to compute the canonical frame address: a register plus an
+// offset, or an expression.
+type CFARule struct {
+	Kind       CFAKind
+	Register   machine.DWARFReg // CFARegister
+	Offset     int64            // CFARegister, bytes
+	Expression Expression       // CFAExpression
+}
+
+// CFAKind tells the forms of a [CFARule] apart.
+type CFAKind uint8
+
+// The forms of a CFA rule.
+const (
+	CFAUndefined CFAKind = iota // no instruction has defined it
+	CFARegister
+	CFAExpression
+)
+
+// RegisterRule says where the caller's value of one register is (DWARF 5 §6.4.1).
+type RegisterRule struct {
+	Kind       RuleKind
+	Register   machine.DWARFReg // RuleRegister
+	Offset     int64            // RuleOffset, RuleValOffset: bytes from the CFA
+	Expression Expression       // RuleExpression, RuleValExpression
+}
+
+// RuleKind tells the forms of a [RegisterRule] apart.
+type RuleKind uint8
+
+// The forms of a register rule.
+const (
+	RuleNone          RuleKind = iota // the table says nothing: the calling convention does
+	RuleUndefined                     // it is not kept
+	RuleSameValue                     // it was not changed
+	RuleOffset                        // saved at CFA + Offset
+	RuleValOffset                     // it is CFA + Offset
+	RuleRegister                      // it is in another register
+	RuleExpression                    // saved at the address that an expression computes
+	RuleValExpression                 // it is what an expression computes
+)
+
+// Row is one row of the table that an FDE describes: the rules that hold from
+// Start up to End, which is not in it.
+type Row struct {
+	Start, End    machine.Addr
+	CFA           CFARule
+	ReturnAddress machine.DWARFReg // the column of the return address
+	ArgsSize      uint64           // bytes of arguments pushed, where the code says (DW_CFA_GNU_args_size)
+
+	// Signed says that the return address is signed, where its rule finds it
+	// (aarch64's pointer authentication; DW_CFA_AARCH64_negate_ra_state).
+	Signed bool
+
+	columns columns
+}
+
+// Rule returns the rule of a register, of kind [RuleNone] where there is none.
+func (r *Row) Rule(reg machine.DWARFReg) RegisterRule { return r.columns.get(reg) }
+
+// SetRule gives a register a rule, and says whether the row had room.
+func (r *Row) SetRule(reg machine.DWARFReg, rule RegisterRule) bool { return r.columns.set(reg, rule) }
+
+// Keep forgets the rules of all registers but those.
+func (r *Row) Keep(regs ...machine.DWARFReg) {
+	r.columns = slices.DeleteFunc(r.columns, func(c column) bool { return !slices.Contains(regs, c.reg) })
+}
+
+// Rules yields the registers that have a rule, in the order of their numbers.
+func (r *Row) Rules() iter.Seq2[machine.DWARFReg, RegisterRule] {
+	return func(yield func(machine.DWARFReg, RegisterRule) bool) {
+		for _, c := range r.columns {
+			if c.rule.Kind != RuleNone && !yield(c.reg, c.rule) {
+				return
+			}
+		}
+	}
+}
+
+// Columns lists the registers that have a rule, in the order of their numbers.
+func (r *Row) Columns() []machine.DWARFReg {
+	var regs []machine.DWARFReg
+	for reg := range r.Rules() {
+		regs = append(regs, reg)
+	}
+	return regs
+}
+
+// maxColumns bounds the registers of one row. An architecture has fewer that
+// its callees keep.
+const maxColumns = 128
+
+// columns are the register rules of a row, in the order of the numbers. They
+// are few: a search beats a map.
+type columns []column
+
+type column struct {
+	reg  machine.DWARFReg
+	rule RegisterRule
+}
+
+// find returns where the column of reg is, or would be.
+func (c columns) find(reg machine.DWARFReg) (at int, found bool) {
+	high := len(c)
+	for at < high {
+		middle := (at + high) / 2
+		if c[middle].reg < reg {
+			at = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return at, at < len(c) && c[at].reg == reg
+}
+
+func (c columns) get(reg machine.DWARFReg) RegisterRule {
+	if at, found := c.find(reg); found {
+		return c[at].rule
+	}
+	return RegisterRule{}
+}
+
+// set gives reg a rule, and says whether there was room.
+func (c *columns) set(reg machine.DWARFReg, rule RegisterRule) bool {
+	at, found := c.find(reg)
+	switch {
+	case found:
+		(*c)[at].rule = rule
+	case len(*c) == maxColumns:
+		return false
+	case at == len(*c):
+		*c = append(*c, column{reg, rule})
+	default:
+		*c = slices.Insert(*c, at, column{reg, rule})
+	}
+	return true
+}
+
+// clone copies the columns that say something.
+func (c columns) clone() columns {
+	out := make(columns, 0, len(c))
+	for _, x := range c {
+		if x.rule.Kind != RuleNone {
+			out = append(out, x)
+		}
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package cfi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"reframe/deopt/machine"
+)
+
+const (
+	ehFrame    = ".eh_frame"
+	ehFrameHdr = ".eh_frame_hdr"
+	debugFrame = ".debug_frame"
+)
+
+// FormatError is unwind information that is not what it should be, or cannot
+// be read.
+type FormatError struct {
+	Section string // such as .eh_frame
+	Offset  int64  // in the section
+	Err     error
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s at offset %#x: %v", e.Section, e.Offset, e.Err)
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// Section is one section of an image, decompressed.
+type Section struct {
+	Addr machine.Addr // where it is loaded: what pc-relative pointers refer to
+	// Bias is what the addresses lack that stand in it as they are: how far the
+	// image is loaded from where its file says, and zero where a loader, or the
+	// caller, has relocated them.
+	Bias machine.Addr
+	Data io.ReaderAt // nil where the image has no such section
+	Size int64       // bytes
+}
+
+// Sections is what a [Table] is made of: of the first and the last at least one.
+type Sections struct {
+	Arch       *machine.Arch
+	EHFrame    Section
+	EHFrameHdr Section // optional: saves walking all of EHFrame
+	DebugFrame Section // asked for what EHFrame does not have
+
+	// Bases of pointers encoded as textrel and datarel in EHFrame. Zero where
+	// they are not known: such a pointer is then an error. No compiler for the
+	// architectures at hand writes them.
+	Text, Data machine.Addr
+}
+
+// errTruncated is a structure that goes on past the bytes that hold it.
+var errTruncated = errors.New("truncated")
+
+// read returns n bytes from off on, and never allocates more than the section has.
+func (s *Section) read(name string, off, n int64) ([]byte, error) {
+	if off < 0 || n < 0 || off > s.Size || n > s.Size-off {
+		return nil, &FormatError{name, off, errTruncated}
+	}
+	b := make([]byte, n)
+	return b, s.fill(name, b, off)
+}
+
+// fill reads len(b) bytes from off on.
+func (s *Section) fill(name string, b []byte, off int64) error {
+	if off < 0 || off > s.Size || int64(len(b)) > s.Size-off {
+		return &FormatError{name, off, errTruncated}
+	}
+	if got, err := s.Data.ReadAt(b, off); got < len(b) {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = errTruncated
+		}
+		return &FormatError{name, off + int64(max(got, 0)), err}
+	}
+	return nil
+}
