@@ -94,7 +94,6 @@ func (v *View) imageOf(m *ir.Module) *object.Image {
 	}
 	return nil
 }
-import "reframe/deopt/ir"
 
 // nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
 func (f *Frame) nativeFunction() *ir.Func {
