@@ -26,10 +26,12 @@ var floors = [][]string{
 	{"deopt/layout"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt"},
+	{"deopt/explain"},
 	{"demo", "replay"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
+	{"deopt/frametest"},
 	{"bench", "fidelity", "fidelity/truth", "scripts/release"},
 }
 

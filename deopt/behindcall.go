@@ -19,13 +19,13 @@ import (
 const maxMoves = 64
 
 // behindCall returns the records of stackmaps to which the frame that waits at pc comes by nothing but moves.
-func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
+func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	if m.arch != machine.AMD64 {
 		return nil, nil
 	}
 	at := m.records.Range(pc, pc+maxMoves*amd64.Longest)
 	first := 0
-	for first < at.Len() && at.Entry(first).Function.Addr != m.function {
+	for first < at.Len() && at.Entry(first).Function.Addr != m.Function {
 		first++
 	}
 	if first == at.Len() || at.Entry(first).Addr == pc { // it was looked at, and refused
@@ -38,19 +38,19 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 	}
 	for n := first; n < min(at.Len(), first+maxNear) && at.Entry(n).Addr == end; n++ {
 		e := sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}
-		if e.Function.Addr != m.function {
+		if e.Function.Addr != m.Function {
 			continue
 		}
-		c, err := m.sites(e)
+		c, err := m.Sites(e)
 		if err != nil {
 			return nil, err
 		}
 		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc) }) {
 			continue // that it is a stackmap, and what it is about, the module alone can say
 		}
-		found := &match{entry: e, kind: ir.StackMapSite, Candidates: c, moment: frame.Before, moves: moves}
+		found := &Match{Entry: e, Kind: ir.StackMapSite, Candidates: c, Moment: frame.Before, Moves: moves}
 		if len(c.Sites) == 1 {
-			found.site = c.Sites[0]
+			found.Site = c.Sites[0]
 		}
 		matches = append(matches, found)
 	}
@@ -59,7 +59,7 @@ func (m *matcher) behindCall(pc machine.Addr) (matches []*match, err error) {
 
 // standsBehindCall says whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
 // call and what computes with values is before it.
-func (m *matcher) standsBehindCall(s *ir.Site, ret machine.Addr) bool {
+func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr) bool {
 	call := sites.CallBefore(s)
 	return call != nil && (m.calls == nil || m.calls(s.Func, sites.CalledName(call), ret))
 }

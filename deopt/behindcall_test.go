@@ -114,7 +114,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.EqualValues(t, 2, f.Record.ID)
 					check(t, f, map[string]string{"%x": "100.5", "%n": "300"}, []string{"77"})
 					require.Equal(t, "it will be in xmm0 when the call returns, and the call is still running", slot(t, f, "%r").Reason)
-					require.NotEmpty(t, f.match.moves)
+					require.NotEmpty(t, f.match.Moves)
 
 					// Of @work the stackmap is behind what the result is made into a number by.
 					require.Nil(t, one(t, v, "work").Record)
@@ -143,7 +143,7 @@ define i64 @work(i64 %s) noinline {
 		p := livetest.Lli(t, version, program(t, text), "mcjit")
 		v := look(t, p, true, known(t, p))
 		f := one(t, v, "work")
-		require.NotEmpty(t, f.match.moves)
+		require.NotEmpty(t, f.match.Moves)
 		stack := alone(v, f)
 		_, err := v.Run(t.Context(), stack, Limits{})
 		require.ErrorContains(t, err, "%r")

@@ -131,11 +131,11 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	case f.Guess() != "" && !force:
 		return fmt.Sprintf("%s may not be the caller: %s", f.Title(), f.Guess())
 	case callee.Resume == nil:
-		return callee.whyNot().Error()
+		return callee.WhyNotResumed().Error()
 	case callee.to == nil:
 		return fmt.Sprintf("no module defines @%s, where %s carries on", callee.Resume.Function, callee.Title())
 	case f.Resume == nil:
-		return f.whyNot().Error()
+		return f.WhyNotResumed().Error()
 	case f.to == nil:
 		return fmt.Sprintf("no module defines @%s, where %s carries on", f.Resume.Function, f.Title())
 	case !reflect.DeepEqual(f.to.Module.Layout, callee.to.Module.Layout):
@@ -177,12 +177,12 @@ func sameType(a, b *ir.Type) bool {
 // nothing reads it. Without a call it says why there is none.
 func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
-	case f.match != nil && f.match.shadow != nil && f.match.moment == frame.Before:
+	case f.match != nil && f.match.shadow != nil && f.match.Moment == frame.Before:
 		return nil, nil, fmt.Sprintf("what it called was written over the shadow of its %s", f.Record.Site)
 	case r == nil:
 		return nil, nil, "nothing says where it carries on"
 	case r.After != "":
-		return f.match.site.Instr, f.match.site.Result(), ""
+		return f.match.Site.Instr, f.match.Site.Result(), ""
 	case r.At == "":
 		return nil, nil, fmt.Sprintf("its layout has it carry on at the start of block %%%s", r.Block)
 	case !f.physical.Return:
@@ -190,7 +190,7 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	}
 	// The record lies at the return address: no instruction of the machine is between
 	// the call and the site. Calls and sites keep their order.
-	site := f.match.site.Instr
+	site := f.match.Site.Instr
 	for k := site.Index - 1; k >= 0; k-- {
 		i := site.Block.Instrs[k]
 		if i.Call == nil || strings.HasPrefix(sites.CalledName(i), "llvm.") || barrier(i) {

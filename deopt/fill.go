@@ -20,20 +20,20 @@ import (
 func (f *Frame) fill(layouts []*layout.Layout) error {
 	m := f.match
 	f.Kind = frame.JIT
-	site := string(m.kind)
+	site := string(m.Kind)
 	if site == "" {
-		site = unknownSite
+		site = UnknownSite
 	}
-	f.Record = &frame.Record{ID: uint64(m.entry.Record.ID), Site: site, Offset: uint64(m.entry.Record.Offset), Moment: m.moment}
-	r := f.reader()
-	if m.site != nil {
+	f.Record = &frame.Record{ID: uint64(m.Entry.Record.ID), Site: site, Offset: uint64(m.Entry.Record.Offset), Moment: m.Moment}
+	r := f.Reader()
+	if m.Site != nil {
 		f.fillNamed(r)
 	} else if all := m.agreements(); all != nil {
 		f.fillAgreed(r, all)
 	} else {
 		f.fillRaw(r)
 	}
-	exit, layout, err := f.exit(layouts)
+	exit, layout, err := f.ExitOf(layouts)
 	switch {
 	case err != nil:
 		return err
@@ -46,22 +46,22 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 	return err
 }
 
-// reader reads the values of the frame's record.
-func (f *Frame) reader() *reader {
+// Reader reads the values of the frame's record.
+func (f *Frame) Reader() *Reader {
 	arch := f.view.target.Arch()
-	r := &reader{arch, f.match.memoryAt(f.view.memory), f.match.registersAt(&f.physical, arch), f.match.entry.Map}
-	if f.match.moves != nil {
-		r.registers, r.memory = f.behindMoves(f.match.moves)
+	r := &Reader{arch, f.match.memoryAt(f.view.memory), f.match.registersAt(&f.physical, arch), f.match.Entry.Map}
+	if f.match.Moves != nil {
+		r.Registers, r.memory = f.behindMoves(f.match.Moves)
 	}
 	return r
 }
 
 // fillRaw makes slots of a record of which no module says more: loc0, loc1 and so on.
-func (f *Frame) fillRaw(r *reader) {
+func (f *Frame) fillRaw(r *Reader) {
 	locations := f.match.recorded()
 	var extra []stackmap.Location
-	if f.match.kind == ir.StatepointSite || f.match.kind == ir.DeoptimizeSite {
-		if sp, ok := f.match.entry.Record.AsStatepoint(); ok {
+	if f.match.Kind == ir.StatepointSite || f.match.Kind == ir.DeoptimizeSite {
+		if sp, ok := f.match.Entry.Record.AsStatepoint(); ok {
 			extra = gcLocations(&sp)
 		}
 	}
@@ -77,7 +77,7 @@ func gcLocations(sp *stackmap.Statepoint) (all []stackmap.Location) {
 }
 
 // fillUnnamed adds slots of which nothing is known but where they lie.
-func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
+func (f *Frame) fillUnnamed(r *Reader, locations []stackmap.Location) {
 	for _, l := range locations {
 		k := len(f.Slots)
 		f.Slots = append(f.Slots, r.slot(k, fmt.Sprintf("loc%d", k), frame.Type{}, l))
@@ -85,9 +85,9 @@ func (f *Frame) fillUnnamed(r *reader, locations []stackmap.Location) {
 }
 
 // fillNamed makes slots of the operands of the site: operand k is live value k.
-func (f *Frame) fillNamed(r *reader) {
-	s := f.match.site
-	a, _ := sites.Align(s, f.match.entry)
+func (f *Frame) fillNamed(r *Reader) {
+	s := f.match.Site
+	a, _ := sites.Align(s, f.match.Entry)
 	variables := f.view.modules.Variables(s)
 	for k, v := range s.Live {
 		slot := frame.Slot{Index: k, Name: sites.NameOf(v), Type: interp.FrameType(f.dataLayout(), v.Type()), Status: frame.Missing}
@@ -98,7 +98,7 @@ func (f *Frame) fillNamed(r *reader) {
 		} else {
 			slot.Reason = a.Unknown(k, v.Type())
 		}
-		if m := f.match.entry.Map; slot.Status == frame.OK && sites.MarksUndef(m, l) && !sites.IsConst(v) {
+		if m := f.match.Entry.Map; slot.Status == frame.OK && sites.MarksUndef(m, l) && !sites.IsConst(v) {
 			slot.Status, slot.Value, slot.Hex, slot.Bytes = frame.Missing, "", "", nil
 			slot.Reason = sites.UndefMark
 		}
@@ -122,7 +122,7 @@ func (f *Frame) fillNamed(r *reader) {
 }
 
 // fillMoved adds slots without values for what a statepoint's record has behind deopt values of which one is missing.
-func (f *Frame) fillMoved(r *reader, a *sites.Alignment) {
+func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
 		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: sites.BehindMoved,
@@ -141,10 +141,10 @@ func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch 
 }
 
 // dataLayout returns the layout of the module that the frame's site is in.
-func (f *Frame) dataLayout() *ir.DataLayout { return f.match.site.Func.Module.Layout }
+func (f *Frame) dataLayout() *ir.DataLayout { return f.match.Site.Func.Module.Layout }
 
-// exit returns the exit of a layout that the frame took, if one is meant for it.
-func (f *Frame) exit(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, error) {
+// ExitOf returns the exit of a layout that the frame took, if one is meant for it.
+func (f *Frame) ExitOf(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, error) {
 	counted := f.match.counted()
 	for _, l := range layouts {
 		if !counted && l.Meant(f.Function, f.Record.ID) {
@@ -199,7 +199,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 
 // doubt takes the value of a slot of the record away that one of several sites may have left undefined.
 func (f *Frame) doubt(slot *frame.Slot, operand int) {
-	if locations := f.match.recorded(); f.match.site == nil && operand < len(locations) {
+	if locations := f.match.recorded(); f.match.Site == nil && operand < len(locations) {
 		f.suspect(slot, operand, locations[operand])
 	}
 }
@@ -210,7 +210,7 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 		return
 	}
 	why := ""
-	if sites.MarksUndef(f.match.entry.Map, l) {
+	if sites.MarksUndef(f.match.Entry.Map, l) {
 		why = sites.UndefMark
 	}
 	for _, s := range f.match.Sites {
@@ -230,7 +230,7 @@ func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) 
 	defined := f.view.modules.Bodies(x.Resume.Function)
 	var to *ir.Func
 	for _, d := range defined {
-		if len(defined) == 1 || f.match.site != nil && f.match.site.Func.Module == d.Module {
+		if len(defined) == 1 || f.match.Site != nil && f.match.Site.Func.Module == d.Module {
 			to = d
 		}
 	}
@@ -275,7 +275,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 
 // carryOn says where a frame without a layout carries on: at its own site.
 func (f *Frame) carryOn() {
-	s := f.match.site
+	s := f.match.Site
 	if s == nil || s.Kind == ir.DeoptimizeSite {
 		return
 	}
@@ -285,7 +285,7 @@ func (f *Frame) carryOn() {
 	if s.Instr.Name == "" {
 		label = fmt.Sprintf("instruction %d", s.Instr.Index)
 	}
-	if f.match.moment == frame.Before {
+	if f.match.Moment == frame.Before {
 		f.Resume.At = label
 	} else {
 		f.Resume.After = label

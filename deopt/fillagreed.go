@@ -9,8 +9,8 @@ import (
 
 // fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
 // that all of them have there.
-func (f *Frame) fillAgreed(r *reader, all []sites.Agreed) {
-	found := sites.AlignTogether(f.match.Sites, f.match.entry)
+func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
+	found := sites.AlignTogether(f.match.Sites, f.match.Entry)
 	for k := range all {
 		a := &all[k]
 		called := sites.NameOf(a.Value)
@@ -46,7 +46,7 @@ func (f *Frame) fillAgreed(r *reader, all []sites.Agreed) {
 }
 
 // agreements returns what the sites of the record agree on. It is found once.
-func (m *match) agreements() []sites.Agreed {
+func (m *Match) agreements() []sites.Agreed {
 	if !m.compared {
 		m.compared, m.agreed = true, sites.Agreements(m.Sites)
 	}

@@ -15,9 +15,9 @@ import (
 // their pairs in an order of the compiler's own, and none for a pointer that nobody
 // relocates, so a pair gets a name only where nothing else is possible: its location is
 // that of a named deopt value, or one pointer and one pair are left.
-func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
+func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
 	var left []ir.Value
-	for _, v := range f.match.site.GCLive {
+	for _, v := range f.match.Site.GCLive {
 		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
 			continue
 		}
@@ -38,7 +38,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	for _, l := range pairs {
 		index := len(f.Slots)
 		if sure {
-			slot := r.operand(index, sites.NameOf(left[0]), f.match.site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
+			slot := r.operand(index, sites.NameOf(left[0]), f.match.Site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
 			if slot.Status == frame.OK && sites.MarksUndef(r.m, l) {
 				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, sites.UndefMark, "", "", nil
 			}
@@ -54,7 +54,7 @@ func (f *Frame) fillGC(r *reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 // as a number; undef, the address of a global and what is computed of one may lie anywhere.
 func (f *Frame) constantPaired(l stackmap.Location) bool {
 	number := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
-	return slices.ContainsFunc(f.match.site.GCLive, func(v ir.Value) bool {
+	return slices.ContainsFunc(f.match.Site.GCLive, func(v ir.Value) bool {
 		c, constant := v.(*ir.Const)
 		return constant && (number || c.Kind != ir.ConstNull) || !constant && sites.NameOf(v) == ""
 	})
@@ -64,7 +64,7 @@ func (f *Frame) constantPaired(l stackmap.Location) bool {
 // location. One that has not is paired at another: LLVM records every gc pointer of the
 // deopt values as (self, self), and may keep the two in different places.
 func (f *Frame) deoptPaired(sp *stackmap.Statepoint, deopt []stackmap.Location) bool {
-	for k, v := range f.match.site.Live {
+	for k, v := range f.match.Site.Live {
 		t := v.Type()
 		if t.Kind == ir.VectorKind {
 			t = t.Elem

@@ -8,18 +8,18 @@ import (
 	"reframe/deopt/isa"
 )
 
-// reached says why a frame that stands at the address of a record, and not at a return
+// Reached says why a frame that stands at the address of a record, and not at a return
 // address, may not have come by the record's site, or "". The address behind a site that
 // is the last of its block is also that of the block that follows, to which other code may
 // jump: there the record's registers hold other values. A frame that waits for a call has
 // come by that call.
-func (f *Frame) reached(m *match) string {
-	switch s := m.site; {
-	case m.moment == frame.Before && m.kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
+func (f *Frame) Reached(m *Match) string {
+	switch s := m.Site; {
+	case m.Moment == frame.Before && m.Kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
 		return "" // its code starts here
-	case m.moment == frame.Before && s != nil && begins(s.Instr):
+	case m.Moment == frame.Before && s != nil && begins(s.Instr):
 		return "" // whoever jumps here runs it
-	case m.moment == frame.Before && f.physical.PC < m.entry.Addr:
+	case m.Moment == frame.Before && f.physical.PC < m.Entry.Addr:
 		return "" // whoever comes to a call makes it
 	}
 	at := f.code.SymbolAt(f.physical.PC)
@@ -28,10 +28,10 @@ func (f *Frame) reached(m *match) string {
 		return ""
 	}
 	certainty := "is not certain"
-	if m.kind == "" {
+	if m.Kind == "" {
 		certainty = "is right only if its site begins a block"
 	}
-	return fmt.Sprintf("record %d %s: code at +%#x jumps here too", uint64(m.entry.Record.ID), certainty, uint64(from-at.Start))
+	return fmt.Sprintf("record %d %s: code at +%#x jumps here too", uint64(m.Entry.Record.ID), certainty, uint64(from-at.Start))
 }
 
 // begins says whether an instruction is the first of its block that is no phi.

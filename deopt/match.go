@@ -15,43 +15,44 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// match is a record that describes the place where a frame stands.
-type match struct {
-	entry  sites.RecordEntry
-	site   *ir.Site    // nil where no module says which it is
-	kind   ir.SiteKind // "" where it is not known
-	moment frame.Moment
-	also   []*match // at the same address
+// Match is a record that describes the place where a frame stands.
+type Match struct {
+	Entry  sites.RecordEntry
+	Site   *ir.Site    // nil where no module says which it is
+	Kind   ir.SiteKind // "" where it is not known
+	Moment frame.Moment
+	also   []*Match // at the same address
 	shadow *shadow  // that a call, or a jump to a stub, was written into; nil of any other match
 	// written are the registers that the code of a region has changed before its call.
 	written amd64.Set
 	sites.Candidates
-	moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
+	Moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
 
 	compared bool
 	agreed   []sites.Agreed // what its sites agree on, where they were compared
 }
 
-const unknownSite = "unknown"
+// UnknownSite is the kind of a site in [frame.Record] that no module tells.
+const UnknownSite = "unknown"
 
-// matcher finds the record of one frame.
-type matcher struct {
+// Matcher finds the record of one frame. [Frame.Matcher] makes one.
+type Matcher struct {
 	arch    *machine.Arch
 	memory  machine.Memory
 	records *stackmap.Index
-	// function is where the function of the frame starts: another one's record says
+	// Function is where the function of the frame starts: another one's record says
 	// nothing about it.
-	function machine.Addr
+	Function machine.Addr
 	// calls says whether the call that returns to an address may be that of a function by its name in a module; nil: any may.
 	calls func(by *ir.Func, name string, ret machine.Addr) bool
-	// sites returns the sites of the modules that a record may be, and fails where
+	// Sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
-	sites func(sites.RecordEntry) (sites.Candidates, error)
+	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// maxPatch bounds how far before a return address a patchpoint may begin: a region
+// MaxPatch bounds how far before a return address a patchpoint may begin: a region
 // that a runtime has patched is decoded up to here.
-const maxPatch = 256
+const MaxPatch = 256
 
 // maxNear bounds how many records near a place are looked at. Real code has a few; a map
 // may claim a million at one address.
@@ -65,21 +66,21 @@ const maxNear = 64
 // the start of the region that may be patched, of a statepoint and a deoptimize
 // call the return address. Neither the kind nor the length of the region is
 // recorded.
-func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string, err error) {
+func (m *Matcher) find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
 	if m.records == nil {
 		return nil, nil, nil
 	}
-	var matches []*match
+	var matches []*Match
 	refuse := func(e sites.RecordEntry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
-	near := m.records.Range(pc-min(pc, maxPatch), pc+1)
+	near := m.records.Range(pc-min(pc, MaxPatch), pc+1)
 	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ { // those at pc come last
-		if near.Entry(n).Function.Addr != m.function {
+		if near.Entry(n).Function.Addr != m.Function {
 			continue
 		}
 		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
-		got, why, err := m.try(e, pc, ret)
+		got, why, err := m.Try(e, pc, ret)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -108,7 +109,7 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 		}
 	}
 	if len(matches) == 0 {
-		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.function {
+		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.Function {
 			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
 		}
 		return nil, notes, nil
@@ -119,14 +120,14 @@ func (m *matcher) find(pc machine.Addr, ret bool) (found *match, notes []string,
 
 // inRegion returns the statepoints whose region of nops holds pc, as only a module says: over the nops a runtime has written a call, and
 // their record lies behind them.
-func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes []string, err error) {
-	ahead := m.records.Range(pc+1, pc+maxPatch+1)
+func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
+	ahead := m.records.Range(pc+1, pc+MaxPatch+1)
 	for n := range min(ahead.Len(), maxNear) {
-		if ahead.Entry(n).Function.Addr != m.function {
+		if ahead.Entry(n).Function.Addr != m.Function {
 			continue
 		}
 		e := sites.RecordEntry{Entry: ahead.Entry(n), Record: ahead.Entry(n).Record()}
-		got, why, err := m.try(e, pc, ret)
+		got, why, err := m.Try(e, pc, ret)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -140,30 +141,30 @@ func (m *matcher) inRegion(pc machine.Addr, ret bool) (matches []*match, notes [
 }
 
 // tryStatepoint asks whether pc lies in the region before the record, where a call ends that was written there.
-func (m *matcher) tryStatepoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
-	if got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite || len(got.Sites) == 0 {
+func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, string, error) {
+	if got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite || len(got.Sites) == 0 {
 		return nil, "", nil
 	}
-	start := got.entry.Addr - machine.Addr(regionBytes(got.Sites))
+	start := got.Entry.Addr - machine.Addr(regionBytes(got.Sites))
 	of := isa.Of(m.arch)
 	switch {
 	case pc < start || pc == start && ret || of == nil:
 		return nil, "", nil
 	case pc == start:
-		got.moment = frame.Before // nothing of the region has run
+		got.Moment = frame.Before // nothing of the region has run
 	case !of.CallFrom(m.memory, start, pc):
 		return nil, "its region holds this address, and no call in it ends here", nil
 	case ret:
-		got.moment, got.written = frame.InCall, m.writes(start, pc)
+		got.Moment, got.written = frame.InCall, m.writes(start, pc)
 	default:
-		got.moment = frame.After
+		got.Moment = frame.After
 	}
 	return got, "", nil
 }
 
 // regionBytes is the least that the region of a statepoint may have; the sites that fit may differ.
 func regionBytes(sites []*ir.Site) uint64 {
-	bytes := uint64(maxPatch)
+	bytes := uint64(MaxPatch)
 	for _, s := range sites {
 		bytes = min(bytes, s.PatchBytes)
 	}
@@ -172,7 +173,7 @@ func regionBytes(sites []*ir.Site) uint64 {
 
 // atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
 // all that they recorded is in place.
-func (m *matcher) atCall(pc machine.Addr) (matches []*match, err error) {
+func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 	of := isa.Of(m.arch)
 	if of == nil {
 		return nil, nil
@@ -184,17 +185,17 @@ func (m *matcher) atCall(pc machine.Addr) (matches []*match, err error) {
 	end := pc + machine.Addr(of.Length(code))
 	at := m.records.Range(end, end+1)
 	for n := range min(at.Len(), maxNear) {
-		if at.Entry(n).Function.Addr != m.function {
+		if at.Entry(n).Function.Addr != m.Function {
 			continue
 		}
-		got, _, err := m.try(sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}, end, false)
+		got, _, err := m.Try(sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}, end, false)
 		if err != nil {
 			return nil, err
 		}
-		if got == nil || got.kind != ir.StatepointSite && got.kind != ir.DeoptimizeSite {
+		if got == nil || got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite {
 			continue // it is, or may be, a stackmap behind the call, and what that records is not in place yet
 		}
-		got.moment = frame.Before
+		got.Moment = frame.Before
 		matches = append(matches, got)
 	}
 	return matches, nil
@@ -208,84 +209,84 @@ func nearest(e stackmap.Entry, pc machine.Addr) string {
 	return fmt.Sprintf("%d, %d bytes after", id, uint64(e.Addr-pc))
 }
 
-// try holds one record against the place. why is set where a record that lies at
+// Try holds one record against the place. why is set where a record that lies at
 // the place, or just before it, is refused.
-func (m *matcher) try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *match, why string, err error) {
-	c, err := m.sites(e)
+func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Match, why string, err error) {
+	c, err := m.Sites(e)
 	if err != nil {
 		return nil, "", err
 	}
-	got = &match{entry: e, kind: sites.KindOf(c.Sites), Candidates: c}
+	got = &Match{Entry: e, Kind: sites.KindOf(c.Sites), Candidates: c}
 	if len(c.Sites) == 1 {
-		got.site = c.Sites[0]
+		got.Site = c.Sites[0]
 	}
 	_, shaped := e.Record.AsStatepoint()
-	if got.kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
+	if got.Kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
 		// What the record looks like, where it lies and the id that LLVM gives to
 		// statepoints say the same. Shape and place alone do not: a stackmap behind a
 		// call may begin with three constants too.
-		got.kind = ir.StatepointSite
+		got.Kind = ir.StatepointSite
 	}
-	unknown := got.kind == ""
-	isStatepoint := got.kind == ir.StatepointSite || got.kind == ir.DeoptimizeSite
+	unknown := got.Kind == ""
+	isStatepoint := got.Kind == ir.StatepointSite || got.Kind == ir.DeoptimizeSite
 	switch {
 	case e.Addr > pc:
 		return m.tryStatepoint(got, pc, ret)
 	case e.Addr != pc:
 		return m.tryPatchpoint(got, pc, ret)
 	case isStatepoint && ret:
-		got.moment = frame.InCall
+		got.Moment = frame.InCall
 		if bytes := regionBytes(c.Sites); len(c.Sites) > 0 && bytes > 0 {
 			got.written = m.writes(pc-machine.Addr(bytes), pc)
 		}
 	case isStatepoint:
-		got.moment = frame.After
-	case ret && (got.kind == ir.PatchPointSite || unknown && m.patchpointCall(e.Addr) != 0):
+		got.Moment = frame.After
+	case ret && (got.Kind == ir.PatchPointSite || unknown && m.PatchpointCall(e.Addr) != 0):
 		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
 	case ret && !shaped && m.calledNot(pc):
 		return nil, "no call ends at this return address now: what was written there has been taken back, or written over again", nil
 	case unknown && (ret || shaped):
 		// A statepoint whose callee is running or has returned, or a stackmap right
 		// behind that call: nothing here says which.
-		got.moment = frame.Unknown
+		got.Moment = frame.Unknown
 	default:
 		// A stackmap right behind a running call has not run either, but all that it
 		// recorded is in place but for what the callee may yet clobber, which the frame
 		// does not have.
-		got.moment = frame.Before
+		got.Moment = frame.Before
 	}
 	return got, "", nil
 }
 
 // tryPatchpoint asks whether the record before pc is a patchpoint whose call ends at pc.
-func (m *matcher) tryPatchpoint(got *match, pc machine.Addr, ret bool) (*match, string, error) {
-	if got.kind != "" && got.kind != ir.PatchPointSite {
+func (m *Matcher) tryPatchpoint(got *Match, pc machine.Addr, ret bool) (*Match, string, error) {
+	if got.Kind != "" && got.Kind != ir.PatchPointSite {
 		return nil, "", nil
 	}
-	start := got.entry.Addr
-	if got.site != nil {
+	start := got.Entry.Addr
+	if got.Site != nil {
 		// The region is known, so what the runtime patched into it may be any call; on arm64 that of LLVM may be longer.
-		if uint64(pc-start) > got.site.PatchBytes && m.patchpointCall(start) != pc {
+		if uint64(pc-start) > got.Site.PatchBytes && m.PatchpointCall(start) != pc {
 			return nil, "", nil
 		}
 		if of := isa.Of(m.arch); of == nil || !of.CallFrom(m.memory, start, pc) {
 			return nil, "its region holds this address, and no call in it ends here", nil
 		}
 	} else {
-		if m.patchpointCall(start) != pc {
+		if m.PatchpointCall(start) != pc {
 			return nil, "", nil
 		}
-		got.kind = ir.PatchPointSite
+		got.Kind = ir.PatchPointSite
 	}
-	got.moment, got.written = frame.InCall, m.writes(start, pc)
+	got.Moment, got.written = frame.InCall, m.writes(start, pc)
 	if !ret {
-		got.moment = frame.After
+		got.Moment = frame.After
 	}
 	return got, "", nil
 }
 
-// patchpointCall returns the address after the call that LLVM puts at the start of a patchpoint's region, or 0.
-func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
+// PatchpointCall returns the address after the call that LLVM puts at the start of a patchpoint's region, or 0.
+func (m *Matcher) PatchpointCall(start machine.Addr) machine.Addr {
 	of := isa.Of(m.arch)
 	if of == nil {
 		return 0
@@ -303,7 +304,7 @@ func (m *matcher) patchpointCall(start machine.Addr) machine.Addr {
 }
 
 // calledNot says whether code is known not to end in a call at pc.
-func (m *matcher) calledNot(pc machine.Addr) bool {
+func (m *Matcher) calledNot(pc machine.Addr) bool {
 	if m.arch != machine.AMD64 {
 		return false
 	}
@@ -314,18 +315,18 @@ func (m *matcher) calledNot(pc machine.Addr) bool {
 // counted says whether it is known which locations of the record are its live values, so
 // that live value k is one of them: a statepoint counts them, and of the others the
 // module's sites tell.
-func (m *match) counted() bool {
-	if m.kind == "" {
+func (m *Match) counted() bool {
+	if m.Kind == "" {
 		return false
 	}
-	if m.site == nil && m.agreements() == nil {
+	if m.Site == nil && m.agreements() == nil {
 		for _, s := range m.Sites {
-			if a, _ := sites.Align(s, m.entry); a.At != nil {
+			if a, _ := sites.Align(s, m.Entry); a.At != nil {
 				return false
 			}
 		}
 	}
-	if m.kind == ir.StatepointSite || m.kind == ir.DeoptimizeSite {
+	if m.Kind == ir.StatepointSite || m.Kind == ir.DeoptimizeSite {
 		return true
 	}
 	for _, s := range m.Sites {
@@ -337,21 +338,21 @@ func (m *match) counted() bool {
 }
 
 // recorded lists the locations of the live values, or all where it is not known which are.
-func (m *match) recorded() []stackmap.Location {
+func (m *Match) recorded() []stackmap.Location {
 	switch {
 	case !m.counted():
 	case len(m.Sites) > 0:
-		a, _ := sites.Align(m.Sites[0], m.entry)
+		a, _ := sites.Align(m.Sites[0], m.Entry)
 		if a.At != nil {
 			return nil // operand k is not the one at location k
 		}
-		return m.entry.Record.Locations[a.First+a.Head:][:a.Live]
+		return m.Entry.Record.Locations[a.First+a.Head:][:a.Live]
 	default:
-		if sp, ok := m.entry.Record.AsStatepoint(); ok {
+		if sp, ok := m.Entry.Record.AsStatepoint(); ok {
 			return sp.Deopt
 		}
 	}
-	return m.entry.Record.Locations
+	return m.Entry.Record.Locations
 }
 
 // clobber makes unavailable what the call of a site has had the right to overwrite,
@@ -367,15 +368,15 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 }
 
 // registersAt returns the registers that the record's locations may be read from.
-func (m *match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
+func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
 	regs := f.Registers
-	if m.moment == frame.InCall && arch.Link != arch.PC {
+	if m.Moment == frame.InCall && arch.Link != arch.PC {
 		regs = regs.Clone()
 		regs.Forget(arch.Link, arch.RegisterName(arch.Link)+" is where the call left its return address")
 	}
 	switch {
-	case m.moment == frame.After:
-		return clobber(f.AtCall(), arch, m.kind)
+	case m.Moment == frame.After:
+		return clobber(f.AtCall(), arch, m.Kind)
 	case m.shadow != nil:
 		return without(regs, arch, m.shadow.changed, "between the record and the call that was written behind it")
 	}
@@ -397,7 +398,7 @@ func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, whe
 }
 
 // writes are the registers that instructions change from start on up to the call that ends at pc.
-func (m *matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
+func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 	for at := start; m.arch == machine.AMD64 && at < pc; {
 		inst, known, err := amd64.Read(m.memory, at)
 		next := at + machine.Addr(inst.Len)
@@ -417,7 +418,7 @@ func (m *matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 }
 
 // memoryAt is the memory that the record's locations may be read from.
-func (m *match) memoryAt(memory machine.Memory) machine.Memory {
+func (m *Match) memoryAt(memory machine.Memory) machine.Memory {
 	if m.shadow != nil && m.shadow.stored {
 		return staleMemory{}
 	}

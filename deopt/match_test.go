@@ -102,8 +102,8 @@ func TestMatch(t *testing.T) {
 				id = rewritten
 			}
 			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
-			m := &matcher{arch: machine.AMD64, memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), function: start,
-				sites: func(sites.RecordEntry) (sites.Candidates, error) {
+			m := &Matcher{arch: machine.AMD64, memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), Function: start,
+				Sites: func(sites.RecordEntry) (sites.Candidates, error) {
 					if c.site == nil {
 						return sites.Candidates{}, nil
 					}
@@ -117,8 +117,8 @@ func TestMatch(t *testing.T) {
 				return
 			}
 			require.NotNil(t, got)
-			require.Equal(t, c.moment, got.moment)
-			require.Equal(t, c.kind, got.kind)
+			require.Equal(t, c.moment, got.Moment)
+			require.Equal(t, c.kind, got.Kind)
 			require.Empty(t, notes)
 		})
 	}
@@ -127,8 +127,8 @@ func TestMatch(t *testing.T) {
 // The record of the function before says nothing about a frame, near as it may be.
 func TestMatchOfAnotherFunction(t *testing.T) {
 	maps := mapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
-	m := &matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), function: 0x100d,
-		sites: func(sites.RecordEntry) (sites.Candidates, error) { return sites.Candidates{}, nil }}
+	m := &Matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), Function: 0x100d,
+		Sites: func(sites.RecordEntry) (sites.Candidates, error) { return sites.Candidates{}, nil }}
 	got, notes, err := m.find(0x100d, true)
 	require.NoError(t, err)
 	require.Nil(t, got)

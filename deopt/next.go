@@ -56,12 +56,12 @@ func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
 		return "to", fmt.Sprintf("%s, carries on in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
-	case f.match.site == nil && len(f.Slots) == 0: // there is nothing to name
-	case f.match.site == nil && len(f.view.modules.All) == 0:
+	case f.match.Site == nil && len(f.Slots) == 0: // there is nothing to name
+	case f.match.Site == nil && len(f.view.modules.All) == 0:
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
-	case f.match.site == nil:
+	case f.match.Site == nil:
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
-	case f.Resume == nil && f.match.kind == ir.DeoptimizeSite:
+	case f.Resume == nil && f.match.Kind == ir.DeoptimizeSite:
 		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it carries on, --layout FILE.json", f.Title())
 	}
 	return "", ""

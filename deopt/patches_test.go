@@ -289,7 +289,7 @@ func judge(v *View, l *landing, recorded recordMode, ir bool) (out verdict) {
 	case recorded == hasNone:
 		out.wrong = fmt.Sprintf("record %d matches where nothing was patched", got.ID)
 		return out
-	case got.ID != want.ID, (got.Site != want.Site || got.Moment != want.Moment) && (ir || got.Site != unknownSite):
+	case got.ID != want.ID, (got.Site != want.Site || got.Moment != want.Moment) && (ir || got.Site != UnknownSite):
 		out.wrong = fmt.Sprintf("%+v, not %+v", *got, want)
 		return out
 	case !ir: // values have no names

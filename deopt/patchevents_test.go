@@ -254,7 +254,7 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 
 // lawful says whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
 func (c *patchCampaign) lawful(f *Frame, ir bool) bool {
-	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == unknownSite && !ir }
+	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == UnknownSite && !ir }
 	about := f.Record.Moment == frame.Before && !f.physical.Return // it stands at the call of its site
 	if r := inOrdinary[f.Function]; r.ID == f.Record.ID && is(r.Site) && (r.Moment == f.Record.Moment || about || !ir) {
 		return true

@@ -14,13 +14,13 @@ func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	}
 	switch r := f.Resume; {
 	case r.After != "":
-		i := f.match.site.Instr
+		i := f.match.Site.Instr
 		if i.Op == ir.OpInvoke {
 			return interp.Point{Block: i.Blocks[0]}, nil
 		}
 		return interp.Point{Block: i.Block, Index: i.Index + 1}, nil
 	case r.At != "":
-		i := f.match.site.Instr
+		i := f.match.Site.Instr
 		return interp.Point{Block: i.Block, Index: i.Index}, nil
 	}
 	b := fn.Block(f.Resume.Block)
@@ -33,7 +33,7 @@ func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 // enter gives the phis of the block behind an invoke what they take from the invoke's own
 // block, so far as that is known.
 func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
-	if f.Resume.After == "" || f.match.site.Instr.Op != ir.OpInvoke {
+	if f.Resume.After == "" || f.match.Site.Instr.Op != ir.OpInvoke {
 		return nil
 	}
 	taken := map[*ir.Instr]interp.Value{}
@@ -42,7 +42,7 @@ func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 			break
 		}
 		for k, from := range phi.Blocks {
-			if from != f.match.site.Instr.Block || k >= len(phi.Args) {
+			if from != f.match.Site.Instr.Block || k >= len(phi.Args) {
 				continue
 			}
 			v, known, err := incoming(phi.Args[k], values)

@@ -160,7 +160,7 @@ func (v *View) beside(m *ir.Module) []*ir.Module {
 // activation is the place where the frame carries on and the values that it has there.
 func (f *Frame) activation() (a interp.Activation, err error) {
 	if f.Resume == nil {
-		return a, f.whyNot()
+		return a, f.WhyNotResumed()
 	}
 	if f.to == nil {
 		return a, fmt.Errorf("no module defines @%s, where %s carries on; give it with --ir", f.Resume.Function, f.Title())
@@ -172,12 +172,12 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 	return a, err
 }
 
-// whyNot says what is missing to resume a frame that has a record.
-func (f *Frame) whyNot() error {
+// WhyNotResumed says what is missing to resume a frame that has a record.
+func (f *Frame) WhyNotResumed() error {
 	switch {
 	case len(f.view.modules.All) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
-	case f.match.kind == ir.DeoptimizeSite:
+	case f.match.Kind == ir.DeoptimizeSite:
 		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), noted(f.Notes))
 	}
 	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, noted(f.Notes))

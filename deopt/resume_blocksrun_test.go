@@ -156,9 +156,9 @@ func (r *blockRun) resume(regs *machine.Registers) {
 	require.NoError(r.t, err)
 	f := v.Threads[0].Frames[0]
 	require.NotNil(r.t, f.Record, "%v", f.Notes)
-	require.NotNil(r.t, f.match.site, "%v", f.Notes)
-	fn := f.match.site.Func
-	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.match.site.Instr.Block.Ref(), f.Record.ID)
+	require.NotNil(r.t, f.match.Site, "%v", f.Notes)
+	fn := f.match.Site.Func
+	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.match.Site.Instr.Block.Ref(), f.Record.ID)
 	s := alone(v, f)
 	if _, result, _ := f.awaited(); result != nil {
 		s.Result = r.returned(result.Typ, regs)

@@ -49,7 +49,7 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 		return nil, nil, false
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
-	near := c.Records.Range(f.PC-min(f.PC, maxPatch), f.PC)
+	near := c.Records.Range(f.PC-min(f.PC, MaxPatch), f.PC)
 	var at machine.Addr // of the nearest one; a farther shadow ends before it, so far as it is known
 	for n := near.Len() - 1; n >= max(0, near.Len()-maxNear); n-- {
 		e := near.Entry(n)
@@ -83,7 +83,7 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 
 // inRegion says why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
 func (v *View) inRegion(c *progspace.Objfile, s *shadow, pc, owner machine.Addr) string {
-	near := c.Records.Range(pc, pc+maxPatch)
+	near := c.Records.Range(pc, pc+MaxPatch)
 	for n := range min(near.Len(), maxNear) {
 		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
 		name, _, _ := c.NameAt(owner)
@@ -166,7 +166,7 @@ func (v *View) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList 
 		return siteList, 0, 0, false
 	case len(siteList.Sites) > 0 && sites.KindOf(siteList.Sites) == ir.StackMapSite:
 		least, most = patchBytes(siteList.Sites)
-		return siteList, least, min(most, maxPatch), most > 0
+		return siteList, least, min(most, MaxPatch), most > 0
 	case len(siteList.Sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
 		return siteList, 0, 0, false
 	}
@@ -389,8 +389,8 @@ func (v *View) orAddress(addr machine.Addr) string {
 	return addr.String()
 }
 
-// place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
-func (f *Frame) place() machine.Addr {
+// Place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
+func (f *Frame) Place() machine.Addr {
 	if o := f.physical.Overwritten; o != nil && o.From != o.At {
 		return o.At
 	}
@@ -398,17 +398,17 @@ func (f *Frame) place() machine.Addr {
 }
 
 // shadowed are the matches of a frame with shadows of one address.
-func (f *Frame) shadowed(all []*shadow) (matches []*match) {
+func (f *Frame) shadowed(all []*shadow) (matches []*Match) {
 	for _, s := range all {
-		m := &match{entry: s.entry, kind: sites.KindOf(s.sites.Sites), Candidates: s.sites, moment: frame.Before, shadow: s}
-		if m.kind != "" && m.kind != ir.StackMapSite {
-			m.moment = frame.InCall // that of a region takes the place of the site's own call
+		m := &Match{Entry: s.entry, Kind: sites.KindOf(s.sites.Sites), Candidates: s.sites, Moment: frame.Before, shadow: s}
+		if m.Kind != "" && m.Kind != ir.StackMapSite {
+			m.Moment = frame.InCall // that of a region takes the place of the site's own call
 		}
-		if m.kind == "" && s.wasSled() {
-			m.moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
+		if m.Kind == "" && s.wasSled() {
+			m.Moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
 		}
 		if len(m.Sites) == 1 {
-			m.site = m.Sites[0]
+			m.Site = m.Sites[0]
 		}
 		matches = append(matches, m)
 	}
@@ -421,5 +421,5 @@ func (f *Frame) shadowed(all []*shadow) (matches []*match) {
 	return matches
 }
 
-// returns says whether a call is to return to [Frame.place].
-func (f *Frame) returns() bool { return f.physical.Return && f.place() == f.physical.PC }
+// Returns says whether a call is to return to [Frame.Place].
+func (f *Frame) Returns() bool { return f.physical.Return && f.Place() == f.physical.PC }

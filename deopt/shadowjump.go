@@ -104,14 +104,14 @@ func (v *View) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 	if near.Len() == 0 {
 		return
 	}
-	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, maxPatch)) // the region of a statepoint lies before its record
-	all, err := v.space.Original(from, int(at-from)+comparedChunk+maxPatch)
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, MaxPatch)) // the region of a statepoint lies before its record
+	all, err := v.space.Original(from, int(at-from)+comparedChunk+MaxPatch)
 	if err != nil || all.Differing(all.Start, all.End()) == 0 {
 		return
 	}
 	for n := range near.Len() {
 		e := sites.RecordEntry{Entry: near.Entry(n)}
-		if all.Differing(e.Addr-min(e.Addr, maxPatch), e.Addr+maxPatch) == 0 {
+		if all.Differing(e.Addr-min(e.Addr, MaxPatch), e.Addr+MaxPatch) == 0 {
 			continue
 		}
 		e.Record = e.Entry.Record()
@@ -143,7 +143,7 @@ func (v *View) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machin
 		return 0, 0, nil
 	default:
 		least, _ = patchBytes(siteList.Sites)
-		least = min(least, maxPatch)
+		least = min(least, MaxPatch)
 		if start = e.Addr; kind != ir.PatchPointSite {
 			start -= machine.Addr(least)
 		}

@@ -60,7 +60,7 @@ func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
 	name, _, _ := c.NameAt(owner)
-	near := c.Records.Range(f.PC-min(f.PC, maxPatch), f.PC+1)
+	near := c.Records.Range(f.PC-min(f.PC, MaxPatch), f.PC+1)
 	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ {
 		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
 		if e.Function.Addr != owner {

@@ -29,23 +29,23 @@ func (v *View) Sources(budget int64) (costly []string) {
 	for _, t := range v.Threads {
 		all = append(all, t.Frames...)
 	}
-	return findSources(all, newReaders(budget))
+	return FindSources(all, NewSourceReaders(budget))
 }
 
 // Sources is [View.Sources] of these frames alone.
-func (s *Stack) Sources(budget int64) { findSources(s.Frames, newReaders(budget)) }
+func (s *Stack) Sources(budget int64) { FindSources(s.Frames, NewSourceReaders(budget)) }
 
-// readers are those of the images that frames are in.
-type readers struct {
+// SourceReaders are those of the images that frames are in.
+type SourceReaders struct {
 	of     map[*object.Image]*source.Reader
 	budget *source.Budget
 }
 
-func newReaders(budget int64) *readers {
-	return &readers{map[*object.Image]*source.Reader{}, source.NewBudget(budget)}
+func NewSourceReaders(budget int64) *SourceReaders {
+	return &SourceReaders{map[*object.Image]*source.Reader{}, source.NewBudget(budget)}
 }
 
-func findSources(frames []*Frame, r *readers) (costly []string) {
+func FindSources(frames []*Frame, r *SourceReaders) (costly []string) {
 	for _, f := range frames {
 		if f.code == nil || f.Source != nil {
 			continue
@@ -58,15 +58,15 @@ func findSources(frames []*Frame, r *readers) (costly []string) {
 		case err != nil && own && !slices.Contains(costly, name):
 			costly = append(costly, name)
 		}
-		if f.Source == nil && f.match != nil && f.match.site != nil {
-			f.Source = sourceOf(f.match.site.Instr)
+		if f.Source == nil && f.match != nil && f.match.Site != nil {
+			f.Source = sourceOf(f.match.Site.Instr)
 		}
 	}
 	return costly
 }
 
 // sourceByDWARF asks the image of the frame.
-func (f *Frame) sourceByDWARF(all *readers) error {
+func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	img := f.code.Image
 	if img == nil {
 		return nil

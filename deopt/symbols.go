@@ -72,7 +72,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 	own := f.code.Image
 	if own != nil {
-		if f.match != nil && f.match.site != nil && f.match.site.Func.Module == fn.Module {
+		if f.match != nil && f.match.Site != nil && f.match.Site.Func.Module == fn.Module {
 			return own
 		}
 		if _, ok := own.Lookup(fn.Name); ok {
@@ -97,8 +97,8 @@ func (v *View) imageOf(m *ir.Module) *object.Image {
 
 // nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
 func (f *Frame) nativeFunction() *ir.Func {
-	if f.match.site != nil {
-		return f.match.site.Func
+	if f.match.Site != nil {
+		return f.match.Site.Func
 	}
 	if all := f.view.modules.Bodies(f.Function); len(all) == 1 {
 		return all[0]

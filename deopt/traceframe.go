@@ -50,19 +50,19 @@ func (p *Tracepoint) prepare(v *View) {
 	f.physical.PC = p.Addr
 	f.Kind, f.PC, f.Module, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, &p.Offset
 	f.Function, f.Demangled = p.Function, names.IfMangled(p.Function)
-	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.entry.Record.Offset), Moment: p.Moment}
+	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.Entry.Record.Offset), Moment: p.Moment}
 	if p.Note != "" {
 		f.Notes = append(f.Notes, p.Note)
 	}
 	f.Notes = append(f.Notes, p.match.Uncertain()...)
-	if p.Addr == p.match.entry.Addr { // whoever comes to a call makes it
-		if why := f.reached(p.match); why != "" {
+	if p.Addr == p.match.Entry.Addr { // whoever comes to a call makes it
+		if why := f.Reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)
-			p.doubt = p.match.kind != ""
+			p.doubt = p.match.Kind != ""
 		}
 	}
-	if p.match.site != nil { // that of the module alone: to read files the thread would have to wait
-		f.Source = sourceOf(p.match.site.Instr)
+	if p.match.Site != nil { // that of the module alone: to read files the thread would have to wait
+		f.Source = sourceOf(p.match.Site.Instr)
 	}
 	p.base = f.Frame
 }

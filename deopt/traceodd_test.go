@@ -132,7 +132,7 @@ func TestTracepointReads(t *testing.T) {
 		"no size":         {[]stackmap.Location{at(rsp, 0, 0)}, []ptrace.Read{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Tracepoint{match: &match{entry: sites.RecordEntry{Record: &stackmap.Record{Locations: c.locations}}}}
+			p := &Tracepoint{match: &Match{Entry: sites.RecordEntry{Record: &stackmap.Record{Locations: c.locations}}}}
 			amd64, known := machine.ByName("amd64")
 			require.True(t, known)
 			p.plan(amd64)
@@ -145,11 +145,11 @@ func TestTracepointReads(t *testing.T) {
 	for n := range int32(65) {
 		many = append(many, at(rsp, 100*n, 8))
 	}
-	p := &Tracepoint{match: &match{entry: sites.RecordEntry{Record: &stackmap.Record{Locations: many}}}}
+	p := &Tracepoint{match: &Match{Entry: sites.RecordEntry{Record: &stackmap.Record{Locations: many}}}}
 	amd64, _ := machine.ByName("amd64")
 	p.plan(amd64)
 	require.True(t, p.whole)
-	p = &Tracepoint{match: &match{entry: sites.RecordEntry{Record: &stackmap.Record{Locations: []stackmap.Location{{Kind: stackmap.Register, Reg: xmm1, Size: 16}}}}}}
+	p = &Tracepoint{match: &Match{Entry: sites.RecordEntry{Record: &stackmap.Record{Locations: []stackmap.Location{{Kind: stackmap.Register, Reg: xmm1, Size: 16}}}}}}
 	p.plan(amd64)
 	require.True(t, p.wide)
 }

@@ -21,7 +21,7 @@ const (
 
 // patching says that of a tracepoint. Of a call that is there nobody says that it is to be replaced.
 func (s *survey) patching(p *Tracepoint) patching {
-	if p.Addr != p.match.entry.Addr || p.match.kind == ir.StatepointSite || p.match.kind == ir.DeoptimizeSite {
+	if p.Addr != p.match.Entry.Addr || p.match.Kind == ir.StatepointSite || p.match.Kind == ir.DeoptimizeSite {
 		return unlikely
 	}
 	most := unlikely
@@ -38,7 +38,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 	if len(p.match.Sites) > 0 || s.view.target.Arch() != machine.AMD64 {
 		return most
 	}
-	if inst, known, err := amd64.Read(s.view.target, p.Addr); p.match.kind == ir.PatchPointSite || err == nil && known && amd64.IsFiller(inst) {
+	if inst, known, err := amd64.Read(s.view.target, p.Addr); p.match.Kind == ir.PatchPointSite || err == nil && known && amd64.IsFiller(inst) {
 		return likely
 	}
 	return unlikely

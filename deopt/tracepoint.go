@@ -32,7 +32,7 @@ type Tracepoint struct {
 	Symbol string
 
 	code  *progspace.Objfile
-	match *match
+	match *Match
 	reads []ptrace.Read
 	whole bool // what the record's values are read from does not all come with an event
 	wide  bool // it has values in vector registers
@@ -67,7 +67,7 @@ func (x *ExitFilter) wantsSite(kind string) bool {
 }
 
 // SiteKinds are what [ExitFilter].Sites may hold.
-var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), unknownSite}
+var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), UnknownSite}
 
 // survey looks for the places at which exits can be seen.
 type survey struct {
@@ -166,10 +166,10 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	if at.Known {
 		p.Function, p.Offset = at.Name, uint64(p.Addr-at.Start)
 	}
-	if p.Site = string(p.match.kind); p.Site == "" {
-		p.Site = unknownSite
+	if p.Site = string(p.match.Kind); p.Site == "" {
+		p.Site = UnknownSite
 	}
-	p.Moment, p.meant = p.match.moment, s.patching(p)
+	p.Moment, p.meant = p.match.Moment, s.patching(p)
 	p.plan(v.target.Arch())
 	p.wide = p.wide || s.filter.atReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil
@@ -181,48 +181,48 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
 	f := &Frame{view: s.view, code: p.code}
 	f.physical.PC = e.Addr
-	m := f.matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
-	got, _, err := m.try(e, e.Addr, false)
+	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
+	got, _, err := m.Try(e, e.Addr, false)
 	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
 		// A process may run several versions of a function, of which the module is one.
 		if len(s.misfits) <= maxWarnings {
 			s.misfits = append(s.misfits, mismatch.Error())
 		}
-		m.sites = func(sites.RecordEntry) (sites.Candidates, error) {
+		m.Sites = func(sites.RecordEntry) (sites.Candidates, error) {
 			return sites.Candidates{Why: "no names: " + mismatch.Error()}, nil
 		}
-		got, _, err = m.try(e, e.Addr, false)
+		got, _, err = m.Try(e, e.Addr, false)
 	}
 	if err != nil {
 		return err
 	}
 	p.match = got
-	returns := got.moment == frame.After || got.moment == frame.Unknown // has the shape of a statepoint
+	returns := got.Moment == frame.After || got.Moment == frame.Unknown // has the shape of a statepoint
 	switch {
 	case returns && call != 0:
 		if len(got.Sites) > 1 {
 			f.physical.Return = true // now the call can tell which of the sites it is
-			if again, _, err := m.try(e, e.Addr, true); err != nil {
+			if again, _, err := m.Try(e, e.Addr, true); err != nil {
 				return err
 			} else if again != nil {
 				got = again
 			}
 		}
-		if got.kind == "" {
-			got.kind = ir.StatepointSite
+		if got.Kind == "" {
+			got.Kind = ir.StatepointSite
 		}
 		p.match = got
-		if got.moment = frame.After; got.kind == ir.DeoptimizeSite || !s.filter.atReturn {
-			p.Addr, got.moment = call, frame.Before
+		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filter.atReturn {
+			p.Addr, got.Moment = call, frame.Before
 		}
-	case got.moment == frame.After:
+	case got.Moment == frame.After:
 		why := "no call ends at its return address"
 		if lost {
 			why = "not all instructions before its return address are known"
 		}
-		p.Note = fmt.Sprintf("%s: the breakpoint is where the %s has returned", why, got.kind)
-	case got.kind == "" && m.patchpointCall(e.Addr) != 0:
-		got.kind, got.moment = ir.PatchPointSite, frame.Before
+		p.Note = fmt.Sprintf("%s: the breakpoint is where the %s has returned", why, got.Kind)
+	case got.Kind == "" && m.PatchpointCall(e.Addr) != 0:
+		got.Kind, got.Moment = ir.PatchPointSite, frame.Before
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ const joined = 64
 // plan says what of a thread and of its memory must come with a hit for the record's values
 // to be read from that.
 func (p *Tracepoint) plan(arch *machine.Arch) {
-	for _, l := range p.match.entry.Record.Locations {
+	for _, l := range p.match.Entry.Record.Locations {
 		switch {
 		case l.Kind == stackmap.Indirect && l.Size > 0 && general(arch, l.Reg):
 			p.reads = append(p.reads, ptrace.Read{Reg: l.Reg, Offset: int64(l.Offset), Size: int(l.Size)})

@@ -182,7 +182,7 @@ func TestTracepointsAgainstLLVM(t *testing.T) {
 							require.Empty(t, x.Note)
 							require.Equal(t, frame.Before, x.Moment)
 							if given {
-								require.NotEqual(t, unknownSite, x.Site)
+								require.NotEqual(t, UnknownSite, x.Site)
 							}
 							require.Equal(t, calls, x.Site == "statepoint" || x.Site == "deoptimize")
 						}

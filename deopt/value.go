@@ -10,22 +10,22 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// reader reads the values of one record in one frame.
-type reader struct {
+// Reader reads the values of one record in one frame.
+type Reader struct {
 	arch      *machine.Arch
 	memory    machine.Memory
-	registers *machine.Registers
+	Registers *machine.Registers
 	m         *stackmap.Map
 }
 
-// bytes returns the bytes of the value at l, as many as it was recorded with, in the
+// Bytes returns the bytes of the value at l, as many as it was recorded with, in the
 // order of the target; or the reason why they cannot be had.
-func (r *reader) bytes(l stackmap.Location) ([]byte, error) {
+func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 	switch l.Kind {
 	case stackmap.Register:
 		return r.register(l)
 	case stackmap.Direct, stackmap.Indirect:
-		base, err := r.registers.Addr(l.Reg)
+		base, err := r.Registers.Addr(l.Reg)
 		if err != nil {
 			return nil, err
 		}
@@ -48,11 +48,11 @@ func (r *reader) bytes(l stackmap.Location) ([]byte, error) {
 
 // register reads a Register location. Its offset is in bits, from the least significant one: LLVM records ah as rax
 // and 8, and the 32-bit part of a big-endian machine's r12 as that and 0.
-func (r *reader) register(l stackmap.Location) ([]byte, error) {
+func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	if why := r.arch.Unread[l.Reg]; why != "" {
 		return nil, errors.New(why)
 	}
-	b, err := r.registers.Bytes(l.Reg)
+	b, err := r.Registers.Bytes(l.Reg)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *reader) register(l stackmap.Location) ([]byte, error) {
 	return b[skip:][:size], nil
 }
 
-func (r *reader) uint(v uint64) []byte {
+func (r *Reader) uint(v uint64) []byte {
 	b := make([]byte, 8)
 	r.arch.Order.PutUint64(b, v)
 	return b
@@ -103,15 +103,15 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 }
 
 // slot reads one recorded value. The type may be none.
-func (r *reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
+func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
 	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: maps.LocationOf(r.m, l, r.arch)}
-	raw, err := r.bytes(l)
+	raw, err := r.Bytes(l)
 	r.value(&s, raw, err, l)
 	return s
 }
 
 // value gives a slot what was read for it from a location, or the reason why it was not.
-func (r *reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location) {
+func (r *Reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location) {
 	t := s.Type
 	if err == nil {
 		raw, err = fit(raw, t, l, r.arch)

@@ -49,7 +49,7 @@ func TestLocations(t *testing.T) {
 		1, 2, 3, 4, 5, 6, 7, 8, // rbp-8
 	}}
 	m := mapOf(t, []uint64{0x123456789abcdef, 1 << 63})
-	r := &reader{machine.AMD64, memory, regs, m}
+	r := &Reader{machine.AMD64, memory, regs, m}
 
 	reg := func(n machine.DWARFReg, size uint16, bit int32) stackmap.Location {
 		return stackmap.Location{Kind: stackmap.Register, Size: size, Reg: n, Offset: bit}
@@ -145,7 +145,7 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 			c.arch.PutUint(low, c.holds)
 		}
 		regs.Set(c.reg, b)
-		r := &reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
+		r := &Reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
 		s := r.slot(0, "%v", c.typ, stackmap.Location{Kind: stackmap.Register, Size: c.size, Reg: c.reg})
 		require.Equal(t, c.reason, s.Reason, "%s %d", c.arch.Name, c.reg)
 		require.Equal(t, c.value, s.Value, "%s %d %s", c.arch.Name, c.reg, c.typ.Source)
@@ -159,7 +159,7 @@ func TestRegisterOfTheReturnAddress(t *testing.T) {
 		regs.SetUint(arch.Link, 77)
 		f := &unwind.Frame{Registers: regs}
 		for moment, read := range map[frame.Moment]bool{frame.InCall: false, frame.Before: true} {
-			_, err := (&match{moment: moment}).registersAt(f, arch).Uint(arch.Link)
+			_, err := (&Match{Moment: moment}).registersAt(f, arch).Uint(arch.Link)
 			if read {
 				require.NoError(t, err)
 			} else {

@@ -91,7 +91,7 @@ func TestVariablesAgainstGDB(t *testing.T) {
 			}
 			require.Len(t, names, 6)
 			// A module without DWARF in its object has the same lines from its !dbg.
-			site := f.match.site.Instr
+			site := f.match.Site.Instr
 			require.Equal(t, f.Source[0].Line, sourceOf(site)[0].Line)
 		})
 	}

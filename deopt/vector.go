@@ -12,13 +12,13 @@ import (
 )
 
 // operand reads a live value of a site, which is of type t.
-func (r *reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ frame.Type, l stackmap.Location) frame.Slot {
+func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ frame.Type, l stackmap.Location) frame.Slot {
 	leaf := sites.FirstLeaf(t)
 	if leaf.Kind != ir.VectorKind {
 		return r.slot(index, name, typ, l)
 	}
 	slot := frame.Slot{Index: index, Name: name, Type: typ, Status: frame.OK, Location: maps.LocationOf(r.m, l, r.arch)}
-	raw, err := r.bytes(l)
+	raw, err := r.Bytes(l)
 	switch {
 	case err != nil:
 	case sites.MarksUndef(r.m, l):

@@ -140,7 +140,7 @@ func effect(t *testing.T, original *mutator, command []string, o Options) (chang
 // by is the frame as the original map has it.
 func (f *Frame) by(t *testing.T, original *mutator, o Options) *Frame {
 	t.Helper()
-	e := f.match.entry
+	e := f.match.Entry
 	row := slices.IndexFunc(e.Map.Functions, func(g stackmap.Function) bool { return g.Addr == e.Function.Addr })
 	number := 0
 	for r := range e.Map.Records(e.Function) {
@@ -151,15 +151,15 @@ func (f *Frame) by(t *testing.T, original *mutator, o Options) *Frame {
 	}
 	right := parseMap(t, original.section)
 	m := *f.match
-	m.entry.Map = right
+	m.Entry.Map = right
 	for r := range right.Records(&right.Functions[row]) {
 		if number == 0 {
-			m.entry.Record = r.Clone()
+			m.Entry.Record = r.Clone()
 			break
 		}
 		number--
 	}
-	require.Equal(t, e.Record.ID, m.entry.Record.ID)
+	require.Equal(t, e.Record.ID, m.Entry.Record.ID)
 	out := *f
 	out.match, out.Slots, out.values, out.Notes, out.Resume, out.to = &m, nil, nil, nil, nil, nil
 	require.NoError(t, out.fill(o.Layouts))

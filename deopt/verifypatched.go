@@ -70,9 +70,9 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !sites.RecordsStatepoint(s) {
 				continue
 			}
-			if at := m.site; at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
+			if at := m.Site; at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
 				// The run began in this block, at the site of the exit or behind it.
-				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.moment == frame.After {
+				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.Moment == frame.After {
 					continue
 				}
 			}

@@ -96,8 +96,8 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
 		p.stack.returned = x.Thread.Registers
 	}
-	if f.match.site != nil {
-		p.cc = f.match.site.Func.CC
+	if f.match.Site != nil {
+		p.cc = f.match.Site.Func.CC
 	}
 	if p.run, err = p.stack.prepare(v.interpreter()); err != nil {
 		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {

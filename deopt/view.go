@@ -57,7 +57,7 @@ type Frame struct {
 	callee   *unwind.Frame // nil where it is not known
 	guess    *doubt        // nil where it is certain that there is such a frame
 	code     *progspace.Objfile
-	match    *match
+	match    *Match
 	values   []bound  // the values of the module that slots hold
 	to       *ir.Func // that carries on, where a module defines it
 	blind    string   // why a record that its code may have for it cannot be read, or ""
@@ -179,12 +179,12 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 		return f, nil
 	}
 	f.Module = f.code.Name
-	name, start, named := f.function(at)
+	name, start, named := f.SymbolAt(at)
 	if f.code == v.space.Found {
 		v.namedByPerf(f, at)
 	}
 	if named {
-		offset := uint64(f.place() - start)
+		offset := uint64(f.Place() - start)
 		f.Function, f.Demangled, f.Offset = name, names.IfMangled(name), &offset
 	}
 	if f.code.JIT && f.code.Image != nil {
@@ -203,7 +203,7 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 		return f, nil
 	}
 	if f.Offset == nil { // the record says how far its function is
-		offset := uint64(f.place() - f.match.entry.Function.Addr)
+		offset := uint64(f.Place() - f.match.Entry.Function.Addr)
 		f.Offset = &offset
 	}
 	err := f.fill(layouts)
@@ -226,10 +226,10 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	}
 }
 
-// function returns the name and start of the function that pc lies in. A symbol without a size names
+// SymbolAt returns the name and start of the function that pc lies in. A symbol without a size names
 // all code up to the next symbol: also that of functions which have none any more. Where an FDE that
 // starts behind the symbol has pc, it is such a function.
-func (f *Frame) function(pc machine.Addr) (name string, start machine.Addr, ok bool) {
+func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok bool) {
 	s := f.code.SymbolAt(pc)
 	if s.Known && s.Size == 0 && s.Start < f.physical.FDEStart {
 		return "", 0, false
@@ -267,7 +267,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if f.Notes = append(f.Notes, shadows...); doubt {
 		return nil
 	}
-	found, notes, err := f.matcher(function, owner).find(f.physical.PC, f.physical.Return)
+	found, notes, err := f.Matcher(function, owner).find(f.physical.PC, f.physical.Return)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 		f.Notes = append(f.Notes, notes...)
 	}
 	if found != nil {
-		found = f.choose(append([]*match{found}, found.also...))
+		found = f.choose(append([]*Match{found}, found.also...))
 	}
 	f.match = found
 	if found != nil {
@@ -284,10 +284,10 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	return nil
 }
 
-// matcher holds records against the frame's place. function is the name of its function and owner
+// Matcher holds records against the frame's place. function is the name of its function and owner
 // where that starts.
-func (f *Frame) matcher(function string, owner machine.Addr) *matcher {
-	return &matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.Records, function: owner, calls: f.mayCall, sites: func(e sites.RecordEntry) (sites.Candidates, error) {
+func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
+	return &Matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.Records, Function: owner, calls: f.mayCall, Sites: func(e sites.RecordEntry) (sites.Candidates, error) {
 		c, err := f.view.modules.OfRecord(f.code, e, function)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			c.Sites = f.narrow(c.Sites)
@@ -300,33 +300,33 @@ func (f *Frame) matcher(function string, owner machine.Addr) *matcher {
 // that waits for a call it is the first, the call's own: the others lie behind it. Any other
 // may not have come by a site; where it has come by several, one that has yet to run has
 // everything in place, and what the call of one that has run returned is in no record.
-func (f *Frame) choose(all []*match) *match {
-	var best *match
+func (f *Frame) choose(all []*Match) *Match {
+	var best *Match
 	for _, m := range all {
 		why := ""
 		if !f.physical.Return {
-			why = f.reached(m)
+			why = f.Reached(m)
 		}
 		switch {
 		case why != "":
 			f.Notes = append(f.Notes, why)
-		case best == nil || best.moment == frame.After && m.moment == frame.Before:
+		case best == nil || best.Moment == frame.After && m.Moment == frame.Before:
 			best = m
 		}
 	}
-	if best == nil && all[0].kind == "" {
+	if best == nil && all[0].Kind == "" {
 		best = all[0]
 	}
 	for _, m := range all {
 		if best != nil && m != best {
-			f.Notes = append(f.Notes, fmt.Sprintf("record %d is at this address too", uint64(m.entry.Record.ID)))
+			f.Notes = append(f.Notes, fmt.Sprintf("record %d is at this address too", uint64(m.Entry.Record.ID)))
 		}
 	}
 	return best
 }
 
-// about says what the target is.
-func (v *View) about() frame.Target {
+// About says what the target is.
+func (v *View) About() frame.Target {
 	t := v.target
 	out := frame.Target{Kind: "core", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Notes: v.Notes()}
 	if t.Core == "" {
@@ -382,7 +382,7 @@ func (v *View) perfNotes() (notes []string) {
 
 // Report makes the JSON of the view.
 func (v *View) Report() *frame.Report {
-	r := &frame.Report{Schema: frame.Schema, Target: v.about(), Threads: []frame.Thread{}}
+	r := &frame.Report{Schema: frame.Schema, Target: v.About(), Threads: []frame.Thread{}}
 	for _, t := range v.Threads {
 		out := frame.Thread{TID: t.ID, Name: t.Name, Frames: []frame.Frame{}}
 		if !t.End.Complete {

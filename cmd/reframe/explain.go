@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
+	"reframe/deopt/explain"
 	"reframe/deopt/machine"
 	"reframe/ptrace"
 )
@@ -15,7 +15,7 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	var k known
 	var source bool
-	q := deopt.Question{}
+	q := explain.Question{}
 	c := &cobra.Command{
 		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
 		Short: "Tell step by step how one frame came to be",
@@ -60,7 +60,7 @@ is nothing to explain or it failed.`,
 				return err
 			}
 			defer t.Close()
-			e, err := view.Explain(q)
+			e, err := explain.Explain(view, q)
 			if err != nil {
 				return err
 			}
@@ -82,12 +82,12 @@ is nothing to explain or it failed.`,
 	k.flags(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`")
-	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+deopt.ExplainSchema+")")
+	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")
 	return c
 }
 
 // asked reads the argument.
-func asked(q *deopt.Question, c *cobra.Command, args []string) error {
+func asked(q *explain.Question, c *cobra.Command, args []string) error {
 	if c.Flags().Changed("frame") && q.Frame < 0 {
 		return usage("-f %d: a frame's number is 0 or more", q.Frame)
 	}
@@ -128,7 +128,7 @@ func asked(q *deopt.Question, c *cobra.Command, args []string) error {
 }
 
 // printExplanation prints an explanation for people.
-func printExplanation(w io.Writer, s style, e *deopt.Explanation, t *ptrace.Target) error {
+func printExplanation(w io.Writer, s style, e *explain.Explanation, t *ptrace.Target) error {
 	p := &explainer{style: s}
 	p.line("%s", titleOf(s, t))
 	for _, note := range e.Target.Notes {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt"
+	"reframe/deopt/explain"
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
@@ -27,7 +27,7 @@ func (p *explainer) title(text string) {
 	p.line("%s", p.bold(text))
 }
 
-func (p *explainer) place(at *deopt.Place) {
+func (p *explainer) place(at *explain.Place) {
 	p.title(placeTitle(at))
 	for _, f := range at.Frames {
 		if at.Frame == nil || *at.Frame != f {
@@ -56,7 +56,7 @@ func (p *explainer) place(at *deopt.Place) {
 	}
 }
 
-func placeTitle(at *deopt.Place) string {
+func placeTitle(at *explain.Place) string {
 	where := symbol(at.In.Symbol, string(at.Address))
 	switch {
 	case at.Frame != nil:
@@ -68,7 +68,7 @@ func placeTitle(at *deopt.Place) string {
 }
 
 // symbol is a function and how far into it, or else what is given.
-func symbol(s *deopt.SymbolRange, otherwise string) string {
+func symbol(s *explain.SymbolRange, otherwise string) string {
 	if s == nil {
 		return otherwise
 	}
@@ -80,7 +80,7 @@ func (p *explainer) fact(name, format string, args ...any) {
 	p.line("  %-9s %s", name, fmt.Sprintf(format, args...))
 }
 
-func (p *explainer) codePlace(in *deopt.CodePlace) {
+func (p *explainer) codePlace(in *explain.CodePlace) {
 	if m := in.Mapping; m != nil {
 		path := m.Path
 		if path == "" {
@@ -119,7 +119,7 @@ func (p *explainer) codePlace(in *deopt.CodePlace) {
 	}
 }
 
-func (p *explainer) unwound(u *deopt.UnwoundFrame) {
+func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	name := string(u.PC)
 	if u.Function != "" && u.Offset != nil {
 		name = fmt.Sprintf("%s %s+%#x", u.PC, printable(names.Short(u.Function)), *u.Offset)
@@ -159,7 +159,7 @@ func listed(rules []string) string {
 	return ", " + strings.Join(rules, ", ")
 }
 
-func (p *explainer) records(at *deopt.Place) {
+func (p *explainer) records(at *explain.Place) {
 	notes := at.Notes
 	if len(at.Records) == 0 && len(notes) == 0 {
 		return
@@ -184,7 +184,7 @@ func (p *explainer) records(at *deopt.Place) {
 	}
 }
 
-func (p *explainer) record(r *deopt.NearRecord) {
+func (p *explainer) record(r *explain.NearRecord) {
 	line := fmt.Sprintf("  %s at %s", p.bold(fmt.Sprintf("record %d", r.ID)), r.Address)
 	if r.Name != "" {
 		line += fmt.Sprintf(", %s+%#x", printable(names.Short(r.Name)), r.Offset)
@@ -202,7 +202,7 @@ func (p *explainer) record(r *deopt.NearRecord) {
 	p.line("    %s", printable(r.Why))
 }
 
-func (p *explainer) value(x *deopt.ExplainedValue) {
+func (p *explainer) value(x *explain.Value) {
 	name := fmt.Sprintf("#%d", x.Index)
 	if x.Name != "" {
 		name = nameOf(&x.Slot)
@@ -247,7 +247,7 @@ func dumped(raw, reading string) []string {
 	return rows
 }
 
-func (p *explainer) carries(c *deopt.CarriesOn) {
+func (p *explainer) carries(c *explain.CarriesOn) {
 	p.title("where it carries on")
 	for _, x := range c.Exits {
 		taken := "not taken"
@@ -267,7 +267,7 @@ func (p *explainer) carries(c *deopt.CarriesOn) {
 }
 
 // when says how a condition of a layout came out.
-func when(w *deopt.WhenTried) string {
+func when(w *explain.WhenTried) string {
 	out := fmt.Sprintf("when live value %d equals %d: ", w.Operand, w.Equals)
 	switch {
 	case w.Why != "":
@@ -278,7 +278,7 @@ func when(w *deopt.WhenTried) string {
 	return out + "it is " + printable(w.Value)
 }
 
-func (p *explainer) disassembly(d *deopt.Disassembly) {
+func (p *explainer) disassembly(d *explain.Disassembly) {
 	p.title("the code")
 	if d.Why != "" {
 		p.line("  %s", p.yellow(printable(d.Why)))

@@ -1,8 +1,9 @@
-package deopt
+package explain
 
 import (
 	"fmt"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/isa"
@@ -33,17 +34,17 @@ const (
 )
 
 // disassembly decodes the function of the frame from its start: where the instructions of x86-64 begin is known from there alone.
-func (f *Frame) disassembly() *Disassembly {
+func disassembly(f *deopt.Frame) *Disassembly {
 	out := &Disassembly{}
-	arch := f.view.target.Arch()
+	arch := f.View().Target().Arch()
 	of := isa.Of(arch)
 	if of == nil || of.Text == nil {
 		out.Why = "code of " + arch.Title + " is not disassembled"
 		return out
 	}
-	d := disassembler{frame: f, code: isa.NewWindow(f.view.target, of)}
-	pc := f.place()
-	start, known := f.start()
+	d := disassembler{frame: f, code: isa.NewWindow(f.View().Target(), of)}
+	pc := f.Place()
+	start, known := startOf(f)
 	switch {
 	case !known:
 		out.Why = "where its function starts is not known, and with it where the instructions before the place do"
@@ -73,27 +74,27 @@ func (f *Frame) disassembly() *Disassembly {
 	return out
 }
 
-// start returns where the function of the frame starts: by its symbol, its FDE or its stack map.
-func (f *Frame) start() (start machine.Addr, ok bool) {
-	if f.code == nil {
+// startOf returns where the function of the frame starts: by its symbol, its FDE or its stack map.
+func startOf(f *deopt.Frame) (start machine.Addr, ok bool) {
+	if f.Code() == nil {
 		return 0, false
 	}
-	within := f.physical.Lookup()
-	if _, start, ok := f.function(within); ok {
+	within := f.Physical().Lookup()
+	if _, start, ok := f.SymbolAt(within); ok {
 		return start, true
 	}
-	if t := f.code.Unwind.Table; t != nil {
+	if t := f.Code().Unwind.Table; t != nil {
 		if fde, err := t.Find(within); err == nil {
 			return fde.Start, true
 		}
 	}
-	owner := f.code.SymbolAt(within).Owner
+	owner := f.Code().SymbolAt(within).Owner
 	return owner, owner != 0
 }
 
 // disassembler decodes the code around a frame.
 type disassembler struct {
-	frame *Frame
+	frame *deopt.Frame
 	code  *isa.Window
 }
 
@@ -101,20 +102,20 @@ type disassembler struct {
 func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
 	f := d.frame
 	b := d.code.From(at)
-	text, length := d.code.Text(b, at, f.view.space.Named)
+	text, length := d.code.Text(b, at, f.View().Space().Named)
 	if length == 0 {
 		return i, 0
 	}
-	i = Instruction{Address: frame.HexOf(at), Bytes: isa.Spaced(b[:length]), Text: text, Here: at == f.place(), Notes: d.notes(at)}
+	i = Instruction{Address: frame.HexOf(at), Bytes: isa.Spaced(b[:length]), Text: text, Here: at == f.Place(), Notes: d.notes(at)}
 	in := *f
 	if !i.Here { // where a call may be the last instruction of its function
-		in.physical.PC, in.physical.Return, in.physical.Overwritten = at, false, nil
+		in.Physical().PC, in.Physical().Return, in.Physical().Overwritten = at, false, nil
 	}
 	start, known := machine.Addr(0), false
-	if f.code != nil && f.code.Image == nil { // there are no symbols, but those that have records
-		start, known = in.start()
-	} else if f.code != nil {
-		_, start, known = in.function(in.physical.Lookup())
+	if f.Code() != nil && f.Code().Image == nil { // there are no symbols, but those that have records
+		start, known = startOf(&in)
+	} else if f.Code() != nil {
+		_, start, known = in.SymbolAt(in.Physical().Lookup())
 	}
 	if known {
 		offset := uint64(at - start)
@@ -126,11 +127,11 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 // past says whether an address lies behind the section that the place is in.
 func (d *disassembler) past(at machine.Addr) bool {
 	f := d.frame
-	if f.code == nil || f.code.Image == nil {
+	if f.Code() == nil || f.Code().Image == nil {
 		return false
 	}
-	s := f.code.Image.CodeAt(f.physical.Lookup())
-	return s != nil && at != f.place() && !s.Contains(at)
+	s := f.Code().Image.CodeAt(f.Physical().Lookup())
+	return s != nil && at != f.Place() && !s.Contains(at)
 }
 
 // maxAt bounds the records that are noted at one address.
@@ -146,22 +147,22 @@ var placed = map[string]string{
 func (d *disassembler) notes(at machine.Addr) []string {
 	f := d.frame
 	var out []string
-	if f.Rule != "" && f.physical.Return && at == f.physical.PC {
-		out = append(out, fmt.Sprintf("frame #%d returns here", f.physical.Index))
+	if f.Rule != "" && f.Physical().Return && at == f.Physical().PC {
+		out = append(out, fmt.Sprintf("frame #%d returns here", f.Physical().Index))
 	}
-	if _, starts := f.view.space.StartingAt(at); starts {
-		out = append(out, f.view.space.Named(at)+" starts")
+	if _, starts := f.View().Space().StartingAt(at); starts {
+		out = append(out, f.View().Space().Named(at)+" starts")
 	}
-	if f.code == nil || f.code.Records == nil {
+	if f.Code() == nil || f.Code().Records == nil {
 		return out
 	}
-	for n, span := 0, f.code.Records.At(at); n < min(span.Len(), maxAt); n++ {
+	for n, span := 0, f.Code().Records.At(at); n < min(span.Len(), maxAt); n++ {
 		e := span.Entry(n)
-		r := f.near(sites.RecordEntry{Entry: e, Record: e.Record()})
+		r := near(f, sites.RecordEntry{Entry: e, Record: e.Record()})
 		out = append(out, fmt.Sprintf("record %d%s", r.ID, placed[r.Site]))
 	}
-	if m := f.match; m != nil && m.site != nil && m.site.PatchBytes > 0 && at == m.entry.Addr+machine.Addr(m.site.PatchBytes) {
-		out = append(out, fmt.Sprintf("the region of record %d ends, %d bytes", uint64(m.entry.Record.ID), m.site.PatchBytes))
+	if m := f.Match(); m != nil && m.Site != nil && m.Site.PatchBytes > 0 && at == m.Entry.Addr+machine.Addr(m.Site.PatchBytes) {
+		out = append(out, fmt.Sprintf("the region of record %d ends, %d bytes", uint64(m.Entry.Record.ID), m.Site.PatchBytes))
 	}
 	return out
 }

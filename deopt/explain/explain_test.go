@@ -1,4 +1,4 @@
-package deopt
+package explain
 
 import (
 	"encoding/binary"
@@ -16,7 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/machine"
@@ -24,13 +26,13 @@ import (
 )
 
 // explained is the answer to a question about a live process.
-func explained(t *testing.T, p *livetest.Process, o Options, q Question) *Explanation {
+func explained(t *testing.T, p *livetest.Process, o deopt.Options, q Question) *Explanation {
 	t.Helper()
-	v := look(t, p, true, o)
-	defer v.target.Release()
-	e, err := v.Explain(q)
+	v := frametest.Look(t, p, true, o)
+	defer v.Target().Release()
+	e, err := Explain(v, q)
 	require.NoError(t, err)
-	require.Equal(t, ExplainSchema, e.Schema)
+	require.Equal(t, Schema, e.Schema)
 	return e
 }
 
@@ -42,7 +44,7 @@ func only(t *testing.T, e *Explanation) *Place {
 	return &e.Places[0]
 }
 
-func valueOf(t *testing.T, p *Place, name string) ExplainedValue {
+func valueOf(t *testing.T, p *Place, name string) Value {
 	t.Helper()
 	for _, v := range p.Values {
 		if v.Name == name {
@@ -50,14 +52,14 @@ func valueOf(t *testing.T, p *Place, name string) ExplainedValue {
 		}
 	}
 	require.Fail(t, "no value "+name)
-	return ExplainedValue{}
+	return Value{}
 }
 
 var sum = regexp.MustCompile(`^(\w+) (0x[0-9a-f]+) ([+-]\d+) = (0x[0-9a-f]+)$`)
 
 // adds requires that the arithmetic of a value is right, that its register is what is said, and that
 // the bytes are those that lie at its address.
-func adds(t *testing.T, p *livetest.Process, v ExplainedValue, base frame.Hex) {
+func adds(t *testing.T, p *livetest.Process, v Value, base frame.Hex) {
 	t.Helper()
 	m := sum.FindStringSubmatch(v.Sum)
 	require.NotNil(t, m, v.Sum)
@@ -82,7 +84,7 @@ func adds(t *testing.T, p *livetest.Process, v ExplainedValue, base frame.Hex) {
 
 func TestExplainDeoptimize(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
-	o := known(t, p)
+	o := frametest.Known(t, p)
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
 	both := strings.Replace(string(text), `"exits":[`, `"exits":[
@@ -143,7 +145,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	at = only(t, explained(t, p, o, Question{Frame: 2}))
 	require.Nil(t, at.Carries.Resume)
 	require.Contains(t, at.Carries.Why, "give a layout that says where it carries on")
-	at = only(t, explained(t, p, Options{}, Question{Frame: 2}))
+	at = only(t, explained(t, p, deopt.Options{}, Question{Frame: 2}))
 	require.Equal(t, "statepoint", at.Records[0].Site)
 	require.Equal(t, "no type is known: all 8 bytes, as one number", at.Values[0].Reading)
 	require.Contains(t, at.Carries.Why, "give it with --ir")
@@ -152,7 +154,7 @@ func TestExplainDeoptimize(t *testing.T) {
 func TestExplainPatchpoint(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	id := uint64(2001)
-	e := explained(t, p, known(t, p), Question{Record: &id, Frame: -1})
+	e := explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: -1})
 	require.Equal(t, "record 2001", e.Asked)
 	require.True(t, e.Partial(), "values in caller-saved registers are gone")
 	at := only(t, e)
@@ -165,7 +167,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Equal(t, []any{uint64(2002), false, "stackmap", int64(24 - 13)}, []any{next.ID, next.Matched, next.Site, next.Distance})
 	require.Equal(t, "the point itself is 11 bytes behind the pc", next.Why)
 
-	wanted := patchpointValues()
+	wanted := frametest.PatchpointValues()
 	for _, v := range at.Values {
 		want, computed := wanted[v.Name]
 		if !computed {
@@ -202,7 +204,7 @@ func TestExplainPatchpoint(t *testing.T) {
 
 	// At the stackmap nobody stands.
 	id = 2002
-	e = explained(t, p, known(t, p), Question{Record: &id, Frame: -1})
+	e = explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: -1})
 	require.Len(t, e.Places, 1)
 	require.Nil(t, e.Places[0].Frame)
 	require.Empty(t, e.Places[0].Frames)
@@ -214,7 +216,7 @@ func TestExplainPatchpoint(t *testing.T) {
 func TestExplainFalseMatch(t *testing.T) {
 	p := livetest.Lli(t, 19, "false_match.ll", "mcjit")
 	id := uint64(77)
-	for _, o := range []Options{{}, known(t, p)} {
+	for _, o := range []deopt.Options{{}, frametest.Known(t, p)} {
 		at := only(t, explained(t, p, o, Question{Record: &id, Frame: -1}))
 		require.Equal(t, 2, at.Frame.Index)
 		require.Len(t, at.Records, 1)
@@ -229,7 +231,7 @@ func TestExplainFalseMatch(t *testing.T) {
 // Types of all widths: what is read of the bytes, and what is masked.
 func TestExplainStatepoint(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
-	at := only(t, explained(t, p, known(t, p), Question{Frame: -1}))
+	at := only(t, explained(t, p, frametest.Known(t, p), Question{Frame: -1}))
 	for name, want := range map[string][2]string{
 		"%x": {"300", "i64: all of it"}, "%y": {"51", "i32: all of it"}, "%e": {"7.5", "double: all of it"}, "%c": {"-3", "i8: all of it"},
 	} {
@@ -259,21 +261,21 @@ func TestReading(t *testing.T) {
 func TestExplainRecursion(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	id := uint64(2)
-	e := explained(t, p, known(t, p), Question{Record: &id, Frame: -1})
+	e := explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: -1})
 	require.Len(t, e.Places, 1)
 	at := e.Places[0]
 	require.Nil(t, at.Frame)
 	require.Len(t, at.Frames, 3, "f(3), f(2) and f(1) wait for the call")
 	require.Nil(t, at.Code)
 	outermost := at.Frames[2].Index
-	at = *only(t, explained(t, p, known(t, p), Question{Record: &id, Frame: outermost}))
+	at = *only(t, explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: outermost}))
 	require.Equal(t, "3", valueOf(t, &at, "%n").Value)
 	require.Len(t, at.Stack, outermost+1)
 
 	addr := machine.Addr(0)
 	_, err := fmt.Sscanf(string(at.Address), "0x%x", (*uint64)(&addr))
 	require.NoError(t, err)
-	e = explained(t, p, known(t, p), Question{Address: &addr, Frame: -1})
+	e = explained(t, p, frametest.Known(t, p), Question{Address: &addr, Frame: -1})
 	require.Len(t, e.Places[0].Frames, 3)
 	require.Nil(t, e.Places[0].Frame)
 	require.NotEmpty(t, e.Places[0].Code.Instructions)
@@ -286,7 +288,7 @@ func TestExplainTwoPlaces(t *testing.T) {
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)
 	id := uint64(31)
-	e := explained(t, p, Options{Modules: []*ir.Module{m}}, Question{Record: &id, Frame: -1})
+	e := explained(t, p, deopt.Options{Modules: []*ir.Module{m}}, Question{Record: &id, Frame: -1})
 	require.Len(t, e.Places, 2)
 	idle, running := e.Places[0], e.Places[1]
 	if running.Frame == nil {
@@ -309,10 +311,10 @@ func TestExplainTwoPlaces(t *testing.T) {
 // A place in code without any stack map, and what is no place.
 func TestExplainPlainCode(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
-	v := look(t, p, true, Options{})
-	main := one(t, v, "main")
+	v := frametest.Look(t, p, true, deopt.Options{})
+	main := frametest.One(t, v, "main")
 	start := main.Address() - machine.Addr(*main.Offset)
-	e, err := v.Explain(Question{Address: &start, Frame: -1})
+	e, err := Explain(v, Question{Address: &start, Frame: -1})
 	require.NoError(t, err)
 	require.Len(t, e.Places, 1)
 	at := e.Places[0]
@@ -324,7 +326,7 @@ func TestExplainPlainCode(t *testing.T) {
 	require.True(t, at.Code.Instructions[0].Here)
 	require.Equal(t, []string{"main starts"}, at.Code.Instructions[0].Notes)
 
-	sp, err := main.physical.Registers.Addr(machine.AMD64.SP)
+	sp, err := main.Physical().Registers.Addr(machine.AMD64.SP)
 	require.NoError(t, err)
 	one, three, frames := machine.Addr(1), uint64(3), len(v.Threads[0].Frames)
 	for want, q := range map[string]Question{
@@ -332,13 +334,13 @@ func TestExplainPlainCode(t *testing.T) {
 		fmt.Sprintf("nothing to explain: %v is no code: it lies in [stack], rw-p", sp):                                {Address: &sp, Frame: -1},
 		fmt.Sprintf("nothing to explain: there is no frame 99; thread %d has %d, #0 to #%d", p.PID, frames, frames-1): {Frame: 99},
 	} {
-		_, err := v.Explain(q)
+		_, err := Explain(v, q)
 		require.EqualError(t, err, want)
 		require.ErrorIs(t, err, ErrNotFound)
 	}
-	_, err = v.Explain(Question{Record: &three, Frame: -1})
+	_, err = Explain(v, Question{Record: &three, Frame: -1})
 	require.ErrorContains(t, err, "nothing to explain: no record has the id 3; process "+strconv.Itoa(p.PID)+": no stack map: it has no code outside of its files")
-	_, err = v.Explain(Question{Frame: -1})
+	_, err = Explain(v, Question{Frame: -1})
 	require.ErrorContains(t, err, "nothing to explain: no frame has a record; ask for one by its number (-f)")
 }
 
@@ -347,7 +349,7 @@ func TestExplainPlainCode(t *testing.T) {
 func TestExplainAgainstGDB(t *testing.T) {
 	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
 		p := livetest.Lli(t, 19, program, "mcjit")
-		at := only(t, explained(t, p, Options{}, Question{Frame: -1}))
+		at := only(t, explained(t, p, deopt.Options{}, Question{Frame: -1}))
 		var commands []string
 		for _, f := range at.Stack {
 			commands = append(commands, fmt.Sprintf("frame %d", f.Index), "info frame")
@@ -355,7 +357,7 @@ func TestExplainAgainstGDB(t *testing.T) {
 		code := at.Code.Instructions
 		require.Empty(t, at.Code.Why)
 		commands = append(commands, fmt.Sprintf("disassemble /r %s,%s", code[0].Address, code[len(code)-1].Address))
-		answer := gdb(t, p.PID, commands...)
+		answer := frametest.GDB(t, p.PID, commands...)
 		levels := strings.Split(answer, "Stack level ")
 		require.Len(t, levels, 1+len(at.Stack))
 		for n, f := range at.Stack {
@@ -396,7 +398,7 @@ func TestExplainWithoutCFI(t *testing.T) {
 		{[]string{"-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer", "-s"}, "frame pointer", "^code: "},
 	} {
 		p := livetest.C(t, "nojit.c", test.flags)
-		at := only(t, explained(t, p, Options{}, Question{Frame: 2}))
+		at := only(t, explained(t, p, deopt.Options{}, Question{Frame: 2}))
 		main, caller := at.Stack[1], at.Stack[2]
 		require.Equal(t, test.by, main.LeftBy)
 		require.Equal(t, test.by, caller.Rule)
@@ -430,9 +432,9 @@ func TestExplainEveryFrame(t *testing.T) {
 				continue // LLVM 14 does not take them
 			}
 			p := livetest.Lli(t, version, program, "mcjit")
-			v := look(t, p, true, known(t, p))
+			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			for _, f := range v.Threads[0].Frames {
-				e, err := v.Explain(Question{Frame: f.Index})
+				e, err := Explain(v, Question{Frame: f.Index})
 				require.NoError(t, err)
 				at := only(t, e)
 				require.Len(t, at.Stack, f.Index+1)
@@ -446,13 +448,13 @@ func TestExplainEveryFrame(t *testing.T) {
 					}
 				}
 			}
-			v.target.Release()
+			v.Target().Release()
 		}
 	}
 }
 
 // hexOf is the number that the raw bytes of a little-endian value are, as far as its type goes.
-func hexOf(t *testing.T, x ExplainedValue) frame.Hex {
+func hexOf(t *testing.T, x Value) frame.Hex {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.ReplaceAll(x.Raw, " ", ""))
 	require.NoError(t, err)

@@ -1,19 +1,19 @@
-package deopt
+package explain
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
-	"reframe/deopt/unwind"
 )
 
-// ExplainSchema names the JSON of an [Explanation].
-const ExplainSchema = "reframe.explain/v1"
+// Schema names the JSON of an [Explanation].
+const Schema = "reframe.explain/v1"
 
 // Explanation says how a frame came to be, or what is known of places in the code. It is
 // plain data, made while the target could be read.
@@ -30,14 +30,14 @@ type Place struct {
 	Address frame.Hex  `json:"address"`
 	Frame   *FrameName `json:"frame,omitempty"` // that is explained; nil for none
 	// Frames are all that stand here.
-	Frames  []FrameName      `json:"frames"`
-	In      CodePlace        `json:"in"`
-	Stack   []UnwoundFrame   `json:"stack,omitempty"` // from frame #0 up to this one
-	Records []NearRecord     `json:"records"`         // that matched, and those near
-	Values  []ExplainedValue `json:"values,omitempty"`
-	Carries *CarriesOn       `json:"carries_on,omitempty"`
-	Notes   []string         `json:"notes,omitempty"`
-	Code    *Disassembly     `json:"code,omitempty"` // nil where the place is one of several of a record
+	Frames  []FrameName    `json:"frames"`
+	In      CodePlace      `json:"in"`
+	Stack   []UnwoundFrame `json:"stack,omitempty"` // from frame #0 up to this one
+	Records []NearRecord   `json:"records"`         // that matched, and those near
+	Values  []Value        `json:"values,omitempty"`
+	Carries *CarriesOn     `json:"carries_on,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`
+	Code    *Disassembly   `json:"code,omitempty"` // nil where the place is one of several of a record
 
 	partial bool // a value of its frame is unavailable
 }
@@ -66,21 +66,21 @@ const maxPlaces = 32
 // Explain answers a question. The target has to be held: code and memory are read that nothing
 // has asked for yet, for a record all registered objects. Where the question is about an address or a record, and exactly one frame
 // stands there, that is explained. An error wraps [ErrNotFound].
-func (v *View) Explain(q Question) (*Explanation, error) {
-	e := &Explanation{Schema: ExplainSchema, Target: v.about()}
+func Explain(v *deopt.View, q Question) (*Explanation, error) {
+	e := &Explanation{Schema: Schema, Target: v.About()}
 	var err error
 	switch {
 	case q.Address != nil:
 		e.Asked = fmt.Sprintf("address %v", *q.Address)
-		err = v.explainAddress(e, *q.Address, q.Frame)
+		err = explainAddress(v, e, *q.Address, q.Frame)
 	case q.Record != nil:
 		e.Asked = fmt.Sprintf("record %d", *q.Record)
-		err = v.explainRecord(e, *q.Record, q.Frame)
+		err = explainRecord(v, e, *q.Record, q.Frame)
 	default:
 		var s standing
-		if s, err = v.asked(q.Frame); err == nil {
+		if s, err = asked(v, q.Frame); err == nil {
 			e.Asked = fmt.Sprintf("frame #%d of thread %d", s.frame.Index, s.thread.ID)
-			e.Places = []Place{v.explainFrame(s, []FrameName{s.name()})}
+			e.Places = []Place{explainFrame(v, s, []FrameName{s.name()})}
 		}
 	}
 	return e, err
@@ -88,8 +88,8 @@ func (v *View) Explain(q Question) (*Explanation, error) {
 
 // standing is a frame and its thread.
 type standing struct {
-	thread *Thread
-	frame  *Frame
+	thread *deopt.Thread
+	frame  *deopt.Frame
 }
 
 func (s standing) name() FrameName { return FrameName{s.thread.ID, s.frame.Index} }
@@ -103,7 +103,7 @@ func namesOfAll(all []standing) []FrameName {
 }
 
 // frames lists the frames of a number, or all, of which something holds.
-func (v *View) frames(number int, holds func(*Frame) bool) []standing {
+func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing {
 	var out []standing
 	for i := range v.Threads {
 		for _, f := range v.Threads[i].Frames {
@@ -117,8 +117,8 @@ func (v *View) frames(number int, holds func(*Frame) bool) []standing {
 
 // asked returns the frame of a number, or with -1 the innermost one that has a record, of the first
 // thread that has one.
-func (v *View) asked(number int) (standing, error) {
-	all := v.frames(number, func(f *Frame) bool { return number >= 0 || f.Record != nil })
+func asked(v *deopt.View, number int) (standing, error) {
+	all := frames(v, number, func(f *deopt.Frame) bool { return number >= 0 || f.Record != nil })
 	switch {
 	case len(all) > 0:
 		return all[0], nil
@@ -128,27 +128,27 @@ func (v *View) asked(number int) (standing, error) {
 	return standing{}, fmt.Errorf("%w: no frame has a record; ask for one by its number (-f), for an address or for a record: %s", ErrNotFound, v.WhyNone())
 }
 
-func (v *View) explainAddress(e *Explanation, addr machine.Addr, number int) error {
-	all := v.frames(number, func(f *Frame) bool { return f.physical.PC == addr })
+func explainAddress(v *deopt.View, e *Explanation, addr machine.Addr, number int) error {
+	all := frames(v, number, func(f *deopt.Frame) bool { return f.Physical().PC == addr })
 	if len(all) == 1 {
-		e.Places = []Place{v.explainFrame(all[0], namesOfAll(all))}
+		e.Places = []Place{explainFrame(v, all[0], namesOfAll(all))}
 		return nil
 	}
-	v.target.ReadObject(addr)
-	switch m, ok := v.target.Mapping(addr); {
+	v.Target().ReadObject(addr)
+	switch m, ok := v.Target().Mapping(addr); {
 	case !ok:
 		return fmt.Errorf("%w: nothing is mapped at %v", ErrNotFound, addr)
 	case !m.Exec:
 		return fmt.Errorf("%w: %v is no code: it lies in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
 	}
-	p := v.explainCode(addr)
+	p := explainCode(v, addr)
 	p.Frames = namesOfAll(all)
 	e.Places = []Place{p}
 	return nil
 }
 
 // explainRecord explains all places that a record has.
-func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
+func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) error {
 	type place struct {
 		code  *progspace.Objfile
 		entry sites.RecordEntry
@@ -156,10 +156,10 @@ func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	}
 	var places []place
 	stand := 0
-	v.target.ReadObjects()
-	for _, c := range v.space.WithRecords() {
+	v.Target().ReadObjects()
+	for _, c := range v.Space().WithRecords() {
 		for e := range c.WithID(id) {
-			here := place{c, e, v.frames(number, func(f *Frame) bool { return f.physical.PC == e.Addr || f.is(e) })}
+			here := place{c, e, frames(v, number, func(f *deopt.Frame) bool { return f.Physical().PC == e.Addr || isOf(f, e) })}
 			stand += len(here.all)
 			if len(here.all) == 0 && len(places) >= maxPlaces {
 				answer.More++
@@ -171,30 +171,30 @@ func (v *View) explainRecord(answer *Explanation, id uint64, number int) error {
 	for _, at := range places {
 		switch {
 		case len(at.all) == 1 && stand == 1:
-			answer.Places = append(answer.Places, v.explainFrame(at.all[0], namesOfAll(at.all)))
+			answer.Places = append(answer.Places, explainFrame(v, at.all[0], namesOfAll(at.all)))
 		case len(places) == 1 && len(at.all) == 0:
-			answer.Places = append(answer.Places, v.explainCode(at.entry.Addr))
+			answer.Places = append(answer.Places, explainCode(v, at.entry.Addr))
 		default:
-			imagined := v.imagined(at.code, at.entry.Addr)
+			imagined := v.FrameAt(at.code, at.entry.Addr)
 			answer.Places = append(answer.Places, Place{Address: frame.HexOf(at.entry.Addr), Frames: namesOfAll(at.all),
-				In: v.codePlace(imagined), Records: []NearRecord{imagined.near(at.entry)}})
+				In: codePlace(v, imagined), Records: []NearRecord{near(imagined, at.entry)}})
 		}
 	}
 	if len(places) == 0 {
-		return fmt.Errorf("%w: no record has the id %d%s", ErrNotFound, id, v.howMany())
+		return fmt.Errorf("%w: no record has the id %d%s", ErrNotFound, id, howMany(v))
 	}
 	return nil
 }
 
-// is says whether a record is the frame's.
-func (f *Frame) is(e sites.RecordEntry) bool {
-	return f.match != nil && f.match.entry.Map == e.Map && f.match.entry.Record.Pos == e.Record.Pos
+// isOf says whether a record is the frame's.
+func isOf(f *deopt.Frame, e sites.RecordEntry) bool {
+	return f.Match() != nil && f.Match().Entry.Map == e.Map && f.Match().Entry.Record.Pos == e.Record.Pos
 }
 
 // howMany says among how many records nothing was found.
-func (v *View) howMany() string {
+func howMany(v *deopt.View) string {
 	n := 0
-	for _, c := range v.space.WithRecords() {
+	for _, c := range v.Space().WithRecords() {
 		n += c.Records.Len()
 	}
 	if n == 0 {
@@ -203,33 +203,27 @@ func (v *View) howMany() string {
 	return fmt.Sprintf(" of the %d that are known", n)
 }
 
-// imagined is a frame at a place where none need stand, so that the place can be asked what a frame
-// would be asked.
-func (v *View) imagined(c *progspace.Objfile, at machine.Addr) *Frame {
-	return &Frame{Frame: frame.Frame{PC: frame.HexOf(at)}, physical: unwind.Frame{PC: at}, code: c, view: v}
-}
-
 // explainCode explains a place without a frame.
-func (v *View) explainCode(addr machine.Addr) Place {
-	f := v.imagined(v.space.At(addr), addr)
-	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: v.codePlace(f), Records: f.around(), Code: f.disassembly()}
+func explainCode(v *deopt.View, addr machine.Addr) Place {
+	f := v.FrameAt(v.Space().At(addr), addr)
+	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: codePlace(v, f), Records: around(f), Code: disassembly(f)}
 	if len(p.Records) == 0 {
-		p.Notes = f.withoutRecords()
+		p.Notes = withoutRecords(f)
 	}
 	return p
 }
 
 // explainFrame explains a frame that stands at a place together with others.
-func (v *View) explainFrame(s standing, all []FrameName) Place {
+func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	f, name := s.frame, s.name()
-	p := Place{Address: frame.HexOf(f.physical.PC), Frame: &name, Frames: all, In: v.codePlace(f),
-		Stack: s.unwound(), Records: f.around(), Code: f.disassembly(), partial: f.Lacks() != ""}
-	p.Notes = f.otherNotes(p.Records)
+	p := Place{Address: frame.HexOf(f.Physical().PC), Frame: &name, Frames: all, In: codePlace(v, f),
+		Stack: s.unwound(), Records: around(f), Code: disassembly(f), partial: f.Lacks() != ""}
+	p.Notes = otherNotes(f, p.Records)
 	if len(p.Records) == 0 && len(p.Notes) == 0 {
-		p.Notes = f.withoutRecords()
+		p.Notes = withoutRecords(f)
 	}
-	if f.match != nil {
-		p.Values, p.Carries = s.values(), f.carries()
+	if f.Match() != nil {
+		p.Values, p.Carries = s.values(), carries(f)
 	}
 	return p
 }
@@ -239,13 +233,13 @@ func (e *Explanation) Partial() bool {
 	return slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
 }
 
-// Sources is [View.Sources] of the places that are explained.
+// Sources is [deopt.View.Sources] of the places that are explained.
 func (e *Explanation) Sources(budget int64) {
-	r := newReaders(budget)
+	r := deopt.NewSourceReaders(budget)
 	for n := range e.Places {
 		in := &e.Places[n].In
 		if in.frame != nil {
-			findSources([]*Frame{in.frame}, r)
+			deopt.FindSources([]*deopt.Frame{in.frame}, r)
 			in.Source = in.frame.Source
 		}
 	}

@@ -1,8 +1,9 @@
-package deopt
+package explain
 
 import (
 	"fmt"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/layout"
 )
@@ -34,24 +35,24 @@ type WhenTried struct {
 }
 
 // carries says where the frame carries on.
-func (f *Frame) carries() *CarriesOn {
+func carries(f *deopt.Frame) *CarriesOn {
 	out := &CarriesOn{Resume: f.Resume}
-	plain := f.record()
-	exit, layout, _ := plain.exit(f.view.layouts)
-	out.Exits = plain.tried(f.view.layouts, exit)
+	plain := f.Recorded()
+	exit, layout, _ := plain.ExitOf(f.View().Layouts())
+	out.Exits = tried(plain, f.View().Layouts(), exit)
 	switch {
 	case f.Resume == nil:
-		out.Why = f.whyNot().Error()
+		out.Why = f.WhyNotResumed().Error()
 	case exit != nil:
 		out.By = layout.Name
 	default:
-		out.By = fmt.Sprintf("the site itself, line %d of %s", f.match.site.Instr.Line, f.match.site.Func.Module.Name)
+		out.By = fmt.Sprintf("the site itself, line %d of %s", f.Match().Site.Instr.Line, f.Match().Site.Func.Module.Name)
 	}
 	return out
 }
 
 // tried lists the exits that were held against the frame, up to the one that it took.
-func (f *Frame) tried(layouts []*layout.Layout, taken *layout.Exit) []ExitTried {
+func tried(f *deopt.Frame, layouts []*layout.Layout, taken *layout.Exit) []ExitTried {
 	var out []ExitTried
 	for _, l := range layouts {
 		for n := range l.Exits {
@@ -61,7 +62,7 @@ func (f *Frame) tried(layouts []*layout.Layout, taken *layout.Exit) []ExitTried 
 			}
 			t := ExitTried{Layout: l.Name, Index: n, To: fmt.Sprintf("%s, block %%%s", x.Resume.Function, x.Resume.Block), Taken: x == taken}
 			for _, c := range x.When {
-				t.When = append(t.When, f.when(c))
+				t.When = append(t.When, when(f, c))
 			}
 			if out = append(out, t); t.Taken {
 				return out
@@ -72,7 +73,7 @@ func (f *Frame) tried(layouts []*layout.Layout, taken *layout.Exit) []ExitTried 
 }
 
 // when holds a condition against the values of the record.
-func (f *Frame) when(c layout.Condition) WhenTried {
+func when(f *deopt.Frame, c layout.Condition) WhenTried {
 	out := WhenTried{Operand: c.Operand, Equals: c.Equals}
 	if c.Operand < 0 || c.Operand >= len(f.Slots) {
 		out.Why = fmt.Sprintf("the record has %d live values", len(f.Slots))

@@ -1,4 +1,4 @@
-package deopt
+package explain
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// ExplainedValue is one value of a record and how it was read: the slot, as the record's site knows
+// Value is one value of a record and how it was read: the slot, as the record's site knows
 // it, and in As the names that the function which carries on gives it.
-type ExplainedValue struct {
+type Value struct {
 	frame.Slot
 	As      []string `json:"as,omitempty"`
 	Where   string   `json:"where,omitempty"`   // in words
@@ -21,21 +21,13 @@ type ExplainedValue struct {
 	Reading string   `json:"reading,omitempty"` // what the type makes of them
 }
 
-// record returns the frame as its record alone has it, without layouts.
-func (f *Frame) record() *Frame {
-	plain := *f
-	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to = nil, nil, nil, nil, nil
-	_ = plain.fill(nil) // which only a layout can make fail
-	return &plain
-}
-
 // values explains all values of the frame's record.
-func (s standing) values() []ExplainedValue {
-	f, plain := s.frame, s.frame.record()
-	exit, _, _ := plain.exit(f.view.layouts)
-	out := make([]ExplainedValue, len(plain.Slots))
+func (s standing) values() []Value {
+	f, plain := s.frame, s.frame.Recorded()
+	exit, _, _ := plain.ExitOf(f.View().Layouts())
+	out := make([]Value, len(plain.Slots))
 	for k, slot := range plain.Slots {
-		out[k] = ExplainedValue{Slot: slot}
+		out[k] = Value{Slot: slot}
 		if exit != nil {
 			for n, x := range exit.Slots {
 				if x.Operand == k {
@@ -51,26 +43,26 @@ func (s standing) values() []ExplainedValue {
 }
 
 // read says how the bytes of a value were had and what was made of them.
-func (s standing) read(x *ExplainedValue) {
+func (s standing) read(x *Value) {
 	if x.Location == nil {
 		return
 	}
 	f := s.frame
-	arch := f.view.target.Arch()
-	r := f.reader()
+	arch := f.View().Target().Arch()
+	r := f.Reader()
 	l := recordedAt(x.Location)
 	x.Where = inWords(x.Location)
 	if x.Location.DWARF != nil {
-		if x.Origin = s.origin(l.Reg); len(f.match.moves) > 0 && l.Kind == stackmap.Register {
+		if x.Origin = s.origin(l.Reg); len(f.Match().Moves) > 0 && l.Kind == stackmap.Register {
 			x.Origin = "as the instructions between the call and the stackmap leave it"
 		}
-		if base, err := r.registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
+		if base, err := r.Registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
 			x.Sum = fmt.Sprintf("%s %v %+d = %v", x.Location.Register, base, l.Offset, base+machine.Addr(int64(l.Offset)))
 		} else if err != nil {
 			x.Origin = "" // the reason says what became of it
 		}
 	}
-	raw, err := r.bytes(l)
+	raw, err := r.Bytes(l)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
-package deopt
+package explain
 
 import (
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
@@ -18,7 +19,7 @@ type CodePlace struct {
 	Source []frame.Source `json:"source,omitempty"`
 	Why    string         `json:"why,omitempty"` // no more is known
 
-	frame *Frame // that the place was asked for
+	frame *deopt.Frame // that the place was asked for
 }
 
 // MappedRange is one row of the address space.
@@ -79,34 +80,34 @@ func permissions(m machine.Mapping) string {
 
 // codePlace says what the pc of a frame lies in. What a return address belongs to is told by
 // the call before it.
-func (v *View) codePlace(f *Frame) CodePlace {
+func codePlace(v *deopt.View, f *deopt.Frame) CodePlace {
 	out := CodePlace{frame: f}
-	at := f.physical.Lookup()
-	if m, ok := v.target.Mapping(at); ok {
+	at := f.Physical().Lookup()
+	if m, ok := v.Target().Mapping(at); ok {
 		out.Mapping = &MappedRange{frame.HexOf(m.Start), frame.HexOf(m.End), permissions(m), m.Path}
 	}
-	if named, by, ok := v.target.PerfName(at); ok && (f.code == nil || f.code == v.space.Found) {
-		out.Symbol = &SymbolRange{Name: named.Name, Demangled: names.IfMangled(named.Name), NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.physical.PC - named.Start)}
+	if named, by, ok := v.Target().PerfName(at); ok && (f.Code() == nil || f.Code() == v.Space().Found) {
+		out.Symbol = &SymbolRange{Name: named.Name, Demangled: names.IfMangled(named.Name), NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.Physical().PC - named.Start)}
 	}
-	if f.code == nil {
+	if f.Code() == nil {
 		out.Why = "no registered object, no file and no stack map says anything of this code"
-		if _, why := v.target.JITObjectAt(at); why != "" {
+		if _, why := v.Target().JITObjectAt(at); why != "" {
 			out.Why = "the JIT object registered here cannot be used: " + why
-		} else if m := v.target.ModuleAt(at); m != nil {
+		} else if m := v.Target().ModuleAt(at); m != nil {
 			out.Module, out.Why = m.Path, m.Why
 		}
 		return out
 	}
-	if out.Object = v.registered(f.code.Image); out.Object == nil {
-		out.Module = f.code.Name
+	if out.Object = registered(v, f.Code().Image); out.Object == nil {
+		out.Module = f.Code().Name
 	}
-	if f.code.Image != nil {
-		if s := f.code.Image.CodeAt(at); s != nil {
+	if f.Code().Image != nil {
+		if s := f.Code().Image.CodeAt(at); s != nil {
 			out.Section = &SectionRange{s.Name, frame.HexOf(s.Loaded()), frame.HexOf(s.Loaded() + machine.Addr(s.Size))}
 		}
 	}
-	if name, start, ok := f.function(at); ok {
-		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.code.SymbolAt(at).Size, Offset: uint64(f.place() - start)}
+	if name, start, ok := f.SymbolAt(at); ok {
+		out.Symbol = &SymbolRange{Name: name, Demangled: names.IfMangled(name), Start: frame.HexOf(start), Size: f.Code().SymbolAt(at).Size, Offset: uint64(f.Place() - start)}
 	} else if out.Symbol == nil {
 		out.Why = "no symbol covers it"
 	}
@@ -114,8 +115,8 @@ func (v *View) codePlace(f *Frame) CodePlace {
 }
 
 // registered finds the entry of a registered object, or nil.
-func (v *View) registered(img *object.Image) *ObjectPlace {
-	for _, r := range v.target.Registries {
+func registered(v *deopt.View, img *object.Image) *ObjectPlace {
+	for _, r := range v.Target().Registries {
 		for n, e := range r.Entries {
 			if img != nil && e.Image() == img {
 				return &ObjectPlace{n + 1, len(r.Entries), r.Module, frame.HexOf(e.Addr), frame.HexOf(e.Start), e.Size}

@@ -1,9 +1,10 @@
-package deopt
+package explain
 
 import (
 	"fmt"
 	"strings"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
@@ -43,7 +44,7 @@ type FDEName struct {
 func (s standing) unwound() []UnwoundFrame {
 	var out []UnwoundFrame
 	for _, f := range s.thread.Frames {
-		out = append(out, f.unwound())
+		out = append(out, unwound(f))
 		if f == s.frame {
 			break
 		}
@@ -51,15 +52,15 @@ func (s standing) unwound() []UnwoundFrame {
 	return out
 }
 
-func (f *Frame) unwound() UnwoundFrame {
-	p := &f.physical
+func unwound(f *deopt.Frame) UnwoundFrame {
+	p := f.Physical()
 	out := UnwoundFrame{Index: p.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Rule: f.Rule, CFA: f.CFA, NoCFA: p.NoCFA, Guess: p.Guess}
 	left := p.Left()
 	out.LeftBy, out.Tried = string(left.Rule), left.Tried
 	if left.Row == nil {
 		return out
 	}
-	arch := f.view.target.Arch()
+	arch := f.View().Target().Arch()
 	out.CFARule = left.Row.CFA.Text(arch)
 	for reg, rule := range left.Row.Rules() {
 		out.Registers = append(out.Registers, rule.Text(arch, reg))
@@ -73,11 +74,11 @@ func (f *Frame) unwound() UnwoundFrame {
 
 // origin says how the value of a register came up to this frame.
 func (s standing) origin(reg machine.DWARFReg) string {
-	arch := s.frame.view.target.Arch()
+	arch := s.frame.View().Target().Arch()
 	name := arch.RegisterName(reg)
 	var steps []string
 	for k := s.frame.Index - 1; k >= 0; k-- {
-		p := &s.thread.Frames[k].physical
+		p := s.thread.Frames[k].Physical()
 		left := p.Left()
 		if left.Row == nil {
 			return ""

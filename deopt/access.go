@@ -1,0 +1,56 @@
+package deopt
+
+import (
+	"reframe/deopt/frame"
+	"reframe/deopt/layout"
+	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// What others build on a view: parts of it that say more than the abstract frames do. All of it is good for as long as the view
+// is, and none of it may be changed but where its comment says so.
+
+// Target is what the frames are of.
+func (v *View) Target() *ptrace.Target { return v.target }
+
+// Space is the code of the target.
+func (v *View) Space() *progspace.Space { return v.space }
+
+// Layouts are those that the view was made with ([Options].Layouts).
+func (v *View) Layouts() []*layout.Layout { return v.layouts }
+
+// View is the view that the frame is of.
+func (f *Frame) View() *View { return f.view }
+
+// Physical is the activation on the machine's stack that the frame was made of: its registers, its CFA, how it was found.
+func (f *Frame) Physical() *unwind.Frame { return &f.physical }
+
+// Code is what the frame's code comes from, nil where nobody knows it.
+func (f *Frame) Code() *progspace.Objfile { return f.code }
+
+// Match is the record that describes where the frame stands, nil where there is none.
+func (f *Frame) Match() *Match { return f.match }
+
+// FrameAt is a frame at a place in the code where none need stand, so that the place can be asked what a frame
+// would be asked. It has no values, and no rule by which it was found.
+func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr) *Frame {
+	return &Frame{Frame: frame.Frame{PC: frame.HexOf(at)}, physical: unwind.Frame{PC: at}, code: c, view: v}
+}
+
+// Recorded returns the frame as its record alone has it, without layouts.
+func (f *Frame) Recorded() *Frame {
+	plain := *f
+	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to = nil, nil, nil, nil, nil
+	_ = plain.fill(nil) // which only a layout can make fail
+	return &plain
+}
+
+// Overwritten says how it is known that the record is that of a frame whose code was written over behind it, or "" where it was not.
+func (m *Match) Overwritten(f *Frame) string {
+	if m.shadow == nil {
+		return ""
+	}
+	return m.shadow.convention(f)
+}

@@ -1,0 +1,39 @@
+package deopt_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/explain"
+	"reframe/deopt/frametest"
+)
+
+// What was written, over what, and by which rules the frame was unwound for it: explain says it.
+func TestExplainShadow(t *testing.T) {
+	p, cases := deopt.ShadowsOf(t, 19, "-no-pie")
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	why := map[string]string{}
+	for _, c := range cases[2:] {
+		e, err := explain.Explain(v, explain.Question{Address: &c.Returns, Frame: -1})
+		require.NoError(t, err)
+		place := e.Places[0]
+		if c.Match && c.Name != "epilogue_ran" {
+			require.True(t, place.Records[0].Matched, c.Name)
+			require.Equal(t, c.Record, place.Records[0].ID)
+			why[c.Name] = place.Records[0].Why
+		}
+		if c.Name == "epilogue" { // whose FDE has its row for the record, and not for the pc
+			last := place.Stack[len(place.Stack)-1]
+			require.Equal(t, "rbp+16", last.CFARule)
+		}
+	}
+	library := v.Target().ModuleAt(cases[0].At).Path
+	require.Regexp(t, `^its shadow of 32 bytes was written over at sled_register\+0x1c, and a call in it ends at the pc: 49 bb (.. ){8}41 ff d3 there, (.. ){12}.. in `+
+		regexp.QuoteMeta(library)+`, held against each other as they were in the stop; the frame was unwound by the rules of sled_register\+0x1c$`, why["sled_register"])
+	require.Regexp(t, `^its shadow of 32 bytes was written over at sled_jump\+0x1c, and a jump in it leads to 0x\w+, and from there a call ends at the pc: e9 .. .. .. .. there, (.. ){4}.. in `, why["sled_jump"])
+	require.Regexp(t, `^its region of 24 bytes was written over at region_jump\+0x\w+, and a jump in it leads to`, why["region_jump"])
+	require.Equal(t, "the record of a statepoint lies at the end of its region, and a call in that ends at the pc, 19 bytes before: the call is still running", why["region_start"])
+}
