@@ -22,6 +22,7 @@ import (
 const (
 	parsePart    = 0.1
 	printPart    = 1.0 / 3
+	jsonPart     = 1.0 // of the text of llvm-readobj-22
 	lookupNS     = 40
 	residentPart = 1.5
 )
@@ -106,7 +107,7 @@ func (m *mapRun) reading() []row {
 	compare("reframe maps", *text, printPart)
 	compare("reframe maps --format=llvm", *llvm, 0)
 	if json != nil {
-		compare("reframe maps --json", *json, 0)
+		compare("reframe maps --json", *json, jsonPart)
 	}
 	return rows
 }

@@ -1,46 +1,84 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/json"
+	"io"
 
 	"reframe/deopt/maps"
 )
 
 // mapsJSON writes stack maps as one JSON object, piece by piece: of a million records only
-// one is held at a time.
+// some batches are held at a time.
 type mapsJSON struct {
-	out   *bufio.Writer
-	want  *maps.Filter
-	shown int
-	err   error
+	jsonLines           // what was not written yet
+	out       io.Writer // nil where all of it is kept
+	want      *maps.Filter
+	doc       maps.RecordJSON
+	shown     int // records
+	err       error
 }
 
 func (a *app) writeMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
-	p := &mapsJSON{out: bufio.NewWriterSize(a.stdout, 1<<16), want: want}
-	p.out.WriteString("{")
+	p := &mapsJSON{out: a.stdout, want: want}
+	p.say("{")
 	p.member("  ", "schema", maps.Schema, true)
 	p.member("  ", "source", m.Source, false)
 	if len(m.Notes) > 0 {
 		p.member("  ", "notes", m.Notes, false)
 	}
-	p.out.WriteString(",\n  \"images\": [")
+	p.say(",\n  \"images\": [")
 	for n, i := range m.Images {
-		p.open("    ", n > 0, i.JSON(), "functions")
-		functions := 0
-		for f := range i.Functions() {
-			if want.Function(f) && p.function(f, functions > 0) {
-				functions++
-			}
-		}
-		p.close("    ", functions > 0)
+		p.openWith("    ", n > 0, i.JSON(), "functions")
+		p.closeAt("    ", p.functions(i))
 	}
 	p.end("  ", len(m.Images) > 0)
-	p.out.WriteString("\n}\n")
-	if err := p.out.Flush(); p.err == nil {
-		p.err = err
-	}
+	p.say("\n}\n")
+	p.flush()
 	return p.shown, p.err
+}
+
+// flush writes what has piled up.
+func (p *mapsJSON) flush() {
+	if p.err == nil {
+		_, p.err = p.out.Write(p.b)
+	}
+	p.b = p.b[:0]
+}
+
+// functions writes the wanted functions of an image in their order, and says whether there are any.
+func (p *mapsJSON) functions(i *maps.Image) (some bool) {
+	if !shared(i) {
+		for f := range i.Functions() {
+			if p.want.Function(f) && p.function(f, some) {
+				some = true
+			}
+		}
+		return some
+	}
+	p.flush()
+	var workers []*mapsJSON
+	inWords(i, p.want, 4*usual, func() wording {
+		own := &mapsJSON{want: p.want}
+		workers = append(workers, own)
+		return func(b []byte, f *maps.Function) ([]byte, int) {
+			own.b, own.shown = b, 0
+			own.function(f, true)
+			return own.b, own.shown
+		}
+	}, func(t text) {
+		if !some && len(t.b) > 0 {
+			some, t.b = true, t.b[len(","):]
+		}
+		p.b = t.b
+		p.flush()
+		p.shown += t.shown
+	})
+	p.b = nil // it is a worker's
+	for _, w := range workers {
+		p.err = cmp.Or(p.err, w.err)
+	}
+	return some
 }
 
 // function writes a function and its records, and says whether it is wanted.
@@ -51,9 +89,15 @@ func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 			continue
 		}
 		if records == 0 {
-			p.open("        ", more, f.JSON(), "records")
+			p.openWith("        ", more, f.JSON(), "records")
 		}
-		p.value("            ", records > 0, f.JSONRecord(rec))
+		p.separate("            ", records > 0)
+		f.JSONRecord(rec, &p.doc)
+		p.depth = 6
+		p.record(&p.doc)
+		if p.out != nil && len(p.b) > pile {
+			p.flush()
+		}
 		records++
 		p.shown++
 	}
@@ -61,51 +105,48 @@ func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 		if !p.want.All() {
 			return false
 		}
-		p.open("        ", more, f.JSON(), "records")
+		p.openWith("        ", more, f.JSON(), "records")
 	}
-	p.close("        ", records > 0)
+	p.closeAt("        ", records > 0)
 	return true
 }
 
-// open writes the members of an object and leaves it open behind the start of a list.
-func (p *mapsJSON) open(indent string, more bool, head any, list string) {
+func (p *mapsJSON) say(text string) { p.b = append(p.b, text...) }
+
+// openWith writes the members of an object and leaves it open behind the start of a list.
+func (p *mapsJSON) openWith(indent string, more bool, head any, list string) {
 	p.separate(indent, more)
 	text := p.marshal(indent, head)
 	text = text[:len(text)-len("\n"+indent+"}")]
-	p.out.Write(text)
-	p.out.WriteString(",\n" + indent + "  \"" + list + "\": [")
+	p.b = append(p.b, text...)
+	p.say(",\n" + indent + "  \"" + list + "\": [")
 }
 
-func (p *mapsJSON) close(indent string, some bool) {
+func (p *mapsJSON) closeAt(indent string, some bool) {
 	p.end(indent+"  ", some)
-	p.out.WriteString("\n" + indent + "}")
+	p.say("\n" + indent + "}")
 }
 
 // end ends a list that began on a line of that indentation.
 func (p *mapsJSON) end(indent string, some bool) {
 	if some {
-		p.out.WriteString("\n" + indent)
+		p.say("\n" + indent)
 	}
-	p.out.WriteString("]")
-}
-
-func (p *mapsJSON) value(indent string, more bool, v any) {
-	p.separate(indent, more)
-	p.out.Write(p.marshal(indent, v))
+	p.say("]")
 }
 
 func (p *mapsJSON) separate(indent string, more bool) {
 	if more {
-		p.out.WriteByte(',')
+		p.say(",")
 	}
-	p.out.WriteString("\n" + indent)
+	p.say("\n" + indent)
 }
 
 func (p *mapsJSON) member(indent, name string, value any, first bool) {
 	p.separate(indent, !first)
-	p.out.Write(p.marshal(indent, name))
-	p.out.WriteString(": ")
-	p.out.Write(p.marshal(indent, value))
+	p.b = append(p.b, p.marshal(indent, name)...)
+	p.say(": ")
+	p.b = append(p.b, p.marshal(indent, value)...)
 }
 
 func (p *mapsJSON) marshal(indent string, v any) []byte {

@@ -25,12 +25,26 @@ type text struct {
 	shown int
 }
 
-// functions prints the wanted functions of an image in their order. Putting a million
-// records into words takes longer than reading them, so all processors take their share.
-func (p *mapsText) functions(i *maps.Image) {
-	// What is known of modules is found out once, and not by two at a time. A JIT may have
-	// registered many objects of few records.
+// wording appends a function to b, and says how many records it has shown.
+type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
+
+// shared says whether several goroutines put the records of an image into words. What is known of modules is found out once, and not
+// by two at a time. A JIT may have registered many objects of few records; and of a function with very many, all would be held at once.
+func shared(i *maps.Image) bool {
 	if i.HasModules() || i.Records() < 2*batch {
+		return false
+	}
+	for f := range i.Functions() {
+		if f.Len() > 64*batch {
+			return false
+		}
+	}
+	return true
+}
+
+// functions prints the wanted functions of an image in their order.
+func (p *mapsText) functions(i *maps.Image) {
+	if !shared(i) {
 		for f := range i.Functions() {
 			if p.want.Function(f) {
 				p.function(f)
@@ -39,23 +53,42 @@ func (p *mapsText) functions(i *maps.Image) {
 		return
 	}
 	p.flush()
+	inWords(i, p.want, usual, func() wording {
+		own := &mapsText{style: p.style, want: p.want}
+		return func(b []byte, f *maps.Function) ([]byte, int) {
+			own.b, own.shown = b, 0
+			own.function(f)
+			return own.b, own.shown
+		}
+	}, func(t text) {
+		p.b, p.shown = t.b, p.shown+t.shown
+		p.flush()
+	})
+	p.b = nil
+}
+
+// inWords gives write the text of the wanted functions of an image in their order. Putting a million
+// records into words takes longer than reading them, so all processors take their share.
+func inWords(i *maps.Image, want *maps.Filter, usual int, worker func() wording, write func(text)) {
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan part, workers), make(chan chan text, 2*workers)
 	free := make(chan []byte, 4*workers)
 	for range workers {
+		say := worker()
 		go func() {
-			own := &mapsText{style: p.style, want: p.want}
 			for w := range work {
-				own.b, own.shown = nil, 0
+				var t text
 				select {
-				case own.b = <-free:
+				case t.b = <-free:
 				default:
-					own.b = make([]byte, 0, batch*usual)
+					t.b = make([]byte, 0, batch*usual)
 				}
 				for _, f := range w.functions {
-					own.function(f)
+					var shown int
+					t.b, shown = say(t.b, f)
+					t.shown += shown
 				}
-				w.done <- text{own.b, own.shown}
+				w.done <- t
 			}
 		}()
 	}
@@ -68,7 +101,7 @@ func (p *mapsText) functions(i *maps.Image) {
 		var functions []*maps.Function
 		records := 0
 		for f := range i.Functions() {
-			if !p.want.Function(f) {
+			if !want.Function(f) {
 				continue
 			}
 			functions = append(functions, f)
@@ -83,12 +116,10 @@ func (p *mapsText) functions(i *maps.Image) {
 	}()
 	for done := range order {
 		t := <-done
-		p.b, p.shown = t.b, p.shown+t.shown
-		p.flush()
+		write(t)
 		select {
-		case free <- p.b:
+		case free <- t.b[:0]:
 		default:
 		}
 	}
-	p.b = nil
 }

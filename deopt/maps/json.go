@@ -154,14 +154,18 @@ func (f *Function) JSON() FunctionJSON {
 	return out
 }
 
-// JSONRecord describes one record of the function.
-func (f *Function) JSONRecord(rec *stackmap.Record) RecordJSON {
-	out := RecordJSON{ID: uint64(rec.ID), Offset: rec.Offset, Flags: rec.Flags, Locations: []LocationJSON{}}
+// JSONRecord describes one record of the function. It takes what out has room for: there may be a million records.
+func (f *Function) JSONRecord(rec *stackmap.Record, out *RecordJSON) {
+	locations, liveOuts := out.Locations[:0], out.LiveOuts[:0]
+	if locations == nil {
+		locations = []LocationJSON{}
+	}
+	*out = RecordJSON{ID: uint64(rec.ID), Offset: rec.Offset, Flags: rec.Flags}
 	if addr, ok := f.Site(rec); ok {
 		out.Address = frame.HexOf(addr)
 	}
-	r := new(Reading)
-	f.Read(rec, r)
+	var r Reading
+	f.Read(rec, &r)
 	out.Site, out.SiteSure, out.Note = r.Kind, r.Sure, r.Note
 	if len(r.Sites) == 1 {
 		out.Line = r.Sites[0].Instr.Line
@@ -175,19 +179,19 @@ func (f *Function) JSONRecord(rec *stackmap.Record) RecordJSON {
 	}
 	for n, l := range rec.Locations {
 		role := r.Role(n)
-		doc := LocationJSON{Location: *f.Image.location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(r, n, l)}
+		doc := LocationJSON{Location: f.Image.location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(&r, n, l)}
 		if variable != nil {
 			doc.Variable = &variable[n]
 		}
 		if rec.Extra != nil {
 			doc.Extra = rec.Extra[n]
 		}
-		out.Locations = append(out.Locations, doc)
+		locations = append(locations, doc)
 	}
 	for _, l := range rec.LiveOuts {
-		out.LiveOuts = append(out.LiveOuts, LiveOut{f.Image.RegisterName(l.Reg, 0), uint16(l.Reg), l.Size})
+		liveOuts = append(liveOuts, LiveOut{f.Image.RegisterName(l.Reg, 0), uint16(l.Reg), l.Size})
 	}
-	return out
+	out.Locations, out.LiveOuts = locations, liveOuts
 }
 
 // variables says for each location which live variable it belongs to, or nil in layouts
@@ -258,10 +262,10 @@ func (i *Image) FramePointer() string {
 var unknownArch = new(machine.Arch)
 
 // location says where a value lives.
-func (i *Image) location(m *stackmap.Map, l stackmap.Location) *frame.Location {
+func (i *Image) location(m *stackmap.Map, l stackmap.Location) frame.Location {
 	arch := i.Arch
 	if arch == nil {
 		arch = unknownArch
 	}
-	return LocationOf(m, l, arch)
+	return locationOf(m, l, arch)
 }

@@ -2,8 +2,8 @@ package maps
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reframe/deopt/ir"
@@ -116,7 +116,7 @@ func (r Role) String() string {
 	if r.Of == 0 {
 		return r.What
 	}
-	return fmt.Sprintf("%s %d", r.What, r.Of-1)
+	return r.What + " " + strconv.Itoa(r.Of-1)
 }
 
 // Role says what location n is for.
