@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"deopt/layout"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt"},
-	{"deopt/explain"},
+	{"deopt/explain", "deopt/commit"},
 	{"demo", "replay"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.

@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"reframe/deopt/frame"
+	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/progspace"
@@ -32,6 +33,9 @@ func (f *Frame) Code() *progspace.Objfile { return f.code }
 
 // Match is the record that describes where the frame stands, nil where there is none.
 func (f *Frame) Match() *Match { return f.match }
+
+// To is the function that carries on from the frame, nil where no module defines it.
+func (f *Frame) To() *ir.Func { return f.to }
 
 // FrameAt is a frame at a place in the code where none need stand, so that the place can be asked what a frame
 // would be asked. It has no values, and no rule by which it was found.

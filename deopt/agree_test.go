@@ -206,7 +206,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 }` + start
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			p := livetest.Lli(t, version, raw(t, text), "mcjit")
+			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 			require.Equal(t, []string{"%v <4 x i32> <1, 77, 3, 100>", "%b <4 x i1> <false, true, true, true>", "%n <4 x i24> <1, 77, 3, 100>"},
 				brief(one(t, look(t, p, false, known(t, p)), "work")))
 		})

@@ -123,7 +123,7 @@ func TestOperandsAreAsPrinted(t *testing.T) {
 				for seed := range seeds {
 					rng := rand.New(rand.NewPCG(17, uint64(seed)))
 					text := operandProgram(rng, functions, strings.Contains(flags, registers))
-					p := livetest.Lli(t, version, raw(t, text), "mcjit", append(strings.Fields(flags), "-enable-patchpoint-liveness=false")...)
+					p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", append(strings.Fields(flags), "-enable-patchpoint-liveness=false")...)
 					printed := map[[2]int]*big.Int{}
 					for _, m := range loggedOperand.FindAllStringSubmatch(p.Output(), -1) {
 						f, _ := strconv.Atoi(m[1])

@@ -60,7 +60,7 @@ entry:
 			require.NoError(t, session.Detach())
 		})
 		t.Run(fmt.Sprintf("statepoint lli-%d", version), func(t *testing.T) {
-			text := prelude + start + site(body, `%t = call `+statepoint(2, "@wait", "1", "ptr %fixed, ptr %aligned, ptr %sized"))
+			text := prelude + start + site(body, `%t = call `+livetest.Statepoint(2, "@wait", "1", "ptr %fixed, ptr %aligned, ptr %sized"))
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
 			compare(t, p, one(t, look(t, p, false, known(t, p)), "work"))
 		})

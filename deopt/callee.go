@@ -21,7 +21,7 @@ func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
 	for _, s := range sites {
 		callee, direct := s.Callee.(*ir.Func)
 		if direct {
-			if at, known := f.symbol(s.Func)(callee.Name); known && at != to {
+			if at, known := f.Symbols(s.Func)(callee.Name); known && at != to {
 				continue
 			}
 		}
@@ -39,7 +39,7 @@ func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	if !ok || name == "" {
 		return true
 	}
-	at, known := f.symbol(by)(name)
+	at, known := f.Symbols(by)(name)
 	return !known || at == to
 }
 

@@ -149,7 +149,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), sites.CalledName(call))
 	}
 	returned := callee.to.Sig.Elem
-	if result != nil && !sameType(result.Typ, returned) {
+	if result != nil && !SameType(result.Typ, returned) {
 		return fmt.Sprintf("%s waits for a value of type %v, and @%s returns %v", f.Title(), result.Typ, callee.to.Name, returned)
 	}
 	return ""
@@ -166,9 +166,9 @@ func (s *Stack) compiledTwice(f *Frame) string {
 	return ""
 }
 
-// sameType says whether a value of one type can be taken as that of the other. What a
+// SameType says whether a value of one type can be taken as that of the other. What a
 // pointer points to does not matter.
-func sameType(a, b *ir.Type) bool {
+func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
@@ -217,6 +217,6 @@ func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
 	if name == "" || name == callee.Function {
 		return true
 	}
-	at, known := f.symbol(f.to)(name)
+	at, known := f.Symbols(f.to)(name)
 	return known && (at == f.physical.Skipped || callee.Offset != nil && at == callee.physical.PC-machine.Addr(*callee.Offset))
 }

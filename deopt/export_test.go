@@ -4,3 +4,6 @@ package deopt
 
 // ShadowsOf is shadowsOf.
 var ShadowsOf = shadowsOf
+
+// HasReturned is hasReturned.
+var HasReturned = hasReturned

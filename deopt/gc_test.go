@@ -37,7 +37,7 @@ define i64 @work(i64 %%s) noinline {
   %%r = call i64 @v(ptr addrspace(1) %%p, i64 %%s)
   ret i64 %%r
 }`, c.constant, c.relocated) + start
-				p := livetest.Lli(t, version, raw(t, text), "mcjit")
+				p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 				f := one(t, look(t, p, false, known(t, p)), "v")
 				require.Len(t, f.Slots, 1)
 				if c.names {

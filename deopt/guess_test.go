@@ -68,8 +68,6 @@ func TestFrameThatHasReturned(t *testing.T) {
 			out, err := v.Run(t.Context(), s, Limits{})
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"near": "13", "far": "15"}[test.who], out.Result.Value)
-			_, err = s.continuation()
-			require.ErrorContains(t, err, "may not be the caller", "nothing is committed by a guess")
 		})
 	}
 }

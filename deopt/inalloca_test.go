@@ -19,7 +19,7 @@ declare void @llvm.stackrestore.p0(ptr)
 define internal i64 @inner(ptr inalloca(%pair) %p) noinline gc  "statepoint-example" {
   %q = getelementptr %pair, ptr %p, i64 0, i32 2
   %v = load i64, ptr %q
-  %t = call ` + statepoint(2, "@wait", "1", "i64 %v, ptr %p") + `
+  %t = call ` + livetest.Statepoint(2, "@wait", "1", "i64 %v, ptr %p") + `
   ret i64 %v
 }
 define i64 @work(i64 %s) noinline gc  "statepoint-example" {

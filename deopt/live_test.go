@@ -31,6 +31,15 @@ func look(t *testing.T, p *livetest.Process, hold bool, o Options) *View {
 	return v
 }
 
+// open takes control of a process until the test or close ends it.
+func open(t *testing.T, p *livetest.Process) *ptrace.Session {
+	t.Helper()
+	s, err := ptrace.Open(context.Background(), p.PID)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	return s
+}
+
 func capture(t *testing.T, pid int) *ptrace.Target {
 	t.Helper()
 	target, err := ptrace.Capture(pid, ptrace.Options{})

@@ -37,7 +37,7 @@ elsewhere:
 ` + start
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			p := livetest.Lli(t, version, raw(t, program), "mcjit", "-O2")
+			p := livetest.Lli(t, version, livetest.Raw(t, program), "mcjit", "-O2")
 			require.Contains(t, p.Output(), "w 3\n", "LLVM no longer confuses them")
 			f := one(t, look(t, p, false, known(t, p)), "work")
 			require.Equal(t, frame.Missing, slot(t, f, "%w").Status)

@@ -140,7 +140,7 @@ done:
 		{"orc", "@other", "loc0"},
 		{"mcjit", "@wait", "loc0"}, // movabs $wait,%rax; call *%rax, and %yes jumps to the call with @other in rax
 	} {
-		p := livetest.Lli(t, 19, raw(t, strings.ReplaceAll(text, "CALLEE", c.callee)), c.kind)
+		p := livetest.Lli(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "CALLEE", c.callee)), c.kind)
 		f := one(t, look(t, p, false, known(t, p)), "work")
 		require.Equal(t, c.want, f.Slots[0].Name, c.callee)
 		require.EqualValues(t, "0x65", f.Slots[0].Hex)

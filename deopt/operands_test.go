@@ -58,7 +58,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 }` + start
 	for _, version := range []int{16, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			p := livetest.Lli(t, version, raw(t, text), "mcjit")
+			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 			f := one(t, look(t, p, false, known(t, p)), "f")
 			w := slot(t, f, "%w")
 			require.Equal(t, frame.Missing, w.Status)
@@ -92,7 +92,7 @@ define i64 @work(i64 %s) noinline {
 }` + start
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
-			p := livetest.Lli(t, version, raw(t, text), "mcjit",
+			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit",
 				"-use-registers-for-deopt-values", "-max-registers-for-gc-values=4", "-fixup-allow-gcptr-in-csr")
 			f := one(t, look(t, p, false, known(t, p)), "v")
 			require.Equal(t, "100", slot(t, f, "%a").Value)
@@ -119,7 +119,7 @@ define i64 @work(i64 %s) noinline {
   ret i64 %r
 }` + start
 	for _, version := range []int{16, 19} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		f := one(t, look(t, p, false, known(t, p)), "v")
 		require.Equal(t, "100", slot(t, f, "%a").Value)
 		require.Equal(t, sites.UndefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
@@ -257,11 +257,4 @@ define i64 @work(i64 %s) noinline {
 			})
 		}
 	}
-}
-
-// raw writes a module whose statepoints are written out. Its collector is one that
-// livetest does not take for a reason to rewrite them.
-func raw(t *testing.T, text string) string {
-	t.Helper()
-	return program(t, strings.ReplaceAll(text, ` gc "`, ` gc  "`))
 }

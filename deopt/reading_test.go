@@ -234,7 +234,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 		require.Zero(t, report.Broken(), "%+v", report)
 	}
 	// In a process too.
-	p := livetest.Lli(t, 19, raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
 	m, err := ir.ParseFile(p.IR)
 	require.NoError(t, err)
 	f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "work")

@@ -26,23 +26,24 @@ type Limits struct {
 // returns. Nothing is written to the target. Where a value is missing that is live in any
 // of them, nothing runs and the error names all of them with their reasons.
 func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, error) {
-	out, _, err := s.run(ctx, l, 0)
+	out, _, err := s.Run(ctx, l, 0)
 	return out, err
 }
 
-// ran is a run that came to its end.
-type ran struct {
-	*prepared
-	result *interp.Result
+// Ran is a run that came to its end: what ran, with what it stored ([interp.Interp.Touched]), and what it returned.
+type Ran struct {
+	*Prepared
+	Result *interp.Result
 }
 
-// run does what [View.Run] says. shift is as in [interp.Options].
-func (s *Stack) run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *ran, error) {
+// Run does what [View.Run] says, and keeps what ran. shift is by how many bytes the memory that is the interpreter's own lies
+// elsewhere than it does with 0, as in [interp.Options]. The report is there where the run failed, too.
+func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *Ran, error) {
 	p, err := s.prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift})
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := p.machine.ResumeStack(ctx, p.activations)
+	result, err := p.Machine.ResumeStack(ctx, p.activations)
 	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, Demangled: s.Frames[0].Demangled, TID: s.Thread.ID,
 		Frame: s.Frames[0].Index, Resume: *s.Frames[0].Resume, Frames: p.frames, End: s.End}
 	if result != nil {
@@ -54,7 +55,7 @@ func (s *Stack) run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 	if result.ExitCode == nil && result.Type.Kind != ir.VoidKind {
 		out.Result = &frame.Result{Type: result.Type.String(), Value: result.Value.Format()}
 	}
-	return out, &ran{p, result}, nil
+	return out, &Ran{p, result}, nil
 }
 
 // callee is the frame that the innermost one called, nil where it called none.
@@ -66,17 +67,17 @@ func (s *Stack) callee() *Frame {
 	return nil
 }
 
-// prepared is a stack that is ready to run.
-type prepared struct {
-	machine     *interp.Interp
+// Prepared is a stack that is ready to run in its Machine, over a copy-on-write view of the target.
+type Prepared struct {
+	Machine     *interp.Interp
 	activations []interp.Activation
 	frames      []frame.ResumedFrame
 }
 
 // prepare binds the values of all frames, and errs where one cannot carry on. Of the options, what belongs
 // to the stack is filled in; without a Memory it is the target's.
-func (s *Stack) prepare(o interp.Options) (*prepared, error) {
-	p := &prepared{}
+func (s *Stack) prepare(o interp.Options) (*Prepared, error) {
+	p := &Prepared{}
 	var missing []string
 	for k, f := range s.Frames {
 		b, err := s.bind(k)
@@ -102,7 +103,7 @@ func (s *Stack) prepare(o interp.Options) (*prepared, error) {
 		o.Memory = v.target
 	}
 	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.space.StartingAt
-	p.machine, err = interp.New(first.to.Module, o)
+	p.Machine, err = interp.New(first.to.Module, o)
 	return p, err
 }
 

@@ -189,19 +189,19 @@ func (r *blockRun) expect(v *View, s *Stack, block string) {
 	e := &expectation{fn: outer.to, block: block, printed: len(r.process.Output()), frame: outer.physical.CFA}
 	p, err := s.prepare(interp.Options{MaxSteps: 1e8})
 	require.NoError(r.t, err, "%s", block)
-	result, err := p.machine.ResumeStack(r.t.Context(), p.activations)
+	result, err := p.Machine.ResumeStack(r.t.Context(), p.activations)
 	require.NoError(r.t, err, "%s", block)
 	e.result, e.output = result.Value, result.Output
 	r.steps += result.Steps
 	e.ret = v.Threads[0].Frames[outer.Index+1].physical.PC
 	for _, section := range []string{".data", ".bss"} {
 		if s := outer.code.Image.Section(section); s != nil {
-			e.remember(r.t, p.machine, s.Loaded(), s.Size)
+			e.remember(r.t, p.Machine, s.Loaded(), s.Size)
 		}
 	}
 	stack, ok := v.target.Mapping(e.frame)
 	require.True(r.t, ok)
-	e.remember(r.t, p.machine, e.frame, uint64(stack.End-e.frame))
+	e.remember(r.t, p.Machine, e.frame, uint64(stack.End-e.frame))
 	r.pending = append(r.pending, e)
 }
 

@@ -45,12 +45,6 @@ define void @ready() noinline {
 }
 `
 
-// statepoint is a call of a function of one argument as a statepoint, in the words of a module.
-func statepoint(id int, callee, argument, deopt string) string {
-	return fmt.Sprintf("token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 %d, i32 0, ptr elementtype(i64 (i64)) %s, "+
-		`i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(%s) ]`, id, callee, argument, deopt)
-}
-
 // waitsInPause is a statepoint that calls pause.
 const waitsInPause = `token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(i32 ()) @pause, i32 0, i32 0, i32 0, i32 0) `
 
@@ -72,7 +66,7 @@ wait:
   ret i64 %r64
 again:
   %m = sub i64 %n, 1
-  %t = call ` + statepoint(2, "@f", "%m", "i64 %n") + `
+  %t = call ` + livetest.Statepoint(2, "@f", "%m", "i64 %n") + `
   %s = call i64 @llvm.experimental.gc.result.i64(token %t)
   %now = load i64, ptr @count
   store i64 %s, ptr @count
@@ -137,7 +131,7 @@ define i64 @f(i64 %n) noinline {
 var chainMain = `
 define i32 @main() gc "statepoint-example" {
   call void @ready()
-  %t = call ` + statepoint(9, "@f", "6", "") + `
+  %t = call ` + livetest.Statepoint(9, "@f", "6", "") + `
   %r = call i64 @llvm.experimental.gc.result.i64(token %t)
   %c = load i64, ptr @count
   %s = add i64 %r, %c
@@ -152,7 +146,7 @@ func TestResumeAChain(t *testing.T) {
 	for name, text := range chains {
 		for _, version := range []int{16, 19, 22} {
 			t.Run(fmt.Sprintf("%s lli-%d", name, version), func(t *testing.T) {
-				p := livetest.Lli(t, version, raw(t, interrupted+text+chainMain), "mcjit")
+				p := livetest.Lli(t, version, livetest.Raw(t, interrupted+text+chainMain), "mcjit")
 				v := look(t, p, true, known(t, p))
 				s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 				require.NoError(t, err)
@@ -183,7 +177,7 @@ func TestResumeAChain(t *testing.T) {
 
 // Up to which caller, and why not further.
 func TestPickAChain(t *testing.T) {
-	p := livetest.Lli(t, 19, raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := look(t, p, true, known(t, p))
 	all, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 	require.NoError(t, err)
@@ -247,7 +241,7 @@ define i64 @f(i64 %n) noinline {
 }` + chainMain
 	for _, version := range []int{19, 22} {
 		second := program(t, other)
-		p := livetest.Lli(t, version, raw(t, text), "mcjit", "-extra-module="+second)
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-extra-module="+second)
 		o := known(t, p)
 		m, err := ir.ParseFile(second)
 		require.NoError(t, err)
@@ -281,7 +275,7 @@ define i64 @inner(i64 %n) noinline {
   ret i64 %n
 }`
 	second := program(t, interrupted[:strings.Index(interrupted, "@msg")]+inner)
-	p := livetest.Lli(t, 19, raw(t, interrupted+`
+	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+`
 declare i64 @inner(i64)
 define i64 @f(i64 %n) noinline {
   %r = call i64 @inner(i64 %n) "statepoint-id"="2" [ "deopt"(i64 %n) ]
@@ -313,7 +307,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 5, i32 0, ptr elementtype(void (ptr, i64, i64, ptr)) @qsort, i32 4, i32 0, ptr @list, i64 2, i64 8, ptr @compare, i32 0, i32 0) [ "deopt"(i64 %n) ]
   ret i64 %n
 }` + chainMain
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	v := look(t, p, true, known(t, p))
 	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 	require.NoError(t, err)
@@ -354,12 +348,12 @@ define i64 @optimized(i64 %n) noinline gc "statepoint-example" {
   ret i64 %d
 }
 define i64 @f(i64 %n) noinline gc "statepoint-example" {
-  %t = call ` + statepoint(2, "@optimized", "%n", "i64 %n") + `
+  %t = call ` + livetest.Statepoint(2, "@optimized", "%n", "i64 %n") + `
   %s = call i64 @llvm.experimental.gc.result.i64(token %t)
   %d = mul i64 %s, %n
   ret i64 %d
 }` + chainMain
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	o := known(t, p)
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"optimized",
 		"resume":{"function":"baseline","block":"loop"},"slots":[{"operand":0,"name":"%i"},{"operand":1,"name":"%s"},{"operand":2,"name":"%n"}]}]}`))
@@ -384,7 +378,7 @@ define i64 @inner(i64 %n) noinline {
   ret i64 %s
 }
 define i64 @work(i64 %n) noinline gc "statepoint-example" {
-  %t = call ` + statepoint(2, "@inner", "%n", "i64 %n") + `
+  %t = call ` + livetest.Statepoint(2, "@inner", "%n", "i64 %n") + `
   %s = call i64 @llvm.experimental.gc.result.i64(token %t)
   %d = add i64 %s, %n
   ret i64 %d
@@ -397,7 +391,7 @@ define i32 @main() {
   ret i32 0
 }`
 	for _, version := range []int{16, 19, 22} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		session, v := stopAtRecord(t, p)
 		f := one(t, v, "work")
 		require.Equal(t, frame.After, f.Record.Moment)
@@ -434,7 +428,7 @@ define i32 @main() {
   ret i32 0
 }`
 	for _, version := range []int{16, 19, 22} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		session, v := stopAtRecord(t, p)
 		f := one(t, v, "work")
 		require.Equal(t, frame.Before, f.Record.Moment)
@@ -475,7 +469,7 @@ define i64 @f(i64 %n) noinline {
 		"%r = call i64 @inner(i64 %n)\n" + `call void asm sideeffect "", "~{memory}"()` + "\n" + site + "%k = sub i64 %r, 1\nret i64 %k": "",
 		"br label %next\nnext:\n" + site + "%r = call i64 @inner(i64 %n)\nret i64 %r":                                                    "frame #%d, f is native code",
 	} {
-		p := livetest.Linked(t, 19, raw(t, strings.Replace(text, "BODY", body, 1)))
+		p := livetest.Linked(t, 19, livetest.Raw(t, strings.Replace(text, "BODY", body, 1)))
 		v := look(t, p, true, known(t, p))
 		s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 		require.NoError(t, err)
@@ -505,13 +499,13 @@ define i64 @inner(i64 %n) noinline gc "statepoint-example" {
 define i64 @f(i64 %n) noinline gc "statepoint-example" {
   %a = add i64 %n, 1
   %b = add i64 %n, 2
-  %t = call ` + statepoint(2, "@inner", "%a", "i64 %a") + `
+  %t = call ` + livetest.Statepoint(2, "@inner", "%a", "i64 %a") + `
   %s = call i64 @llvm.experimental.gc.result.i64(token %t)
   %c = mul i64 %a, %b
   %d = add i64 %c, %s
   ret i64 %d
 }` + chainMain
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	v := look(t, p, true, known(t, p))
 	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
 	require.NoError(t, err)
@@ -530,7 +524,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 
 // A result that is given where none is awaited, or is no value of the type.
 func TestGivenResult(t *testing.T) {
-	p := livetest.Lli(t, 19, raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := look(t, p, true, known(t, p))
 	s, err := v.Pick(Choice{Frame: -1})
 	require.NoError(t, err)
@@ -557,7 +551,7 @@ func TestGivenResult(t *testing.T) {
 // What is given is not taken for the result of another call: here llc made one of the
 // llvm.memcpy, and that is the one which runs.
 func TestGivenResultOfAnotherCall(t *testing.T) {
-	p := livetest.Lli(t, 19, raw(t, interrupted+`
+	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+`
 @buffer = global [64 x i8] zeroinitializer
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define ptr @memcpy(ptr %d, ptr %s, i64 %n) noinline {

@@ -32,7 +32,7 @@ bad:
   ret i64 1
 }` + start
 	for _, version := range []int{16, 22} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		v := look(t, p, true, known(t, p))
 		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 		require.NoError(t, err)
@@ -49,7 +49,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   %n = add i64 %a, %r
   ret i64 %n
 }` + start
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	v := look(t, p, true, known(t, p))
 	_, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
 	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
@@ -83,7 +83,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	for _, version := range []int{19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			other := program(t, baseline)
-			p := livetest.Lli(t, version, raw(t, text), "mcjit", "-extra-module="+other)
+			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-extra-module="+other)
 			o := known(t, p)
 			m, err := ir.ParseFile(other)
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ define void @keep() {
   ret void
 }` + start
 	for name, want := range map[string]string{"counter": "", "own": "105"} {
-		p := livetest.Linked(t, 19, raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
+		p := livetest.Linked(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
 		o := known(t, p)
 		v := look(t, p, true, o)
 		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})

@@ -24,7 +24,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, double 2.5, i64 undef) ]
   ret i64 %a
 }` + start
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	o := known(t, p)
 	for _, c := range []struct {
 		operand     int
@@ -78,7 +78,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, i64 %a) ]
   ret i64 %a
 }` + start
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	for operand, reason := range []string{"", "it is undefined if the site is that of line "} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
 		require.NoError(t, err)
@@ -118,7 +118,7 @@ define i64 @work(i64 %a) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i7> %n)
   ret i64 %w
 }`
-	p := livetest.Lli(t, 19, raw(t, prelude+compiled+start), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, prelude+compiled+start), "mcjit")
 	for function, failure := range map[string]string{
 		"bytes":  "",
 		"narrow": "%v of @narrow: it is <16 x i7> there, and which type live value 0 was compiled as is not known: its elements may lie apart in the 16 bytes of the record",

@@ -13,7 +13,7 @@ func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	v := s.Frames[0].view
 	found := map[*ir.Module]func(string) (machine.Addr, bool){}
 	for _, f := range s.Frames {
-		found[f.to.Module] = f.symbol(f.to)
+		found[f.to.Module] = f.Symbols(f.to)
 	}
 	return func(m *ir.Module, name string) (machine.Addr, bool) {
 		if found[m] == nil {
@@ -23,8 +23,9 @@ func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	}
 }
 
-// symbol binds the names of fn's module to addresses of the target.
-func (f *Frame) symbol(fn *ir.Func) func(string) (machine.Addr, bool) {
+// Symbols binds the names of fn's module to addresses of the target, as the code of the frame does: of a name that several images
+// have, its own is meant. It is false for a name that none has.
+func (f *Frame) Symbols(fn *ir.Func) func(string) (machine.Addr, bool) {
 	return f.view.symbols(fn.Module, f.imageOf(fn))
 }
 
@@ -95,8 +96,8 @@ func (v *View) imageOf(m *ir.Module) *object.Image {
 	return nil
 }
 
-// nativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
-func (f *Frame) nativeFunction() *ir.Func {
+// NativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
+func (f *Frame) NativeFunction() *ir.Func {
 	if f.match.Site != nil {
 		return f.match.Site.Func
 	}

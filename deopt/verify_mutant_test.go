@@ -195,7 +195,7 @@ func (f *Frame) computes(t *testing.T, x *Exited, without int) (c computed) {
 			p.activations[0].Values[b.value] = v
 		}
 	}
-	result, err := p.machine.ResumeStack(context.Background(), p.activations)
+	result, err := p.Machine.ResumeStack(context.Background(), p.activations)
 	if err != nil {
 		return computed{err: err}
 	}
@@ -204,7 +204,7 @@ func (f *Frame) computes(t *testing.T, x *Exited, without int) (c computed) {
 		bits, unknown := result.Value.Bits()
 		c.result = fmt.Sprint(bits, unknown)
 	}
-	for page := range p.machine.Touched() {
+	for page := range p.Machine.Touched() {
 		c.stored[page.Addr.String()] = string(page.Data) + string(page.Undefined)
 	}
 	return c

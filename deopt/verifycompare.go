@@ -57,8 +57,8 @@ func (p *prediction) atMost() uint64 {
 
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
-	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.machine.Made)
-	memory := compareMemory(p.before, v.view.target, p.run.machine.Touched(), p.dead, p.below, p.left, p.run.machine.Made)
+	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.Machine.Made)
+	memory := compareMemory(p.before, v.view.target, p.run.Machine.Touched(), p.dead, p.below, p.left, p.run.Machine.Made)
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -152,7 +152,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = again.machine.ResumeStack(ctx, again.activations) // how it ends is known
+	_, _ = again.Machine.ResumeStack(ctx, again.activations) // how it ends is known
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}

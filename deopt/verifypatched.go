@@ -60,7 +60,7 @@ func (p *prediction) patched(v *verifier) string {
 func (p *prediction) sitesPassed() (came []*ir.Site) {
 	m := p.stack.Frames[0].match
 	of := map[*ir.Func][]*ir.Site{}
-	for _, b := range p.run.machine.Profile() {
+	for _, b := range p.run.Machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
 			siteList, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known

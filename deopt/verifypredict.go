@@ -21,7 +21,7 @@ type prediction struct {
 	stack   *Stack
 	to      ptrace.Return
 	cc      string
-	run     *prepared
+	run     *Prepared
 	result  *interp.Result
 	failed  *interp.RunError // how the run ended where it did not return, or nil
 	before  *memoryImage
@@ -117,13 +117,13 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	if err != nil {
 		return nil, err.Error(), nil
 	}
-	sp -= redZone
+	sp -= abi.RedZone
 	if maps[at].Path == "[stack]" {
 		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
 	}
 	// A coroutine's stack may lie in the heap, among all else.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
-	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.nativeFunction(), v.view.target.Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.NativeFunction(), v.view.target.Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return p, "", nil
 }
 
@@ -143,7 +143,7 @@ const interpMemory = 64 << 20
 func (p *prediction) interpret(v *verifier) (why string, err error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	p.result, err = p.run.machine.ResumeStack(ctx, p.run.activations)
+	p.result, err = p.run.Machine.ResumeStack(ctx, p.run.activations)
 	if v.ctx.Err() != nil {
 		return "", context.Cause(v.ctx)
 	}
@@ -172,7 +172,7 @@ func (p *prediction) interpret(v *verifier) (why string, err error) {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
 		// Native code that returns from here does something else.
 		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
-			if p.run.machine.Unknown(uint64(fault.Addr)) {
+			if p.run.Machine.Unknown(uint64(fault.Addr)) {
 				break
 			}
 			if at := machine.Addr(fault.Addr); at >= p.unused.Start && at < p.unused.End {

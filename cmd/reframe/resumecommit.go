@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reframe/deopt"
+	"reframe/deopt/commit"
 	"reframe/deopt/frame"
 	"reframe/ptrace"
 )
@@ -74,7 +75,7 @@ func (a *app) committed(ctx context.Context, s *ptrace.Session, o deopt.Options,
 		return nil, nil, err
 	}
 	stack.Result = result
-	out, c, err := view.Prepare(ctx, s, stack, l)
+	out, c, err := commit.Prepare(ctx, s, stack, l)
 	if err != nil {
 		return nil, out, fmt.Errorf("nothing is committed: %w", bounded(err))
 	}

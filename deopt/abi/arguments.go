@@ -146,3 +146,7 @@ func (a *arguments) array(t *ir.Type) {
 		a.take(t.Elem)
 	}
 }
+
+// RedZone is how far below its stack pointer a function that calls nothing may have variables (System V ABI,
+// AMD64 supplement, 3.2.2). AAPCS64 has none; what lies there belongs to nobody.
+const RedZone = 128

@@ -2,15 +2,19 @@
 package frametest
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -79,4 +83,37 @@ func PatchpointValues() map[string]string {
 		out[name] = strconv.FormatInt(n, 10)
 	}
 	return out
+}
+
+// Open takes control of a process until the test or close ends it.
+func Open(t *testing.T, p *livetest.Process) *ptrace.Session {
+	t.Helper()
+	s, err := ptrace.Open(context.Background(), p.PID)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	return s
+}
+
+// ModuleOptions reads the module, and the layout where there is one, of a program of testdata/programs.
+func ModuleOptions(t *testing.T, version int, program string) deopt.Options {
+	t.Helper()
+	m, err := ir.ParseFile(livetest.IR(t, version, program))
+	require.NoError(t, err)
+	o := deopt.Options{Modules: []*ir.Module{m}}
+	if path := livetest.Testdata(t, "programs") + "/" + strings.TrimSuffix(program, ".ll") + ".layout.json"; fileExists(path) {
+		l, err := layout.Read(path)
+		require.NoError(t, err)
+		o.Layouts = append(o.Layouts, l)
+	}
+	return o
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Alone is one frame of the first thread, to be resumed without its callers.
+func Alone(v *deopt.View, f *deopt.Frame) *deopt.Stack {
+	return &deopt.Stack{Thread: &v.Threads[0], Frames: []*deopt.Frame{f}}
 }

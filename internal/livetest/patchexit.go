@@ -1,6 +1,7 @@
 package livetest
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -26,4 +27,14 @@ func (p *Process) AwaitPauseAgain(t testing.TB, times int) {
 	t.Helper()
 	p.await(t, "it prints ready again", func() bool { return strings.Count(p.Output(), "ready\n") >= times })
 	p.AwaitPause(t)
+}
+
+// EveryPatchExit runs a test for each release and each way to run the program.
+func EveryPatchExit(t *testing.T, check func(t *testing.T, version int, how string)) {
+	t.Helper()
+	for _, version := range []int{14, 19, 22} {
+		for _, how := range []string{"aot", "mcjit", "orc"} {
+			t.Run(fmt.Sprintf("%s %d", how, version), func(t *testing.T) { check(t, version, how) })
+		}
+	}
 }

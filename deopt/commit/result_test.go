@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
 // returning is a program whose @work waits and then returns a value of some type, which its main prints. body is behind
 // the wait and has the seed, 100, in %a; print makes what is given to printf of %r, and args names it.
 func returning(typ, attribute, body, print, format, args string) string {
-	return prelude + fmt.Sprintf(`
+	return livetest.Prelude + fmt.Sprintf(`
 declare i32 @printf(ptr, ...)
 @format = private constant [%d x i8] c"%s\0A\00"
 @place = global [4 x i64] [i64 1, i64 2, i64 3, i64 4]
@@ -26,7 +27,7 @@ define i32 @main() {
 %s
   %%p = call i32 (ptr, ...) @printf(ptr @format, %s)
   ret i32 0
-}`, len(format)+2, format, attribute, typ, statepoint(8, "@wait", "1", "i64 %a"), body, attribute, typ, print, args)
+}`, len(format)+2, format, attribute, typ, livetest.Statepoint(8, "@wait", "1", "i64 %a"), body, attribute, typ, print, args)
 }
 
 // What main prints is what native code found where the System V ABI has it look.
@@ -60,8 +61,8 @@ func TestCommitResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, version := range []int{16, 22} {
-				p := livetest.Lli(t, version, raw(t, returning(c.typ, c.attribute, c.body, c.print, c.format, c.args)), "mcjit")
-				out, printed := commit(t, p, known(t, p), innermost, "")
+				p := livetest.Lli(t, version, livetest.Raw(t, returning(c.typ, c.attribute, c.body, c.print, c.format, c.args)), "mcjit")
+				out, printed := commit(t, p, frametest.Known(t, p), innermost, "")
 				require.Equal(t, c.want+"\n", printed)
 				where := ""
 				for i, part := range out.Result {
@@ -78,11 +79,11 @@ func TestCommitResults(t *testing.T) {
 
 // A function that returns nothing sets no register for it.
 func TestCommitNothing(t *testing.T) {
-	text := prelude + `
+	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)
 @format = private constant [5 x i8] c"%ld\0A\00"
 define void @work(i64 %a) noinline gc "statepoint-example" {
-  %t = call ` + statepoint(8, "@wait", "1", "i64 %a") + `
+  %t = call ` + livetest.Statepoint(8, "@wait", "1", "i64 %a") + `
   %x = add i64 %a, 11
   store i64 %x, ptr @seed
   ret void
@@ -93,8 +94,8 @@ define i32 @main() {
   %p = call i32 (ptr, ...) @printf(ptr @format, i64 %s)
   ret i32 0
 }`
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
-	out, printed := commit(t, p, known(t, p), innermost, "")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+	out, printed := commit(t, p, frametest.Known(t, p), innermost, "")
 	require.Equal(t, "16\n", printed)
 	require.Empty(t, out.Result)
 	require.Len(t, out.Registers, 8)
@@ -111,15 +112,15 @@ func TestCommitRefusesResults(t *testing.T) {
 		"memory of its own":      {"ptr", "  ret ptr @msg", "the result depends on where the interpreter has memory of its own: 0x54"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := prelude + "define " + c.typ + ` @work(i64 %a) noinline gc "statepoint-example" {
-  %t = call ` + statepoint(8, "@wait", "1", "i64 %a") + "\n" + c.body + `
+			text := livetest.Prelude + "define " + c.typ + ` @work(i64 %a) noinline gc "statepoint-example" {
+  %t = call ` + livetest.Statepoint(8, "@wait", "1", "i64 %a") + "\n" + c.body + `
 }
 define i32 @main() {
   %r = call ` + c.typ + ` @work(i64 1)
   ret i32 0
 }`
-			p := livetest.Lli(t, 19, raw(t, text), "mcjit")
-			refusedCommit(t, p, known(t, p), innermost, "", c.want)
+			p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+			refusedCommit(t, p, frametest.Known(t, p), innermost, "", c.want)
 		})
 	}
 }

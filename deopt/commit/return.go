@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt"
 	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
@@ -19,7 +20,7 @@ import (
 
 // continuation is where a thread goes on when the outermost frame of a stack returns.
 type continuation struct {
-	caller    *Frame
+	caller    *deopt.Frame
 	native    *ir.Func // whose native code returns
 	left      []int
 	dead      []machine.Range // what the frames that ran have of the machine's stack
@@ -28,14 +29,10 @@ type continuation struct {
 	registers map[machine.DWARFReg][]byte
 }
 
-// redZone is how far below its stack pointer a function that calls nothing may have variables (System V ABI,
-// AMD64 supplement, 3.2.2). AAPCS64 has none; what lies there belongs to nobody.
-const redZone = 128
-
-// continuation finds it, or says why it is not known for sure.
-func (s *Stack) continuation() (*continuation, error) {
+// continuationOf finds it, or says why it is not known for sure.
+func continuationOf(s *deopt.Stack) (*continuation, error) {
 	outer := s.Frames[len(s.Frames)-1]
-	arch := outer.view.target.Arch()
+	arch := outer.View().Target().Arch()
 	results := abi.ResultsOf[arch]
 	if results == nil {
 		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
@@ -53,13 +50,13 @@ func (s *Stack) continuation() (*continuation, error) {
 		return nil, err
 	}
 	var err error
-	if c.native, err = outer.returning(); err != nil {
+	if c.native, err = returningOf(outer); err != nil {
 		return nil, err
 	}
-	if to := outer.to; to == nil || !sameType(c.native.Sig.Elem, to.Sig.Elem) {
+	if to := outer.To(); to == nil || !deopt.SameType(c.native.Sig.Elem, to.Sig.Elem) {
 		return nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that carries on returns", outer.Title(), c.native.Sig.Elem)
 	}
-	if err := c.caller.returnsTo(outer); err != nil {
+	if err := returnsTo(c.caller, outer); err != nil {
 		return nil, err
 	}
 	for _, reg := range arch.Registers() { // those that a callee gives back, in part or as a whole
@@ -67,24 +64,24 @@ func (s *Stack) continuation() (*continuation, error) {
 		if kept == 0 || reg == arch.SP || reg == arch.PC {
 			continue
 		}
-		b, err := c.caller.physical.Registers.Bytes(reg)
+		b, err := c.caller.Physical().Registers.Bytes(reg)
 		if err != nil {
 			return nil, fmt.Errorf("a register of %s, where the thread is to go on, is not known: %w", c.caller.Title(), err)
 		}
 		c.registers[reg] = b[:min(kept, len(b))]
 	}
-	c.set(arch.SP, uint64(outer.physical.CFA))
-	c.set(arch.Link, uint64(c.caller.physical.PC)) // what a return leaves there
-	c.set(arch.PC, uint64(c.caller.physical.PC))
+	c.set(arch.SP, uint64(outer.Physical().CFA))
+	c.set(arch.Link, uint64(c.caller.Physical().PC)) // what a return leaves there
+	c.set(arch.PC, uint64(c.caller.Physical().PC))
 	for _, f := range s.Frames {
-		sp, err := f.physical.Registers.Addr(arch.SP)
+		sp, err := f.Physical().Registers.Addr(arch.SP)
 		if err != nil {
 			return nil, fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
 		}
 		if f.Index == 0 {
-			sp -= redZone
+			sp -= abi.RedZone
 		}
-		c.dead = append(c.dead, machine.Range{Start: sp, End: f.physical.CFA})
+		c.dead = append(c.dead, machine.Range{Start: sp, End: f.Physical().CFA})
 	}
 	return c, nil
 }
@@ -95,10 +92,10 @@ func (c *continuation) set(reg machine.DWARFReg, v uint64) {
 
 // certain says why a chain of frames from the innermost one on is not one that can be left for
 // the last of them, or nil.
-func certain(frames []*Frame) error {
+func certain(frames []*deopt.Frame) error {
 	var below machine.Addr
 	for i, f := range frames {
-		p := &f.physical
+		p := f.Physical()
 		switch {
 		case p.Signal:
 			return fmt.Errorf("%s is that of a signal, whose handler has not returned", f.Title())
@@ -125,31 +122,31 @@ func certain(frames []*Frame) error {
 
 // returnsTo says why the frame is not where callee's native code would return to, or nil. Where a call leaves the return address in a
 // register, the CFI alone says where it is by now, and it was read there.
-func (f *Frame) returnsTo(callee *Frame) error {
-	if arch := callee.view.target.Arch(); arch.Link != arch.PC {
+func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
+	if arch := callee.View().Target().Arch(); arch.Link != arch.PC {
 		return nil
 	}
 	const word = 8
 	var b [word]byte
-	at := callee.physical.CFA - word
-	if err := f.view.target.ReadMemory(b[:], at); err != nil {
+	at := callee.Physical().CFA - word
+	if err := f.View().Target().ReadMemory(b[:], at); err != nil {
 		return fmt.Errorf("the return address of %s cannot be read: %w", callee.Title(), err)
 	}
-	if got := machine.Addr(binary.LittleEndian.Uint64(b[:])); got != f.physical.PC {
+	if got := machine.Addr(binary.LittleEndian.Uint64(b[:])); got != f.Physical().PC {
 		return fmt.Errorf("the return address of %s is %v, and not that of %s", callee.Title(), got, f.Title())
 	}
 	return nil
 }
 
-// returning is the function whose native code returns from the frame, where that says in which state the
+// returningOf is the function whose native code returns from the frame, where that says in which state the
 // caller goes on.
-func (f *Frame) returning() (*ir.Func, error) {
-	fn := f.nativeFunction()
+func returningOf(f *deopt.Frame) (*ir.Func, error) {
+	fn := f.NativeFunction()
 	if fn == nil {
 		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known", f.Title())
 	}
-	at, known := f.symbol(fn)(fn.Name)
-	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.physical.PC-machine.Addr(*f.Offset)) {
+	at, known := f.Symbols(fn)(fn.Name)
+	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.Physical().PC-machine.Addr(*f.Offset)) {
 		return nil, fmt.Errorf("%s is inlined into %s, and what the caller of that waits for is not known", fn.Name, f.Title())
 	}
 	for _, p := range fn.Params {
@@ -164,7 +161,7 @@ func (f *Frame) returning() (*ir.Func, error) {
 	case "", "ccc", "coldcc":
 	case "fastcc":
 		// llc's -tailcallopt, of which the module says nothing, has it take its arguments from the stack as it returns.
-		if !f.leavesArguments(fn) {
+		if !leavesArguments(f, fn) {
 			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
 		}
 	default:
@@ -174,9 +171,9 @@ func (f *Frame) returning() (*ir.Func, error) {
 }
 
 // leavesArguments says that the function's code leaves on the stack, for its caller to take away, what it was given there.
-func (f *Frame) leavesArguments(fn *ir.Func) bool {
-	if f.view.target.Arch() == machine.AMD64 {
-		return f.returnsPlainly()
+func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
+	if f.View().Target().Arch() == machine.AMD64 {
+		return returnsPlainly(f)
 	}
 	return takesNoStack(fn) // its return is like any other, and what comes before it may take them
 }
@@ -199,12 +196,12 @@ func takesNoStack(fn *ir.Func) bool {
 const maxReturning = 1 << 20
 
 // returnsPlainly says that the function's code has a return and that none takes arguments from the stack.
-func (f *Frame) returnsPlainly() bool {
-	p := &f.physical
+func returnsPlainly(f *deopt.Frame) bool {
+	p := f.Physical()
 	if p.FDEEnd <= p.FDEStart || p.FDEEnd-p.FDEStart > maxReturning {
 		return false
 	}
-	text := isa.NewWindow(f.view.target, isa.Of(machine.AMD64))
+	text := isa.NewWindow(f.View().Target(), isa.Of(machine.AMD64))
 	found := false
 	for at := p.FDEStart; at < p.FDEEnd; {
 		n := text.LengthAt(at)

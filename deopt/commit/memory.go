@@ -1,10 +1,11 @@
-package deopt
+package commit
 
 import (
 	"bytes"
 	"fmt"
 	"sort"
 
+	"reframe/deopt"
 	"reframe/deopt/interp"
 	"reframe/deopt/machine"
 )
@@ -17,14 +18,14 @@ type memoryChange struct {
 
 func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.new)) }
 
-// changes lists, in ascending order, the bytes in which what the interpreter stored differs from what the process
+// changed lists, in ascending order, the bytes in which what the interpreter stored differs from what the process
 // has now. What lies in dead ranges nobody reads again. A bit that is not known may be anything, so
 // that one which the process has is as good as any other; a byte with such bits whose known ones have to
 // change is refused, as is one that the process could not have stored to.
-func (r *ran) changes(now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
+func changed(r *deopt.Ran, now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
 	var old [interp.PageSize]byte
-	for p := range r.machine.Touched() {
+	for p := range r.Machine.Touched() {
 		have := old[:]
 		if err := now.ReadMemory(have, p.Addr); err != nil {
 			return nil, fmt.Errorf("the page at %v, to which the interpreter stored, cannot be read: %w", p.Addr, err)

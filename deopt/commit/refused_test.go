@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -16,14 +17,14 @@ import (
 
 // left is a program whose @work, defined so, waits and then does what body says.
 func left(define, body string) string {
-	return prelude + `
+	return livetest.Prelude + `
 declare ptr @malloc(i64)
 declare void @exit(i32)
 @byte = global i8 2
 @pointer = global ptr null
 @packed = global <{ i8, ptr, i8 }> zeroinitializer
 ` + define + ` gc "statepoint-example" {
-  %t = call ` + statepoint(8, "@wait", "1", "i64 %a") + "\n" + body + `
+  %t = call ` + livetest.Statepoint(8, "@wait", "1", "i64 %a") + "\n" + body + `
 }
 `
 }
@@ -37,22 +38,22 @@ const (
 // be written. The process waits on as it did.
 func TestCommitRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ define, body, main, want string }{
-		"a call of malloc": {plainWork, "  %m = call ptr @malloc(i64 8)\n" + returnZero, start, "the interpreter called @malloc, whose effect would be lost"},
-		"a call of exit":   {plainWork, "  call void @exit(i32 3)\n" + returnZero, start, "the interpreter called @exit, whose effect would be lost"},
-		"its own memory": {plainWork, "  store ptr @msg, ptr @pointer\n" + returnZero, start,
+		"a call of malloc": {plainWork, "  %m = call ptr @malloc(i64 8)\n" + returnZero, livetest.Start, "the interpreter called @malloc, whose effect would be lost"},
+		"a call of exit":   {plainWork, "  call void @exit(i32 3)\n" + returnZero, livetest.Start, "the interpreter called @exit, whose effect would be lost"},
+		"its own memory": {plainWork, "  store ptr @msg, ptr @pointer\n" + returnZero, livetest.Start,
 			"depends on where it has memory of its own"},
-		"its own memory, unaligned": {plainWork, "  store ptr @msg, ptr getelementptr (i8, ptr @packed, i64 1), align 1\n" + returnZero, start,
+		"its own memory, unaligned": {plainWork, "  store ptr @msg, ptr getelementptr (i8, ptr @packed, i64 1), align 1\n" + returnZero, livetest.Start,
 			"depends on where it has memory of its own"},
-		"a part of an address": {plainWork, "  %x = ptrtoint ptr @msg to i64\n  %y = lshr i64 %x, 12\n  %z = trunc i64 %y to i8\n  store i8 %z, ptr @byte\n" + returnZero, start,
+		"a part of an address": {plainWork, "  %x = ptrtoint ptr @msg to i64\n  %y = lshr i64 %x, 12\n  %z = trunc i64 %y to i8\n  store i8 %z, ptr @byte\n" + returnZero, livetest.Start,
 			"depends on where it has memory of its own"},
-		"an undefined byte": {plainWork, "  %x = or i8 undef, 1\n  store i8 %x, ptr @byte\n" + returnZero, start,
+		"an undefined byte": {plainWork, "  %x = or i8 undef, 1\n  store i8 %x, ptr @byte\n" + returnZero, livetest.Start,
 			"the interpreter would write an undefined byte at 0x"},
-		"not writable": {plainWork, "  store i8 7, ptr @work\n" + returnZero, start, ", which is not writable"},
-		"no CFI":       {"define i64 @work(i64 %a) noinline nounwind", returnZero, start, ", work was found by its code and not by CFI"},
+		"not writable": {plainWork, "  store i8 7, ptr @work\n" + returnZero, livetest.Start, ", which is not writable"},
+		"no CFI":       {"define i64 @work(i64 %a) noinline nounwind", returnZero, livetest.Start, ", work was found by its code and not by CFI"},
 		"preserve_most": {"define preserve_mostcc i64 @work(i64 %a) noinline", returnZero,
-			strings.Replace(start, "call i64", "call preserve_mostcc i64", 1), "@work has the calling convention preserve_mostcc"},
+			strings.Replace(livetest.Start, "call i64", "call preserve_mostcc i64", 1), "@work has the calling convention preserve_mostcc"},
 		"sret": {"define void @work(ptr sret(i64) %p, i64 %a) noinline", "  ret void",
-			strings.Replace(start, "%r = call i64 @work(", "call void @work(ptr sret(i64) @seed, ", 1), "@work returns in memory (sret)"},
+			strings.Replace(livetest.Start, "%r = call i64 @work(", "call void @work(ptr sret(i64) @seed, ", 1), "@work returns in memory (sret)"},
 		"swifterror": {"define i64 @work(i64 %a, ptr swifterror %e) noinline", returnZero, `
 define i32 @main() {
   %e = alloca swifterror ptr
@@ -62,8 +63,8 @@ define i32 @main() {
 }`, "@work returns in one more register (swifterror)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := livetest.Lli(t, 19, raw(t, left(c.define, c.body)+c.main), "mcjit")
-			refusedCommit(t, p, known(t, p), innermost, "", c.want)
+			p := livetest.Lli(t, 19, livetest.Raw(t, left(c.define, c.body)+c.main), "mcjit")
+			refusedCommit(t, p, frametest.Known(t, p), innermost, "", c.want)
 		})
 	}
 }
@@ -86,8 +87,8 @@ define i32 @main() {
   ret i32 0
 }`
 	text = strings.Replace(text, `[9 x i8] c"%ld %hhd\0A"`, `[10 x i8] c"%ld %hhd\0A\00"`, 1)
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
-	out, printed := commit(t, p, known(t, p), innermost, "")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+	out, printed := commit(t, p, frametest.Known(t, p), innermost, "")
 	require.Equal(t, "100 2\n", printed)
 	require.Empty(t, out.Memory)
 }
@@ -104,12 +105,12 @@ define i32 @main() {
   ret i32 0
 }`
 	for _, version := range []int{16, 19, 22} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
-		_, printed := commit(t, p, known(t, p), innermost, "")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
+		_, printed := commit(t, p, frametest.Known(t, p), innermost, "")
 		require.Equal(t, "41\n", printed)
 
-		p = livetest.Lli(t, version, raw(t, text), "mcjit", "-tailcallopt")
-		refusedCommit(t, p, known(t, p), innermost, "", "how much of the stack @work, which is fastcc, takes with it as it returns is not known")
+		p = livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-tailcallopt")
+		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "how much of the stack @work, which is fastcc, takes with it as it returns is not known")
 	}
 }
 
@@ -119,9 +120,9 @@ func TestCommitRefusesOtherType(t *testing.T) {
 define i32 @other(i64 %n) {
 entry:
   ret i32 1
-}` + start
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
-	o := known(t, p)
+}` + livetest.Start
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+	o := frametest.Known(t, p)
 	l, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","record":8,
 		"resume":{"function":"other","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
@@ -131,7 +132,7 @@ entry:
 
 // Between the frame and where its thread stands is a signal's, whose mask and registers nobody would restore.
 func TestCommitRefusesSignalFrame(t *testing.T) {
-	text := prelude + `
+	text := livetest.Prelude + `
 @here = private constant [9 x i8] c"handling\00"
 define void @handler(i32 %n) {
   %x = call i32 @puts(ptr @here)
@@ -141,7 +142,7 @@ l:
   br label %l
 }
 define i64 @work(i64 %a) noinline gc "statepoint-example" {
-  %t = call ` + statepoint(8, "@wait", "1", "i64 %a") + `
+  %t = call ` + livetest.Statepoint(8, "@wait", "1", "i64 %a") + `
   ret i64 %a
 }
 define i32 @main() {
@@ -149,18 +150,18 @@ define i32 @main() {
   %r = call i64 @work(i64 1)
   ret i32 0
 }`
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	p.Signal(t, syscall.SIGUSR1)
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "handling") }, livetest.Patience, time.Millisecond)
 	p.AwaitPause(t)
-	refusedCommit(t, p, known(t, p), innermost, "", "is that of a signal, whose handler has not returned")
+	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is that of a signal, whose handler has not returned")
 }
 
 // A process that is killed while it stands still is no more, and that is what there is to say.
 func TestCommitKilled(t *testing.T) {
 	p := livetest.Lli(t, 19, printing(t), "mcjit")
-	s := open(t, p)
-	out, c, err := prepareCommit(t, s, deoptimizeLayout(t, known(t, p)), innermost, "")
+	s := frametest.Open(t, p)
+	out, c, err := prepareCommit(t, s, deoptimizeLayout(t, frametest.Known(t, p)), innermost, "")
 	require.NoError(t, err)
 	p.Signal(t, syscall.SIGKILL)
 	require.ErrorIs(t, c.Write(), ptrace.ErrGone)
@@ -170,10 +171,10 @@ func TestCommitKilled(t *testing.T) {
 
 // Where one of the changes cannot be written, those before it are taken back.
 func TestCommitTakenBack(t *testing.T) {
-	text := left(plainWork, "  store i64 5, ptr @seed\n  store i8 9, ptr @byte\n  ret i64 0") + start
-	p := livetest.Lli(t, 19, raw(t, text), "mcjit")
-	s := open(t, p)
-	_, c, err := prepareCommit(t, s, known(t, p), innermost, "")
+	text := left(plainWork, "  store i64 5, ptr @seed\n  store i8 9, ptr @byte\n  ret i64 0") + livetest.Start
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+	s := frametest.Open(t, p)
+	_, c, err := prepareCommit(t, s, frametest.Known(t, p), innermost, "")
 	require.NoError(t, err)
 	require.NotEmpty(t, c.memory)
 	read := func() (out []string) {
@@ -192,8 +193,8 @@ func TestCommitTakenBack(t *testing.T) {
 	require.Equal(t, before, read())
 	require.NoError(t, s.Detach())
 	p.AwaitPause(t)
-	s = open(t, p) // and so it can be done once more
-	_, c, err = prepareCommit(t, s, known(t, p), innermost, "")
+	s = frametest.Open(t, p) // and so it can be done once more
+	_, c, err = prepareCommit(t, s, frametest.Known(t, p), innermost, "")
 	require.NoError(t, err)
 	require.NoError(t, c.Write())
 	require.NoError(t, s.Detach())

@@ -1,10 +1,11 @@
-package deopt
+package commit
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/machine"
@@ -12,7 +13,7 @@ import (
 )
 
 // Commit is what a process has to become for its thread to go on in the caller as if the
-// native functions had returned what the interpreter did. [View.Prepare] makes one, and until
+// native functions had returned what the interpreter did. [Prepare] makes one, and until
 // [Commit.Write] the process is as it was.
 type Commit struct {
 	report    *frame.Resumed
@@ -22,7 +23,7 @@ type Commit struct {
 	registers map[machine.DWARFReg][]byte
 }
 
-// Prepare runs as [View.Run] does, over a process under control, and finds what of it a commit would
+// Prepare runs as [deopt.View.Run] does, over a process under control, and finds what of it a commit would
 // change; the report's Committed says the same. The process has to stand still from before the view was made up to
 // [Commit.Write].
 //
@@ -30,8 +31,8 @@ type Commit struct {
 // memory of the process, a value that is not known, a result whose place is not known. What a callee has to
 // keep for its caller is taken from CFI; that the code keeps more than its calling convention says (as
 // llc's -enable-ipra has it) nothing shows. What a function of <math.h> leaves in errno is not written.
-func (v *View) Prepare(ctx context.Context, session *ptrace.Session, s *Stack, l Limits) (*frame.Resumed, *Commit, error) {
-	to, err := s.continuation()
+func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
+	to, err := continuationOf(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,18 +42,18 @@ func (v *View) Prepare(ctx context.Context, session *ptrace.Session, s *Stack, l
 	case shadow:
 		return nil, nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
 	}
-	maps, err := v.target.Mappings()
+	maps, err := s.Frames[0].View().Target().Mappings()
 	if err != nil {
 		return nil, nil, err
 	}
-	report, run, changes, err := s.changes(ctx, l, 0, maps, to)
+	report, run, changes, err := runOnce(ctx, s, l, 0, maps, to)
 	if err != nil {
 		return report, nil, err
 	}
-	if err := s.again(ctx, l, maps, to, run, changes); err != nil {
+	if err := again(ctx, s, l, maps, to, run, changes); err != nil {
 		return report, nil, err
 	}
-	parts, err := run.place(to)
+	parts, err := placeResult(run, to)
 	if err != nil {
 		return report, nil, err
 	}
@@ -64,23 +65,23 @@ func (v *View) Prepare(ctx context.Context, session *ptrace.Session, s *Stack, l
 		out.Memory = append(out.Memory, frame.CommittedMemory{Address: frame.HexOf(change.addr), Size: len(change.new),
 			Old: fmt.Sprintf("%x", change.old), New: fmt.Sprintf("%x", change.new)})
 	}
-	if out.Registers, err = to.report(s.Thread.Frames[0].physical.Registers); err != nil {
+	if out.Registers, err = to.report(s.Thread.Frames[0].Physical().Registers); err != nil {
 		return report, nil, err
 	}
 	report.Committed = out
 	return report, c, nil
 }
 
-// changes runs the stack and finds what a commit would write to memory.
-func (s *Stack) changes(ctx context.Context, l Limits, shift uint64, maps []machine.Mapping, to *continuation) (*frame.Resumed, *ran, []memoryChange, error) {
-	report, run, err := s.run(ctx, l, shift)
+// runOnce runs the stack and finds what a commit would write to memory.
+func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, maps []machine.Mapping, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
+	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {
 		return report, nil, nil, err
 	}
-	if err := run.onlyInside(); err != nil {
+	if err := onlyInside(run); err != nil {
 		return report, nil, nil, err
 	}
-	list, err := run.changes(s.Frames[0].view.target, maps, to.dead)
+	list, err := changed(run, s.Frames[0].View().Target(), maps, to.dead)
 	return report, run, list, err
 }
 
@@ -90,16 +91,16 @@ const anywhere = 0x2b_1a6f_5e30
 
 // again runs the stack once more, with what the interpreter has of its own at other addresses, and refuses what comes
 // out otherwise: a pointer to such memory, or what was made of one, is nothing that native code has.
-func (s *Stack) again(ctx context.Context, l Limits, maps []machine.Mapping, to *continuation, first *ran, changes []memoryChange) error {
-	_, second, others, err := s.changes(ctx, l, anywhere, maps, to)
+func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, maps []machine.Mapping, to *continuation, first *deopt.Ran, changes []memoryChange) error {
+	_, second, others, err := runOnce(ctx, s, l, anywhere, maps, to)
 	if err != nil {
 		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
 	}
 	if at, differ := differing(changes, others); differ {
 		return fmt.Errorf("what the interpreter stored at %v depends on where it has memory of its own", at)
 	}
-	if !first.result.Value.Equal(second.result.Value) {
-		return fmt.Errorf("the result depends on where the interpreter has memory of its own: %s, or %s", first.result.Value.Format(), second.result.Value.Format())
+	if !first.Result.Value.Equal(second.Result.Value) {
+		return fmt.Errorf("the result depends on where the interpreter has memory of its own: %s, or %s", first.Result.Value.Format(), second.Result.Value.Format())
 	}
 	return nil
 }
@@ -115,8 +116,8 @@ func (c *Commit) Write() error {
 }
 
 // onlyInside refuses a run that did what is in no memory of the process.
-func (r *ran) onlyInside() error {
-	for _, c := range r.result.Called {
+func onlyInside(r *deopt.Ran) error {
+	for _, c := range r.Result.Called {
 		if c.Effect >= interp.EffectState {
 			return fmt.Errorf("the interpreter called @%s, whose effect would be lost: only what it stored to the process's memory can be written back", c.Name)
 		}

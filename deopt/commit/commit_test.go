@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"context"
@@ -10,42 +10,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
 
-// open takes control of a process until the test or close ends it.
-func open(t *testing.T, p *livetest.Process) *ptrace.Session {
-	t.Helper()
-	s, err := ptrace.Open(context.Background(), p.PID)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
-	return s
-}
-
 // prepareCommit prepares a commit of the stack that c picks.
-func prepareCommit(t *testing.T, s *ptrace.Session, o Options, c Choice, result string) (*frame.Resumed, *Commit, error) {
+func prepareCommit(t *testing.T, s *ptrace.Session, o deopt.Options, c deopt.Choice, result string) (*frame.Resumed, *Commit, error) {
 	t.Helper()
 	target, err := s.Target()
 	require.NoError(t, err)
-	v, err := Frames(target, o)
+	v, err := deopt.Frames(target, o)
 	require.NoError(t, err)
 	stack, err := v.Pick(c)
 	require.NoError(t, err)
 	stack.Result = result
-	return v.Prepare(context.Background(), s, stack, Limits{})
+	return Prepare(context.Background(), s, stack, deopt.Limits{})
 }
 
 // innermost chooses the innermost frame that has a record.
-var innermost = Choice{Frame: -1}
+var innermost = deopt.Choice{Frame: -1}
 
 // commit commits and lets the process go on to its end. It returns what was committed, and what the process printed
 // behind "ready".
-func commit(t *testing.T, p *livetest.Process, o Options, c Choice, result string) (*frame.Committed, string) {
+func commit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result string) (*frame.Committed, string) {
 	t.Helper()
-	s := open(t, p)
+	s := frametest.Open(t, p)
 	out, done, err := prepareCommit(t, s, o, c, result)
 	require.NoError(t, err)
 	require.False(t, out.Committed.Written)
@@ -59,9 +52,9 @@ func commit(t *testing.T, p *livetest.Process, o Options, c Choice, result strin
 }
 
 // refusedCommit requires that there is no commit, for the reason given, and that the process is as it was.
-func refusedCommit(t *testing.T, p *livetest.Process, o Options, c Choice, result, want string) {
+func refusedCommit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result, want string) {
 	t.Helper()
-	s := open(t, p)
+	s := frametest.Open(t, p)
 	_, done, err := prepareCommit(t, s, o, c, result)
 	require.ErrorContains(t, err, want)
 	require.Nil(t, done)
@@ -77,10 +70,10 @@ func printing(t *testing.T) string {
 	const call = "%r = call i64 @sum_opt(i64 1000, i64 5000)\n"
 	require.Contains(t, string(source), call)
 	text := strings.Replace(string(source), call, call+"  %p = call i32 (ptr, ...) @printf(ptr @text, i64 %r)\n", 1)
-	return program(t, text+"declare i32 @printf(ptr, ...)\n@text = private constant [9 x i8] c\"sum %ld\\0A\\00\"\n")
+	return livetest.Module(t, text+"declare i32 @printf(ptr, ...)\n@text = private constant [9 x i8] c\"sum %ld\\0A\\00\"\n")
 }
 
-func deoptimizeLayout(t *testing.T, o Options) Options {
+func deoptimizeLayout(t *testing.T, o deopt.Options) deopt.Options {
 	t.Helper()
 	l, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
@@ -93,7 +86,7 @@ func TestCommitDeoptimize(t *testing.T) {
 	path := printing(t)
 	check := func(t *testing.T, p *livetest.Process) {
 		t.Helper()
-		out, printed := commit(t, p, deoptimizeLayout(t, known(t, p)), innermost, "")
+		out, printed := commit(t, p, deoptimizeLayout(t, frametest.Known(t, p)), innermost, "")
 		require.Equal(t, "sum 332833500\n", printed)
 		require.Empty(t, out.Memory)
 		require.Equal(t, []frame.CommittedResult{{Type: "i64", Value: "332833500", Register: "rax"}}, out.Result)
@@ -120,10 +113,10 @@ func TestCommitChain(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		for outer := range 4 {
 			p := livetest.Lli(t, version, "chain.ll", "mcjit")
-			o := known(t, p)
-			v := look(t, p, false, o)
-			n := slices.IndexFunc(v.Threads[0].Frames, func(f *Frame) bool { return f.Record != nil })
-			choice := Choice{Frame: n}
+			o := frametest.Known(t, p)
+			v := frametest.Look(t, p, false, o)
+			n := slices.IndexFunc(v.Threads[0].Frames, func(f *deopt.Frame) bool { return f.Record != nil })
+			choice := deopt.Choice{Frame: n}
 			if outer > 0 {
 				choice.To = n + outer
 			}
@@ -139,13 +132,13 @@ func TestCommitChain(t *testing.T) {
 // main prints, which cannot be written back.
 func TestCommitRefusesOutput(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
-	refusedCommit(t, p, known(t, p), Choice{Frame: -1, To: AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
+	refusedCommit(t, p, frametest.Known(t, p), deopt.Choice{Frame: -1, To: deopt.AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
 }
 
 // What the interpreter stored to globals and the heap the process finds there, and to the stack of the frame that was
 // left nothing is written.
 func TestCommitMemory(t *testing.T) {
-	text := prelude + `
+	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)
 declare ptr @malloc(i64)
 @format = private constant [24 x i8] c"%ld %ld %ld %ld %ld %s\0A\00"
@@ -158,7 +151,7 @@ define i64 @work(ptr %heap, i64 %n) noinline gc "statepoint-example" {
 entry:
   %slot = alloca i64, align 8
   store i64 300, ptr %slot
-  %t = call ` + statepoint(8, "@wait", "1", "ptr %heap, i64 %n, ptr %slot") + `
+  %t = call ` + livetest.Statepoint(8, "@wait", "1", "ptr %heap, i64 %n, ptr %slot") + `
   %a = load i64, ptr @counter
   %b = load i64, ptr @hidden
   %c = load i64, ptr %heap
@@ -208,8 +201,8 @@ done:
   ret i32 0
 }`
 	for _, version := range []int{16, 19, 22} {
-		p := livetest.Lli(t, version, raw(t, text), "mcjit")
-		out, printed := commit(t, p, known(t, p), innermost, "")
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
+		out, printed := commit(t, p, frametest.Known(t, p), innermost, "")
 		require.Equal(t, "4030 4330 -1 50000 4498500 interp.code\n", printed)
 		var small []frame.CommittedMemory
 		bytes := 0

@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"encoding/binary"
@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"slices"
 
+	"reframe/deopt"
 	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
 
-// place puts the result where the caller looks for it, and lists its scalars.
-func (r *ran) place(to *continuation) ([]frame.CommittedResult, error) {
+// placeResult puts the result where the caller looks for it, and lists its scalars.
+func placeResult(r *deopt.Ran, to *continuation) ([]frame.CommittedResult, error) {
 	list := []frame.CommittedResult{}
-	if r.result.Value.IsNone() {
+	if r.Result.Value.IsNone() {
 		return list, nil
 	}
 	parts, err := onlyAssignment(r, to.results)
 	if err != nil {
-		return nil, fmt.Errorf("the result, of type %v: %w", r.result.Type, err)
+		return nil, fmt.Errorf("the result, of type %v: %w", r.Result.Type, err)
 	}
 	for _, p := range parts {
 		words, unknown := p.Value.Bits()
@@ -58,11 +59,11 @@ func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 
 // onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
 // code was made for.
-func onlyAssignment(r *ran, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
+func onlyAssignment(r *deopt.Ran, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
 	var parts []abi.ReturnedPart
 	for i, l := range in.Lowerings {
 		a := abi.Assignment{ResultRegisters: in, Lowering: l}
-		if err := a.Value(r.result.Value, ""); err != nil {
+		if err := a.Value(r.Result.Value, ""); err != nil {
 			return nil, err
 		}
 		same := slices.EqualFunc(parts, a.Parts, func(x, y abi.ReturnedPart) bool { return slices.Equal(x.Words, y.Words) })

@@ -1,4 +1,4 @@
-package deopt
+package commit
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -22,8 +24,8 @@ func TestCommitEveryExit(t *testing.T) {
 			t.Run(fmt.Sprintf("llc-%d %s", version, level), func(t *testing.T) {
 				h := livetest.ObjectHostOptions{Threads: 4, Rounds: rounds}
 				p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
-				o := moduleOptions(t, version, program)
-				s := open(t, p)
+				o := frametest.ModuleOptions(t, version, program)
+				s := frametest.Open(t, p)
 				target, err := s.Target()
 				require.NoError(t, err)
 				exit, ok := target.FindSymbol("__llvm_deoptimize")
@@ -81,11 +83,11 @@ func commitSites(t *testing.T, version int, program, level string, n uint64) (co
 	t.Helper()
 	h := livetest.ObjectHostOptions{Threads: 2, Rounds: 3}
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
-	o := moduleOptions(t, version, program)
-	s := open(t, p)
+	o := frametest.ModuleOptions(t, version, program)
+	s := frametest.Open(t, p)
 	target, err := s.Target()
 	require.NoError(t, err)
-	plan, err := Plan(target, TraceOptions{Options: o, Warn: func(string) {}})
+	plan, err := deopt.Plan(target, deopt.TraceOptions{Options: o, Warn: func(string) {}})
 	require.NoError(t, err)
 	for _, site := range plan {
 		if len(site.Exits) > 0 {
@@ -107,7 +109,7 @@ func commitSites(t *testing.T, version int, program, level string, n uint64) (co
 			continue
 		}
 		o.Thread = e.Thread.ID
-		_, c, err := prepareCommit(t, s, o, Choice{Frame: 0}, "")
+		_, c, err := prepareCommit(t, s, o, deopt.Choice{Frame: 0}, "")
 		require.NoError(t, err)
 		require.NoError(t, c.Write())
 		committed++
