@@ -1,12 +1,14 @@
 package deopt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -179,6 +181,72 @@ func TestConventionsThatKeepLess(t *testing.T) {
 		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "intel_ocl_bicc", ""}} {
 			want, read := c.read(t)
 			assert.Less(t, read, want, "LLVM %d, %s", version, c.cc)
+		}
+	}
+}
+
+// readWithoutModule is read for a reader that knows no module, and so no convention: values are numbers of as many bytes as the location says.
+func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
+	path := filepath.Join(t.TempDir(), "chain.ll")
+	require.NoError(t, os.WriteFile(path, []byte(chainOf(c.cc, c.attribute)), 0o600))
+	s := launched(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, c.version, path, "-O2", "-use-registers-for-deopt-values"), livetest.ObjectHostOptions{Rounds: 3}))
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	exits := 0
+	_, err := Trace(ctx, s, TraceOptions{ExitFilter: ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *Exited) error {
+		exits++
+		about := fmt.Sprintf("LLVM %d, %s %s, exit %d", c.version, c.cc, c.attribute, exits)
+		now, err := strconv.ParseUint(strings.TrimPrefix(string(x.Frame.Slots[0].Hex), "0x"), 16, 64)
+		require.NoError(t, err, about)
+		at := slices.IndexFunc(x.Frames, func(f *Frame) bool { return f.Function == "entry" })
+		require.Positive(t, at, about)
+		slots := x.Frames[at].Slots
+		slots = slots[len(slots)-17:] // before them is what every statepoint has
+		for k, slot := range slots {
+			if want++; slot.Status != frame.OK {
+				continue
+			}
+			read++
+			hex := fmt.Sprintf("0x%x", int64(now)*int64(2*k+3)+int64(k))
+			f := float64(now)
+			switch d, w := float64(k-10), float64(k-14); {
+			case k >= 14:
+				hex = fmt.Sprintf("0x%x%016x", math.Float64bits(f*(w+0.75)), math.Float64bits(f*(w+0.25)))
+			case k >= 10:
+				hex = fmt.Sprintf("0x%x", math.Float64bits(f*(d+0.5)))
+			}
+			hex = "0x" + cmp.Or(strings.TrimLeft(hex[2:], "0"), "0")
+			has := string(slot.Hex)
+			if k >= 10 && k < 14 && len(has) > 18 { // a double in the first half of a register that was spilled whole
+				has = has[:2] + has[len(has)-16:]
+			}
+			assert.Equal(t, hex, has, "%s, value %d in %v", about, k, slot.Location)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	require.Positive(t, exits)
+	return want, read
+}
+
+// Without a module nothing says of which convention a function is, but its code says which registers it changes that its CFI does not
+// restore: what such registers held for a caller is unavailable, and nothing is wrong. Of C's functions all is read that they keep.
+func TestConventionsWithoutModule(t *testing.T) {
+	for _, version := range []int{14, 16, 19, 22} {
+		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "hhvmcc", ""}, {version, "intel_ocl_bicc", ""}, {version, "preserve_mostcc", ""},
+			{version, "preserve_nonecc", ""}, {version, "swifttailcc", "nounwind "}} {
+			if version < 19 && c.cc == "preserve_nonecc" || version == 22 && (c.cc == "swifttailcc" || c.cc == "preserve_nonecc") {
+				continue // there is none yet; llc 22 runs out of registers
+			}
+			want, read := c.readWithoutModule(t)
+			switch c.cc {
+			case "hhvmcc", "swifttailcc", "preserve_nonecc": // they save what they change here
+				assert.Equal(t, want, read, "LLVM %d %s", version, c.cc)
+			default:
+				assert.Less(t, read, want, "LLVM %d %s", version, c.cc)
+				assert.Greater(t, read, want/2, "LLVM %d %s", version, c.cc)
+			}
 		}
 	}
 }

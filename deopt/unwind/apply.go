@@ -92,6 +92,9 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	} else {
 		regs.Forget(w.Arch.SP, f.NoCFA)
 	}
+	for _, reg := range s.unsaved {
+		regs.Forget(reg, fmt.Sprintf("the code of frame #%d changes %s, and its CFI does not say where it saved it", f.Index, w.Arch.RegisterName(reg)))
+	}
 	for reg, rule := range s.row.Rules() {
 		if reg != w.Arch.PC {
 			w.restore(f, regs, reg, rule)

@@ -99,6 +99,8 @@ type step struct {
 	late   uint64 // how many bytes the stack pointer is further up than the row takes it to be
 	// The code that the row's FDE covers.
 	start, end machine.Addr
+	// unsaved are registers that its caller relies on, which this code changes and no row of the FDE restores.
+	unsaved []machine.DWARFReg
 }
 
 // way returns what is known about leaving f.
@@ -135,6 +137,9 @@ func (w *walk) findWay(f *Frame) *way {
 	}
 	if s != nil || err != nil {
 		found := &way{cfi: s, err: err}
+		if s != nil {
+			s.unsaved = w.unsavedBy(f.code, f.lookup(), s)
+		}
 		if s != nil && f.Return {
 			found.popped = w.popped(f.code, s, f.PC)
 		} else if s != nil {

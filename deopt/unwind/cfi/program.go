@@ -137,6 +137,31 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 		ArgsSize: p.args, Signed: p.signed, columns: p.columns.clone()}, nil
 }
 
+// Names says whether any row of f says where a register of its caller is. It is true where the entry is not sound enough to tell.
+func (f *FDE) Names(reg machine.DWARFReg) bool {
+	if _, is := f.cie.initial.columns.find(reg); is {
+		return true
+	}
+	p := programs.Get().(*program)
+	defer programs.Put(p)
+	initial := f.cie.initial
+	initial.columns = append(p.columns[:0], initial.columns...)
+	*p = program{state: initial, cie: f.cie, bases: f.bases, loc: f.Start, remembered: p.remembered[:0], saved: p.saved[:0]}
+	c := f.program
+	for c.more() {
+		at := c.pos
+		op := p.opcode(&c)
+		if _, advanced := p.advance(&c, op); advanced {
+			continue
+		}
+		p.step(&c, at, op)
+		if _, is := p.columns.find(reg); is {
+			return true
+		}
+	}
+	return c.err != nil
+}
+
 // opcode reads the first byte of an instruction.
 func (p *program) opcode(c *cursor) uint8 {
 	if p.steps++; p.steps > maxInstructions {

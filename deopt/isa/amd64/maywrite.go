@@ -1,0 +1,123 @@
+package amd64
+
+// every is the set of all general registers.
+const every Set = 1<<16 - 1
+
+// MayWrite returns the general registers that the instruction which code starts with may write, as [Writes] does, and its length. Where its
+// meaning is not known these are the ones that its bytes name as what such an instruction writes, and where not even its length is, all of
+// them with the length 0.
+func MayWrite(code []byte) (Set, int) {
+	inst, known := Decode(code)
+	switch {
+	case inst.Len == 0:
+		return every, 0
+	case known:
+		return Writes(inst), inst.Len
+	}
+	return named(code[:inst.Len]), inst.Len
+}
+
+// Which operand of an instruction a general register is that it writes.
+const (
+	inReg  = 1 << iota // ModRM.reg
+	inRM               // ModRM.rm, where that is no memory
+	inVVVV             // the field vvvv of the prefix
+)
+
+// vectorWrites are the instructions with a VEX or EVEX prefix that write general registers, by opcode map and opcode, whatever their prefix
+// says beside (Intel SDM, volume 2: chapters 3 to 5 by the opcodes of appendix A). Those of one opcode that write vectors are taken for them.
+var vectorWrites = map[[2]byte]int{
+	{1, 0x2c}: inReg, {1, 0x2d}: inReg, {1, 0x78}: inReg, {1, 0x79}: inReg, // vcvt(t)ss2si, vcvt(t)ss2usi and of sd
+	{1, 0x50}: inReg, {1, 0xd7}: inReg, // vmovmskps, vpmovmskb
+	{1, 0x7e}: inRM,  // vmovd, vmovq
+	{1, 0x93}: inReg, // kmov
+	{1, 0xc5}: inReg, // vpextrw
+
+	{2, 0xf2}: inReg, {2, 0xf5}: inReg, {2, 0xf7}: inReg, // andn; bzhi, pdep, pext; bextr, sarx, shlx, shrx
+	{2, 0xe0}: inReg, {2, 0xe1}: inReg, {2, 0xe2}: inReg, {2, 0xe3}: inReg, {2, 0xe4}: inReg, {2, 0xe5}: inReg, {2, 0xe6}: inReg, {2, 0xe7}: inReg, // cmpccxadd
+	{2, 0xe8}: inReg, {2, 0xe9}: inReg, {2, 0xea}: inReg, {2, 0xeb}: inReg, {2, 0xec}: inReg, {2, 0xed}: inReg, {2, 0xee}: inReg, {2, 0xef}: inReg,
+	{2, 0xf3}: inVVVV,         // blsr, blsmsk, blsi
+	{2, 0xf6}: inReg | inVVVV, // mulx
+
+	{3, 0x14}: inRM, {3, 0x15}: inRM, {3, 0x16}: inRM, {3, 0x17}: inRM, // vpextrb, vpextrw, vpextrd, vextractps
+	{3, 0xf0}: inReg, // rorx
+
+	{5, 0x2c}: inReg, {5, 0x2d}: inReg, {5, 0x78}: inReg, {5, 0x79}: inReg, // vcvt(t)sh2si, vcvt(t)sh2usi
+	{5, 0x6c}: inReg, {5, 0x6d}: inReg, // vcvttss2sis, vcvttss2usis and of sd
+	{5, 0x7e}: inRM, // vmovw
+}
+
+// named are the registers that an instruction of unknown meaning may write by what its prefixes, its opcode and its ModRM say.
+func named(code []byte) Set {
+	at := 0
+	for at < len(code) && prefixes[code[at]] {
+		at++
+	}
+	var highR, highB, vvvv, opcodes byte // 8 is the fourth bit of a register's number
+	operands := inReg | inRM
+	rest := code[at:]
+	switch {
+	case len(rest) < 3:
+		return every
+	case rest[0] == 0xc5:
+		highR, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>3&15, 1
+		rest = rest[2:]
+	case rest[0] == 0xc4:
+		highR, highB, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>2&8, ^rest[2]>>3&15, rest[1]&31
+		rest = rest[3:]
+	case rest[0] == 0x62 && len(rest) > 5:
+		highR, highB, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>2&8, ^rest[2]>>3&15, rest[1]&7
+		rest = rest[4:]
+	case rest[0]&0xf0 == 0x40:
+		highR, highB = rest[0]<<1&8, rest[0]<<3&8
+		fallthrough
+	default: // of the two maps behind 0f, or one byte long
+		i := 0
+		if rest[0]&0xf0 == 0x40 {
+			i = 1
+		}
+		if rest[i] != 0x0f {
+			return every
+		}
+		i++
+		if i < len(rest) && (rest[i] == 0x38 || rest[i] == 0x3a) {
+			i++
+		}
+		rest = rest[min(i, len(rest)):]
+	}
+	if len(rest) < 2 {
+		return every
+	}
+	switch opcodes {
+	case 0:
+	case 1, 2, 3, 5, 6:
+		operands = vectorWrites[[2]byte{opcodes, rest[0]}]
+	default: // XOP, APX and what there is not
+		return every
+	}
+	modRM := rest[1]
+	var s Set
+	if operands&inReg != 0 {
+		s |= Of(numbers[modRM>>3&7|highR])
+	}
+	if operands&inRM != 0 && modRM>>6 == 3 {
+		s |= Of(numbers[modRM&7|highB])
+	}
+	if operands&inVVVV != 0 {
+		s |= Of(numbers[vvvv])
+	}
+	return s
+}
+
+// prefixes are the bytes that may stand before the others of an instruction (Intel SDM, volume 2, 2.1.1).
+var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: true, 0x65: true, 0x66: true, 0x67: true, 0xf0: true, 0xf2: true, 0xf3: true}
+
+// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known.
+func Clobbers(code []byte) (s Set) {
+	for len(code) > 0 && s != every {
+		writes, n := MayWrite(code)
+		s |= writes
+		code = code[max(n, 1):]
+	}
+	return s
+}
