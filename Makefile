@@ -68,8 +68,9 @@ fidelity:
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
 	FIDELITY=all go test -timeout 240m -v ./fidelity/truth
-	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestOperandsOfEveryType|TestVectorsOfIllegalTypes'
-	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestRoundTrip|TestReplayOfManyCores'
+	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestOperandsOfEveryType|TestVectorsOfIllegalTypes|TestTracePatchedBreakpoints'
+	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestCommitOnARM64|TestCorpus|TestRoundTrip|TestReplayOfManyCores'
+	FIDELITY=all go test -timeout 60m ./ptrace ./deopt/unwind/... ./deopt/interp
 
 # The fast part of the tests under some forty conditions of other machines, CIs and shells: about forty minutes on an idle machine with
 # two processors. scripts/anywhere.sh CONDITION... runs some of them, and -n 5 each so many times.

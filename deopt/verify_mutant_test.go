@@ -24,7 +24,7 @@ const mutantRuns = 100
 // was looked at, verify says so, or the value is dead: with all of its bits undefined the interpreter computes the
 // same. Of a few wrong values the same comes as of the right ones (a + b, of two that change places), which is all that can be seen.
 func TestVerifyMutants(t *testing.T) {
-	versions, share := []int{19}, 4
+	versions, share := []int{19}, 7
 	if os.Getenv("FIDELITY") == "all" {
 		versions, share = []int{14, 19, 22}, 1
 	}

@@ -29,7 +29,7 @@ var (
 
 // short is how many of the seeds are run without FIDELITY=all. Program n of them is compiled by two of the eight ways: by
 // clang 14 at level n of the four, and by clang 19 at level n + n/4, so that all pairs of levels occur.
-const short = 40
+const short = 24
 
 func variantsOf(n int) []variant {
 	if !all {

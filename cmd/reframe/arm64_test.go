@@ -247,7 +247,7 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 	const threads, rounds = 2, 2000 // so many exits that nobody is there when they have been told
 	var script, names []string
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL} {
-		for _, ms := range []int{0, 30, 100} {
+		for _, ms := range livetest.ShareOf([]int{0, 30, 100}, "killed", signal) {
 			name := fmt.Sprintf("%d-%d", signal, ms)
 			names = append(names, name)
 			script = append(script, fmt.Sprintf("kill %s %d %d /tmp/%[1]s reframe trace --json -o /tmp/%[1]s -- /ticks %[4]d %[5]d", name, signal, ms, threads, rounds))

@@ -96,7 +96,8 @@ func TestCommitOnARM64(t *testing.T) {
 		functions = append(functions, fmt.Sprint("work_", i))
 	}
 	functions = append(functions, "work_fast", "work_held")
-	for _, level := range []string{"O0", "O2"} {
+	levels := livetest.ShareOf([]string{"O0", "O2"}, "commit on arm64")
+	for _, level := range levels {
 		program := "commits-" + level
 		// Its return addresses are signed.
 		files[program] = c.Build(t, []string{"-static", "-O2", "-mbranch-protection=standard"}, "testdata/held.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-"+level))
@@ -107,7 +108,7 @@ func TestCommitOnARM64(t *testing.T) {
 		script = append(script, "end "+program+" "+program)
 	}
 	out := livetest.BootARM64(t, "testdata/arm64init", files, script...)
-	for _, level := range []string{"O0", "O2"} {
+	for _, level := range levels {
 		program := "commits-" + level
 		for i, function := range functions {
 			name := program + "-" + function

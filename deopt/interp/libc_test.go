@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
@@ -29,6 +31,8 @@ func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
+	// A descriptor that whoever runs the tests has left open would move those of the program.
+	require.NoError(t, unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC))
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC0"}
 	var stdout, stderr bytes.Buffer
@@ -97,6 +101,9 @@ func TestCProgramsAreAsNative(t *testing.T) {
 				for target, flags := range targets {
 					if flags != nil && (version == "14") == (level == "-O0") {
 						continue // two of the four say enough of the other target
+					}
+					if (version != "19" || level != "-O2" || flags != nil) && !livetest.Share(4, name, version, level, target) {
+						continue // one always, and others by lot
 					}
 					t.Run(name+"/"+version+level+target, func(t *testing.T) {
 						dir := t.TempDir()
