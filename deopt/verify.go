@@ -1,7 +1,6 @@
 package deopt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,23 +48,22 @@ func (o *VerifyOptions) setDefaults() {
 	o.atReturn = true
 }
 
-// verifier is a verification while it goes on. It watches as a trace does.
+// verifier is a verification while it goes on. Its [Watcher] tells it of exits.
 //
 // At an exit all threads stand still. The interpreter runs from there to the return of the function,
 // over a copy-on-write view. Then the thread runs alone, natively, and what it left is compared. On its way it may
 // come to other exits, each of which is verified in the same way before it goes on: what is pending is a stack.
 type verifier struct {
-	*tracer
-	options  VerifyOptions
-	ctx      context.Context // of all of it
-	told     func(*Verified) error
-	pending  []*prediction
-	memory   *memoryImage // of the process at the last exit, while something is pending
-	inside   []ptrace.Range
-	insideOf int    // which generation of what is loaded it is about
-	number   uint64 // exits so far
-	hits     map[uint64]uint64
-	summary  VerifySummary
+	watcher *Watcher
+	session *ptrace.Session
+	options VerifyOptions
+	ctx     context.Context // of all of it
+	told    func(*Verified) error
+	pending []*prediction
+	memory  *memoryImage // of the process at the last exit, while something is pending
+	number  uint64       // exits so far
+	hits    map[uint64]uint64
+	summary VerifySummary
 }
 
 // maxPending bounds the exits that are verified at once, one inside the other.
@@ -78,21 +76,25 @@ const maxPending = 16
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Verify(ctx context.Context, s *ptrace.Session, o VerifyOptions, told func(*Verified) error) (*VerifySummary, error) {
 	o.setDefaults()
-	v := &verifier{options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
-	v.tracer = newTracer(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
+	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
+	v.watcher = NewWatcher(s, TraceOptions{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
 	v.summary.Reasons = map[string]uint64{}
-	err := v.run()
-	v.tracer.warnUnnamed()
-	v.summary.Overwritten = uint64(len(v.overwritten))
-	v.summary.finish(v.end, time.Since(v.began))
+	kind, err := v.run()
+	end, overwritten, took := v.watcher.Finish()
+	if kind != "" {
+		end.Kind = kind
+	}
+	v.summary.Overwritten = overwritten
+	v.summary.finish(end, took)
 	return &v.summary, err
 }
 
 // errEnough ends a verification: as many exits are verified as were asked for.
 var errEnough = errors.New("enough exits are verified")
 
-func (v *verifier) run() error {
-	err := v.tracer.run(v.ctx, func() error {
+// run verifies until the end, and says how that came where the watcher does not know it.
+func (v *verifier) run() (end string, err error) {
+	err = v.watcher.Run(v.ctx, func() error {
 		if err := v.native(); err != nil {
 			return err
 		}
@@ -103,11 +105,11 @@ func (v *verifier) run() error {
 	})
 	switch {
 	case errors.Is(err, errEnough):
-		v.end.Kind, err = EndLimit, nil
+		return EndLimit, nil
 	case err != nil && v.ctx.Err() != nil:
-		v.end.Kind = EndInterrupted
+		return EndInterrupted, err
 	}
-	return err
+	return "", err
 }
 
 // enough says whether as many exits are verified, or under way, as were asked for.
@@ -197,7 +199,7 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Inside: v.code(), Steps: v.options.Steps, Time: v.options.Time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Inside: v.watcher.Code(), Steps: v.options.Steps, Time: v.options.Time, Tail: v.options.Tail}
 		for _, p := range v.pending {
 			o.Returns = append(o.Returns, p.to)
 		}
@@ -221,8 +223,8 @@ func (v *verifier) native() error {
 			err = v.abandon("native code did not come to the return: " + run.Stopped)
 		case run.Return >= 0:
 			err = v.returned(run)
-		case v.places[run.Hit] != nil:
-			err = v.hit(v.places[run.Hit], ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: run.Hit, Thread: run.Thread})
+		default:
+			err = v.watcher.Arrived(run.Hit, run.Thread)
 		}
 		if err != nil {
 			return err
@@ -244,12 +246,10 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 	}
 	for _, h := range after {
 		n := h.Count - counted[h.Addr]
-		if p := v.places[h.Addr]; p != nil {
-			for _, point := range p.points {
-				v.number += n
-				v.hits[point.Record] += n
-				v.summary.Passed += n
-			}
+		for _, point := range v.watcher.At(h.Addr) {
+			v.number += n
+			v.hits[point.Record] += n
+			v.summary.Passed += n
 		}
 	}
 	return nil
@@ -300,50 +300,4 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 		}
 	}
 	return nil
-}
-
-// code is the code that the modules are about: native code of that is followed by each instruction. Of registered
-// objects it is all; of files, which hold the host too, the functions that the modules define.
-func (v *verifier) code() []ptrace.Range {
-	if v.inside != nil && v.insideOf == v.generation {
-		return v.inside
-	}
-	v.inside, v.insideOf = []ptrace.Range{}, v.generation
-	add := func(start machine.Addr, size uint64) {
-		v.inside = append(v.inside, ptrace.Range{Start: start, End: start + machine.Addr(size)})
-	}
-	for e := range v.objects {
-		if img := e.Image(); img != nil {
-			for _, s := range img.Code() {
-				add(s.Loaded(), s.Size)
-			}
-		}
-	}
-	for img := range v.modules {
-		for _, f := range v.view.modules.Names() {
-			if sym, ok := img.Lookup(f); ok {
-				add(sym.Addr, sym.Size)
-			}
-		}
-	}
-	if found := v.view.space.Found; found != nil {
-		for _, m := range found.Maps {
-			for i := range m.Functions {
-				if r, ok := v.view.target.Mapping(m.Functions[i].Addr); ok {
-					add(r.Start, uint64(r.End-r.Start))
-				}
-			}
-		}
-	}
-	slices.SortFunc(v.inside, func(a, b ptrace.Range) int { return cmp.Compare(a.Start, b.Start) })
-	joined := v.inside[:0]
-	for _, r := range v.inside {
-		if n := len(joined); n > 0 && r.Start <= joined[n-1].End {
-			joined[n-1].End = max(joined[n-1].End, r.End)
-			continue
-		}
-		joined = append(joined, r)
-	}
-	v.inside = joined
-	return joined
 }

@@ -58,7 +58,7 @@ func (p *prediction) atMost() uint64 {
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
 	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.Machine.Made)
-	memory := compareMemory(p.before, v.view.target, p.run.Machine.Touched(), p.dead, p.below, p.left, p.run.Machine.Made)
+	memory := compareMemory(p.before, v.watcher.View().target, p.run.Machine.Touched(), p.dead, p.below, p.left, p.run.Machine.Made)
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -118,7 +118,7 @@ func (p *prediction) explain(v *verifier) {
 	for _, at := range out.outside {
 		out.Outside = append(out.Outside, n.called(at))
 	}
-	text := isa.NewWindow(v.view.target, isa.Of(v.view.target.Arch()))
+	text := isa.NewWindow(v.watcher.View().target, isa.Of(v.watcher.View().target.Arch()))
 	for _, at := range p.tail {
 		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
 	}
@@ -135,7 +135,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	n := v.options.Tail
 	var last []ran
 	o := v.interpreter()
-	o.Memory = &imageMemory{p.before, v.view.target}
+	o.Memory = &imageMemory{p.before, v.watcher.View().target}
 	o.Trace = func(t interp.Traced) {
 		b := t.Instr.Block
 		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
@@ -183,9 +183,9 @@ func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
 
 // instruction spells an instruction of the process with where it is.
 func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
-	spelled, _ := text.Text(text.From(at), at, v.view.space.Named)
+	spelled, _ := text.Text(text.From(at), at, v.watcher.View().space.Named)
 	where := at.String()
-	if name := v.view.space.Named(at); name != "" {
+	if name := v.watcher.View().space.Named(at); name != "" {
 		where = name
 	}
 	return where + " " + spelled

@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -9,22 +10,22 @@ import (
 
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 	"reframe/deopt/progspace"
-	"reframe/ptrace"
 )
 
 // whereabouts say in words what addresses of the process are.
 type whereabouts struct {
 	*View
-	objects map[*ptrace.Entry]*listing
-	maps    []machine.Mapping // as they are now
-	frames  []*Frame          // of the thread that left
+	objects iter.Seq[*object.Image] // that a JIT registered
+	maps    []machine.Mapping       // as they are now
+	frames  []*Frame                // of the thread that left
 }
 
 // whereabouts makes those of an exit. What is mapped may be another thing than when the exit was seen.
 func (v *verifier) whereabouts(x *Exited) *whereabouts {
-	maps, _ := v.view.target.Mappings() // without them symbols are all that there is
-	return &whereabouts{v.view, v.objects, maps, x.Frames}
+	maps, _ := v.watcher.View().target.Mappings() // without them symbols are all that there is
+	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
 }
 
 func (n *whereabouts) mapping(addr machine.Addr) (m machine.Mapping, ok bool) {
@@ -72,11 +73,9 @@ func (n *whereabouts) variable(addr machine.Addr) string {
 	if name := n.space.Named(addr); name != "" {
 		return name
 	}
-	for e := range n.objects { // an address lies in one of them at most
-		if img := e.Image(); img != nil {
-			if sym, ok := img.SymbolAt(addr); ok {
-				return progspace.Spell(sym.Name, sym.Addr, addr)
-			}
+	for img := range n.objects { // an address lies in one of them at most
+		if sym, ok := img.SymbolAt(addr); ok {
+			return progspace.Spell(sym.Name, sym.Addr, addr)
 		}
 	}
 	return ""

@@ -21,7 +21,7 @@ func (p *prediction) patched(v *verifier) string {
 	if len(came) == 0 {
 		return ""
 	}
-	for _, c := range v.view.space.All() {
+	for _, c := range v.watcher.View().space.All() {
 		if c.Records == nil {
 			continue
 		}
@@ -31,14 +31,14 @@ func (p *prediction) patched(v *verifier) string {
 			e := sites.RecordEntry{Entry: all.Entry(n), Record: all.Entry(n).Record()}
 			name, _, named := c.NameAt(e.Function.Addr)
 			if _, known := meant[e.Function]; !known {
-				meant[e.Function] = !named || slices.ContainsFunc(v.view.modules.Definitions(name), func(f *ir.Func) bool {
+				meant[e.Function] = !named || slices.ContainsFunc(v.watcher.View().modules.Definitions(name), func(f *ir.Func) bool {
 					return slices.ContainsFunc(came, func(s *ir.Site) bool { return s.Func == f })
 				})
 			}
 			if !meant[e.Function] {
 				continue
 			}
-			sites, err := v.view.modules.OfRecord(c, e, name)
+			sites, err := v.watcher.View().modules.OfRecord(c, e, name)
 			if err != nil {
 				continue
 			}
@@ -46,7 +46,7 @@ func (p *prediction) patched(v *verifier) string {
 				if !slices.ContainsFunc(came, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
 					continue
 				}
-				if differ := v.view.patchedBytes(s, e); differ > 0 {
+				if differ := v.watcher.View().patchedBytes(s, e); differ > 0 {
 					return fmt.Sprintf("the nops of the statepoint of record %d of @%s were patched: %d of %d bytes are others than were compiled, and the module does not say what they do",
 						uint64(e.Record.ID), s.Func.Name, differ, s.PatchBytes)
 				}

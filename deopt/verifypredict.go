@@ -39,7 +39,7 @@ type prediction struct {
 // predict runs the interpreter from an exit on. Where nothing can come of that it says why in out, and returns
 // nil.
 func (v *verifier) predict(x *Exited, out *Verified) (*prediction, error) {
-	maps, err := v.view.target.Mappings()
+	maps, err := v.watcher.View().target.Mappings()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (v *verifier) predict(x *Exited, out *Verified) (*prediction, error) {
 		return nil, err
 	}
 	if why == "" {
-		if v.memory, err = copyImage(v.view.target, maps, v.options.Memory, v.memory); err != nil {
+		if v.memory, err = copyImage(v.watcher.View().target, maps, v.options.Memory, v.memory); err != nil {
 			why = err.Error()
 		}
 	}
@@ -113,7 +113,7 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	if err != nil {
 		return nil, "", err
 	}
-	sp, err := f.physical.Registers.Addr(v.view.target.Arch().SP)
+	sp, err := f.physical.Registers.Addr(v.watcher.View().target.Arch().SP)
 	if err != nil {
 		return nil, err.Error(), nil
 	}
@@ -123,7 +123,7 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	}
 	// A coroutine's stack may lie in the heap, among all else.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
-	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.NativeFunction(), v.view.target.Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	p.dead = []machine.Range{{Start: sp, End: f.physical.CFA + machine.Addr(abi.ArgumentArea(f.NativeFunction(), v.watcher.View().target.Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return p, "", nil
 }
 
