@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"fmt"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -77,7 +78,7 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 		if amd64.IsFiller(inst) {
 			continue
 		}
-		if (&moved{}).try(inst) == nil {
+		if !amd64.IsMove(inst) {
 			return nil
 		}
 		moves = append(moves, inst)
@@ -86,4 +87,30 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 		moves = []x86asm.Inst{} // filler alone
 	}
 	return moves
+}
+
+// behindMoves returns where the values of a record are read from that lies behind moves. Before those the frame is
+// as it stands: its callee is still running, and what that returns is not there yet.
+func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
+	const arguments = 4 << 10 // above the frame
+	arch := f.view.target.Arch()
+	m := &amd64.Moved{Registers: running(f.physical.Registers, arch), Memory: f.view.memory}
+	if sp, err := f.physical.Registers.Addr(arch.SP); err == nil && f.physical.NoCFA == "" {
+		m.Low, m.High = sp, f.physical.CFA+arguments
+	}
+	for _, inst := range moves {
+		m.Do(inst)
+	}
+	return m.Registers, m
+}
+
+// running takes away what the callee has the right to overwrite: it is what the call returns, or garbage.
+func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
+	out := r.Clone()
+	for _, reg := range arch.Registers() {
+		if !arch.Preserved(reg) && reg != arch.PC {
+			out.Forget(reg, fmt.Sprintf("it will be in %s when the call returns, and the call is still running", arch.RegisterName(reg)))
+		}
+	}
+	return out
 }

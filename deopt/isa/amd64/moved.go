@@ -1,23 +1,28 @@
-package deopt
+package amd64
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 )
 
-// moved is a frame of x86-64 as it will be behind some moves: what its registers and its own part of the stack hold then.
-type moved struct {
-	arch      *machine.Arch
-	registers *machine.Registers
-	memory    machine.Memory
-	low, high machine.Addr // the stack that it may load from and store to
-	stored    []stored     // the later ones count
+// Moved is a frame as it will be behind some moves ([Moved.Do]): what its registers and its own part of the stack hold then. As a
+// [machine.Memory] it has what was stored there.
+type Moved struct {
+	Registers *machine.Registers // that are changed
+	Memory    machine.Memory     // as it is, which is not changed
+	Low, High machine.Addr       // the stack that may be loaded from, from Low up to High
+	stored    []stored           // the later ones count
 }
+
+// IsMove says whether an instruction only moves what is in registers and in the frame, or computes an address of it, so that it
+// is known what it does.
+func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
+
+// Do does one of the instructions that are moves. What comes of it that is not known is unavailable, with the reason.
+func (m *Moved) Do(inst x86asm.Inst) { m.try(inst)() }
 
 // stored is what was put into the frame: bytes, or the reason why they are not known.
 type stored struct {
@@ -27,34 +32,8 @@ type stored struct {
 	why  error
 }
 
-// behindMoves returns where the values of a record are read from that lies behind moves. Before those the frame is
-// as it stands: its callee is still running, and what that returns is not there yet.
-func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
-	const arguments = 4 << 10 // above the frame
-	m := &moved{arch: f.view.target.Arch(), registers: f.physical.Registers.Clone(), memory: f.view.memory}
-	if sp, err := m.registers.Addr(m.arch.SP); err == nil && f.physical.NoCFA == "" {
-		m.low, m.high = sp, f.physical.CFA+arguments
-	}
-	m.registers = running(m.registers, m.arch)
-	for _, inst := range moves {
-		m.try(inst)()
-	}
-	return m.registers, m
-}
-
-// running takes away what the callee has the right to overwrite: it is what the call returns, or garbage.
-func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
-	out := r.Clone()
-	for _, reg := range arch.Registers() {
-		if !arch.Preserved(reg) && reg != arch.PC {
-			out.Forget(reg, fmt.Sprintf("it will be in %s when the call returns, and the call is still running", arch.RegisterName(reg)))
-		}
-	}
-	return out
-}
-
 // try returns what does a move, or nil for any other instruction.
-func (m *moved) try(inst x86asm.Inst) func() {
+func (m *Moved) try(inst x86asm.Inst) func() {
 	to, from := inst.Args[0], inst.Args[1]
 	switch inst.Op {
 	case x86asm.MOV:
@@ -76,7 +55,7 @@ func (m *moved) try(inst x86asm.Inst) func() {
 }
 
 // general is a mov of a general register, whole or its lower half.
-func (m *moved) general(to, from x86asm.Arg) func() {
+func (m *Moved) general(to, from x86asm.Arg) func() {
 	if dst, size, ok := wide(to); ok {
 		if imm, ok := from.(x86asm.Imm); ok {
 			v := uint64(imm)
@@ -86,7 +65,7 @@ func (m *moved) general(to, from x86asm.Arg) func() {
 			return func() { m.put(dst, m.word(v), nil) }
 		}
 		if src, _, ok := wide(from); ok {
-			return func() { b, err := m.registers.Bytes(src); m.put(dst, zeroExtended(b, size, 8), err) }
+			return func() { b, err := m.Registers.Bytes(src); m.put(dst, zeroExtended(b, size, 8), err) }
 		}
 		if at, ok := slotOf(from); ok {
 			return func() { b, err := m.load(at, size); m.put(dst, zeroExtended(b, size, 8), err) }
@@ -95,14 +74,14 @@ func (m *moved) general(to, from x86asm.Arg) func() {
 	}
 	if at, ok := slotOf(to); ok {
 		if src, size, ok := wide(from); ok {
-			return func() { b, err := m.registers.Bytes(src); m.store(at, size, b, err) }
+			return func() { b, err := m.Registers.Bytes(src); m.store(at, size, b, err) }
 		}
 	}
 	return nil
 }
 
 // sum is a lea: by it LLVM computes again what it did not keep, from what it did.
-func (m *moved) sum(to, from x86asm.Arg) func() {
+func (m *Moved) sum(to, from x86asm.Arg) func() {
 	dst, size, ok := wide(to)
 	of, isMemory := from.(x86asm.Mem)
 	if !ok || !isMemory || of.Segment != 0 {
@@ -113,7 +92,7 @@ func (m *moved) sum(to, from x86asm.Arg) func() {
 		if r == 0 {
 			continue
 		}
-		reg, whole, ok := amd64.Register(r)
+		reg, whole, ok := Register(r)
 		if !ok || whole != 8 { // of rip nothing says here where it is
 			return nil
 		}
@@ -122,7 +101,7 @@ func (m *moved) sum(to, from x86asm.Arg) func() {
 	return func() {
 		total := uint64(of.Disp)
 		for k, reg := range parts {
-			v, err := m.registers.Uint(reg)
+			v, err := m.Registers.Uint(reg)
 			if err != nil {
 				m.put(dst, nil, err)
 				return
@@ -137,19 +116,19 @@ func (m *moved) sum(to, from x86asm.Arg) func() {
 }
 
 // vector is a move of size bytes between xmm registers and the frame. From register to register it has to be of all of it.
-func (m *moved) vector(to, from x86asm.Arg, size int) func() {
+func (m *Moved) vector(to, from x86asm.Arg, size int) func() {
 	dst, isRegister := xmm(to)
 	src, fromRegister := xmm(from)
 	switch {
 	case isRegister && fromRegister && size == 16:
-		return func() { b, err := m.registers.Bytes(src); m.put(dst, zeroExtended(b, 16, 16), err) }
+		return func() { b, err := m.Registers.Bytes(src); m.put(dst, zeroExtended(b, 16, 16), err) }
 	case isRegister && !fromRegister:
 		if at, ok := slotOf(from); ok {
 			return func() { b, err := m.load(at, size); m.put(dst, zeroExtended(b, size, 16), err) }
 		}
 	case fromRegister && !isRegister:
 		if at, ok := slotOf(to); ok {
-			return func() { b, err := m.registers.Bytes(src); m.store(at, size, b, err) }
+			return func() { b, err := m.Registers.Bytes(src); m.store(at, size, b, err) }
 		}
 	}
 	return nil
@@ -162,7 +141,7 @@ func wide(a x86asm.Arg) (reg machine.DWARFReg, size int, ok bool) {
 	if !isReg {
 		return 0, 0, false
 	}
-	reg, size, ok = amd64.Register(r)
+	reg, size, ok = Register(r)
 	return reg, size, ok && size >= 4 && reg != machine.AMD64.SP && reg != machine.AMD64.FP
 }
 
@@ -178,9 +157,9 @@ func slotOf(a x86asm.Arg) (x86asm.Mem, bool) {
 	return m, ok && m.Segment == 0 && m.Index == 0 && (m.Base == x86asm.RSP || m.Base == x86asm.RBP)
 }
 
-func (m *moved) word(v uint64) []byte {
+func (m *Moved) word(v uint64) []byte {
 	b := make([]byte, 8)
-	m.arch.Order.PutUint64(b, v)
+	machine.AMD64.Order.PutUint64(b, v)
 	return b
 }
 
@@ -192,38 +171,38 @@ func zeroExtended(b []byte, size, whole int) []byte {
 	return append(append(make([]byte, 0, whole), b[:size]...), make([]byte, whole-size)...)
 }
 
-func (m *moved) put(reg machine.DWARFReg, b []byte, err error) {
+func (m *Moved) put(reg machine.DWARFReg, b []byte, err error) {
 	switch {
 	case err != nil:
-		m.registers.Forget(reg, err.Error())
+		m.Registers.Forget(reg, err.Error())
 	case b == nil:
-		m.registers.Forget(reg, "not all of it is there")
+		m.Registers.Forget(reg, "not all of it is there")
 	default:
-		m.registers.Set(reg, b)
+		m.Registers.Set(reg, b)
 	}
 }
 
-func (m *moved) address(at x86asm.Mem) (machine.Addr, error) {
-	reg, _, _ := amd64.Register(at.Base)
-	base, err := m.registers.Addr(reg)
+func (m *Moved) address(at x86asm.Mem) (machine.Addr, error) {
+	reg, _, _ := Register(at.Base)
+	base, err := m.Registers.Addr(reg)
 	return base + machine.Addr(at.Disp), err
 }
 
 var errOutside = errors.New("it is loaded from outside of the frame behind the call")
 
-func (m *moved) load(at x86asm.Mem, size int) ([]byte, error) {
+func (m *Moved) load(at x86asm.Mem, size int) ([]byte, error) {
 	addr, err := m.address(at)
 	if err != nil {
 		return nil, err
 	}
-	if addr < m.low || addr >= m.high {
+	if addr < m.Low || addr >= m.High {
 		return nil, errOutside
 	}
 	b := make([]byte, size)
 	return b, m.ReadMemory(b, addr)
 }
 
-func (m *moved) store(at x86asm.Mem, size int, b []byte, err error) {
+func (m *Moved) store(at x86asm.Mem, size int, b []byte, err error) {
 	addr, wrong := m.address(at)
 	if wrong != nil {
 		return // nothing is read by that register either
@@ -239,8 +218,8 @@ func (m *moved) store(at x86asm.Mem, size int, b []byte, err error) {
 }
 
 // ReadMemory implements [machine.Memory].
-func (m *moved) ReadMemory(p []byte, addr machine.Addr) error {
-	if err := m.memory.ReadMemory(p, addr); err != nil {
+func (m *Moved) ReadMemory(p []byte, addr machine.Addr) error {
+	if err := m.Memory.ReadMemory(p, addr); err != nil {
 		return err
 	}
 	why := make([]error, len(p))
