@@ -7,7 +7,7 @@ import (
 )
 
 // maxUnsaved bounds how much code of a function is looked at; a longer one that saves nothing is believed to change everything.
-const maxUnsaved = 1 << 20
+const maxUnsaved = 64 << 10
 
 // unsavedBy finds the registers that C's functions keep, which the code of a function changes though its CFI never says where it saved
 // them. Conventions have such functions (ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind), and LLVM leaves out
@@ -32,9 +32,10 @@ func (w *walk) unsavedBy(code *Code, pc machine.Addr, s *step) (unsaved []machin
 	}
 	if size := s.end - s.start; size <= maxUnsaved {
 		text := make([]byte, size)
-		if w.Memory.ReadMemory(text, s.start) == nil {
-			silent &= amd64.Clobbers(text)
+		if w.Memory.ReadMemory(text, s.start) != nil {
+			return nil // a core without its program: there is nothing to say that it is not C's convention
 		}
+		silent &= amd64.Clobbers(text)
 	}
 	for reg := machine.DWARFReg(0); reg < 16; reg++ {
 		if silent.Has(reg) {
