@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"io"
 
 	"reframe/deopt/machine"
@@ -204,7 +205,11 @@ var coreMachines = map[*machine.Arch]elf.Machine{machine.AMD64: elf.EM_X86_64, m
 // of them for it, section header 0 has their number (PN_XNUM of elf(5)).
 func (w *coreWriter) headers() error {
 	order := w.moment.order()
-	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(coreMachines[w.moment.arch]), Version: uint32(elf.EV_CURRENT)}
+	of, known := coreMachines[w.moment.arch]
+	if !known && w.moment.from == nil {
+		return fmt.Errorf("how a core of %s is marked is not known", w.moment.arch.Title)
+	}
+	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of), Version: uint32(elf.EV_CURRENT)}
 	copy(h.Ident[:], elf.ELFMAG)
 	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
 	if from := w.moment.from; from != nil {

@@ -17,10 +17,14 @@ import (
 var arch = hostArch()
 
 func hostArch() *machine.Arch {
-	if runtime.GOARCH == "arm64" {
-		return machine.ARM64
+	a, _ := machine.ByName(runtime.GOARCH)
+	if registerSets[a] != nil {
+		return a
 	}
-	return machine.AMD64
+	if supported {
+		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no registerSets")
+	}
+	return machine.AMD64 // whose processes this build cannot look at either
 }
 
 // registerSet is what ptrace(2) hands out at once (PTRACE_GETREGSET), and what cores have as a note.

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// supported says that this build can look at processes.
+const supported = true
+
 // readProcess reads ranges of another process one after the other, up to the first byte that cannot be read, and
 // returns how much it read (process_vm_readv(2)).
 func readProcess(pid int, wants []want) (int, error) {

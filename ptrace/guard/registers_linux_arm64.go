@@ -61,7 +61,6 @@ func setGeneral(tid int, g General) error {
 // calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
 // pointer, if it went there by a call: that is what the link register says then.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
-	const size = 4 // of an instruction
 	back = place{g.X[30], from.sp}
-	return back, g.SP == from.sp && back.pc == from.pc+size
+	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions are of one size
 }
