@@ -12,7 +12,9 @@ export CGO_ENABLED=0
 fast='
 internal/livetest  TestPlainPrograms|TestThreads|TestClock|TestHostEndings|TestDumpIsRemoved|TestChildrenHaveAllSignals|TestBuildIsKeyedByContent|TestStandIns
 ptrace             TestCaptureLeavesNoTrace|TestCaptureStopped|TestCaptureSignals|TestHeld|TestSurvey|TestPermission|TestTraced|TestCoreOfLli|TestWriteCoreIsWhole|TestModules|TestSessionLaunchedAsWithout|TestSessionLeavesStopped|TestSessionOfSleepers|TestSessionOfAStopped|TestSessionGuardKilled
-deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestTraceDeoptimize|TestTraceWhatIsRegisteredLater|TestCommitDeoptimize|TestNamesOfPerfMap|TestExplainAgainstGDB
+deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestTraceDeoptimize|TestTraceWhatIsRegisteredLater|TestNamesOfPerfMap
+deopt/commit       TestCommitDeoptimize
+deopt/explain      TestExplainAgainstGDB
 deopt/ir           TestReadsBitcode|TestBitcodeByAnyDisassembler|TestReadsSharedPrograms
 deopt/object       TestSymbols|TestCompressed|TestArchives
 deopt/stackmap     TestReadobj|TestVersionFlag
