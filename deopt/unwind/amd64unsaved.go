@@ -10,9 +10,8 @@ import (
 const maxUnsaved = 64 << 10
 
 // unsavedBy finds the registers that C's functions keep, which the code of a function changes though its CFI never says where it saved
-// them. Conventions have such functions (ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind), and LLVM leaves out
-// what a function that never returns would have saved (TargetFrameLowering::determineCalleeSaves). Nothing but a module tells their
-// convention, but the code tells what it changes.
+// them. Conventions have such functions: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Nothing but a module
+// tells their convention, but the code tells what it changes.
 func (w *walk) unsavedBy(code *Code, pc machine.Addr, s *step) (unsaved []machine.DWARFReg) {
 	if w.Arch != machine.AMD64 || s.signal || s.partial {
 		return nil
