@@ -21,7 +21,7 @@ func hostArch() *machine.Arch {
 	if registerSets[a] != nil {
 		return a
 	}
-	if supported {
+	if guard.Supported {
 		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no registerSets")
 	}
 	return machine.AMD64 // whose processes this build cannot look at either

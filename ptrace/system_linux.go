@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package ptrace
 
@@ -10,16 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supported says that this build can look at processes.
-const supported = true
-
 // readProcess reads ranges of another process one after the other, up to the first byte that cannot be read, and
 // returns how much it read (process_vm_readv(2)).
 func readProcess(pid int, wants []want) (int, error) {
 	local, remote := make([]unix.Iovec, len(wants)), make([]unix.RemoteIovec, len(wants))
 	for i := range wants {
 		w := &wants[i]
-		local[i] = unix.Iovec{Base: &w.buf[0], Len: uint64(len(w.buf))}
+		local[i].Base = &w.buf[0]
+		local[i].SetLen(len(w.buf))
 		remote[i] = unix.RemoteIovec{Base: uintptr(w.addr), Len: len(w.buf)}
 	}
 	return unix.ProcessVMReadv(pid, local, remote, 0)
@@ -56,10 +54,11 @@ func pollStop(tid int) (progress, syscall.Signal) {
 
 // getRegisterSet reads a register set of a stopped thread into b, and returns how long it is.
 func getRegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
-	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), uintptr(kind), uintptr(unsafe.Pointer(&iov)), 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
-	return int(min(iov.Len, uint64(len(b)))), nil
+	return int(min(uint64(iov.Len), uint64(len(b)))), nil
 }

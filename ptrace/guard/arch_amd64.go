@@ -1,5 +1,7 @@
 package guard
 
+const hasTables = true
+
 // General are the general registers as the kernel hands them out: struct user_regs_struct (sys/user.h).
 type General struct {
 	R15, R14, R13, R12, Rbp, Rbx, R11, R10, R9, R8, Rax, Rcx, Rdx, Rsi, Rdi,

@@ -1,5 +1,7 @@
 package guard
 
+const hasTables = true
+
 // General are the general registers as the kernel hands them out: struct user_pt_regs (asm/ptrace.h).
 type General struct {
 	X              [31]uint64

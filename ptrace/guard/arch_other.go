@@ -2,6 +2,9 @@
 
 package guard
 
+// hasTables says that this architecture has what the guard needs.
+const hasTables = false
+
 // Of other architectures no process can be controlled; those that talk to the guard are built nevertheless.
 type (
 	General struct{}

@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package guard
 
@@ -273,7 +273,8 @@ func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
 	if b.room == 0 {
 		return data, 0
 	}
-	local[0] = unix.Iovec{Base: &data[0], Len: uint64(len(data))}
+	local[0].Base = &data[0]
+	local[0].SetLen(len(data))
 	n, err := readMemory(tid, local[:], remote[:len(b.Reads)])
 	if err == nil && n == len(data) {
 		return data, 1<<len(b.Reads) - 1 // of 64 all bits
@@ -283,7 +284,8 @@ func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
 		if r.Size == 0 {
 			continue
 		}
-		local[0] = unix.Iovec{Base: &data[at], Len: uint64(r.Size)}
+		local[0].Base = &data[at]
+		local[0].SetLen(int(r.Size))
 		if n, err := readMemory(tid, local[:], remote[i:i+1]); err == nil && n == int(r.Size) {
 			got |= 1 << i
 		}

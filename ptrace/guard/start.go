@@ -1,10 +1,11 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package guard
 
 import (
 	"bufio"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -30,6 +31,9 @@ const maxBirths = 10
 // process's group, in which is what it launches, too: timeout(1) and terminals signal all of that at once. A guard that was too young to catch such
 // a signal is replaced; it has done nothing yet.
 func Start(own bool) (c *Conn, err error) {
+	if !Supported {
+		return nil, errors.ErrUnsupported
+	}
 	for range maxBirths {
 		if c, err = start(own); err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package guard
 
@@ -76,7 +76,8 @@ const maxSet = 1 << 16
 // getSet reads a set of registers.
 func getSet(tid int, set uintptr) ([]byte, error) {
 	b := make([]byte, maxSet)
-	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
 	if err := ptraceAt(unix.PTRACE_GETREGSET, tid, set, unsafe.Pointer(&iov)); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,8 @@ func getSet(tid int, set uintptr) ([]byte, error) {
 }
 
 func setSet(tid int, set uintptr, b []byte) error {
-	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
 	return ptraceAt(unix.PTRACE_SETREGSET, tid, set, unsafe.Pointer(&iov))
 }
 
