@@ -2,7 +2,7 @@
 // the stack map record that matches each program counter, reads every recorded
 // value, and names and types the values by the IR module or a layout file.
 //
-// Its main type is [View], all frames of one moment; [View.Resume] lets the reference
+// Its main type is [View], all frames of one moment; [View.Run] lets the reference
 // interpreter carry on from one of them. [Trace] makes the frame of each exit of a running process
 // as it happens.
 //

@@ -37,6 +37,25 @@ func hostAdd(c *interp.Invocation) (interp.Value, error) {
 	return c.Return(a + b)
 }
 
+// A function of a module, run from its start. What the module only declares is a function of Go's here.
+func ExampleInterp_Call() {
+	m, err := ir.Parse("addition.ll", []byte(addition))
+	if err != nil {
+		panic(err)
+	}
+	in, err := interp.New(m, interp.Options{Funcs: map[string]interp.Builtin{"host_add": hostAdd}})
+	if err != nil {
+		panic(err)
+	}
+	result, err := in.Call(context.Background(), m.Func("sum"), []interp.Value{interp.FromUint(ir.I32, 100)})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(result.Value.Type(), result.Value.Format(), "after", result.Steps, "instructions")
+	// Output:
+	// i32 5050 after 602 instructions
+}
+
 // A run that stands still wherever a block is entered, and then goes on.
 func ExampleExecution() {
 	m, err := ir.Parse("addition.ll", []byte(addition))

@@ -1,0 +1,53 @@
+//go:build linux && amd64
+
+package deopt_test
+
+import (
+	"fmt"
+
+	"reframe/demo"
+	"reframe/deopt"
+	"reframe/deopt/ir"
+	"reframe/ptrace"
+)
+
+// The frames of a process that stands at an exit: that of `reframe demo`. The value without a name is a constant.
+func ExampleFrames() {
+	process, err := demo.Start()
+	if err != nil {
+		panic(err)
+	}
+	defer process.Kill()
+	target, err := ptrace.Capture(process.PID, ptrace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer target.Close()
+	module, err := ir.Parse("target.ll", demo.IR)
+	if err != nil {
+		panic(err)
+	}
+	view, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{module}})
+	if err != nil {
+		panic(err)
+	}
+	for _, thread := range view.Threads {
+		for _, f := range thread.Frames {
+			fmt.Println(f.Kind, f.Function)
+			for _, s := range f.Slots {
+				fmt.Println("-", s.Type.Source, s.Name, "=", s.Value, s.Status)
+			}
+		}
+	}
+	// Output:
+	// native __llvm_deoptimize
+	// jit sum_opt
+	// - i32  = 3 ok
+	// - i64 %i = 26 ok
+	// - i64 %acc = 5525 ok
+	// - i64 %n = 1000 ok
+	// native call_optimized
+	// jit main_jit
+	// native run
+	// native _start
+}

@@ -1,0 +1,83 @@
+//go:build linux && amd64
+
+package unwind_test
+
+import (
+	"fmt"
+
+	"reframe/demo"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/unwind"
+	"reframe/deopt/unwind/cfi"
+	"reframe/ptrace"
+)
+
+// images finds the code of a target's files and of the objects that a JIT registered, and what unwinds it.
+type images struct {
+	target *ptrace.Target
+	codes  map[*object.Image]*unwind.Code
+}
+
+func (i *images) image(pc machine.Addr) *object.Image {
+	if img, _ := i.target.JITObjectAt(pc); img != nil {
+		return img
+	}
+	if m := i.target.ModuleAt(pc); m != nil {
+		return m.Image
+	}
+	return nil
+}
+
+// Code returns the same value for the same code, as unwind.Finder asks.
+func (i *images) Code(pc machine.Addr) *unwind.Code {
+	img := i.image(pc)
+	if i.codes[img] == nil {
+		code := &unwind.Code{}
+		if img != nil {
+			code.Source = img.Name
+			code.Start, _ = img.Start()
+			code.Table, code.Err = cfi.TableOf(img)
+		}
+		i.codes[img] = code
+	}
+	return i.codes[img]
+}
+
+// The physical frames of a process, by call frame information: that of `reframe demo`.
+func ExampleUnwinder_Walk() {
+	process, err := demo.Start()
+	if err != nil {
+		panic(err)
+	}
+	defer process.Kill()
+	target, err := ptrace.Capture(process.PID, ptrace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer target.Close()
+	found := &images{target, map[*object.Image]*unwind.Code{}}
+	u := unwind.Unwinder{
+		Arch: target.Arch(), Memory: target, Finder: found,
+		Executable: func(addr machine.Addr) bool {
+			m, ok := target.Mapping(addr)
+			return ok && m.Exec
+		},
+	}
+	for _, thread := range target.Threads() {
+		stack := u.Walk(thread.Registers, nil)
+		for _, f := range stack.Frames {
+			symbol, _ := found.image(f.PC).SymbolAt(f.Lookup())
+			fmt.Println(f.Rule, symbol.Name)
+		}
+		fmt.Println("complete:", stack.End.Complete)
+	}
+	// Output:
+	// registers __llvm_deoptimize
+	// cfi sum_opt
+	// cfi call_optimized
+	// cfi main_jit
+	// cfi run
+	// cfi _start
+	// complete: true
+}

@@ -1,0 +1,38 @@
+package ptrace_test
+
+import (
+	"fmt"
+	"log"
+
+	"reframe/ptrace"
+)
+
+// A process is stopped for a fraction of a millisecond; what is printed lies in the copy.
+func ExampleCapture() {
+	target, err := ptrace.Capture(4711, ptrace.Options{})
+	if err != nil {
+		log.Fatal(err) // it says what to do about it: root, ptrace_scope, a process that is gone
+	}
+	defer target.Close()
+	fmt.Println(target.Command, "stood still for", target.Pause)
+	for _, thread := range target.Threads() {
+		if thread.Registers == nil {
+			fmt.Println(thread.ID, thread.Missing)
+			continue
+		}
+		pc, err := thread.Registers.Addr(target.Arch().PC)
+		fmt.Println(thread.ID, thread.Name, pc, err)
+	}
+}
+
+// A core of any architecture, looked at on any machine. Below the sysroot lie the files that the process had mapped.
+func ExampleOpenCore() {
+	target, err := ptrace.OpenCore("core.4711", ptrace.CoreOptions{Sysroot: "/srv/board"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer target.Close()
+	for _, m := range target.Modules {
+		fmt.Println(m.Path, m.Why)
+	}
+}
