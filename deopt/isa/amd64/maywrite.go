@@ -1,5 +1,7 @@
 package amd64
 
+import "golang.org/x/arch/x86/x86asm"
+
 // every is the set of all general registers.
 const every Set = 1<<16 - 1
 
@@ -112,12 +114,23 @@ func named(code []byte) Set {
 // prefixes are the bytes that may stand before the others of an instruction (Intel SDM, volume 2, 2.1.1).
 var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: true, 0x65: true, 0x66: true, 0x67: true, 0xf0: true, 0xf2: true, 0xf3: true}
 
-// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known.
+// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known. A word in it that a jump
+// takes its target from, as runtimes put one behind the jump that they write over a site, is no instruction.
 func Clobbers(code []byte) (s Set) {
-	for len(code) > 0 && s != every {
-		writes, n := MayWrite(code)
+	const word = 8
+	words := map[int]bool{}
+	for at := 0; at < len(code) && s != every; {
+		if words[at] {
+			at += word
+			continue
+		}
+		inst, known := Decode(code[at:])
+		if m, is := inst.Args[0].(x86asm.Mem); known && inst.Op == x86asm.JMP && is && m.Base == x86asm.RIP {
+			words[at+inst.Len+int(m.Disp)] = true
+		}
+		writes, n := MayWrite(code[at:])
 		s |= writes
-		code = code[max(n, 1):]
+		at += max(n, 1)
 	}
 	return s
 }

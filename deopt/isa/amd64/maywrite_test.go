@@ -48,6 +48,8 @@ func TestMayWrite(t *testing.T) {
 	require.Equal(t, Of(rax, rbx, 15), Clobbers(bytesOf(t, "89 d8 c5 e0 58 db 48 ff c3 41 89 c7")))
 	require.Equal(t, every, Clobbers(bytesOf(t, "90 06 90")))
 	require.Zero(t, Clobbers(nil))
+	require.Zero(t, Clobbers(bytesOf(t, "ff 25 00 00 00 00 06 16 5b 5b 06 16 00 00 90")), "a jump through the word behind it")
+	require.Equal(t, every, Clobbers(bytesOf(t, "ff 25 01 00 00 00 06 16 5b 5b 06 16 00 00 90")), "or a byte further on")
 }
 
 // Each instruction with a VEX or EVEX prefix that LLVM disassembles with a general register as its destination is known to write it.
