@@ -156,6 +156,7 @@ var everywheres = []everywhere{
 // data, and the stack of its callers. At the end both must have printed the same. Blocks that the program never comes to are counted. With
 // FIDELITY=all each program is compiled in every one of the ways.
 func TestResumeAtEveryBlock(t *testing.T) {
+	livetest.Slow(t)
 	programs := everywheres
 	if os.Getenv("FIDELITY") == "all" {
 		programs = nil

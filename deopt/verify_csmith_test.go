@@ -44,6 +44,7 @@ func (e everywhere) withSites(t *testing.T, source, code string) ([]string, *ir.
 // program's main prints; of its other functions almost all exits can be compared. llc -O0 runs out of registers where
 // many values are live. With FIDELITY=all each program is compiled at all levels.
 func TestVerifyRandomPrograms(t *testing.T) {
+	livetest.Slow(t)
 	programs := []struct {
 		everywhere
 		code string

@@ -65,6 +65,7 @@ func TestLuaErrorsAreAsNative(t *testing.T) {
 // TestLuaTestsAreAsNative runs Lua's test scripts, those that come with Lua 5.1, of which Lua 5.4 refuses some with an error: so must it here.
 // Left out are fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures, more slowly than is worth while.
 func TestLuaTestsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))
 	require.NoError(t, err)
 	require.Len(t, scripts, 19)

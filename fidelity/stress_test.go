@@ -90,6 +90,7 @@ func TestDefinedStressModulesAreAsNative(t *testing.T) {
 // TestStressModulesAreAsNativeOrRefused takes the modules as llvm-stress writes them. Nearly all leave what LLVM
 // defines: the interpreter then says how. Of those that it runs to the end, the result is that of native code.
 func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
+	livetest.Slow(t)
 	asItIs := func(_ *testing.T, module string) string { return module }
 	var same atomic.Int32
 	t.Run("modules", func(t *testing.T) {
@@ -118,6 +119,7 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 // TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, and out of the sight of llc: there is a
 // signal exactly where the interpreter refuses.
 func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
+	livetest.Slow(t)
 	var refused atomic.Int32
 	t.Run("modules", func(t *testing.T) {
 		eachStressed(t, []int{30, 100}, func(t *testing.T, release, size, seed int) {
@@ -140,6 +142,7 @@ func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 // different things for two fillings, the interpreter may not run to the end; and where it runs to the end, both
 // do the same as it.
 func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
+	livetest.Slow(t)
 	var refused, same atomic.Int32
 	t.Run("modules", func(t *testing.T) {
 		eachStressed(t, []int{5, 10, 30}, func(t *testing.T, release, size, seed int) {

@@ -42,6 +42,7 @@ var links = map[string][]string{
 // Every program of testdata, for every target and in every kind of file: what maps
 // prints as LLVM does is what llvm-readobj of that release prints. make test has each program for each target by one of the releases.
 func TestCorpusAgainstReadobj(t *testing.T) {
+	livetest.Slow(t)
 	var files, empty atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for _, c := range compilations(t) {

@@ -42,6 +42,7 @@ func verdict(t *testing.T, r result) (broken map[string][]map[string]any, checke
 // What LLVM emits keeps every rule, of each release and for each target. The objects of
 // one target are members of one archive.
 func TestCheckCorpus(t *testing.T) {
+	livetest.Slow(t)
 	var objects atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for _, c := range compilations(t) {

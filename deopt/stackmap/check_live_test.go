@@ -181,6 +181,7 @@ func (l *liveCase) open(t testing.TB, version int, program string) (*elfCode, *S
 
 // No rule is broken in what llc writes, for any architecture, and each is checked in full.
 func TestCheckLive(t *testing.T) {
+	livetest.Slow(t)
 	objects := 0
 	for _, l := range liveCases {
 		t.Run(l.triple+strings.Join(l.flags, ""), func(t *testing.T) {
