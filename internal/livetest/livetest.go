@@ -30,10 +30,9 @@ func LLVM(t testing.TB, version int, tool string) string {
 	return Tool(t, fmt.Sprintf("%s-%d", tool, version))
 }
 
-// Tool returns the path of a program the tests need, such as gdb or eu-stack. A test that needs one takes its time ([Slow]).
+// Tool returns the path of a program the tests need, such as gdb or eu-stack.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	Slow(t)
 	path, err := exec.LookPath(name)
 	require.NoError(t, err, "run scripts/setup.sh test")
 	return path
