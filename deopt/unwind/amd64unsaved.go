@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"slices"
+
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
@@ -12,34 +14,25 @@ const maxUnsaved = 64 << 10
 // unsavedBy finds the registers that C's functions keep, which the code of a function changes though its CFI never says where it saved
 // them. Conventions have such functions: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Nothing but a module
 // tells their convention, but the code tells what it changes.
-func (w *walk) unsavedBy(code *Code, pc machine.Addr, s *step) (unsaved []machine.DWARFReg) {
+func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	if w.Arch != machine.AMD64 || s.signal || s.partial {
 		return nil
 	}
-	fde, err := code.Table.Find(pc)
-	if err != nil {
-		return nil
-	}
-	var silent amd64.Set
+	var silent []machine.DWARFReg // of those that C's functions keep
 	for _, reg := range w.Arch.Registers() {
-		if reg != w.Arch.SP && reg != w.Arch.PC && reg < 16 && w.Arch.Kept(reg) > 0 && s.row.Rule(reg).Kind == cfi.RuleNone && !fde.Names(reg) {
-			silent |= amd64.Of(reg)
+		if reg != w.Arch.SP && amd64.Every.Has(reg) && w.Arch.Kept(reg) > 0 && s.row.Rule(reg).Kind == cfi.RuleNone {
+			silent = append(silent, reg)
 		}
 	}
-	if silent == 0 {
-		return nil
+	silent = s.fde.Unnamed(silent)
+	size := s.end - s.start
+	if len(silent) == 0 || size > maxUnsaved {
+		return silent
 	}
-	if size := s.end - s.start; size <= maxUnsaved {
-		text := make([]byte, size)
-		if w.Memory.ReadMemory(text, s.start) != nil {
-			return nil // a core without its program: there is nothing to say that it is not C's convention
-		}
-		silent &= amd64.Clobbers(text)
+	text := make([]byte, size)
+	if w.Memory.ReadMemory(text, s.start) != nil {
+		return nil // a core without its program: there is nothing to say that it is not C's convention
 	}
-	for reg := machine.DWARFReg(0); reg < 16; reg++ {
-		if silent.Has(reg) {
-			unsaved = append(unsaved, reg)
-		}
-	}
-	return unsaved
+	changed := amd64.Clobbers(text)
+	return slices.DeleteFunc(silent, func(reg machine.DWARFReg) bool { return !changed.Has(reg) })
 }

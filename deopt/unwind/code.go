@@ -95,8 +95,9 @@ type step struct {
 	// jumped says that the return address need not come after a call.
 	jumped bool
 	signal bool
-	guess  string // what [Frame.Guess] says of the caller, in which %d is the frame that is left
-	late   uint64 // how many bytes the stack pointer is further up than the row takes it to be
+	guess  string   // what [Frame.Guess] says of the caller, in which %d is the frame that is left
+	late   uint64   // how many bytes the stack pointer is further up than the row takes it to be
+	fde    *cfi.FDE // that has the row, nil of one that was made
 	// The code that the row's FDE covers.
 	start, end machine.Addr
 	// unsaved are registers that its caller relies on, which this code changes and no row of the FDE restores.
@@ -137,12 +138,13 @@ func (w *walk) findWay(f *Frame) *way {
 	}
 	if s != nil || err != nil {
 		found := &way{cfi: s, err: err}
-		if s != nil {
-			s.unsaved = w.unsavedBy(f.code, f.lookup(), s)
+		if s == nil {
+			return found
 		}
-		if s != nil && f.Return {
+		s.unsaved = w.unsavedBy(s)
+		if f.Return {
 			found.popped = w.popped(f.code, s, f.PC)
-		} else if s != nil {
+		} else {
 			found.popped = w.justPopped(f, s)
 		}
 		return found
@@ -167,7 +169,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		return nil, fmt.Errorf("%s: %w", c.Source, err)
 	}
 	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Debugging(),
-		signal: fde.Signal, start: fde.Start, end: fde.End}, nil
+		signal: fde.Signal, fde: fde, start: fde.Start, end: fde.End}, nil
 }
 
 // withoutCFI works out ways to leave code that has none, the one that says most first.

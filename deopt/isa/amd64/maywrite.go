@@ -2,21 +2,21 @@ package amd64
 
 import "golang.org/x/arch/x86/x86asm"
 
-// every is the set of all general registers.
-const every Set = 1<<16 - 1
+// Every is the set of all general registers.
+const Every Set = 1<<16 - 1
 
-// MayWrite returns the general registers that the instruction which code starts with may write, as [Writes] does, and its length. Where its
-// meaning is not known these are the ones that its bytes name as what such an instruction writes, and where not even its length is, all of
-// them with the length 0.
-func MayWrite(code []byte) (Set, int) {
+// mayWrite returns the general registers that the instruction which code starts with may write, as [Writes] does, and the instruction as
+// [Decode] returns it. Where its meaning is not known these are the ones that its bytes name as what such an instruction writes, and where not
+// even its length is, all of them.
+func mayWrite(code []byte) (Set, x86asm.Inst) {
 	inst, known := Decode(code)
 	switch {
 	case inst.Len == 0:
-		return every, 0
+		return Every, inst
 	case known:
-		return Writes(inst), inst.Len
+		return Writes(inst), inst
 	}
-	return named(code[:inst.Len]), inst.Len
+	return named(code[:inst.Len]), inst
 }
 
 // Which operand of an instruction a general register is that it writes.
@@ -51,53 +51,40 @@ var vectorWrites = map[[2]byte]int{
 
 // named are the registers that an instruction of unknown meaning may write by what its prefixes, its opcode and its ModRM say.
 func named(code []byte) Set {
-	at := 0
-	for at < len(code) && prefixes[code[at]] {
-		at++
+	for len(code) > 0 && prefixes[code[0]] {
+		code = code[1:]
 	}
 	var highR, highB, vvvv, opcodes byte // 8 is the fourth bit of a register's number
-	operands := inReg | inRM
-	rest := code[at:]
+	if len(code) > 0 && code[0]&0xf0 == 0x40 {
+		highR, highB = code[0]<<1&8, code[0]<<3&8
+		code = code[1:]
+	}
 	switch {
-	case len(rest) < 3:
-		return every
-	case rest[0] == 0xc5:
-		highR, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>3&15, 1
-		rest = rest[2:]
-	case rest[0] == 0xc4:
-		highR, highB, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>2&8, ^rest[2]>>3&15, rest[1]&31
-		rest = rest[3:]
-	case rest[0] == 0x62 && len(rest) > 5:
-		highR, highB, vvvv, opcodes = ^rest[1]>>4&8, ^rest[1]>>2&8, ^rest[2]>>3&15, rest[1]&7
-		rest = rest[4:]
-	case rest[0]&0xf0 == 0x40:
-		highR, highB = rest[0]<<1&8, rest[0]<<3&8
-		fallthrough
-	default: // of the two maps behind 0f, or one byte long
-		i := 0
-		if rest[0]&0xf0 == 0x40 {
-			i = 1
-		}
-		if rest[i] != 0x0f {
-			return every
-		}
-		i++
-		if i < len(rest) && (rest[i] == 0x38 || rest[i] == 0x3a) {
-			i++
-		}
-		rest = rest[min(i, len(rest)):]
+	case len(code) > 3 && code[0] == 0xc5:
+		highR, vvvv, opcodes = ^code[1]>>4&8, ^code[1]>>3&15, 1
+		code = code[2:]
+	case len(code) > 4 && code[0] == 0xc4:
+		highR, highB, vvvv, opcodes = ^code[1]>>4&8, ^code[1]>>2&8, ^code[2]>>3&15, code[1]&31
+		code = code[3:]
+	case len(code) > 5 && code[0] == 0x62:
+		highR, highB, vvvv, opcodes = ^code[1]>>4&8, ^code[1]>>2&8, ^code[2]>>3&15, code[1]&7
+		code = code[4:]
+	case len(code) > 3 && code[0] == 0x0f && (code[1] == 0x38 || code[1] == 0x3a):
+		code = code[2:]
+	case len(code) > 2 && code[0] == 0x0f:
+		code = code[1:]
+	default:
+		return Every
 	}
-	if len(rest) < 2 {
-		return every
-	}
+	operands := inReg | inRM
 	switch opcodes {
-	case 0:
+	case 0: // one without such a prefix
 	case 1, 2, 3, 5, 6:
-		operands = vectorWrites[[2]byte{opcodes, rest[0]}]
+		operands = vectorWrites[[2]byte{opcodes, code[0]}]
 	default: // XOP, APX and what there is not
-		return every
+		return Every
 	}
-	modRM := rest[1]
+	modRM := code[1]
 	var s Set
 	if operands&inReg != 0 {
 		s |= Of(numbers[modRM>>3&7|highR])
@@ -119,18 +106,17 @@ var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: t
 func Clobbers(code []byte) (s Set) {
 	const word = 8
 	words := map[int]bool{}
-	for at := 0; at < len(code) && s != every; {
+	for at := 0; at < len(code) && s != Every; {
 		if words[at] {
 			at += word
 			continue
 		}
-		inst, known := Decode(code[at:])
-		if m, is := inst.Args[0].(x86asm.Mem); known && inst.Op == x86asm.JMP && is && m.Base == x86asm.RIP {
-			words[at+inst.Len+int(m.Disp)] = true
-		}
-		writes, n := MayWrite(code[at:])
+		writes, inst := mayWrite(code[at:])
 		s |= writes
-		at += max(n, 1)
+		at += max(inst.Len, 1)
+		if m, is := inst.Args[0].(x86asm.Mem); is && inst.Op == x86asm.JMP && m.Base == x86asm.RIP {
+			words[at+int(m.Disp)] = true
+		}
 	}
 	return s
 }

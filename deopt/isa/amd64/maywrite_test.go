@@ -36,20 +36,20 @@ func TestMayWrite(t *testing.T) {
 		{"c5 fb 93 d9", Of(rbx), "kmovd %k1,%ebx"},
 		{"62 61 7c 48 28 db", 0, "vmovaps %zmm3,%zmm27"},
 		{"f3 0f c7 fb", Of(rbx, rdi), "rdpid %rbx, which is not known: either"},
-		{"8f e9 60 01 cb", every, "blcfill %ebx,%ebx: XOP"},
-		{"62 f4 64 18 01 c3", every, "add %eax,%ebx,%ebx: APX"},
-		{"06", every, "no instruction"},
-		{"", every, "nothing"},
+		{"8f e9 60 01 cb", Every, "blcfill %ebx,%ebx: XOP"},
+		{"62 f4 64 18 01 c3", Every, "add %eax,%ebx,%ebx: APX"},
+		{"06", Every, "no instruction"},
+		{"", Every, "nothing"},
 	} {
-		writes, n := MayWrite(bytesOf(t, c.code))
+		writes, inst := mayWrite(bytesOf(t, c.code))
 		require.Equal(t, c.writes, writes, c.text)
-		require.LessOrEqual(t, n, Longest)
+		require.LessOrEqual(t, inst.Len, Longest)
 	}
 	require.Equal(t, Of(rax, rbx, 15), Clobbers(bytesOf(t, "89 d8 c5 e0 58 db 48 ff c3 41 89 c7")))
-	require.Equal(t, every, Clobbers(bytesOf(t, "90 06 90")))
+	require.Equal(t, Every, Clobbers(bytesOf(t, "90 06 90")))
 	require.Zero(t, Clobbers(nil))
 	require.Zero(t, Clobbers(bytesOf(t, "ff 25 00 00 00 00 06 16 5b 5b 06 16 00 00 90")), "a jump through the word behind it")
-	require.Equal(t, every, Clobbers(bytesOf(t, "ff 25 01 00 00 00 06 16 5b 5b 06 16 00 00 90")), "or a byte further on")
+	require.Equal(t, Every, Clobbers(bytesOf(t, "ff 25 01 00 00 00 06 16 5b 5b 06 16 00 00 90")), "or a byte further on")
 }
 
 // Each instruction with a VEX or EVEX prefix that LLVM disassembles with a general register as its destination is known to write it.
@@ -90,7 +90,7 @@ func TestMayWriteIsLLVMs(t *testing.T) {
 		if !is {
 			continue
 		}
-		writes, _ := MayWrite(bytesOf(t, strings.NewReplacer("0x", "", ",", "").Replace(m[3])))
+		writes, _ := mayWrite(bytesOf(t, strings.NewReplacer("0x", "", ",", "").Replace(m[3])))
 		require.True(t, writes.Has(reg), m[0])
 		found[strings.Fields(m[0])[0]] = true
 	}

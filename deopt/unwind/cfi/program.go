@@ -3,6 +3,7 @@ package cfi
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"sync"
 
 	"reframe/deopt/machine"
@@ -105,11 +106,8 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 	if pc < f.Start || pc >= f.End {
 		return nil, ErrNoFDE
 	}
-	p := programs.Get().(*program)
+	p := f.begin()
 	defer programs.Put(p)
-	initial := f.cie.initial
-	initial.columns = append(p.columns[:0], initial.columns...)
-	*p = program{state: initial, cie: f.cie, bases: f.bases, loc: f.Start, remembered: p.remembered[:0], saved: p.saved[:0]}
 	end := f.End
 	c := f.program
 	for c.more() {
@@ -137,29 +135,35 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 		ArgsSize: p.args, Signed: p.signed, columns: p.columns.clone()}, nil
 }
 
-// Names says whether any row of f says where a register of its caller is. It is true where the entry is not sound enough to tell.
-func (f *FDE) Names(reg machine.DWARFReg) bool {
-	if _, is := f.cie.initial.columns.find(reg); is {
-		return true
-	}
+// begin returns a program that is to run f's instructions, one of programs, with the row that f's CIE starts with.
+func (f *FDE) begin() *program {
 	p := programs.Get().(*program)
-	defer programs.Put(p)
 	initial := f.cie.initial
 	initial.columns = append(p.columns[:0], initial.columns...)
 	*p = program{state: initial, cie: f.cie, bases: f.bases, loc: f.Start, remembered: p.remembered[:0], saved: p.saved[:0]}
-	c := f.program
-	for c.more() {
+	return p
+}
+
+// Unnamed returns those of some registers of which no row of f says where the caller's are: none where f is not sound enough to tell.
+func (f *FDE) Unnamed(regs []machine.DWARFReg) []machine.DWARFReg {
+	p := f.begin()
+	defer programs.Put(p)
+	drop := func() {
+		regs = slices.DeleteFunc(regs, func(reg machine.DWARFReg) bool { _, is := p.columns.find(reg); return is })
+	}
+	regs = slices.Clone(regs)
+	drop()
+	for c := f.program; len(regs) > 0 && c.more(); drop() {
 		at := c.pos
 		op := p.opcode(&c)
-		if _, advanced := p.advance(&c, op); advanced {
-			continue
+		if _, advanced := p.advance(&c, op); !advanced {
+			p.step(&c, at, op)
 		}
-		p.step(&c, at, op)
-		if _, is := p.columns.find(reg); is {
-			return true
+		if c.err != nil {
+			return nil
 		}
 	}
-	return c.err != nil
+	return regs
 }
 
 // opcode reads the first byte of an instruction.
