@@ -37,8 +37,8 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
-# What one runs while working: the tests that take no time, of every package. Those that start compilers or run for long leave themselves out
-# (livetest.Slow), and packages that have not changed are remembered.
+# What one runs while working: gofmt, vet and the tests, without those that leave themselves out for the time they take (livetest.Slow). Packages
+# that have not changed are remembered.
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'd: $$unformatted"; exit 1; }
 	go vet ./...
