@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/demo"
-	_ "reframe/internal/livetest" // gives back the signals that the tests were started without
+	"reframe/internal/livetest"
 )
 
 // The program of doc/library.md is complete, and prints of the demo's process what stands below it.
@@ -37,7 +37,7 @@ func TestLibrary(t *testing.T) {
 	require.Equal(t, string(formatted), source, "gofmt")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o644))
 	require.NoError(t, os.WriteFile(module, demo.IR, 0o644))
-	out, err := exec.Command("go", "build", "-o", program, file).CombinedOutput()
+	out, err := exec.Command(livetest.Tool(t, "go"), "build", "-o", program, file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	process, err := demo.Start()

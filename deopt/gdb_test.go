@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"fmt"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,18 +16,6 @@ var (
 	gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(0x[0-9a-f]+) in `)
 	gdbValue = regexp.MustCompile(`(?m)^\$\d+ = (0x[0-9a-f]+)$`)
 )
-
-// gdb runs commands on a live process.
-func gdb(t *testing.T, pid int, commands ...string) string {
-	t.Helper()
-	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on"}
-	for _, c := range commands {
-		args = append(args, "-ex", c)
-	}
-	out, err := exec.Command(livetest.Tool(t, "gdb"), args...).Output()
-	require.NoError(t, err)
-	return string(out)
-}
 
 // question asks gdb for the value at a location, as it sees the registers of the frame.
 func question(l *frame.Location) string {
@@ -63,7 +50,7 @@ func TestAgainstGDB(t *testing.T) {
 					}
 				}
 				require.NotEmpty(t, asked)
-				answer := gdb(t, p.PID, commands...)
+				answer := livetest.GDB(t, p.PID, commands...)
 
 				var ours, theirs []string
 				for _, f := range v.Threads[0].Frames {

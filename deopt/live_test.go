@@ -175,25 +175,6 @@ func TestAheadOfTime(t *testing.T) {
 	}
 }
 
-// Arithmetic on the constants of jit_pp.ll: @seed is 100, @dseed 2.5.
-func patchpointValues() map[string]string {
-	const a, b, c = 100, 105, 111
-	const d, e = 2.5, 3.5
-	v := map[string]int64{"%a": a, "%v1": a + 1, "%v2": a * b, "%v3": b - c, "%v4": a ^ c, "%v5": b << 3, "%v6": c | 7}
-	v["%v7"] = v["%v2"] + v["%v3"]
-	v["%v8"] = v["%v4"] * v["%v5"]
-	v["%v9"] = v["%v8"] + v["%v6"]
-	v["%v10"] = v["%v9"] * v["%v7"]
-	out := map[string]string{"%d1": "6.0", "%d2": "8.75"}
-	if d+e != 6.0 || d*e != 8.75 {
-		panic("the text above is wrong")
-	}
-	for name, n := range v {
-		out[name] = strconv.FormatInt(n, 10)
-	}
-	return out
-}
-
 // callerSaved are the registers that a callee may overwrite (System V ABI, AMD64
 // supplement, 3.2.1), and those that the callee of these programs does not keep.
 var callerSaved = map[string]bool{"rax": true, "rcx": true, "rdx": true, "rsi": true, "rdi": true,
@@ -239,7 +220,7 @@ func TestPatchpoint(t *testing.T) {
 				require.Equal(t, frame.InCall, f.Record.Moment)
 				require.EqualValues(t, 2001, f.Record.ID)
 				require.Len(t, f.Slots, 16)
-				available := check(t, f, patchpointValues(), constants)
+				available := check(t, f, livetest.PatchpointValues(), constants)
 				require.Greater(t, available, len(constants))
 				pointer := slot(t, f, "%slot")
 				require.Equal(t, frame.OK, pointer.Status)
@@ -430,7 +411,7 @@ func TestEveryLinker(t *testing.T) {
 				}
 				f := recorded(t, v)
 				require.Equal(t, "work", f.Function)
-				require.Positive(t, check(t, f, patchpointValues(), []string{"7", "-5", "81985529216486895"}))
+				require.Positive(t, check(t, f, livetest.PatchpointValues(), []string{"7", "-5", "81985529216486895"}))
 			})
 		}
 	}

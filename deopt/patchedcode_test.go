@@ -65,7 +65,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			require.Equal(t, fmt.Sprintf("%#x", code), string(frames[2].PC))
 			require.Equal(t, []string{"callee", "main"}, []string{frames[1].Function, frames[3].Function})
 			same("let go", v)
-			answer := gdb(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
+			answer := livetest.GDB(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
 			for i, f := range frames {
 				// Through memory without CFI gdb guesses.
 				if slices.Contains([]string{"text", "mem", "rwx", "relocated"}, kind) && i < 4 {

@@ -77,7 +77,7 @@ func TestSourceAgainstGDB(t *testing.T) {
 					}
 				}
 			}
-			for _, line := range gdbLine.FindAllString(gdb(t, p.PID, "set width 0", "set print frame-arguments none", "bt"), -1) {
+			for _, line := range gdbLine.FindAllString(livetest.GDB(t, p.PID, "set width 0", "set print frame-arguments none", "bt"), -1) {
 				if m := gdbPlace.FindStringSubmatch(line); m != nil {
 					theirs = append(theirs, m[1]+" at "+m[2])
 				} else {

@@ -243,7 +243,7 @@ func TestTracepointsAgainstGDB(t *testing.T) {
 			commands = append(commands, "x/2i "+string(x.Address))
 		}
 	}
-	answer := gdb(t, p.PID, append(commands, "bt")...)
+	answer := livetest.GDB(t, p.PID, append(commands, "bt")...)
 	lines := regexp.MustCompile(`(?m)^ +(0x[0-9a-f]+) <[^>]*>:\s+(\S+)`).FindAllStringSubmatch(answer, -1)
 	require.Len(t, lines, 6, answer)
 	returns := map[string]bool{}

@@ -77,11 +77,9 @@ func (w *Watcher) Code() []ptrace.Range {
 	add := func(start machine.Addr, size uint64) {
 		w.code = append(w.code, ptrace.Range{Start: start, End: start + machine.Addr(size)})
 	}
-	for e := range w.tracer.objects {
-		if img := e.Image(); img != nil {
-			for _, s := range img.Code() {
-				add(s.Loaded(), s.Size)
-			}
+	for img := range w.Objects() {
+		for _, s := range img.Code() {
+			add(s.Loaded(), s.Size)
 		}
 	}
 	for img := range w.tracer.modules {

@@ -70,7 +70,7 @@ func TestVariablesAgainstGDB(t *testing.T) {
 			f := one(t, v, "work")
 			require.Equal(t, "variables.c:18", filepath.Base(SourceText(f.Source[0])))
 			theirs := map[string]string{}
-			for _, m := range gdbVariable.FindAllStringSubmatch(gdb(t, p.PID, "frame function work", "info args", "info locals"), -1) {
+			for _, m := range gdbVariable.FindAllStringSubmatch(livetest.GDB(t, p.PID, "frame function work", "info args", "info locals"), -1) {
 				theirs[m[1]] = m[2]
 			}
 			read := 0

@@ -167,7 +167,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Equal(t, []any{uint64(2002), false, "stackmap", int64(24 - 13)}, []any{next.ID, next.Matched, next.Site, next.Distance})
 	require.Equal(t, "the point itself is 11 bytes behind the pc", next.Why)
 
-	wanted := frametest.PatchpointValues()
+	wanted := livetest.PatchpointValues()
 	for _, v := range at.Values {
 		want, computed := wanted[v.Name]
 		if !computed {
@@ -357,7 +357,7 @@ func TestExplainAgainstGDB(t *testing.T) {
 		code := at.Code.Instructions
 		require.Empty(t, at.Code.Why)
 		commands = append(commands, fmt.Sprintf("disassemble /r %s,%s", code[0].Address, code[len(code)-1].Address))
-		answer := frametest.GDB(t, p.PID, commands...)
+		answer := livetest.GDB(t, p.PID, commands...)
 		levels := strings.Split(answer, "Stack level ")
 		require.Len(t, levels, 1+len(at.Stack))
 		for n, f := range at.Stack {

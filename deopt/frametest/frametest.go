@@ -1,12 +1,10 @@
-// Package frametest looks at the processes of internal/livetest for tests of what is built on a view.
+// Package frametest looks at the processes of internal/livetest for tests of what is built on a view. Tests inside of deopt cannot import
+// it, as it imports deopt, and have some of it themselves.
 package frametest
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -52,37 +50,6 @@ func One(t *testing.T, v *deopt.View, function string) *deopt.Frame {
 	}
 	require.Len(t, found, 1, "frames of %s", function)
 	return found[0]
-}
-
-// GDB runs commands on a live process.
-func GDB(t *testing.T, pid int, commands ...string) string {
-	t.Helper()
-	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on"}
-	for _, c := range commands {
-		args = append(args, "-ex", c)
-	}
-	out, err := exec.Command(livetest.Tool(t, "gdb"), args...).Output()
-	require.NoError(t, err)
-	return string(out)
-}
-
-// PatchpointValues are the values of jit_pp.ll, by their names in the module.
-func PatchpointValues() map[string]string {
-	const a, b, c = 100, 105, 111
-	const d, e = 2.5, 3.5
-	v := map[string]int64{"%a": a, "%v1": a + 1, "%v2": a * b, "%v3": b - c, "%v4": a ^ c, "%v5": b << 3, "%v6": c | 7}
-	v["%v7"] = v["%v2"] + v["%v3"]
-	v["%v8"] = v["%v4"] * v["%v5"]
-	v["%v9"] = v["%v8"] + v["%v6"]
-	v["%v10"] = v["%v9"] * v["%v7"]
-	out := map[string]string{"%d1": "6.0", "%d2": "8.75"}
-	if d+e != 6.0 || d*e != 8.75 {
-		panic("the text above is wrong")
-	}
-	for name, n := range v {
-		out[name] = strconv.FormatInt(n, 10)
-	}
-	return out
 }
 
 // Open takes control of a process until the test or close ends it.

@@ -76,3 +76,15 @@ func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byt
 	require.NoError(t, err, "%s\n%s", cmd, stderr.String())
 	return out
 }
+
+// GDB runs commands on a live process.
+func GDB(t testing.TB, pid int, commands ...string) string {
+	t.Helper()
+	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on"}
+	for _, c := range commands {
+		args = append(args, "-ex", c)
+	}
+	out, err := exec.Command(Tool(t, "gdb"), args...).Output()
+	require.NoError(t, err)
+	return string(out)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,4 +63,23 @@ func Raw(t testing.TB, text string) string {
 func Statepoint(id int, callee, argument, deopt string) string {
 	return fmt.Sprintf("token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 %d, i32 0, ptr elementtype(i64 (i64)) %s, "+
 		`i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(%s) ]`, id, callee, argument, deopt)
+}
+
+// PatchpointValues are the values of jit_pp.ll, by their names in the module: arithmetic on its constants, @seed, which is 100, and @dseed, 2.5.
+func PatchpointValues() map[string]string {
+	const a, b, c = 100, 105, 111
+	const d, e = 2.5, 3.5
+	v := map[string]int64{"%a": a, "%v1": a + 1, "%v2": a * b, "%v3": b - c, "%v4": a ^ c, "%v5": b << 3, "%v6": c | 7}
+	v["%v7"] = v["%v2"] + v["%v3"]
+	v["%v8"] = v["%v4"] * v["%v5"]
+	v["%v9"] = v["%v8"] + v["%v6"]
+	v["%v10"] = v["%v9"] * v["%v7"]
+	out := map[string]string{"%d1": "6.0", "%d2": "8.75"}
+	if d+e != 6.0 || d*e != 8.75 {
+		panic("the text above is wrong")
+	}
+	for name, n := range v {
+		out[name] = strconv.FormatInt(n, 10)
+	}
+	return out
 }
