@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/maps"
 	"reframe/deopt/sites"
@@ -29,7 +31,7 @@ func TestTypesThatSitesAgreeOn(t *testing.T) {
 	for _, version := range []int{16, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
-			f := one(t, look(t, p, false, known(t, p)), "work")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 			require.Nil(t, f.Resume)
 			require.Equal(t, want, brief(f))
 			require.Contains(t, f.Slots[3].Reason, "it is undefined if the site is that of line")
@@ -39,7 +41,7 @@ func TestTypesThatSitesAgreeOn(t *testing.T) {
 }
 
 // brief is each slot's name, type and value.
-func brief(f *Frame) (out []string) {
+func brief(f *deopt.Frame) (out []string) {
 	for _, s := range f.Slots {
 		value := s.Value
 		if value == "" {
@@ -182,7 +184,7 @@ define i64 @work(i64 %s) noinline {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			for name, want := range map[string]string{"%v0": "<1, 77, 3, 100>", "%f": "<0.5, 38.5, 1.5, 50.0>", "%d": "<77, 100>",
 				"%p": "<0x4d, 0x64>", "%b": "<false, true, true, true>", "%one": "{100}", "%nested": "[{100}]"} {
 				require.Equal(t, want, slot(t, f, name).Value, name)
@@ -208,7 +210,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 			require.Equal(t, []string{"%v <4 x i32> <1, 77, 3, 100>", "%b <4 x i1> <false, true, true, true>", "%n <4 x i24> <1, 77, 3, 100>"},
-				brief(one(t, look(t, p, false, known(t, p)), "work")))
+				brief(frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -130,9 +131,9 @@ func TestOperandsAreAsPrinted(t *testing.T) {
 						k, _ := strconv.Atoi(m[2])
 						printed[[2]int{f, k}], _ = new(big.Int).SetString(m[3], 16)
 					}
-					v := look(t, p, false, known(t, p))
+					v := frametest.Look(t, p, false, frametest.Known(t, p))
 					for n := range functions {
-						f := one(t, v, fmt.Sprintf("f%d", n))
+						f := frametest.One(t, v, fmt.Sprintf("f%d", n))
 						if f.Record == nil {
 							continue // a stackmap that is not right behind the call
 						}

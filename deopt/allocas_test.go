@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -40,7 +42,7 @@ entry:
   %r1 = add i64 %r, %x1
   ret i64 %r1
 }`
-	compare := func(t *testing.T, p *livetest.Process, f *Frame) {
+	compare := func(t *testing.T, p *livetest.Process, f *deopt.Frame) {
 		t.Helper()
 		var at []string // what it wrote to its terminal before it came to its place is read from there by another goroutine
 		require.Eventually(t, func() bool { at = placesLine.FindStringSubmatch(p.Output()); return at != nil }, livetest.Patience, time.Millisecond)
@@ -56,13 +58,13 @@ entry:
 			text := prelude + again + site(body, `call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 8, ptr %fixed, ptr %aligned, ptr %sized)`)
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
 			session, v := stopAtRecord(t, p)
-			compare(t, p, one(t, v, "work"))
+			compare(t, p, frametest.One(t, v, "work"))
 			require.NoError(t, session.Detach())
 		})
 		t.Run(fmt.Sprintf("statepoint lli-%d", version), func(t *testing.T) {
 			text := prelude + start + site(body, `%t = call `+livetest.Statepoint(2, "@wait", "1", "ptr %fixed, ptr %aligned, ptr %sized"))
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
-			compare(t, p, one(t, look(t, p, false, known(t, p)), "work"))
+			compare(t, p, frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work"))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
@@ -95,7 +97,7 @@ func TestSitesOfOneID(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "two.ll")
 				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 				p := livetest.Lli(t, version, path, "mcjit")
-				f := one(t, look(t, p, false, known(t, p)), "work")
+				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 				require.NotNil(t, f.Record)
 				require.Equal(t, "statepoint", f.Record.Site)
 				require.Equal(t, frame.InCall, f.Record.Moment)
@@ -118,7 +120,7 @@ func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "two.ll")
 		require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer("FIRST", "i64 %a, i64 %a", "SECOND", "i64 %b, i128 undef").Replace(twoStatepoints)), 0o600))
 		p := livetest.Lli(t, version, path, "mcjit")
-		f := one(t, look(t, p, false, known(t, p)), "work")
+		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 		require.NotNil(t, f.Record)
 		for _, s := range f.Slots {
 			if s.Index == 1 {
@@ -144,7 +146,7 @@ func TestAnotherModule(t *testing.T) {
 		"fits here, and not elsewhere": write("i64 %a", "i32 2, i64 %b"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Frames(capture(t, p.PID), known(t, &livetest.Process{IR: other}))
+			_, err := deopt.Frames(capture(t, p.PID), frametest.Known(t, &livetest.Process{IR: other}))
 			require.ErrorAs(t, err, new(*sites.MismatchError))
 		})
 	}

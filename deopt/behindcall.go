@@ -21,10 +21,10 @@ const maxMoves = 64
 
 // behindCall returns the records of stackmaps to which the frame that waits at pc comes by nothing but moves.
 func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
-	if m.arch != machine.AMD64 {
+	if m.Arch != machine.AMD64 {
 		return nil, nil
 	}
-	at := m.records.Range(pc, pc+maxMoves*amd64.Longest)
+	at := m.Records.Range(pc, pc+maxMoves*amd64.Longest)
 	first := 0
 	for first < at.Len() && at.Entry(first).Function.Addr != m.Function {
 		first++
@@ -33,7 +33,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 		return nil, nil
 	}
 	end := at.Entry(first).Addr
-	moves := movesTo(m.memory, pc, end)
+	moves := movesTo(m.Memory, pc, end)
 	if moves == nil {
 		return nil, nil
 	}

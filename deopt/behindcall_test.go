@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/lint"
 	"reframe/deopt/machine"
@@ -96,8 +98,8 @@ func TestStackMapBehindMoves(t *testing.T) {
 			for _, kind := range []string{"mcjit", "orc"} {
 				t.Run(fmt.Sprintf("lli-%d %s %s", version, level, kind), func(t *testing.T) {
 					p := livetest.Lli(t, version, program(t, stackmapBehindCall), kind, level)
-					v := look(t, p, false, known(t, p))
-					f := one(t, v, "outer")
+					v := frametest.Look(t, p, false, frametest.Known(t, p))
+					f := frametest.One(t, v, "outer")
 					require.NotNil(t, f.Record, "%v", f.Notes)
 					require.EqualValues(t, 3, f.Record.ID)
 					require.Equal(t, frame.Before, f.Record.Moment)
@@ -109,15 +111,15 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.Equal(t, frame.Missing, r.Status)
 					require.Contains(t, []string{"rax is caller-saved and frame #4 does not keep it", "it will be in rax when the call returns, and the call is still running"}, r.Reason)
 
-					f = one(t, v, "floats")
+					f = frametest.One(t, v, "floats")
 					require.NotNil(t, f.Record, "%v", f.Notes)
 					require.EqualValues(t, 2, f.Record.ID)
 					check(t, f, map[string]string{"%x": "100.5", "%n": "300"}, []string{"77"})
 					require.Equal(t, "it will be in xmm0 when the call returns, and the call is still running", slot(t, f, "%r").Reason)
-					require.NotEmpty(t, f.match.Moves)
+					require.NotEmpty(t, f.Match().Moves)
 
 					// Of @work the stackmap is behind what the result is made into a number by.
-					require.Nil(t, one(t, v, "work").Record)
+					require.Nil(t, frametest.One(t, v, "work").Record)
 				})
 			}
 		}
@@ -141,14 +143,14 @@ define i64 @work(i64 %s) noinline {
 }` + start
 	for _, version := range []int{14, 16, 19, 22} {
 		p := livetest.Lli(t, version, program(t, text), "mcjit")
-		v := look(t, p, true, known(t, p))
-		f := one(t, v, "work")
-		require.NotEmpty(t, f.match.Moves)
-		stack := alone(v, f)
-		_, err := v.Run(t.Context(), stack, Limits{})
+		v := frametest.Look(t, p, true, frametest.Known(t, p))
+		f := frametest.One(t, v, "work")
+		require.NotEmpty(t, f.Match().Moves)
+		stack := frametest.Alone(v, f)
+		_, err := v.Run(t.Context(), stack, deopt.Limits{})
 		require.ErrorContains(t, err, "%r")
 		stack.Result = "1000"
-		out, err := v.Run(t.Context(), stack, Limits{})
+		out, err := v.Run(t.Context(), stack, deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "2700", out.Result.Value)
 	}
@@ -176,9 +178,9 @@ define i64 @work(i64 %s) noinline {
 		"call void asm sideeffect \"\", \"\"()\n  %y = add i64 %s, 0": false,
 	} {
 		p := livetest.Lli(t, 19, program(t, prelude+strings.Replace(work, "BETWEEN", between, 1)+start), "mcjit")
-		f := one(t, look(t, p, false, known(t, p)), "work")
+		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 		require.Equal(t, found, f.Record != nil, between)
-		require.Nil(t, one(t, look(t, p, false, Options{}), "work").Record, "no module says that it is a stackmap")
+		require.Nil(t, frametest.One(t, frametest.Look(t, p, false, deopt.Options{}), "work").Record, "no module says that it is a stackmap")
 	}
 }
 
@@ -220,7 +222,7 @@ define i64 @work(i64 %s) noinline {
 		require.Equal(t, c.warned, warned, c)
 		for _, version := range []int{16, 19, 22} {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
-			require.Equal(t, !c.warned, one(t, look(t, p, false, known(t, p)), "work").Record != nil, "%v %d", c, version)
+			require.Equal(t, !c.warned, frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work").Record != nil, "%v %d", c, version)
 		}
 	}
 }
@@ -250,14 +252,14 @@ func TestMoves(t *testing.T) {
 		{"call", []byte{0xe8, 0, 0, 0, 0}, -1},
 		{"cut off", []byte{0x48, 0x89}, -1},
 	} {
-		moves := movesTo(bytesAt{0x1000, c.code}, 0x1000, 0x1000+machine.Addr(len(c.code)))
+		moves := deopt.MovesTo(bytesAt{0x1000, c.code}, 0x1000, 0x1000+machine.Addr(len(c.code)))
 		require.Equal(t, c.want >= 0, moves != nil, c.name)
 		require.Equal(t, max(c.want, 0), len(moves), c.name)
 	}
-	require.Nil(t, movesTo(bytesAt{0x1000, make([]byte, 0)}, 0x1000, 0x1010))
-	many := make([]byte, 3*(maxMoves+1))
+	require.Nil(t, deopt.MovesTo(bytesAt{0x1000, make([]byte, 0)}, 0x1000, 0x1010))
+	many := make([]byte, 3*(deopt.MaxMoves+1))
 	for k := range many {
 		many[k] = []byte{0x48, 0x89, 0xc3}[k%3]
 	}
-	require.Nil(t, movesTo(bytesAt{0x1000, many}, 0x1000, 0x1000+machine.Addr(len(many))))
+	require.Nil(t, deopt.MovesTo(bytesAt{0x1000, many}, 0x1000, 0x1000+machine.Addr(len(many))))
 }

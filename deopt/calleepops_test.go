@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -85,7 +86,7 @@ func TestCalleesThatPop(t *testing.T) {
 			for _, version := range []int{16, 19, 22} {
 				t.Run(fmt.Sprintf("%s %s lli-%d", c.name, cc, version), func(t *testing.T) {
 					p := livetest.Lli(t, version, program(t, text), "mcjit", "-tailcallopt")
-					v := look(t, p, true, known(t, p))
+					v := frametest.Look(t, p, true, frametest.Known(t, p))
 					work := v.Threads[0].Frames[3]
 					require.Equal(t, "work", work.Function)
 					if c.note != "" {
@@ -142,7 +143,7 @@ define i64 @work(i64 %s) noinline gc  "statepoint-example" {
 			t.Run(fmt.Sprintf("%s lli-%d", name, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, text), "mcjit")
 				session, v := stopAtRecord(t, p)
-				f := one(t, v, "work")
+				f := frametest.One(t, v, "work")
 				require.Equal(t, frame.After, f.Record.Moment)
 				for name, want := range map[string]string{"%x": "101", "%y": "102", "%s": "100"} {
 					require.Equal(t, want, slot(t, f, name).Value, name)

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"encoding/hex"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -52,7 +53,7 @@ func TestMovingCollector(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
 			p := collecting(t, version, "explicit", "verify", 1)
-			f := one(t, look(t, p, false, known(t, p)), "work")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 			require.Equal(t, "statepoint", f.Record.Site)
 			require.Equal(t, frame.InCall, f.Record.Moment)
 
@@ -94,7 +95,7 @@ func TestPlacedSafepoints(t *testing.T) {
 		for _, round := range []int{1, 3} {
 			t.Run(fmt.Sprintf("llc-%d round %d", version, round), func(t *testing.T) {
 				p := collecting(t, version, "polled", "function(place-safepoints),rewrite-statepoints-for-gc", round)
-				f := one(t, look(t, p, false, known(t, p)), "work")
+				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 				require.Equal(t, "statepoint", f.Record.Site)
 				require.Equal(t, frame.InCall, f.Record.Moment)
 				require.EqualValues(t, uint64(2882400000), f.Record.ID)
@@ -105,7 +106,7 @@ func TestPlacedSafepoints(t *testing.T) {
 					require.Equal(t, []string{log[round-1][4]}, words(t, s), "base and derived pointer are the same")
 				}
 				// The polls are apart, and the function has no other sites.
-				require.Equal(t, 2, f.code.Records.Len())
+				require.Equal(t, 2, f.Code().Records.Len())
 				p.Signal(t, syscall.SIGUSR1)
 				require.NoError(t, p.Wait())
 				require.Contains(t, p.Output(), "result 210") // four times 50, and 10

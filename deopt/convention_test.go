@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"cmp"
@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
@@ -123,23 +125,23 @@ type chainValues struct {
 
 // eachExit runs the chain, and hands on what the site in @leaf recorded, the frame of @entry, and words that say which exit it is. With a module
 // values have names.
-func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, now frame.Slot, entry *Frame)) {
+func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, now frame.Slot, entry *deopt.Frame)) {
 	path := filepath.Join(t.TempDir(), "chain.ll")
 	require.NoError(t, os.WriteFile(path, []byte(chainOf(c.cc, c.attribute)), 0o600))
-	o := Options{}
+	o := deopt.Options{}
 	if named {
 		m, err := ir.ParseFile(path)
 		require.NoError(t, err)
 		o.Modules = []*ir.Module{m}
 	}
-	s := launched(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, c.version, path, "-O2", "-use-registers-for-deopt-values"), livetest.ObjectHostOptions{Rounds: 3}))
+	s := frametest.Launched(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, c.version, path, "-O2", "-use-registers-for-deopt-values"), livetest.ObjectHostOptions{Rounds: 3}))
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	exits := 0
-	_, err := Trace(ctx, s, TraceOptions{Options: o, ExitFilter: ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *Exited) error {
+	_, err := deopt.Trace(ctx, s, deopt.TraceOptions{Options: o, ExitFilter: deopt.ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *deopt.Exited) error {
 		exits++
 		about := fmt.Sprintf("LLVM %d, %s %s, exit %d", c.version, c.cc, c.attribute, exits)
-		at := slices.IndexFunc(x.Frames, func(f *Frame) bool { return f.Function == "entry" })
+		at := slices.IndexFunc(x.Frames, func(f *deopt.Frame) bool { return f.Function == "entry" })
 		require.Contains(t, []int{2, 3}, at, about) // behind @leaf and @middle, or @leaf, @plain and @over
 		exit(about, x.Frame.Slots[0], x.Frames[at])
 		return nil
@@ -151,7 +153,7 @@ func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, 
 
 // read runs the chain, fails where a value is wrong, and returns how many there should be and how many were there.
 func (c chainValues) read(t *testing.T) (want, read int) {
-	c.eachExit(t, true, func(about string, number frame.Slot, entry *Frame) {
+	c.eachExit(t, true, func(about string, number frame.Slot, entry *deopt.Frame) {
 		now, err := strconv.ParseInt(number.Value, 10, 64)
 		require.NoError(t, err, about)
 		expected := c.expected(now)
@@ -195,7 +197,7 @@ func TestConventionsThatKeepLess(t *testing.T) {
 
 // readWithoutModule is read for a reader that knows no module, and so no convention: values are numbers of as many bytes as the location says.
 func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
-	c.eachExit(t, false, func(about string, number frame.Slot, entry *Frame) {
+	c.eachExit(t, false, func(about string, number frame.Slot, entry *deopt.Frame) {
 		now, err := strconv.ParseUint(strings.TrimPrefix(string(number.Hex), "0x"), 16, 64)
 		require.NoError(t, err, about)
 		slots := entry.Slots

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -18,8 +20,8 @@ func TestFramesOfAWrittenCore(t *testing.T) {
 	for program, version := range map[string]int{"deoptimize.ll": 19, "jit_pp.ll": 14, "jit_sp.ll": 22} {
 		t.Run(fmt.Sprint(program, version), func(t *testing.T) {
 			p := livetest.Lli(t, version, program, "mcjit")
-			o := known(t, p)
-			live := look(t, p, false, o)
+			o := frametest.Known(t, p)
+			live := frametest.Look(t, p, false, o)
 			recorded(t, live)
 			s, err := ptrace.Open(context.Background(), p.PID)
 			require.NoError(t, err)
@@ -32,7 +34,7 @@ func TestFramesOfAWrittenCore(t *testing.T) {
 			core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 			require.NoError(t, err)
 			t.Cleanup(core.Close)
-			kept, err := Frames(core, o)
+			kept, err := deopt.Frames(core, o)
 			require.NoError(t, err)
 			require.Equal(t, shownFrames(t, live), shownFrames(t, kept))
 		})
@@ -40,7 +42,7 @@ func TestFramesOfAWrittenCore(t *testing.T) {
 }
 
 // shownFrames are the abstract frames of all threads, and where the stacks end. No core has the names of threads.
-func shownFrames(t *testing.T, v *View) string {
+func shownFrames(t *testing.T, v *deopt.View) string {
 	t.Helper()
 	var all []any
 	for _, thread := range v.Threads {

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -48,7 +49,7 @@ bad:
 			p := livetest.Program(t, binary)
 			p.AwaitPause(t)
 			p.IR = module
-			f := one(t, look(t, p, false, known(t, p)), "work")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 			require.EqualValues(t, 2, f.Record.ID)
 			object := regexp.MustCompile(`(?m)^object (0x[0-9a-f]+)\r?$`).FindStringSubmatch(p.Output())
 			require.NotNil(t, object, p.Output())

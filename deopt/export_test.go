@@ -1,9 +1,35 @@
 package deopt
 
-// What tests of this package that import packages above it use of those that are inside.
+import (
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+)
 
-// ShadowsOf is shadowsOf.
-var ShadowsOf = shadowsOf
+// What the tests, which are outside, use of what is not for others.
 
-// HasReturned is hasReturned.
-var HasReturned = hasReturned
+const MaxMoves = maxMoves
+
+var MovesTo = movesTo
+
+func (f *Frame) Awaited() (call, result *ir.Instr, why string) { return f.awaited() }
+
+// WithCode is a copy of the frame with other code.
+func (f *Frame) WithCode(c *progspace.Objfile) *Frame {
+	other := *f
+	other.code = c
+	return &other
+}
+
+func (s *Stack) CompiledTwice(f *Frame) string { return s.compiledTwice(f) }
+
+func (m *Match) RegistersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
+	return m.registersAt(f, arch)
+}
+
+func (r *Reader) Slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
+	return r.slot(index, name, t, l)
+}

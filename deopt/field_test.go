@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"os/exec"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -52,12 +53,12 @@ func TestHeld(t *testing.T) {
 }
 
 // viewOf is the frames of a process that is let go on before anything else looks at it.
-func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *View {
+func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, o)
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	v, err := Frames(target, Options{})
+	v, err := deopt.Frames(target, deopt.Options{})
 	require.NoError(t, err)
 	target.Release()
 	return v
@@ -81,9 +82,9 @@ func TestNothingButCode(t *testing.T) {
 	require.True(t, thread.End.Complete, thread.End.Reason)
 	var got, theirs []machine.Addr
 	for _, f := range thread.Frames {
-		require.Zero(t, f.physical.FDEStart)
+		require.Zero(t, f.Physical().FDEStart)
 		require.Empty(t, f.Function)
-		got = append(got, f.physical.PC)
+		got = append(got, f.Physical().PC)
 	}
 	for _, f := range want {
 		theirs = append(theirs, f.PC)

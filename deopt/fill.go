@@ -51,7 +51,7 @@ func (f *Frame) Reader() *Reader {
 	arch := f.view.target.Arch()
 	r := &Reader{arch, f.match.memoryAt(f.view.memory), f.match.registersAt(&f.physical, arch), f.match.Entry.Map}
 	if f.match.Moves != nil {
-		r.Registers, r.memory = f.behindMoves(f.match.Moves)
+		r.Registers, r.Memory = f.behindMoves(f.match.Moves)
 	}
 	return r
 }
@@ -94,7 +94,7 @@ func (f *Frame) fillNamed(r *Reader) {
 		l, located := a.Location(k)
 		if located {
 			slot = r.operand(k, slot.Name, s, v.Type(), slot.Type, l)
-			refuse(&slot, v.Type(), l, s, r.arch)
+			refuse(&slot, v.Type(), l, s, r.Arch)
 		} else {
 			slot.Reason = a.Unknown(k, v.Type())
 		}
@@ -126,7 +126,7 @@ func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
 		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: sites.BehindMoved,
-			Location: maps.LocationOf(r.m, l, r.arch)})
+			Location: maps.LocationOf(r.Map, l, r.Arch)})
 	}
 }
 

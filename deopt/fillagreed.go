@@ -21,7 +21,7 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 		if l, ok := found.Location(k); ok {
 			if a.Typed {
 				slot = r.operand(k, called, a.First, a.Value.Type(), slot.Type, l)
-				refuse(&slot, a.Value.Type(), l, a.First, r.arch)
+				refuse(&slot, a.Value.Type(), l, a.First, r.Arch)
 			} else {
 				slot = r.slot(k, called, slot.Type, l)
 			}

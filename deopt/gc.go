@@ -39,7 +39,7 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 		index := len(f.Slots)
 		if sure {
 			slot := r.operand(index, sites.NameOf(left[0]), f.match.Site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
-			if slot.Status == frame.OK && sites.MarksUndef(r.m, l) {
+			if slot.Status == frame.OK && sites.MarksUndef(r.Map, l) {
 				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, sites.UndefMark, "", "", nil
 			}
 			f.Slots = append(f.Slots, slot)

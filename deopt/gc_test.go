@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -38,7 +39,7 @@ define i64 @work(i64 %%s) noinline {
   ret i64 %%r
 }`, c.constant, c.relocated) + start
 				p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
-				f := one(t, look(t, p, false, known(t, p)), "v")
+				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "v")
 				require.Len(t, f.Slots, 1)
 				if c.names {
 					require.Equal(t, "%p", f.Slots[0].Name)

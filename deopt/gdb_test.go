@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -39,7 +40,7 @@ func TestAgainstGDB(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s lli-%d", program, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program, "mcjit")
-				v := look(t, p, false, known(t, p))
+				v := frametest.Look(t, p, false, frametest.Known(t, p))
 				f := recorded(t, v)
 				commands := []string{"bt", fmt.Sprintf("frame %d", f.Index)}
 				var asked []frame.Slot

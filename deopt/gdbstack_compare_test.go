@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
 	"reframe/internal/livetest"
@@ -17,8 +18,8 @@ import (
 // stackPair is one stack at one moment, unwound here and by gdb.
 type stackPair struct {
 	tid    int
-	view   *View
-	ours   []*Frame
+	view   *deopt.View
+	ours   []*deopt.Frame
 	end    unwind.End
 	theirs *gdbWalk
 
@@ -56,7 +57,7 @@ func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	v, err := Frames(target, Options{})
+	v, err := deopt.Frames(target, deopt.Options{})
 	require.NoError(t, err)
 	walks := gdbWalks(t, p, symbols...)
 	require.Len(t, walks, len(v.Threads))
@@ -77,7 +78,7 @@ func (s *stackPair) compare() {
 		if i2 > i || j2 > j {
 			g := gap{stackPair: s, extra: i2 - i, missing: j2 - j}
 			if i < len(s.ours) {
-				g.ours = &s.ours[i].physical
+				g.ours = s.ours[i].Physical()
 			}
 			if j < len(s.theirs.frames) {
 				g.theirs = &s.theirs.frames[j]
@@ -96,7 +97,7 @@ func (s *stackPair) compare() {
 func (s *stackPair) next(i, j int) (int, int) {
 	for j2 := j; j2 < len(s.theirs.frames); j2++ {
 		for i2 := i; i2 < len(s.ours); i2++ {
-			if same(&s.ours[i2].physical, &s.theirs.frames[j2]) {
+			if same(s.ours[i2].Physical(), &s.theirs.frames[j2]) {
 				return i2, j2
 			}
 		}
@@ -129,7 +130,7 @@ var frameNumber = regexp.MustCompile(`#\d+`)
 func (s *stackPair) compareRegisters(i, j int) {
 	for _, reg := range calleeSaved {
 		name := machine.AMD64.RegisterName(reg)
-		v, err := s.ours[i].physical.Registers.Uint(reg)
+		v, err := s.ours[i].Physical().Registers.Uint(reg)
 		if err != nil {
 			why := strings.TrimPrefix(frameNumber.ReplaceAllString(err.Error(), "#"), name+": ")
 			s.lost[why]++
@@ -151,8 +152,8 @@ func (g gap) String() string {
 	if g.ours != nil {
 		for i := max(0, g.ours.Index-1); i < min(len(g.stackPair.ours), g.ours.Index+min(shown, g.extra+1)); i++ {
 			f := g.stackPair.ours[i]
-			sp, _ := f.physical.Registers.Addr(machine.AMD64.SP)
-			fmt.Fprintf(&b, "  here #%d pc %v CFA %v %s sp %v found by %s %s %s %q\n", i, f.PC, f.CFA, f.physical.NoCFA, sp, f.Rule, f.Function, f.Module, f.physical.Guess)
+			sp, _ := f.Physical().Registers.Addr(machine.AMD64.SP)
+			fmt.Fprintf(&b, "  here #%d pc %v CFA %v %s sp %v found by %s %s %s %q\n", i, f.PC, f.CFA, f.Physical().NoCFA, sp, f.Rule, f.Function, f.Module, f.Physical().Guess)
 		}
 	}
 	for j := range g.stackPair.theirs.frames {

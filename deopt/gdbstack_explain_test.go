@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ var disagreements = []struct {
 			"two frames of it.",
 		frames: func(g gap) bool {
 			last := g.stackPair.ours[len(g.stackPair.ours)-1]
-			return g.ours == nil && strings.HasPrefix(last.Function, "runtime.clone") && !g.view.space.Executable(g.theirs.PC)
+			return g.ours == nil && strings.HasPrefix(last.Function, "runtime.clone") && !g.view.Space().Executable(g.theirs.PC)
 		},
 	},
 	{
@@ -77,7 +77,7 @@ func gdbTookTheTop(g gap) bool {
 // guessed says that a frame past the first of the stretch may not be the next one.
 func (g gap) guessed() bool {
 	for _, f := range g.stackPair.ours[g.ours.Index:] {
-		if f.physical.Guess != "" {
+		if f.Physical().Guess != "" {
 			return true
 		}
 	}

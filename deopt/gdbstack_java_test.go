@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"regexp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/unwind"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -56,7 +57,7 @@ func TestJavaStacks(t *testing.T) {
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	v, err := Frames(target, Options{})
+	v, err := deopt.Frames(target, deopt.Options{})
 	require.NoError(t, err)
 	got, ends := map[int]int{}, map[int]unwind.End{}
 	for _, thread := range v.Threads {

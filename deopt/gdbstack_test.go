@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -180,7 +180,7 @@ func (program *stackProgram) check(t *testing.T, pairs []*stackPair, reasons, lo
 			lost[why] += n
 		}
 		for _, at := range s.both {
-			if s.ours[at[0]].physical.Signal {
+			if s.ours[at[0]].Physical().Signal {
 				signals++
 			}
 		}

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -22,7 +23,7 @@ type outline struct {
 	values map[string]uint64 // of registers, such as are no addresses
 }
 
-func outlineOf(frames []*Frame, i int) outline {
+func outlineOf(frames []*deopt.Frame, i int) outline {
 	f := frames[i]
 	o := outline{values: map[string]uint64{}}
 	if !generated(f) {
@@ -31,12 +32,12 @@ func outlineOf(frames []*Frame, i int) outline {
 			o.native = fmt.Sprintf("%s+%d", f.Function, *f.Offset)
 		}
 	}
-	if f.physical.NoCFA == "" {
-		o.size = f.physical.CFA - frames[i-1].physical.CFA
+	if f.Physical().NoCFA == "" {
+		o.size = f.Physical().CFA - frames[i-1].Physical().CFA
 	}
 	for _, reg := range calleeSaved {
 		const lowest = 1 << 16 // no address is below (vm.mmap_min_addr)
-		if v, err := f.physical.Registers.Uint(reg); err == nil && v < lowest {
+		if v, err := f.Physical().Registers.Uint(reg); err == nil && v < lowest {
 			o.values[machine.AMD64.RegisterName(reg)] = v
 		}
 	}
@@ -44,15 +45,15 @@ func outlineOf(frames []*Frame, i int) outline {
 }
 
 // generated says that the code of a frame has no file.
-func generated(f *Frame) bool { return !strings.HasPrefix(f.Module, "/") }
+func generated(f *deopt.Frame) bool { return !strings.HasPrefix(f.Module, "/") }
 
 // split returns where the frames of generated code begin and end, and the one of main.
-func split(t *testing.T, frames []*Frame) (begin, end, main int) {
+func split(t *testing.T, frames []*deopt.Frame) (begin, end, main int) {
 	t.Helper()
 	begin = slices.IndexFunc(frames, generated)
 	require.GreaterOrEqual(t, begin, 0)
-	end = begin + slices.IndexFunc(frames[begin:], func(f *Frame) bool { return !generated(f) })
-	main = end + slices.IndexFunc(frames[end:], func(f *Frame) bool { return f.Function == "main" })
+	end = begin + slices.IndexFunc(frames[begin:], func(f *deopt.Frame) bool { return !generated(f) })
+	main = end + slices.IndexFunc(frames[end:], func(f *deopt.Frame) bool { return f.Function == "main" })
 	require.Greater(t, end, begin)
 	require.GreaterOrEqual(t, main, end)
 	return begin, end, main
@@ -60,12 +61,12 @@ func split(t *testing.T, frames []*Frame) (begin, end, main int) {
 
 // mainThread captures a process that stands still and returns the frames of its main thread,
 // all of which it must have.
-func mainThread(t *testing.T, p *livetest.Process) []*Frame {
+func mainThread(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	v, err := Frames(target, Options{Thread: p.PID})
+	v, err := deopt.Frames(target, deopt.Options{Thread: p.PID})
 	require.NoError(t, err)
 	require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
 	return v.Threads[0].Frames
@@ -73,7 +74,7 @@ func mainThread(t *testing.T, p *livetest.Process) []*Frame {
 
 // registered unwinds a process whose JIT registered its code, with which gdb agrees from the
 // first frame to the last.
-func registered(t *testing.T, p *livetest.Process) []*Frame {
+func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	t.Helper()
 	pair := captured(t, p)[0]
 	require.Equal(t, p.PID, pair.tid)
@@ -85,7 +86,7 @@ func registered(t *testing.T, p *livetest.Process) []*Frame {
 // sameOutlines says that two runs have the same frames of generated code, but for the
 // innermost of each, the same that called those, and the same from main on. It returns how
 // many frames of generated code the second has, and how many the first.
-func sameOutlines(t *testing.T, want, got []*Frame) (gotJIT, wantJIT int) {
+func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) {
 	t.Helper()
 	wantBegin, wantEnd, wantMain := split(t, want)
 	begin, end, main := split(t, got)
@@ -137,15 +138,15 @@ func TestUnregisteredJIT(t *testing.T) {
 			require.Equal(t, test.jit, gotJIT)
 			for i, f := range got {
 				require.NotEmpty(t, f.Rule)
-				require.Empty(t, f.physical.Guess, "frame #%d", i)
+				require.Empty(t, f.Physical().Guess, "frame #%d", i)
 				if generated(f) {
-					require.Zero(t, f.physical.FDEStart, "it has no CFI")
+					require.Zero(t, f.Physical().FDEStart, "it has no CFI")
 				}
 			}
 
 			first, _, _ := split(t, got)
 			theirs := pair.theirs.frames
-			require.Equal(t, got[first].physical.PC, theirs[first].PC)
+			require.Equal(t, got[first].Physical().PC, theirs[first].PC)
 			require.Empty(t, theirs[first].Function, "gdb prints ??")
 			for _, at := range pair.both {
 				require.LessOrEqual(t, at[0], first, "gdb knows frame #%d", at[0])
@@ -171,6 +172,6 @@ func TestInsideUnregisteredJIT(t *testing.T) {
 		time.Sleep(time.Millisecond) // so that it comes somewhere else; on a slow machine that takes several
 		gotJIT, wantJIT := sameOutlines(t, want, got)
 		require.Contains(t, []int{wantJIT, wantJIT + 1}, gotJIT, "@leaf may be running")
-		places[got[0].physical.PC] = true
+		places[got[0].Physical().PC] = true
 	}
 }

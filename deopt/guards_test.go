@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
@@ -57,15 +59,15 @@ ok:
 					lowered := filepath.Join(t.TempDir(), "lowered.ll")
 					run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", lowered)
 					p := livetest.Lli(t, version, lowered, "mcjit")
-					f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "sum_opt")
+					f := frametest.One(t, frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}}), "sum_opt")
 					require.Equal(t, id, f.Record.ID)
 					require.Equal(t, "deoptimize", f.Record.Site)
 					require.Equal(t, frame.InCall, f.Record.Moment)
 					for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
 						require.Equal(t, strconv.Itoa(want), slot(t, f, name).Value)
 					}
-					v := look(t, p, true, Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
-					out, err := v.Run(context.Background(), alone(v, one(t, v, "sum_opt")), Limits{})
+					v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
+					out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
 					require.NoError(t, err)
 					require.Equal(t, "332833500", out.Result.Value)
 				})

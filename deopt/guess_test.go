@@ -1,24 +1,26 @@
-package deopt
+package deopt_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/unwind"
 	"reframe/internal/livetest"
 )
 
 // hasReturned starts testdata/returned.c. Its stack pointer is moved so far.
-func hasReturned(t *testing.T, who, by string) (*livetest.Process, Options) {
+func hasReturned(t *testing.T, who, by string) (*livetest.Process, deopt.Options) {
 	t.Helper()
 	source := livetest.Testdata(t, "returned.c")
 	program := livetest.Compiled(t, "gcc", source, "-O1", "-fomit-frame-pointer", "-Wl,-z,now", livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "returned.ll"))
 	require.NoError(t, err)
-	return livetest.Program(t, program, who, by), Options{Modules: []*ir.Module{m}}
+	return livetest.Program(t, program, who, by), deopt.Options{Modules: []*ir.Module{m}}
 }
 
 // A function without CFI has moved its stack pointer down over the frame of one that has returned, so that what that left comes first. The call
@@ -34,7 +36,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 	} {
 		t.Run(test.who, func(t *testing.T) {
 			p, o := hasReturned(t, test.who, "4104")
-			v := look(t, p, true, o)
+			v := frametest.Look(t, p, true, o)
 			f := recorded(t, v)
 			require.Equal(t, test.who, f.Function)
 			require.Equal(t, test.record, f.Record.ID)
@@ -58,14 +60,14 @@ func TestFrameThatHasReturned(t *testing.T) {
 				require.Empty(t, within.Uncertain())
 			}
 
-			s, err := v.Pick(Choice{Frame: -1})
+			s, err := v.Pick(deopt.Choice{Frame: -1})
 			require.NoError(t, err)
-			_, err = v.Run(t.Context(), s, Limits{})
+			_, err = v.Run(t.Context(), s, deopt.Limits{})
 			require.ErrorContains(t, err, f.Title()+", is a guess: ")
 			require.ErrorContains(t, err, "--force")
-			s, err = v.Pick(Choice{Frame: -1, Force: true})
+			s, err = v.Pick(deopt.Choice{Frame: -1, Force: true})
 			require.NoError(t, err)
-			out, err := v.Run(t.Context(), s, Limits{})
+			out, err := v.Run(t.Context(), s, deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"near": "13", "far": "15"}[test.who], out.Result.Value)
 		})
@@ -75,7 +77,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 // The same, and the caller lies further away than is looked. No call that is left on the stack leads to the function, and nobody is made its caller.
 func TestNoFrameThatHasReturned(t *testing.T) {
 	p, o := hasReturned(t, "near", "33032")
-	v := look(t, p, true, o)
+	v := frametest.Look(t, p, true, o)
 	require.Zero(t, v.Records())
 	require.Contains(t, v.Threads[0].End.Reason, "are of other functions, which do not lead to it")
 }

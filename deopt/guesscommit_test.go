@@ -14,7 +14,7 @@ import (
 func TestCommitOfAGuess(t *testing.T) {
 	for _, who := range []string{"near", "far"} {
 		t.Run(who, func(t *testing.T) {
-			p, o := deopt.HasReturned(t, who, "4104")
+			p, o := hasReturned(t, who, "4104")
 			session := frametest.Open(t, p)
 			target, err := session.Target()
 			require.NoError(t, err)

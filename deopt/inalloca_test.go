@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -46,11 +47,11 @@ define i64 @work(i64 %s) noinline gc  "statepoint-example" {
 	for _, version := range []int{19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
-			v := look(t, p, true, known(t, p))
-			f := one(t, v, "inner")
+			v := frametest.Look(t, p, true, frametest.Known(t, p))
+			f := frametest.One(t, v, "inner")
 			require.Equal(t, "77", slot(t, f, "%v").Value)
-			require.Equal(t, f.Index+1, one(t, v, "work").Index)
-			v.target.Close()
+			require.Equal(t, f.Index+1, frametest.One(t, v, "work").Index)
+			v.Target().Close()
 
 			pairs := captured(t, p)
 			require.Len(t, pairs, 1)

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
 
@@ -35,14 +37,14 @@ done:
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			last := strings.NewReplacer("BEFORE", strings.Replace(site, "%v", "%x", 1), "INSIDE", "").Replace(text)
 			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, last), "mcjit"))
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			require.Nil(t, f.Record)
 			require.Contains(t, strings.Join(f.Notes, "\n"), "record 1 is not certain: code at +0x")
 			require.NoError(t, session.Detach())
 
 			first := strings.NewReplacer("INSIDE", strings.Replace(site, "%v", "%i", 1), "BEFORE", "").Replace(text)
 			session, v = stopAtRecord(t, livetest.Lli(t, version, program(t, first), "mcjit"))
-			require.Equal(t, "101", slot(t, one(t, v, "work"), "%i").Value)
+			require.Equal(t, "101", slot(t, frametest.One(t, v, "work"), "%i").Value)
 			require.NoError(t, session.Detach())
 		})
 	}
@@ -73,14 +75,14 @@ done:
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			require.EqualValues(t, 1, f.Record.ID)
 			require.Equal(t, frame.Before, f.Record.Moment)
 			require.Equal(t, "101", slot(t, f, "%i").Value)
 			require.Len(t, f.Notes, 2)
 			require.Contains(t, f.Notes[0], "record 2 is not certain: code at +0x")
 			require.Equal(t, "record 2 is at this address too", f.Notes[1])
-			out, err := v.Run(t.Context(), alone(v, f), Limits{})
+			out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "1001", out.Result.Value)
 			require.NoError(t, session.Detach())

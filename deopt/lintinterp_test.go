@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"

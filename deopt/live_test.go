@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -12,33 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
-
-// look captures a live process and makes its frames.
-func look(t *testing.T, p *livetest.Process, hold bool, o Options) *View {
-	t.Helper()
-	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
-	require.NoError(t, err)
-	t.Cleanup(target.Close)
-	v, err := Frames(target, o)
-	require.NoError(t, err)
-	return v
-}
-
-// open takes control of a process until the test or close ends it.
-func open(t *testing.T, p *livetest.Process) *ptrace.Session {
-	t.Helper()
-	s, err := ptrace.Open(context.Background(), p.PID)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
-	return s
-}
 
 func capture(t *testing.T, pid int) *ptrace.Target {
 	t.Helper()
@@ -48,37 +30,10 @@ func capture(t *testing.T, pid int) *ptrace.Target {
 	return target
 }
 
-// known reads the module that the process's JIT compiled.
-func known(t *testing.T, p *livetest.Process) Options {
-	t.Helper()
-	m, err := ir.ParseFile(p.IR)
-	require.NoError(t, err)
-	require.NoError(t, m.Check())
-	return Options{Modules: []*ir.Module{m}}
-}
-
-// alone is one frame of the first thread, to be resumed without its callers.
-func alone(v *View, f *Frame) *Stack { return &Stack{Thread: &v.Threads[0], Frames: []*Frame{f}} }
-
-// one returns the only frame of a function.
-func one(t *testing.T, v *View, function string) *Frame {
-	t.Helper()
-	var found []*Frame
-	for _, thread := range v.Threads {
-		for _, f := range thread.Frames {
-			if f.Function == function {
-				found = append(found, f)
-			}
-		}
-	}
-	require.Len(t, found, 1, "frames of %s", function)
-	return found[0]
-}
-
 // recorded returns the only frame that has a record.
-func recorded(t *testing.T, v *View) *Frame {
+func recorded(t *testing.T, v *deopt.View) *deopt.Frame {
 	t.Helper()
-	var found []*Frame
+	var found []*deopt.Frame
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
 			if f.Record != nil {
@@ -90,7 +45,7 @@ func recorded(t *testing.T, v *View) *Frame {
 	return found[0]
 }
 
-func slot(t *testing.T, f *Frame, name string) frame.Slot {
+func slot(t *testing.T, f *deopt.Frame, name string) frame.Slot {
 	t.Helper()
 	for _, s := range f.Slots {
 		if s.Name == name {
@@ -136,8 +91,8 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	if limit == 4900 {
 		require.Equal(t, []int{25, 4900}, []int{i, acc})
 	}
-	o := known(t, p)
-	f := one(t, look(t, p, false, o), "sum_opt")
+	o := frametest.Known(t, p)
+	f := frametest.One(t, frametest.Look(t, p, false, o), "sum_opt")
 	require.Equal(t, "deoptimize", f.Record.Site)
 	require.Equal(t, frame.InCall, f.Record.Moment)
 	require.EqualValues(t, "cfi", f.Rule)
@@ -151,12 +106,12 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{described}
-	v := look(t, p, true, o)
-	stack, err := v.Pick(Choice{Frame: -1})
+	v := frametest.Look(t, p, true, o)
+	stack, err := v.Pick(deopt.Choice{Frame: -1})
 	require.NoError(t, err)
 	f = stack.Frames[0]
 	require.Equal(t, frame.Resume{Function: "sum", Block: "loop"}, *f.Resume)
-	out, err := v.Run(context.Background(), stack, Limits{})
+	out, err := v.Run(context.Background(), stack, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, &frame.Result{Type: "i64", Value: strconv.Itoa(sum)}, out.Result)
 	require.Equal(t, 332833500, sum)
@@ -182,7 +137,7 @@ var callerSaved = map[string]bool{"rax": true, "rcx": true, "rdx": true, "rsi": 
 
 // check compares all slots of a frame with what arithmetic says: each is right, or is
 // in a register that the callee may have overwritten, and says so.
-func check(t *testing.T, f *Frame, want map[string]string, constants []string) (available int) {
+func check(t *testing.T, f *deopt.Frame, want map[string]string, constants []string) (available int) {
 	t.Helper()
 	for _, s := range f.Slots {
 		expected, ok := want[s.Name]
@@ -214,8 +169,8 @@ func TestPatchpoint(t *testing.T) {
 		for _, kind := range []string{"mcjit", "orc"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
 				p := livetest.Lli(t, version, "jit_pp.ll", kind)
-				v := look(t, p, true, known(t, p))
-				f := one(t, v, "work")
+				v := frametest.Look(t, p, true, frametest.Known(t, p))
+				f := frametest.One(t, v, "work")
 				require.Equal(t, "patchpoint", f.Record.Site)
 				require.Equal(t, frame.InCall, f.Record.Moment)
 				require.EqualValues(t, 2001, f.Record.ID)
@@ -226,7 +181,7 @@ func TestPatchpoint(t *testing.T) {
 				require.Equal(t, frame.OK, pointer.Status)
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
 				// What is missing is named, and nothing runs.
-				_, err := v.Run(context.Background(), alone(v, f), Limits{})
+				_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.ErrorContains(t, err, "%pr: it is what the call returns, and the call is still running")
 			})
 		}
@@ -234,11 +189,11 @@ func TestPatchpoint(t *testing.T) {
 }
 
 // readAt reads the 64-bit word that a pointer slot points to.
-func readAt(t *testing.T, v *View, pointer frame.Slot) uint64 {
+func readAt(t *testing.T, v *deopt.View, pointer frame.Slot) uint64 {
 	t.Helper()
 	addr, err := strconv.ParseUint(pointer.Value, 0, 64)
 	require.NoError(t, err)
-	word, err := machine.ReadUint(v.target, v.target.Arch(), machine.Addr(addr), 8)
+	word, err := machine.ReadUint(v.Target(), v.Target().Arch(), machine.Addr(addr), 8)
 	require.NoError(t, err)
 	return word
 }
@@ -248,8 +203,8 @@ func TestStatepoint(t *testing.T) {
 		for _, kind := range []string{"mcjit", "orc"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
 				p := livetest.Lli(t, version, "jit_sp.ll", kind)
-				v := look(t, p, true, known(t, p))
-				f := one(t, v, "f")
+				v := frametest.Look(t, p, true, frametest.Known(t, p))
+				f := frametest.One(t, v, "f")
 				require.Equal(t, "statepoint", f.Record.Site)
 				want := map[string]string{"%x": "300", "%y": "51", "%e": "7.5", "%c": "-3"}
 				constants := []string{"11", "2", "-9", "81985529216486895", "0x0", "1.5"}
@@ -262,7 +217,7 @@ func TestStatepoint(t *testing.T) {
 				require.EqualValues(t, 0, readAt(t, v, derived), "calloc'd memory")
 
 				// The callee returns nothing, so the rest of @f can be run: 0 + 0 + 300 + 51 + 7.
-				out, err := v.Run(context.Background(), alone(v, f), Limits{})
+				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
 			})
@@ -276,10 +231,10 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "live_memory.ll", "mcjit")
-			v := look(t, p, true, known(t, p))
-			f := one(t, v, "work")
+			v := frametest.Look(t, p, true, frametest.Known(t, p))
+			f := frametest.One(t, v, "work")
 			for range 2 { // the second run sees nothing of the first
-				out, err := v.Run(context.Background(), alone(v, f), Limits{})
+				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				const sum = 10 + 20 + 4000 + 300 + 2*50000
 				require.Equal(t, strconv.Itoa(sum), out.Result.Value)
@@ -298,11 +253,11 @@ func TestFalseMatch(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "false_match.ll", "mcjit")
-			for name, o := range map[string]Options{"with the module": known(t, p), "without": {}} {
-				v := look(t, p, false, o)
-				f := one(t, v, "work")
-				require.NotNil(t, f.code.Records)
-				require.Equal(t, 1, f.code.Records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
+			for name, o := range map[string]deopt.Options{"with the module": frametest.Known(t, p), "without": {}} {
+				v := frametest.Look(t, p, false, o)
+				f := frametest.One(t, v, "work")
+				require.NotNil(t, f.Code().Records)
+				require.Equal(t, 1, f.Code().Records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
 				require.Nil(t, f.Record, name)
 				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 is not it: its patchpoint starts at this return address", name)
 			}
@@ -312,23 +267,23 @@ func TestFalseMatch(t *testing.T) {
 
 // stopAtRecord lets a process run to the pc of its only record, or of several at one
 // address, and looks at it there.
-func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *View) {
+func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *deopt.View) {
 	t.Helper()
 	var at machine.Addr
-	for _, c := range look(t, p, false, known(t, p)).space.Objects {
+	for _, c := range frametest.Look(t, p, false, frametest.Known(t, p)).Space().Objects {
 		near, _ := c.Records.Nearest(0)
 		at = near.Addr
 		require.Equal(t, c.Records.Len(), c.Records.At(at).Len())
 	}
 	require.NotZero(t, at)
 	p.AwaitPause(t)
-	session := open(t, p)
+	session := frametest.Open(t, p)
 	p.Signal(t, syscall.SIGUSR1)
 	_, err := session.RunTo(t.Context(), at)
 	require.NoError(t, err)
 	target, err := session.Target()
 	require.NoError(t, err)
-	v, err := Frames(target, known(t, p))
+	v, err := deopt.Frames(target, frametest.Known(t, p))
 	require.NoError(t, err)
 	return session, v
 }
@@ -338,7 +293,7 @@ func TestLostOperands(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, "odd_types.ll", "mcjit"))
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			for name, want := range map[string]string{"%a": "100", "%b": "101", "%t": "101", "%odd": "true"} {
 				require.Equal(t, want, slot(t, f, name).Value, name)
 			}
@@ -366,7 +321,7 @@ func TestAtTheRecord(t *testing.T) {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "stop_at.ll", "mcjit")
 			session, v := stopAtRecord(t, p)
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			require.Equal(t, 0, f.Index)
 			require.Equal(t, frame.Before, f.Record.Moment)
 			want := map[string]string{"%v1": "101", "%v2": "10500", "%v3": "-6", "%v4": "11", "%d1": "6.0", "%d2": "8.75", "%t": "10500"}
@@ -387,7 +342,7 @@ func TestAtTheRecord(t *testing.T) {
 			require.Equal(t, frame.Undefined, constants[2].Status)
 			require.Empty(t, constants[2].Hex)
 			// From here the function can be run: 101 + 10500 - 6 + 11.
-			out, err := v.Run(context.Background(), alone(v, f), Limits{})
+			out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "10606", out.Result.Value)
 			require.NoError(t, session.Detach())
@@ -403,7 +358,7 @@ func TestEveryLinker(t *testing.T) {
 		for _, kind := range []string{"mcjit", "orc", "orc-lazy", "orc-rtdyld", "orc-jitlink"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
 				p := livetest.Lli(t, version, "jit_pp.ll", kind)
-				v := look(t, p, false, known(t, p))
+				v := frametest.Look(t, p, false, frametest.Known(t, p))
 				if kind == "orc-jitlink" && version < 19 {
 					require.Zero(t, v.Records())
 					require.Contains(t, v.WhyNone(), "the host must register what it compiles")
@@ -431,7 +386,7 @@ func TestHost(t *testing.T) {
 				p := livetest.Host(t, version, mode, "block")
 				m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 				require.NoError(t, err)
-				v := look(t, p, false, Options{Modules: []*ir.Module{m}})
+				v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})
 				if !there {
 					require.Zero(t, v.Records())
 					require.Contains(t, v.WhyNone(), "LLVMOrcLLJITEnableDebugSupport")

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
@@ -39,7 +40,7 @@ elsewhere:
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, livetest.Raw(t, program), "mcjit", "-O2")
 			require.Contains(t, p.Output(), "w 3\n", "LLVM no longer confuses them")
-			f := one(t, look(t, p, false, known(t, p)), "work")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 			require.Equal(t, frame.Missing, slot(t, f, "%w").Status)
 			require.Equal(t, sites.ConfusedX87, slot(t, f, "%w").Reason)
 			require.Empty(t, slot(t, f, "%w").Hex)

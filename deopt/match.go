@@ -37,9 +37,9 @@ const UnknownSite = "unknown"
 
 // Matcher finds the record of one frame. [Frame.Matcher] makes one.
 type Matcher struct {
-	arch    *machine.Arch
-	memory  machine.Memory
-	records *stackmap.Index
+	Arch    *machine.Arch
+	Memory  machine.Memory // that has the code
+	Records *stackmap.Index
 	// Function is where the function of the frame starts: another one's record says
 	// nothing about it.
 	Function machine.Addr
@@ -58,7 +58,7 @@ const MaxPatch = 256
 // may claim a million at one address.
 const maxNear = 64
 
-// find returns the record of the frame at pc. Where there is none, notes say what
+// Find returns the record of the frame at pc. Where there is none, notes say what
 // was near and why it was refused.
 //
 // A record's offset is the place of the site by the convention of its kind (LLVM,
@@ -66,15 +66,15 @@ const maxNear = 64
 // the start of the region that may be patched, of a statepoint and a deoptimize
 // call the return address. Neither the kind nor the length of the region is
 // recorded.
-func (m *Matcher) find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
-	if m.records == nil {
+func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
+	if m.Records == nil {
 		return nil, nil, nil
 	}
 	var matches []*Match
 	refuse := func(e sites.RecordEntry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
-	near := m.records.Range(pc-min(pc, MaxPatch), pc+1)
+	near := m.Records.Range(pc-min(pc, MaxPatch), pc+1)
 	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ { // those at pc come last
 		if near.Entry(n).Function.Addr != m.Function {
 			continue
@@ -109,7 +109,7 @@ func (m *Matcher) find(pc machine.Addr, ret bool) (found *Match, notes []string,
 		}
 	}
 	if len(matches) == 0 {
-		if e, ok := m.records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.Function {
+		if e, ok := m.Records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.Function {
 			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
 		}
 		return nil, notes, nil
@@ -121,7 +121,7 @@ func (m *Matcher) find(pc machine.Addr, ret bool) (found *Match, notes []string,
 // inRegion returns the statepoints whose region of nops holds pc, as only a module says: over the nops a runtime has written a call, and
 // their record lies behind them.
 func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
-	ahead := m.records.Range(pc+1, pc+MaxPatch+1)
+	ahead := m.Records.Range(pc+1, pc+MaxPatch+1)
 	for n := range min(ahead.Len(), maxNear) {
 		if ahead.Entry(n).Function.Addr != m.Function {
 			continue
@@ -146,13 +146,13 @@ func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 		return nil, "", nil
 	}
 	start := got.Entry.Addr - machine.Addr(regionBytes(got.Sites))
-	of := isa.Of(m.arch)
+	of := isa.Of(m.Arch)
 	switch {
 	case pc < start || pc == start && ret || of == nil:
 		return nil, "", nil
 	case pc == start:
 		got.Moment = frame.Before // nothing of the region has run
-	case !of.CallFrom(m.memory, start, pc):
+	case !of.CallFrom(m.Memory, start, pc):
 		return nil, "its region holds this address, and no call in it ends here", nil
 	case ret:
 		got.Moment, got.written = frame.InCall, m.writes(start, pc)
@@ -174,16 +174,16 @@ func regionBytes(sites []*ir.Site) uint64 {
 // atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
 // all that they recorded is in place.
 func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
-	of := isa.Of(m.arch)
+	of := isa.Of(m.Arch)
 	if of == nil {
 		return nil, nil
 	}
-	code, err := machine.ReadSome(m.memory, pc, make([]byte, of.Longest))
+	code, err := machine.ReadSome(m.Memory, pc, make([]byte, of.Longest))
 	if err != nil || !of.IsCall(code) {
 		return nil, nil
 	}
 	end := pc + machine.Addr(of.Length(code))
-	at := m.records.Range(end, end+1)
+	at := m.Records.Range(end, end+1)
 	for n := range min(at.Len(), maxNear) {
 		if at.Entry(n).Function.Addr != m.Function {
 			continue
@@ -269,7 +269,7 @@ func (m *Matcher) tryPatchpoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 		if uint64(pc-start) > got.Site.PatchBytes && m.PatchpointCall(start) != pc {
 			return nil, "", nil
 		}
-		if of := isa.Of(m.arch); of == nil || !of.CallFrom(m.memory, start, pc) {
+		if of := isa.Of(m.Arch); of == nil || !of.CallFrom(m.Memory, start, pc) {
 			return nil, "its region holds this address, and no call in it ends here", nil
 		}
 	} else {
@@ -287,12 +287,12 @@ func (m *Matcher) tryPatchpoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 
 // PatchpointCall returns the address after the call that LLVM puts at the start of a patchpoint's region, or 0.
 func (m *Matcher) PatchpointCall(start machine.Addr) machine.Addr {
-	of := isa.Of(m.arch)
+	of := isa.Of(m.Arch)
 	if of == nil {
 		return 0
 	}
 	var b [isa.LongestPatchpointCall]byte
-	code, err := machine.ReadSome(m.memory, start, b[:])
+	code, err := machine.ReadSome(m.Memory, start, b[:])
 	if err != nil {
 		return 0
 	}
@@ -305,10 +305,10 @@ func (m *Matcher) PatchpointCall(start machine.Addr) machine.Addr {
 
 // calledNot says whether code is known not to end in a call at pc.
 func (m *Matcher) calledNot(pc machine.Addr) bool {
-	if m.arch != machine.AMD64 {
+	if m.Arch != machine.AMD64 {
 		return false
 	}
-	called, err := amd64.CallBefore(m.memory, pc)
+	called, err := amd64.CallBefore(m.Memory, pc)
 	return err == nil && !called
 }
 
@@ -399,8 +399,8 @@ func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, whe
 
 // writes are the registers that instructions change from start on up to the call that ends at pc.
 func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
-	for at := start; m.arch == machine.AMD64 && at < pc; {
-		inst, known, err := amd64.Read(m.memory, at)
+	for at := start; m.Arch == machine.AMD64 && at < pc; {
+		inst, known, err := amd64.Read(m.Memory, at)
 		next := at + machine.Addr(inst.Len)
 		switch {
 		case err != nil || inst.Len == 0:

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -102,14 +103,14 @@ func TestMatch(t *testing.T) {
 				id = rewritten
 			}
 			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
-			m := &Matcher{arch: machine.AMD64, memory: bytesAt{start, c.code}, records: stackmap.NewIndex(maps), Function: start,
+			m := &deopt.Matcher{Arch: machine.AMD64, Memory: bytesAt{start, c.code}, Records: stackmap.NewIndex(maps), Function: start,
 				Sites: func(sites.RecordEntry) (sites.Candidates, error) {
 					if c.site == nil {
 						return sites.Candidates{}, nil
 					}
 					return sites.Candidates{Sites: []*ir.Site{c.site}}, nil
 				}}
-			got, notes, err := m.find(c.pc, c.ret)
+			got, notes, err := m.Find(c.pc, c.ret)
 			require.NoError(t, err)
 			if c.moment == "" {
 				require.Nil(t, got)
@@ -127,9 +128,9 @@ func TestMatch(t *testing.T) {
 // The record of the function before says nothing about a frame, near as it may be.
 func TestMatchOfAnotherFunction(t *testing.T) {
 	maps := mapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
-	m := &Matcher{memory: bytesAt{0x1000, patchpoint}, records: stackmap.NewIndex(maps), Function: 0x100d,
+	m := &deopt.Matcher{Memory: bytesAt{0x1000, patchpoint}, Records: stackmap.NewIndex(maps), Function: 0x100d,
 		Sites: func(sites.RecordEntry) (sites.Candidates, error) { return sites.Candidates{}, nil }}
-	got, notes, err := m.find(0x100d, true)
+	got, notes, err := m.Find(0x100d, true)
 	require.NoError(t, err)
 	require.Nil(t, got)
 	require.Empty(t, notes)

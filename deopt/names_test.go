@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"strings"
@@ -6,23 +6,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
 
 // framesOf captures a process and returns what the modules make of it.
-func framesOf(t *testing.T, p *livetest.Process, modules ...*ir.Module) (*View, error) {
+func framesOf(t *testing.T, p *livetest.Process, modules ...*ir.Module) (*deopt.View, error) {
 	t.Helper()
-	return framesWith(t, p, Options{Modules: modules})
+	return framesWith(t, p, deopt.Options{Modules: modules})
 }
 
-func framesWith(t *testing.T, p *livetest.Process, o Options) (*View, error) {
+func framesWith(t *testing.T, p *livetest.Process, o deopt.Options) (*deopt.View, error) {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	return Frames(target, o)
+	return deopt.Frames(target, o)
 }
 
 const twoFunctions = `
@@ -48,9 +50,9 @@ define i64 @work(i64 %a) noinline {
 func TestRecordOfTheFunctionBeside(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")
-		v := look(t, p, false, known(t, p))
-		require.Equal(t, "102", slot(t, one(t, v, "work"), "%y").Value)
-		require.Equal(t, "103", slot(t, one(t, v, "first"), "%x").Value)
+		v := frametest.Look(t, p, false, frametest.Known(t, p))
+		require.Equal(t, "102", slot(t, frametest.One(t, v, "work"), "%y").Value)
+		require.Equal(t, "103", slot(t, frametest.One(t, v, "first"), "%x").Value)
 	}
 }
 
@@ -86,7 +88,7 @@ func TestOtherModules(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			f := one(t, v, "first")
+			f := frametest.One(t, v, "first")
 			require.Len(t, f.Slots, 1)
 			require.Equal(t, c.first, f.Slots[0].Name)
 			require.Contains(t, strings.Join(f.Notes, "\n"), c.note)
@@ -141,7 +143,7 @@ done:
 		{"mcjit", "@wait", "loc0"}, // movabs $wait,%rax; call *%rax, and %yes jumps to the call with @other in rax
 	} {
 		p := livetest.Lli(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "CALLEE", c.callee)), c.kind)
-		f := one(t, look(t, p, false, known(t, p)), "work")
+		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 		require.Equal(t, c.want, f.Slots[0].Name, c.callee)
 		require.EqualValues(t, "0x65", f.Slots[0].Hex)
 		require.Equal(t, c.want == "loc0", len(f.Notes) > 0)

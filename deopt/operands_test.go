@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/maps"
 	"reframe/deopt/sites"
 	"reframe/internal/livetest"
@@ -29,7 +31,7 @@ define i64 @work(i64 %s) noinline {
 	for _, version := range []int{14, 16, 19} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			for _, name := range []string{"%v", "%w"} {
 				s := slot(t, f, name)
 				require.Equal(t, frame.Missing, s.Status, name)
@@ -59,7 +61,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 	for _, version := range []int{16, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
-			f := one(t, look(t, p, false, known(t, p)), "f")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "f")
 			w := slot(t, f, "%w")
 			require.Equal(t, frame.Missing, w.Status)
 			require.Equal(t, "Direct", w.Location.Kind)
@@ -94,7 +96,7 @@ define i64 @work(i64 %s) noinline {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit",
 				"-use-registers-for-deopt-values", "-max-registers-for-gc-values=4", "-fixup-allow-gcptr-in-csr")
-			f := one(t, look(t, p, false, known(t, p)), "v")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "v")
 			require.Equal(t, "100", slot(t, f, "%a").Value)
 			require.Len(t, f.Slots, 3)
 			require.Equal(t, f.Slots[1].Hex, f.Slots[2].Hex, "the third one is %%o again")
@@ -120,7 +122,7 @@ define i64 @work(i64 %s) noinline {
 }` + start
 	for _, version := range []int{16, 19} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
-		f := one(t, look(t, p, false, known(t, p)), "v")
+		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "v")
 		require.Equal(t, "100", slot(t, f, "%a").Value)
 		require.Equal(t, sites.UndefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
 		require.Equal(t, frame.Missing, slot(t, f, "%p").Status)
@@ -151,7 +153,7 @@ define i64 @work(i64 %s) noinline {
 }` + start
 		for _, version := range []int{16, 19, 22} {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
-			f := one(t, look(t, p, false, known(t, p)), "work")
+			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 			require.Equal(t, frame.OK, slot(t, f, "%x").Status, "LLVM %d: %s", version, slot(t, f, "%x").Reason)
 			require.Equal(t, slot(t, f, "%y").Value, slot(t, f, "%x").Value, "LLVM %d", version)
 			require.Equal(t, "Direct", slot(t, f, "%x").Location.Kind, "LLVM %d", version)
@@ -171,14 +173,14 @@ define i64 @work(i64 %s) noinline {
   ret i64 %z
 }` + start
 	p := livetest.Lli(t, 19, program(t, text), "mcjit")
-	f := one(t, look(t, p, false, Options{}), "work")
+	f := frametest.One(t, frametest.Look(t, p, false, deopt.Options{}), "work")
 	require.Equal(t, "unknown", f.Record.Site)
 	var got []string
 	for _, s := range f.Slots {
 		got = append(got, s.Name+" "+string(s.Hex))
 	}
 	require.Equal(t, []string{"loc0 0x5", "loc1 0x0", "loc2 0x1", "loc3 0x69"}, got)
-	f = one(t, look(t, p, false, known(t, p)), "work")
+	f = frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 	require.Equal(t, "stackmap", f.Record.Site)
 	require.Equal(t, "105", slot(t, f, "%y").Value)
 }
@@ -199,7 +201,7 @@ define i64 @work(i64 %s) noinline {
 		for _, version := range []int{14, 22} {
 			t.Run(fmt.Sprintf("%s lli-%d", cc, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, text), "mcjit")
-				f := one(t, look(t, p, false, known(t, p)), "work")
+				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 				require.Equal(t, "patchpoint", f.Record.Site)
 				require.Len(t, f.Slots, 2)
 				check(t, f, map[string]string{"%y": "105"}, []string{"77"})
@@ -233,8 +235,8 @@ define i64 @work(i64 %s) noinline {
 			t.Run(fmt.Sprintf("lli-%d %s", version, c.call[:4]), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, prelude+again+strings.Replace(patchpoint, "CALL", c.call, 1)), "mcjit")
 				session, v := stopAtRecord(t, p)
-				f := one(t, v, "work")
-				found, err := maps.OfTarget(v.target, maps.Options{Modules: known(t, p).Modules})
+				f := frametest.One(t, v, "work")
+				found, err := maps.OfTarget(v.Target(), maps.Options{Modules: frametest.Known(t, p).Modules})
 				require.NoError(t, err)
 				var got []string
 				for fn := range found.Images[0].Functions() {
@@ -245,7 +247,7 @@ define i64 @work(i64 %s) noinline {
 							role := r.Role(n)
 							got = append(got, fmt.Sprintf("%v %s %s", role, role.Name, role.Type))
 							if role.What == "argument" {
-								held, err := f.physical.Registers.Uint(l.Reg)
+								held, err := f.Physical().Registers.Uint(l.Reg)
 								require.NoError(t, err)
 								require.EqualValues(t, map[string]uint64{"%y": 105, "%z": 700, "": 4}[role.Name], held)
 							}

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
@@ -191,7 +192,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 		for _, kind := range []string{"mcjit", "orc"} {
 			for which, name := range []string{"%x", "%y", "%z"} {
 				p := livetest.Lli(t, version, program(t, strings.Replace(text, "WHICH", fmt.Sprint(which+1), 1)), kind)
-				f := one(t, look(t, p, false, known(t, p)), "work")
+				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 				require.EqualValues(t, uint64(0xABCDEF00), f.Record.ID)
 				require.Equal(t, fmt.Sprint(101+which), slot(t, f, name).Value, "lli-%d %s", version, kind)
 				require.Empty(t, f.Notes)

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -37,7 +39,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				code -= 4
 			}
 			var want string
-			same := func(how string, v *View) {
+			same := func(how string, v *deopt.View) {
 				t.Helper()
 				var b strings.Builder
 				require.Len(t, v.Threads, 1, how)
@@ -55,11 +57,11 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 				require.NoError(t, err)
 				defer core.Close()
-				v, err := Frames(core, Options{})
+				v, err := deopt.Frames(core, deopt.Options{})
 				require.NoError(t, err)
 				same(how, v)
 			}
-			v := look(t, p, false, Options{})
+			v := frametest.Look(t, p, false, deopt.Options{})
 			frames := v.Threads[0].Frames
 			require.Greater(t, len(frames), 3)
 			require.Equal(t, fmt.Sprintf("%#x", code), string(frames[2].PC))
@@ -79,12 +81,12 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				theirs = binary.LittleEndian.AppendUint64(theirs, n)
 			}
 			ours := make([]byte, 64)
-			require.NoError(t, v.target.ReadMemory(ours, machine.Addr(start)))
+			require.NoError(t, v.Target().ReadMemory(ours, machine.Addr(start)))
 			require.Equal(t, theirs, ours)
 			p.Quiet(t, 0) // as before each of the next ones: what was let go begins its system call anew
 			held, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
 			require.NoError(t, err)
-			v, err = Frames(held, Options{})
+			v, err = deopt.Frames(held, deopt.Options{})
 			require.NoError(t, err)
 			same("held", v)
 			held.Close()
@@ -113,7 +115,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 func TestPatchedSitesForAll(t *testing.T) {
 	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		p := livetest.StartPatches(t, 19, how, 4)
-		o := known(t, p.Process)
+		o := frametest.Known(t, p.Process)
 		for _, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
 			p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
@@ -121,7 +123,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 			var want any
 			same := func(what string, target *ptrace.Target) {
 				t.Helper()
-				v, err := Frames(target, o)
+				v, err := deopt.Frames(target, o)
 				require.NoError(t, err)
 				if want == nil {
 					want = reports(v)

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"encoding/hex"
@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -57,7 +59,7 @@ type landing struct {
 // patchTarget is the program, and what has been patched in it.
 type patchTarget struct {
 	*livetest.Patches
-	known   Options
+	known   deopt.Options
 	sites   []*patchSite
 	patched map[*patchSite]overwrite
 	ever    map[*patchSite]bool // patched now or earlier
@@ -66,7 +68,7 @@ type patchTarget struct {
 func startPatches(t *testing.T, version int, how string, threads int) *patchTarget {
 	t.Helper()
 	p := &patchTarget{Patches: livetest.StartPatches(t, version, how, threads), patched: map[*patchSite]overwrite{}, ever: map[*patchSite]bool{}}
-	p.known = known(t, p.Process)
+	p.known = frametest.Known(t, p.Process)
 	for _, line := range p.Do(t, "sites") {
 		var kind, length, ordinary int
 		var code string
@@ -144,12 +146,12 @@ func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 }
 
 // look is frames of the process at one moment. It goes on.
-func (p *patchTarget) look(t *testing.T, hold bool, o Options) *View {
+func (p *patchTarget) look(t *testing.T, hold bool, o deopt.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
 	require.NoError(t, err)
 	defer target.Close()
-	v, err := Frames(target, o)
+	v, err := deopt.Frames(target, o)
 	require.NoError(t, err)
 	return v
 }
@@ -221,8 +223,8 @@ const (
 )
 
 // judge holds the frames of a thread against what the program logged of it. ir says whether they were made with the module.
-func judge(v *View, l *landing, recorded recordMode, ir bool) (out verdict) {
-	n := slices.IndexFunc(v.Threads, func(t Thread) bool { return t.ID == l.tid })
+func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict) {
+	n := slices.IndexFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == l.tid })
 	if n < 0 {
 		return verdict{wrong: "there is no such thread"}
 	}
@@ -239,7 +241,7 @@ func judge(v *View, l *landing, recorded recordMode, ir bool) (out verdict) {
 			recorded = hasOne
 		}
 	}
-	var own *Frame
+	var own *deopt.Frame
 	var names []string
 	thread := v.Threads[n]
 	for _, f := range thread.Frames {
@@ -289,7 +291,7 @@ func judge(v *View, l *landing, recorded recordMode, ir bool) (out verdict) {
 	case recorded == hasNone:
 		out.wrong = fmt.Sprintf("record %d matches where nothing was patched", got.ID)
 		return out
-	case got.ID != want.ID, (got.Site != want.Site || got.Moment != want.Moment) && (ir || got.Site != UnknownSite):
+	case got.ID != want.ID, (got.Site != want.Site || got.Moment != want.Moment) && (ir || got.Site != deopt.UnknownSite):
 		out.wrong = fmt.Sprintf("%+v, not %+v", *got, want)
 		return out
 	case !ir: // values have no names
@@ -320,7 +322,7 @@ func judge(v *View, l *landing, recorded recordMode, ir bool) (out verdict) {
 }
 
 // stackText is a stack in one line.
-func stackText(t Thread) string {
+func stackText(t deopt.Thread) string {
 	var out []string
 	for _, f := range t.Frames {
 		out = append(out, fmt.Sprintf("#%d %v %s (%s) %q", f.Index, f.PC, f.Function, f.Rule, f.Notes))

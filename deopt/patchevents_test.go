@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 )
@@ -203,7 +204,7 @@ func (c *patchCampaign) siteOf(l *landing) *patchSite {
 func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) recordMode) {
 	hold, o := c.random.IntN(4) == 0, c.known
 	if c.random.IntN(8) == 0 {
-		o = Options{}
+		o = deopt.Options{}
 	}
 	v := c.look(c.t, hold, o)
 	waits := map[int]bool{}
@@ -253,9 +254,9 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 }
 
 // lawful says whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
-func (c *patchCampaign) lawful(f *Frame, ir bool) bool {
-	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == UnknownSite && !ir }
-	about := f.Record.Moment == frame.Before && !f.physical.Return // it stands at the call of its site
+func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
+	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == deopt.UnknownSite && !ir }
+	about := f.Record.Moment == frame.Before && !f.Physical().Return // it stands at the call of its site
 	if r := inOrdinary[f.Function]; r.ID == f.Record.ID && is(r.Site) && (r.Moment == f.Record.Moment || about || !ir) {
 		return true
 	}
@@ -271,11 +272,11 @@ func (c *patchCampaign) lawful(f *Frame, ir bool) bool {
 			at = s.end()
 			// A thread may have been put aside in the call that was written here since before that was taken back: it returns to
 			// the record still.
-			if c.ever[s] && f.physical.Return && frame.HexOf(at) == f.PC {
+			if c.ever[s] && f.Physical().Return && frame.HexOf(at) == f.PC {
 				return true
 			}
 		}
-		return frame.HexOf(at) == f.PC && !f.physical.Return
+		return frame.HexOf(at) == f.PC && !f.Physical().Return
 	}
 	return false
 }

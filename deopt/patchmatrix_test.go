@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -120,7 +121,7 @@ func (p *patchTarget) landAll(t *testing.T, places map[*patchSite]overwrite) []*
 }
 
 // recorded is the frames of a minimal core.
-func (p *patchTarget) recorded(t *testing.T) *View {
+func (p *patchTarget) recorded(t *testing.T) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
 	require.NoError(t, err)
@@ -132,12 +133,12 @@ func (p *patchTarget) recorded(t *testing.T) *View {
 }
 
 // inCore is the frames of a core.
-func (p *patchTarget) inCore(t *testing.T, path string) *View {
+func (p *patchTarget) inCore(t *testing.T, path string) *deopt.View {
 	t.Helper()
 	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 	require.NoError(t, err)
 	defer core.Close()
-	v, err := Frames(core, p.known)
+	v, err := deopt.Frames(core, p.known)
 	require.NoError(t, err)
 	return v
 }

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/perfmap"
@@ -21,12 +22,12 @@ import (
 )
 
 // seen captures a process and makes its frames.
-func seen(t *testing.T, pid int) *View {
+func seen(t *testing.T, pid int) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(pid, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
-	v, err := Frames(target, Options{Thread: pid})
+	v, err := deopt.Frames(target, deopt.Options{Thread: pid})
 	require.NoError(t, err)
 	return v
 }
@@ -50,7 +51,7 @@ func TestNamesOfJitdump(t *testing.T) {
 			jit++
 			require.Equal(t, frame.JIT, f.Kind)
 			require.Equal(t, "jitdump", f.NamedBy)
-			require.Equal(t, uint64(f.physical.PC)-start, *f.Offset)
+			require.Equal(t, uint64(f.Physical().PC)-start, *f.Offset)
 		}
 		require.Equal(t, 1, jit, "LLVM %d: %v", version, v.Notes())
 		require.Empty(t, v.Notes())
@@ -64,19 +65,19 @@ func TestJitdumpAgainstSymbols(t *testing.T) {
 		v := seen(t, livetest.Lli(t, version, "chain.ll", "mcjit").PID)
 		n := 0
 		for _, f := range v.Threads[0].Frames {
-			if f.code == nil || !f.code.JIT {
+			if f.Code() == nil || !f.Code().JIT {
 				continue
 			}
 			n++
-			within := f.physical.PC
-			if f.physical.Return {
+			within := f.Physical().PC
+			if f.Physical().Return {
 				within--
 			}
-			named, by, ok := v.target.PerfName(within)
+			named, by, ok := v.Target().PerfName(within)
 			require.True(t, ok, "LLVM %d: %s", version, f.Title())
 			require.Equal(t, perfmap.Jitdump, by)
 			require.Equal(t, f.Function, named.Name)
-			require.Equal(t, *f.Offset, uint64(f.physical.PC-named.Start))
+			require.Equal(t, *f.Offset, uint64(f.Physical().PC-named.Start))
 			require.Empty(t, f.NamedBy, "a symbol names it")
 		}
 		require.Greater(t, n, 1, "LLVM %d", version)
@@ -113,9 +114,9 @@ func TestNamesOfPerfMap(t *testing.T) {
 	} {
 		p, code := perfProgram(t, how)
 		v := seen(t, p.PID)
-		var found *Frame
+		var found *deopt.Frame
 		for _, f := range v.Threads[0].Frames {
-			if pc := uint64(f.physical.PC); pc > code && pc < code+8 {
+			if pc := uint64(f.Physical().PC); pc > code && pc < code+8 {
 				found = f
 			} else {
 				require.Equal(t, frame.Native, f.Kind, "%s: %s", how, f.Function)
@@ -190,8 +191,8 @@ for (;;) outer();
 			}
 			named++
 			require.Equal(t, frame.JIT, f.Kind)
-			within := uint64(f.physical.PC)
-			if f.physical.Return {
+			within := uint64(f.Physical().PC)
+			if f.Physical().Return {
 				within--
 			}
 			want := ""

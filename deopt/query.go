@@ -107,8 +107,8 @@ func (v *View) HowMany() string {
 // maxThreads is how many threads are named of those that there are.
 const maxThreads = 8
 
-// noThread says that a target has no thread of a number, and which it has.
-func noThread(t *ptrace.Target, id int) error {
+// NoThread says that a target has no thread of a number, and which it has.
+func NoThread(t *ptrace.Target, id int) error {
 	var names []string
 	all := t.Threads()
 	for _, th := range all[:min(len(all), maxThreads)] {

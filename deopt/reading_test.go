@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/maps"
 	"reframe/internal/livetest"
@@ -237,7 +239,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
 	m, err := ir.ParseFile(p.IR)
 	require.NoError(t, err)
-	f := one(t, look(t, p, false, Options{Modules: []*ir.Module{m}}), "work")
+	f := frametest.One(t, frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}}), "work")
 	require.NotNil(t, f.Record)
 	require.EqualValues(t, uint64(0xABCDEF0F), f.Record.ID)
 	require.Equal(t, "statepoint", f.Record.Site)
@@ -272,7 +274,7 @@ define i64 @other(i64 %a) noinline {
 	more, _ := written(t, "second.ll", second)
 	object := llc(t, 19, more, "-relocation-model=pic")
 	p := livetest.Linked(t, 19, main, "-pie", "-Wl,-z,notext", object)
-	v := look(t, p, false, Options{Modules: []*ir.Module{m}})
+	v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})
 	frames := 0
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {

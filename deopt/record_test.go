@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"cmp"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -26,7 +28,7 @@ func TestRecordedExits(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		for _, program := range []string{"tick.ll", "guards.ll", "patch.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll"} {
 			t.Run(fmt.Sprint(program, " ", version), func(t *testing.T) {
-				p, begin, o := hosted(t, version, program, "-O2", livetest.ObjectHostOptions{Threads: 2, Rounds: 20})
+				p, begin, o := frametest.Hosted(t, version, program, "-O2", livetest.ObjectHostOptions{Threads: 2, Rounds: 20})
 				described := filepath.Join("..", "testdata", "programs", "guards.layout.json")
 				if program == "guards.ll" {
 					l, err := layout.Read(described)
@@ -40,7 +42,7 @@ func TestRecordedExits(t *testing.T) {
 				begin()
 				sites := map[uint64]int{}
 				compared, resumed := 0, 0
-				_, err = Trace(ctx, s, TraceOptions{Options: o, Full: true, Warn: func(string) {}}, func(x *Exited) error {
+				_, err = deopt.Trace(ctx, s, deopt.TraceOptions{Options: o, Full: true, Warn: func(string) {}}, func(x *deopt.Exited) error {
 					if sites[x.Point.Record]++; sites[x.Point.Record] > 2 {
 						if compared >= 12 || sites[x.Point.Record] > 200 {
 							return errKept
@@ -50,13 +52,13 @@ func TestRecordedExits(t *testing.T) {
 					target, err := s.Target()
 					require.NoError(t, err)
 					target.KeepTouched()
-					view, err := Frames(target, o)
+					view, err := deopt.Frames(target, o)
 					require.NoError(t, err)
-					own := slices.IndexFunc(view.Threads, func(th Thread) bool { return th.ID == x.Thread.ID })
+					own := slices.IndexFunc(view.Threads, func(th deopt.Thread) bool { return th.ID == x.Thread.ID })
 					require.Equal(t, x.Frame.Frame.Record, view.Threads[own].Frames[0].Record)
 					require.Equal(t, x.Frame.Resume, view.Threads[own].Frames[0].Resume)
 					require.Equal(t, x.Frame.Slots, view.Threads[own].Frames[0].Slots)
-					view.Touch(ctx, Limits{Steps: 1e6})
+					view.Touch(ctx, deopt.Limits{Steps: 1e6})
 					want := everyRun(ctx, view)
 					for _, w := range []ptrace.RecordOptions{{Memory: ptrace.Minimal}, {Memory: ptrace.Minimal, Compress: true}, {Memory: ptrace.Writable}} {
 						w.Thread = x.Thread.ID
@@ -65,20 +67,20 @@ func TestRecordedExits(t *testing.T) {
 						require.NoError(t, err)
 						core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 						require.NoError(t, err)
-						again, err := Frames(core, o)
+						again, err := deopt.Frames(core, o)
 						require.NoError(t, err)
 						require.Equal(t, reports(view), reports(again), "%+v", w)
 						require.Equal(t, want, everyRun(ctx, again), "%+v", w)
 						if w.Memory == ptrace.Writable { // and of the small core that is made of the large one
 							core.KeepTouched()
-							again, err = Frames(core, o)
+							again, err = deopt.Frames(core, o)
 							require.NoError(t, err)
-							again.Touch(ctx, Limits{Steps: 1e6})
+							again.Touch(ctx, deopt.Limits{Steps: 1e6})
 							_, err = core.WriteCore(ctx, path+".thin", ptrace.RecordOptions{Memory: ptrace.Minimal})
 							require.NoError(t, err)
 							thin, err := ptrace.OpenCore(path+".thin", ptrace.CoreOptions{})
 							require.NoError(t, err)
-							again, err = Frames(thin, o)
+							again, err = deopt.Frames(thin, o)
 							require.NoError(t, err)
 							require.Equal(t, reports(view), reports(again))
 							require.Equal(t, want, everyRun(ctx, again))
@@ -114,14 +116,14 @@ type oneRun struct {
 }
 
 // everyRun resumes each frame that can be.
-func everyRun(ctx context.Context, v *View) (out []oneRun) {
+func everyRun(ctx context.Context, v *deopt.View) (out []oneRun) {
 	for i := range v.Threads {
 		for _, f := range v.Threads[i].Frames {
 			if f.Resume == nil {
 				continue
 			}
 			r := oneRun{tid: v.Threads[i].ID, index: f.Index}
-			got, err := v.Run(ctx, &Stack{Thread: &v.Threads[i], Frames: []*Frame{f}}, Limits{Steps: 1e6})
+			got, err := v.Run(ctx, &deopt.Stack{Thread: &v.Threads[i], Frames: []*deopt.Frame{f}}, deopt.Limits{Steps: 1e6})
 			if err != nil {
 				r.err = err.Error()
 			} else {
@@ -134,7 +136,7 @@ func everyRun(ctx context.Context, v *View) (out []oneRun) {
 }
 
 // reports are the threads of a report, by number.
-func reports(v *View) []frame.Thread {
+func reports(v *deopt.View) []frame.Thread {
 	threads := v.Report().Threads
 	slices.SortFunc(threads, func(a, b frame.Thread) int { return cmp.Compare(a.TID, b.TID) })
 	return threads

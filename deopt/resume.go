@@ -39,11 +39,11 @@ type Ran struct {
 // Run does what [View.Run] says, and keeps what ran. shift is by how many bytes the memory that is the interpreter's own lies
 // elsewhere than it does with 0, as in [interp.Options]. The report is there where the run failed, too.
 func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *Ran, error) {
-	p, err := s.prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift})
+	p, err := s.Prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift})
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := p.Machine.ResumeStack(ctx, p.activations)
+	result, err := p.Machine.ResumeStack(ctx, p.Activations)
 	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: s.Frames[0].Function, Demangled: s.Frames[0].Demangled, TID: s.Thread.ID,
 		Frame: s.Frames[0].Index, Resume: *s.Frames[0].Resume, Frames: p.frames, End: s.End}
 	if result != nil {
@@ -70,13 +70,13 @@ func (s *Stack) callee() *Frame {
 // Prepared is a stack that is ready to run in its Machine, over a copy-on-write view of the target.
 type Prepared struct {
 	Machine     *interp.Interp
-	activations []interp.Activation
+	Activations []interp.Activation
 	frames      []frame.ResumedFrame
 }
 
-// prepare binds the values of all frames, and errs where one cannot carry on. Of the options, what belongs
+// Prepare binds the values of all frames, and errs where one cannot carry on. Of the options, what belongs
 // to the stack is filled in; without a Memory it is the target's.
-func (s *Stack) prepare(o interp.Options) (*Prepared, error) {
+func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	p := &Prepared{}
 	var missing []string
 	for k, f := range s.Frames {
@@ -91,7 +91,7 @@ func (s *Stack) prepare(o interp.Options) (*Prepared, error) {
 			}
 			missing = append(missing, why)
 		}
-		p.activations, p.frames = append(p.activations, b.activation), append(p.frames, b.about)
+		p.Activations, p.frames = append(p.Activations, b.activation), append(p.frames, b.about)
 	}
 	if missing != nil {
 		return nil, errors.New(strings.Join(missing, "\n"))

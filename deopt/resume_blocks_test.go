@@ -1,152 +1,14 @@
-package deopt
+package deopt_test
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/sites"
+	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
-
-// everywhere is one random C program, and how it is compiled: to IR by clang of a release
-// at a level, and from there with a stackmap in every block of its functions, and a deopt
-// bundle at every call of one of them, by llc of a release. llc-14 crashes where an i1 is to be recorded, which is so for most of them.
-type everywhere struct {
-	seed  int
-	clang int
-	level string
-	llc   int
-}
-
-func (e everywhere) String() string {
-	return fmt.Sprintf("seed %d, clang-%d %s, llc-%d", e.seed, e.clang, e.level, e.llc)
-}
-
-// waiting makes a program of csmith wait for SIGUSR1 before it begins.
-const waiting = `
-#undef main
-#include <signal.h>
-#include <stdio.h>
-int main(void) {
-  char *argv[] = {"program", 0};
-  sigset_t set;
-  int got;
-  sigemptyset(&set);
-  sigaddset(&set, SIGUSR1);
-  sigprocmask(SIG_BLOCK, &set, 0);
-  puts("ready");
-  fflush(stdout);
-  sigwait(&set, &got);
-  return csmith_main(1, argv);
-}
-`
-
-// build returns the path of the program and its module.
-func (e everywhere) build(t *testing.T) (path string, m *ir.Module) {
-	t.Helper()
-	source := livetest.Csmith(t, e.seed)
-	dir := filepath.Dir(source)
-	plain, ll, object := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o")
-	text, err := os.ReadFile(source)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
-	// A function that is inlined has no blocks of its own.
-	command(t, dir, livetest.LLVM(t, e.clang, "clang"), e.level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
-		"-S", "-emit-llvm", "-o", plain, source)
-	m, err = ir.ParseFile(plain)
-	require.NoError(t, err)
-	text, err = os.ReadFile(plain)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(ll, instrumented(t, m, text), 0o600))
-	m, err = ir.ParseFile(ll)
-	require.NoError(t, err)
-	require.NoError(t, m.Check())
-	command(t, dir, livetest.LLVM(t, e.llc, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
-	path = filepath.Join(dir, "p")
-	command(t, dir, livetest.Tool(t, "gcc"), object, "-o", path)
-	return path, m
-}
-
-// command runs a tool that must succeed.
-func command(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", cmd, out)
-}
-
-// chosen are the functions that csmith wrote; the others are of its headers.
-var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
-
-// instrumented writes a stackmap with all values that are live there into each block of the
-// chosen functions: behind its phis, and in the first one behind the allocas, whose places
-// in the stack are values too. Calls of one another get a deopt bundle with all values that
-// are live behind them. Blocks have ids from 1, calls from 1000001, in the order of the text.
-func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
-	t.Helper()
-	// A private global has no symbol: what it holds cannot be known.
-	lines := strings.Split(strings.ReplaceAll(string(text), " = private ", " = internal "), "\n")
-	id, calls := 0, 1000000
-	for _, f := range m.Funcs {
-		if f.Declared() || !chosen.MatchString(f.Name) {
-			continue
-		}
-		body, err := f.Body()
-		require.NoError(t, err)
-		for _, b := range body {
-			at := slices.IndexFunc(b.Instrs, func(i *ir.Instr) bool { return i.Op != ir.OpPhi && i.Op != ir.OpAlloca })
-			id++
-			// A byte of shadow keeps the records of two blocks apart.
-			line := &lines[b.Instrs[at].Line-1]
-			*line = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(%s)\n%s",
-				operands(t, b, at, fmt.Sprintf("i64 %d", id), "i32 1"), *line)
-			for _, i := range b.Instrs {
-				if i.Call == nil || !chosen.MatchString(sites.CalledName(i)) {
-					continue
-				}
-				calls++
-				line := &lines[i.Line-1]
-				call, metadata, found := strings.Cut(*line, ", !")
-				if found {
-					metadata = ", !" + metadata
-				}
-				*line = fmt.Sprintf(`%s "statepoint-id"="%d" [ "deopt"(%s) ]%s`, call, calls, operands(t, b, i.Index+1), metadata)
-			}
-		}
-	}
-	return []byte(strings.Join(lines, "\n") + "\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
-}
-
-// operands are those of the text first, and what is live before instruction at of a block but
-// for what the one before it returns.
-func operands(t *testing.T, b *ir.Block, at int, first ...string) string {
-	t.Helper()
-	live, err := ir.LiveAt(b, at)
-	require.NoError(t, err)
-	for _, v := range live {
-		if at == 0 || v != ir.Value(b.Instrs[at-1]) || b.Instrs[at-1].Call == nil {
-			first = append(first, fmt.Sprintf("%v %s", v.Type(), v.Ref()))
-		}
-	}
-	return strings.Join(first, ", ")
-}
-
-// everywheres are the programs of the test by itself: of the first sixty seeds those that have
-// the most functions and end soon.
-var everywheres = []everywhere{
-	{2, 19, "-O1", 19}, {3, 19, "-O0", 19}, {7, 19, "-O1", 22}, {9, 19, "-O2", 19}, {11, 14, "-O1", 16},
-	{15, 19, "-O1", 19}, {16, 14, "-O1", 16}, {25, 14, "-O2", 16}, {57, 19, "-O2", 22}, {59, 14, "-O0", 16},
-}
 
 // TestResumeAtEveryBlock stops native code at the first arrival in each block of every
 // function of random programs, and has the interpreter carry on from there until the function
@@ -157,18 +19,18 @@ var everywheres = []everywhere{
 // FIDELITY=all each program is compiled in every one of the ways.
 func TestResumeAtEveryBlock(t *testing.T) {
 	livetest.Slow(t)
-	programs := everywheres
+	programs := frametest.Everywheres
 	if os.Getenv("FIDELITY") == "all" {
 		programs = nil
-		for _, e := range everywheres {
-			programs = append(programs, everywhere{e.seed, 14, "-O0", 16}, everywhere{e.seed, 19, "-O1", 19},
-				everywhere{e.seed, 14, "-O1", 16}, everywhere{e.seed, 19, "-O2", 22})
+		for _, e := range frametest.Everywheres {
+			programs = append(programs, frametest.Compiled(e.Seed, 14, "-O0", 16), frametest.Compiled(e.Seed, 19, "-O1", 19),
+				frametest.Compiled(e.Seed, 14, "-O1", 16), frametest.Compiled(e.Seed, 19, "-O2", 22))
 		}
 	}
 	var sum blockTally
 	for _, e := range programs {
 		t.Run(e.String(), func(t *testing.T) {
-			n := e.compare(t)
+			n := compare(t, e)
 			t.Logf("%v", n)
 			sum.add(n)
 		})

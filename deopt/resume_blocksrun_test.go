@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"bytes"
@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -67,7 +69,7 @@ type blockRun struct {
 	process *livetest.Process
 	session *ptrace.Session
 	memory  *os.File
-	options Options
+	options deopt.Options
 	todo    map[machine.Addr]bool // records that the process has not come to
 	pending []*expectation
 	printed []*expectation // of the functions that print, which is seen at the end
@@ -76,12 +78,12 @@ type blockRun struct {
 }
 
 // compare runs the program.
-func (e everywhere) compare(t *testing.T) blockTally {
-	path, m := e.build(t)
+func compare(t *testing.T, e frametest.Everywhere) blockTally {
+	path, m := e.Build(t)
 	p := livetest.Program(t, path)
-	r := &blockRun{t: t, process: p, options: Options{Modules: []*ir.Module{m}}, todo: map[machine.Addr]bool{}, seen: map[*ir.Func]bool{}}
-	v := look(t, p, false, r.options)
-	for _, c := range v.space.Modules {
+	r := &blockRun{t: t, process: p, options: deopt.Options{Modules: []*ir.Module{m}}, todo: map[machine.Addr]bool{}, seen: map[*ir.Func]bool{}}
+	v := frametest.Look(t, p, false, r.options)
+	for _, c := range v.Space().Modules {
 		if c.Records == nil {
 			continue
 		}
@@ -91,7 +93,7 @@ func (e everywhere) compare(t *testing.T) blockTally {
 		}
 	}
 	require.NotEmpty(t, r.todo)
-	r.session = open(t, p)
+	r.session = frametest.Open(t, p)
 	var err error
 	r.memory, err = os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
 	require.NoError(t, err)
@@ -152,15 +154,15 @@ func (r *blockRun) next() bool {
 func (r *blockRun) resume(regs *machine.Registers) {
 	target, err := r.session.Target()
 	require.NoError(r.t, err)
-	v, err := Frames(target, r.options)
+	v, err := deopt.Frames(target, r.options)
 	require.NoError(r.t, err)
 	f := v.Threads[0].Frames[0]
 	require.NotNil(r.t, f.Record, "%v", f.Notes)
-	require.NotNil(r.t, f.match.Site, "%v", f.Notes)
-	fn := f.match.Site.Func
-	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.match.Site.Instr.Block.Ref(), f.Record.ID)
-	s := alone(v, f)
-	if _, result, _ := f.awaited(); result != nil {
+	require.NotNil(r.t, f.Match().Site, "%v", f.Notes)
+	fn := f.Match().Site.Func
+	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.Match().Site.Instr.Block.Ref(), f.Record.ID)
+	s := frametest.Alone(v, f)
+	if _, result, _ := f.Awaited(); result != nil {
 		s.Result = r.returned(result.Typ, regs)
 	}
 	r.expect(v, s, block)
@@ -174,7 +176,7 @@ func (r *blockRun) resume(regs *machine.Registers) {
 	if fn.Name == "csmith_main" {
 		return
 	}
-	stack, err := v.Pick(Choice{Frame: f.Index, To: AllCallers})
+	stack, err := v.Pick(deopt.Choice{Frame: f.Index, To: deopt.AllCallers})
 	require.NoError(r.t, err)
 	stack.Result = s.Result
 	require.Equal(r.t, "csmith_main", stack.Frames[len(stack.Frames)-1].Function, "%s: %s", block, stack.End)
@@ -184,22 +186,22 @@ func (r *blockRun) resume(regs *machine.Registers) {
 
 // expect runs a stack in the interpreter, and remembers what it computed until the native code
 // has come to the end of the outermost activation.
-func (r *blockRun) expect(v *View, s *Stack, block string) {
+func (r *blockRun) expect(v *deopt.View, s *deopt.Stack, block string) {
 	outer := s.Frames[len(s.Frames)-1]
-	e := &expectation{fn: outer.to, block: block, printed: len(r.process.Output()), frame: outer.physical.CFA}
-	p, err := s.prepare(interp.Options{MaxSteps: 1e8})
+	e := &expectation{fn: outer.To(), block: block, printed: len(r.process.Output()), frame: outer.Physical().CFA}
+	p, err := s.Prepare(interp.Options{MaxSteps: 1e8})
 	require.NoError(r.t, err, "%s", block)
-	result, err := p.Machine.ResumeStack(r.t.Context(), p.activations)
+	result, err := p.Machine.ResumeStack(r.t.Context(), p.Activations)
 	require.NoError(r.t, err, "%s", block)
 	e.result, e.output = result.Value, result.Output
 	r.steps += result.Steps
-	e.ret = v.Threads[0].Frames[outer.Index+1].physical.PC
+	e.ret = v.Threads[0].Frames[outer.Index+1].Physical().PC
 	for _, section := range []string{".data", ".bss"} {
-		if s := outer.code.Image.Section(section); s != nil {
+		if s := outer.Code().Image.Section(section); s != nil {
 			e.remember(r.t, p.Machine, s.Loaded(), s.Size)
 		}
 	}
-	stack, ok := v.target.Mapping(e.frame)
+	stack, ok := v.Target().Mapping(e.frame)
 	require.True(r.t, ok)
 	e.remember(r.t, p.Machine, e.frame, uint64(stack.End-e.frame))
 	r.pending = append(r.pending, e)

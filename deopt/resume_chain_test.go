@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/names"
@@ -147,15 +149,15 @@ func TestResumeAChain(t *testing.T) {
 		for _, version := range []int{16, 19, 22} {
 			t.Run(fmt.Sprintf("%s lli-%d", name, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, livetest.Raw(t, interrupted+text+chainMain), "mcjit")
-				v := look(t, p, true, known(t, p))
-				s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+				v := frametest.Look(t, p, true, frametest.Known(t, p))
+				s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 				require.NoError(t, err)
 				s.Result = "-1"
 				main := s.Frames[len(s.Frames)-1]
 				require.Equal(t, "main", main.Function)
 				require.Equal(t, map[string]int{"recursion": 8, "invoke": 3, "stackmap": 3}[name], len(s.Frames))
 				require.Regexp(t, `^frame #\d+, .* is native code$`, s.End)
-				out, err := v.Run(context.Background(), s, Limits{})
+				out, err := v.Run(context.Background(), s, deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, &frame.Result{Type: "i32", Value: "3"}, out.Result)
 				require.Equal(t, s.End, out.End)
@@ -165,7 +167,7 @@ func TestResumeAChain(t *testing.T) {
 					require.Equal(t, s.Frames[k+1].Index, f.Frame)
 					require.Nil(t, f.Given)
 				}
-				v.target.Close() // lets the process go
+				v.Target().Close() // lets the process go
 				p.AwaitPause(t)
 				p.Signal(t, syscall.SIGUSR1)
 				_ = p.Wait() // its status is 3
@@ -178,33 +180,33 @@ func TestResumeAChain(t *testing.T) {
 // Up to which caller, and why not further.
 func TestPickAChain(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
-	v := look(t, p, true, known(t, p))
-	all, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	all, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	first := all.Frames[0].Index
 	for to := first; to < first+8; to++ {
-		s, err := v.Pick(Choice{Frame: first, To: to})
+		s, err := v.Pick(deopt.Choice{Frame: first, To: to})
 		require.NoError(t, err)
 		require.Equal(t, all.Frames[:to-first+1], s.Frames)
 		require.Empty(t, s.End)
 	}
-	_, err = v.Pick(Choice{Frame: first, To: first + 8})
-	require.ErrorIs(t, err, ErrNoFrame)
+	_, err = v.Pick(deopt.Choice{Frame: first, To: first + 8})
+	require.ErrorIs(t, err, deopt.ErrNoFrame)
 	require.ErrorContains(t, err, fmt.Sprintf("no frame to resume up to frame #%d: frame #%d, ", first+8, first+8))
 	require.ErrorContains(t, err, " is native code")
-	_, err = v.Pick(Choice{Frame: first + 1, To: first})
+	_, err = v.Pick(deopt.Choice{Frame: first + 1, To: first})
 	require.EqualError(t, err, fmt.Sprintf("no frame to resume: frame #%d is no caller of frame #%d", first, first+1))
 
 	// Two activations in the middle: 1 -> 1*1+c, with c = 21 = 6+5+4+3+2+1+0, and 2 -> s*2+1.
-	s, err := v.Pick(Choice{Frame: first + 1, To: first + 2})
+	s, err := v.Pick(deopt.Choice{Frame: first + 1, To: first + 2})
 	require.NoError(t, err)
 	s.Result = "0x1"
-	out, err := v.Run(context.Background(), s, Limits{})
+	out, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, &frame.Result{Type: "i64", Value: "45"}, out.Result)
 	require.Equal(t, 2, out.Writes)
 	// What one of a chain of runs wrote, the next does not see.
-	again, err := v.Run(context.Background(), s, Limits{})
+	again, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, out, again)
 }
@@ -242,24 +244,23 @@ define i64 @f(i64 %n) noinline {
 	for _, version := range []int{19, 22} {
 		second := program(t, other)
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-extra-module="+second)
-		o := known(t, p)
+		o := frametest.Known(t, p)
 		m, err := ir.ParseFile(second)
 		require.NoError(t, err)
 		o.Modules = append(o.Modules, m)
-		v := look(t, p, true, o)
-		s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+		v := frametest.Look(t, p, true, o)
+		s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 		require.NoError(t, err)
 		require.Len(t, s.Frames, 3, s.End)
 		// A JIT may compile a module twice, each with globals of its own.
-		recompiled := *s.Frames[1]
-		recompiled.code = &progspace.Objfile{Image: s.Frames[0].code.Image}
+		recompiled := s.Frames[1].WithCode(&progspace.Objfile{Image: s.Frames[0].Code().Image})
 		require.Equal(t, fmt.Sprintf("frame #%d, f and frame #%[1]d, f are of one module that was compiled twice", recompiled.Index),
-			s.compiledTwice(&recompiled))
+			s.CompiledTwice(recompiled))
 		s.Result = "-1"
-		out, err := v.Run(t.Context(), s, Limits{})
+		out, err := v.Run(t.Context(), s, deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "1004994\n", out.Output, "(999 + 7) * 999, and no count")
-		v.target.Close()
+		v.Target().Close()
 		p.AwaitPause(t)
 		p.Signal(t, syscall.SIGUSR1)
 		_ = p.Wait() // its status is 3
@@ -281,14 +282,14 @@ define i64 @f(i64 %n) noinline {
   %r = call i64 @inner(i64 %n) "statepoint-id"="2" [ "deopt"(i64 %n) ]
   ret i64 %r
 }`+chainMain), "mcjit", "-extra-module="+second)
-	o := known(t, p)
+	o := frametest.Known(t, p)
 	o.Modules = append(o.Modules, module(t, "other.ll", strings.Replace(interrupted, "-S128", "-S64", 1)+inner))
-	v := look(t, p, true, o)
-	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	v := frametest.Look(t, p, true, o)
+	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	require.Len(t, s.Frames, 1)
 	require.Equal(t, fmt.Sprintf("the data layout of %s is not that of other.ll, where frame #%d, inner carries on", p.IR, s.Frames[0].Index), s.End)
-	out, err := v.Run(t.Context(), s, Limits{})
+	out, err := v.Run(t.Context(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, "6", out.Result.Value)
 }
@@ -308,13 +309,13 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
   ret i64 %n
 }` + chainMain
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
-	v := look(t, p, true, known(t, p))
-	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	require.Len(t, s.Frames, 1)
 	require.Equal(t, "compare", s.Frames[0].Function)
 	require.Regexp(t, `^frame #\d+, .* is native code$`, s.End)
-	out, err := v.Run(context.Background(), s, Limits{})
+	out, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, &frame.Result{Type: "i32", Value: "2"}, out.Result)
 	require.Equal(t, s.End, out.End)
@@ -354,16 +355,16 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
   ret i64 %d
 }` + chainMain
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
-	o := known(t, p)
+	o := frametest.Known(t, p)
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"optimized",
 		"resume":{"function":"baseline","block":"loop"},"slots":[{"operand":0,"name":"%i"},{"operand":1,"name":"%s"},{"operand":2,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{described}
-	v := look(t, p, true, o)
-	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	v := frametest.Look(t, p, true, o)
+	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	require.Len(t, s.Frames, 3)
-	out, err := v.Run(context.Background(), s, Limits{})
+	out, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, "6066\n", out.Output, "(1000 + 5 + 6) * 6")
 	require.Equal(t, frame.Resume{Function: "baseline", Block: "loop"}, out.Frames[0].Resume)
@@ -393,13 +394,13 @@ define i32 @main() {
 	for _, version := range []int{16, 19, 22} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		session, v := stopAtRecord(t, p)
-		f := one(t, v, "work")
+		f := frametest.One(t, v, "work")
 		require.Equal(t, frame.After, f.Record.Moment)
-		s := alone(v, f)
-		_, err := v.Run(context.Background(), s, Limits{})
+		s := frametest.Alone(v, f)
+		_, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.ErrorContains(t, err, "\n  %s: it is what the call returned, and no record holds it; --result says what it was")
 		s.Result = "6000"
-		out, err := v.Run(context.Background(), s, Limits{})
+		out, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.NoError(t, err)
 		require.NoError(t, session.Detach())
 		_ = p.Wait()
@@ -430,14 +431,14 @@ define i32 @main() {
 	for _, version := range []int{16, 19, 22} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		session, v := stopAtRecord(t, p)
-		f := one(t, v, "work")
+		f := frametest.One(t, v, "work")
 		require.Equal(t, frame.Before, f.Record.Moment)
-		s := alone(v, f)
-		out, err := v.Run(context.Background(), s, Limits{})
+		s := frametest.Alone(v, f)
+		out, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "7006", out.Result.Value)
 		s.Result = "1"
-		_, err = v.Run(context.Background(), s, Limits{})
+		_, err = v.Run(context.Background(), s, deopt.Limits{})
 		require.EqualError(t, err, "a result is given, and frame #0, work waits for no call: it stands before its patchpoint")
 		require.NoError(t, session.Detach())
 		_ = p.Wait()
@@ -470,12 +471,12 @@ define i64 @f(i64 %n) noinline {
 		"br label %next\nnext:\n" + site + "%r = call i64 @inner(i64 %n)\nret i64 %r":                                                    "frame #%d, f is native code",
 	} {
 		p := livetest.Linked(t, 19, livetest.Raw(t, strings.Replace(text, "BODY", body, 1)))
-		v := look(t, p, true, known(t, p))
-		s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+		v := frametest.Look(t, p, true, frametest.Known(t, p))
+		s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 		require.NoError(t, err)
 		if want == "" {
 			require.Len(t, s.Frames, 3)
-			out, err := v.Run(context.Background(), s, Limits{})
+			out, err := v.Run(context.Background(), s, deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "5\n", out.Output)
 			continue
@@ -506,12 +507,12 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
   ret i64 %d
 }` + chainMain
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
-	v := look(t, p, true, known(t, p))
-	s, err := v.Pick(Choice{Frame: -1, To: AllCallers})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	require.Len(t, s.Frames, 3)
 	n := s.Frames[0].Index
-	out, err := v.Run(context.Background(), s, Limits{})
+	out, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.Nil(t, out)
 	require.EqualError(t, err, strings.Join([]string{
 		fmt.Sprintf("frame #%d, inner: @inner cannot carry on in block %%0: values that are live there are missing", n),
@@ -525,8 +526,8 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 // A result that is given where none is awaited, or is no value of the type.
 func TestGivenResult(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
-	v := look(t, p, true, known(t, p))
-	s, err := v.Pick(Choice{Frame: -1})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	s, err := v.Pick(deopt.Choice{Frame: -1})
 	require.NoError(t, err)
 	for result, want := range map[string]string{
 		"x":          `"x" is no value of type i32`,
@@ -534,16 +535,16 @@ func TestGivenResult(t *testing.T) {
 		"undef":      `"undef" is no value of type i32`,
 	} {
 		s.Result = result
-		_, err := v.Run(context.Background(), s, Limits{})
+		_, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.EqualError(t, err, fmt.Sprintf("the result for frame #%d, f: %s", s.Frames[0].Index, want))
 	}
 
 	p = livetest.Lli(t, 19, "live_memory.ll", "mcjit")
-	v = look(t, p, true, known(t, p))
-	f := one(t, v, "work")
-	s = alone(v, f)
+	v = frametest.Look(t, p, true, frametest.Known(t, p))
+	f := frametest.One(t, v, "work")
+	s = frametest.Alone(v, f)
 	s.Result = "1"
-	_, err = v.Run(context.Background(), s, Limits{})
+	_, err = v.Run(context.Background(), s, deopt.Limits{})
 	require.ErrorContains(t, err, fmt.Sprintf("a result is given, and @work reads none of the call for which frame #%d, work waits", f.Index))
 }
 
@@ -567,11 +568,11 @@ define i64 @f(i64 %n) noinline {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %n)
   ret i64 %r
 }`+chainMain), "mcjit")
-	v := look(t, p, true, known(t, p))
-	s, err := v.Pick(Choice{Frame: -1, Function: pattern(names.Exact, "f")})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	s, err := v.Pick(deopt.Choice{Frame: -1, Function: frametest.Pattern(names.Exact, "f")})
 	require.NoError(t, err)
 	s.Result = "1"
-	_, err = v.Run(context.Background(), s, Limits{})
+	_, err = v.Run(context.Background(), s, deopt.Limits{})
 	n := s.Frames[0].Index
 	require.EqualError(t, err, fmt.Sprintf("a result is given, and the last call before the stackmap of frame #%d, f is of @inner, while frame #%d, memcpy runs", n, n-1))
 }
@@ -598,7 +599,7 @@ func TestParseValue(t *testing.T) {
 		{of(ir.FP128Kind), "0x3fff8000000000000000000000000000", "1.5"},
 		{&ir.Type{Kind: ir.VectorKind, Len: 2, Elem: integer(32)}, "1", ""},
 	} {
-		v, err := ParseValue(c.typ, c.text)
+		v, err := deopt.ParseValue(c.typ, c.text)
 		if c.want == "" {
 			require.Error(t, err, "%v %q", c.typ, c.text)
 			require.ErrorContains(t, err, c.typ.String())

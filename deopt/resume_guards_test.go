@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
@@ -89,11 +91,11 @@ func TestResumeThroughGuards(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, lli-%d", name, version), func(t *testing.T) {
 				m, err := ir.ParseFile(given)
 				require.NoError(t, err)
-				v := look(t, p, true, Options{Modules: []*ir.Module{m}})
-				f := one(t, v, "work")
+				v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}})
+				f := frametest.One(t, v, "work")
 				require.Equal(t, "10", slot(t, f, "%i").Value)
 				require.Equal(t, "285", slot(t, f, "%acc").Value)
-				out, err := v.Run(context.Background(), alone(v, f), Limits{})
+				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, fmt.Sprint(sum), out.Result.Value)
 			})
@@ -126,7 +128,7 @@ define i32 @main() {
 	narrow := module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\n"+source)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
-	_, err = Frames(target, Options{Modules: []*ir.Module{narrow}})
+	_, err = deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
 	require.EqualError(t, err, "narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
 	// Where a layout leads into such a module, it is told when the frame is to carry on.
@@ -134,7 +136,7 @@ define i32 @main() {
 	require.NoError(t, err)
 	narrow = module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
 	wide := module(t, "wide.ll", source)
-	v := look(t, p, true, Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
-	_, err = v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+	v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
+	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
 }

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
@@ -82,21 +84,21 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, level), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, making), "mcjit", level)
-				v := look(t, p, true, Options{Modules: []*ir.Module{module(t, "making.ll", making)}})
-				f := one(t, v, "work")
+				v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "making.ll", making)}})
+				f := frametest.One(t, v, "work")
 				require.Equal(t, "7", slot(t, f, "%n").Value)
 				require.Equal(t, "11", slot(t, f, "%kept").Value)
-				out, err := v.Run(context.Background(), alone(v, f), Limits{})
+				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, "31422", out.Result.Value) // (3·100 + 14)·100 + 11, and 11
 
 				p = livetest.Lli(t, version, program(t, taking), "mcjit", level)
-				v = look(t, p, true, Options{Modules: []*ir.Module{module(t, "taking.ll", taking)}})
-				f = one(t, v, "take")
+				v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "taking.ll", taking)}})
+				f = frametest.One(t, v, "take")
 				for name, want := range map[string]string{"%1": "3", "%2": "14", "%3": "11"} {
 					require.Equal(t, want, slot(t, f, name).Value)
 				}
-				out, err = v.Run(context.Background(), alone(v, f), Limits{})
+				out, err = v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, "31411", out.Result.Value)
 			})

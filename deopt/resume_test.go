@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
@@ -33,8 +35,8 @@ bad:
 }` + start
 	for _, version := range []int{16, 22} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
-		v := look(t, p, true, known(t, p))
-		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+		v := frametest.Look(t, p, true, frametest.Known(t, p))
+		out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "11101", out.Result.Value)
 	}
@@ -50,8 +52,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   ret i64 %n
 }` + start
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
-	v := look(t, p, true, known(t, p))
-	_, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	_, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
 }
 
@@ -84,7 +86,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			other := program(t, baseline)
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-extra-module="+other)
-			o := known(t, p)
+			o := frametest.Known(t, p)
 			m, err := ir.ParseFile(other)
 			require.NoError(t, err)
 			o.Modules = append(o.Modules, m)
@@ -92,8 +94,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 				"resume":{"function":"baseline","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 			require.NoError(t, err)
 			o.Layouts = []*layout.Layout{described}
-			v := look(t, p, true, o)
-			out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+			v := frametest.Look(t, p, true, o)
+			out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "700", out.Result.Value)
 		})
@@ -120,9 +122,9 @@ define void @keep() {
 }` + start
 	for name, want := range map[string]string{"counter": "", "own": "105"} {
 		p := livetest.Linked(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
-		o := known(t, p)
-		v := look(t, p, true, o)
-		out, err := v.Run(context.Background(), alone(v, one(t, v, "work")), Limits{})
+		o := frametest.Known(t, p)
+		v := frametest.Look(t, p, true, o)
+		out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 		if want == "" {
 			require.ErrorContains(t, err, "the global @counter has no address in the target, so its value cannot be known")
 			continue

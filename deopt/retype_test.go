@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/internal/livetest"
@@ -25,7 +27,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   ret i64 %a
 }` + start
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
-	o := known(t, p)
+	o := frametest.Known(t, p)
 	for _, c := range []struct {
 		operand     int
 		name, value string
@@ -49,12 +51,12 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, c.value, slot(t, one(t, v, "work"), c.name).Value)
+		require.Equal(t, c.value, slot(t, frametest.One(t, v, "work"), c.name).Value)
 
 		// Without the module nothing says that the record counts its values from its fourth location on.
-		v, err = framesWith(t, p, Options{Layouts: o.Layouts})
+		v, err = framesWith(t, p, deopt.Options{Layouts: o.Layouts})
 		require.NoError(t, err)
-		f := one(t, v, "work")
+		f := frametest.One(t, v, "work")
 		require.Nil(t, f.Resume)
 		require.Contains(t, strings.Join(f.Notes, "\n"), "l.json: not applied: which location is which live value, only the module can say")
 	}
@@ -82,9 +84,9 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	for operand, reason := range []string{"", "it is undefined if the site is that of line "} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
+		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
 		require.NoError(t, err)
-		s := slot(t, one(t, v, "work"), "%n")
+		s := slot(t, frametest.One(t, v, "work"), "%n")
 		require.Equal(t, reason == "", s.Value == "100")
 		require.Contains(t, s.Reason, reason)
 	}
@@ -125,12 +127,12 @@ define i64 @work(i64 %a) {
 	} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
+		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
 		if failure != "" {
 			require.ErrorContains(t, err, failure)
 			continue
 		}
 		require.NoError(t, err)
-		require.NotEmpty(t, slot(t, one(t, v, "work"), "%v").Hex)
+		require.NotEmpty(t, slot(t, frametest.One(t, v, "work"), "%v").Hex)
 	}
 }

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"path/filepath"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
@@ -18,8 +20,8 @@ func TestUnregisteredObjectsInOneMapping(t *testing.T) {
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)
-	v := look(t, p, false, Options{Modules: []*ir.Module{m}})
-	require.Len(t, v.space.Found.Maps, 2)
+	v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})
+	require.Len(t, v.Space().Found.Maps, 2)
 	f := recorded(t, v)
 	require.EqualValues(t, 31, f.Record.ID)
 	require.EqualValues(t, f.Record.Offset+13, *f.Offset, "the call of a patchpoint is 13 bytes long")

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -52,11 +54,11 @@ func shadowsOf(t *testing.T, version int, how string) (*livetest.Process, []shad
 }
 
 // returnsTo finds the only frame with a return address, and its caller.
-func returnsTo(t *testing.T, v *View, pc machine.Addr) (f, caller *Frame) {
+func returnsTo(t *testing.T, v *deopt.View, pc machine.Addr) (f, caller *deopt.Frame) {
 	t.Helper()
 	frames := v.Threads[0].Frames
 	for n := range frames[:len(frames)-1] {
-		if frames[n].physical.PC == pc {
+		if frames[n].Physical().PC == pc {
 			require.Nil(t, f)
 			f, caller = frames[n], frames[n+1]
 		}
@@ -73,12 +75,12 @@ func TestShadows(t *testing.T) {
 		for _, how := range shadowPrograms {
 			t.Run(fmt.Sprintf("LLVM %d %s", version, how), func(t *testing.T) {
 				p, cases := shadowsOf(t, version, how)
-				v := look(t, p, true, known(t, p))
+				v := frametest.Look(t, p, true, frametest.Known(t, p))
 				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
-				var shared []*Frame
+				var shared []*deopt.Frame
 				for _, thread := range v.Threads {
 					for _, f := range thread.Frames {
-						if f.physical.PC == cases[0].Returns {
+						if f.Physical().PC == cases[0].Returns {
 							shared = append(shared, f)
 						}
 					}
@@ -118,7 +120,7 @@ func TestShadows(t *testing.T) {
 					}
 					require.Equal(t, frame.Before, f.Record.Moment, c.Name)
 					require.Equal(t, "stackmap", f.Record.Site)
-					require.Equal(t, c.At, f.match.Entry.Addr, c.Name)
+					require.Equal(t, c.At, f.Match().Entry.Addr, c.Name)
 					sum, pointer := slot(t, f, "%sum"), slot(t, f, "%slot")
 					if c.Name == "epilogue_ran" { // pop %rbx and pop %rbp have run
 						require.Equal(t, "rbx may have been changed between the record and the call that was written behind it", sum.Reason)
@@ -142,7 +144,7 @@ func TestShadowsWithoutModule(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
-			v := look(t, p, true, Options{})
+			v := frametest.Look(t, p, true, deopt.Options{})
 			for _, c := range cases[3:] { // the outermost of the others came by a stub without unwind information, of which only a module tells
 				f, caller := returnsTo(t, v, c.Returns)
 				require.Equal(t, "next", caller.Function, c.Name)
@@ -153,7 +155,7 @@ func TestShadowsWithoutModule(t *testing.T) {
 				default:
 					require.NotNil(t, f.Record, c.Name)
 					require.Equal(t, c.Record, f.Record.ID)
-					require.Equal(t, UnknownSite, f.Record.Site)
+					require.Equal(t, deopt.UnknownSite, f.Record.Site)
 					want := frame.Unknown
 					if c.Name == "epilogue" || c.Name == "own_over" {
 						want = frame.Before
@@ -174,12 +176,12 @@ func TestResumeFromAShadow(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
-			v := look(t, p, true, known(t, p))
+			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			for _, c := range cases[2:] {
 				f, _ := returnsTo(t, v, c.Returns)
 				switch c.Name {
 				case "epilogue", "region_start", "region_middle", "region_end", "region_jump", "pp_jump", "pp_changed":
-					out, err := v.Run(context.Background(), alone(v, f), Limits{})
+					out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 					require.NoError(t, err, c.Name)
 					require.Equal(t, c.Product, out.Result.Value, c.Name)
 				}
@@ -193,11 +195,11 @@ func TestShadowsEverywhere(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
 			p, _ := shadowsOf(t, 19, how)
-			o := known(t, p)
-			held := look(t, p, true, o)
+			o := frametest.Known(t, p)
+			held := frametest.Look(t, p, true, o)
 			want := reports(held)
-			held.target.Release()
-			require.Equal(t, want, reports(look(t, p, false, o)))
+			held.Target().Release()
+			require.Equal(t, want, reports(frametest.Look(t, p, false, o)))
 
 			target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
 			require.NoError(t, err)
@@ -208,7 +210,7 @@ func TestShadowsEverywhere(t *testing.T) {
 			core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 			require.NoError(t, err)
 			defer core.Close()
-			v, err := Frames(core, o)
+			v, err := deopt.Frames(core, o)
 			require.NoError(t, err)
 			require.Equal(t, want, reports(v))
 		})

@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
 	"reframe/deopt/explain"
 	"reframe/deopt/frametest"
 )
 
 // What was written, over what, and by which rules the frame was unwound for it: explain says it.
 func TestExplainShadow(t *testing.T) {
-	p, cases := deopt.ShadowsOf(t, 19, "-no-pie")
+	p, cases := shadowsOf(t, 19, "-no-pie")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
 	why := map[string]string{}
 	for _, c := range cases[2:] {

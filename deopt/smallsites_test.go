@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
@@ -44,11 +46,11 @@ define i64 @work(i64 %s) noinline {
 			t.Run(fmt.Sprintf("%s lli-%d", c.name, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, prelude+again+site(body, c.call)), "mcjit")
 				session, v := stopAtRecord(t, p)
-				f := one(t, v, "work")
+				f := frametest.One(t, v, "work")
 				require.Equal(t, c.kind, f.Record.Site)
 				require.Equal(t, frame.Before, f.Record.Moment)
 				require.Len(t, f.Slots, c.slots)
-				out, err := v.Run(t.Context(), alone(v, f), Limits{})
+				out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
 				if c.result == "" {
 					require.ErrorContains(t, err, "%y: no slot holds it")
 				} else {
@@ -76,19 +78,19 @@ define i64 @work(i64 %s) noinline {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
 			session, v := stopAtRecord(t, p)
-			f := one(t, v, "work")
+			f := frametest.One(t, v, "work")
 			require.NotNil(t, f.Record)
 			code := make([]byte, 15)
-			require.NoError(t, v.target.ReadMemory(code, f.Address()))
+			require.NoError(t, v.Target().ReadMemory(code, f.Address()))
 			n := amd64.Length(code)
 			require.NotZero(t, n)
 			_, err := session.RunTo(t.Context(), f.Address()+machine.Addr(n))
 			require.NoError(t, err)
 			target, err := session.Target()
 			require.NoError(t, err)
-			v, err = Frames(target, known(t, p))
+			v, err = deopt.Frames(target, frametest.Known(t, p))
 			require.NoError(t, err)
-			inside := one(t, v, "work")
+			inside := frametest.One(t, v, "work")
 			require.Equal(t, f.Address()+machine.Addr(n), inside.Address())
 			require.Nil(t, inside.Record)
 			require.Empty(t, inside.Slots)

@@ -59,7 +59,7 @@ func FindSources(frames []*Frame, r *SourceReaders) (costly []string) {
 			costly = append(costly, name)
 		}
 		if f.Source == nil && f.match != nil && f.match.Site != nil {
-			f.Source = sourceOf(f.match.Site.Instr)
+			f.Source = SourceOf(f.match.Site.Instr)
 		}
 	}
 	return costly
@@ -92,8 +92,8 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	return nil
 }
 
-// sourceOf is where in the source an instruction of a module comes from, or nil where the module does not say it.
-func sourceOf(i *ir.Instr) (list []frame.Source) {
+// SourceOf is where in the source an instruction of a module comes from, or nil where the module does not say it.
+func SourceOf(i *ir.Instr) (list []frame.Source) {
 	at, ok := i.Source()
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -60,9 +61,9 @@ func TestSourceAgainstGDB(t *testing.T) {
 			target, err := ptrace.Capture(p.PID, ptrace.Options{})
 			require.NoError(t, err)
 			defer target.Close()
-			v, err := Frames(target, Options{})
+			v, err := deopt.Frames(target, deopt.Options{})
 			require.NoError(t, err)
-			require.Empty(t, v.Sources(AllSources))
+			require.Empty(t, v.Sources(deopt.AllSources))
 			var ours, theirs []string
 			inlined := 0
 			for _, f := range v.Threads[0].Frames {
@@ -71,7 +72,7 @@ func TestSourceAgainstGDB(t *testing.T) {
 					ours = append(ours, "?")
 				}
 				for _, s := range f.Source {
-					ours = append(ours, fmt.Sprintf("%s at %s", s.Function, SourceText(s)))
+					ours = append(ours, fmt.Sprintf("%s at %s", s.Function, deopt.SourceText(s)))
 					if s.Inlined {
 						inlined++
 					}

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
@@ -16,8 +18,8 @@ import (
 // TestTailCallIsNoted says of a live process which frame is missing, and by which name.
 func TestTailCallIsNoted(t *testing.T) {
 	p := quiet(t, 0, livetest.CXXBinary(t, programSource(t, "tailcall.cc"), "-O2"))
-	v := look(t, p, false, Options{})
-	f := one(t, v, "_ZN4shop5staysEl")
+	v := frametest.Look(t, p, false, deopt.Options{})
+	f := frametest.One(t, v, "_ZN4shop5staysEl")
 	require.Equal(t, "_ZN4shop6sleepsEl", v.Threads[0].Frames[f.Index-1].Function)
 	require.Equal(t, []string{fmt.Sprintf("a frame is missing before this one: it called shop::leaves(long), "+
 		"which jumped to the function of frame #%d (a tail call)", f.Index-1)}, f.Notes)
@@ -36,13 +38,13 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 		if slices.Contains([]string{"vdso", "node, compiled code", "go without debug information"}, program.name) {
 			continue // others have the same functions
 		}
-		v := look(t, program.start(t), true, Options{})
+		v := frametest.Look(t, program.start(t), true, deopt.Options{})
 		for _, thread := range v.Threads {
 			for _, f := range thread.Frames {
 				frames++
-				if f.physical.Skipped != 0 {
+				if f.Physical().Skipped != 0 {
 					missing++
-					require.True(t, mayLeave(t, v, f.physical.Skipped), "%s of frame #%d, %s", v.space.NameOf(f.physical.Skipped), f.Index, f.Function)
+					require.True(t, mayLeave(t, v, f.Physical().Skipped), "%s of frame #%d, %s", v.Space().NameOf(f.Physical().Skipped), f.Index, f.Function)
 				}
 			}
 		}
@@ -52,12 +54,12 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 }
 
 // mayLeave says whether a function has a jump that may lead out of it.
-func mayLeave(t *testing.T, v *View, start machine.Addr) bool {
+func mayLeave(t *testing.T, v *deopt.View, start machine.Addr) bool {
 	t.Helper()
-	s := v.space.At(start).SymbolAt(start)
+	s := v.Space().At(start).SymbolAt(start)
 	require.True(t, s.Known)
 	for at := start; at < start+machine.Addr(s.Size); {
-		inst, known, err := amd64.Read(v.target, at)
+		inst, known, err := amd64.Read(v.Target(), at)
 		require.NoError(t, err)
 		require.NotZero(t, inst.Len)
 		next := at + machine.Addr(inst.Len)

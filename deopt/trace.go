@@ -106,7 +106,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		return err
 	}
 	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.target.Threads(), func(th machine.Thread) bool { return th.ID == id }) {
-		return noThread(t.view.target, id)
+		return NoThread(t.view.target, id)
 	}
 	if t.session.Stopped() {
 		t.warn("process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d", t.session.PID())

@@ -67,15 +67,6 @@ func traceAll(t *testing.T, pid int, begin func(), o TraceOptions) ([]line, *Tra
 	return lines, sum, said
 }
 
-// hosted starts an object host that waits, and what its module says.
-func hosted(t *testing.T, version int, program, level string, h livetest.ObjectHostOptions) (*livetest.Process, func(), Options) {
-	t.Helper()
-	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
-	m, err := ir.ParseFile(livetest.IR(t, version, program))
-	require.NoError(t, err)
-	return p, begin, Options{Modules: []*ir.Module{m}}
-}
-
 // tick is the loop of tick.ll: the values of its stackmap at each iteration.
 func tick(seed uint64) (rows [][4]uint64) {
 	acc, x, y := seed, uint64(12345), uint64(1)

@@ -62,7 +62,7 @@ func (p *Tracepoint) prepare(v *View) {
 		}
 	}
 	if p.match.Site != nil { // that of the module alone: to read files the thread would have to wait
-		f.Source = sourceOf(p.match.Site.Instr)
+		f.Source = SourceOf(p.match.Site.Instr)
 	}
 	p.base = f.Frame
 }

@@ -18,7 +18,7 @@ import (
 // traceText traces a program of the object host that is given by its text.
 func traceText(t *testing.T, text string, o TraceOptions) ([]line, *TraceSummary) {
 	t.Helper()
-	path := program(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+	path := livetest.Module(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 `+text)

@@ -8,7 +8,6 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
-	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 )
 
@@ -45,13 +44,4 @@ func TestSummaryOfUnnamed(t *testing.T) {
 		{Address: "0x3000", Count: 1},
 		{Address: "0x4001", Count: 1},
 	}, s.Functions)
-}
-
-// pattern makes one of a text that is known to be good.
-func pattern(by func(string) (*names.Pattern, error), text string) *names.Pattern {
-	p, err := by(text)
-	if err != nil {
-		panic(err)
-	}
-	return p
 }

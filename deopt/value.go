@@ -12,10 +12,10 @@ import (
 
 // Reader reads the values of one record in one frame.
 type Reader struct {
-	arch      *machine.Arch
-	memory    machine.Memory
+	Arch      *machine.Arch
+	Memory    machine.Memory
 	Registers *machine.Registers
-	m         *stackmap.Map
+	Map       *stackmap.Map // that has the large constants
 }
 
 // Bytes returns the bytes of the value at l, as many as it was recorded with, in the
@@ -37,26 +37,26 @@ func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 		if len(b) == 0 {
 			return nil, errors.New("recorded with a size of 0 bytes")
 		}
-		if err := r.memory.ReadMemory(b, addr); err != nil {
+		if err := r.Memory.ReadMemory(b, addr); err != nil {
 			return nil, err
 		}
 		return b, nil
 	}
-	v, err := r.m.Constant(l)
+	v, err := r.Map.Constant(l)
 	return r.uint(v), err
 }
 
 // register reads a Register location. Its offset is in bits, from the least significant one: LLVM records ah as rax
 // and 8, and the 32-bit part of a big-endian machine's r12 as that and 0.
 func (r *Reader) register(l stackmap.Location) ([]byte, error) {
-	if why := r.arch.Unread[l.Reg]; why != "" {
+	if why := r.Arch.Unread[l.Reg]; why != "" {
 		return nil, errors.New(why)
 	}
 	b, err := r.Registers.Bytes(l.Reg)
 	if err != nil {
 		return nil, err
 	}
-	name := r.arch.RegisterName(l.Reg)
+	name := r.Arch.RegisterName(l.Reg)
 	if l.Offset < 0 || l.Offset%8 != 0 || int(l.Offset)/8 >= len(b) {
 		return nil, fmt.Errorf("bit %d of %s, which has %d bits", l.Offset, name, 8*len(b))
 	}
@@ -65,7 +65,7 @@ func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 		// A value recorded wider than what is there is not half a value.
 		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b)-skip)
 	}
-	if r.arch.BigEndian() {
+	if r.Arch.BigEndian() {
 		return b[len(b)-skip-size:][:size], nil
 	}
 	return b[skip:][:size], nil
@@ -73,7 +73,7 @@ func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 
 func (r *Reader) uint(v uint64) []byte {
 	b := make([]byte, 8)
-	r.arch.Order.PutUint64(b, v)
+	r.Arch.Order.PutUint64(b, v)
 	return b
 }
 
@@ -104,7 +104,7 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 
 // slot reads one recorded value. The type may be none.
 func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
-	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: maps.LocationOf(r.m, l, r.arch)}
+	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: maps.LocationOf(r.Map, l, r.Arch)}
 	raw, err := r.Bytes(l)
 	r.value(&s, raw, err, l)
 	return s
@@ -114,15 +114,15 @@ func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location)
 func (r *Reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location) {
 	t := s.Type
 	if err == nil {
-		raw, err = fit(raw, t, l, r.arch)
+		raw, err = fit(raw, t, l, r.Arch)
 	}
 	if err != nil {
 		s.Status, s.Reason = frame.Missing, err.Error()
 		return
 	}
-	s.Bytes = mask(raw, t, r.arch)
-	s.Hex = frame.HexBytes(s.Bytes, r.arch.Order)
-	s.Value = t.Format(s.Bytes, r.arch.Order)
+	s.Bytes = mask(raw, t, r.Arch)
+	s.Hex = frame.HexBytes(s.Bytes, r.Arch.Order)
+	s.Value = t.Format(s.Bytes, r.Arch.Order)
 }
 
 // mask clears the bits of the last byte that the type does not have: the bits 1 to 7

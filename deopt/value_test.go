@@ -1,10 +1,11 @@
-package deopt
+package deopt_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
@@ -49,7 +50,7 @@ func TestLocations(t *testing.T) {
 		1, 2, 3, 4, 5, 6, 7, 8, // rbp-8
 	}}
 	m := mapOf(t, []uint64{0x123456789abcdef, 1 << 63})
-	r := &Reader{machine.AMD64, memory, regs, m}
+	r := &deopt.Reader{machine.AMD64, memory, regs, m}
 
 	reg := func(n machine.DWARFReg, size uint16, bit int32) stackmap.Location {
 		return stackmap.Location{Kind: stackmap.Register, Size: size, Reg: n, Offset: bit}
@@ -104,7 +105,7 @@ func TestLocations(t *testing.T) {
 		{"negative index", i64Type, index(-1), "", "", "constant -1 of a table of 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := r.slot(4, "%x", c.typ, c.l)
+			s := r.Slot(4, "%x", c.typ, c.l)
 			require.Equal(t, c.reason, s.Reason)
 			require.Equal(t, c.value, s.Value)
 			require.Equal(t, c.hex, s.Hex)
@@ -145,8 +146,8 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 			c.arch.PutUint(low, c.holds)
 		}
 		regs.Set(c.reg, b)
-		r := &Reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
-		s := r.slot(0, "%v", c.typ, stackmap.Location{Kind: stackmap.Register, Size: c.size, Reg: c.reg})
+		r := &deopt.Reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
+		s := r.Slot(0, "%v", c.typ, stackmap.Location{Kind: stackmap.Register, Size: c.size, Reg: c.reg})
 		require.Equal(t, c.reason, s.Reason, "%s %d", c.arch.Name, c.reg)
 		require.Equal(t, c.value, s.Value, "%s %d %s", c.arch.Name, c.reg, c.typ.Source)
 	}
@@ -159,7 +160,7 @@ func TestRegisterOfTheReturnAddress(t *testing.T) {
 		regs.SetUint(arch.Link, 77)
 		f := &unwind.Frame{Registers: regs}
 		for moment, read := range map[frame.Moment]bool{frame.InCall: false, frame.Before: true} {
-			_, err := (&Match{Moment: moment}).registersAt(f, arch).Uint(arch.Link)
+			_, err := (&deopt.Match{Moment: moment}).RegistersAt(f, arch).Uint(arch.Link)
 			if read {
 				require.NoError(t, err)
 			} else {

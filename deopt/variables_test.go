@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"fmt"
@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
@@ -65,10 +67,10 @@ func TestVariablesAgainstGDB(t *testing.T) {
 			p := livetest.Lli(t, c.lli, recording(t, c.clang), "mcjit")
 			m, err := ir.ParseFile(p.IR)
 			require.NoError(t, err)
-			v := look(t, p, false, Options{Modules: []*ir.Module{m}})
-			v.Sources(QuickSources)
-			f := one(t, v, "work")
-			require.Equal(t, "variables.c:18", filepath.Base(SourceText(f.Source[0])))
+			v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})
+			v.Sources(deopt.QuickSources)
+			f := frametest.One(t, v, "work")
+			require.Equal(t, "variables.c:18", filepath.Base(deopt.SourceText(f.Source[0])))
 			theirs := map[string]string{}
 			for _, m := range gdbVariable.FindAllStringSubmatch(livetest.GDB(t, p.PID, "frame function work", "info args", "info locals"), -1) {
 				theirs[m[1]] = m[2]
@@ -91,8 +93,8 @@ func TestVariablesAgainstGDB(t *testing.T) {
 			}
 			require.Len(t, names, 6)
 			// A module without DWARF in its object has the same lines from its !dbg.
-			site := f.match.Site.Instr
-			require.Equal(t, f.Source[0].Line, sourceOf(site)[0].Line)
+			site := f.Match().Site.Instr
+			require.Equal(t, f.Source[0].Line, deopt.SourceOf(site)[0].Line)
 		})
 	}
 }

@@ -17,14 +17,14 @@ func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ fra
 	if leaf.Kind != ir.VectorKind {
 		return r.slot(index, name, typ, l)
 	}
-	slot := frame.Slot{Index: index, Name: name, Type: typ, Status: frame.OK, Location: maps.LocationOf(r.m, l, r.arch)}
+	slot := frame.Slot{Index: index, Name: name, Type: typ, Status: frame.OK, Location: maps.LocationOf(r.Map, l, r.Arch)}
 	raw, err := r.Bytes(l)
 	switch {
 	case err != nil:
-	case sites.MarksUndef(r.m, l):
+	case sites.MarksUndef(r.Map, l):
 		err = errors.New(sites.UndefMark)
 	default:
-		raw, err = unpacked(s, leaf, l, raw, r.arch)
+		raw, err = unpacked(s, leaf, l, raw, r.Arch)
 	}
 	r.value(&slot, raw, err, l)
 	return slot

@@ -20,47 +20,6 @@ import (
 	"reframe/internal/livetest"
 )
 
-// vectorType is <n x element>.
-type vectorType struct {
-	n       int
-	element string
-}
-
-func (v vectorType) String() string { return fmt.Sprintf("<%d x %s>", v.n, v.element) }
-
-// bits is the width of an element.
-func (v vectorType) bits() int {
-	if w, ok := map[string]int{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ptr": 64}[v.element]; ok {
-		return w
-	}
-	var w int
-	if n, err := fmt.Sscanf(v.element, "i%d", &w); n != 1 || err != nil {
-		panic(v.element)
-	}
-	return w
-}
-
-// number converts an element to an integer of as many bits.
-func (v vectorType) number(from string) string {
-	switch {
-	case v.element == "ptr":
-		return fmt.Sprintf("ptrtoint ptr %s to i64", from)
-	case v.element[0] == 'i':
-		return fmt.Sprintf("or i%d %s, 0", v.bits(), from)
-	}
-	return fmt.Sprintf("bitcast %s %s to i%d", v.element, from, v.bits())
-}
-
-// load is code that makes a vector of what is in memory. Bits that a store of the vector would not write are not in it.
-func (v vectorType) load(to, from string) string {
-	bits := v.n * v.bits()
-	if bits%8 == 0 {
-		return fmt.Sprintf("  %s = load volatile %s, %s, align 1\n", to, v, from)
-	}
-	return fmt.Sprintf("  %[1]s.m = load volatile i%[2]d, %[3]s, align 1\n  %[1]s.t = trunc i%[2]d %[1]s.m to i%[4]d\n  %[1]s = bitcast i%[4]d %[1]s.t to %[5]s\n",
-		to, (bits+7)/8*8, from, bits, v)
-}
-
 // The kinds of site.
 const (
 	sweepStackMap   = "stackmap"
@@ -102,7 +61,7 @@ func (w vectorSites) clobbers() string {
 
 // function writes @fN, which has one site with a vector between two numbers, and stores what the elements of the vector are, each
 // with 16 bytes, to @logged. Its argument is where the vector lies in memory.
-func (w vectorSites) function(out *strings.Builder, n int, t vectorType) {
+func (w vectorSites) function(out *strings.Builder, n int, t Vector) {
 	const attributes = `noinline gc  "statepoint-example"` // so written that livetest does not rewrite the calls
 	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
 	value, site := "%v", ""
@@ -114,7 +73,7 @@ func (w vectorSites) function(out *strings.Builder, n int, t vectorType) {
 		if w.from == "constant" {
 			value = constantVector(t, n)
 		} else {
-			out.WriteString(t.load("%v", "ptr %p"))
+			out.WriteString(t.Load("%v", "ptr %p"))
 		}
 	}
 	live := fmt.Sprintf("i64 77, %s %s, i64 %%a", t, value)
@@ -135,11 +94,11 @@ func (w vectorSites) function(out *strings.Builder, n int, t vectorType) {
 	if w.from == "spilled" {
 		out.WriteString(clobber)
 	}
-	for i := range t.n {
-		fmt.Fprintf(out, "  %%e%d = extractelement %s %s, i32 %d\n  %%n%d = %s\n", i, t, value, i, i, t.number(fmt.Sprintf("%%e%d", i)))
+	for i := range t.N {
+		fmt.Fprintf(out, "  %%e%d = extractelement %s %s, i32 %d\n  %%n%d = %s\n", i, t, value, i, i, t.Number(fmt.Sprintf("%%e%d", i)))
 		wide := fmt.Sprintf("%%n%d", i)
-		if t.bits() < 128 {
-			fmt.Fprintf(out, "  %%w%d = zext i%d %s to i128\n", i, t.bits(), wide)
+		if t.Bits() < 128 {
+			fmt.Fprintf(out, "  %%w%d = zext i%d %s to i128\n", i, t.Bits(), wide)
 			wide = fmt.Sprintf("%%w%d", i)
 		}
 		fmt.Fprintf(out, "  store volatile i128 %s, ptr getelementptr (i128, ptr @logged, i64 %d), align 16\n", wide, i)
@@ -148,17 +107,17 @@ func (w vectorSites) function(out *strings.Builder, n int, t vectorType) {
 }
 
 // constantVector is a vector of numbers no two of which are alike, as far as they fit.
-func constantVector(t vectorType, seed int) string {
-	parts := make([]string, t.n)
+func constantVector(t Vector, seed int) string {
+	parts := make([]string, t.N)
 	for i := range parts {
-		n := new(big.Int).Exp(big.NewInt(int64(seed%50*2+7)), big.NewInt(int64(i%23+1)), new(big.Int).Lsh(big.NewInt(1), uint(t.bits())))
+		n := new(big.Int).Exp(big.NewInt(int64(seed%50*2+7)), big.NewInt(int64(i%23+1)), new(big.Int).Lsh(big.NewInt(1), uint(t.Bits())))
 		switch {
-		case t.element == "ptr":
+		case t.Element == "ptr":
 			parts[i] = fmt.Sprintf("ptr inttoptr (i64 %v to ptr)", n)
-		case t.element[0] == 'i':
-			parts[i] = fmt.Sprintf("%s %v", t.element, n)
+		case t.Element[0] == 'i':
+			parts[i] = fmt.Sprintf("%s %v", t.Element, n)
 		default:
-			parts[i] = fmt.Sprintf("%s bitcast (i%d %v to %s)", t.element, t.bits(), n, t.element)
+			parts[i] = fmt.Sprintf("%s bitcast (i%d %v to %s)", t.Element, t.Bits(), n, t.Element)
 		}
 	}
 	return "<" + strings.Join(parts, ", ") + ">"
@@ -168,7 +127,7 @@ func constantVector(t vectorType, seed int) string {
 const largest = 64
 
 // module is a program with a function for each of the types, for the object host.
-func (w vectorSites) module(types []vectorType) string {
+func (w vectorSites) module(types []Vector) string {
 	var out strings.Builder
 	out.WriteString(`target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -218,12 +177,12 @@ define i64 @entry(i64 %%n) {
 	for n, t := range types {
 		in := fmt.Sprintf("ptr getelementptr (i8, ptr @in, i64 %d)", n%13)
 		if w.from == "argument" {
-			out.WriteString(t.load(fmt.Sprintf("%%v%d", n), in))
+			out.WriteString(t.Load(fmt.Sprintf("%%v%d", n), in))
 			fmt.Fprintf(&out, "  call void @f%d(%s %%v%d, %s, i64 %d)\n", n, t, n, in, 1000+n)
 		} else {
 			fmt.Fprintf(&out, "  call void @f%d(%s, i64 %d)\n", n, in, 1000+n)
 		}
-		fmt.Fprintf(&out, "  call void @tell(i32 %d, i32 %d)\n", n, t.n)
+		fmt.Fprintf(&out, "  call void @tell(i32 %d, i32 %d)\n", n, t.N)
 	}
 	out.WriteString("  ret i64 0\n}\n")
 	if w.version > 14 {
@@ -256,7 +215,7 @@ type sweepCount struct {
 
 // run compiles and runs a program, and holds the vector of each site against what the program printed. Types that the code
 // generator does not take are counted; where only some are, the program is parted.
-func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
+func (w vectorSites) run(t *testing.T, types []Vector, count *sweepCount) {
 	t.Helper()
 	if len(types) == 0 {
 		return
@@ -296,8 +255,8 @@ func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
 		_, err := fmt.Sscanf(l.function, "f%d", &n)
 		require.NoError(t, err)
 		typ := types[n]
-		require.Len(t, logged[l.function], typ.n)
-		if slices.ContainsFunc(logged[l.function], func(e *big.Int) bool { return e.BitLen() > typ.bits() }) {
+		require.Len(t, logged[l.function], typ.N)
+		if slices.ContainsFunc(logged[l.function], func(e *big.Int) bool { return e.BitLen() > typ.Bits() }) {
 			count.nonsense++ // the program itself has a number of 8 bits for an i6
 			continue
 		}
@@ -312,7 +271,7 @@ func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
 			continue
 		}
 		right := assert.Equal(t, packedHex(typ, logged[l.function]), string(s.Hex), "%v %v in %+v", w, typ, s.Location)
-		if typ.element[0] == 'i' {
+		if typ.Element[0] == 'i' {
 			right = assert.Equal(t, spelledVector(typ, logged[l.function]), s.Value, "%v %v", w, typ) && right
 		}
 		if !right {
@@ -328,20 +287,20 @@ func (w vectorSites) run(t *testing.T, types []vectorType, count *sweepCount) {
 
 // packedHex is the number that the elements make side by side, the first in the least significant bits (LangRef, "Vector
 // Type").
-func packedHex(t vectorType, elements []*big.Int) string {
+func packedHex(t Vector, elements []*big.Int) string {
 	all := new(big.Int)
 	for i, e := range elements {
-		all.Or(all, new(big.Int).Lsh(e, uint(i*t.bits())))
+		all.Or(all, new(big.Int).Lsh(e, uint(i*t.Bits())))
 	}
 	return "0x" + all.Text(16)
 }
 
 // spelledVector is a vector of integers as slots show it.
-func spelledVector(t vectorType, elements []*big.Int) string {
+func spelledVector(t Vector, elements []*big.Int) string {
 	parts := make([]string, len(elements))
 	for i, e := range elements {
-		switch top := uint(t.bits() - 1); {
-		case t.bits() == 1:
+		switch top := uint(t.Bits() - 1); {
+		case t.Bits() == 1:
 			parts[i] = fmt.Sprint(e.Sign() != 0)
 		case e.Bit(int(top)) != 0:
 			parts[i] = new(big.Int).Sub(e, new(big.Int).Lsh(big.NewInt(1), top+1)).String()
@@ -353,10 +312,10 @@ func spelledVector(t vectorType, elements []*big.Int) string {
 }
 
 // sweepTypes are all vectors of so many elements of each type.
-func sweepTypes(lengths []int, elements ...string) (types []vectorType) {
+func sweepTypes(lengths []int, elements ...string) (types []Vector) {
 	for _, n := range lengths {
 		for _, e := range elements {
-			types = append(types, vectorType{n, e})
+			types = append(types, Vector{n, e})
 		}
 	}
 	return types
@@ -455,15 +414,15 @@ var allSweepFeatures = []sweepFeatures{
 
 // takes says whether the code generator of a release may take a vector that a record would have in one of these sizes. It is meant to
 // leave out what it crashes on, one by one; what is let through that it does not take is counted as not compiled.
-func (f sweepFeatures) takes(version int, v vectorType, sizes []int) bool {
+func (f sweepFeatures) takes(version int, v Vector, sizes []int) bool {
 	return slices.ContainsFunc(sizes, func(size int) bool {
 		if size < 16 {
 			return size <= f.masks
 		}
-		if version == 14 && 8*size != v.n*v.bits() {
+		if version == 14 && 8*size != v.N*v.Bits() {
 			return false // it promotes no operand
 		}
-		return size <= f.largest && (size < f.largest || 8*size/v.n >= f.lane)
+		return size <= f.largest && (size < f.largest || 8*size/v.N >= f.lane)
 	})
 }
 
@@ -499,7 +458,7 @@ func sweepWays(t *testing.T) (ways []vectorSites) {
 // types are those that a way is tried with. Of statepoints, which take all, each way has a quarter; the ways of a release and of
 // a set of registers have all of them three times. Of the others it is what a processor with these registers could take, and
 // without any flag each type that there is.
-func (w vectorSites) types(t *testing.T) (types []vectorType) {
+func (w vectorSites) types(t *testing.T) (types []Vector) {
 	t.Helper()
 	var lengths []int
 	for n := 1; n <= 17; n++ {

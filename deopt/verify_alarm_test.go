@@ -91,7 +91,7 @@ func outcomes(list []*Verified) map[string][]string {
 func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "several.c")
 	require.NoError(t, os.WriteFile(source, []byte(severalRight), 0o600))
-	program, m := everywhere{0, 19, "-O1", 19}.withSites(t, source, "-O2")
+	program, m := Everywhere{0, 19, "-O1", 19}.WithSites(t, source, "-O2")
 	same := []string{Same}
 	want := map[string][]string{
 		"func_1":  {"it calls @memcmp, of which only the sign is certain, and uses the number"},
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 4; i++) func_1(argv[0], i);
   return sum == 0;
 }`), 0o600))
-	program, m := everywhere{0, 19, "-O1", 19}.withSites(t, source, "-O2")
+	program, m := Everywhere{0, 19, "-O1", 19}.WithSites(t, source, "-O2")
 	_, list := verified(t, program, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
 	require.Equal(t, []string{Same}, outcomes(list)["func_1"])
 	require.True(t, slices.ContainsFunc(list, func(v *Verified) bool { return len(v.outside) > 0 }), "native code goes to strlen")
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
 
 // A statepoint that has bytes to be patched calls nothing in native code, nor in the interpreter.
 func TestVerifyStatepointToBePatched(t *testing.T) {
-	path := program(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+	path := livetest.Module(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @calls = global i64 0
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
 func TestVerifyCoroutine(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "coroutine.c")
 	require.NoError(t, os.WriteFile(source, []byte(coroutine), 0o600))
-	program, m := everywhere{0, 19, "-O1", 19}.withSites(t, source, "-O2")
+	program, m := Everywhere{0, 19, "-O1", 19}.WithSites(t, source, "-O2")
 	_, list := verified(t, program, VerifyOptions{Options: Options{Modules: []*ir.Module{m}}})
 	require.Equal(t, []string{Same}, outcomes(list)["func_1"])
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(source), "p.ll"))

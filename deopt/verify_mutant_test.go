@@ -184,7 +184,7 @@ func (f *Frame) computes(t *testing.T, x *Exited, without int) (c computed) {
 	if x.Point.Moment == frame.After {
 		s.returned = x.Thread.Registers
 	}
-	p, err := s.prepare(interp.Options{MaxSteps: 1e6})
+	p, err := s.Prepare(interp.Options{MaxSteps: 1e6})
 	if err != nil {
 		return computed{err: err}
 	}
@@ -192,10 +192,10 @@ func (f *Frame) computes(t *testing.T, x *Exited, without int) (c computed) {
 		if b.slot == without {
 			v, err := interp.Undef(b.value.Type())
 			require.NoError(t, err)
-			p.activations[0].Values[b.value] = v
+			p.Activations[0].Values[b.value] = v
 		}
 	}
-	result, err := p.Machine.ResumeStack(context.Background(), p.activations)
+	result, err := p.Machine.ResumeStack(context.Background(), p.Activations)
 	if err != nil {
 		return computed{err: err}
 	}

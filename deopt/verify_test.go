@@ -6,52 +6,15 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
-
-// launched starts a command under control, its output in the void.
-func launched(t *testing.T, command []string) *ptrace.Session {
-	t.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	require.NoError(t, err)
-	defer null.Close()
-	stdout, stderr := os.Stdout, os.Stderr
-	os.Stdout, os.Stderr = null, null
-	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
-	s, err := ptrace.Launch(context.Background(), command)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
-	return s
-}
-
-// moduleOptions reads the module, and the layout where there is one, of a program of testdata/programs.
-func moduleOptions(t *testing.T, version int, program string) Options {
-	t.Helper()
-	m, err := ir.ParseFile(livetest.IR(t, version, program))
-	require.NoError(t, err)
-	o := Options{Modules: []*ir.Module{m}}
-	if path := livetest.Testdata(t, "programs") + "/" + strings.TrimSuffix(program, ".ll") + ".layout.json"; fileExists(path) {
-		l, err := layout.Read(path)
-		require.NoError(t, err)
-		o.Layouts = append(o.Layouts, l)
-	}
-	return o
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
 
 func verified(t *testing.T, command []string, o VerifyOptions) (*VerifySummary, []*Verified) {
 	t.Helper()

@@ -16,9 +16,9 @@ import (
 // stores of it is what native code stores.
 func TestVerifyVectorsOfIllegalTypes(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
-		for _, v := range []vectorType{{16, "i1"}, {8, "i7"}, {2, "i7"}, {4, "i24"}, {2, "i33"}} {
+		for _, v := range []Vector{{16, "i1"}, {8, "i7"}, {2, "i7"}, {4, "i24"}, {2, "i33"}} {
 			t.Run(fmt.Sprintf("LLVM %d %v", version, v), func(t *testing.T) {
-				bits := v.n * v.bits()
+				bits := v.N * v.Bits()
 				path := filepath.Join(t.TempDir(), "spilled.ll")
 				require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(`
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
@@ -44,7 +44,7 @@ define i64 @entry(i64 %%n) {
   call void @f(ptr getelementptr (i8, ptr @in, i64 3), i64 2)
   ret i64 0
 }
-`, v.load("%v", "ptr %p"), v, bits)), 0o600))
+`, v.Load("%v", "ptr %p"), v, bits)), 0o600))
 				object := livetest.PICObject(t, version, path, "-O2")
 				m, err := ir.ParseFile(livetest.IR(t, version, path))
 				require.NoError(t, err)

@@ -146,13 +146,13 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 			last = slices.Delete(last, 0, len(last)-n)
 		}
 	}
-	again, err := p.stack.prepare(o)
+	again, err := p.stack.Prepare(o)
 	if err != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = again.Machine.ResumeStack(ctx, again.activations) // how it ends is known
+	_, _ = again.Machine.ResumeStack(ctx, again.Activations) // how it ends is known
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}

@@ -99,7 +99,7 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	if f.match.Site != nil {
 		p.cc = f.match.Site.Func.CC
 	}
-	if p.run, err = p.stack.prepare(v.interpreter()); err != nil {
+	if p.run, err = p.stack.Prepare(v.interpreter()); err != nil {
 		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
 			return nil, "", err
 		}
@@ -143,7 +143,7 @@ const interpMemory = 64 << 20
 func (p *prediction) interpret(v *verifier) (why string, err error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	p.result, err = p.run.Machine.ResumeStack(ctx, p.run.activations)
+	p.result, err = p.run.Machine.ResumeStack(ctx, p.run.Activations)
 	if v.ctx.Err() != nil {
 		return "", context.Cause(v.ctx)
 	}

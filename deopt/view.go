@@ -94,7 +94,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 		return nil, fmt.Errorf("%v: it holds no thread%s", t, noted(t.Notes))
 	}
 	if !seen {
-		return nil, noThread(t, o.Thread)
+		return nil, NoThread(t, o.Thread)
 	}
 	return v, nil
 }
@@ -267,7 +267,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if f.Notes = append(f.Notes, shadows...); doubt {
 		return nil
 	}
-	found, notes, err := f.Matcher(function, owner).find(f.physical.PC, f.physical.Return)
+	found, notes, err := f.Matcher(function, owner).Find(f.physical.PC, f.physical.Return)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 // Matcher holds records against the frame's place. function is the name of its function and owner
 // where that starts.
 func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
-	return &Matcher{arch: f.view.target.Arch(), memory: f.view.target, records: f.code.Records, Function: owner, calls: f.mayCall, Sites: func(e sites.RecordEntry) (sites.Candidates, error) {
+	return &Matcher{Arch: f.view.target.Arch(), Memory: f.view.target, Records: f.code.Records, Function: owner, calls: f.mayCall, Sites: func(e sites.RecordEntry) (sites.Candidates, error) {
 		c, err := f.view.modules.OfRecord(f.code, e, function)
 		if err == nil && e.Addr == f.physical.PC && f.physical.Return {
 			c.Sites = f.narrow(c.Sites)

@@ -1,5 +1,4 @@
-// Package frametest looks at the processes of internal/livetest for tests of what is built on a view. Tests inside of deopt cannot import
-// it, as it imports deopt, and have some of it themselves.
+// Package frametest looks at the processes of internal/livetest for tests of what is built on a view.
 package frametest
 
 import (
@@ -13,6 +12,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -83,4 +83,37 @@ func fileExists(path string) bool {
 // Alone is one frame of the first thread, to be resumed without its callers.
 func Alone(v *deopt.View, f *deopt.Frame) *deopt.Stack {
 	return &deopt.Stack{Thread: &v.Threads[0], Frames: []*deopt.Frame{f}}
+}
+
+// Launched starts a command under control, its output in the void.
+func Launched(t *testing.T, command []string) *ptrace.Session {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = null, null
+	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+	s, err := ptrace.Launch(context.Background(), command)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	return s
+}
+
+// Hosted starts an object host that waits, and what its module says.
+func Hosted(t *testing.T, version int, program, level string, h livetest.ObjectHostOptions) (*livetest.Process, func(), deopt.Options) {
+	t.Helper()
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
+	m, err := ir.ParseFile(livetest.IR(t, version, program))
+	require.NoError(t, err)
+	return p, begin, deopt.Options{Modules: []*ir.Module{m}}
+}
+
+// Pattern makes one of a text that is known to be good.
+func Pattern(by func(string) (*names.Pattern, error), text string) *names.Pattern {
+	p, err := by(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
