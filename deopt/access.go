@@ -6,6 +6,7 @@ import (
 	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
 	"reframe/ptrace"
 )
@@ -18,6 +19,9 @@ func (v *View) Target() *ptrace.Target { return v.target }
 
 // Space is the code of the target.
 func (v *View) Space() *progspace.Space { return v.space }
+
+// Modules are those that the view was made with ([Options].Modules).
+func (v *View) Modules() *sites.Modules { return v.modules }
 
 // Layouts are those that the view was made with ([Options].Layouts).
 func (v *View) Layouts() []*layout.Layout { return v.layouts }
@@ -34,13 +38,44 @@ func (f *Frame) Code() *progspace.Objfile { return f.code }
 // Match is the record that describes where the frame stands, nil where there is none.
 func (f *Frame) Match() *Match { return f.match }
 
+// Blind says why a record that the frame's code may have for it cannot be read, or is "".
+func (f *Frame) Blind() string { return f.blind }
+
 // To is the function that carries on from the frame, nil where no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }
 
 // FrameAt is a frame at a place in the code where none need stand, so that the place can be asked what a frame
-// would be asked. It has no values, and no rule by which it was found.
-func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr) *Frame {
-	return &Frame{Frame: frame.Frame{PC: frame.HexOf(at)}, physical: unwind.Frame{PC: at}, code: c, view: v}
+// would be asked. It has no values, and no rule by which it was found. m is the record there, or nil.
+func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr, m *Match) *Frame {
+	return v.Describe(frame.Frame{PC: frame.HexOf(at)}, unwind.Frame{PC: at}, c, m)
+}
+
+// Describe makes a frame of which everything is known but its values: those [Frame.Fill] reads. Whoever watches a place describes what
+// comes there so, without looking for its record each time.
+func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m *Match) *Frame {
+	return &Frame{Frame: is, physical: p, code: c, match: m, view: v}
+}
+
+// Fill reads the values of the frame's record. The error is a [*layout.Error].
+func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
+
+// Move takes the view to the process as it is now. The frames that it has are of the moment before.
+func (v *View) Move(t *ptrace.Target) {
+	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
+}
+
+// Reading is the view with values that are read from other memory than the target's, such as what came with an event.
+func (v *View) Reading(m machine.Memory) *View {
+	with := *v
+	with.memory = m
+	return &with
+}
+
+// Walk unwinds a thread of a process that may have run since the view was made. before is its stack as it was found the last time, or nil:
+// what is still so is taken from it.
+func (v *View) Walk(registers *machine.Registers, before *unwind.Stack) *unwind.Stack {
+	v.jumped = nil
+	return v.unwinder.Walk(registers, before)
 }
 
 // Recorded returns the frame as its record alone has it, without layouts.

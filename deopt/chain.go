@@ -40,9 +40,9 @@ type Stack struct {
 	Result string
 	// Force lets frames carry on that may be none ([Frame.Uncertain]).
 	Force bool
-	// returned are the registers with which that call has returned, nil where it has not, or they are
+	// Returned are the registers with which that call has returned, nil where it has not, or they are
 	// not known to be its own.
-	returned *machine.Registers
+	Returned *machine.Registers
 	// End says why the caller of the last frame is not among them; "" where it was not
 	// asked for.
 	End string
@@ -61,7 +61,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 			}
 			if c.Frame >= 0 && byNumber && byName {
 				return nil, fmt.Errorf("%w: %s, of thread %d has no stack map record%s",
-					ErrNoFrame, f.Title(), t.ID, noted(f.Notes))
+					ErrNoFrame, f.Title(), t.ID, frame.Noted(f.Notes))
 			}
 		}
 	}
@@ -72,13 +72,6 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 		return nil, fmt.Errorf("%w: no frame of %s has a stack map record%s", ErrNoFrame, c.Function.Text, v.NearFunction(c.Function))
 	}
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
-}
-
-func noted(notes []string) string {
-	if len(notes) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(notes, "; ")
 }
 
 // InCore says that the frames are those of a core.
@@ -127,7 +120,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	case f.Record == nil && f.Kind == frame.Native:
 		return f.Title() + " is native code"
 	case f.Record == nil:
-		return f.Title() + " has no stack map record" + noted(f.Notes)
+		return f.Title() + " has no stack map record" + frame.Noted(f.Notes)
 	case f.Guess() != "" && !force:
 		return fmt.Sprintf("%s may not be the caller: %s", f.Title(), f.Guess())
 	case callee.Resume == nil:

@@ -129,8 +129,8 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 	switch {
 	case k > 0:
 		a.Call, _, _ = f.awaited()
-	case s.returned != nil:
-		if err := f.take(s.returned, a.Values); err != nil {
+	case s.Returned != nil:
+		if err := f.take(s.Returned, a.Values); err != nil {
 			return b, err
 		}
 	case s.Result != "":
@@ -179,9 +179,9 @@ func (f *Frame) WhyNotResumed() error {
 	case len(f.view.modules.All) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.Kind == ir.DeoptimizeSite:
-		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), noted(f.Notes))
+		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), frame.Noted(f.Notes))
 	}
-	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, noted(f.Notes))
+	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
 }
 
 // Title names a frame for messages.

@@ -138,13 +138,13 @@ func (t *tracer) standing(s *ptrace.Session, came Thread) (*View, error) {
 		return nil, err
 	}
 	v := t.view
-	v.move(target)
+	v.Move(target)
 	v.Threads = []Thread{came}
 	for _, thread := range target.Threads() {
 		if thread.ID == came.ID {
 			continue
 		}
-		other, err := v.thread(thread, t.options.Layouts)
+		other, err := v.ThreadOf(thread)
 		if err != nil {
 			return nil, err
 		}

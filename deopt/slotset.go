@@ -51,7 +51,7 @@ func (f *Frame) whyNotSet(slot string) error {
 	at := slices.IndexFunc(f.Slots, func(s frame.Slot) bool { return s.Name == slot })
 	switch {
 	case f.Record == nil:
-		return fmt.Errorf("%s has no stack map record%s", f.Title(), noted(f.Notes))
+		return fmt.Errorf("%s has no stack map record%s", f.Title(), frame.Noted(f.Notes))
 	case at < 0:
 		return fmt.Errorf("%s has no slot %s", f.Title(), slot)
 	case f.to == nil:

@@ -186,9 +186,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			return err
 		}
 	} else {
-		with := *t.view
-		with.memory = &hitMemory{ev.Thread.Registers, p.reads, ev.Data}
-		view = &with
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data})
 	}
 	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
 	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
@@ -232,15 +230,14 @@ func (t *tracer) fill(x *Exited, v *View, registers *machine.Registers) (err err
 	if t.options.Full || x.Point.Symbol != "" {
 		return t.walk(x, v, registers)
 	}
-	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"}, t.options.Layouts)
+	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"})
 	return err
 }
 
 // walk makes all frames of the thread. The stack is mostly what it was at the thread's last
 // exit.
 func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
-	v.jumped = nil // the process has run
-	stack := v.unwinder.Walk(registers, t.stacks[x.Thread.ID])
+	stack := v.Walk(registers, t.stacks[x.Thread.ID])
 	if len(t.stacks) == maxStacks {
 		clear(t.stacks)
 	}
@@ -257,11 +254,11 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 		var err error
 		switch {
 		case n == left && left == 0:
-			f, err = x.Point.frame(v, physical, t.options.Layouts)
+			f, err = x.Point.frame(v, physical)
 		case n == left:
-			f, err = t.caller(v, physical, calleeOf(stack.Frames, n), within, registers)
+			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
 		case all:
-			f, err = v.frame(physical, calleeOf(stack.Frames, n), within, t.options.Layouts)
+			f, err = v.FrameOf(physical, stack.Callee(n), within)
 		default:
 			continue
 		}
@@ -285,7 +282,7 @@ func (t *tracer) walk(x *Exited, v *View, registers *machine.Registers) error {
 // registers hold what they did at the call which the callee need not keep.
 func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, within *Frame, entry *machine.Registers) (*Frame, error) {
 	if physical.Overwritten != nil { // what was written there may have changed registers before it called
-		return v.frame(physical, callee, within, t.options.Layouts)
+		return v.FrameOf(physical, callee, within)
 	}
 	regs := entry.Clone()
 	regs.SetUint(v.target.Arch().PC, uint64(physical.PC))
@@ -293,7 +290,7 @@ func (t *tracer) caller(v *View, physical unwind.Frame, callee *unwind.Frame, wi
 		regs.SetUint(v.target.Arch().SP, sp)
 	}
 	physical.Registers = regs
-	return v.frame(physical, callee, within, t.options.Layouts)
+	return v.FrameOf(physical, callee, within)
 }
 
 // anew looks at a process of which nothing is known yet.
@@ -328,7 +325,7 @@ func (t *tracer) follow(registering bool) error {
 	if err != nil {
 		return err
 	}
-	t.view.move(target)
+	t.view.Move(target)
 	t.stale = true // MCJIT makes executable what it has registered
 	return t.apply(true)
 }
@@ -417,7 +414,7 @@ func (t *tracer) look() error {
 		return err
 	}
 	t.stale = false
-	t.view.move(target)
+	t.view.Move(target)
 	return nil
 }
 

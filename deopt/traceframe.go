@@ -5,7 +5,6 @@ import (
 
 	"reframe/deopt/condition"
 	"reframe/deopt/frame"
-	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
@@ -46,8 +45,7 @@ func (f *Frame) answer(c *condition.Condition) (condition.Answer, string) {
 // prepare finds out what is the same each time that the place is reached.
 func (p *Tracepoint) prepare(v *View) {
 	p.ready = true
-	f := &Frame{view: v, code: p.code, match: p.match}
-	f.physical.PC = p.Addr
+	f := v.FrameAt(p.code, p.Addr, p.match)
 	f.Kind, f.PC, f.Module, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, &p.Offset
 	f.Function, f.Demangled = p.Function, names.IfMangled(p.Function)
 	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.Entry.Record.Offset), Moment: p.Moment}
@@ -68,11 +66,11 @@ func (p *Tracepoint) prepare(v *View) {
 }
 
 // frame makes the abstract frame of a thread that stands at the place.
-func (p *Tracepoint) frame(v *View, physical unwind.Frame, layouts []*layout.Layout) (*Frame, error) {
+func (p *Tracepoint) frame(v *View, physical unwind.Frame) (*Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}
-	f := &Frame{Frame: p.base, physical: physical, code: p.code, match: p.match, view: v}
+	f := v.Describe(p.base, physical, p.code, p.match)
 	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // what is said of this hit is not said of the next
 	f.Index, f.Rule = physical.Index, string(physical.Rule)
 	if physical.NoCFA == "" {
@@ -81,7 +79,7 @@ func (p *Tracepoint) frame(v *View, physical unwind.Frame, layouts []*layout.Lay
 	if p.doubt {
 		return f, nil
 	}
-	return f, f.fill(layouts)
+	return f, f.Fill()
 }
 
 // hitMemory is what came with a hit.

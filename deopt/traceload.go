@@ -59,7 +59,7 @@ func newLoaded(o *TraceOptions, warn func(string, ...any)) *loaded {
 
 // start looks at a target anew.
 func (l *loaded) start(t *ptrace.Target, o Options) (err error) {
-	l.view, err = newView(t, o)
+	l.view, err = New(t, o)
 	for n := range l.means {
 		l.means[n].now = 0
 	}

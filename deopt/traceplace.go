@@ -105,8 +105,3 @@ func (p *place) settle(hold bool) {
 	}
 	p.held = p.held || len(p.reads) > ptrace.MaxReads
 }
-
-// move takes the view to the process as it is now.
-func (v *View) move(t *ptrace.Target) {
-	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
-}

@@ -42,8 +42,11 @@ type Tracepoint struct {
 
 	ready bool        // base and doubt are known
 	base  frame.Frame // what is the same at each hit
-	doubt bool        // it may be reached without its site; no values are read then
+	doubt bool        // see Doubtful
 }
+
+// Doubtful says that the place may be reached without its site: no values are read then.
+func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
 // ExitFilter says which exits are meant. What is empty leaves none out.
 type ExitFilter struct {
@@ -51,7 +54,7 @@ type ExitFilter struct {
 	Function *names.Pattern // nil: any
 	Sites    []string
 
-	atReturn bool // of a statepoint the breakpoint is where its callee returns
+	AtReturn bool // of a statepoint the breakpoint is where its callee returns
 }
 
 func (x *ExitFilter) wantsRecord(id uint64) bool {
@@ -171,7 +174,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	}
 	p.Moment, p.meant = p.match.Moment, s.patching(p)
 	p.plan(v.target.Arch())
-	p.wide = p.wide || s.filter.atReturn && p.Moment == frame.After // the call may have returned a float
+	p.wide = p.wide || s.filter.AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil
 }
 
@@ -179,8 +182,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 // that where it starts. call is the call that ends at the record's address, or 0; lost says that the code
 // could not be followed so far.
 func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
-	f := &Frame{view: s.view, code: p.code}
-	f.physical.PC = e.Addr
+	f := s.view.FrameAt(p.code, e.Addr, nil)
 	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
 	got, _, err := m.Try(e, e.Addr, false)
 	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
@@ -201,7 +203,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	switch {
 	case returns && call != 0:
 		if len(got.Sites) > 1 {
-			f.physical.Return = true // now the call can tell which of the sites it is
+			f.Physical().Return = true // now the call can tell which of the sites it is
 			if again, _, err := m.Try(e, e.Addr, true); err != nil {
 				return err
 			} else if again != nil {
@@ -212,7 +214,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 			got.Kind = ir.StatepointSite
 		}
 		p.match = got
-		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filter.atReturn {
+		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filter.AtReturn {
 			p.Addr, got.Moment = call, frame.Before
 		}
 	case got.Moment == frame.After:

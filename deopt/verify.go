@@ -45,7 +45,7 @@ func (o *VerifyOptions) setDefaults() {
 	if o.Tail == 0 {
 		o.Tail = 20
 	}
-	o.atReturn = true
+	o.AtReturn = true
 }
 
 // verifier is a verification while it goes on. Its [Watcher] tells it of exits.

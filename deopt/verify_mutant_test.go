@@ -101,7 +101,7 @@ func effect(t *testing.T, original *mutator, command []string, o Options) (chang
 	defer cancel()
 	s := launched(t, command)
 	exits := uint64(0)
-	filter := ExitFilter{atReturn: true}
+	filter := ExitFilter{AtReturn: true}
 	_, err := Trace(ctx, s, TraceOptions{Options: o, ExitFilter: filter, Full: true, Wait: true, Limit: mutantRuns, Warn: func(string) {}}, func(x *Exited) error {
 		exits++
 		right := x.Frame.by(t, original, o)
@@ -109,7 +109,7 @@ func effect(t *testing.T, original *mutator, command []string, o Options) (chang
 			return nil
 		}
 		if x.Frame.Resume == nil {
-			changed, live = true, append(live, "it cannot be resumed"+noted(x.Frame.Notes))
+			changed, live = true, append(live, "it cannot be resumed"+frame.Noted(x.Frame.Notes))
 			return nil
 		}
 		for n := range min(len(right.Slots), len(x.Frame.Slots)) { // of gc pointers more may be without a name
@@ -182,7 +182,7 @@ func (f *Frame) computes(t *testing.T, x *Exited, without int) (c computed) {
 	t.Helper()
 	s := &Stack{Thread: &Thread{ID: x.Thread.ID, Frames: x.Frames}, Frames: []*Frame{f}}
 	if x.Point.Moment == frame.After {
-		s.returned = x.Thread.Registers
+		s.Returned = x.Thread.Registers
 	}
 	p, err := s.Prepare(interp.Options{MaxSteps: 1e6})
 	if err != nil {

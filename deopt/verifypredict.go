@@ -74,9 +74,9 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	case f == nil:
 		return nil, "no frame was found: " + x.End.Reason, nil
 	case f.Record == nil:
-		return nil, "no record describes the place" + noted(f.Notes), nil
-	case x.Point.doubt:
-		return nil, "the place may be reached without its site" + noted(f.Notes), nil
+		return nil, "no record describes the place" + frame.Noted(f.Notes), nil
+	case x.Point.Doubtful():
+		return nil, "the place may be reached without its site" + frame.Noted(f.Notes), nil
 	case f.physical.NoCFA != "":
 		return nil, "where its function returns to is not known: " + f.physical.NoCFA, nil
 	}
@@ -94,7 +94,7 @@ func (v *verifier) prepare(x *Exited, maps []machine.Mapping) (p *prediction, wh
 	p = &prediction{to: ptrace.Return{Addr: caller.physical.PC, CFA: f.physical.CFA}}
 	p.stack = &Stack{Thread: &Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*Frame{f}}
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
-		p.stack.returned = x.Thread.Registers
+		p.stack.Returned = x.Thread.Registers
 	}
 	if f.match.Site != nil {
 		p.cc = f.match.Site.Func.CC

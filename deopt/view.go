@@ -74,7 +74,7 @@ type bound struct {
 // [*layout.Error] or an error of the IR reader where what the user gave does not fit;
 // what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
-	v, err := newView(t, o)
+	v, err := New(t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +84,14 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 			continue
 		}
 		seen = true
-		out, err := v.thread(thread, o.Layouts)
+		out, err := v.ThreadOf(thread)
 		if err != nil {
 			return nil, err
 		}
 		v.Threads = append(v.Threads, out)
 	}
 	if !seen && o.Thread == 0 {
-		return nil, fmt.Errorf("%v: it holds no thread%s", t, noted(t.Notes))
+		return nil, fmt.Errorf("%v: it holds no thread%s", t, frame.Noted(t.Notes))
 	}
 	if !seen {
 		return nil, NoThread(t, o.Thread)
@@ -99,9 +99,9 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-// newView makes a view that has no frames yet. The error is that of a layout which does not
+// New makes a view that has no frames yet. The error is that of a layout which does not
 // fit the modules.
-func newView(t *ptrace.Target, o Options) (*View, error) {
+func New(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts}
 	v.modules.Pointer = t.Arch().Pointer
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Overwritten: v.places, Conventions: v.conventionOf}
@@ -113,7 +113,8 @@ func newView(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-func (v *View) thread(t machine.Thread, layouts []*layout.Layout) (Thread, error) {
+// ThreadOf makes the frames of one thread. It does not add them to the view.
+func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 	out := Thread{ID: t.ID, Name: t.Name}
 	if t.Registers == nil {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing}
@@ -123,7 +124,7 @@ func (v *View) thread(t machine.Thread, layouts []*layout.Layout) (Thread, error
 	out.End = stack.End
 	var within *Frame
 	for i := range stack.Frames {
-		f, err := v.frame(stack.Frames[i], calleeOf(stack.Frames, i), within, layouts)
+		f, err := v.FrameOf(stack.Frames[i], stack.Callee(i), within)
 		if err != nil {
 			return out, err
 		}
@@ -132,20 +133,12 @@ func (v *View) thread(t machine.Thread, layouts []*layout.Layout) (Thread, error
 	return out, nil
 }
 
-// calleeOf is the frame that frame i called, nil of the innermost.
-func calleeOf(frames []unwind.Frame, i int) *unwind.Frame {
-	if i == 0 {
-		return nil
-	}
-	return &frames[i-1]
-}
-
 // Unwinder returns what found the frames. It keeps what it has learned about the code: to walk
 // the stacks of the target once more takes little.
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
-// frame makes one frame, which has called callee: that of the frame within, nil where there is none.
-func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layouts []*layout.Layout) (*Frame, error) {
+// FrameOf makes the abstract frame of a physical one, which has called callee: that of the frame within, nil where there is none.
+func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Frame, error) {
 	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.undecided(callee) != "" {
 		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
 	}
@@ -206,7 +199,7 @@ func (v *View) frame(p unwind.Frame, callee *unwind.Frame, within *Frame, layout
 		offset := uint64(f.Place() - f.match.Entry.Function.Addr)
 		f.Offset = &offset
 	}
-	err := f.fill(layouts)
+	err := f.Fill()
 	if d := f.guess; d != nil && d.index != f.Index {
 		f.Notes = append(f.Notes, fmt.Sprintf("it lies beyond frame #%d, which was found by a guess", d.index))
 	}

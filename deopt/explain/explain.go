@@ -175,7 +175,7 @@ func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) er
 		case len(places) == 1 && len(at.all) == 0:
 			answer.Places = append(answer.Places, explainCode(v, at.entry.Addr))
 		default:
-			imagined := v.FrameAt(at.code, at.entry.Addr)
+			imagined := v.FrameAt(at.code, at.entry.Addr, nil)
 			answer.Places = append(answer.Places, Place{Address: frame.HexOf(at.entry.Addr), Frames: namesOfAll(at.all),
 				In: codePlace(v, imagined), Records: []NearRecord{near(imagined, at.entry)}})
 		}
@@ -205,7 +205,7 @@ func howMany(v *deopt.View) string {
 
 // explainCode explains a place without a frame.
 func explainCode(v *deopt.View, addr machine.Addr) Place {
-	f := v.FrameAt(v.Space().At(addr), addr)
+	f := v.FrameAt(v.Space().At(addr), addr, nil)
 	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: codePlace(v, f), Records: around(f), Code: disassembly(f)}
 	if len(p.Records) == 0 {
 		p.Notes = withoutRecords(f)

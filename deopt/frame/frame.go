@@ -10,6 +10,8 @@
 // Values are bytes that were copied from a target. Nothing here follows them.
 package frame
 
+import "strings"
+
 // Schema names the JSON of a [Report].
 const Schema = "reframe.frames/v1"
 
@@ -145,4 +147,12 @@ type Location struct {
 	Offset   int32   `json:"offset"` // bytes from the register; bits into it for Register
 	Size     int     `json:"size"`   // bytes
 	Constant string  `json:"constant,omitempty"`
+}
+
+// Noted is what notes say, to be put behind a message; "" for none.
+func Noted(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(notes, "; ")
 }

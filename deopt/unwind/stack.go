@@ -20,6 +20,14 @@ type Stack struct {
 	until []int  // how many of them were made when each frame was left
 }
 
+// Callee is the frame that frame i called, nil of the innermost.
+func (s *Stack) Callee(i int) *Frame {
+	if i == 0 {
+		return nil
+	}
+	return &s.Frames[i-1]
+}
+
 // read is a word that was read, or the fact that something else was.
 type read struct {
 	addr  machine.Addr
