@@ -68,7 +68,7 @@ fidelity:
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m ./fidelity
 	FIDELITY=all go test -timeout 240m -v ./fidelity/truth
-	FIDELITY=all go test -timeout 60m ./deopt -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestOperandsOfEveryType|TestVectorsOfIllegalTypes|TestTracePatchedBreakpoints'
+	FIDELITY=all go test -timeout 60m ./deopt ./deopt/trace ./deopt/verify -run 'TestResumeAtEveryBlock|TestVerify|TestPatchEvents|TestPatchMatrix|TestOperandsAreAsPrinted|TestOperandsOfEveryType|TestVectorsOfIllegalTypes|TestTracePatchedBreakpoints'
 	FIDELITY=all go test -timeout 60m ./cmd/reframe -run 'TestWatcherKilled|TestCommitOnARM64|TestCorpus|TestRoundTrip|TestReplayOfManyCores'
 	FIDELITY=all go test -timeout 60m ./ptrace ./deopt/unwind/... ./deopt/interp
 

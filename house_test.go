@@ -26,7 +26,8 @@ var floors = [][]string{
 	{"deopt/layout"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt"},
-	{"deopt/explain", "deopt/commit"},
+	{"deopt/explain", "deopt/commit", "deopt/trace"},
+	{"deopt/verify"},
 	{"demo", "replay"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.

@@ -80,10 +80,33 @@ func (v *View) Walk(registers *machine.Registers, before *unwind.Stack) *unwind.
 
 // Recorded returns the frame as its record alone has it, without layouts.
 func (f *Frame) Recorded() *Frame {
+	plain := f.bare()
+	_ = plain.fill(nil) // which only a layout can make fail
+	return plain
+}
+
+// As returns the frame as another match than its own has it, with the view's layouts.
+func (f *Frame) As(m *Match) (*Frame, error) {
+	other := f.bare()
+	other.match = m
+	return other, other.Fill()
+}
+
+// bare is the frame without what its record says.
+func (f *Frame) bare() *Frame {
 	plain := *f
 	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to = nil, nil, nil, nil, nil
-	_ = plain.fill(nil) // which only a layout can make fail
 	return &plain
+}
+
+// Holds are the values of the module that a slot holds.
+func (f *Frame) Holds(slot int) (list []ir.Value) {
+	for _, b := range f.values {
+		if b.slot == slot {
+			list = append(list, b.value)
+		}
+	}
+	return list
 }
 
 // Overwritten says how it is known that the record is that of a frame whose code was written over behind it, or "" where it was not.

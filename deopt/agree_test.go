@@ -187,9 +187,9 @@ define i64 @work(i64 %s) noinline {
 			f := frametest.One(t, v, "work")
 			for name, want := range map[string]string{"%v0": "<1, 77, 3, 100>", "%f": "<0.5, 38.5, 1.5, 50.0>", "%d": "<77, 100>",
 				"%p": "<0x4d, 0x64>", "%b": "<false, true, true, true>", "%one": "{100}", "%nested": "[{100}]"} {
-				require.Equal(t, want, slot(t, f, name).Value, name)
+				require.Equal(t, want, frametest.Slot(t, f, name).Value, name)
 			}
-			require.Equal(t, "LLVM records only the first element of an aggregate", slot(t, f, "%two").Reason)
+			require.Equal(t, "LLVM records only the first element of an aggregate", frametest.Slot(t, f, "%two").Reason)
 			require.NoError(t, session.Detach())
 		})
 	}

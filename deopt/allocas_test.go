@@ -47,7 +47,7 @@ entry:
 		var at []string // what it wrote to its terminal before it came to its place is read from there by another goroutine
 		require.Eventually(t, func() bool { at = placesLine.FindStringSubmatch(p.Output()); return at != nil }, livetest.Patience, time.Millisecond)
 		for n, name := range []string{"%fixed", "%aligned", "%sized"} {
-			s := slot(t, f, name)
+			s := frametest.Slot(t, f, name)
 			require.Equal(t, frame.OK, s.Status, s.Reason)
 			require.Equal(t, at[n+1], s.Value, name)
 			require.Equal(t, name != "%sized", s.Location.Kind == "Direct", "%s: %s", name, s.Location.Kind)

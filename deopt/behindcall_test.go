@@ -104,10 +104,10 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.EqualValues(t, 3, f.Record.ID)
 					require.Equal(t, frame.Before, f.Record.Moment)
 					for k, want := range x {
-						require.Equal(t, fmt.Sprint(want), slot(t, f, fmt.Sprintf("%%x%d", k)).Value)
+						require.Equal(t, fmt.Sprint(want), frametest.Slot(t, f, fmt.Sprintf("%%x%d", k)).Value)
 					}
-					require.Equal(t, "100", slot(t, f, "%s").Value)
-					r := slot(t, f, "%r")
+					require.Equal(t, "100", frametest.Slot(t, f, "%s").Value)
+					r := frametest.Slot(t, f, "%r")
 					require.Equal(t, frame.Missing, r.Status)
 					require.Contains(t, []string{"rax is caller-saved and frame #4 does not keep it", "it will be in rax when the call returns, and the call is still running"}, r.Reason)
 
@@ -115,7 +115,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.NotNil(t, f.Record, "%v", f.Notes)
 					require.EqualValues(t, 2, f.Record.ID)
 					check(t, f, map[string]string{"%x": "100.5", "%n": "300"}, []string{"77"})
-					require.Equal(t, "it will be in xmm0 when the call returns, and the call is still running", slot(t, f, "%r").Reason)
+					require.Equal(t, "it will be in xmm0 when the call returns, and the call is still running", frametest.Slot(t, f, "%r").Reason)
 					require.NotEmpty(t, f.Match().Moves)
 
 					// Of @work the stackmap is behind what the result is made into a number by.

@@ -99,7 +99,7 @@ func TestCalleesThatPop(t *testing.T) {
 						return
 					}
 					for name, want := range map[string]string{"%x": "101", "%y": "102", "%s": "100"} {
-						s := slot(t, work, name)
+						s := frametest.Slot(t, work, name)
 						if s.Status == frame.Missing && c.attribute != "" {
 							require.Equal(t, "rsp", s.Location.Register)
 							require.Contains(t, s.Reason, "CFI does not say how many the call was made with")
@@ -146,7 +146,7 @@ define i64 @work(i64 %s) noinline gc  "statepoint-example" {
 				f := frametest.One(t, v, "work")
 				require.Equal(t, frame.After, f.Record.Moment)
 				for name, want := range map[string]string{"%x": "101", "%y": "102", "%s": "100"} {
-					require.Equal(t, want, slot(t, f, name).Value, name)
+					require.Equal(t, want, frametest.Slot(t, f, name).Value, name)
 				}
 				require.Equal(t, "main", v.Threads[0].Frames[1].Function)
 				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)

@@ -68,10 +68,10 @@ func TestMovingCollector(t *testing.T) {
 				}
 			}
 			require.NotNil(t, outside)
-			require.Equal(t, "100", slot(t, f, "%n").Value)
+			require.Equal(t, "100", frametest.Slot(t, f, "%n").Value)
 			require.Equal(t, "0x0", f.Slots[2].Value, "null moves nowhere")
 			got := map[string]int{}
-			for _, s := range append([]frame.Slot{slot(t, f, "%p")}, f.Slots[3:]...) {
+			for _, s := range append([]frame.Slot{frametest.Slot(t, f, "%p")}, f.Slots[3:]...) {
 				for _, w := range words(t, s) {
 					if w == outside[1] { // the base of the one outside, which nobody relocates
 						continue

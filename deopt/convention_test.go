@@ -20,6 +20,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
+	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 )
 
@@ -138,7 +139,7 @@ func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, 
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	exits := 0
-	_, err := deopt.Trace(ctx, s, deopt.TraceOptions{Options: o, ExitFilter: deopt.ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *deopt.Exited) error {
+	_, err := trace.Run(ctx, s, trace.Options{Options: o, ExitFilter: trace.ExitFilter{Records: []uint64{1}}, Full: true, Wait: true, Warn: func(string) {}}, func(x *trace.Exited) error {
 		exits++
 		about := fmt.Sprintf("LLVM %d, %s %s, exit %d", c.version, c.cc, c.attribute, exits)
 		at := slices.IndexFunc(x.Frames, func(f *deopt.Frame) bool { return f.Function == "entry" })

@@ -53,12 +53,12 @@ bad:
 			require.EqualValues(t, 2, f.Record.ID)
 			object := regexp.MustCompile(`(?m)^object (0x[0-9a-f]+)\r?$`).FindStringSubmatch(p.Output())
 			require.NotNil(t, object, p.Output())
-			require.Equal(t, object[1], slot(t, f, "%o2").Value)
+			require.Equal(t, object[1], frametest.Slot(t, f, "%o2").Value)
 			at, err := strconv.ParseUint(object[1], 0, 64)
 			require.NoError(t, err)
-			require.Equal(t, fmt.Sprintf("%#x", at+2*8), slot(t, f, "%d2").Value)
-			require.Equal(t, "7", slot(t, f, "%w").Value)
-			require.Equal(t, "2", slot(t, f, "%n").Value)
+			require.Equal(t, fmt.Sprintf("%#x", at+2*8), frametest.Slot(t, f, "%d2").Value)
+			require.Equal(t, "7", frametest.Slot(t, f, "%w").Value)
+			require.Equal(t, "2", frametest.Slot(t, f, "%n").Value)
 		})
 	}
 }

@@ -64,7 +64,7 @@ ok:
 					require.Equal(t, "deoptimize", f.Record.Site)
 					require.Equal(t, frame.InCall, f.Record.Moment)
 					for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
-						require.Equal(t, strconv.Itoa(want), slot(t, f, name).Value)
+						require.Equal(t, strconv.Itoa(want), frametest.Slot(t, f, name).Value)
 					}
 					v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
 					out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})

@@ -49,7 +49,7 @@ define i64 @work(i64 %s) noinline gc  "statepoint-example" {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			f := frametest.One(t, v, "inner")
-			require.Equal(t, "77", slot(t, f, "%v").Value)
+			require.Equal(t, "77", frametest.Slot(t, f, "%v").Value)
 			require.Equal(t, f.Index+1, frametest.One(t, v, "work").Index)
 			v.Target().Close()
 

@@ -44,7 +44,7 @@ done:
 
 			first := strings.NewReplacer("INSIDE", strings.Replace(site, "%v", "%i", 1), "BEFORE", "").Replace(text)
 			session, v = stopAtRecord(t, livetest.Lli(t, version, program(t, first), "mcjit"))
-			require.Equal(t, "101", slot(t, frametest.One(t, v, "work"), "%i").Value)
+			require.Equal(t, "101", frametest.Slot(t, frametest.One(t, v, "work"), "%i").Value)
 			require.NoError(t, session.Detach())
 		})
 	}
@@ -78,7 +78,7 @@ done:
 			f := frametest.One(t, v, "work")
 			require.EqualValues(t, 1, f.Record.ID)
 			require.Equal(t, frame.Before, f.Record.Moment)
-			require.Equal(t, "101", slot(t, f, "%i").Value)
+			require.Equal(t, "101", frametest.Slot(t, f, "%i").Value)
 			require.Len(t, f.Notes, 2)
 			require.Contains(t, f.Notes[0], "record 2 is not certain: code at +0x")
 			require.Equal(t, "record 2 is at this address too", f.Notes[1])

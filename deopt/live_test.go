@@ -45,17 +45,6 @@ func recorded(t *testing.T, v *deopt.View) *deopt.Frame {
 	return found[0]
 }
 
-func slot(t *testing.T, f *deopt.Frame, name string) frame.Slot {
-	t.Helper()
-	for _, s := range f.Slots {
-		if s.Name == name {
-			return s
-		}
-	}
-	require.Fail(t, "no slot "+name)
-	return frame.Slot{}
-}
-
 // pause(2) never returns in these programs, so the values are those at the call.
 func TestDeoptimizeExit(t *testing.T) {
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -97,7 +86,7 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	require.Equal(t, frame.InCall, f.Record.Moment)
 	require.EqualValues(t, "cfi", f.Rule)
 	for name, want := range map[string]int{"%i": i, "%acc": acc, "%n": 1000} {
-		s := slot(t, f, name)
+		s := frametest.Slot(t, f, name)
 		require.Equal(t, frame.OK, s.Status, s.Reason)
 		require.Equal(t, "i64", s.Type.Source)
 		require.Equal(t, strconv.Itoa(want), s.Value)
@@ -177,7 +166,7 @@ func TestPatchpoint(t *testing.T) {
 				require.Len(t, f.Slots, 16)
 				available := check(t, f, livetest.PatchpointValues(), constants)
 				require.Greater(t, available, len(constants))
-				pointer := slot(t, f, "%slot")
+				pointer := frametest.Slot(t, f, "%slot")
 				require.Equal(t, frame.OK, pointer.Status)
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
 				// What is missing is named, and nothing runs.
@@ -209,8 +198,8 @@ func TestStatepoint(t *testing.T) {
 				want := map[string]string{"%x": "300", "%y": "51", "%e": "7.5", "%c": "-3"}
 				constants := []string{"11", "2", "-9", "81985529216486895", "0x0", "1.5"}
 				require.Equal(t, len(want)+len(constants), check(t, f, want, constants))
-				require.EqualValues(t, 77, readAt(t, v, slot(t, f, "%slot")))
-				o, derived := slot(t, f, "%o"), slot(t, f, "%der")
+				require.EqualValues(t, 77, readAt(t, v, frametest.Slot(t, f, "%slot")))
+				o, derived := frametest.Slot(t, f, "%o"), frametest.Slot(t, f, "%der")
 				base, err := strconv.ParseUint(o.Value, 0, 64)
 				require.NoError(t, err)
 				require.Equal(t, fmt.Sprintf("%#x", base+100*8), derived.Value)
@@ -241,8 +230,8 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("sum %d\n", sum), out.Output)
 				require.Equal(t, 3, out.Writes)
 			}
-			require.EqualValues(t, 4000, readAt(t, v, slot(t, f, "%heap")))
-			require.EqualValues(t, 300, readAt(t, v, slot(t, f, "%slot")))
+			require.EqualValues(t, 4000, readAt(t, v, frametest.Slot(t, f, "%heap")))
+			require.EqualValues(t, 300, readAt(t, v, frametest.Slot(t, f, "%slot")))
 			require.Equal(t, "ready\n", p.Output())
 		})
 	}
@@ -295,15 +284,15 @@ func TestLostOperands(t *testing.T) {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, "odd_types.ll", "mcjit"))
 			f := frametest.One(t, v, "work")
 			for name, want := range map[string]string{"%a": "100", "%b": "101", "%t": "101", "%odd": "true"} {
-				require.Equal(t, want, slot(t, f, name).Value, name)
+				require.Equal(t, want, frametest.Slot(t, f, name).Value, name)
 			}
-			require.EqualValues(t, "0x3000000020000000100000064", slot(t, f, "%v").Hex)
-			require.Equal(t, "<true, true, false, false>", slot(t, f, "%mask").Value)
+			require.EqualValues(t, "0x3000000020000000100000064", frametest.Slot(t, f, "%v").Hex)
+			require.Equal(t, "<true, true, false, false>", frametest.Slot(t, f, "%mask").Value)
 			for name, reason := range map[string]string{
 				"%f":   "LLVM records no location for an x86_fp80",
 				"%agg": "LLVM records only the first element of an aggregate",
 			} {
-				s := slot(t, f, name)
+				s := frametest.Slot(t, f, name)
 				require.Equal(t, frame.Missing, s.Status)
 				require.Equal(t, reason, s.Reason)
 				require.Empty(t, s.Hex)
@@ -327,7 +316,7 @@ func TestAtTheRecord(t *testing.T) {
 			want := map[string]string{"%v1": "101", "%v2": "10500", "%v3": "-6", "%v4": "11", "%d1": "6.0", "%d2": "8.75", "%t": "10500"}
 			inCallerSaved := 0
 			for name, value := range want {
-				s := slot(t, f, name)
+				s := frametest.Slot(t, f, name)
 				require.Equal(t, frame.OK, s.Status, "%s: %s", name, s.Reason)
 				require.Equal(t, value, s.Value, name)
 				if callerSaved[s.Location.Register] {
@@ -335,7 +324,7 @@ func TestAtTheRecord(t *testing.T) {
 				}
 			}
 			require.Positive(t, inCallerSaved)
-			require.EqualValues(t, 4242, readAt(t, v, slot(t, f, "%slot")))
+			require.EqualValues(t, 4242, readAt(t, v, frametest.Slot(t, f, "%slot")))
 			constants := f.Slots[8:]
 			require.Equal(t, "-1", constants[0].Value)
 			require.Equal(t, "81985529216486895", constants[1].Value)

@@ -41,10 +41,10 @@ elsewhere:
 			p := livetest.Lli(t, version, livetest.Raw(t, program), "mcjit", "-O2")
 			require.Contains(t, p.Output(), "w 3\n", "LLVM no longer confuses them")
 			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
-			require.Equal(t, frame.Missing, slot(t, f, "%w").Status)
-			require.Equal(t, sites.ConfusedX87, slot(t, f, "%w").Reason)
-			require.Empty(t, slot(t, f, "%w").Hex)
-			require.Equal(t, "3", slot(t, f, "%n").Value)
+			require.Equal(t, frame.Missing, frametest.Slot(t, f, "%w").Status)
+			require.Equal(t, sites.ConfusedX87, frametest.Slot(t, f, "%w").Reason)
+			require.Empty(t, frametest.Slot(t, f, "%w").Hex)
+			require.Equal(t, "3", frametest.Slot(t, f, "%n").Value)
 		})
 	}
 }

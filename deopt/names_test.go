@@ -51,8 +51,8 @@ func TestRecordOfTheFunctionBeside(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")
 		v := frametest.Look(t, p, false, frametest.Known(t, p))
-		require.Equal(t, "102", slot(t, frametest.One(t, v, "work"), "%y").Value)
-		require.Equal(t, "103", slot(t, frametest.One(t, v, "first"), "%x").Value)
+		require.Equal(t, "102", frametest.Slot(t, frametest.One(t, v, "work"), "%y").Value)
+		require.Equal(t, "103", frametest.Slot(t, frametest.One(t, v, "first"), "%x").Value)
 	}
 }
 

@@ -33,12 +33,12 @@ define i64 @work(i64 %s) noinline {
 			session, v := stopAtRecord(t, livetest.Lli(t, version, program(t, text), "mcjit"))
 			f := frametest.One(t, v, "work")
 			for _, name := range []string{"%v", "%w"} {
-				s := slot(t, f, name)
+				s := frametest.Slot(t, f, name)
 				require.Equal(t, frame.Missing, s.Status, name)
 				require.Contains(t, s.Reason, "0xfefefefe, which LLVM writes for undef")
 				require.Empty(t, s.Hex)
 			}
-			require.Equal(t, "101", slot(t, f, "%x").Value)
+			require.Equal(t, "101", frametest.Slot(t, f, "%x").Value)
 			require.Equal(t, "4278124286", f.Slots[3].Value, "the module says that it is this number")
 			require.NoError(t, session.Detach())
 		})
@@ -62,11 +62,11 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "f")
-			w := slot(t, f, "%w")
+			w := frametest.Slot(t, f, "%w")
 			require.Equal(t, frame.Missing, w.Status)
 			require.Equal(t, "Direct", w.Location.Kind)
 			require.Equal(t, "LLVM records an address in the frame for it, and not what lies there", w.Reason)
-			require.Equal(t, "100", slot(t, f, "%h").Value)
+			require.Equal(t, "100", frametest.Slot(t, f, "%h").Value)
 		})
 	}
 }
@@ -97,7 +97,7 @@ define i64 @work(i64 %s) noinline {
 			p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit",
 				"-use-registers-for-deopt-values", "-max-registers-for-gc-values=4", "-fixup-allow-gcptr-in-csr")
 			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "v")
-			require.Equal(t, "100", slot(t, f, "%a").Value)
+			require.Equal(t, "100", frametest.Slot(t, f, "%a").Value)
 			require.Len(t, f.Slots, 3)
 			require.Equal(t, f.Slots[1].Hex, f.Slots[2].Hex, "the third one is %%o again")
 			require.NotEqual(t, "%p", f.Slots[2].Name)
@@ -123,10 +123,10 @@ define i64 @work(i64 %s) noinline {
 	for _, version := range []int{16, 19} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "v")
-		require.Equal(t, "100", slot(t, f, "%a").Value)
-		require.Equal(t, sites.UndefMark, slot(t, f, "%p").Reason, "LLVM %d", version)
-		require.Equal(t, frame.Missing, slot(t, f, "%p").Status)
-		require.Empty(t, slot(t, f, "%p").Hex)
+		require.Equal(t, "100", frametest.Slot(t, f, "%a").Value)
+		require.Equal(t, sites.UndefMark, frametest.Slot(t, f, "%p").Reason, "LLVM %d", version)
+		require.Equal(t, frame.Missing, frametest.Slot(t, f, "%p").Status)
+		require.Empty(t, frametest.Slot(t, f, "%p").Hex)
 	}
 }
 
@@ -154,9 +154,9 @@ define i64 @work(i64 %s) noinline {
 		for _, version := range []int{16, 19, 22} {
 			p := livetest.Lli(t, version, program(t, text), "mcjit")
 			f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
-			require.Equal(t, frame.OK, slot(t, f, "%x").Status, "LLVM %d: %s", version, slot(t, f, "%x").Reason)
-			require.Equal(t, slot(t, f, "%y").Value, slot(t, f, "%x").Value, "LLVM %d", version)
-			require.Equal(t, "Direct", slot(t, f, "%x").Location.Kind, "LLVM %d", version)
+			require.Equal(t, frame.OK, frametest.Slot(t, f, "%x").Status, "LLVM %d: %s", version, frametest.Slot(t, f, "%x").Reason)
+			require.Equal(t, frametest.Slot(t, f, "%y").Value, frametest.Slot(t, f, "%x").Value, "LLVM %d", version)
+			require.Equal(t, "Direct", frametest.Slot(t, f, "%x").Location.Kind, "LLVM %d", version)
 		}
 	}
 }
@@ -182,7 +182,7 @@ define i64 @work(i64 %s) noinline {
 	require.Equal(t, []string{"loc0 0x5", "loc1 0x0", "loc2 0x1", "loc3 0x69"}, got)
 	f = frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 	require.Equal(t, "stackmap", f.Record.Site)
-	require.Equal(t, "105", slot(t, f, "%y").Value)
+	require.Equal(t, "105", frametest.Slot(t, f, "%y").Value)
 }
 
 // With anyregcc, which may be written as a number too, the result and the arguments are

@@ -194,7 +194,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 				p := livetest.Lli(t, version, program(t, strings.Replace(text, "WHICH", fmt.Sprint(which+1), 1)), kind)
 				f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 				require.EqualValues(t, uint64(0xABCDEF00), f.Record.ID)
-				require.Equal(t, fmt.Sprint(101+which), slot(t, f, name).Value, "lli-%d %s", version, kind)
+				require.Equal(t, fmt.Sprint(101+which), frametest.Slot(t, f, name).Value, "lli-%d %s", version, kind)
 				require.Empty(t, f.Notes)
 			}
 		}

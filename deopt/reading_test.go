@@ -243,7 +243,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 	require.NotNil(t, f.Record)
 	require.EqualValues(t, uint64(0xABCDEF0F), f.Record.ID)
 	require.Equal(t, "statepoint", f.Record.Site)
-	require.Equal(t, "101", slot(t, f, "%x").Value)
+	require.Equal(t, "101", frametest.Slot(t, f, "%x").Value)
 }
 
 // A process that has two functions of one name is told them apart as a file is.

@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
+	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -42,7 +43,7 @@ func TestRecordedExits(t *testing.T) {
 				begin()
 				sites := map[uint64]int{}
 				compared, resumed := 0, 0
-				_, err = deopt.Trace(ctx, s, deopt.TraceOptions{Options: o, Full: true, Warn: func(string) {}}, func(x *deopt.Exited) error {
+				_, err = trace.Run(ctx, s, trace.Options{Options: o, Full: true, Warn: func(string) {}}, func(x *trace.Exited) error {
 					if sites[x.Point.Record]++; sites[x.Point.Record] > 2 {
 						if compared >= 12 || sites[x.Point.Record] > 200 {
 							return errKept

@@ -86,8 +86,8 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, making), "mcjit", level)
 				v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "making.ll", making)}})
 				f := frametest.One(t, v, "work")
-				require.Equal(t, "7", slot(t, f, "%n").Value)
-				require.Equal(t, "11", slot(t, f, "%kept").Value)
+				require.Equal(t, "7", frametest.Slot(t, f, "%n").Value)
+				require.Equal(t, "11", frametest.Slot(t, f, "%kept").Value)
 				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, "31422", out.Result.Value) // (3·100 + 14)·100 + 11, and 11
@@ -96,7 +96,7 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 				v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "taking.ll", taking)}})
 				f = frametest.One(t, v, "take")
 				for name, want := range map[string]string{"%1": "3", "%2": "14", "%3": "11"} {
-					require.Equal(t, want, slot(t, f, name).Value)
+					require.Equal(t, want, frametest.Slot(t, f, name).Value)
 				}
 				out, err = v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)

@@ -51,7 +51,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, c.value, slot(t, frametest.One(t, v, "work"), c.name).Value)
+		require.Equal(t, c.value, frametest.Slot(t, frametest.One(t, v, "work"), c.name).Value)
 
 		// Without the module nothing says that the record counts its values from its fourth location on.
 		v, err = framesWith(t, p, deopt.Options{Layouts: o.Layouts})
@@ -86,7 +86,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.NoError(t, err)
 		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
 		require.NoError(t, err)
-		s := slot(t, frametest.One(t, v, "work"), "%n")
+		s := frametest.Slot(t, frametest.One(t, v, "work"), "%n")
 		require.Equal(t, reason == "", s.Value == "100")
 		require.Contains(t, s.Reason, reason)
 	}
@@ -133,6 +133,6 @@ define i64 @work(i64 %a) {
 			continue
 		}
 		require.NoError(t, err)
-		require.NotEmpty(t, slot(t, frametest.One(t, v, "work"), "%v").Hex)
+		require.NotEmpty(t, frametest.Slot(t, frametest.One(t, v, "work"), "%v").Hex)
 	}
 }

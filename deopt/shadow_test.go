@@ -104,8 +104,8 @@ func TestShadows(t *testing.T) {
 					require.Equal(t, c.Record, f.Record.ID)
 					if strings.HasPrefix(c.Name, "pp_") {
 						require.Equal(t, frame.InCall, f.Record.Moment, c.Name)
-						require.Equal(t, c.Product, fmt.Sprint(readAt(t, v, slot(t, f, "%slot"))), c.Name)
-						if sum := slot(t, f, "%sum"); c.Name == "pp_changed" {
+						require.Equal(t, c.Product, fmt.Sprint(readAt(t, v, frametest.Slot(t, f, "%slot"))), c.Name)
+						if sum := frametest.Slot(t, f, "%sum"); c.Name == "pp_changed" {
 							require.Equal(t, "rbx may have been changed by the code of its region, before the call", sum.Reason)
 						} else {
 							require.Equal(t, c.Sum, sum.Value)
@@ -114,14 +114,14 @@ func TestShadows(t *testing.T) {
 					}
 					if strings.HasPrefix(c.Name, "region") {
 						require.Equal(t, frame.InCall, f.Record.Moment, c.Name)
-						require.Equal(t, c.Sum, slot(t, f, "%sum").Value, c.Name)
-						require.Equal(t, c.Product, slot(t, f, "%x").Value, c.Name)
+						require.Equal(t, c.Sum, frametest.Slot(t, f, "%sum").Value, c.Name)
+						require.Equal(t, c.Product, frametest.Slot(t, f, "%x").Value, c.Name)
 						continue
 					}
 					require.Equal(t, frame.Before, f.Record.Moment, c.Name)
 					require.Equal(t, "stackmap", f.Record.Site)
 					require.Equal(t, c.At, f.Match().Entry.Addr, c.Name)
-					sum, pointer := slot(t, f, "%sum"), slot(t, f, "%slot")
+					sum, pointer := frametest.Slot(t, f, "%sum"), frametest.Slot(t, f, "%slot")
 					if c.Name == "epilogue_ran" { // pop %rbx and pop %rbp have run
 						require.Equal(t, "rbx may have been changed between the record and the call that was written behind it", sum.Reason)
 						require.Equal(t, frame.Missing, pointer.Status)

@@ -8,39 +8,22 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"reframe/deopt/frametest"
+	"reframe/deopt/trace"
 )
 
 // standing runs a program of obj_host.c to an exit of it.
-func standing(t *testing.T, program string, o deopt.RunToOptions) (*ptrace.Session, *deopt.Moment) {
+func standing(t *testing.T, program string, o trace.RunToOptions) *trace.Moment {
 	t.Helper()
-	s, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), livetest.ObjectHostOptions{Rounds: 4}),
-		ptrace.LaunchOptions{Stdout: "/dev/null"})
+	s, known := frametest.Launched19(t, program)
+	o.Modules, o.Warn = known.Modules, func(string) {}
+	at, err := trace.RunTo(t.Context(), s, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Detach()) })
-	m, err := ir.ParseFile(livetest.IR(t, 19, program))
-	require.NoError(t, err)
-	o.Modules, o.Warn = []*ir.Module{m}, func(string) {}
-	at, err := deopt.RunTo(context.Background(), s, o)
-	require.NoError(t, err)
-	return s, at
-}
-
-func named(t *testing.T, f *deopt.Frame, name string) frame.Slot {
-	t.Helper()
-	for _, s := range f.Slots {
-		if s.Name == name {
-			return s
-		}
-	}
-	require.Fail(t, "no slot "+name)
-	return frame.Slot{}
+	return at
 }
 
 func TestSetSlot(t *testing.T) {
-	_, at := standing(t, "state.ll", deopt.RunToOptions{ExitFilter: deopt.ExitFilter{Records: []uint64{51}}, Hit: 3})
+	at := standing(t, "state.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{51}}, Hit: 3})
 	v, f := at.View, at.Frame
 	for _, c := range []struct{ slot, text, value, hex string }{
 		{"%x", "-2", "-2", "0xfffffffffffffffe"},
@@ -61,14 +44,14 @@ func TestSetSlot(t *testing.T) {
 	} {
 		changed, g, err := v.Set(f, c.slot, c.text)
 		require.NoError(t, err, c)
-		s := named(t, g, c.slot)
+		s := frametest.Slot(t, g, c.slot)
 		require.Equal(t, []any{frame.OK, c.value, frame.Hex(c.hex), (*frame.Location)(nil)}, []any{s.Status, s.Value, s.Hex, s.Location}, c)
 		require.Same(t, g, changed.Threads[0].Frames[0])
 		require.Equal(t, v.Threads[0].Frames[1:], changed.Threads[0].Frames[1:])
 		require.NotEqual(t, g.Notes, f.Notes)
 	}
 	require.Same(t, f, v.Threads[0].Frames[0])
-	require.Equal(t, "6", named(t, f, "%x").Value)
+	require.Equal(t, "6", frametest.Slot(t, f, "%x").Value)
 	for _, c := range []struct{ slot, text, want string }{
 		{"%x", "", `%x of frame #0, mixed: "" is no value of type i64`},
 		{"%x", "18446744073709551616", `%x of frame #0, mixed: "18446744073709551616" is no value of type i64`},
@@ -91,7 +74,7 @@ func TestSetSlot(t *testing.T) {
 
 // The interpreter carries on with the values that were set: the last iteration of tick.ll, worked out by hand.
 func TestSetAndRun(t *testing.T) {
-	_, at := standing(t, "tick.ll", deopt.RunToOptions{ExitFilter: deopt.ExitFilter{Records: []uint64{1}}})
+	at := standing(t, "tick.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{1}}})
 	v, f := at.View, at.Frame
 	for _, c := range []struct{ slot, text string }{{"%i", "999"}, {"%acc", "5"}, {"%x", "7"}, {"%y", "9"}} {
 		var err error
@@ -104,7 +87,7 @@ func TestSetAndRun(t *testing.T) {
 	require.NoError(t, err)
 	// 5 * 31 + 7 is 162, (9 + 999) ^ 162 is 850, and (162 + 7) ^ 850 is 1019.
 	require.Equal(t, &frame.Result{Type: "i64", Value: "1019"}, out.Result)
-	require.Equal(t, "0", named(t, at.Frame, "%i").Value)
+	require.Equal(t, "0", frametest.Slot(t, at.Frame, "%i").Value)
 }
 
 func TestSameValue(t *testing.T) {

@@ -54,7 +54,7 @@ define i64 @work(i64 %s) noinline {
 				if c.result == "" {
 					require.ErrorContains(t, err, "%y: no slot holds it")
 				} else {
-					require.Equal(t, "105", slot(t, f, "%y").Value)
+					require.Equal(t, "105", frametest.Slot(t, f, "%y").Value)
 					require.NoError(t, err)
 					require.Equal(t, c.result, out.Result.Value)
 				}

@@ -1,4 +1,4 @@
-package deopt
+package deopt_test
 
 import (
 	"bufio"
@@ -14,9 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/lanes"
+	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 )
 
@@ -61,7 +64,7 @@ func (w vectorSites) clobbers() string {
 
 // function writes @fN, which has one site with a vector between two numbers, and stores what the elements of the vector are, each
 // with 16 bytes, to @logged. Its argument is where the vector lies in memory.
-func (w vectorSites) function(out *strings.Builder, n int, t Vector) {
+func (w vectorSites) function(out *strings.Builder, n int, t frametest.Vector) {
 	const attributes = `noinline gc  "statepoint-example"` // so written that livetest does not rewrite the calls
 	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
 	value, site := "%v", ""
@@ -107,7 +110,7 @@ func (w vectorSites) function(out *strings.Builder, n int, t Vector) {
 }
 
 // constantVector is a vector of numbers no two of which are alike, as far as they fit.
-func constantVector(t Vector, seed int) string {
+func constantVector(t frametest.Vector, seed int) string {
 	parts := make([]string, t.N)
 	for i := range parts {
 		n := new(big.Int).Exp(big.NewInt(int64(seed%50*2+7)), big.NewInt(int64(i%23+1)), new(big.Int).Lsh(big.NewInt(1), uint(t.Bits())))
@@ -127,7 +130,7 @@ func constantVector(t Vector, seed int) string {
 const largest = 64
 
 // module is a program with a function for each of the types, for the object host.
-func (w vectorSites) module(types []Vector) string {
+func (w vectorSites) module(types []frametest.Vector) string {
 	var out strings.Builder
 	out.WriteString(`target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -215,7 +218,7 @@ type sweepCount struct {
 
 // run compiles and runs a program, and holds the vector of each site against what the program printed. Types that the code
 // generator does not take are counted; where only some are, the program is parted.
-func (w vectorSites) run(t *testing.T, types []Vector, count *sweepCount) {
+func (w vectorSites) run(t *testing.T, types []frametest.Vector, count *sweepCount) {
 	t.Helper()
 	if len(types) == 0 {
 		return
@@ -235,10 +238,10 @@ func (w vectorSites) run(t *testing.T, types []Vector, count *sweepCount) {
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{})
 	m, err := ir.ParseFile(livetest.IR(t, w.version, path))
 	require.NoError(t, err)
-	lines, _, said := traceAll(t, p.PID, begin, TraceOptions{Options: Options{Modules: []*ir.Module{m}}})
-	require.Empty(t, said)
+	lines := exitsOf(t, p, begin, deopt.Options{Modules: []*ir.Module{m}})
+	require.NoError(t, p.Wait())
 	logged := map[string][]*big.Int{}
-	output := bufio.NewScanner(strings.NewReader(ended(t, p)))
+	output := bufio.NewScanner(strings.NewReader(p.Output()))
 	for output.Scan() {
 		var f, i int
 		var digits string
@@ -285,9 +288,30 @@ func (w vectorSites) run(t *testing.T, types []Vector, count *sweepCount) {
 	}
 }
 
+// exit is one of a process: the function that was left, and what its record holds.
+type exit struct {
+	function string
+	slots    []frame.Slot
+}
+
+// exitsOf are the exits of a process, from its beginning to its end.
+func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (list []exit) {
+	t.Helper()
+	s := frametest.Open(t, p)
+	begin() // it waits for its input until the session lets it go on
+	warn := func(text string) { require.Fail(t, text) }
+	_, err := trace.Run(t.Context(), s, trace.Options{Options: o, Warn: warn}, func(x *trace.Exited) error {
+		list = append(list, exit{x.Frame.Function, x.Frame.Slots})
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	return list
+}
+
 // packedHex is the number that the elements make side by side, the first in the least significant bits (LangRef, "Vector
 // Type").
-func packedHex(t Vector, elements []*big.Int) string {
+func packedHex(t frametest.Vector, elements []*big.Int) string {
 	all := new(big.Int)
 	for i, e := range elements {
 		all.Or(all, new(big.Int).Lsh(e, uint(i*t.Bits())))
@@ -296,7 +320,7 @@ func packedHex(t Vector, elements []*big.Int) string {
 }
 
 // spelledVector is a vector of integers as slots show it.
-func spelledVector(t Vector, elements []*big.Int) string {
+func spelledVector(t frametest.Vector, elements []*big.Int) string {
 	parts := make([]string, len(elements))
 	for i, e := range elements {
 		switch top := uint(t.Bits() - 1); {
@@ -312,10 +336,10 @@ func spelledVector(t Vector, elements []*big.Int) string {
 }
 
 // sweepTypes are all vectors of so many elements of each type.
-func sweepTypes(lengths []int, elements ...string) (types []Vector) {
+func sweepTypes(lengths []int, elements ...string) (types []frametest.Vector) {
 	for _, n := range lengths {
 		for _, e := range elements {
-			types = append(types, Vector{n, e})
+			types = append(types, frametest.Vector{N: n, Element: e})
 		}
 	}
 	return types
@@ -414,7 +438,7 @@ var allSweepFeatures = []sweepFeatures{
 
 // takes says whether the code generator of a release may take a vector that a record would have in one of these sizes. It is meant to
 // leave out what it crashes on, one by one; what is let through that it does not take is counted as not compiled.
-func (f sweepFeatures) takes(version int, v Vector, sizes []int) bool {
+func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool {
 	return slices.ContainsFunc(sizes, func(size int) bool {
 		if size < 16 {
 			return size <= f.masks
@@ -458,7 +482,7 @@ func sweepWays(t *testing.T) (ways []vectorSites) {
 // types are those that a way is tried with. Of statepoints, which take all, each way has a quarter; the ways of a release and of
 // a set of registers have all of them three times. Of the others it is what a processor with these registers could take, and
 // without any flag each type that there is.
-func (w vectorSites) types(t *testing.T) (types []Vector) {
+func (w vectorSites) types(t *testing.T) (types []frametest.Vector) {
 	t.Helper()
 	var lengths []int
 	for n := 1; n <= 17; n++ {

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
 	"reframe/deopt/condition"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
 
@@ -97,7 +97,7 @@ func (c *call) running() error {
 }
 
 func (c *call) until() error {
-	o := deopt.RunToOptions{Options: c.options, Warn: func(text string) { c.ts.Logf("%s", text) }}
+	o := trace.RunToOptions{Options: c.options, Warn: func(text string) { c.ts.Logf("%s", text) }}
 	f := c.flags()
 	f.Var(names.Into(&o.Function, names.Loose), "function", "")
 	f.Var(names.Into(&o.At, names.Exact), "at", "")
@@ -127,7 +127,7 @@ func (c *call) until() error {
 
 	if f.Changed("stop-at") {
 		if o.Stop, err = condition.Parse(stop); err == nil {
-			err = c.options.CheckStop(o.Stop, &o.ExitFilter)
+			err = trace.CheckStop(&c.options, o.Stop, &o.ExitFilter)
 		}
 		if err != nil {
 			return c.wrong("--stop-at: %v", err)
@@ -137,8 +137,8 @@ func (c *call) until() error {
 		return err
 	}
 	c.moved()
-	m, err := deopt.RunTo(c.ctx, c.session, o)
-	if early := (*deopt.NotReachedError)(nil); errors.As(err, &early) {
+	m, err := trace.RunTo(c.ctx, c.session, o)
+	if early := (*trace.NotReachedError)(nil); errors.As(err, &early) {
 		if late := c.ended(early.End.ExitCode, early.End.Signal); late != nil {
 			return late
 		}

@@ -7,6 +7,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/unwind"
+	"reframe/deopt/verify"
 	"reframe/ptrace"
 )
 
@@ -15,8 +16,8 @@ type Printer interface {
 	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
 	Frame(w io.Writer, f *frame.Frame) error
 	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
-	Verified(w io.Writer, v *deopt.Verified) error
-	Summary(w io.Writer, s *deopt.VerifySummary) error
+	Verified(w io.Writer, v *verify.Verified) error
+	Summary(w io.Writer, s *verify.Summary) error
 	JSON(w io.Writer, v any) error
 }
 

@@ -8,14 +8,15 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/deopt/verify"
 )
 
 // verify is the command of that name.
 func (c *call) verify() error {
 	var k known
-	var o deopt.VerifyOptions
+	var o verify.Options
 	var records []string
 	var all bool
 	f := c.flags()
@@ -48,8 +49,8 @@ func (c *call) verify() error {
 		o.Records = append(o.Records, id)
 	}
 	for _, kind := range o.Sites {
-		if !slices.Contains(deopt.SiteKinds, kind) {
-			return c.wrong("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
+		if !slices.Contains(trace.SiteKinds, kind) {
+			return c.wrong("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
 		}
 	}
 
@@ -62,8 +63,8 @@ func (c *call) verify() error {
 		return err
 	}
 	p := c.scripts.Printer
-	sum, err := deopt.Verify(c.ctx, c.session, o, func(v *deopt.Verified) error {
-		if p == nil || !all && v.Status != deopt.Different {
+	sum, err := verify.Run(c.ctx, c.session, o, func(v *verify.Verified) error {
+		if p == nil || !all && v.Status != verify.Different {
 			return nil
 		}
 		return p.Verified(c.out(), v)
@@ -79,7 +80,7 @@ func (c *call) verify() error {
 }
 
 // verdict is what a verification says.
-func verdict(s *deopt.VerifySummary) error {
+func verdict(s *verify.Summary) error {
 	switch {
 	case s.Different > 0:
 		return otherwise("interpreter and native code differ at %d of %d exits", s.Different, s.Exits)

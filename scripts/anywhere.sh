@@ -12,7 +12,8 @@ export CGO_ENABLED=0
 fast='
 internal/livetest  TestPlainPrograms|TestThreads|TestClock|TestHostEndings|TestDumpIsRemoved|TestChildrenHaveAllSignals|TestBuildIsKeyedByContent|TestStandIns
 ptrace             TestCaptureLeavesNoTrace|TestCaptureStopped|TestCaptureSignals|TestHeld|TestSurvey|TestPermission|TestTraced|TestCoreOfLli|TestWriteCoreIsWhole|TestModules|TestSessionLaunchedAsWithout|TestSessionLeavesStopped|TestSessionOfSleepers|TestSessionOfAStopped|TestSessionGuardKilled
-deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestTraceDeoptimize|TestTraceWhatIsRegisteredLater|TestNamesOfPerfMap
+deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestNamesOfPerfMap
+deopt/trace        TestTraceDeoptimize|TestTraceWhatIsRegisteredLater
 deopt/commit       TestCommitDeoptimize
 deopt/explain      TestExplainAgainstGDB
 deopt/ir           TestReadsBitcode|TestBitcodeByAnyDisassembler|TestReadsSharedPrograms

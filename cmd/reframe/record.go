@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"reframe/deopt"
+	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
 
@@ -107,7 +108,7 @@ func (k *recording) waits(c *cobra.Command, args []string) bool {
 }
 
 // read makes options of what was given, and refuses what cannot be meant. Full says that an exit is waited for.
-func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceOptions, error) {
+func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Options, error) {
 	k.every = 1
 	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
 	waits := k.waits(c, args)
@@ -148,9 +149,9 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*deopt.TraceO
 	}
 	known, err := k.known.options(a)
 	if err != nil || !waits {
-		return &deopt.TraceOptions{Options: known}, err
+		return &trace.Options{Options: known}, err
 	}
-	o := &deopt.TraceOptions{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
+	o := &trace.Options{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
 	o.Stop, err = k.condition(c, &known)
 	return o, err
 }
@@ -190,7 +191,7 @@ type recorded struct {
 	why     []string // why others did not come to an end
 }
 
-func (a *app) record(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) error {
+func (a *app) record(ctx context.Context, k *recording, o *trace.Options, command []string) error {
 	var r *recorded
 	var err error
 	k.file = k.output
@@ -303,7 +304,7 @@ func (a *app) progress(file string) func(written, of uint64) {
 var errRecorded = errors.New("recorded")
 
 // recordExit waits for an exit and keeps that moment.
-func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOptions, command []string) (*recorded, error) {
+func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
 	o.Warn = func(text string) { fmt.Fprintln(folded(a.stderr), "reframe: "+printableLines(text)) }
 	s, err := k.open(ctx, command)
 	if err != nil {
@@ -312,7 +313,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOption
 	r, seen := &recorded{}, uint64(0)
 	stop := o.Stop
 	o.Stop = nil
-	sum, err := deopt.Trace(ctx, s, *o, func(x *deopt.Exited) error {
+	sum, err := trace.Run(ctx, s, *o, func(x *trace.Exited) error {
 		if stop != nil && !x.Fulfils(stop) {
 			return nil
 		}
@@ -352,7 +353,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *deopt.TraceOption
 }
 
 // exitTitle names an exit.
-func exitTitle(x *deopt.Exited) string {
+func exitTitle(x *trace.Exited) string {
 	if x.Frame == nil {
 		return fmt.Sprintf("%s, no record", x.Point.Function)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/verify"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -35,9 +36,9 @@ func (scriptPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) erro
 	return printResumed(w, style{}, r, s)
 }
 
-func (scriptPrinter) Verified(w io.Writer, v *deopt.Verified) error {
+func (scriptPrinter) Verified(w io.Writer, v *verify.Verified) error {
 	b := verifyWriter{exitWriter: &exitWriter{}}
-	if v.Status == deopt.Different {
+	if v.Status == verify.Different {
 		b.difference(v)
 	} else {
 		b.outcome(v)
@@ -46,7 +47,7 @@ func (scriptPrinter) Verified(w io.Writer, v *deopt.Verified) error {
 	return err
 }
 
-func (scriptPrinter) Summary(w io.Writer, s *deopt.VerifySummary) error {
+func (scriptPrinter) Summary(w io.Writer, s *verify.Summary) error {
 	_, err := io.WriteString(w, verifiedText(s, &watched{limit: s.Exits}))
 	return err
 }

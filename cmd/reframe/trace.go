@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
 
@@ -22,7 +22,7 @@ import (
 type traced struct {
 	watched
 	dry     bool
-	options deopt.TraceOptions
+	options trace.Options
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -85,7 +85,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND` (reframe help conditions)")
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
 	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
-	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.ExitSchema+")")
+	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+trace.ExitSchema+")")
 	return c
 }
 
@@ -135,7 +135,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	if err != nil {
 		return err
 	}
-	sum, err := deopt.Trace(ctx, s, k.options, w.exit)
+	sum, err := trace.Run(ctx, s, k.options, w.exit)
 	if late := s.Detach(); err == nil {
 		err = late
 	}
@@ -159,12 +159,12 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 
 // traceSummary is the last object of --json.
 type traceSummary struct {
-	*deopt.TraceSummary
+	*trace.Summary
 	Error string `json:"error,omitempty"`
 }
 
 // tracedStatus is what a trace that ended with err ends reframe with.
-func tracedStatus(s *deopt.TraceSummary, err error) ended {
+func tracedStatus(s *trace.Summary, err error) ended {
 	var by interruption
 	switch {
 	case errors.As(err, &by):
@@ -192,7 +192,7 @@ func (a *app) plan(k *traced) error {
 	defer t.Close()
 	w := newExitWriter(a, a.stdout, func(error) {})
 	k.options.Warn = w.warn
-	list, none := deopt.Plan(t, k.options)
+	list, none := trace.Plan(t, k.options)
 	for i := range list {
 		w.planned(&list[i])
 	}
@@ -203,14 +203,14 @@ func (a *app) plan(k *traced) error {
 }
 
 // printSummary says on standard error how a trace went.
-func (a *app) printSummary(s *deopt.TraceSummary, k *traced) {
+func (a *app) printSummary(s *trace.Summary, k *traced) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
 	if s.Told != s.Exits && !k.options.Quiet {
 		fmt.Fprintf(&b, ", %d shown", s.Told)
 	}
 	end := k.ending(s.End)
-	if s.End.Kind == deopt.EndStopped {
+	if s.End.Kind == trace.EndStopped {
 		end = "stopped at " + k.options.Stop.Text
 	}
 	fmt.Fprintf(&b, " in %.3f s; %s\n", s.Seconds, end)

@@ -19,6 +19,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 )
 
 // exitWriter writes exits, each as a whole, some at a time.
@@ -166,7 +167,7 @@ func (e ended) silent() error {
 }
 
 // exit writes one exit.
-func (w *exitWriter) exit(x *deopt.Exited) error {
+func (w *exitWriter) exit(x *trace.Exited) error {
 	if w.app.json {
 		return w.object(x.Report())
 	}
@@ -193,7 +194,7 @@ func (w *exitWriter) exit(x *deopt.Exited) error {
 
 // place ends the line of an exit: where it was, and its slots where they are not shown with the
 // frames.
-func (w *exitWriter) place(x *deopt.Exited) {
+func (w *exitWriter) place(x *trace.Exited) {
 	b := &w.line
 	f := x.Frame
 	b.WriteString("  ")
@@ -262,7 +263,7 @@ func (w *exitWriter) slot(s *frame.Slot) {
 }
 
 // planned writes one byte that would be overwritten.
-func (w *exitWriter) planned(p *deopt.Planned) {
+func (w *exitWriter) planned(p *trace.Planned) {
 	if w.app.json {
 		_ = w.object(p) // close returns the error
 		return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
+	"reframe/deopt/verify"
 )
 
 // verified is what verify was asked for.
@@ -18,7 +18,7 @@ type verified struct {
 	watched
 	memory  string
 	all     bool
-	options deopt.VerifyOptions
+	options verify.Options
 	again   []string // the flags that a command must have which is to find a difference again
 	command []string
 }
@@ -74,7 +74,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
 	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`")
 	f.BoolVar(&k.all, "all", false, "show every exit that was verified, not only differences")
-	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+deopt.VerifySchema+")")
+	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+verify.Schema+")")
 	return c
 }
 
@@ -114,7 +114,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 
 // reproduce is a command that verifies only the exit that v is of. Where the exits are those of several
 // threads they may come in another order.
-func (k *verified) reproduce(v *deopt.Verified) string {
+func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
 	skip := v.Hit - 1
 	if len(k.at) > 0 {
@@ -151,7 +151,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if err != nil {
 		return err
 	}
-	sum, err := deopt.Verify(ctx, s, k.options, w.verified)
+	sum, err := verify.Run(ctx, s, k.options, w.verified)
 	if late := s.Detach(); err == nil {
 		err = late
 	}
@@ -174,12 +174,12 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 
 // verifySummary is the last object of --json.
 type verifySummary struct {
-	*deopt.VerifySummary
+	*verify.Summary
 	Error string `json:"error,omitempty"`
 }
 
 // verdict is the exit status of a verification that ended with err.
-func verdict(s *deopt.VerifySummary, err error) error {
+func verdict(s *verify.Summary, err error) error {
 	var by interruption
 	switch {
 	case errors.As(err, &by):

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt"
+	"reframe/deopt/verify"
 )
 
 // verifyWriter writes what came of exits.
@@ -15,8 +15,8 @@ type verifyWriter struct {
 }
 
 // verified writes one exit: a difference, or any that was verified where all are wanted.
-func (w *verifyWriter) verified(v *deopt.Verified) error {
-	different := v.Status == deopt.Different
+func (w *verifyWriter) verified(v *verify.Verified) error {
+	different := v.Status == verify.Different
 	switch {
 	case !different && !w.k.all:
 		return nil
@@ -37,7 +37,7 @@ func (w *verifyWriter) verified(v *deopt.Verified) error {
 }
 
 // outcome is one line.
-func (w *verifyWriter) outcome(v *deopt.Verified) {
+func (w *verifyWriter) outcome(v *verify.Verified) {
 	x := v.Exit
 	where := ""
 	if f := x.Frame; f != nil {
@@ -47,18 +47,18 @@ func (w *verifyWriter) outcome(v *deopt.Verified) {
 		}
 	}
 	what := w.style.green(v.Status) + results(v.Result)
-	if v.Status == deopt.NotComparable {
+	if v.Status == verify.NotComparable {
 		what = w.style.yellow(v.Status) + ": " + printable(v.Why)
 	}
 	fmt.Fprintf(&w.line, "%d  %s  %s  %s\n", v.Number, thread(v), where, what)
 }
 
-func thread(v *deopt.Verified) string {
+func thread(v *verify.Verified) string {
 	return strings.TrimRight(fmt.Sprintf("%d %s", v.Exit.Thread.ID, printable(v.Exit.Thread.Name)), " ") // one without a name may have ended
 }
 
 // results spells a result of which both have the same.
-func results(parts []deopt.ResultPart) string {
+func results(parts []verify.ResultPart) string {
 	if len(parts) == 0 {
 		return ""
 	}
@@ -73,7 +73,7 @@ func results(parts []deopt.ResultPart) string {
 const shownParts = 8
 
 // difference shows all that there is to say of one.
-func (w *verifyWriter) difference(v *deopt.Verified) {
+func (w *verifyWriter) difference(v *verify.Verified) {
 	b := &w.line
 	s := w.style
 	f := v.Exit.Frame
@@ -115,7 +115,7 @@ func (w *verifyWriter) difference(v *deopt.Verified) {
 }
 
 // memory shows the first place of memory that differs.
-func (w *verifyWriter) memory(d *deopt.MemoryDifference, v *deopt.Verified) {
+func (w *verifyWriter) memory(d *verify.MemoryDifference, v *verify.Verified) {
 	b := &w.line
 	near := ""
 	if d.Near != "" {
@@ -142,7 +142,7 @@ func (w *verifyWriter) rows(list [][2]string) {
 }
 
 // tail shows the last instructions of a run.
-func (w *verifyWriter) tail(who string, r *deopt.VerifiedRun) {
+func (w *verifyWriter) tail(who string, r *verify.VerifiedRun) {
 	if len(r.Tail) == 0 {
 		return
 	}
@@ -156,12 +156,12 @@ func (w *verifyWriter) tail(who string, r *deopt.VerifiedRun) {
 const shownReasons = 20
 
 // printVerified says on standard error how a verification went.
-func (a *app) printVerified(s *deopt.VerifySummary, k *verified) {
+func (a *app) printVerified(s *verify.Summary, k *verified) {
 	fmt.Fprint(folded(a.stderr), verifiedText(s, &k.watched))
 }
 
 // verifiedText says how a verification went.
-func verifiedText(s *deopt.VerifySummary, k *watched) string {
+func verifiedText(s *verify.Summary, k *watched) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s verified in %.3f s: %d same, %d different, %d not comparable; ", count(int(s.Same+s.Different+s.NotComparable), "exit"), s.Seconds, s.Same, s.Different, s.NotComparable)
 	if s.Passed > 0 {

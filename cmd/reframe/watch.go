@@ -16,6 +16,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/condition"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 	"reframe/internal/newfile"
 	"reframe/ptrace"
 )
@@ -25,7 +26,7 @@ import (
 type watched struct {
 	known
 	records []string
-	filter  deopt.ExitFilter
+	filter  trace.ExitFilter
 	at      []*names.Pattern
 	wait    bool
 	every   uint64
@@ -59,10 +60,10 @@ func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&w.records, "record", nil, "only exits of the record of this `ID` (repeatable)")
 	f.Var(names.Into(&w.filter.Function, names.Loose), "function", "only exits of functions of this `NAME`, or whose name matches it as a regular expression")
-	f.StringArrayVar(&w.filter.Sites, "site", nil, "only exits at sites of this `KIND`: "+strings.Join(deopt.SiteKinds, ", ")+" (repeatable)")
+	f.StringArrayVar(&w.filter.Sites, "site", nil, "only exits at sites of this `KIND`: "+strings.Join(trace.SiteKinds, ", ")+" (repeatable)")
 	f.Var(names.IntoAll(&w.at), "at", "exits are calls of the function of this `NAME`, or /RE/ (repeatable)")
 	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
-	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(deopt.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses what cannot be meant, and reads what can.
@@ -105,8 +106,8 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		w.filter.Records = append(w.filter.Records, id)
 	}
 	for _, kind := range w.filter.Sites {
-		if !slices.Contains(deopt.SiteKinds, kind) {
-			return usage("--site %s: one of %s", kind, strings.Join(deopt.SiteKinds, ", "))
+		if !slices.Contains(trace.SiteKinds, kind) {
+			return usage("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
 		}
 	}
 	return nil
@@ -119,7 +120,7 @@ func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Cond
 	}
 	stop, err := condition.Parse(w.stop)
 	if err == nil {
-		err = o.CheckStop(stop, &w.filter)
+		err = trace.CheckStop(o, stop, &w.filter)
 	}
 	if err != nil {
 		return nil, usage("--stop-at: %v", err)
@@ -166,17 +167,17 @@ func (w *watched) created(a *app, command []string) (out *os.File, closed func(e
 }
 
 // ending says how the watching has ended.
-func (w *watched) ending(e deopt.TraceEnd) string {
+func (w *watched) ending(e trace.End) string {
 	switch e.Kind {
-	case deopt.EndExited:
+	case trace.EndExited:
 		return fmt.Sprintf("the process exited with status %d", e.ExitCode)
-	case deopt.EndKilled:
+	case trace.EndKilled:
 		return fmt.Sprintf("the process was killed by %s", ptrace.SignalName(e.Signal))
-	case deopt.EndLimit:
+	case trace.EndLimit:
 		return fmt.Sprintf("the limit of %d was reached", w.limit)
-	case deopt.EndTime:
+	case trace.EndTime:
 		return fmt.Sprintf("the time of %v is over", w.time)
-	case deopt.EndInterrupted:
+	case trace.EndInterrupted:
 		return "interrupted"
 	}
 	return "it failed"

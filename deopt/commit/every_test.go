@@ -11,6 +11,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
+	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -87,7 +88,7 @@ func commitSites(t *testing.T, version int, program, level string, n uint64) (co
 	s := frametest.Open(t, p)
 	target, err := s.Target()
 	require.NoError(t, err)
-	plan, err := deopt.Plan(target, deopt.TraceOptions{Options: o, Warn: func(string) {}})
+	plan, err := trace.Plan(target, trace.Options{Options: o, Warn: func(string) {}})
 	require.NoError(t, err)
 	for _, site := range plan {
 		if len(site.Exits) > 0 {

@@ -65,7 +65,7 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
 	// A function that is inlined has no blocks of its own.
-	command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
+	Command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
 		"-S", "-emit-llvm", "-o", plain, source)
 	m, err = ir.ParseFile(plain)
 	require.NoError(t, err)
@@ -75,14 +75,14 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	m, err = ir.ParseFile(ll)
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
-	command(t, dir, livetest.LLVM(t, e.LLC, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+	Command(t, dir, livetest.LLVM(t, e.LLC, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
 	path = filepath.Join(dir, "p")
-	command(t, dir, livetest.Tool(t, "gcc"), object, "-o", path)
+	Command(t, dir, livetest.Tool(t, "gcc"), object, "-o", path)
 	return path, m
 }
 
-// command runs a tool that must succeed.
-func command(t *testing.T, dir, name string, args ...string) {
+// Command runs a tool that must succeed.
+func Command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
@@ -165,7 +165,7 @@ func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.
 	t.Helper()
 	dir := filepath.Dir(source)
 	plain, ll, object, path := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o"), filepath.Join(dir, "p")
-	command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
+	Command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
 		"-S", "-emit-llvm", "-o", plain, source)
 	m, err := ir.ParseFile(plain)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.
 	m, err = ir.ParseFile(ll)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.c"), []byte(starter), 0o600))
-	command(t, dir, livetest.LLVM(t, e.LLC, "llc"), code, "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
-	command(t, dir, livetest.Tool(t, "gcc"), object, "main.c", "-lm", "-o", path)
+	Command(t, dir, livetest.LLVM(t, e.LLC, "llc"), code, "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+	Command(t, dir, livetest.Tool(t, "gcc"), object, "main.c", "-lm", "-o", path)
 	return []string{path}, m
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
+	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/names"
@@ -116,4 +117,28 @@ func Pattern(by func(string) (*names.Pattern, error), text string) *names.Patter
 		panic(err)
 	}
 	return p
+}
+
+// Slot returns a slot of a frame by its name.
+func Slot(t *testing.T, f *deopt.Frame, name string) frame.Slot {
+	t.Helper()
+	for _, s := range f.Slots {
+		if s.Name == name {
+			return s
+		}
+	}
+	require.Fail(t, "no slot "+name)
+	return frame.Slot{}
+}
+
+// Launched19 starts a program of obj_host.c as LLVM 19 compiles it, which waits for its input until the session lets it go on.
+func Launched19(t *testing.T, program string) (*ptrace.Session, deopt.Options) {
+	t.Helper()
+	s, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), livetest.ObjectHostOptions{Rounds: 4}),
+		ptrace.LaunchOptions{Stdout: "/dev/null"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Detach()) })
+	m, err := ir.ParseFile(livetest.IR(t, 19, program))
+	require.NoError(t, err)
+	return s, deopt.Options{Modules: []*ir.Module{m}}
 }

@@ -16,6 +16,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/sites"
+	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
 
@@ -71,9 +72,9 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	require.NoError(t, unix.Prlimit(s.PID(), unix.RLIMIT_CPU, &limit, nil))
 	var seen atomic.Int64
 	go c.watch(ctx, stop, s.PID(), &seen)
-	o := deopt.TraceOptions{Options: given, Full: true, Wait: true, Limit: maxHits(), Warn: func(string) {}}
+	o := trace.Options{Options: given, Full: true, Wait: true, Limit: maxHits(), Warn: func(string) {}}
 	hits := 0
-	sum, err := deopt.Trace(ctx, s, o, func(x *deopt.Exited) error {
+	sum, err := trace.Run(ctx, s, o, func(x *trace.Exited) error {
 		hits++
 		seen.Add(1)
 		block, err := c.blockOf(memory, x.Thread.ID)
@@ -89,7 +90,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	})
 	pid := s.PID()
 	late := s.Detach()
-	if sum.End.Kind != deopt.EndExited && sum.End.Kind != deopt.EndKilled {
+	if sum.End.Kind != trace.EndExited && sum.End.Kind != trace.EndKilled {
 		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
 	}
 	if stuck := (*stuckError)(nil); errors.As(err, &stuck) {
@@ -97,7 +98,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 		c.failed = append(c.failed, fmt.Sprintf("behind %d hits of %d: %v", hits, maxHits(), stuck))
 		return nil // what it stood at may not end either
 	}
-	if sum.End.Kind == deopt.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
+	if sum.End.Kind == trace.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
 		why := fmt.Sprintf("it took more than %d seconds of the processor", c.seconds)
 		if c.How != "aot" && hits == 0 { // as it does to llc, where it is told in the same way
 			return &notBuilt{c.How, why}
@@ -117,7 +118,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	if err = errors.Join(err, late); err != nil {
 		return err
 	}
-	if sum.End.Kind != deopt.EndLimit && (sum.End.Kind != deopt.EndExited || sum.End.ExitCode != 0) {
+	if sum.End.Kind != trace.EndLimit && (sum.End.Kind != trace.EndExited || sum.End.ExitCode != 0) {
 		text, _ := os.ReadFile(b.module + ".err")
 		return &notBuilt{b.command[0], fmt.Sprintf("%+v behind %d hits: %s", sum.End, hits, text)}
 	}

@@ -1,0 +1,104 @@
+package trace
+
+import (
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// Exited is one exit that happened.
+type Exited struct {
+	Number uint64        // which hit it was, from 1. Several records at one address are one hit
+	After  time.Duration // since the trace began
+	Thread machine.Thread
+	Point  *Tracepoint
+	// Frame is the one that is left. At a [Tracepoint].Symbol it is that of the caller, and nil where none
+	// was found.
+	Frame *deopt.Frame
+	// Frames are all of the thread, innermost first, where they were asked for, and End is why there
+	// are no more.
+	Frames []*deopt.Frame
+	End    unwind.End
+	// Stops says that the condition holds which was to end the trace.
+	Stops bool
+}
+
+// Fulfils says that a condition holds of the exit.
+func (x *Exited) Fulfils(c *condition.Condition) bool {
+	answer, _ := answer(x.Frame, c)
+	return answer == condition.Yes
+}
+
+// answer says whether a condition holds of the frame's slots. No frame has none.
+func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
+	if f == nil {
+		return c.Of(nil)
+	}
+	return c.Of(f.Slots)
+}
+
+// prepare finds out what is the same each time that the place is reached.
+func (p *Tracepoint) prepare(v *deopt.View) {
+	p.ready = true
+	f := v.FrameAt(p.code, p.Addr, p.match)
+	f.Kind, f.PC, f.Module, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, &p.Offset
+	f.Function, f.Demangled = p.Function, names.IfMangled(p.Function)
+	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.Entry.Record.Offset), Moment: p.Moment}
+	if p.Note != "" {
+		f.Notes = append(f.Notes, p.Note)
+	}
+	f.Notes = append(f.Notes, p.match.Uncertain()...)
+	if p.Addr == p.match.Entry.Addr { // whoever comes to a call makes it
+		if why := f.Reached(p.match); why != "" {
+			f.Notes = append(f.Notes, why)
+			p.doubt = p.match.Kind != ""
+		}
+	}
+	if p.match.Site != nil { // that of the module alone: to read files the thread would have to wait
+		f.Source = deopt.SourceOf(p.match.Site.Instr)
+	}
+	p.base = f.Frame
+}
+
+// frame makes the abstract frame of a thread that stands at the place.
+func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, error) {
+	if !p.ready {
+		p.prepare(v)
+	}
+	f := v.Describe(p.base, physical, p.code, p.match)
+	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // what is said of this hit is not said of the next
+	f.Index, f.Rule = physical.Index, string(physical.Rule)
+	if physical.NoCFA == "" {
+		f.CFA = frame.HexOf(physical.CFA)
+	}
+	if p.doubt {
+		return f, nil
+	}
+	return f, f.Fill()
+}
+
+// hitMemory is what came with a hit.
+type hitMemory struct {
+	registers *machine.Registers
+	reads     []ptrace.Read
+	data      [][]byte
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for i, r := range m.reads {
+		base, err := m.registers.Addr(r.Reg)
+		from := base + machine.Addr(r.Offset)
+		if err == nil && i < len(m.data) && m.data[i] != nil && addr >= from && uint64(addr-from)+uint64(len(p)) <= uint64(len(m.data[i])) {
+			copy(p, m.data[i][addr-from:])
+			return nil
+		}
+	}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread came here"}
+}

@@ -1,0 +1,283 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+
+	"reframe/deopt"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/object"
+	"reframe/deopt/progspace"
+	"reframe/ptrace"
+)
+
+// What is called when the list of registered objects has changed, and when the dynamic linker's
+// list of libraries has: places that are there for debuggers ("Debugging with GDB", "JIT Compilation
+// Interface"; glibc, elf/dl-debug.c).
+const (
+	registerCode  = "__jit_debug_register_code"
+	jitDescriptor = "__jit_debug_descriptor"
+	debugState    = "_dl_debug_state"
+)
+
+// loaded follows what a process has loaded and registered, and knows which breakpoints belong to it.
+type loaded struct {
+	view   *deopt.View
+	filter ExitFilter
+	at     []*names.Pattern
+	means  []meaning // what each of at means
+	hold   bool      // all threads stand still at each exit
+	warn   func(format string, args ...any)
+
+	modules map[*object.Image]*listing
+	objects map[*ptrace.Entry]*listing
+	given   map[*object.Image]*listing
+	found   *listing // of what a scan found
+	known   int      // records
+	passed  passed   // records that were not meant, whatever was loaded since the beginning
+
+	places  map[machine.Addr]*place
+	watches map[machine.Addr]bool // where changes of what is loaded are seen; true where objects are registered
+	changed map[machine.Addr]bool
+}
+
+// listing is what one image has to be watched for.
+type listing struct {
+	points  []*Tracepoint
+	watches []machine.Addr
+	known   int
+	refused []string // what is not watched, and why
+	// placed says that the stack maps are what they will be: the dynamic linker relocates those of a
+	// module after it was mapped.
+	placed bool
+	image  *object.Image // of an object
+}
+
+func newLoaded(o *Options, warn func(string, ...any)) *loaded {
+	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), hold: o.Full || o.Stop != nil, warn: warn}
+}
+
+// start looks at a target anew.
+func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
+	l.view, err = deopt.New(t, o)
+	for n := range l.means {
+		l.means[n].now = 0
+	}
+	l.modules, l.objects, l.found, l.known = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0
+	l.given = map[*object.Image]*listing{}
+	l.places, l.watches, l.changed = map[machine.Addr]*place{}, map[machine.Addr]bool{}, map[machine.Addr]bool{}
+	return err
+}
+
+// update compares what there is now with what there was, and returns the breakpoints that are to be set
+// for it, and those that are to be taken out. fresh says that new objects were registered just now.
+func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machine.Addr, err error) {
+	t := l.view.Target()
+	if err := l.updateModules(t); err != nil {
+		return nil, nil, err
+	}
+	if err := l.updateObjects(t, fresh); err != nil {
+		return nil, nil, err
+	}
+	if err := l.updateGiven(t); err != nil {
+		return nil, nil, err
+	}
+	if found := l.view.Space().Found; found != nil && l.found == nil {
+		if l.found, err = l.list(found, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	insert, remove = l.changes()
+	return insert, remove, nil
+}
+
+// updateGiven lists the objects that were given. They were held against memory as the target was first looked at, and stay.
+func (l *loaded) updateGiven(t *ptrace.Target) error {
+	for _, img := range t.Given() {
+		if l.given[img] != nil {
+			continue
+		}
+		x, err := l.list(l.view.Space().OfObject(img), false)
+		if err != nil {
+			return err
+		}
+		l.complain(x)
+		l.given[img] = x
+	}
+	return nil
+}
+
+// updateModules drops the listings of what is no module any more, and makes those of new ones.
+func (l *loaded) updateModules(t *ptrace.Target) error {
+	there := map[*object.Image]bool{}
+	for _, m := range t.Modules {
+		there[m.Image] = l.modules[m.Image] == nil || !l.relocated(m, l.modules[m.Image])
+	}
+	for img, x := range l.modules {
+		if !there[img] {
+			delete(l.modules, img)
+			l.drop(x)
+		}
+	}
+	for _, m := range t.Modules {
+		if m.Image == nil || l.modules[m.Image] != nil {
+			continue
+		}
+		x, err := l.module(m)
+		if err != nil {
+			return err
+		}
+		l.modules[m.Image] = x
+	}
+	return nil
+}
+
+// updateObjects does the same for registered objects. A JIT puts new ones at the head of its list, and may
+// have registered 100,000: the whole list is looked at only where some are gone.
+func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
+	var added []*ptrace.Entry
+	total := 0
+	for _, r := range t.Registries {
+		total += len(r.Entries)
+		for _, e := range r.Entries {
+			if l.objects[e] != nil {
+				break
+			}
+			added = append(added, e)
+		}
+		if r.Broken != "" {
+			l.warn("the list of registered JIT objects is corrupt: %s", r.Broken)
+		}
+	}
+	if total != len(l.objects)+len(added) {
+		added = l.forget(t)
+	}
+	for _, e := range added {
+		img := e.Image()
+		x := &listing{}
+		if img == nil {
+			l.warn("the JIT object that is registered at %v cannot be used: %s", e.Addr, e.Bad)
+		} else {
+			var err error
+			if x, err = l.list(l.view.Space().OfObject(img), fresh); err != nil {
+				return err
+			}
+			x.image = img
+			l.complain(x)
+		}
+		l.objects[e] = x
+	}
+	return nil
+}
+
+// forget drops the objects that are registered no longer, and returns the new ones.
+func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
+	there := map[*ptrace.Entry]bool{}
+	for _, r := range t.Registries {
+		for _, e := range r.Entries {
+			if there[e] = true; l.objects[e] == nil {
+				added = append(added, e)
+			}
+		}
+	}
+	for e, x := range l.objects {
+		if !there[e] {
+			delete(l.objects, e)
+			delete(l.view.Space().Objects, x.image)
+			l.drop(x)
+		}
+	}
+	return added
+}
+
+// module lists what a module has to be watched for.
+func (l *loaded) module(m *ptrace.Module) (*listing, error) {
+	x := &listing{placed: true}
+	if m.StackMaps != nil || len(l.at) > 0 {
+		c := l.view.Space().OfModule(m)
+		var err error
+		if x, err = l.list(c, false); err != nil {
+			return nil, err
+		}
+		if x.placed = inPlace(c); x.placed {
+			l.complain(x)
+		}
+	}
+	if _, ok := m.Image.Lookup(jitDescriptor); ok {
+		if sym, ok := m.Image.Lookup(registerCode); ok {
+			l.watch(x, sym.Addr, true)
+		} else {
+			l.warn("%s has no %s: what its JIT registers from now on is not seen", m.Path, registerCode)
+		}
+	}
+	if sym, ok := m.Image.Lookup(debugState); ok {
+		l.watch(x, sym.Addr, false)
+	}
+	return x, nil
+}
+
+// complain says what is not watched.
+func (l *loaded) complain(x *listing) {
+	for _, why := range x.refused {
+		l.warn("%s", why)
+	}
+	x.refused = nil
+}
+
+// inPlace says whether all functions of the code's maps lie in it.
+func inPlace(c *progspace.Objfile) bool {
+	for _, m := range c.Maps {
+		for i := range m.Functions {
+			if c.Image.CodeAt(m.Functions[i].Addr) == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// relocated says whether the stack maps of a module are no longer what they were, and reads them again
+// then.
+func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
+	if x.placed {
+		return false
+	}
+	data := make([]byte, len(m.StackMaps))
+	s := m.Image.Section(object.StackMapSection)
+	if l.view.Target().ReadMemory(data, s.Loaded()) != nil || bytes.Equal(data, m.StackMaps) {
+		return false
+	}
+	m.StackMaps = data
+	delete(l.view.Space().Modules, m)
+	return true
+}
+
+// list looks for the exits of a code.
+func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
+	if len(l.at) > 0 {
+		return l.symbols(c), nil
+	}
+	s := survey{view: l.view, filter: &l.filter, fresh: fresh}
+	if err := s.of(c); err != nil {
+		return nil, err
+	}
+	x := &listing{points: s.points, known: s.known, refused: s.misfits}
+	l.pass(&s, c)
+	if c.MapsErr != nil {
+		x.refused = append(x.refused, "its stack map cannot be read: "+c.MapsErr.Error())
+	}
+	for _, why := range s.reasons {
+		x.refused = append(x.refused, fmt.Sprintf("%s: %s not watched: %s", c.Name, countOf(s.refused[why], "record"), why))
+	}
+	l.add(x)
+	return x, nil
+}
+
+// countOf is "1 record is" or "2 records are".
+func countOf(n int, what string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s is", what)
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}

@@ -1,0 +1,85 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/names"
+	"reframe/ptrace"
+)
+
+// PlannedSchema names the JSON of a [Planned].
+const PlannedSchema = "reframe.trace.breakpoint/v1"
+
+// Planned is a byte that a trace would overwrite.
+type Planned struct {
+	Schema          string           `json:"schema"`
+	Address         frame.Hex        `json:"address"`
+	Byte            frame.Hex        `json:"byte,omitempty"`     // that is there now; empty where it cannot be read
+	Hardware        bool             `json:"hardware,omitempty"` // a debug register would hold the breakpoint, if none is in use; the byte stays
+	Symbol          string           `json:"symbol,omitempty"`   // whose entry it is, where it is not there for a record
+	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
+	Exits           []*TracepointRow `json:"exits,omitempty"`
+}
+
+// TracepointRow is a [Tracepoint] in JSON.
+type TracepointRow struct {
+	Function  string       `json:"function,omitempty"`
+	Demangled string       `json:"demangled,omitempty"`
+	Offset    uint64       `json:"offset"`
+	Record    uint64       `json:"record"`
+	Site      string       `json:"site"`
+	Moment    frame.Moment `json:"moment"`
+	Module    string       `json:"module,omitempty"`
+	Note      string       `json:"note,omitempty"`
+}
+
+// Plan lists what [Run] would write into a process, by address, without writing it: also where
+// reframe itself has to stop, to learn what the process loads. The error says why there would be no exit
+// to be seen.
+func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
+	l := newLoaded(&o, func(format string, args ...any) { o.Warn(fmt.Sprintf(format, args...)) })
+	if err := l.start(t, o.Options); err != nil {
+		return nil, err
+	}
+	insert, _, err := l.update(false)
+	if err != nil {
+		return nil, err
+	}
+	var out []Planned
+	held := 0
+	for _, b := range insert {
+		p := Planned{Schema: PlannedSchema, Address: frame.HexOf(b.Addr)}
+		if b.Hardware && held < ptrace.HardwareBreakpoints {
+			p.Hardware = true
+			held++
+		}
+		var is [1]byte
+		if t.ReadMemory(is[:], b.Addr) == nil {
+			p.Byte = frame.HexOf(uint64(is[0]))
+		}
+		if _, watch := l.watches[b.Addr]; watch {
+			p.Symbol = l.view.Space().NameOf(b.Addr)
+		} else {
+			for _, x := range l.places[b.Addr].points {
+				if x.Symbol != "" {
+					p.Symbol = x.Symbol
+					continue
+				}
+				p.Exits = append(p.Exits, &TracepointRow{x.Function, names.IfMangled(x.Function), x.Offset, x.Record, x.Site, x.Moment, x.Module, x.Note})
+			}
+		}
+		p.SymbolDemangled = names.IfMangled(p.Symbol)
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Planned) int {
+		return cmp.Or(cmp.Compare(len(a.Address), len(b.Address)), cmp.Compare(a.Address, b.Address))
+	})
+	if len(l.places) == 0 {
+		err = errors.New(l.whyNone())
+	}
+	return out, err
+}

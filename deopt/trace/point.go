@@ -1,0 +1,274 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/isa"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
+	"reframe/deopt/stackmap"
+	"reframe/ptrace"
+)
+
+// Tracepoint is a place in the code at which a breakpoint tells of an exit.
+type Tracepoint struct {
+	Addr     machine.Addr // of the breakpoint
+	Record   uint64
+	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
+	Moment   frame.Moment // how far the site has got where a thread stands at Addr
+	Function string       // that Addr lies in; "" where it has no symbol
+	Offset   uint64       // of Addr in it
+	Module   string       // the file or JIT object
+	Note     string       // why Addr is not where the kind of site would have it, or ""
+	// Symbol is set where the breakpoint stands at the entry of that symbol and is about the
+	// frame that calls it. There is no record then.
+	Symbol string
+
+	code  *progspace.Objfile
+	match *deopt.Match
+	reads []ptrace.Read
+	whole bool // what the record's values are read from does not all come with an event
+	wide  bool // it has values in vector registers
+	meant patching
+
+	by int // of a symbol: which of [Options].At means it
+
+	ready bool        // base and doubt are known
+	base  frame.Frame // what is the same at each hit
+	doubt bool        // see Doubtful
+}
+
+// Doubtful says that the place may be reached without its site: no values are read then.
+func (p *Tracepoint) Doubtful() bool { return p.doubt }
+
+// ExitFilter says which exits are meant. What is empty leaves none out.
+type ExitFilter struct {
+	Records  []uint64
+	Function *names.Pattern // nil: any
+	Sites    []string
+
+	AtReturn bool // of a statepoint the breakpoint is where its callee returns
+}
+
+func (x *ExitFilter) wantsRecord(id uint64) bool {
+	return len(x.Records) == 0 || slices.Contains(x.Records, id)
+}
+
+func (x *ExitFilter) wantsFunction(name string) bool {
+	return x.Function == nil || x.Function.Match(name)
+}
+
+func (x *ExitFilter) wantsSite(kind string) bool {
+	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
+}
+
+// SiteKinds are what [ExitFilter].Sites may hold.
+var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), deopt.UnknownSite}
+
+// survey looks for the places at which exits can be seen.
+type survey struct {
+	view   *deopt.View
+	filter *ExitFilter
+	// fresh says that the objects were registered just now. MCJIT does that before it makes the code
+	// executable; of any other object, memory that is not executable is no code any more.
+	fresh   bool
+	points  []*Tracepoint
+	known   int            // records that were looked at, whichever are meant
+	refused map[string]int // records that get no breakpoint, by the reason
+	reasons []string       // those of refused, in order
+	misfits []string       // why modules are not what was compiled
+}
+
+func (s *survey) refuse(why string) {
+	if s.refused == nil {
+		s.refused = map[string]int{}
+	}
+	if s.refused[why]++; s.refused[why] == 1 {
+		s.reasons = append(s.reasons, why)
+	}
+}
+
+// of adds the exits of all records of a code. Where a record's address is that of the
+// site depends on its kind: of a stackmap and a patchpoint it is where the site starts, of a
+// statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A
+// deoptimize call does not return, and a statepoint's callee may change what is live: the
+// breakpoint belongs on the call, where all that was recorded is in place already.
+func (s *survey) of(c *progspace.Objfile) error {
+	if c.Records == nil {
+		return nil
+	}
+	text := isa.NewWindow(s.view.Target(), isa.Of(s.view.Target().Arch()))
+	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not meant
+	all := c.Records.Range(0, math.MaxUint64)
+	s.known += all.Len()
+	for n := range all.Len() {
+		e := all.Entry(n)
+		way, known := ways[e.Function]
+		if !known {
+			if s.filter.wantsFunction(c.Starting(e.Function.Addr).Name) {
+				way = &sweep{text: text, at: e.Function.Addr}
+			}
+			ways[e.Function] = way
+		}
+		if way == nil {
+			continue
+		}
+		rec := e.Record()
+		if !s.filter.wantsRecord(uint64(rec.ID)) {
+			continue
+		}
+		p, why, err := s.tracepoint(c, sites.RecordEntry{Entry: e, Record: rec}, way)
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			s.refuse(why)
+		case s.filter.wantsSite(p.Site):
+			s.points = append(s.points, p)
+		}
+	}
+	return nil
+}
+
+// tracepoint finds the place of one record's site, or says why there can be no breakpoint. It must be
+// code of the function that the map says, and an instruction must start there: anything else would be
+// overwritten.
+func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
+	v := s.view
+	function := c.SymbolAt(e.Function.Addr)
+	if function.Owner != e.Function.Addr || v.Space().At(e.Function.Addr) != c {
+		return nil, "no function starts where the map says that theirs does", nil
+	}
+	const outside = "they lie outside of their function"
+	if e.Addr < e.Function.Addr || e.Addr > e.Function.Addr && c.Within(function, e.Addr-1).Owner != e.Function.Addr {
+		return nil, outside, nil
+	}
+	inside, call := way.to(e.Addr)
+	if inside {
+		return nil, "an instruction lies across their address", nil
+	}
+	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c}
+	if err := s.matchSite(p, e, call, way.lost); err != nil {
+		return nil, "", err
+	}
+	at := c.Within(function, p.Addr)
+	switch {
+	case at.Owner != e.Function.Addr || v.Space().At(p.Addr) != c:
+		return nil, outside, nil
+	case !v.Space().Executable(p.Addr) && !(s.fresh && c.JIT):
+		return nil, "they lie in memory that is not executable", nil
+	}
+	p.Offset = uint64(p.Addr - e.Function.Addr)
+	if at.Known {
+		p.Function, p.Offset = at.Name, uint64(p.Addr-at.Start)
+	}
+	if p.Site = string(p.match.Kind); p.Site == "" {
+		p.Site = deopt.UnknownSite
+	}
+	p.Moment, p.meant = p.match.Moment, s.patching(p)
+	p.plan(v.Target().Arch())
+	p.wide = p.wide || s.filter.AtReturn && p.Moment == frame.After // the call may have returned a float
+	return p, "", nil
+}
+
+// matchSite finds out what kind of site a record describes, which it is in the modules, and with
+// that where it starts. call is the call that ends at the record's address, or 0; lost says that the code
+// could not be followed so far.
+func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
+	f := s.view.FrameAt(p.code, e.Addr, nil)
+	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
+	got, _, err := m.Try(e, e.Addr, false)
+	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
+		// A process may run several versions of a function, of which the module is one.
+		if len(s.misfits) <= maxWarnings {
+			s.misfits = append(s.misfits, mismatch.Error())
+		}
+		m.Sites = func(sites.RecordEntry) (sites.Candidates, error) {
+			return sites.Candidates{Why: "no names: " + mismatch.Error()}, nil
+		}
+		got, _, err = m.Try(e, e.Addr, false)
+	}
+	if err != nil {
+		return err
+	}
+	p.match = got
+	returns := got.Moment == frame.After || got.Moment == frame.Unknown // has the shape of a statepoint
+	switch {
+	case returns && call != 0:
+		if len(got.Sites) > 1 {
+			f.Physical().Return = true // now the call can tell which of the sites it is
+			if again, _, err := m.Try(e, e.Addr, true); err != nil {
+				return err
+			} else if again != nil {
+				got = again
+			}
+		}
+		if got.Kind == "" {
+			got.Kind = ir.StatepointSite
+		}
+		p.match = got
+		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filter.AtReturn {
+			p.Addr, got.Moment = call, frame.Before
+		}
+	case got.Moment == frame.After:
+		why := "no call ends at its return address"
+		if lost {
+			why = "not all instructions before its return address are known"
+		}
+		p.Note = fmt.Sprintf("%s: the breakpoint is where the %s has returned", why, got.Kind)
+	case got.Kind == "" && m.PatchpointCall(e.Addr) != 0:
+		got.Kind, got.Moment = ir.PatchPointSite, frame.Before
+	}
+	return nil
+}
+
+// general says whether a register is one that comes with every hit.
+func general(arch *machine.Arch, reg machine.DWARFReg) bool {
+	info, known := arch.Register(reg)
+	return known && info.Class == machine.General
+}
+
+// Two ranges of memory that lie this near, in bytes, are read as one.
+const joined = 64
+
+// plan says what of a thread and of its memory must come with a hit for the record's values
+// to be read from that.
+func (p *Tracepoint) plan(arch *machine.Arch) {
+	for _, l := range p.match.Entry.Record.Locations {
+		switch {
+		case l.Kind == stackmap.Indirect && l.Size > 0 && general(arch, l.Reg):
+			p.reads = append(p.reads, ptrace.Read{Reg: l.Reg, Offset: int64(l.Offset), Size: int(l.Size)})
+		case l.Kind == stackmap.Register:
+			p.wide = p.wide || !general(arch, l.Reg)
+		}
+	}
+	slices.SortFunc(p.reads, func(a, b ptrace.Read) int {
+		if a.Reg != b.Reg {
+			return int(a.Reg) - int(b.Reg)
+		}
+		return int(a.Offset - b.Offset) // both are of 32 bits
+	})
+	n := 0
+	for _, r := range p.reads {
+		if n > 0 {
+			last := &p.reads[n-1]
+			end := max(last.Offset+int64(last.Size), r.Offset+int64(r.Size))
+			if r.Reg == last.Reg && r.Offset <= last.Offset+int64(last.Size)+joined && end-last.Offset <= ptrace.MaxRead {
+				last.Size = int(end - last.Offset)
+				continue
+			}
+		}
+		p.reads[n] = r
+		n++
+	}
+	p.reads = p.reads[:n]
+	p.whole = n > ptrace.MaxReads || slices.ContainsFunc(p.reads, func(r ptrace.Read) bool { return r.Size > ptrace.MaxRead })
+}

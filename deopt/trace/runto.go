@@ -1,0 +1,155 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/names"
+	"reframe/ptrace"
+)
+
+// RunToOptions say at which exit [RunTo] stops.
+type RunToOptions struct {
+	deopt.Options
+	ExitFilter
+	At   *names.Pattern       // a function: the exit is the frame that calls it, as with [Options].At; nil: a site
+	Stop *condition.Condition // only exits that fulfil it are meant; nil: all
+	Hit  uint64               // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
+	Warn func(string)
+}
+
+// Moment is a process that stands at an exit.
+type Moment struct {
+	// View is all frames, those of the thread that came there first.
+	View *deopt.View
+	// Frame is the one that is left, nil at a symbol that no known frame calls.
+	Frame *deopt.Frame
+}
+
+// NotReachedError says that a process ended before it came to an exit.
+type NotReachedError struct {
+	End  End
+	Hits uint64 // how often it came to one, whether it fulfilled the condition or not
+	Stop *condition.Condition
+	Held uint64 // how often the condition held, where there is one
+	Want uint64
+	Why  string // why there is no place to be watched, where there was none at its end
+}
+
+func (e *NotReachedError) Error() string {
+	text := fmt.Sprintf("the program exited with status %d", e.End.ExitCode)
+	if e.End.Kind == EndKilled {
+		text = fmt.Sprintf("the program was killed by signal %d", e.End.Signal)
+	}
+	text += fmt.Sprintf(" before hit %d: it came there %d times", e.Want, e.Hits)
+	if e.Stop != nil {
+		text += fmt.Sprintf(", and %s held %d times", e.Stop.Text, e.Held)
+	}
+	if e.Why != "" {
+		text += "; " + e.Why
+	}
+	return text
+}
+
+// errThere ends a trace: the process stands where it was to.
+var errThere = errors.New("it is there")
+
+// RunTo lets a process go on to an exit, whether its code is there yet or not, and returns the frames as they are there.
+// They are good until the process goes on. Nothing of what was written into it is left in it then. One that ends before
+// is a [*NotReachedError]; when ctx is done the error is its cause.
+func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
+	o.Hit = max(o.Hit, 1)
+	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn}
+	if o.At != nil {
+		t.At = []*names.Pattern{o.At}
+	}
+	held := uint64(0)
+	if o.Stop != nil {
+		t.Every = 1
+	}
+	before, err := s.Hits()
+	if err != nil {
+		return nil, err
+	}
+	var out *Moment
+	var thread deopt.Thread
+	tr := newTracer(s, t, func(x *Exited) error {
+		if o.Stop != nil {
+			if !x.Fulfils(o.Stop) {
+				return nil
+			}
+			if held++; held < o.Hit {
+				return nil
+			}
+		}
+		thread = deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}
+		out = &Moment{Frame: x.Frame}
+		return errThere
+	})
+	err = tr.run(ctx, func() error { return nil })
+	switch {
+	case err == nil:
+		early, err := tr.notReached(s, before, o.Hit)
+		if err != nil {
+			return nil, err
+		}
+		early.Stop, early.Held = o.Stop, held
+		return nil, early
+	case !errors.Is(err, errThere):
+		return nil, err
+	}
+	if out.View, err = tr.standing(s, thread); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// notReached says how often the process came to a place that was meant.
+func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) (*NotReachedError, error) {
+	e := &NotReachedError{End: t.end, Want: want}
+	after, err := s.Hits()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range after {
+		e.Hits += h.Count
+	}
+	for _, h := range before {
+		e.Hits -= h.Count
+	}
+	if len(t.places) == 0 {
+		e.Why = strings.TrimPrefix(t.whyNone(), t.view.Target().String()+": ")
+	}
+	return e, nil
+}
+
+// standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
+func (t *tracer) standing(s *ptrace.Session, came deopt.Thread) (*deopt.View, error) {
+	if err := s.Remove(slices.Concat(slices.Collect(maps.Keys(t.places)), slices.Collect(maps.Keys(t.watches)))...); err != nil {
+		return nil, err
+	}
+	target, err := s.Target()
+	if err != nil {
+		return nil, err
+	}
+	v := t.view
+	v.Move(target)
+	v.Threads = []deopt.Thread{came}
+	for _, thread := range target.Threads() {
+		if thread.ID == came.ID {
+			continue
+		}
+		other, err := v.ThreadOf(thread)
+		if err != nil {
+			return nil, err
+		}
+		v.Threads = append(v.Threads, other)
+	}
+	return v, nil
+}

@@ -1,0 +1,107 @@
+package trace
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/ir"
+	"reframe/deopt/sites"
+	"reframe/internal/near"
+)
+
+// surveyed is how large a module may be, in bytes, for all of its sites to be looked at for names. It takes a second.
+const surveyed = 32 << 20
+
+// unnamed are the slots of a record of which no module says more.
+var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
+
+// CheckStop returns an error where a condition can hold at no exit that the filter means, whatever a process does: no site of the modules and no
+// exit of the layouts has the slots that it asks for. The error is a [*condition.Error]. What is not known without the
+// process is no error.
+func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter) error {
+	var siteList [][]string // the names of each
+	for _, m := range o.Modules {
+		if m.Size() > surveyed {
+			return nil
+		}
+		for _, f := range m.Funcs {
+			list, err := sites.CompiledSites(f)
+			if err != nil {
+				return nil // it is said where the function is needed
+			}
+			for _, s := range list {
+				if filter.wantsSite(string(s.Kind)) && slices.ContainsFunc(s.IDs(), filter.wantsRecord) {
+					siteList = append(siteList, siteNames(s))
+				}
+			}
+		}
+	}
+	for _, l := range o.Layouts {
+		for _, x := range l.Exits {
+			if x.Record != nil && !filter.wantsRecord(*x.Record) {
+				continue
+			}
+			var names []string
+			for _, s := range x.Slots {
+				names = append(names, s.Name)
+			}
+			siteList = append(siteList, names)
+		}
+	}
+	siteList = append(siteList, nil) // one of which no module says more
+	all := map[string]string{}       // every name, as the output has it
+	for _, names := range siteList {
+		has := map[string]bool{}
+		for _, name := range names {
+			has[condition.Plain(name)] = true
+			all[condition.Plain(name)] = name
+		}
+		if c.Possible(func(n condition.Name) bool { return n.Text == "" || unnamed.MatchString(n.Text) || has[n.Text] }) {
+			return nil
+		}
+	}
+	for _, n := range c.Names() {
+		if _, there := all[n.Text]; n.Text != "" && !there && !unnamed.MatchString(n.Text) {
+			return c.Wrong(n, noSuchSlot(n.Text, all, len(o.Modules)+len(o.Layouts) > 0))
+		}
+	}
+	return &condition.Error{Text: c.Text, Why: "it can hold nowhere: no site has all the slots that it asks for"}
+}
+
+// siteNames lists the names of a site's slots.
+func siteNames(s *ir.Site) (names []string) {
+	for _, v := range slices.Concat(s.Live, s.GCLive) {
+		if called := sites.NameOf(v); called != "" {
+			names = append(names, called)
+		}
+	}
+	return names
+}
+
+// shownNames bounds the names that are proposed.
+const shownNames = 8
+
+// noSuchSlot says that no site has a slot, and which there are, the most alike first.
+func noSuchSlot(want string, all map[string]string, given bool) string {
+	if !given {
+		return "slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on"
+	}
+	if len(all) == 0 {
+		return "no site that is meant has a slot with a name"
+	}
+	plain := near.Sorted(want, slices.Collect(maps.Keys(all)))
+	var there []string
+	for _, n := range plain[:min(len(plain), shownNames)] {
+		there = append(there, all[n])
+	}
+	text := "no site that is meant has a slot of that name; there are " + strings.Join(there, ", ")
+	if more := len(plain) - len(there); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,437 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/progspace"
+	"reframe/deopt/unwind"
+	"reframe/ptrace"
+)
+
+// Options say which exits are told, and how. Of what [deopt.Options] say, Thread leaves out
+// the exits of all other threads.
+type Options struct {
+	deopt.Options
+	ExitFilter
+	// At are functions. Where there are any, the breakpoints stand at their entries, in place of the
+	// sites of records, and an exit is the frame of the record that calls.
+	At    []*names.Pattern
+	Full  bool                 // all frames of the thread
+	Quiet bool                 // exits are counted, and none is told
+	Every uint64               // each so-many-th hit is told; 0 and 1: each
+	Limit uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
+	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is told; nil: none
+	Log   bool                 // with Stop: the exits before it are told too
+	For   time.Duration        // the trace ends after this time; 0: no limit
+	// Wait says that a process which has no such exits yet may get them.
+	Wait bool
+	// Warn is told what the user should know. It is not nil.
+	Warn func(string)
+}
+
+// tracer is a trace while it goes on.
+type tracer struct {
+	session *ptrace.Session
+	options Options
+	each    func(*Exited) error
+	began   time.Time
+
+	*loaded
+	stale      bool                  // what is mapped may be another thing than what the view knows
+	generation int                   // of what is loaded: how often it was looked at
+	stacks     map[int]*unwind.Stack // of each thread, where it was last seen
+	warned     map[string]bool
+	number     uint64 // of the last hit that was counted here
+	chosen     uint64 // hits that count for the limit
+	counts
+}
+
+// chooses says that hits are counted and chosen here, and not by the session: which are meant
+// depends on more than their place.
+func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
+
+// unseen says that not every hit is told here, and only the session knows how many there were.
+func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
+
+// maxStacks bounds the threads whose stacks are kept.
+const maxStacks = 1 << 10
+
+// Run tells of each exit as it happens, until the process or the trace ends. The process stands still
+// when Trace begins; whoever calls it detaches. What each is given is good until it returns; its
+// error ends the trace and is returned.
+//
+// The summary is there whatever the error is. When ctx is done the error is its cause.
+func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
+	t := newTracer(s, o, each)
+	err := t.run(ctx, func() error { return nil })
+	if late := t.settle(); err == nil {
+		err = late
+	}
+	t.warnUnnamed()
+	return t.summary(time.Since(t.began)), err
+}
+
+func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
+	t := &tracer{session: s, options: o, each: each, began: time.Now(), stacks: map[int]*unwind.Stack{}, warned: map[string]bool{}}
+	t.counts = counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}
+	t.loaded = newLoaded(&t.options, t.warn)
+	return t
+}
+
+// run is told of what happens until the trace ends. then is called behind each event.
+func (t *tracer) run(ctx context.Context, then func() error) error {
+	err := t.untilEnd(ctx, then)
+	t.lookAgain()
+	return err
+}
+
+func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
+	if !t.chooses() {
+		if err := t.session.Count(ptrace.Counting{Every: t.options.Every, Limit: t.options.Limit, Quiet: t.options.Quiet}); err != nil {
+			return err
+		}
+	}
+	if err := t.anew(); err != nil {
+		return err
+	}
+	if err := t.expect(); err != nil {
+		return err
+	}
+	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.Target().Threads(), func(th machine.Thread) bool { return th.ID == id }) {
+		return deopt.NoThread(t.view.Target(), id)
+	}
+	if t.session.Stopped() {
+		t.warn("process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d", t.session.PID())
+	}
+	next := ctx
+	if t.options.For > 0 {
+		var cancel context.CancelFunc
+		next, cancel = context.WithTimeoutCause(ctx, t.options.For, errTimeUp)
+		defer cancel()
+	}
+	for t.end.Kind == "" {
+		ev, err := t.session.Next(next)
+		if errors.Is(err, errTimeUp) {
+			t.end.Kind = EndTime
+			return nil
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				t.end.Kind = EndInterrupted
+			}
+			return err
+		}
+		if err := t.event(ev); err != nil {
+			return err
+		}
+		if err := then(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errTimeUp is why nothing more is waited for.
+var errTimeUp = errors.New("the time is over")
+
+func (t *tracer) event(ev ptrace.Event) error {
+	switch ev.Kind {
+	case ptrace.Exec:
+		return t.anew()
+	case ptrace.Ended:
+		t.end = End{Kind: EndExited, ExitCode: ev.ExitCode}
+		if ev.Signal != 0 {
+			t.end = End{Kind: EndKilled, Signal: ev.Signal}
+		}
+		return nil
+	case ptrace.LimitReached:
+		t.end.Kind = EndLimit
+		return nil
+	case ptrace.Missed:
+		t.missed(ev)
+		return nil
+	}
+	if registering, watch := t.watches[ev.At]; watch {
+		return t.follow(registering)
+	}
+	// One that was hit before it was taken out may be told behind that.
+	if p := t.places[ev.At]; p != nil {
+		return t.hit(p, ev)
+	}
+	return nil
+}
+
+// hit is told of a thread that came to a place.
+func (t *tracer) hit(p *place, ev ptrace.Event) error {
+	o := &t.options
+	number := ev.Number
+	if t.chooses() {
+		if o.Thread != 0 && ev.Thread.ID != o.Thread {
+			return nil
+		}
+		t.number++
+		number = t.number
+	}
+	view := t.view
+	if p.held {
+		if err := t.look(); err != nil {
+			return err
+		}
+	} else {
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data})
+	}
+	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
+	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
+	stops := false
+	for _, point := range p.points {
+		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
+		err := t.fill(x, view, ev.Thread.Registers)
+		if err != nil {
+			return err
+		}
+		if !t.unseen() {
+			t.count(x)
+		}
+		if o.Stop != nil && t.decide(o.Stop, x.Frame) {
+			x.Stops, stops = true, true
+			t.end.Kind = EndStopped
+			if !o.Full { // all of them, once
+				if err := t.walk(x, view, ev.Thread.Registers); err != nil {
+					return err
+				}
+			}
+		}
+		if told || x.Stops {
+			t.tell(x)
+			if err := t.each(x); err != nil {
+				return err
+			}
+		}
+	}
+	if chosen || stops {
+		t.chosen++
+	}
+	if t.chooses() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
+		t.end.Kind = EndLimit
+	}
+	return nil
+}
+
+// fill makes the frame of an exit, or all of its thread.
+func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (err error) {
+	if t.options.Full || x.Point.Symbol != "" {
+		return t.walk(x, v, registers)
+	}
+	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"})
+	return err
+}
+
+// walk makes all frames of the thread. The stack is mostly what it was at the thread's last
+// exit.
+func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) error {
+	stack := v.Walk(registers, t.stacks[x.Thread.ID])
+	if len(t.stacks) == maxStacks {
+		clear(t.stacks)
+	}
+	t.stacks[x.Thread.ID] = stack
+	x.Frames, x.End = nil, stack.End
+	left := 0 // which of them is the one that is left
+	if x.Point.Symbol != "" {
+		left = 1
+	}
+	all := t.options.Full || x.Stops
+	var within *deopt.Frame // nil where that is frame #0, which is certain
+	for n, physical := range stack.Frames {
+		var f *deopt.Frame
+		var err error
+		switch {
+		case n == left && left == 0:
+			f, err = x.Point.frame(v, physical)
+		case n == left:
+			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
+		case all:
+			f, err = v.FrameOf(physical, stack.Callee(n), within)
+		default:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		within = f
+		if n == left {
+			x.Frame = f
+		}
+		if all {
+			x.Frames = append(x.Frames, f)
+		} else if n == left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// caller makes the frame that has just called: the callee has changed nothing yet, so that
+// registers hold what they did at the call which the callee need not keep.
+func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Frame, within *deopt.Frame, entry *machine.Registers) (*deopt.Frame, error) {
+	if physical.Overwritten != nil { // what was written there may have changed registers before it called
+		return v.FrameOf(physical, callee, within)
+	}
+	regs := entry.Clone()
+	regs.SetUint(v.Target().Arch().PC, uint64(physical.PC))
+	if sp, err := physical.Registers.Uint(v.Target().Arch().SP); err == nil {
+		regs.SetUint(v.Target().Arch().SP, sp)
+	}
+	physical.Registers = regs
+	return v.FrameOf(physical, callee, within)
+}
+
+// anew looks at a process of which nothing is known yet.
+func (t *tracer) anew() error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	if err := t.start(target, t.options.Options); err != nil {
+		return err
+	}
+	clear(t.stacks)
+	return t.apply(false)
+}
+
+// follow looks at what has been loaded or registered, or is no more. What is gone is taken out
+// before its memory can become something else.
+func (t *tracer) follow(registering bool) error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	if registering {
+		t.session.RefreshRegistered()
+	} else {
+		t.session.Refresh()
+	}
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.view.Move(target)
+	t.stale = true // MCJIT makes executable what it has registered
+	return t.apply(true)
+}
+
+// apply sets the breakpoints that belong to what there is now.
+func (t *tracer) apply(fresh bool) error {
+	t.generation++
+	insert, remove, err := t.update(fresh)
+	if err != nil {
+		return err
+	}
+	if err := t.session.Remove(remove...); err != nil {
+		return err
+	}
+	if err := t.session.Insert(insert...); err != nil {
+		if !fresh {
+			return err
+		}
+		// An object may say that its code is where no memory is; the other breakpoints are set. A session that
+		// is broken says so again.
+		t.warn("%v", err)
+	}
+	return nil
+}
+
+// expect returns an error where no exit can ever be seen.
+func (t *tracer) expect() error {
+	if t.options.Wait {
+		return nil
+	}
+	if len(t.at) > 0 { // a process that runs has its functions, and whoever means one to come says so
+		lines := t.unnamed()
+		if len(t.places) == 0 {
+			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
+		}
+		for _, line := range lines {
+			t.warn("%s", line)
+		}
+	}
+	if len(t.places) > 0 {
+		return nil
+	}
+	why := t.whyNone()
+	for _, registering := range t.watches {
+		if registering {
+			t.warn("%s; waiting for what its JIT registers", why)
+			return nil
+		}
+	}
+	return errors.New(why)
+}
+
+// whyNone says why there is no place to be watched.
+func (l *loaded) whyNone() string {
+	t := l.view.Target()
+	switch {
+	case len(l.at) > 0:
+		return strings.Join(l.unnamed(), "; ")
+	case l.known > 0:
+		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
+	}
+	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
+}
+
+// decide says whether the condition holds of an exit, and counts where that cannot be told.
+func (t *tracer) decide(c *condition.Condition, f *deopt.Frame) bool {
+	answer, _ := answer(f, c)
+	switch answer {
+	case condition.Absent:
+		t.absent++
+	case condition.Undecided:
+		t.undecided++
+	}
+	return answer == condition.Yes
+}
+
+// look takes the view to where the process stands now, where what is mapped may be another thing than
+// what the view knows. Memory is read as it is in any case.
+func (t *tracer) look() error {
+	if !t.stale {
+		return nil
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.stale = false
+	t.view.Move(target)
+	return nil
+}
+
+// maxWarnings bounds what is said of one process, which may go on for ever.
+const maxWarnings = 50
+
+// warn says something once.
+func (t *tracer) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case t.warned[text] || len(t.warned) > maxWarnings:
+	case len(t.warned) == maxWarnings:
+		t.warned[text] = true
+		t.options.Warn("there is more of this kind, which is not said")
+	default:
+		t.warned[text] = true
+		t.options.Warn(text)
+	}
+}

@@ -1,0 +1,113 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/ptrace"
+)
+
+// Watcher tells of each exit of a process as [Run] does, to whoever has more to do there than to tell of it: between the exits the
+// process is the caller's, who may run one of its threads and say where that came to ([Watcher.Arrived]).
+type Watcher struct {
+	tracer *tracer
+	code   []ptrace.Range // see Code; nil until it is asked for
+	codeOf int            // which generation of what is loaded it is about
+}
+
+// NewWatcher makes one of a process that is stopped. What each is given is good until it returns; its error ends the run.
+func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher {
+	return &Watcher{tracer: newTracer(s, o, each)}
+}
+
+// Run watches until the process or the trace ends. then is called behind each event, while the process is stopped, and its error
+// ends the run and is returned.
+func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
+
+// View is the process as it was when what is loaded was last looked at: its code, not its frames. Memory is read as it is. It is nil before [Watcher.Run].
+func (w *Watcher) View() *deopt.View { return w.tracer.view }
+
+// At are the exits whose breakpoint is at an address.
+func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
+	if p := w.tracer.places[addr]; p != nil {
+		return p.points
+	}
+	return nil
+}
+
+// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are told of.
+func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
+	p := w.tracer.places[addr]
+	if p == nil {
+		return nil
+	}
+	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread})
+}
+
+// Objects are the objects that a JIT has registered and that can be used.
+func (w *Watcher) Objects() iter.Seq[*object.Image] {
+	return func(yield func(*object.Image) bool) {
+		for e := range w.tracer.objects {
+			if img := e.Image(); img != nil && !yield(img) {
+				return
+			}
+		}
+	}
+}
+
+// Finish warns of functions and records that were waited for and never came. It says how the run ended, at how many places exits may
+// be missing because the process has overwritten the breakpoint, and how long the watcher has been there.
+func (w *Watcher) Finish() (end End, overwritten uint64, took time.Duration) {
+	w.tracer.warnUnnamed()
+	return w.tracer.end, uint64(len(w.tracer.overwritten)), time.Since(w.tracer.began)
+}
+
+// Code is the code that the modules are about: native code of that is followed by each instruction. Of registered
+// objects it is all; of files, which hold the host too, the functions that the modules define.
+func (w *Watcher) Code() []ptrace.Range {
+	if w.code != nil && w.codeOf == w.tracer.generation {
+		return w.code
+	}
+	w.code, w.codeOf = []ptrace.Range{}, w.tracer.generation
+	add := func(start machine.Addr, size uint64) {
+		w.code = append(w.code, ptrace.Range{Start: start, End: start + machine.Addr(size)})
+	}
+	for img := range w.Objects() {
+		for _, s := range img.Code() {
+			add(s.Loaded(), s.Size)
+		}
+	}
+	for img := range w.tracer.modules {
+		for _, f := range w.tracer.view.Modules().Names() {
+			if sym, ok := img.Lookup(f); ok {
+				add(sym.Addr, sym.Size)
+			}
+		}
+	}
+	if found := w.tracer.view.Space().Found; found != nil {
+		for _, m := range found.Maps {
+			for i := range m.Functions {
+				if r, ok := w.tracer.view.Target().Mapping(m.Functions[i].Addr); ok {
+					add(r.Start, uint64(r.End-r.Start))
+				}
+			}
+		}
+	}
+	slices.SortFunc(w.code, func(a, b ptrace.Range) int { return cmp.Compare(a.Start, b.Start) })
+	joined := w.code[:0]
+	for _, r := range w.code {
+		if n := len(joined); n > 0 && r.Start <= joined[n-1].End {
+			joined[n-1].End = max(joined[n-1].End, r.End)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	w.code = joined
+	return joined
+}

@@ -1,0 +1,192 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/abi"
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/isa"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// compare holds what native code did against the prediction, at the return of the function.
+func (p *prediction) compare(v *verifier, regs *machine.Registers) {
+	out := p.out
+	out.Native.Steps = p.steps
+	switch {
+	case p.signal != 0: // whoever handles it may do anything
+		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
+	case p.failed != nil:
+		p.compareFailed(v)
+	default:
+		p.compareAll(v, regs)
+	}
+	if out.Status == Different {
+		p.explain(v)
+	}
+}
+
+// compareFailed is for a run that did not come to the return, to which native code came.
+func (p *prediction) compareFailed(v *verifier) {
+	out := p.out
+	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
+	if limit && out.Interpreter.Steps < p.atMost() {
+		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		return
+	}
+	if why := p.patched(v); why != "" {
+		out.notComparable(why)
+		return
+	}
+	out.Status = Different
+	out.Interpreter.Failed = p.failed.Error()
+}
+
+// atMost is more than what native code can have run, counted in instructions of the interpreter: of its own code
+// a thousand for each instruction (those that fill memory count for as much), of code outside, which ran at
+// full speed, as many as a processor could run in that time.
+func (p *prediction) atMost() uint64 {
+	const each, eachNanosecond = 1000, 50
+	return each*p.steps + eachNanosecond*uint64(p.outside)
+}
+
+func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
+	out := p.out
+	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.Machine.Made)
+	memory := compareMemory(p.before, v.watcher.View().Target(), p.run.Machine.Touched(), p.dead, p.below, p.left, p.run.Machine.Made)
+	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
+	if different {
+		why := p.loose()
+		if why == "" {
+			why = p.patched(v)
+		}
+		if why != "" {
+			out.notComparable(why)
+			return
+		}
+	}
+	for _, part := range result.Parts {
+		out.Result = append(out.Result, ResultPart{Path: part.Path, Register: part.Register, Type: part.Interp.Type().String(),
+			Interpreter: part.Interp.Format(), Native: part.Native.Format(), Same: part.Same})
+	}
+	out.NativeOnly, out.Words = !p.left, memory.Words
+	for _, d := range memory.Diffs {
+		out.Memory = append(out.Memory, MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
+			Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)})
+	}
+	switch {
+	case different:
+		out.Status = Different
+	case result.Why != "":
+		out.notComparable("the result: " + result.Why)
+	case memory.Why != "":
+		out.notComparable("memory: " + memory.Why)
+	default:
+		out.Status = Same
+	}
+}
+
+// hexBytes spells bytes in the order of their addresses; those that have an undefined bit are "??".
+func hexBytes(b, undefined []byte) string {
+	var s strings.Builder
+	for i, c := range b {
+		if i > 0 && i%8 == 0 {
+			s.WriteByte(' ')
+		}
+		if i < len(undefined) && undefined[i] != 0 {
+			s.WriteString("??")
+			continue
+		}
+		fmt.Fprintf(&s, "%02x", c)
+	}
+	return s.String()
+}
+
+// explain adds what is needed to find out why there is a difference: the names of addresses and the last
+// instructions of both.
+func (p *prediction) explain(v *verifier) {
+	out := p.out
+	n := v.whereabouts(out.Exit)
+	for i := range out.Memory {
+		out.Memory[i].Near = n.memory(out.Memory[i].addr)
+	}
+	for _, at := range out.outside {
+		out.Outside = append(out.Outside, n.called(at))
+	}
+	text := isa.NewWindow(v.watcher.View().Target(), isa.Of(v.watcher.View().Target().Arch()))
+	for _, at := range p.tail {
+		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
+	}
+	out.Interpreter.Tail = p.interpreterTail(v)
+}
+
+// interpreterTail runs the interpreter once more, over memory as it was at the exit, and keeps what
+// it ran last.
+func (p *prediction) interpreterTail(v *verifier) (tail []string) {
+	type ran struct {
+		line int
+		text string
+	}
+	n := v.options.Tail
+	var last []ran
+	o := v.interpreter()
+	o.Memory = &imageMemory{p.before, v.watcher.View().Target()}
+	o.Trace = func(t interp.Traced) {
+		b := t.Instr.Block
+		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
+		if !t.Value.IsNone() {
+			r.text += "  ; " + t.Value.Format()
+		}
+		if last = append(last, r); len(last) > 2*n {
+			last = slices.Delete(last, 0, len(last)-n)
+		}
+	}
+	again, err := p.stack.Prepare(o)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	_, _ = again.Machine.ResumeStack(ctx, again.Activations) // how it ends is known
+	for _, r := range last[max(0, len(last)-n):] {
+		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
+	}
+	return tail
+}
+
+// imageMemory is the memory of the process as it was when an image was taken; what could not be written to is
+// as it is now.
+type imageMemory struct {
+	image *memoryImage
+	now   machine.Memory
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for len(p) > 0 {
+		n := m.image.read(p, addr)
+		if n == 0 { // up to the next page
+			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
+			if err := m.now.ReadMemory(p[:n], addr); err != nil {
+				return err
+			}
+		}
+		p, addr = p[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
+
+// instruction spells an instruction of the process with where it is.
+func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
+	spelled, _ := text.Text(text.From(at), at, v.watcher.View().Space().Named)
+	where := at.String()
+	if name := v.watcher.View().Space().Named(at); name != "" {
+		where = name
+	}
+	return where + " " + spelled
+}

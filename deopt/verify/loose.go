@@ -1,0 +1,112 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/sites"
+)
+
+// anyResult are the flags of operations that may give one of several results.
+const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.ApproxFunc | ir.Reassoc
+
+// Functions of which the C standard leaves open what an implementation gives, but for those whose effect
+// is [interp.EffectMath].
+var (
+	// Of which only the sign is said (C17 7.24.4; of bcmp only whether it is zero): LLVM's own inline form of
+	// memcmp has -1 and 1, that of the C library the difference.
+	signs = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
+	// Which compare as often as they like, and take equal elements in any order (C17 7.22.5).
+	orders = []string{"qsort", "qsort_r", "bsearch"}
+	// Which give either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
+	zeros = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
+	// Of which IEEE 754 says the last place: their effect is that of mathematics because of errno.
+	exact = strings.Fields("sqrt sqrtf fmod fmodf remainder remainderf drem dremf fdim fdimf fma fmaf ldexp ldexpf scalbn scalbnf scalbln scalblnf logb logbf nextafter nextafterf")
+)
+
+// loose says why native code may come to something else than the interpreter, and both are right; or "".
+func (p *prediction) loose() string {
+	blocks := p.run.Machine.Profile()
+	for _, c := range p.result.Called {
+		switch {
+		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
+			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)
+		case slices.Contains(orders, c.Name):
+			return fmt.Sprintf("it calls @%s, which may compare in another order, and so differs what comes of it", c.Name)
+		case slices.Contains(signs, c.Name) && !onlySign(blocks, c.Name):
+			return fmt.Sprintf("it calls @%s, of which only the sign is certain, and uses the number", c.Name)
+		}
+	}
+	for _, b := range blocks {
+		for _, i := range b.Block.Instrs {
+			if i.Flags&anyResult != 0 {
+				return fmt.Sprintf("fast-math flags in @%s allow several results, and they differ", b.Block.Func.Name)
+			}
+			if name := eitherZero(i); name != "" {
+				return fmt.Sprintf("it calls @%s, which may give either of 0.0 and -0.0, and so differs what comes of it", name)
+			}
+		}
+	}
+	return ""
+}
+
+// eitherZero returns which one of zeros is called, or "".
+func eitherZero(i *ir.Instr) string {
+	if i.Call == nil {
+		return ""
+	}
+	name := sites.CalledName(i)
+	if strings.HasPrefix(name, "llvm.") { // the type comes last
+		name = name[:strings.LastIndexByte(name, '.')]
+	}
+	if !slices.Contains(zeros, name) {
+		return ""
+	}
+	return name
+}
+
+// onlySign says whether code that ran holds what a function returns against zero and does nothing else with it.
+// Where it may have been called through a pointer that is not known.
+func onlySign(blocks []interp.Profiled, name string) bool {
+	seen := false
+	for _, b := range blocks {
+		for _, i := range b.Block.Instrs {
+			if i.Call == nil || sites.CalledName(i) != name {
+				continue
+			}
+			if !heldAgainstZero(i) {
+				return false
+			}
+			seen = true
+		}
+	}
+	return seen
+}
+
+// heldAgainstZero says whether every use of what a call returned is a comparison with zero. Bundles are not what
+// the program computes.
+func heldAgainstZero(call *ir.Instr) bool {
+	body, err := call.Block.Func.Body()
+	if err != nil {
+		return false
+	}
+	for _, b := range body {
+		for _, i := range b.Instrs {
+			if !slices.Contains(i.Args, ir.Value(call)) {
+				continue
+			}
+			zero := false
+			if i.Op == ir.OpICmp {
+				c, is := i.Args[1].(*ir.Const)
+				zero = is && c.Kind == ir.ConstInt && c.Int.Sign() == 0
+			}
+			if !zero {
+				return false
+			}
+		}
+	}
+	return true
+}

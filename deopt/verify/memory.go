@@ -1,0 +1,339 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"sort"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+)
+
+// Memory is copied and compared in blocks, and in pages where a block cannot be read as a whole.
+const (
+	imageBlock = 64 << 10
+	imagePage  = interp.PageSize
+
+	defaultImageLimit = 1 << 30
+)
+
+// memoryImage is a copy of writable memory. Blocks of zeros take no room.
+type memoryImage struct {
+	ranges []imageRange
+	blocks []imageOf // in order
+}
+
+// imageRange is a mapping. Other processes may store into one that is shared.
+type imageRange struct {
+	machine.Range
+	shared bool
+}
+
+type imageOf struct {
+	addr    machine.Addr
+	size    int
+	data    []byte // nil: all zero
+	missing uint16 // a bit for each page that could not be read
+	shared  bool
+}
+
+// copyImage copies the writable ones of mappings, which are in ascending order. Where they have more
+// than limit bytes that are not zero (0: 1 GiB) nothing is copied and the error says so. What is as in an earlier
+// image, which may be nil, is shared with it.
+func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
+	if limit == 0 {
+		limit = defaultImageLimit
+	}
+	img := &memoryImage{}
+	used, writable := uint64(0), uint64(0)
+	for _, m := range maps {
+		if m.Write && m.Read {
+			img.ranges = append(img.ranges, imageRange{machine.Range{Start: m.Start &^ (imagePage - 1), End: m.End &^ (imagePage - 1)}, m.Share})
+			writable += uint64(m.End - m.Start)
+		}
+	}
+	buf := make([]byte, imageBlock)
+	for _, r := range img.ranges {
+		for at := r.Start; at < r.End; {
+			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
+			b := imageOf{addr: at, size: n, missing: readPages(mem, buf[:n], at), shared: r.shared}
+			if !bytes.Equal(buf[:n], zeroBlock[:n]) {
+				if used += uint64(n); used > limit {
+					return nil, machine.Unavailablef("the process has %d KiB of writable memory, and more than %d KiB are in use", writable>>10, limit>>10)
+				}
+				if b.data = earlier.same(at, buf[:n]); b.data == nil {
+					b.data = bytes.Clone(buf[:n])
+				}
+			}
+			img.blocks = append(img.blocks, b)
+			at += machine.Addr(n)
+		}
+	}
+	return img, nil
+}
+
+// block returns the block that addr lies in, or nil.
+func (img *memoryImage) block(addr machine.Addr) *imageOf {
+	if img == nil {
+		return nil
+	}
+	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
+	if i < len(img.blocks) && img.blocks[i].addr <= addr {
+		return &img.blocks[i]
+	}
+	return nil
+}
+
+// same returns the image's own bytes where they are those of a block, or nil.
+func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
+	if b := img.block(addr); b != nil && b.addr == addr && bytes.Equal(b.data, block) {
+		return b.data
+	}
+	return nil
+}
+
+// read reads as many bytes at addr as lie in one page of the image, and returns how many: none where it does not have
+// the page.
+func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
+	b := img.block(addr)
+	if b == nil {
+		return 0
+	}
+	at := int(addr - b.addr)
+	if b.missing>>(at/imagePage)&1 != 0 {
+		return 0
+	}
+	n = min(len(p), b.size-at, imagePage-at%imagePage)
+	if b.data == nil {
+		clear(p[:n])
+	} else {
+		copy(p[:n], b.data[at:])
+	}
+	return n
+}
+
+var zeroBlock [imageBlock]byte
+
+// readPages reads a block, or those pages of it that can be read; the bits are of those that cannot, which
+// are zero.
+func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16) {
+	if mem.ReadMemory(p, addr) == nil {
+		return 0
+	}
+	for at := 0; at < len(p); at += imagePage {
+		page := p[at:min(at+imagePage, len(p))]
+		if mem.ReadMemory(page, addr+machine.Addr(at)) != nil {
+			clear(page)
+			missing |= 1 << (at / imagePage)
+		}
+	}
+	return missing
+}
+
+// comparedMemory is how memory differs after both ran.
+type comparedMemory struct {
+	// Why is why it cannot be compared, "" where it was.
+	Why   string
+	Diffs []memoryDiff // in ascending order, at most maxDiffs
+	Words uint64       // of eight bytes that differ, those too that are not in Diffs
+}
+
+// memoryDiff is words of memory, one after the other, that differ.
+type memoryDiff struct {
+	Addr machine.Addr // a multiple of 8
+	Size uint64       // bytes
+	// Of the first bytes, at most maxDiffBytes: what was there before, what the interpreter left, which
+	// bits of it are not known, and what native code left.
+	Before, Interp, Undefined, Native []byte
+}
+
+// Bounds of what is told.
+const (
+	maxDiffs     = 100
+	maxDiffBytes = 64
+	diffWord     = 8
+)
+
+// compareMemory finds what native code left otherwise than the interpreter did. before is the memory when both
+// set out and after that behind the native run; touched is what the interpreter stored; dead are ranges whose
+// bytes mean nothing any more. made is as of [compareResult].
+//
+// Bits that are not known are like anything, and of two words that hold the default NaN of a float with another
+// sign one is like the other: which sign it gets LLVM does not say. In memory that is shared only those bytes count that the interpreter
+// stored, whatever was there before; so it is everywhere where native code went to other code (left), which may have stored anything, and in
+// stack, where the functions that native code called have their frames: the interpreter has those elsewhere.
+func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
+	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}}
+	for p := range touched {
+		c.pages[p.Addr] = p
+	}
+	was, now := make([]byte, imageBlock), make([]byte, imageBlock)
+	seen := 0
+	for i := range before.blocks {
+		b := &before.blocks[i]
+		data, got := b.data, now[:b.size]
+		if data == nil {
+			data = zeroBlock[:b.size]
+		}
+		missing := readPages(after, got, b.addr)
+		untouched := !c.touches(b.addr, b.size)
+		if untouched && left {
+			continue
+		}
+		if untouched && missing == b.missing && bytes.Equal(data, got) {
+			continue
+		}
+		copy(was, data)
+		for at := 0; at < b.size; at += imagePage {
+			end := min(at+imagePage, b.size)
+			addr := b.addr + machine.Addr(at)
+			p, ok := c.pages[addr]
+			if ok {
+				seen++
+			}
+			switch bit := uint16(1) << (at / imagePage); {
+			case b.missing&bit != 0 && !ok:
+				continue // nothing was there to be changed, or nothing that can be seen
+			case (b.missing|missing)&bit != 0:
+				c.refuse("the page at %v cannot be read", addr)
+				continue
+			case !ok:
+				p = interp.Touched{Addr: addr, Data: was[at:end], Undefined: zeroBlock[:end-at], Stored: zeroBlock[:interp.PageSize/8]}
+			}
+			c.page(p, was[at:end], got[at:end], b.shared)
+		}
+	}
+	if seen < len(c.pages) {
+		for addr := range c.pages {
+			if !before.holds(addr) {
+				c.refuse("the interpreter stored to %v, which is not writable", addr)
+			}
+		}
+	}
+	c.out.Why = c.why
+	return c.out
+}
+
+// memoryComparison is one under way.
+type memoryComparison struct {
+	pages  map[machine.Addr]interp.Touched
+	dead   []machine.Range
+	stack  machine.Range
+	left   bool
+	made   func(uint64) bool
+	out    comparedMemory
+	why    string
+	whySet machine.Addr
+}
+
+func (c *memoryComparison) refuse(format string, addr machine.Addr) {
+	// The lowest address, so that the same memory always gives the same reason.
+	if c.why == "" || addr < c.whySet {
+		c.why, c.whySet = fmt.Sprintf(format, addr), addr
+	}
+}
+
+func (c *memoryComparison) touches(addr machine.Addr, size int) bool {
+	for at := addr &^ (imagePage - 1); at < addr+machine.Addr(size); at += imagePage {
+		if _, ok := c.pages[at]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (img *memoryImage) holds(addr machine.Addr) bool {
+	for _, r := range img.ranges {
+		if addr >= r.Start && addr < r.End {
+			return true
+		}
+	}
+	return false
+}
+
+// page compares a page: what was there, what the interpreter left of it, what native code left.
+func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) {
+	if bytes.Equal(p.Data[:len(got)], got) {
+		return
+	}
+	for at := 0; at < len(got); at += diffWord {
+		end := at + diffWord
+		want, unknown, have := binary.LittleEndian.Uint64(p.Data[at:]), binary.LittleEndian.Uint64(p.Undefined[at:]), binary.LittleEndian.Uint64(got[at:])
+		if (want^have)&^unknown == 0 {
+			continue
+		}
+		addr := p.Addr + machine.Addr(at)
+		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
+		if shared || c.left || addr >= c.stack.Start && addr < c.stack.End { // else it need not have been native code
+			live &= bytesStored(p.Stored[at/diffWord])
+		}
+		switch {
+		case live == 0 || unknown == 0 && sameNaN(want, have):
+		case unknown == 0 && c.made(want):
+			c.refuse("the interpreter stored a pointer to memory of its own at %v", addr)
+		default:
+			c.add(addr, was[at:end], p.Data[at:end], p.Undefined[at:end], got[at:end])
+		}
+	}
+}
+
+// deadBytes is a mask of the bytes of the word at addr that mean nothing.
+func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
+	for _, r := range c.dead {
+		if r.End <= addr || r.Start >= addr+diffWord {
+			continue
+		}
+		for i := range diffWord {
+			if a := addr + machine.Addr(i); a >= r.Start && a < r.End {
+				mask |= 0xff << (8 * i)
+			}
+		}
+	}
+	return mask
+}
+
+// bytesStored is a mask of those bytes of a word whose bits are set, that of the lowest byte first.
+func bytesStored(bits byte) (mask uint64) {
+	for i := range diffWord {
+		if bits>>i&1 != 0 {
+			mask |= 0xff << (8 * i)
+		}
+	}
+	return mask
+}
+
+// sameNaN says whether words are the default NaN of a double, or differ in floats alone that are the default NaN.
+func sameNaN(a, b uint64) bool {
+	const sign, double, single = 1 << 63, 0x7ff8000000000000, 0x7fc00000
+	if a&^sign == double && b&^sign == double {
+		return true
+	}
+	for range 2 {
+		x, y := uint32(a), uint32(b)
+		if x != y && (x&^(1<<31) != single || y&^(1<<31) != single) {
+			return false
+		}
+		a, b = a>>32, b>>32
+	}
+	return true
+}
+
+func (c *memoryComparison) add(addr machine.Addr, was, want, unknown, got []byte) {
+	c.out.Words++
+	n := len(c.out.Diffs)
+	if n == 0 || c.out.Diffs[n-1].Addr+machine.Addr(c.out.Diffs[n-1].Size) != addr {
+		if n == maxDiffs {
+			return
+		}
+		c.out.Diffs = append(c.out.Diffs, memoryDiff{Addr: addr})
+		n++
+	}
+	d := &c.out.Diffs[n-1]
+	d.Size += diffWord
+	if len(d.Native) < maxDiffBytes {
+		d.Before, d.Interp = append(d.Before, was...), append(d.Interp, want...)
+		d.Undefined, d.Native = append(d.Undefined, unknown...), append(d.Native, got...)
+	}
+}

@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt"
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+	"reframe/deopt/progspace"
+	"reframe/deopt/trace"
+)
+
+// whereabouts say in words what addresses of the process are.
+type whereabouts struct {
+	*deopt.View
+	objects iter.Seq[*object.Image] // that a JIT registered
+	maps    []machine.Mapping       // as they are now
+	frames  []*deopt.Frame          // of the thread that left
+}
+
+// whereabouts makes those of an exit. What is mapped may be another thing than when the exit was seen.
+func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
+	maps, _ := v.watcher.View().Target().Mappings() // without them symbols are all that there is
+	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
+}
+
+func (n *whereabouts) mapping(addr machine.Addr) (m machine.Mapping, ok bool) {
+	i := slices.IndexFunc(n.maps, func(m machine.Mapping) bool { return m.Contains(addr) })
+	if i < 0 {
+		return m, false
+	}
+	return n.maps[i], true
+}
+
+// memory says what memory is: part of an activation of the thread, of a variable, of a mapping.
+func (n *whereabouts) memory(addr machine.Addr) string {
+	m, mapped := n.mapping(addr)
+	for i, f := range n.frames {
+		cfa := f.Physical().CFA
+		if f.Physical().NoCFA != "" || addr >= cfa || !mapped || !m.Contains(cfa-1) {
+			continue
+		}
+		sp, err := f.Physical().Registers.Addr(n.Target().Arch().SP)
+		if i == 0 && (err != nil || addr < sp) {
+			break // that is no stack
+		}
+		name := n.Space().Named(f.Physical().PC)
+		if name == "" {
+			name = f.Physical().PC.String()
+		}
+		return fmt.Sprintf("the stack of #%d %s, %d below its CFA", f.Index, name, cfa-addr)
+	}
+	if name := n.variable(addr); name != "" {
+		return name
+	}
+	switch {
+	case !mapped:
+		return ""
+	case m.Path == "":
+		return fmt.Sprintf("memory without a file, +%#x", uint64(addr-m.Start))
+	case m.Inode == 0: // [heap], [stack]
+		return fmt.Sprintf("%s+%#x", m.Path, uint64(addr-m.Start))
+	}
+	return fmt.Sprintf("%s+%#x", m.Path[strings.LastIndexByte(m.Path, '/')+1:], uint64(addr-m.Start)+m.Offset)
+}
+
+// variable names what an address lies in by the symbols of the code's images.
+func (n *whereabouts) variable(addr machine.Addr) string {
+	if name := n.Space().Named(addr); name != "" {
+		return name
+	}
+	for img := range n.objects { // an address lies in one of them at most
+		if sym, ok := img.SymbolAt(addr); ok {
+			return progspace.Spell(sym.Name, sym.Addr, addr)
+		}
+	}
+	return ""
+}
+
+// called names code that native code called: the function that starts there, or what lies where a
+// stub leads that starts there.
+func (n *whereabouts) called(at machine.Addr) string {
+	if name := n.Space().Named(at); name != "" {
+		return name
+	}
+	to, ok := n.stub(at)
+	if !ok {
+		to = at
+	}
+	if name := n.memory(to); name != "" {
+		return name
+	}
+	return at.String()
+}
+
+// stub returns where `jmp *x(%rip)` leads, which is what linkers make to reach what is far, also
+// behind an endbr64.
+func (n *whereabouts) stub(at machine.Addr) (to machine.Addr, ok bool) {
+	t := n.Target()
+	if t.Arch() != machine.AMD64 {
+		return 0, false
+	}
+	inst, _, err := amd64.Read(t, at)
+	if err == nil && inst.Op == x86asm.NOP {
+		at += machine.Addr(inst.Len)
+		inst, _, err = amd64.Read(t, at)
+	}
+	mem, is := inst.Args[0].(x86asm.Mem)
+	if err != nil || inst.Op != x86asm.JMP || !is || mem.Base != x86asm.RIP || mem.Index != 0 {
+		return 0, false
+	}
+	var p [8]byte
+	if t.ReadMemory(p[:], at+machine.Addr(inst.Len)+machine.Addr(mem.Disp)) != nil {
+		return 0, false
+	}
+	return machine.Addr(t.Arch().Order.Uint64(p[:])), true
+}

@@ -1,0 +1,87 @@
+package verify
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frametest"
+	"reframe/internal/livetest"
+)
+
+// verifyPatched verifies a program that has overwritten a site before, and whose runtime carries each exit out itself.
+func verifyPatched(t *testing.T, version int, how, module, function string, o deopt.Options) *Summary {
+	t.Helper()
+	p := livetest.PatchExit(t, version, how, module, function, "leave", "3", "wait")
+	s := frametest.Open(t, p)
+	p.Signal(t, syscall.SIGUSR1) // comes when the process goes on
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	summary, err := Run(ctx, s, Options{Options: o, Warn: func(string) {}}, func(*Verified) error { return nil })
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	require.NoError(t, p.Wait(), "%s", p.Output())
+	return summary
+}
+
+// A runtime that leaves a function for what it would have returned is not told from one that never did.
+func TestVerifyPatchedSites(t *testing.T) {
+	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
+		for _, function := range []string{"shadow", "sled", "leaf"} {
+			o := frametest.ModuleOptions(t, version, "patchexit.ll")
+			summary := verifyPatched(t, version, how, "patchexit.ll", function, o)
+			require.EqualValues(t, 3, summary.Exits, function)
+			require.EqualValues(t, 3, summary.Same, function)
+		}
+	})
+}
+
+// The same of a program that overwrites its site while it is verified: an exit is not lost by that, and nothing is told to be different.
+func TestVerifyWhilePatching(t *testing.T) {
+	t.Setenv("JITDUMPDIR", t.TempDir())
+	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
+		for _, function := range []string{"shadow", "sled", "leaf"} {
+			command := livetest.PatchExitCommand(t, version, how, "patchexit.ll", function, "leave", "3").Args
+			o := frametest.ModuleOptions(t, version, "patchexit.ll")
+			summary, _ := verified(t, command, Options{Options: o})
+			require.EqualValues(t, 3, summary.Exits, function)
+			require.EqualValues(t, 3, summary.Same, function)
+		}
+	})
+}
+
+// Where the map of a site that is overwritten says something else than the module, the interpreter returns something else than the runtime.
+func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
+	require.NoError(t, err)
+	const right, wrong = "i64 %i, i64 %acc, i64 %n, i64 %m)", "i64 %acc, i64 %i, i64 %n, i64 %m)"
+	require.Equal(t, 3, strings.Count(string(text), right))
+	swapped := livetest.Raw(t, strings.ReplaceAll(string(text), right, wrong))
+	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
+		for _, function := range []string{"shadow", "sled", "leaf"} {
+			summary := verifyPatched(t, version, how, swapped, function, frametest.ModuleOptions(t, version, "patchexit.ll"))
+			require.EqualValues(t, 3, summary.Exits, function)
+			require.EqualValues(t, 3, summary.Different, function)
+		}
+	})
+}
+
+// JITLink of LLVM 19 registers objects in which nothing says where .bss lies: a global in it has no address, rather than 0, and what
+// touches it is not comparable.
+func TestGlobalWithoutAddress(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
+	require.NoError(t, err)
+	module := livetest.Raw(t, strings.Replace(string(text), "@seen = global i64 1", "@seen = global i64 0", 1))
+	p := livetest.PatchExit(t, 19, "orc", module, "sled", "bare")
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sled")), deopt.Limits{})
+	require.ErrorContains(t, err, "the global @seen has no address in the target")
+	v.Target().Close()
+	summary := verifyPatched(t, 19, "orc", module, "sled", frametest.Known(t, p))
+	require.EqualValues(t, 3, summary.NotComparable)
+}

@@ -1,0 +1,206 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/abi"
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+	"reframe/ptrace"
+)
+
+// prediction is what the interpreter did from an exit on.
+type prediction struct {
+	out     *Verified
+	stack   *deopt.Stack
+	to      ptrace.Return
+	cc      string
+	run     *deopt.Prepared
+	result  *interp.Result
+	failed  *interp.RunError // how the run ended where it did not return, or nil
+	before  *memoryImage
+	dead    []machine.Range
+	below   machine.Range         // what may be stack below the function's frame, and may be memory of another kind
+	unused  machine.Range         // of the function's stack, and not mapped before it is touched
+	calls   map[machine.Addr]bool // outside code that the native code went to
+	left    bool                  // it went to some
+	steps   uint64                // of native code
+	outside time.Duration         // that code outside took
+	signal  int                   // that its instructions raised, or 0
+	tail    []machine.Addr
+}
+
+// predict runs the interpreter from an exit on. Where nothing can come of that it says why in out, and returns
+// nil.
+func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
+	maps, err := v.watcher.View().Target().Mappings()
+	if err != nil {
+		return nil, err
+	}
+	p, why, err := v.prepare(x, maps)
+	if err != nil {
+		return nil, err
+	}
+	if why == "" {
+		if v.memory, err = copyImage(v.watcher.View().Target(), maps, v.options.Memory, v.memory); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	p.out, p.before, p.calls = out, v.memory, map[machine.Addr]bool{}
+	if why, err = p.interpret(v); err != nil {
+		return nil, err
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	return p, nil
+}
+
+// prepare makes the frame of an exit ready to run, and finds where its function returns to.
+func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+	f := x.Frame
+	switch {
+	case f == nil:
+		return nil, "no frame was found: " + x.End.Reason, nil
+	case f.Record == nil:
+		return nil, "no record describes the place" + frame.Noted(f.Notes), nil
+	case x.Point.Doubtful():
+		return nil, "the place may be reached without its site" + frame.Noted(f.Notes), nil
+	case f.Physical().NoCFA != "":
+		return nil, "where its function returns to is not known: " + f.Physical().NoCFA, nil
+	}
+	at := slices.Index(x.Frames, f)
+	if at < 0 || at+1 >= len(x.Frames) {
+		return nil, "its caller is not known: " + x.End.Reason, nil
+	}
+	if why := f.Uncertain(); why != "" {
+		return nil, "its frame is a guess: " + why, nil
+	}
+	caller := x.Frames[at+1]
+	if caller.Guess() != "" {
+		return nil, "its caller is not known for sure: " + caller.Guess(), nil
+	}
+	p = &prediction{to: ptrace.Return{Addr: caller.Physical().PC, CFA: f.Physical().CFA}}
+	p.stack = &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*deopt.Frame{f}}
+	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
+		p.stack.Returned = x.Thread.Registers
+	}
+	if f.Match().Site != nil {
+		p.cc = f.Match().Site.Func.CC
+	}
+	if p.run, err = p.stack.Prepare(v.interpreter()); err != nil {
+		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
+			return nil, "", err
+		}
+		return nil, err.Error(), nil
+	}
+	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.Physical().CFA - 1) })
+	if at < 0 {
+		return nil, fmt.Sprintf("its stack, at %v, is not mapped", f.Physical().CFA), nil
+	}
+	kernel, err := v.session.KernelArea(x.Thread.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	sp, err := f.Physical().Registers.Addr(v.watcher.View().Target().Arch().SP)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	sp -= abi.RedZone
+	if maps[at].Path == "[stack]" {
+		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+	}
+	// A coroutine's stack may lie in the heap, among all else.
+	p.below = machine.Range{Start: maps[at].Start, End: sp}
+	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(f.NativeFunction(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	return p, "", nil
+}
+
+// interpreter are the options of a run that is held against native code.
+func (v *verifier) interpreter() interp.Options {
+	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
+}
+
+// interpSteps is how many instructions the interpreter may run where native code may run n: few of LLVM's
+// become less than one.
+func interpSteps(n uint64) uint64 { return 16 * n }
+
+// interpMemory is what one run may have of memory, in bytes: several are kept until native code returns.
+const interpMemory = 64 << 20
+
+// interpret runs the interpreter, and says why what it did cannot be held against what native code does, or "".
+func (p *prediction) interpret(v *verifier) (why string, err error) {
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	p.result, err = p.run.Machine.ResumeStack(ctx, p.run.Activations)
+	if v.ctx.Err() != nil {
+		return "", context.Cause(v.ctx)
+	}
+	if p.result != nil {
+		p.out.Interpreter.Steps = p.result.Steps
+		for _, c := range p.result.Called {
+			if c.Effect >= interp.EffectState {
+				return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name), nil
+			}
+		}
+		if p.result.ExitCode != nil {
+			return "it ends the program", nil
+		}
+	}
+	if err == nil {
+		return "", nil
+	}
+	if gone := (*ptrace.Error)(nil); errors.As(err, &gone) || errors.Is(err, syscall.ESRCH) {
+		return "", err
+	}
+	run := (*interp.RunError)(nil)
+	if !errors.As(err, &run) {
+		return err.Error(), nil
+	}
+	switch run.Kind {
+	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
+		// Native code that returns from here does something else.
+		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
+			if p.run.Machine.Unknown(uint64(fault.Addr)) {
+				break
+			}
+			if at := machine.Addr(fault.Addr); at >= p.unused.Start && at < p.unused.End {
+				return "its function has a part of the stack that the process has not touched yet", nil
+			}
+		}
+		p.failed = run
+		return "", nil
+	}
+	return "the interpreter cannot run it: " + err.Error(), nil
+}
+
+// ran takes over what native code did.
+func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
+	p.steps += run.Steps
+	p.outside += run.Outside
+	if p.signal == 0 {
+		p.signal = run.Signal
+	}
+	p.left = p.left || len(run.Calls) > 0
+	for _, at := range run.Calls {
+		if !p.calls[at] {
+			p.calls[at] = true
+			p.out.outside = append(p.out.outside, at)
+		}
+	}
+	p.tail = append(p.tail, run.Tail...)
+	p.tail = p.tail[max(0, len(p.tail)-tail):]
+}

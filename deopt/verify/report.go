@@ -1,0 +1,173 @@
+package verify
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+)
+
+// What came of an exit that was verified.
+const (
+	Same          = "same"
+	Different     = "different"
+	NotComparable = "not comparable"
+)
+
+// Verified is what came of one exit.
+type Verified struct {
+	Exit   *trace.Exited
+	Number uint64 // of the exit among those that are meant, from 1
+	Hit    uint64 // of its record among those that are meant, from 1
+	Status string // one of the constants
+	Why    string // why it is not comparable
+	Result []ResultPart
+	Memory []MemoryDifference
+	Words  uint64 // of eight bytes that differ in memory, those too that Memory leaves out
+	// NativeOnly says that what native code alone wrote was compared too. It is not where it called code
+	// that no module is about.
+	NativeOnly  bool
+	Interpreter VerifiedRun
+	Native      VerifiedRun
+	Outside     []string // code that native code called and no module is about, where there is a difference
+	Core        string   // the file that holds the moment, or ""
+
+	outside []machine.Addr
+}
+
+// VerifiedRun is one of the two runs.
+type VerifiedRun struct {
+	Steps  uint64   `json:"steps"`
+	Failed string   `json:"failed,omitempty"` // why it did not return
+	Tail   []string `json:"tail,omitempty"`   // its last instructions, oldest first, where there is a difference
+}
+
+// ResultPart is a scalar of what the function returned: all of it, a field, an element.
+type ResultPart struct {
+	Path        string `json:"path,omitempty"` // "[1]", "[0][2]"
+	Register    string `json:"register"`
+	Type        string `json:"type"`
+	Interpreter string `json:"interpreter"`
+	Native      string `json:"native"`
+	Same        bool   `json:"same"`
+}
+
+// MemoryDifference is memory that both left otherwise. Bytes are in the order of their addresses; ?? is one that the
+// interpreter knows to be undefined.
+type MemoryDifference struct {
+	Address     frame.Hex `json:"address"`
+	Near        string    `json:"near,omitempty"` // what lies there: "last+0x8", "[heap]+0x2a0"
+	Size        uint64    `json:"size"`           // bytes; of many only the first are shown
+	Before      string    `json:"before"`
+	Interpreter string    `json:"interpreter"`
+	Native      string    `json:"native"`
+
+	addr machine.Addr
+}
+
+func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, why }
+
+// Schema names the JSON of a [Report].
+const Schema = "reframe.verify/v1"
+
+// Report is what `reframe verify --json` prints of one exit.
+type Report struct {
+	Schema      string             `json:"schema"`
+	Number      uint64             `json:"n"`
+	Hit         uint64             `json:"hit"` // of the record
+	TID         int                `json:"tid"`
+	Thread      string             `json:"thread"`
+	Address     frame.Hex          `json:"address"`
+	Function    string             `json:"function,omitempty"`
+	Demangled   string             `json:"demangled,omitempty"` // where it differs
+	Offset      *uint64            `json:"offset,omitempty"`
+	Record      *frame.Record      `json:"record,omitempty"`
+	Resume      *frame.Resume      `json:"resume,omitempty"`
+	Status      string             `json:"status"`
+	Why         string             `json:"why,omitempty"`
+	Result      []ResultPart       `json:"result,omitempty"`
+	Memory      []MemoryDifference `json:"memory,omitempty"`
+	Words       uint64             `json:"memory_words,omitempty"`
+	NativeOnly  bool               `json:"native_writes_compared"`
+	Interpreter VerifiedRun        `json:"interpreter"`
+	Native      VerifiedRun        `json:"native"`
+	Outside     []string           `json:"outside,omitempty"`
+	Slots       []frame.Slot       `json:"slots,omitempty"`
+	Core        string             `json:"core,omitempty"`
+	Reproduce   string             `json:"reproduce,omitempty"` // a command
+}
+
+// Report makes the JSON of what came of an exit. Slots are there where there is a difference.
+func (v *Verified) Report() *Report {
+	x := v.Exit
+	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
+		Status: v.Status, Why: v.Why, Result: v.Result, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
+	if f := x.Frame; f != nil {
+		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
+		if v.Status == Different {
+			r.Slots = f.Slots
+		}
+	}
+	return r
+}
+
+// SummarySchema names the JSON of a [Summary].
+const SummarySchema = "reframe.verify.summary/v1"
+
+// Summary is what there is to say when a verification has ended.
+type Summary struct {
+	Schema        string            `json:"schema"`
+	Exits         uint64            `json:"exits"` // that were to be verified
+	Same          uint64            `json:"same"`
+	Different     uint64            `json:"different"`
+	NotComparable uint64            `json:"not_comparable"`
+	Passed        uint64            `json:"passed"`  // exits that were not looked at
+	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
+	Seconds       float64           `json:"seconds"`
+	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	Overwritten uint64    `json:"overwritten,omitempty"`
+	End         trace.End `json:"end"`
+}
+
+// maxReasons bounds the reasons that are told apart.
+const maxReasons = 1000
+
+// addresses are what differs between the reasons of one kind.
+var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
+
+func (s *Summary) add(v *Verified) {
+	switch v.Status {
+	case Same:
+		s.Same++
+	case Different:
+		s.Different++
+	default:
+		s.NotComparable++
+		why := addresses.ReplaceAllString(v.Why, "0x…")
+		if s.Reasons[why] == 0 && len(s.Reasons) >= maxReasons {
+			why = "other reasons"
+		}
+		s.Reasons[why]++
+	}
+}
+
+func (s *Summary) finish(end trace.End, took time.Duration) {
+	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
+}
+
+// Why lists the reasons, the most frequent first.
+func (s *Summary) Why() []string {
+	return slices.SortedFunc(maps.Keys(s.Reasons), func(a, b string) int {
+		switch {
+		case s.Reasons[a] != s.Reasons[b]:
+			return int(s.Reasons[b]) - int(s.Reasons[a])
+		case a < b:
+			return -1
+		}
+		return 1
+	})
+}

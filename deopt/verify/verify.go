@@ -1,0 +1,305 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/machine"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/ptrace"
+)
+
+// Options say which exits are verified, and how much that may take. Of what [deopt.Options] say, Thread
+// leaves out the exits of all other threads.
+type Options struct {
+	deopt.Options
+	trace.ExitFilter
+	At          []*names.Pattern // as in [trace.Options]
+	Skip, Limit uint64           // exits that are passed before the first, and how many are verified; 0: no limit
+	Every       uint64           // each so-many-th exit; 0 and 1: each
+	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
+	Steps uint64
+	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
+	// Memory bounds, in bytes, what is copied of the process to see what the native code wrote; 0: 1 GiB.
+	Memory uint64
+	Tail   int    // how many of the last instructions are told where a difference is found; 0: 20
+	Keep   string // a directory for a core of each exit at which there is a difference; "": none
+	Wait   bool   // as in [trace.Options]
+	// For ends the verification after this time, when what is being verified is done; 0: no limit.
+	For  time.Duration
+	Warn func(string)
+}
+
+func (o *Options) setDefaults() {
+	if o.Steps == 0 {
+		o.Steps = 1e6
+	}
+	if o.Time == 0 {
+		o.Time = 10 * time.Second
+	}
+	if o.Tail == 0 {
+		o.Tail = 20
+	}
+	o.AtReturn = true
+}
+
+// verifier is a verification while it goes on. Its [deopt.Watcher] tells it of exits.
+//
+// At an exit all threads stand still. The interpreter runs from there to the return of the function,
+// over a copy-on-write view. Then the thread runs alone, natively, and what it left is compared. On its way it may
+// come to other exits, each of which is verified in the same way before it goes on: what is pending is a stack.
+type verifier struct {
+	watcher *trace.Watcher
+	session *ptrace.Session
+	options Options
+	ctx     context.Context // of all of it
+	told    func(*Verified) error
+	pending []*prediction
+	memory  *memoryImage // of the process at the last exit, while something is pending
+	number  uint64       // exits so far
+	hits    map[uint64]uint64
+	summary Summary
+}
+
+// maxPending bounds the exits that are verified at once, one inside the other.
+const maxPending = 16
+
+// Run verifies each exit as it happens, until the process or the verification ends. The process stands
+// still when Verify begins; whoever calls it detaches. What told is given is good until it returns;
+// its error ends the verification and is returned.
+//
+// The summary is there whatever the error is. When ctx is done the error is its cause.
+func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
+	o.setDefaults()
+	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
+	v.summary.Reasons = map[string]uint64{}
+	kind, err := v.run()
+	end, overwritten, took := v.watcher.Finish()
+	if kind != "" {
+		end.Kind = kind
+	}
+	v.summary.Overwritten = overwritten
+	v.summary.finish(end, took)
+	return &v.summary, err
+}
+
+// errEnough ends a verification: as many exits are verified as were asked for.
+var errEnough = errors.New("enough exits are verified")
+
+// run verifies until the end, and says how that came where the watcher does not know it.
+func (v *verifier) run() (end string, err error) {
+	err = v.watcher.Run(v.ctx, func() error {
+		if err := v.native(); err != nil {
+			return err
+		}
+		if v.enough() {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		return trace.EndLimit, nil
+	case err != nil && v.ctx.Err() != nil:
+		return trace.EndInterrupted, err
+	}
+	return "", err
+}
+
+// enough says whether as many exits are verified, or under way, as were asked for.
+func (v *verifier) enough() bool {
+	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
+}
+
+// exit is told of a thread that came to an exit. It makes a prediction, or says why there is none.
+func (v *verifier) exit(x *trace.Exited) error {
+	v.number++
+	record := x.Point.Record
+	if x.Frame != nil && x.Frame.Record != nil {
+		record = x.Frame.Record.ID
+	}
+	v.hits[record]++
+	o := &v.options
+	switch {
+	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0, v.enough():
+		v.summary.Passed++
+		return nil
+	}
+	v.summary.Exits++
+	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record]}
+	p, err := v.predict(x, out)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return v.tell(out)
+	}
+	if o.Keep != "" {
+		t, err := v.session.Target()
+		if err != nil {
+			return err
+		}
+		if out.Core, err = v.keep(t, x.Thread.ID); err != nil {
+			return err
+		}
+	}
+	v.pending = append(v.pending, p)
+	return nil
+}
+
+// maxNamesakes bounds the cores of one name: processes have the same number again and again.
+const maxNamesakes = 10000
+
+// keep writes a core of the moment under a name that is not taken, and returns that.
+func (v *verifier) keep(t *ptrace.Target, thread int) (path string, err error) {
+	for n := 1; n <= maxNamesakes; n++ {
+		name := fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number)
+		if n > 1 {
+			name = fmt.Sprintf("verify-%d-%d-%d.core", v.session.PID(), v.number, n)
+		}
+		path = filepath.Join(v.options.Keep, name)
+		if _, err = os.Lstat(path); err == nil {
+			err = os.ErrExist // or it is known only when the core is written
+			continue
+		}
+		if _, err = t.WriteCore(v.ctx, path, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: thread}); !errors.Is(err, os.ErrExist) {
+			break
+		}
+	}
+	return path, err
+}
+
+// tell tells what came of an exit. The core of one that shows nothing is not kept.
+func (v *verifier) tell(out *Verified) error {
+	if out.Status != Different && out.Core != "" {
+		if err := os.Remove(out.Core); err != nil {
+			return err
+		}
+		out.Core = ""
+	}
+	v.summary.add(out)
+	return v.told(out)
+}
+
+// native lets the native code run, until nothing is pending any more.
+func (v *verifier) native() error {
+	for len(v.pending) > 0 {
+		first := v.pending[0]
+		full := len(v.pending) == maxPending || v.enough()
+		var before []ptrace.Hits
+		if full {
+			var err error
+			if before, err = v.session.Hits(); err != nil {
+				return err
+			}
+		}
+		o := ptrace.AloneOptions{Hits: !full, Inside: v.watcher.Code(), Steps: v.options.Steps, Time: v.options.Time, Tail: v.options.Tail}
+		for _, p := range v.pending {
+			o.Returns = append(o.Returns, p.to)
+		}
+		run, err := v.session.Alone(v.ctx, first.out.Exit.Thread.ID, o)
+		if err != nil {
+			if errors.Is(err, ptrace.ErrGone) {
+				return v.abandon("the process ended")
+			}
+			return err
+		}
+		if run.Passed > 0 {
+			if err := v.pass(before); err != nil {
+				return err
+			}
+		}
+		for _, p := range v.pending {
+			p.ran(run, v.options.Tail)
+		}
+		switch {
+		case run.Stopped != "":
+			err = v.abandon("native code did not come to the return: " + run.Stopped)
+		case run.Return >= 0:
+			err = v.returned(run)
+		default:
+			err = v.watcher.Arrived(run.Hit, run.Thread)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	v.memory = nil
+	return nil
+}
+
+// pass counts the exits that the thread passed on its way.
+func (v *verifier) pass(before []ptrace.Hits) error {
+	after, err := v.session.Hits()
+	if err != nil {
+		return err
+	}
+	counted := map[machine.Addr]uint64{}
+	for _, h := range before {
+		counted[h.Addr] = h.Count
+	}
+	for _, h := range after {
+		n := h.Count - counted[h.Addr]
+		for _, point := range v.watcher.At(h.Addr) {
+			v.number += n
+			v.hits[point.Record] += n
+			v.summary.Passed += n
+		}
+	}
+	return nil
+}
+
+// abandon gives up what is pending.
+func (v *verifier) abandon(why string) error {
+	pending := v.pending
+	v.pending, v.memory = nil, nil
+	for _, p := range slices.Backward(pending) {
+		p.out.notComparable(why)
+		if err := v.tell(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// returned compares what has come to its return: all that are pending there, for several exits of one
+// activation return together. What lies deeper was left without a return.
+func (v *verifier) returned(run *ptrace.AloneRun) error {
+	regs := run.Thread.Registers
+	sp, err := regs.Addr(regs.Arch().SP)
+	if err != nil {
+		return err
+	}
+	pc, err := regs.Addr(regs.Arch().PC)
+	if err != nil {
+		return err
+	}
+	var done, rest []*prediction
+	for _, p := range v.pending {
+		if sp >= p.to.CFA {
+			done = append(done, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	v.pending = rest
+	for _, p := range slices.Backward(done) {
+		if p.to.Addr == pc {
+			p.compare(v, regs)
+		} else {
+			p.out.notComparable("its frame was left without a return")
+		}
+		if err := v.tell(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
