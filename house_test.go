@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"deopt/abi"},
 	{"deopt/sites"},
 	{"deopt/progspace"},
-	{"deopt/layout"},
+	{"deopt/layout", "deopt/patched"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt"},
 	{"deopt/explain", "deopt/commit", "deopt/trace"},

@@ -74,7 +74,7 @@ func (v *View) Reading(m machine.Memory) *View {
 // Walk unwinds a thread of a process that may have run since the view was made. before is its stack as it was found the last time, or nil:
 // what is still so is taken from it.
 func (v *View) Walk(registers *machine.Registers, before *unwind.Stack) *unwind.Stack {
-	v.jumped = nil
+	v.patched.Forget()
 	return v.unwinder.Walk(registers, before)
 }
 
@@ -111,8 +111,8 @@ func (f *Frame) Holds(slot int) (list []ir.Value) {
 
 // Overwritten says how it is known that the record is that of a frame whose code was written over behind it, or "" where it was not.
 func (m *Match) Overwritten(f *Frame) string {
-	if m.shadow == nil {
+	if m.patched == nil {
 		return ""
 	}
-	return m.shadow.convention(f)
+	return m.patched.Convention(f.view.space)
 }

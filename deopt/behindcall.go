@@ -37,7 +37,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	if moves == nil {
 		return nil, nil
 	}
-	for n := first; n < min(at.Len(), first+maxNear) && at.Entry(n).Addr == end; n++ {
+	for n := first; n < min(at.Len(), first+sites.MaxNear) && at.Entry(n).Addr == end; n++ {
 		e := sites.RecordEntry{Entry: at.Entry(n), Record: at.Entry(n).Record()}
 		if e.Function.Addr != m.Function {
 			continue

@@ -170,7 +170,7 @@ func SameType(a, b *ir.Type) bool {
 // nothing reads it. Without a call it says why there is none.
 func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
-	case f.match != nil && f.match.shadow != nil && f.match.Moment == frame.Before:
+	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
 		return nil, nil, fmt.Sprintf("what it called was written over the shadow of its %s", f.Record.Site)
 	case r == nil:
 		return nil, nil, "nothing says where it carries on"

@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/isa"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
+	"reframe/deopt/patched"
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
@@ -17,12 +18,12 @@ import (
 
 // Match is a record that describes the place where a frame stands.
 type Match struct {
-	Entry  sites.RecordEntry
-	Site   *ir.Site    // nil where no module says which it is
-	Kind   ir.SiteKind // "" where it is not known
-	Moment frame.Moment
-	also   []*Match // at the same address
-	shadow *shadow  // that a call, or a jump to a stub, was written into; nil of any other match
+	Entry   sites.RecordEntry
+	Site    *ir.Site    // nil where no module says which it is
+	Kind    ir.SiteKind // "" where it is not known
+	Moment  frame.Moment
+	also    []*Match      // at the same address
+	patched *patched.Code // that a call, or a jump to a stub, was written into; nil of any other match
 	// written are the registers that the code of a region has changed before its call.
 	written amd64.Set
 	sites.Candidates
@@ -50,14 +51,6 @@ type Matcher struct {
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// MaxPatch bounds how far before a return address a patchpoint may begin: a region
-// that a runtime has patched is decoded up to here.
-const MaxPatch = 256
-
-// maxNear bounds how many records near a place are looked at. Real code has a few; a map
-// may claim a million at one address.
-const maxNear = 64
-
 // Find returns the record of the frame at pc. Where there is none, notes say what
 // was near and why it was refused.
 //
@@ -74,8 +67,8 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 	refuse := func(e sites.RecordEntry, why string) {
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
-	near := m.Records.Range(pc-min(pc, MaxPatch), pc+1)
-	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ { // those at pc come last
+	near := m.Records.Range(pc-min(pc, sites.MaxPatch), pc+1)
+	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ { // those at pc come last
 		if near.Entry(n).Function.Addr != m.Function {
 			continue
 		}
@@ -121,8 +114,8 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 // inRegion returns the statepoints whose region of nops holds pc, as only a module says: over the nops a runtime has written a call, and
 // their record lies behind them.
 func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
-	ahead := m.Records.Range(pc+1, pc+MaxPatch+1)
-	for n := range min(ahead.Len(), maxNear) {
+	ahead := m.Records.Range(pc+1, pc+sites.MaxPatch+1)
+	for n := range min(ahead.Len(), sites.MaxNear) {
 		if ahead.Entry(n).Function.Addr != m.Function {
 			continue
 		}
@@ -163,9 +156,9 @@ func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 }
 
 // regionBytes is the least that the region of a statepoint may have; the sites that fit may differ.
-func regionBytes(sites []*ir.Site) uint64 {
-	bytes := uint64(MaxPatch)
-	for _, s := range sites {
+func regionBytes(fit []*ir.Site) uint64 {
+	bytes := uint64(sites.MaxPatch)
+	for _, s := range fit {
 		bytes = min(bytes, s.PatchBytes)
 	}
 	return bytes
@@ -184,7 +177,7 @@ func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 	}
 	end := pc + machine.Addr(of.Length(code))
 	at := m.Records.Range(end, end+1)
-	for n := range min(at.Len(), maxNear) {
+	for n := range min(at.Len(), sites.MaxNear) {
 		if at.Entry(n).Function.Addr != m.Function {
 			continue
 		}
@@ -377,8 +370,8 @@ func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	switch {
 	case m.Moment == frame.After:
 		return clobber(f.AtCall(), arch, m.Kind)
-	case m.shadow != nil:
-		return without(regs, arch, m.shadow.changed, "between the record and the call that was written behind it")
+	case m.patched != nil:
+		return without(regs, arch, m.patched.Changed, "between the record and the call that was written behind it")
 	}
 	return without(regs, arch, m.written, "by the code of its region, before the call")
 }
@@ -419,7 +412,7 @@ func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 
 // memoryAt is the memory that the record's locations may be read from.
 func (m *Match) memoryAt(memory machine.Memory) machine.Memory {
-	if m.shadow != nil && m.shadow.stored {
+	if m.patched != nil && m.patched.Stored {
 		return staleMemory{}
 	}
 	return memory

@@ -60,8 +60,8 @@ func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
 	name, _, _ := c.NameAt(owner)
-	near := c.Records.Range(f.PC-min(f.PC, MaxPatch), f.PC+1)
-	for n := max(0, near.Len()-maxNear); n < near.Len(); n++ {
+	near := c.Records.Range(f.PC-min(f.PC, sites.MaxPatch), f.PC+1)
+	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ {
 		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
 		if e.Function.Addr != owner {
 			continue

@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/patched"
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
@@ -35,8 +36,7 @@ type View struct {
 
 	unwinder *unwind.Unwinder
 
-	jumped  []*shadow             // see jumps; nil until it is asked for
-	covered map[machine.Addr]bool // see described
+	patched *patched.Finder
 
 	unregistered bool // a frame is in code that nobody registered
 }
@@ -104,7 +104,9 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 func New(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts}
 	v.modules.Pointer = t.Arch().Pointer
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Overwritten: v.places, Conventions: v.conventionOf}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
+	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
+	v.unwinder.Overwritten = v.patched.Places
 	for _, l := range o.Layouts {
 		if err := l.Check(v.modules); err != nil {
 			return nil, err
@@ -139,7 +141,7 @@ func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
 // FrameOf makes the abstract frame of a physical one, which has called callee: that of the frame within, nil where there is none.
 func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Frame, error) {
-	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.undecided(callee) != "" {
+	if callee != nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.patched.Undecided(callee) != "" {
 		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
 	}
 	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
@@ -157,7 +159,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 			names.Demangled(v.space.NameOf(p.Skipped)), p.Index-1))
 	}
 	at := p.Lookup()
-	if why := v.undecided(&p); why != "" {
+	if why := v.patched.Undecided(&p); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
 	f.code = v.space.At(at)
@@ -252,11 +254,11 @@ func (f *Frame) Guess() string { return f.physical.Guess }
 // starts whose records may be about it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if o := f.physical.Overwritten; o != nil {
-		f.match = f.choose(f.shadowed(o.By.([]*shadow)))
+		f.match = f.choose(f.overwritten(o.By.([]*patched.Code)))
 		f.Notes = append(f.Notes, f.match.Uncertain()...)
 		return nil
 	}
-	_, shadows, doubt := f.view.shadows(&f.physical, f.callee)
+	_, shadows, doubt := f.view.patched.Covering(&f.physical, f.callee)
 	if f.Notes = append(f.Notes, shadows...); doubt {
 		return nil
 	}

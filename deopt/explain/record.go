@@ -52,7 +52,7 @@ func around(f *deopt.Frame) []NearRecord {
 			nearest = e.Addr
 		}
 		// Farther than a patchpoint's region may be long none but the nearest is of interest.
-		if e.Addr < nearest && (e.Addr+deopt.MaxPatch < pc || !refusesNear(f, e)) {
+		if e.Addr < nearest && (e.Addr+sites.MaxPatch < pc || !refusesNear(f, e)) {
 			break
 		}
 		out = append(out, near(f, sites.RecordEntry{Entry: e, Record: e.Record()}))

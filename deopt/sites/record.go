@@ -5,6 +5,14 @@ import (
 	"reframe/deopt/stackmap"
 )
 
+// MaxPatch bounds how far before a return address a patchpoint may begin: a region
+// that a runtime has patched is decoded up to here.
+const MaxPatch = 256
+
+// MaxNear bounds how many records near a place are looked at. Real code has a few; a map
+// may claim a million at one address.
+const MaxNear = 64
+
 // RecordEntry is a record with what it belongs to, decoded.
 type RecordEntry struct {
 	stackmap.Entry

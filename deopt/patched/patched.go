@@ -1,11 +1,10 @@
-package deopt
+package patched
 
 import (
 	"fmt"
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/isa"
 	"reframe/deopt/isa/amd64"
@@ -15,22 +14,35 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// shadow is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
+// Code is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
 // invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap). Only x86-64 code is read.
-type shadow struct {
-	entry sites.RecordEntry
-	sites sites.Candidates
-	// bytes is how long it is: 0 where no module says so.
-	bytes uint64
+type Code struct {
+	Entry sites.RecordEntry
+	Sites sites.Candidates
+	// Bytes is how long it is: 0 where no module says so.
+	Bytes uint64
 	*progspace.Original
-	left machine.Addr // the first instruction that was written over; those before it have run
+	Left machine.Addr // the first instruction that was written over; those before it have run
 	last machine.Addr // of the call or the jump
 	past machine.Addr // the address behind that
-	stub machine.Addr // where the jump leads; 0 for a call
-	// What the instructions between the record and left have written.
-	changed amd64.Set
-	stored  bool
+	Stub machine.Addr // where the jump leads; 0 for a call
+	// What the instructions between the record and Left have written.
+	Changed amd64.Set
+	Stored  bool // also to slots of the frame, or the stack pointer is above some of them
 }
+
+// Finder finds the frames that stand in such code.
+type Finder struct {
+	Space    *progspace.Space
+	Modules  *sites.Modules
+	Unwinder *unwind.Unwinder
+
+	jumped  []*Code               // see jumps; nil until it is asked for
+	covered map[machine.Addr]bool // see described
+}
+
+// Forget has jumps looked for again: the process has run.
+func (p *Finder) Forget() { p.jumped = nil }
 
 // movabs is the length of the instruction that loads a register with 64 bits.
 const movabs = 10
@@ -38,25 +50,25 @@ const movabs = 10
 // maxShadow bounds a shadow whose length no module says.
 const maxShadow = 64
 
-// shadows lists those whose call f returns to: records of one address. notes say of those near that are not why. doubt is that f
+// Covering lists those whose call f returns to: records of one address. notes say of those near that are not why. doubt is that f
 // may have come by another call, which ended where that does.
-func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string, doubt bool) {
-	if v.target.Arch() != machine.AMD64 || !f.Return {
+func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []string, doubt bool) {
+	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil, nil, false
 	}
-	c := v.space.At(f.PC - 1)
+	c := p.Space.At(f.PC - 1)
 	if c == nil || c.Records == nil {
 		return nil, nil, false
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
-	near := c.Records.Range(f.PC-min(f.PC, MaxPatch), f.PC)
+	near := c.Records.Range(f.PC-min(f.PC, sites.MaxPatch), f.PC)
 	var at machine.Addr // of the nearest one; a farther shadow ends before it, so far as it is known
-	for n := near.Len() - 1; n >= max(0, near.Len()-maxNear); n-- {
+	for n := near.Len() - 1; n >= max(0, near.Len()-sites.MaxNear); n-- {
 		e := near.Entry(n)
 		if e.Function.Addr != owner || len(found) > 0 && e.Addr != at {
 			break
 		}
-		s, note := v.shadowOf(c, sites.RecordEntry{Entry: e, Record: e.Record()}, f.PC, at == 0 || at == e.Addr)
+		s, note := p.shadowOf(c, sites.RecordEntry{Entry: e, Record: e.Record()}, f.PC, at == 0 || at == e.Addr)
 		at = e.Addr
 		if s == nil {
 			if note != "" {
@@ -66,10 +78,10 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 		}
 		own, note := false, ""
 		if s.endsOriginal(f.PC) {
-			own, note = v.mayBeOwn(s, f, callee)
+			own, note = p.mayBeOwn(s, f, callee)
 		}
 		if note == "" {
-			note = v.inRegion(c, s, f.PC, owner)
+			note = p.inRegion(c, s, f.PC, owner)
 		}
 		switch {
 		case note == "":
@@ -82,14 +94,14 @@ func (v *View) shadows(f, callee *unwind.Frame) (found []*shadow, notes []string
 }
 
 // inRegion says why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
-func (v *View) inRegion(c *progspace.Objfile, s *shadow, pc, owner machine.Addr) string {
-	near := c.Records.Range(pc, pc+MaxPatch)
-	for n := range min(near.Len(), maxNear) {
+func (p *Finder) inRegion(c *progspace.Objfile, s *Code, pc, owner machine.Addr) string {
+	near := c.Records.Range(pc, pc+sites.MaxPatch)
+	for n := range min(near.Len(), sites.MaxNear) {
 		e := sites.RecordEntry{Entry: near.Entry(n), Record: near.Entry(n).Record()}
 		name, _, _ := c.NameAt(owner)
-		sites, err := v.modules.OfRecord(c, e, name)
+		sites, err := p.Modules.OfRecord(c, e, name)
 		_, shaped := e.Record.AsStatepoint()
-		unsure := len(sites.Sites) == 0 && shaped && e.Addr == pc && s.bytes == 0
+		unsure := len(sites.Sites) == 0 && shaped && e.Addr == pc && s.Bytes == 0
 		if e.Function.Addr == owner && err == nil && (unsure || inRegion(sites.Sites, e.Addr, s.last)) {
 			return fmt.Sprintf("is not certain: the call that was written here lies in the region of the statepoint of record %d too", uint64(e.Record.ID))
 		}
@@ -107,42 +119,42 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	return false
 }
 
-// places are the shadows as the unwinder takes them: records at one address are one.
-func (v *View) places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
-	found, _, _ := v.shadows(f, callee)
+// Places are the shadows as the unwinder takes them: records at one address are one.
+func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
+	found, _, _ := p.Covering(f, callee)
 	if len(found) > 0 {
-		return []unwind.Overwritten{{At: found[0].left, From: found[0].left, Sure: true, By: found}}
+		return []unwind.Overwritten{{At: found[0].Left, From: found[0].Left, Sure: true, By: found}}
 	}
-	return v.stubs(f)
+	return p.stubs(f)
 }
 
 // shadowOf says whether a call that was written into the shadow of a record ends at pc; if not, note may say why.
-func (v *View) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Addr, nearest bool) (s *shadow, note string) {
-	sites, least, most, ok := v.shadowBytes(c, e)
+func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Addr, nearest bool) (s *Code, note string) {
+	sites, least, most, ok := p.shadowBytes(c, e)
 	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
 		return nil, ""
 	}
-	o, err := v.space.Original(e.Addr, int(pc-e.Addr))
+	o, err := p.Space.Original(e.Addr, int(pc-e.Addr))
 	switch {
 	case err != nil && least > 0:
 		return nil, "its shadow holds this return address, and " + err.Error()
 	case err != nil || o.End() < pc:
 		return nil, ""
 	}
-	s = &shadow{entry: e, sites: sites, bytes: least, Original: o}
+	s = &Code{Entry: e, Sites: sites, Bytes: least, Original: o}
 	ends, written := s.follow(pc)
 	switch {
 	case !ends || written || o.Known(s.last, pc):
-	case s.left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
+	case s.Left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
 		written = true
 	default:
 		// It is the bytes that are relocated which say where the call goes.
-		own, now := v.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
+		own, now := p.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
 		if own == 0 || now == 0 {
 			return nil, ""
 		}
-		if written = !v.leadsTo(now, own); written && s.left == 0 {
-			s.left = s.last
+		if written = !p.leadsTo(now, own); written && s.Left == 0 {
+			s.Left = s.last
 		}
 	}
 	switch {
@@ -158,15 +170,15 @@ func (v *View) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Ad
 
 // shadowBytes is how many bytes the shadow of a record has at least and at most. Where no module says so, it is 0, and as many as
 // may be looked at.
-func (v *View) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList sites.Candidates, least, most uint64, ok bool) {
+func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList sites.Candidates, least, most uint64, ok bool) {
 	name, _, _ := c.NameAt(e.Function.Addr)
-	siteList, err := v.modules.OfRecord(c, e, name)
+	siteList, err := p.Modules.OfRecord(c, e, name)
 	switch {
 	case err != nil:
 		return siteList, 0, 0, false
 	case len(siteList.Sites) > 0 && sites.KindOf(siteList.Sites) == ir.StackMapSite:
 		least, most = patchBytes(siteList.Sites)
-		return siteList, least, min(most, MaxPatch), most > 0
+		return siteList, least, min(most, sites.MaxPatch), most > 0
 	case len(siteList.Sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
 		return siteList, 0, 0, false
 	}
@@ -189,7 +201,7 @@ func patchBytes(sites []*ir.Site) (least, most uint64) {
 
 // follow goes through the instructions as they are now, from the record on, and says whether a call ends at pc, and whether that was
 // written there.
-func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
+func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 	now := writtenCode{s.Original}
 	loads := false // the instruction before was written and sets a register alone
 	for at := s.Start; at < pc; {
@@ -199,8 +211,8 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 			return false, false
 		}
 		differs := s.Differing(at, next) > 0
-		if differs && s.left == 0 {
-			s.left = at
+		if differs && s.Left == 0 {
+			s.Left = at
 		}
 		if next == pc {
 			_, through := inst.Args[0].(x86asm.Reg)
@@ -208,10 +220,10 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 			ends = known && amd64.IsCall(inst)
 			return ends, ends && (differs || through && loads)
 		}
-		if s.left == 0 {
+		if s.Left == 0 {
 			s.ran(inst, known)
 		}
-		if s.bytes == 0 && !differs && !amd64.IsFiller(inst) {
+		if s.Bytes == 0 && !differs && !amd64.IsFiller(inst) {
 			return false, false // without a module nothing says that the shadow goes on behind code of the function's own
 		}
 		loads = differs && known && inst.Op == x86asm.MOV
@@ -221,17 +233,17 @@ func (s *shadow) follow(pc machine.Addr) (ends, written bool) {
 }
 
 // ran notes what an instruction has changed that ran before the code which was written.
-func (s *shadow) ran(inst x86asm.Inst, known bool) {
+func (s *Code) ran(inst x86asm.Inst, known bool) {
 	const all = ^amd64.Set(0)
 	switch _, _, stores := amd64.Stores(inst); {
 	case !known:
-		s.changed, s.stored = all, true
+		s.Changed, s.Stored = all, true
 	case amd64.IsFiller(inst):
 	case stores || amd64.Writes(inst).Has(machine.AMD64.SP):
-		s.stored = true // a slot of the frame, or the stack pointer is above some of them
+		s.Stored = true // a slot of the frame, or the stack pointer is above some of them
 		fallthrough
 	default:
-		s.changed |= amd64.Writes(inst)
+		s.Changed |= amd64.Writes(inst)
 	}
 }
 
@@ -247,16 +259,16 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// noun is what it is called.
-func (s *shadow) noun() string {
-	if kind := sites.KindOf(s.sites.Sites); kind != "" && kind != ir.StackMapSite {
+// Noun is what it is called.
+func (s *Code) Noun() string {
+	if kind := sites.KindOf(s.Sites.Sites); kind != "" && kind != ir.StackMapSite {
 		return "region"
 	}
 	return "shadow"
 }
 
-// wasSled says whether there were only nops where the call was written, and before.
-func (s *shadow) wasSled() bool {
+// WasSled says whether there were only nops where the call was written, and before.
+func (s *Code) WasSled() bool {
 	for at := s.Start; at < s.past; {
 		inst, _, err := amd64.Read(s.Original, at)
 		if err == nil && inst.Len == 0 {
@@ -271,26 +283,26 @@ func (s *shadow) wasSled() bool {
 }
 
 // endsOriginal says whether a call of the function's own ended at pc, too: a thread may wait in it that came by before.
-func (s *shadow) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
+func (s *Code) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
 // mayBeOwn says why a frame that returns to where the function's own call ended, and now one ends that was written over it, may be
 // that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
-func (v *View) mayBeOwn(s *shadow, f, callee *unwind.Frame) (is bool, why string) {
-	runs, own := v.space.FunctionOf(callee), v.ownTarget(s.Original, s.Start, f.PC)
-	now := v.targetNow(s)
+func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string) {
+	runs, own := p.Space.FunctionOf(callee), p.ownTarget(s.Original, s.Start, f.PC)
+	now := p.targetNow(s)
 	switch {
-	case runs != 0 && own != 0 && own != now && v.leadsTo(own, runs):
+	case runs != 0 && own != 0 && own != now && p.leadsTo(own, runs):
 		return true, "is not it: the call that was here before another one was written over it is still running"
-	case runs != 0 && own != 0 && now != 0 && v.leadsTo(now, runs):
+	case runs != 0 && own != 0 && now != 0 && p.leadsTo(now, runs):
 		return false, ""
 	}
 	return false, "is not certain: a call was written over the function's own, which ended here too and may still be running"
 }
 
 // targetNow is where the call goes that was written, 0 where that is not known.
-func (v *View) targetNow(s *shadow) machine.Addr {
+func (p *Finder) targetNow(s *Code) machine.Addr {
 	now, loaded := writtenCode{s.Original}, map[x86asm.Arg]machine.Addr{}
-	for at := s.left; at <= s.last; {
+	for at := s.Left; at <= s.last; {
 		inst, known, err := amd64.Read(now, at)
 		if err != nil || !known || inst.Len == 0 {
 			return 0
@@ -301,7 +313,7 @@ func (v *View) targetNow(s *shadow) machine.Addr {
 		case at == s.last && through:
 			return to
 		case at == s.last:
-			return v.branchTarget(inst, next)
+			return p.branchTarget(inst, next)
 		case isNumber && inst.Op == x86asm.MOV:
 			loaded[inst.Args[0]] = machine.Addr(number)
 		case !amd64.IsFiller(inst):
@@ -324,7 +336,7 @@ func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 
 // ownTarget is where the call went that ended at pc before anything was written, by the instructions from start on; 0 where that is not
 // known. What it calls may be relocated, or a number that the instruction before loads.
-func (v *View) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.Addr {
+func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.Addr {
 	loaded := map[x86asm.Arg]machine.Addr{}
 	for at := start; at < pc; {
 		inst, known, err := amd64.Read(o, at)
@@ -336,7 +348,7 @@ func (v *View) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.
 			if o.Known(at, next) {
 				return directTarget(o, at)
 			}
-			return v.space.RelocatedTo(at + 1)
+			return p.Space.RelocatedTo(at + 1)
 		case next == pc:
 			return loaded[inst.Args[0]]
 		}
@@ -346,7 +358,7 @@ func (v *View) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.
 		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs && o.Known(at, next):
 			loaded[inst.Args[0]] = machine.Addr(number)
 		case isNumber && inst.Op == x86asm.MOV && inst.Len == movabs:
-			loaded[inst.Args[0]] = v.space.RelocatedTo(at + movabs - 8)
+			loaded[inst.Args[0]] = p.Space.RelocatedTo(at + movabs - 8)
 		default:
 			clear(loaded)
 		}
@@ -356,70 +368,35 @@ func (v *View) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.
 }
 
 // leadsTo says whether an address is that of a function, or of a stub that jumps to it.
-func (v *View) leadsTo(at, function machine.Addr) bool {
+func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	const stubs = 4
 	for n := 0; n <= stubs && at != 0; n++ {
 		if at == function {
 			return true
 		}
-		at = v.unwinder.Stub(at)
+		at = p.Unwinder.Stub(at)
 	}
 	return false
 }
 
-// convention says why a record is that of the frame, whose function left its own code here.
-func (s *shadow) convention(f *Frame) string {
-	of := fmt.Sprintf("its %s of %d bytes", s.noun(), s.bytes)
-	if s.bytes == 0 {
+// Convention says why a record is that of a frame, whose function left its own code here.
+func (s *Code) Convention(space *progspace.Space) string {
+	of := fmt.Sprintf("its %s of %d bytes", s.Noun(), s.Bytes)
+	if s.Bytes == 0 {
 		of = "the code behind it, which no module says is its shadow,"
 	}
 	lead := "a call in it ends at the pc"
-	if s.stub != 0 {
-		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.stub)
+	if s.Stub != 0 {
+		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.Stub)
 	}
 	return fmt.Sprintf("%s was written over at %s, and %s: %s there, %s in %s, held against each other as they were in the stop; the frame was unwound by the rules of %s",
-		of, f.view.orAddress(s.left), lead, isa.Spaced(s.Now[s.left-s.Start:s.past-s.Start]), isa.Spaced(s.Was[s.left-s.Start:s.past-s.Start]), s.Of, f.view.orAddress(s.left))
+		of, orAddress(space, s.Left), lead, isa.Spaced(s.Now[s.Left-s.Start:s.past-s.Start]), isa.Spaced(s.Was[s.Left-s.Start:s.past-s.Start]), s.Of, orAddress(space, s.Left))
 }
 
 // orAddress spells an address by its function, or as it is.
-func (v *View) orAddress(addr machine.Addr) string {
-	if name := v.space.Named(addr); name != "" {
+func orAddress(space *progspace.Space, addr machine.Addr) string {
+	if name := space.Named(addr); name != "" {
 		return name
 	}
 	return addr.String()
 }
-
-// Place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
-func (f *Frame) Place() machine.Addr {
-	if o := f.physical.Overwritten; o != nil && o.From != o.At {
-		return o.At
-	}
-	return f.physical.PC
-}
-
-// shadowed are the matches of a frame with shadows of one address.
-func (f *Frame) shadowed(all []*shadow) (matches []*Match) {
-	for _, s := range all {
-		m := &Match{Entry: s.entry, Kind: sites.KindOf(s.sites.Sites), Candidates: s.sites, Moment: frame.Before, shadow: s}
-		if m.Kind != "" && m.Kind != ir.StackMapSite {
-			m.Moment = frame.InCall // that of a region takes the place of the site's own call
-		}
-		if m.Kind == "" && s.wasSled() {
-			m.Moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
-		}
-		if len(m.Sites) == 1 {
-			m.Site = m.Sites[0]
-		}
-		matches = append(matches, m)
-	}
-	if s := all[0]; s.stub != 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the %s of its record leads to %v, where a call was made that returns to %v", s.noun(), s.stub, f.physical.PC))
-	}
-	if all[0].bytes == 0 {
-		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
-	}
-	return matches
-}
-
-// Returns says whether a call is to return to [Frame.Place].
-func (f *Frame) Returns() bool { return f.physical.Return && f.Place() == f.physical.PC }

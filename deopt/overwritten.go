@@ -1,0 +1,46 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/patched"
+	"reframe/deopt/sites"
+)
+
+// Place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
+func (f *Frame) Place() machine.Addr {
+	if o := f.physical.Overwritten; o != nil && o.From != o.At {
+		return o.At
+	}
+	return f.physical.PC
+}
+
+// overwritten are the matches of a frame with shadows of one address.
+func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
+	for _, s := range all {
+		m := &Match{Entry: s.Entry, Kind: sites.KindOf(s.Sites.Sites), Candidates: s.Sites, Moment: frame.Before, patched: s}
+		if m.Kind != "" && m.Kind != ir.StackMapSite {
+			m.Moment = frame.InCall // that of a region takes the place of the site's own call
+		}
+		if m.Kind == "" && s.WasSled() {
+			m.Moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
+		}
+		if len(m.Sites) == 1 {
+			m.Site = m.Sites[0]
+		}
+		matches = append(matches, m)
+	}
+	if s := all[0]; s.Stub != 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the %s of its record leads to %v, where a call was made that returns to %v", s.Noun(), s.Stub, f.physical.PC))
+	}
+	if all[0].Bytes == 0 {
+		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
+	}
+	return matches
+}
+
+// Returns says whether a call is to return to [Frame.Place].
+func (f *Frame) Returns() bool { return f.physical.Return && f.Place() == f.physical.PC }
