@@ -152,7 +152,15 @@ define void @f(%T %t, ptr %p) {
 
 // A map's locations have the types that all sites of a record agree on.
 func TestReadingOfSeveralSites(t *testing.T) {
-	m, err := ir.Parse("m.ll", []byte(sitesModule))
+	m, err := ir.Parse("m.ll", []byte(`
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @f(i64 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a, i32 7)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %a, i32 7)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %a, i32 8)
+  ret void
+}
+`))
 	require.NoError(t, err)
 	siteList, err := m.Func("f").Sites()
 	require.NoError(t, err)

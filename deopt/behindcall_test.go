@@ -213,7 +213,7 @@ define i64 @work(i64 %s) noinline {
 		{"double", "sitofp i64 %r to double", "%t = fptosi double %r to i64", "i64 %t", true},
 	} {
 		text := prelude + strings.NewReplacer("TYPE", c.typ, "CONVERT", c.convert, "BETWEEN", c.between, "LIVE", c.live).Replace(work) + start
-		report, err := lint.Lint([]*ir.Module{module(t, "m.ll", text)}, nil)
+		report, err := lint.Lint([]*ir.Module{frametest.ReadModule(t, "m.ll", text)}, nil)
 		require.NoError(t, err)
 		warned := false
 		for _, f := range report.Findings {

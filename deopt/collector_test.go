@@ -21,9 +21,9 @@ func collecting(t *testing.T, version int, program, passes string, round int) *l
 	t.Helper()
 	dir := t.TempDir()
 	module, binary := filepath.Join(dir, program+".ll"), filepath.Join(dir, "collector")
-	run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", filepath.Join("testdata", "gc", program+".ll"), "-o", module)
-	object := llc(t, version, module, "-relocation-model=pic")
-	run(t, "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-no-pie", filepath.Join("testdata", "gc", "collector.c"), object, "-o", binary)
+	frametest.Command(t, "", livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", filepath.Join("testdata", "gc", program+".ll"), "-o", module)
+	object := frametest.LLC(t, version, module, "-relocation-model=pic")
+	frametest.Command(t, "", "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-no-pie", filepath.Join("testdata", "gc", "collector.c"), object, "-o", binary)
 	p := livetest.Program(t, binary, fmt.Sprint(round))
 	p.AwaitPause(t)
 	p.IR = module

@@ -45,7 +45,7 @@ bad:
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
 			module := program(t, text)
 			binary := filepath.Join(t.TempDir(), "thrower")
-			run(t, "g++", "-O1", "-no-pie", filepath.Join("testdata", "gc", "thrower.cc"), llc(t, version, module, "-relocation-model=pic"), "-o", binary)
+			frametest.Command(t, "", "g++", "-O1", "-no-pie", filepath.Join("testdata", "gc", "thrower.cc"), frametest.LLC(t, version, module, "-relocation-model=pic"), "-o", binary)
 			p := livetest.Program(t, binary)
 			p.AwaitPause(t)
 			p.IR = module

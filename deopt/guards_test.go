@@ -57,7 +57,7 @@ ok:
 					m, err := ir.ParseFile(path)
 					require.NoError(t, err)
 					lowered := filepath.Join(t.TempDir(), "lowered.ll")
-					run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", lowered)
+					frametest.Command(t, "", livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", lowered)
 					p := livetest.Lli(t, version, lowered, "mcjit")
 					f := frametest.One(t, frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}}), "sum_opt")
 					require.Equal(t, id, f.Record.ID)

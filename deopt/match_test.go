@@ -1,13 +1,13 @@
 package deopt_test
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/sites"
@@ -27,16 +27,6 @@ var (
 	// movabs $…,%r10; call *%r10: not what LLVM emits
 	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
 )
-
-// mapOf writes a map and reads it back.
-func mapOf(t *testing.T, constants []uint64, functions ...stackmap.BlobFunction) *stackmap.Map {
-	t.Helper()
-	data, err := stackmap.AppendBlob(nil, binary.LittleEndian, &stackmap.Blob{Version: 3, Dialect: stackmap.V3, Functions: functions, Constants: constants})
-	require.NoError(t, err)
-	m, _, err := stackmap.ParseOne(data, stackmap.Options{Order: binary.LittleEndian})
-	require.NoError(t, err)
-	return m
-}
 
 // A record matches by the convention of its kind of site ("Stack maps and patch
 // points in LLVM"), or it does not.
@@ -102,7 +92,7 @@ func TestMatch(t *testing.T) {
 			if len(c.record) == 3 {
 				id = rewritten
 			}
-			maps := mapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
+			maps := frametest.MapOf(t, nil, stackmap.BlobFunction{Addr: start, Records: []stackmap.Record{{ID: id, Offset: c.offset, Locations: c.record}}})
 			m := &deopt.Matcher{Arch: machine.AMD64, Memory: bytesAt{start, c.code}, Records: stackmap.NewIndex(maps), Function: start,
 				Sites: func(sites.RecordEntry) (sites.Candidates, error) {
 					if c.site == nil {
@@ -127,7 +117,7 @@ func TestMatch(t *testing.T) {
 
 // The record of the function before says nothing about a frame, near as it may be.
 func TestMatchOfAnotherFunction(t *testing.T) {
-	maps := mapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
+	maps := frametest.MapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
 	m := &deopt.Matcher{Memory: bytesAt{0x1000, patchpoint}, Records: stackmap.NewIndex(maps), Function: 0x100d,
 		Sites: func(sites.RecordEntry) (sites.Candidates, error) { return sites.Candidates{}, nil }}
 	got, notes, err := m.Find(0x100d, true)

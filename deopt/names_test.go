@@ -80,7 +80,7 @@ func TestOtherModules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var modules []*ir.Module
 			for n, text := range c.modules {
-				modules = append(modules, module(t, "m"+string(rune('0'+n))+".ll", prelude+text))
+				modules = append(modules, frametest.ReadModule(t, "m"+string(rune('0'+n))+".ll", prelude+text))
 			}
 			v, err := framesOf(t, p, modules...)
 			if c.err != "" {
@@ -111,7 +111,7 @@ define i64 @work(i64 %a) noinline {
 }` + start
 	p := livetest.Lli(t, 22, program(t, text), "mcjit")
 	other := strings.NewReplacer("i64 1, i32 0, i64 %x", "i64 1, i32 0, i64 %a", "i64 2, i32 8, i64 %x, i64 %r", "i64 2, i32 8, i64 %x").Replace(text)
-	_, err := framesOf(t, p, module(t, "other.ll", other))
+	_, err := framesOf(t, p, frametest.ReadModule(t, "other.ll", other))
 	require.ErrorContains(t, err, "other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
@@ -131,7 +132,7 @@ func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	}
 	require.NotContains(t, places, -1, what)
 	between = [2]int{places[1] - places[0] - 1, places[2] - places[1] - 1}
-	siteList, err := module(t, "m.ll", text).Func("f").Sites()
+	siteList, err := frametest.ReadModule(t, "m.ll", text).Func("f").Sites()
 	require.NoError(t, err, what)
 	s := siteList[slices.IndexFunc(siteList, func(s *ir.Site) bool { return string(s.Kind) == kind })]
 	a, why := sites.Align(s, sites.RecordEntry{Entry: stackmap.Entry{Map: m}, Record: record})

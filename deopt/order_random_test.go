@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/maps"
 	"reframe/deopt/sites"
@@ -223,7 +224,7 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	opt := func(passes string) {
 		out := strings.TrimSuffix(path, ".ll") + "x.ll"
-		run(t, livetest.LLVM(t, version, "opt"), append(slices.Clone(opaque), "-passes="+passes, "-S", path, "-o", out)...)
+		frametest.Command(t, "", livetest.LLVM(t, version, "opt"), append(slices.Clone(opaque), "-passes="+passes, "-S", path, "-o", out)...)
 		path = out
 	}
 	how := fmt.Sprintf("seed %d, llc-%d", seed, version)
@@ -239,15 +240,15 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 		{"-code-model=large"}, {"-enable-tail-merge=1", "-tail-merge-size=1"}}[r.Intn(6)]...)
 	how += " " + strings.Join(flags, " ")
 	object := strings.TrimSuffix(path, ".ll") + ".o"
-	run(t, livetest.LLVM(t, version, "llc"), append(flags, "-filetype=obj", path, "-o", object)...)
+	frametest.Command(t, "", livetest.LLVM(t, version, "llc"), append(flags, "-filetype=obj", path, "-o", object)...)
 	host := filepath.Join(dir, "host.o")
 	if _, err := os.Stat(host); err != nil {
 		source := filepath.Join(dir, "host.c")
 		require.NoError(t, os.WriteFile(source, []byte(orderHost), 0o600))
-		run(t, "gcc", "-O0", "-c", source, "-o", host)
+		frametest.Command(t, "", "gcc", "-O0", "-c", source, "-o", host)
 	}
 	program := filepath.Join(dir, "program")
-	run(t, "gcc", "-no-pie", "-o", program, object, host)
+	frametest.Command(t, "", "gcc", "-no-pie", "-o", program, object, host)
 	out, err := exec.Command(program).Output()
 	require.NoError(t, err, how)
 	logged := map[int]map[int64]bool{} // by the return address, the numbers of the sites
@@ -264,7 +265,7 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err, how)
 	for _, file := range []string{object, program} {
-		for _, image := range mapsOf(t, file, m).Images {
+		for _, image := range frametest.MapsOf(t, file, m).Images {
 			for f := range image.Functions() {
 				for rec := range f.Records() {
 					ms := sites.NewModules([]*ir.Module{m})

@@ -129,14 +129,14 @@ done:
 declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", either + "@setjmp may return twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, m := written(t, "module.ll", orderHead+c.module)
+			_, m := frametest.Written(t, "module.ll", orderHead+c.module)
 			if c.compiled == "" {
 				c.compiled = c.module
 			}
-			path, _ := written(t, "order.ll", orderHead+c.compiled)
+			path, _ := frametest.Written(t, "order.ll", orderHead+c.compiled)
 			for _, version := range []int{16, 19, 22} {
 				for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O2", "-code-model=large"}, {"-O2", "-relocation-model=pic"}, {"-O3", "-tail-dup-size=30"}} {
-					got := readings(t, mapsOf(t, llc(t, version, path, flags...), m))
+					got := frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, version, path, flags...), m))
 					told := map[string]bool{}
 					for _, line := range got {
 						line = strings.TrimPrefix(line, "0 f: ")
@@ -207,8 +207,8 @@ func TestOrderOfTooMany(t *testing.T) {
 	for k := range 2100 {
 		fmt.Fprintf(&b, "  call void @A() [ \"deopt\"(i64 %%%c) ]\n", 'a'+k%4)
 	}
-	path, m := written(t, "many.ll", orderHead+b.String()+"  ret i64 0\n}\n")
-	image := mapsOf(t, llc(t, 19, path, "-O0"), m).Images[0]
+	path, m := frametest.Written(t, "many.ll", orderHead+b.String()+"  ret i64 0\n}\n")
+	image := frametest.MapsOf(t, frametest.LLC(t, 19, path, "-O0"), m).Images[0]
 	for f := range image.Functions() {
 		for rec := range f.Records() {
 			var r maps.Reading

@@ -3,9 +3,6 @@ package deopt_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
 
@@ -35,12 +32,3 @@ again:
 
 // program writes the text of a module to a file.
 func program(t *testing.T, text string) string { return livetest.Module(t, text) }
-
-// module reads the text of a module.
-func module(t *testing.T, name, text string) *ir.Module {
-	t.Helper()
-	m, err := ir.Parse(name, []byte(text))
-	require.NoError(t, err)
-	require.NoError(t, m.Check())
-	return m
-}

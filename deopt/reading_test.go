@@ -1,9 +1,6 @@
 package deopt_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,64 +10,8 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
-	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
-
-// written writes a module to a file of its own and reads it.
-func written(t *testing.T, name, text string) (path string, m *ir.Module) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path, module(t, name, text)
-}
-
-// llc compiles a module as it stands: nothing rewrites its statepoints before.
-func llc(t *testing.T, version int, path string, flags ...string) string {
-	t.Helper()
-	object := strings.TrimSuffix(path, ".ll") + ".o"
-	run(t, livetest.LLVM(t, version, "llc"), append(flags, "-filetype=obj", path, "-o", object)...)
-	return object
-}
-
-func run(t *testing.T, tool string, args ...string) {
-	t.Helper()
-	out, err := exec.Command(tool, args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-}
-
-// mapsOf reads the maps of a file with modules.
-func mapsOf(t *testing.T, path string, modules ...*ir.Module) *maps.Maps {
-	t.Helper()
-	m, err := maps.OfFile(path, maps.Options{Modules: modules})
-	require.NoError(t, err)
-	t.Cleanup(m.Close)
-	return m
-}
-
-// readings says for each record the number of its map, its function, and the names of its
-// operands or the note.
-func readings(t *testing.T, m *maps.Maps) []string {
-	t.Helper()
-	var out []string
-	for _, i := range m.Images {
-		for f := range i.Functions() {
-			for rec := range f.Records() {
-				var r maps.Reading
-				f.Read(rec, &r)
-				var names []string
-				for n := range rec.Locations {
-					if name := r.Role(n).Name; name != "" {
-						names = append(names, name)
-					}
-				}
-				require.True(t, len(names) == 0 || r.Note == "", "%v %s", names, r.Note)
-				out = append(out, fmt.Sprintf("%d %s: %s%s", f.Number, f.Name, strings.Join(names, " "), r.Note))
-			}
-		}
-	}
-	return out
-}
 
 // twin is a module with an internal function @helper, whose record has an operand %NAME
 // and a constant, and one that others see. OWN is what is in that.
@@ -124,23 +65,23 @@ func TestTwinFunctions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			spell := func(file, name, seen string, x changes) (string, *ir.Module) {
-				path, m := written(t, file, strings.NewReplacer("NAME", name, "SEEN", seen, "ID", x.id, "CONSTANT", x.constant, "OWN", x.own).Replace(twin))
-				return llc(t, 19, path, "-relocation-model=pic"), m
+				path, m := frametest.Written(t, file, strings.NewReplacer("NAME", name, "SEEN", seen, "ID", x.id, "CONSTANT", x.constant, "OWN", x.own).Replace(twin))
+				return frametest.LLC(t, 19, path, "-relocation-model=pic"), m
 			}
 			one, first := spell("one.ll", "width", "one", c.first)
 			two, second := spell("two.ll", "price", "two", c.second)
 			dir := t.TempDir()
 			shared, relinked, archive := filepath.Join(dir, "h.so"), filepath.Join(dir, "h.o"), filepath.Join(dir, "h.a")
-			run(t, "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, one, two)
-			run(t, "ld", "-r", "-o", relinked, one, two)
-			run(t, "ar", "rc", archive, one, two)
+			frametest.Command(t, "", "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, one, two)
+			frametest.Command(t, "", "ld", "-r", "-o", relinked, one, two)
+			frametest.Command(t, "", "ar", "rc", archive, one, two)
 			for k, given := range [][]*ir.Module{{first}, {second}, {first, second}, {second, first}} {
 				want := c.given[min(k, 2)]
-				require.Equal(t, want, readings(t, mapsOf(t, shared, given...)), k)
-				require.Equal(t, want, readings(t, mapsOf(t, relinked, given...)), k)
+				require.Equal(t, want, frametest.Readings(t, frametest.MapsOf(t, shared, given...)), k)
+				require.Equal(t, want, frametest.Readings(t, frametest.MapsOf(t, relinked, given...)), k)
 				// Each member of an archive has a map 0.
-				m := mapsOf(t, archive, given...)
-				require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "1 helper", "0 helper"), strings.Join(readings(t, m), "\n"), k)
+				m := frametest.MapsOf(t, archive, given...)
+				require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "1 helper", "0 helper"), strings.Join(frametest.Readings(t, m), "\n"), k)
 			}
 		})
 	}
@@ -148,7 +89,7 @@ func TestTwinFunctions(t *testing.T) {
 
 // Two sites that one record may be of are said to be.
 func TestReadingOfOneOfTwoSites(t *testing.T) {
-	path, m := written(t, "two.ll", `
+	path, m := frametest.Written(t, "two.ll", `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 define void @f(i64 %a, i64 %b, i1 %c) {
@@ -170,24 +111,24 @@ define void @g(i64 %a, i64 %b) {
 }`)
 	const note = "0 f: no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id; " +
 		"the order of its records does not tell which: code may come here from before either, or they share it"
-	require.Equal(t, []string{note, note, "0 f: ", "0 g: %a", "0 g: %b"}, readings(t, mapsOf(t, llc(t, 19, path), m)))
+	require.Equal(t, []string{note, note, "0 f: ", "0 g: %a", "0 g: %b"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
 
 // What the module leaves open is shown as that, and not as the mark that LLVM writes for it.
 func TestReadingOfUndef(t *testing.T) {
-	path, m := written(t, "undef.ll", `
+	path, m := frametest.Written(t, "undef.ll", `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 define void @f(i64 %a) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 undef, i64 %a, i64 poison, i64 5)
   ret void
 }`)
-	require.Equal(t, []string{"0 f: undef %a poison"}, readings(t, mapsOf(t, llc(t, 19, path), m)))
+	require.Equal(t, []string{"0 f: undef %a poison"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
 
 // An alias is a name of the function that it stands for.
 func TestReadingByAlias(t *testing.T) {
-	path, m := written(t, "alias.ll", `
+	path, m := frametest.Written(t, "alias.ll", `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @aaa = alias void (i64), ptr @f
@@ -197,9 +138,9 @@ define internal void @f(i64 %a) {
   ret void
 }`)
 	shared := filepath.Join(t.TempDir(), "alias.so")
-	run(t, "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, llc(t, 19, path, "-relocation-model=pic"))
-	run(t, "strip", "-x", shared) // only the aliases are left
-	got := readings(t, mapsOf(t, shared, m))
+	frametest.Command(t, "", "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, frametest.LLC(t, 19, path, "-relocation-model=pic"))
+	frametest.Command(t, "", "strip", "-x", shared) // only the aliases are left
+	got := frametest.Readings(t, frametest.MapsOf(t, shared, m))
 	require.Len(t, got, 1)
 	require.Contains(t, got[0], ": %a")
 }
@@ -225,13 +166,13 @@ done:
 // what id it has then, LLVM decides.
 func TestUnrewrittenBundle(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
-		path, m := written(t, "unrewritten.ll", strings.Replace(unrewritten, "EXIT", `%d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y, i64 %x) ]
+		path, m := frametest.Written(t, "unrewritten.ll", strings.Replace(unrewritten, "EXIT", `%d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y, i64 %x) ]
   ret i64 %d`, 1))
-		object := llc(t, version, path, "-relocation-model=pic")
-		for _, r := range readings(t, mapsOf(t, object, m)) {
+		object := frametest.LLC(t, version, path, "-relocation-model=pic")
+		for _, r := range frametest.Readings(t, frametest.MapsOf(t, object, m)) {
 			require.Contains(t, []string{"0 work: %x", "0 work: %y %x"}, r)
 		}
-		report, err := mapsOf(t, object, m).Check()
+		report, err := frametest.MapsOf(t, object, m).Check()
 		require.NoError(t, err)
 		require.Zero(t, report.Broken(), "%+v", report)
 	}
@@ -270,9 +211,9 @@ define i64 @other(i64 %a) noinline {
   %r = call i64 @helper(i64 %a)
   ret i64 %r
 }`
-	main, m := written(t, "first.ll", first)
-	more, _ := written(t, "second.ll", second)
-	object := llc(t, 19, more, "-relocation-model=pic")
+	main, m := frametest.Written(t, "first.ll", first)
+	more, _ := frametest.Written(t, "second.ll", second)
+	object := frametest.LLC(t, 19, more, "-relocation-model=pic")
 	p := livetest.Linked(t, 19, main, "-pie", "-Wl,-z,notext", object)
 	v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})
 	frames := 0
@@ -294,12 +235,12 @@ func TestModulesOfNothing(t *testing.T) {
 	object := livetest.Object(t, 19, "sm_spill.ll")
 	own, err := ir.ParseFile(livetest.IR(t, 19, "sm_spill.ll"))
 	require.NoError(t, err)
-	other := module(t, "other.ll", "define void @nothing() {\n  ret void\n}\n")
+	other := frametest.ReadModule(t, "other.ll", "define void @nothing() {\n  ret void\n}\n")
 	for _, c := range []struct {
 		given []*ir.Module
 		noted bool
 	}{{nil, false}, {[]*ir.Module{own}, false}, {[]*ir.Module{other, own}, false}, {[]*ir.Module{other}, true}} {
-		m := mapsOf(t, object, c.given...)
+		m := frametest.MapsOf(t, object, c.given...)
 		if c.noted {
 			require.Contains(t, m.Notes, note)
 		} else {

@@ -283,7 +283,7 @@ define i64 @f(i64 %n) noinline {
   ret i64 %r
 }`+chainMain), "mcjit", "-extra-module="+second)
 	o := frametest.Known(t, p)
-	o.Modules = append(o.Modules, module(t, "other.ll", strings.Replace(interrupted, "-S128", "-S64", 1)+inner))
+	o.Modules = append(o.Modules, frametest.ReadModule(t, "other.ll", strings.Replace(interrupted, "-S128", "-S64", 1)+inner))
 	v := frametest.Look(t, p, true, o)
 	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)

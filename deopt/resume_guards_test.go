@@ -82,7 +82,7 @@ func TestResumeThroughGuards(t *testing.T) {
 		path := program(t, guardedLoop)
 		passed := func(passes string) string {
 			out := filepath.Join(t.TempDir(), "passed.ll")
-			run(t, livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", out)
+			frametest.Command(t, "", livetest.LLVM(t, version, "opt"), "-passes="+passes, "-S", path, "-o", out)
 			return out
 		}
 		lowered := passed(lower)
@@ -125,7 +125,7 @@ define i32 @main() {
 }
 `
 	p := livetest.Lli(t, 19, program(t, source), "mcjit")
-	narrow := module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\n"+source)
+	narrow := frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\n"+source)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	_, err = deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
@@ -134,8 +134,8 @@ define i32 @main() {
 	// Where a layout leads into such a module, it is told when the frame is to carry on.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
-	narrow = module(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
-	wide := module(t, "wide.ll", source)
+	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
+	wide := frametest.ReadModule(t, "wide.ll", source)
 	v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
 	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")

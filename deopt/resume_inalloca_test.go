@@ -84,7 +84,7 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, level), func(t *testing.T) {
 				p := livetest.Lli(t, version, program(t, making), "mcjit", level)
-				v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "making.ll", making)}})
+				v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{frametest.ReadModule(t, "making.ll", making)}})
 				f := frametest.One(t, v, "work")
 				require.Equal(t, "7", frametest.Slot(t, f, "%n").Value)
 				require.Equal(t, "11", frametest.Slot(t, f, "%kept").Value)
@@ -93,7 +93,7 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 				require.Equal(t, "31422", out.Result.Value) // (3·100 + 14)·100 + 11, and 11
 
 				p = livetest.Lli(t, version, program(t, taking), "mcjit", level)
-				v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{module(t, "taking.ll", taking)}})
+				v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{frametest.ReadModule(t, "taking.ll", taking)}})
 				f = frametest.One(t, v, "take")
 				for name, want := range map[string]string{"%1": "3", "%2": "14", "%3": "11"} {
 					require.Equal(t, want, frametest.Slot(t, f, name).Value)

@@ -65,7 +65,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 // Where several sites fit, a layout may still count the values; one that is undef at some
 // of the sites is not shown as if it had been had.
 func TestLayoutOfAmbiguousSites(t *testing.T) {
-	m := module(t, "m.ll", prelude+`
+	m := frametest.ReadModule(t, "m.ll", prelude+`
 define i64 @plain(i64 %n) {
 entry:
   ret i64 %n
@@ -127,7 +127,7 @@ define i64 @work(i64 %a) {
 	} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{module(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
+		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{frametest.ReadModule(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
 		if failure != "" {
 			require.ErrorContains(t, err, failure)
 			continue

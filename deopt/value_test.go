@@ -7,6 +7,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
@@ -49,7 +50,7 @@ func TestLocations(t *testing.T) {
 		0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, // rbp-16: -5
 		1, 2, 3, 4, 5, 6, 7, 8, // rbp-8
 	}}
-	m := mapOf(t, []uint64{0x123456789abcdef, 1 << 63})
+	m := frametest.MapOf(t, []uint64{0x123456789abcdef, 1 << 63})
 	r := &deopt.Reader{machine.AMD64, memory, regs, m}
 
 	reg := func(n machine.DWARFReg, size uint16, bit int32) stackmap.Location {
@@ -146,7 +147,7 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 			c.arch.PutUint(low, c.holds)
 		}
 		regs.Set(c.reg, b)
-		r := &deopt.Reader{c.arch, bytesAt{}, regs, mapOf(t, nil)}
+		r := &deopt.Reader{c.arch, bytesAt{}, regs, frametest.MapOf(t, nil)}
 		s := r.Slot(0, "%v", c.typ, stackmap.Location{Kind: stackmap.Register, Size: c.size, Reg: c.reg})
 		require.Equal(t, c.reason, s.Reason, "%s %d", c.arch.Name, c.reg)
 		require.Equal(t, c.value, s.Value, "%s %d %s", c.arch.Name, c.reg, c.typ.Source)

@@ -1,4 +1,4 @@
-package deopt_test
+package lint_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/lint"
@@ -223,7 +224,7 @@ func TestLintPatchBytes(t *testing.T) {
 		if c.want != "" {
 			want = strings.Split(c.want, "; ")
 		}
-		require.Equal(t, want, linted(t, module(t, "bytes.ll", regionOf(c.triple, c.site))), "%s %s", c.triple, c.site)
+		require.Equal(t, want, linted(t, frametest.ReadModule(t, "bytes.ll", regionOf(c.triple, c.site))), "%s %s", c.triple, c.site)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestLintPointerBesideAConstant(t *testing.T) {
 		{"null", "%m = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 1, i32 1)", true},
 		{"addrspacecast (ptr @heap to ptr addrspace(1))", "", true},
 	} {
-		m, err := ir.Parse("beside.ll", []byte(strings.NewReplacer("CONSTANT", c.constant, "RELOCATE", c.relocate).Replace(prelude+`
+		m, err := ir.Parse("beside.ll", []byte(strings.NewReplacer("CONSTANT", c.constant, "RELOCATE", c.relocate).Replace(livetest.Prelude+`
 declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
 @heap = global i64 0
 define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {

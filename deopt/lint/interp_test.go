@@ -1,4 +1,4 @@
-package deopt_test
+package lint_test
 
 import (
 	"context"
@@ -111,10 +111,10 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 
 // Whatever a module or layout holds, lint ends, and says where in it a finding is.
 func FuzzLint(f *testing.F) {
-	described, err := os.ReadFile(filepath.Join("..", "testdata", "lint", "guard.layout.json"))
+	described, err := os.ReadFile(filepath.Join("..", "..", "testdata", "lint", "guard.layout.json"))
 	require.NoError(f, err)
 	for _, dir := range []string{"lint", "programs"} {
-		files, err := filepath.Glob(filepath.Join("..", "testdata", dir, "*.ll"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", dir, "*.ll"))
 		require.NoError(f, err)
 		for _, path := range files {
 			text, err := os.ReadFile(path)

@@ -1,4 +1,4 @@
-package deopt_test
+package sites_test
 
 import (
 	"os/exec"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
@@ -32,7 +33,7 @@ define void @ordinary(i32 %a) { ret void }
 	for _, triple := range []string{"x86_64-pc-linux-gnu", "x86_64-pc-windows-msvc", "x86_64-apple-macosx", "i686-pc-windows-msvc"} {
 		layout := map[string]string{"x86_64-pc-linux-gnu": "e-m:e-i64:64", "x86_64-pc-windows-msvc": "e-m:w-i64:64", "x86_64-apple-macosx": "e-m:o-i64:64", "i686-pc-windows-msvc": "e-m:x-p:32:32-i64:64"}[triple]
 		source := "target datalayout = \"" + layout + "\"\ntarget triple = \"" + triple + "\"\n" + text
-		m := module(t, "m.ll", source)
+		m := frametest.ReadModule(t, "m.ll", source)
 		var want []string
 		for _, f := range m.Funcs {
 			symbol := sites.Decorated(f)
@@ -44,7 +45,7 @@ define void @ordinary(i32 %a) { ret void }
 			require.True(t, sites.Emitted(m, symbol+"0") == nil, symbol)
 		}
 		for _, version := range []int{16, 19, 22} {
-			object, ok := tryLLC(t, version, withoutLayout(source))
+			object, ok := frametest.TryLLC(t, version, withoutLayout(source))
 			require.True(t, ok, "%s, llc %d", triple, version)
 			out, err := exec.Command(livetest.LLVM(t, version, "llvm-nm"), "--format=just-symbols", object).Output()
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package deopt_test
+package lint_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/lint"
 )
@@ -38,18 +39,18 @@ func TestWideIDs(t *testing.T) {
 				if version == 14 {
 					pointer, ending = "void ()*", "p0f_isVoidf"
 				}
-				path, m := written(t, "wide.ll", strings.NewReplacer("POINTER", pointer, "NAME", ending).Replace(wideIDs))
-				object := llc(t, version, path, level)
+				path, m := frametest.Written(t, "wide.ll", strings.NewReplacer("POINTER", pointer, "NAME", ending).Replace(wideIDs))
+				object := frametest.LLC(t, version, path, level)
 				var ids []string
-				for _, found := range readRecord.FindAllStringSubmatch(readobj(t, object), -1) {
+				for _, found := range readRecord.FindAllStringSubmatch(frametest.Readobj(t, object), -1) {
 					ids = append(ids, found[1])
 				}
 				require.Equal(t, want, ids)
-				require.Equal(t, []string{"0 f: %d", "0 f: %a", "0 f: %b", "0 f: %c"}, readings(t, mapsOf(t, object, m)))
+				require.Equal(t, []string{"0 f: %d", "0 f: %a", "0 f: %b", "0 f: %c"}, frametest.Readings(t, frametest.MapsOf(t, object, m)))
 			})
 		}
 	}
-	_, m := written(t, "wide.ll", strings.NewReplacer("POINTER", "ptr", "NAME", "p0").Replace(wideIDs))
+	_, m := frametest.Written(t, "wide.ll", strings.NewReplacer("POINTER", "ptr", "NAME", "p0").Replace(wideIDs))
 	report, err := lint.Lint([]*ir.Module{m}, nil)
 	require.NoError(t, err)
 	var said []string
@@ -65,7 +66,7 @@ func TestWideIDs(t *testing.T) {
 // Ids that become one by being cut are told of as a warning: they are two with LLVM 19.
 func TestLintIDsThatAreCut(t *testing.T) {
 	text := strings.NewReplacer("POINTER", "ptr", "NAME", "p0", "i64 4294967303", "i64 7", "18446744073709551615", "4294967303").Replace(wideIDs)
-	_, m := written(t, "cut.ll", text)
+	_, m := frametest.Written(t, "cut.ll", text)
 	report, err := lint.Lint([]*ir.Module{m}, nil)
 	require.NoError(t, err)
 	var lines []int

@@ -1,4 +1,4 @@
-package deopt_test
+package maps_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"reframe/deopt/frametest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,8 +61,8 @@ func TestCheckSites(t *testing.T) {
 						}
 						text = strings.Join(lines, "")
 					}
-					path, m := written(t, "apart.ll", text)
-					object := llc(t, version, path, level, "-enable-patchpoint-liveness=false")
+					path, m := frametest.Written(t, "apart.ll", text)
+					object := frametest.LLC(t, version, path, level, "-enable-patchpoint-liveness=false")
 					r := ruled(t, object, allocas, m)
 					require.Equal(t, c.allocas, r.Checked)
 					require.Empty(t, r.Violations)
@@ -68,11 +70,11 @@ func TestCheckSites(t *testing.T) {
 					require.Equal(t, 4, r.Checked)
 					require.Empty(t, r.Violations)
 
-					_, other := written(t, "other.ll", strings.Replace(text, "i64 2, i32 8, i64 %n", "i64 2, i32 800, i64 %n", 1))
+					_, other := frametest.Written(t, "other.ll", strings.Replace(text, "i64 2, i32 8, i64 %n", "i64 2, i32 800, i64 %n", 1))
 					r = ruled(t, object, shadows, other)
 					require.Equal(t, 1, r.Broken)
 					require.Regexp(t, `record 2 of @f has a shadow of 800 bytes, and \d+ bytes on there is record 3`, r.Violations[0].What)
-					_, other = written(t, "other.ll", strings.Replace(text, "%d = alloca i8, i64 %n", "%d = alloca i8, i64 9", 1))
+					_, other = frametest.Written(t, "other.ll", strings.Replace(text, "%d = alloca i8, i64 %n", "%d = alloca i8, i64 9", 1))
 					r = ruled(t, object, allocas, other)
 					require.NotEmpty(t, r.Violations)
 					require.Regexp(t, `record 1 of @f has (Register|Indirect) for operand 3, the alloca %d`, r.Violations[0].What)
@@ -100,9 +102,9 @@ define void @f() gc  "statepoint-example" {
   ret void
 }`
 	for _, version := range []int{16, 19, 22} {
-		path, _ := written(t, "shadow.ll", text)
+		path, _ := frametest.Written(t, "shadow.ll", text)
 		at := map[string]int{}
-		for _, m := range recordOffset.FindAllStringSubmatch(readobj(t, llc(t, version, path)), -1) {
+		for _, m := range recordOffset.FindAllStringSubmatch(frametest.Readobj(t, frametest.LLC(t, version, path)), -1) {
 			n, err := strconv.Atoi(m[2])
 			require.NoError(t, err)
 			at[m[1]] = n

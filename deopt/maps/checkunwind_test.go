@@ -1,4 +1,4 @@
-package deopt_test
+package maps_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/maps"
 	"reframe/internal/livetest"
 )
@@ -36,7 +37,7 @@ func TestStackSizesOfObjects(t *testing.T) {
 
 // What follows a call of another object, and a jump to one, is told from the instructions alone.
 func TestStackSizesBehindCallsElsewhere(t *testing.T) {
-	path, _ := written(t, "elsewhere.ll", stackmapHead+`
+	path, _ := frametest.Written(t, "elsewhere.ll", stackmapHead+`
 declare i64 @other(i64)
 define i64 @ends(i64 %x) {
   %c = icmp eq i64 %x, 0
@@ -51,7 +52,7 @@ stay:
   ret i64 %b
 }`)
 	// Without unwind tables.
-	object := llc(t, 19, path, "-mtriple=x86_64-pc-windows-msvc")
+	object := frametest.LLC(t, 19, path, "-mtriple=x86_64-pc-windows-msvc")
 	r := ruled(t, object, stackSizesAgree)
 	require.Equal(t, maps.CheckRule{Rule: stackSizesAgree, Fact: maps.SizesAgree.Fact, Checked: 1}, r)
 }

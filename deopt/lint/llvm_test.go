@@ -1,4 +1,4 @@
-package deopt_test
+package lint_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/lint"
@@ -19,34 +20,11 @@ import (
 
 // What lint says of the code generator is held against it.
 
-// tryLLC returns what llc makes of a module, and whether it does. It is killed after a
-// second of processor time, or where it takes gigabytes: some modules it never ends.
-func tryLLC(t *testing.T, version int, text string, flags ...string) (object string, ok bool) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "m.ll")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	object = strings.TrimSuffix(path, ".ll") + ".o"
-	args := append([]string{"-c", `ulimit -t 1 && ulimit -v 4000000 && ulimit -c 0 && exec "$0" "$@"`, livetest.LLVM(t, version, "llc"), "-filetype=obj", "-o", object}, flags...)
-	c := exec.Command("sh", append(args, path)...)
-	c.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // of its own stack when it crashes, which takes long
-	out, err := c.CombinedOutput()
-	require.NotContains(t, string(out), "error: expected", "it is no module:\n%s", text)
-	return object, err == nil
-}
-
 var (
 	readLocation = regexp.MustCompile(`#\d+: (\w+).*, size: (\d+)`)
 	readRecord   = regexp.MustCompile(`Record ID: (\d+)`)
 	readRegister = regexp.MustCompile(`#\d+: Register R#(\d+)`)
 )
-
-// readobj is what llvm-readobj reads in the stack map of an object.
-func readobj(t *testing.T, object string) string {
-	t.Helper()
-	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", object).Output()
-	require.NoError(t, err)
-	return string(out)
-}
 
 // Of an operand of each type, between two of i64: what llc 16, 19 and 22 record of it (the
 // kind of location and its size; "none" where there is none), or that they crash, and what
@@ -118,7 +96,7 @@ func TestLintOperands(t *testing.T) {
 					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)
 				}
 				said := ""
-				for _, found := range linted(t, module(t, "operand.ll", text)) {
+				for _, found := range linted(t, frametest.ReadModule(t, "operand.ll", text)) {
 					said += found
 				}
 				if want[1] != "" {
@@ -130,9 +108,9 @@ func TestLintOperands(t *testing.T) {
 		})
 	}
 	// With the registers for it a wide vector is recorded whole.
-	object, ok := tryLLC(t, 19, operandModule("<8 x float>", "stackmap 0"), "-mattr=+avx")
+	object, ok := frametest.TryLLC(t, 19, operandModule("<8 x float>", "stackmap 0"), "-mattr=+avx")
 	require.True(t, ok)
-	require.Contains(t, readobj(t, object), "Register R#17, size: 32")
+	require.Contains(t, frametest.Readobj(t, object), "Register R#17, size: 32")
 }
 
 // operandModule is a module with one site in line 5 that has %x of a type between two
@@ -167,11 +145,11 @@ declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 // operandRecord is what a release records of the middle one of three operands.
 func operandRecord(t *testing.T, version int, text string) string {
 	t.Helper()
-	object, ok := tryLLC(t, version, text)
+	object, ok := frametest.TryLLC(t, version, text)
 	if !ok {
 		return "crash"
 	}
-	found := readLocation.FindAllStringSubmatch(readobj(t, object), -1)
+	found := readLocation.FindAllStringSubmatch(frametest.Readobj(t, object), -1)
 	if strings.Contains(text, "deopt\"(") {
 		found = found[3:] // calling convention, flags, number of deopt values
 	}
@@ -204,14 +182,14 @@ func TestLintPatchBytesOfLLVM(t *testing.T) {
 		t.Run(c.triple+" "+c.site, func(t *testing.T) {
 			t.Parallel()
 			for _, version := range []int{16, 22} {
-				_, ok := tryLLC(t, version, regionOf(c.triple, c.site))
+				_, ok := frametest.TryLLC(t, version, regionOf(c.triple, c.site))
 				require.Equal(t, c.compiles, ok, "llc %d", version)
 			}
 		})
 	}
 	// On aarch64 the call of a patchpoint has 16 bytes whatever is asked for.
 	for _, bytes := range []int{0, 12, 16} {
-		object, ok := tryLLC(t, 19, regionOf(arm, fmt.Sprintf("patchpoint %d inttoptr (i64 4096 to ptr)", bytes)))
+		object, ok := frametest.TryLLC(t, 19, regionOf(arm, fmt.Sprintf("patchpoint %d inttoptr (i64 4096 to ptr)", bytes)))
 		require.True(t, ok)
 		out, err := exec.Command(livetest.LLVM(t, 19, "llvm-objdump"), "-d", object).Output()
 		require.NoError(t, err)
@@ -232,7 +210,7 @@ func TestLintNotCompiled(t *testing.T) {
 		return string(b)
 	}
 	for _, version := range []int{16, 19, 22} {
-		_, ok := tryLLC(t, version, text("guard.ll"))
+		_, ok := frametest.TryLLC(t, version, text("guard.ll"))
 		require.False(t, ok, "a guard, llc %d", version)
 
 		clean, crashing, found := strings.Cut(text("patchpoints.ll"), "define double @read")
@@ -242,14 +220,14 @@ func TestLintNotCompiled(t *testing.T) {
 		head, _, found := strings.Cut(clean, "define ")
 		require.True(t, found)
 		for _, one := range []string{"define double @read" + read, "define void @joined" + joined} {
-			_, ok = tryLLC(t, version, head+one)
+			_, ok = frametest.TryLLC(t, version, head+one)
 			require.False(t, ok, "llc %d\n%s", version, one)
 		}
-		_, ok = tryLLC(t, version, text("patchpoints.ll"), "-enable-patchpoint-liveness=false")
+		_, ok = frametest.TryLLC(t, version, text("patchpoints.ll"), "-enable-patchpoint-liveness=false")
 		require.True(t, ok, "llc %d", version)
-		object, ok := tryLLC(t, version, clean)
+		object, ok := frametest.TryLLC(t, version, clean)
 		require.True(t, ok, "llc %d", version)
-		require.Empty(t, linted(t, module(t, "clean.ll", clean)))
+		require.Empty(t, linted(t, frametest.ReadModule(t, "clean.ll", clean)))
 		require.Equal(t, []string{"1", "2", "3"}, ids(t, object))
 	}
 	musttail := `declare void @g(i64)
@@ -258,15 +236,15 @@ define void @f(i64 %a) {
   ret void
 }
 `
-	require.Equal(t, []string{"3 warning: not-compiled"}, linted(t, module(t, "musttail.ll", musttail)))
+	require.Equal(t, []string{"3 warning: not-compiled"}, linted(t, frametest.ReadModule(t, "musttail.ll", musttail)))
 	for version, compiles := range map[int]bool{16: true, 19: true, 22: false} {
-		_, ok := tryLLC(t, version, musttail)
+		_, ok := frametest.TryLLC(t, version, musttail)
 		require.Equal(t, compiles, ok, "llc %d", version)
 	}
 	// The address of @callee is no address of it: nothing relocates it.
 	symbol := regionOf("aarch64-unknown-linux-gnu", "patchpoint 16 @callee")
-	require.Equal(t, []string{"2 cannot resume: not-compiled"}, linted(t, module(t, "symbol.ll", symbol)))
-	object, ok := tryLLC(t, 19, symbol)
+	require.Equal(t, []string{"2 cannot resume: not-compiled"}, linted(t, frametest.ReadModule(t, "symbol.ll", symbol)))
+	object, ok := frametest.TryLLC(t, 19, symbol)
 	require.True(t, ok)
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "-r", object).Output()
 	require.NoError(t, err)
@@ -316,7 +294,7 @@ define void @f(i32 %a) {
 			if version == 14 {
 				flags = []string{"-opaque-pointers"}
 			}
-			object, ok := tryLLC(t, version, text, flags...)
+			object, ok := frametest.TryLLC(t, version, text, flags...)
 			got := fails
 			if ok {
 				if got = strings.Join(ids(t, object), " "); got == "" {
@@ -329,16 +307,16 @@ define void @f(i32 %a) {
 			text = "target datalayout = \"" + c.layout + "\"\n" + text
 		}
 		if ir.I386(c.triple) || c.layout != "" {
-			said := linted(t, module(t, "narrow.ll", text))
+			said := linted(t, frametest.ReadModule(t, "narrow.ll", text))
 			require.Len(t, said, 1, c.triple)
 			require.Contains(t, said[0], "cannot resume: not-compiled", c.triple)
 		}
 	}
 	for _, of64 := range []string{"x86_64-unknown-linux-gnux32", "arm64_32-apple-ios"} {
 		text := "target datalayout = \"e-p:32:32\"\ntarget triple = \"" + of64 + "\"\n" + sites["stackmap"]
-		require.Empty(t, linted(t, module(t, "ilp32.ll", text)), of64)
+		require.Empty(t, linted(t, frametest.ReadModule(t, "ilp32.ll", text)), of64)
 		for _, version := range []int{16, 19, 22} {
-			object, ok := tryLLC(t, version, strings.Replace(text, "target datalayout = \"e-p:32:32\"\n", "", 1))
+			object, ok := frametest.TryLLC(t, version, strings.Replace(text, "target datalayout = \"e-p:32:32\"\n", "", 1))
 			require.True(t, ok, "%s, llc %d", of64, version)
 			if strings.HasPrefix(of64, "x86_64") { // llvm-readobj has no stack maps of Mach-O
 				require.Equal(t, []string{"1"}, ids(t, object), "%s, llc %d", of64, version)
@@ -351,7 +329,7 @@ define void @f(i32 %a) {
 func ids(t *testing.T, object string) []string {
 	t.Helper()
 	var out []string
-	for _, m := range readRecord.FindAllStringSubmatch(readobj(t, object), -1) {
+	for _, m := range readRecord.FindAllStringSubmatch(frametest.Readobj(t, object), -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -362,7 +340,7 @@ func TestLintGuardLowered(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
 		path := filepath.Join(t.TempDir(), "lowered.ll")
-		run(t, livetest.LLVM(t, version, "opt"), "-passes=lower-guard-intrinsic", "-S", livetest.Testdata(t, "lint", "guard.ll"), "-o", path)
+		frametest.Command(t, "", livetest.LLVM(t, version, "opt"), "-passes=lower-guard-intrinsic", "-S", livetest.Testdata(t, "lint", "guard.ll"), "-o", path)
 		m, err := ir.ParseFile(path)
 		require.NoError(t, err)
 		sites, err := m.Func("fast").Sites()
@@ -397,7 +375,7 @@ func llcFile(t *testing.T, version int, name string, flags ...string) string {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	return llc(t, version, path, flags...)
+	return frametest.LLC(t, version, path, flags...)
 }
 
 // Two records of one id get no names, where lint says that nothing tells them apart, and
@@ -406,7 +384,7 @@ func TestLintIDs(t *testing.T) {
 	t.Parallel()
 	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))
 	require.NoError(t, err)
-	maps := mapsOf(t, llcFile(t, 19, "ids.ll"), m)
+	maps := frametest.MapsOf(t, llcFile(t, 19, "ids.ll"), m)
 	const either = "no names: 2 sites of the module fit this record, and they agree on 2 types of 2 values; give each its own id; " +
 		"the order of its records does not tell which: code may come here from before either, or they share it"
 	require.Equal(t, []string{
@@ -416,14 +394,14 @@ func TestLintIDs(t *testing.T) {
 		"0 elsewhere: %a",
 		"0 statepoints: %a %b", "0 statepoints: %b %a",
 		"0 statepoints: %a %b", "0 statepoints: %b %a",
-	}, readings(t, maps))
+	}, frametest.Readings(t, maps))
 }
 
 // What inlining makes of a site that is unique as written.
 func TestLintInlined(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "inlined.ll")
-	run(t, livetest.LLVM(t, 19, "opt"), "-passes=always-inline", "-S", livetest.Testdata(t, "programs", "dup.ll"), "-o", path)
+	frametest.Command(t, "", livetest.LLVM(t, 19, "opt"), "-passes=always-inline", "-S", livetest.Testdata(t, "programs", "dup.ll"), "-o", path)
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err)
 	report, err := lint.Lint([]*ir.Module{m}, nil)
@@ -440,7 +418,7 @@ func TestLintClobbered(t *testing.T) {
 	t.Parallel()
 	callerSaved := map[string]bool{"0": true, "1": true, "2": true, "4": true, "5": true, "8": true, "9": true, "10": true, "11": true} // System V ABI, 3.2.1
 	for _, version := range []int{16, 19, 22} {
-		found := readRegister.FindAllStringSubmatch(readobj(t, llcFile(t, version, "clobbered.ll")), -1)
+		found := readRegister.FindAllStringSubmatch(frametest.Readobj(t, llcFile(t, version, "clobbered.ll")), -1)
 		require.Len(t, found, 2)
 		require.True(t, callerSaved[found[0][1]], "%%v is in %s", found[0][1])
 		require.False(t, callerSaved[found[1][1]], "%%a is in %s", found[1][1])
@@ -471,11 +449,11 @@ define i128 @f(` + before + `i128 %x) {
 		if want[2] == address {
 			said = append(said, "4 cannot resume: lost-operand %x")
 		}
-		require.Equal(t, said, linted(t, module(t, "argument.ll", text(before))), before)
+		require.Equal(t, said, linted(t, frametest.ReadModule(t, "argument.ll", text(before))), before)
 		for n, version := range []int{16, 19, 22} {
-			object, ok := tryLLC(t, version, text(before))
+			object, ok := frametest.TryLLC(t, version, text(before))
 			require.True(t, ok)
-			found := readLocation.FindAllStringSubmatch(readobj(t, object), -1)
+			found := readLocation.FindAllStringSubmatch(frametest.Readobj(t, object), -1)
 			require.Len(t, found, 4)
 			require.Equal(t, want[n], found[3][1], "%s, llc %d", before, version)
 		}

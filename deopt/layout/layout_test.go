@@ -1,4 +1,4 @@
-package deopt_test
+package layout_test
 
 import (
 	"fmt"
@@ -116,7 +116,7 @@ func TestLayoutNames(t *testing.T) {
 // An exit is taken when all its conditions hold; one that cannot be told is not guessed.
 func TestLayoutConditions(t *testing.T) {
 	number := func(v uint32) frame.Slot {
-		return frame.Slot{Type: i32Type, Status: frame.OK, Hex: frame.HexOf(uint64(v)), Bytes: make([]byte, 4)}
+		return frame.Slot{Type: frame.Type{Kind: frame.Int, Bits: 32, Source: "i32"}, Status: frame.OK, Hex: frame.HexOf(uint64(v)), Bytes: make([]byte, 4)}
 	}
 	record := uint64(7)
 	l := &layout.Layout{Name: "l.json", Exits: []layout.Exit{
@@ -128,7 +128,7 @@ func TestLayoutConditions(t *testing.T) {
 		{Function: "k", When: []layout.Condition{{Operand: 0, Equals: 3}, {Operand: 1, Equals: 1}}, Resume: layout.ExitResume{Function: "a", Block: "x"}},
 		{Function: "k", When: []layout.Condition{{Operand: 0, Equals: 4}}, Resume: layout.ExitResume{Function: "b", Block: "x"}},
 	}}
-	missing := frame.Slot{Type: i32Type, Status: frame.Missing, Reason: "rax is gone"}
+	missing := frame.Slot{Type: frame.Type{Kind: frame.Int, Bits: 32, Source: "i32"}, Status: frame.Missing, Reason: "rax is gone"}
 	for n, c := range []struct {
 		function string
 		record   uint64

@@ -1,4 +1,4 @@
-package deopt_test
+package maps_test
 
 import (
 	"path/filepath"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/maps"
 	"reframe/internal/livetest"
@@ -15,7 +16,7 @@ import (
 // ruled returns what was found out about one rule of the only image of a file.
 func ruled(t *testing.T, path, rule string, given ...*ir.Module) maps.CheckRule {
 	t.Helper()
-	report, err := mapsOf(t, path, given...).Check()
+	report, err := frametest.MapsOf(t, path, given...).Check()
 	require.NoError(t, err)
 	require.Len(t, report.Images, 1)
 	for _, r := range report.Images[0].Rules {
@@ -43,14 +44,14 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 func linked(t *testing.T, objects ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "linked.so")
-	run(t, "gcc", append([]string{"-nostdlib", "-shared", "-Wl,-z,notext", "-o", out}, objects...)...)
+	frametest.Command(t, "", "gcc", append([]string{"-nostdlib", "-shared", "-Wl,-z,notext", "-o", out}, objects...)...)
 	return out
 }
 
 // Of a file of several maps, a module is held against its own, and the others are not checked.
 func TestCheckIROfOneMap(t *testing.T) {
 	side := func(name, id string) (string, *ir.Module) {
-		path, m := written(t, name+".ll", stackmapHead+strings.NewReplacer("NAME", name, "ID", id).Replace(`
+		path, m := frametest.Written(t, name+".ll", stackmapHead+strings.NewReplacer("NAME", name, "ID", id).Replace(`
 define internal i64 @helper(i64 %x) noinline {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 ID, i32 5, i64 %x)
   ret i64 %x
@@ -65,7 +66,7 @@ define i64 @NAME(i64 %x) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 ID1, i32 5, i64 %s)
   ret i64 %s
 }`))
-		return llc(t, 19, path, "-relocation-model=pic"), m
+		return frametest.LLC(t, 19, path, "-relocation-model=pic"), m
 	}
 	one, first := side("one", "1")
 	two, second := side("two", "2")
@@ -82,7 +83,7 @@ define i64 @NAME(i64 %x) {
 		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 6}, r)
 	}
 	// Which of the two weak functions is in the file, its symbols do not tell.
-	_, third := written(t, "third.ll", stackmapHead+`
+	_, third := frametest.Written(t, "third.ll", stackmapHead+`
 define weak i64 @both(i64 %x) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 5, i64 %x)
   ret i64 %x
@@ -97,12 +98,12 @@ define weak i64 @both(i64 %x) {
 // A module that is not what its map was compiled from breaks the rules though it is one of several.
 func TestCheckIROfAnotherVersion(t *testing.T) {
 	side := func(name, operands string) (string, *ir.Module) {
-		path, m := written(t, name+".ll", stackmapHead+`
+		path, m := frametest.Written(t, name+".ll", stackmapHead+`
 define i64 @`+name+`(i64 %x) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5`+operands+`)
   ret i64 %x
 }`)
-		return llc(t, 19, path, "-relocation-model=pic"), m
+		return frametest.LLC(t, 19, path, "-relocation-model=pic"), m
 	}
 	one, _ := side("one", ", i64 %x")
 	two, _ := side("two", ", i64 %x")
@@ -115,7 +116,7 @@ define i64 @`+name+`(i64 %x) {
 
 // A function that is there to be inlined alone has no code, and so no records.
 func TestCheckIRAvailableExternally(t *testing.T) {
-	path, m := written(t, "available.ll", stackmapHead+`
+	path, m := frametest.Written(t, "available.ll", stackmapHead+`
 define available_externally i64 @elsewhere(i64 %x) noinline {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %x)
   ret i64 %x
@@ -126,20 +127,20 @@ define i64 @here(i64 %x) {
   ret i64 %r
 }`)
 	// Its name is defined by another module, without a site.
-	more, _ := written(t, "more.ll", stackmapHead+"define i64 @elsewhere(i64 %x) {\n  ret i64 %x\n}")
-	path = linked(t, llc(t, 19, path, "-relocation-model=pic"), llc(t, 19, more, "-relocation-model=pic"))
+	more, _ := frametest.Written(t, "more.ll", stackmapHead+"define i64 @elsewhere(i64 %x) {\n  ret i64 %x\n}")
+	path = linked(t, frametest.LLC(t, 19, path, "-relocation-model=pic"), frametest.LLC(t, 19, more, "-relocation-model=pic"))
 	r := ruled(t, path, everySite, m)
 	require.Equal(t, maps.CheckRule{Rule: everySite, Fact: r.Fact, Checked: 1}, r)
 }
 
 // What is lost is counted by the operand, and is never more than what was looked at.
 func TestCheckIRCountsOperands(t *testing.T) {
-	path, m := written(t, "lossy.ll", stackmapHead+`
+	path, m := frametest.Written(t, "lossy.ll", stackmapHead+`
 define void @f(i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d)
   ret void
 }`)
-	r := ruled(t, llc(t, 19, path), lost, m)
+	r := ruled(t, frametest.LLC(t, 19, path), lost, m)
 	require.Equal(t, 4, r.Checked)
 	require.Equal(t, 3, r.Broken)
 }
@@ -148,9 +149,9 @@ define void @f(i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d) {
 func TestCheckIRMissingRecord(t *testing.T) {
 	const site = "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %a)\n"
 	text := stackmapHead + "define void @f(i64 %a) {\n" + site + "  ret void\n}"
-	path, _ := written(t, "one.ll", text)
-	_, more := written(t, "more.ll", strings.Replace(text, site, site+strings.Replace(site, "i64 1,", "i64 2,", 1), 1))
-	r := ruled(t, llc(t, 19, path), everySite, more)
+	path, _ := frametest.Written(t, "one.ll", text)
+	_, more := frametest.Written(t, "more.ll", strings.Replace(text, site, site+strings.Replace(site, "i64 1,", "i64 2,", 1), 1))
+	r := ruled(t, frametest.LLC(t, 19, path), everySite, more)
 	require.Equal(t, 1, r.Broken)
 	require.Len(t, r.Violations, 1)
 	require.Nil(t, r.Violations[0].Map)
@@ -160,17 +161,17 @@ func TestCheckIRMissingRecord(t *testing.T) {
 
 // An object that lost its relocations says nowhere where its functions are.
 func TestCheckStrippedObject(t *testing.T) {
-	path, _ := written(t, "f.ll", stackmapHead+`
+	path, _ := frametest.Written(t, "f.ll", stackmapHead+`
 define void @f(i64 %a) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %a)
   ret void
 }`)
-	object := llc(t, 19, path)
+	object := frametest.LLC(t, 19, path)
 	for _, rule := range []string{"functions are in executable memory", "offsets are inside their function", "offsets are on instruction boundaries"} {
 		r := ruled(t, object, rule)
 		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
 	}
-	run(t, livetest.LLVM(t, 19, "llvm-objcopy"), "--strip-all", object)
+	frametest.Command(t, "", livetest.LLVM(t, 19, "llvm-objcopy"), "--strip-all", object)
 	for _, rule := range []string{"functions are in executable memory", "offsets are inside their function", "offsets are on instruction boundaries"} {
 		r := ruled(t, object, rule)
 		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1, Unknown: 1, Skipped: "nothing says where a function is"}, r)
@@ -179,15 +180,15 @@ define void @f(i64 %a) {
 
 // x32 has addresses of 4 bytes on x86-64.
 func TestCheckNarrowAddress(t *testing.T) {
-	path, _ := written(t, "x32.ll", strings.Replace(strings.Replace(stackmapHead, "unknown-linux-gnu", "unknown-linux-gnux32", 1),
+	path, _ := frametest.Written(t, "x32.ll", strings.Replace(strings.Replace(stackmapHead, "unknown-linux-gnu", "unknown-linux-gnux32", 1),
 		"e-m:e-p270", "e-m:e-p:32:32-p270", 1)+`
 define void @f() {
   %a = alloca i64
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, ptr %a)
   ret void
 }`)
-	object := llc(t, 19, path)
-	m := mapsOf(t, object)
+	object := frametest.LLC(t, 19, path)
+	m := frametest.MapsOf(t, object)
 	for f := range m.Images[0].Functions() {
 		for rec := range f.Records() {
 			require.Equal(t, "Direct", rec.Locations[0].Kind.String())

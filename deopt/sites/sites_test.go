@@ -1,10 +1,11 @@
-package deopt_test
+package sites_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
@@ -48,7 +49,7 @@ func entry(t *testing.T, id stackmap.RecordID, locations ...stackmap.Location) s
 
 func entryOf(t *testing.T, records ...stackmap.Record) sites.RecordEntry {
 	t.Helper()
-	m := mapOf(t, nil, stackmap.BlobFunction{Records: records})
+	m := frametest.MapOf(t, nil, stackmap.BlobFunction{Records: records})
 	return sites.RecordEntry{Entry: stackmap.Entry{Map: m, Function: &m.Functions[0]}, Record: &records[0]}
 }
 
@@ -115,7 +116,7 @@ func TestSitesOfAllRecords(t *testing.T) {
 
 // The mark of undef, as an entry of the constant table and sign-extended, is no value.
 func TestUndefMark(t *testing.T) {
-	m := mapOf(t, []uint64{0xFEFEFEFE, 0xFEFEFEFF})
+	m := frametest.MapOf(t, []uint64{0xFEFEFEFE, 0xFEFEFEFF})
 	const mark = -0x1010102 // 0xFEFEFEFE in 32 bits
 	for l, want := range map[stackmap.Location]bool{
 		{Kind: stackmap.ConstantIndex, Offset: 0}: true,
