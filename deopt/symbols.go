@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"reframe/deopt/abi"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -40,7 +41,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 			linkage = g.Linkage
 		case *ir.Func:
 			linkage = g.Linkage
-			if symbol := sites.Decorated(g); symbol != "" {
+			if symbol := abi.Decorated(g); symbol != "" {
 				name = symbol
 			}
 		}

@@ -1,6 +1,8 @@
 package abi
 
 import (
+	"slices"
+
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
@@ -48,6 +50,39 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 		most = max(most, a.bytes)
 	}
 	return most
+}
+
+// OnStackInParts says whether a parameter is an i128 that no two argument registers of x86-64 are left for. LLVM records of it the address
+// of where it lies (seen: llc 14 to 22; where one register is left, from 19 on: before, the parts were parted).
+func OnStackInParts(f *ir.Func, p *ir.Param) bool {
+	if p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {
+		return false
+	}
+	registers, used := argumentsOf[machine.AMD64][0].integers, 0
+	for _, q := range f.Params[:p.Index] {
+		switch {
+		case q.Attrs.ByVal != nil:
+		case q.Typ.Kind == ir.PointerKind:
+			used++
+		case q.Typ.Kind == ir.IntKind && used+(q.Typ.Bits+63)/64 <= registers:
+			used += (q.Typ.Bits + 63) / 64
+		}
+	}
+	return used+2 > registers
+}
+
+// InRegisters says that on arm64 registers are enough for the arguments of a function, of which each takes one. It is no for some that
+// registers are enough for.
+func InRegisters(f *ir.Func) bool {
+	return len(f.Params) <= argumentsOf[machine.ARM64][0].integers && !slices.ContainsFunc(f.Params, func(p *ir.Param) bool {
+		switch p.Typ.Kind {
+		case ir.IntKind:
+			return p.Typ.Bits > 64
+		case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+			return false
+		}
+		return true
+	})
 }
 
 const word = 8 // of a register and of a place on the stack, in bytes

@@ -93,3 +93,21 @@ func fixedStack(t *testing.T, mir string) map[string]uint64 {
 	}
 	return ends
 }
+
+// On arm64 a function has its arguments in registers as long as there are some (AAPCS64, 6.8.2).
+func TestInRegisters(t *testing.T) {
+	for params, want := range map[string]bool{
+		"":                                       true,
+		"i64, i8, ptr, float, double, i1":        true,
+		"i32, i32, i32, i32, i32, i32, i32, i32": true,
+		"i32, i32, i32, i32, i32, i32, i32, i32, i32": false,
+		"i128":        false,
+		"<4 x i32>":   false,
+		"{ i64, i8 }": false,
+		"fp128":       false,
+	} {
+		m, err := ir.Parse("test.ll", []byte("declare fastcc void @f("+params+")"))
+		require.NoError(t, err)
+		require.Equal(t, want, InRegisters(m.Funcs[0]), params)
+	}
+}

@@ -2,6 +2,8 @@ package abi
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -71,12 +73,59 @@ var Conventions = func() map[string]Convention {
 		"intel_ocl_bicc":  {loses: []machine.DWARFReg{dwRBP, dwR12, dwR13}},
 		"preserve_nonecc": {loses: without(all, dwRBP)},
 	}
-	for number, name := range map[string]string{"cc 9": "coldcc", "cc 10": "ghccc", "cc 11": "ghccc", "cc 13": "anyregcc", "cc 14": "preserve_mostcc", "cc 15": "preserve_allcc",
-		"cc 17": "cxx_fast_tlscc", "cc 20": "swifttailcc", "cc 21": "preserve_nonecc", "cc 77": "intel_ocl_bicc", "cc 79": "win64cc", "cc 81": "hhvmcc", "cc 92": "x86_regcallcc"} {
-		named[number] = named[name]
+	for number, is := range numbered {
+		if like, ok := named[is.name]; ok {
+			named["cc "+strconv.Itoa(int(number))] = like
+		}
 	}
 	return named
 }()
+
+// numbered are conventions by their numbers in LLVM's CallingConv.h, as the IR may have them. A title is of one that belongs to no machine (LLVM's
+// language reference, "Calling Conventions"). HiPE's has no name in the IR, and keeps what GHC's does.
+var numbered = map[uint64]struct{ name, title string }{
+	0: {"ccc", "C"}, 8: {"fastcc", "fast"}, 9: {"coldcc", "cold"}, 10: {"ghccc", "GHC"}, 11: {"ghccc", "HiPE"}, 13: {"anyregcc", "anyreg"},
+	14: {"preserve_mostcc", "preserve_most"}, 15: {"preserve_allcc", "preserve_all"}, 16: {"swiftcc", "swift"}, 17: {"cxx_fast_tlscc", "cxx_fast_tls"},
+	18: {"tailcc", "tail"}, 19: {"cfguard_checkcc", "cfguard_check"}, 20: {"swifttailcc", "swift_tail"}, 21: {"preserve_nonecc", "preserve_none"},
+	77: {"intel_ocl_bicc", ""}, 79: {"win64cc", ""}, 81: {"hhvmcc", ""}, 92: {"x86_regcallcc", ""},
+}
+
+// ConventionTitle is what a convention is called that belongs to no machine, and "" for any other.
+func ConventionTitle(number uint64) string { return numbered[number].title }
+
+// spelled is a convention's name where the IR has its number, "cc 13".
+func spelled(cc string) string {
+	if digits, ok := strings.CutPrefix(cc, "cc "); ok {
+		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && numbered[n].name != "" {
+			return numbered[n].name
+		}
+	}
+	return cc
+}
+
+// InAnyRegisters says whether a patchpoint of this convention has its arguments and its result wherever the compiler puts them, so that its
+// record says where ("Stack maps and patch points", llvm.experimental.patchpoint).
+func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
+
+// Taker says who takes the arguments off the stack that a function was given there.
+type Taker int
+
+const (
+	NotKnown    Taker = iota
+	CallerTakes       // the function leaves them where they are
+	FlagSays          // the function, with llc's -tailcallopt, of which a module says nothing; else the caller
+)
+
+// WhoTakesArguments says it of functions of a convention, which is spelled as the IR has it.
+func WhoTakesArguments(cc string) Taker {
+	switch cc {
+	case "", "ccc", "coldcc":
+		return CallerTakes
+	case "fastcc":
+		return FlagSays
+	}
+	return NotKnown
+}
 
 // returnedIn are the registers of which a function that returns a value may have any for it.
 var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
@@ -88,7 +137,7 @@ func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 		returned := func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) }
 		out.Keeps, out.Vectors = slices.DeleteFunc(out.Keeps, returned), slices.DeleteFunc(out.Vectors, returned)
 	}
-	if cc == "x86_regcallcc" || cc == "cc 92" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
+	if spelled(cc) == "x86_regcallcc" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
 		if f.Parameters > scratchOfRegCall || f.Result > scratchOfRegCall {
 			out.Keeps, out.Vectors, out.Loses = nil, nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
 		}

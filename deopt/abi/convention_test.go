@@ -75,3 +75,30 @@ func TestConventionsAreLLVMs(t *testing.T) {
 		}
 	}
 }
+
+// A convention's number is the one that LLVM prints its name for.
+func TestConventionNumbersAreLLVMs(t *testing.T) {
+	var text strings.Builder
+	want := map[string]string{}
+	for number, is := range numbered {
+		fmt.Fprintf(&text, "declare cc %d void @f%d()\n", number, number)
+		name := is.name + " "
+		switch number {
+		case 0: // C's convention is not printed
+			name = ""
+		case 11, 21: // HiPE's has no name; preserve_none's is newer than LLVM 16
+			name = fmt.Sprintf("cc%d ", number)
+		}
+		want[fmt.Sprintf("@f%d()", number)] = name
+	}
+	cmd := exec.Command(livetest.LLVM(t, 16, "opt"), "-S")
+	cmd.Stdin = strings.NewReader(text.String())
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^declare (.*)void (@.*)$`).FindAllStringSubmatch(string(out), -1) {
+		got[m[2]] = m[1]
+	}
+	require.Equal(t, want, got)
+	require.True(t, InAnyRegisters("anyregcc") && InAnyRegisters("cc 13") && !InAnyRegisters("") && !InAnyRegisters("cc 12"))
+}

@@ -157,10 +157,9 @@ func returningOf(f *deopt.Frame) (*ir.Func, error) {
 			return nil, fmt.Errorf("@%s returns in one more register (swifterror)", fn.Name)
 		}
 	}
-	switch fn.CC {
-	case "", "ccc", "coldcc":
-	case "fastcc":
-		// llc's -tailcallopt, of which the module says nothing, has it take its arguments from the stack as it returns.
+	switch abi.WhoTakesArguments(fn.CC) {
+	case abi.CallerTakes:
+	case abi.FlagSays:
 		if !leavesArguments(f, fn) {
 			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
 		}
@@ -175,21 +174,7 @@ func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
 	if f.View().Target().Arch() == machine.AMD64 {
 		return returnsPlainly(f)
 	}
-	return takesNoStack(fn) // its return is like any other, and what comes before it may take them
-}
-
-// takesNoStack says that on arm64 registers are enough for the arguments, of which each takes one (AAPCS64, 6.8.2).
-func takesNoStack(fn *ir.Func) bool {
-	const registers = 8
-	return len(fn.Params) <= registers && !slices.ContainsFunc(fn.Params, func(p *ir.Param) bool {
-		switch p.Typ.Kind {
-		case ir.IntKind:
-			return p.Typ.Bits > 64
-		case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
-			return false
-		}
-		return true
-	})
+	return abi.InRegisters(fn) // its return is like any other, and what comes before it may take them
 }
 
 // maxReturning bounds the code that is searched for returns, in bytes.

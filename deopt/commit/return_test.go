@@ -7,7 +7,6 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind"
 )
@@ -47,23 +46,5 @@ func TestCertain(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 		})
-	}
-}
-
-// On arm64 a fastcc function has its arguments in registers as long as there are some (AAPCS64, 6.8.2).
-func TestTakesNoStack(t *testing.T) {
-	for params, want := range map[string]bool{
-		"":                                       true,
-		"i64, i8, ptr, float, double, i1":        true,
-		"i32, i32, i32, i32, i32, i32, i32, i32": true,
-		"i32, i32, i32, i32, i32, i32, i32, i32, i32": false,
-		"i128":        false,
-		"<4 x i32>":   false,
-		"{ i64, i8 }": false,
-		"fp128":       false,
-	} {
-		m, err := ir.Parse("test.ll", []byte("declare fastcc void @f("+params+")"))
-		require.NoError(t, err)
-		require.Equal(t, want, takesNoStack(m.Funcs[0]), params)
 	}
 }

@@ -9,7 +9,14 @@ import (
 	"reframe/deopt/machine"
 )
 
-var amd64Set = &Set{amd64.Longest, amd64.Length, amd64IsCall, amd64Jump, amd64.CallFrom, amd64PatchpointCall, amd64CallTarget, amd64.Text, amd64Step}
+var amd64Set = &Set{
+	Longest: amd64.Longest, DirectCall: amd64.DirectCall, PatchpointSize: amd64Movabs + amd64CallR11,
+	Length: amd64.Length, IsCall: amd64IsCall, Jump: amd64Jump, CallFrom: amd64.CallFrom, PatchpointCall: amd64PatchpointCall,
+	CallTarget: amd64CallTarget, Text: amd64.Text, Step: amd64Step,
+}
+
+// The instructions of a patchpoint's call: movabs $target,%r11 and call *%r11.
+const amd64Movabs, amd64CallR11 = 10, 3
 
 func amd64IsCall(code []byte) bool {
 	inst, known := amd64.Decode(code)
@@ -18,7 +25,7 @@ func amd64IsCall(code []byte) bool {
 
 // amd64CallTarget knows call rel32.
 func amd64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
-	const size, opcode = 5, 0xe8
+	const size, opcode = amd64.DirectCall, 0xe8
 	var b [size]byte
 	if pc < size || m.ReadMemory(b[:], pc-size) != nil || b[0] != opcode {
 		return 0, false
@@ -32,18 +39,16 @@ func amd64Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	return at + machine.Addr(inst.Len) + machine.Addr(int64(by)), ok && inst.Op != x86asm.CALL
 }
 
-// amd64PatchpointCall knows movabs $target,%r11 and call *%r11.
 func amd64PatchpointCall(code []byte) int {
-	const movabs, call = 10, 3
 	mov, known := amd64.Decode(code)
-	if !known || mov.Op != x86asm.MOV || mov.Len != movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
+	if !known || mov.Op != x86asm.MOV || mov.Len != amd64Movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
-	jump, known := amd64.Decode(code[movabs:]) // which there is: mov has that length
-	if !known || jump.Op != x86asm.CALL || jump.Len != call || jump.Args[0] != x86asm.Arg(x86asm.R11) {
+	jump, known := amd64.Decode(code[amd64Movabs:]) // which there is: mov has that length
+	if !known || jump.Op != x86asm.CALL || jump.Len != amd64CallR11 || jump.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
-	return movabs + call
+	return amd64Movabs + amd64CallR11
 }
 
 func amd64Step(code []byte, at machine.Addr) Step {

@@ -5,7 +5,14 @@ import (
 	"reframe/deopt/machine"
 )
 
-var arm64Set = &Set{arm64.Size, arm64.Length, arm64.IsCall, arm64.Jump, arm64.CallFrom, arm64PatchpointCall, arm64CallTarget, arm64.Text, arm64Step}
+var arm64Set = &Set{
+	Longest: arm64.Size, DirectCall: arm64.Size, PatchpointSize: arm64Patchpoint,
+	Length: arm64.Length, IsCall: arm64.IsCall, Jump: arm64.Jump, CallFrom: arm64.CallFrom, PatchpointCall: arm64PatchpointCall,
+	CallTarget: arm64CallTarget, Text: arm64.Text, Step: arm64Step,
+}
+
+// arm64Patchpoint is the length of a patchpoint's call: movz and two movk of x16, and blr x16 (AArch64AsmPrinter::LowerPATCHPOINT).
+const arm64Patchpoint = 4 * arm64.Size
 
 // arm64CallTarget knows bl.
 func arm64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
@@ -17,14 +24,12 @@ func arm64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok boo
 	return s.Target, s.How == StepCall && s.Target != 0
 }
 
-// arm64PatchpointCall knows movz and two movk of x16, and blr x16 (AArch64AsmPrinter::LowerPATCHPOINT).
 func arm64PatchpointCall(code []byte) int {
-	const n = 4 * arm64.Size
-	if len(code) < n || !arm64.SetsWord(code, 16, 32, false) || !arm64.SetsWord(code[arm64.Size:], 16, 16, true) ||
+	if len(code) < arm64Patchpoint || !arm64.SetsWord(code, 16, 32, false) || !arm64.SetsWord(code[arm64.Size:], 16, 16, true) ||
 		!arm64.SetsWord(code[2*arm64.Size:], 16, 0, true) || !arm64.CallThrough(code[3*arm64.Size:], 16) {
 		return 0
 	}
-	return n
+	return arm64Patchpoint
 }
 
 // arm64Step tells the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches,

@@ -21,9 +21,13 @@ import (
 // Set is what is asked of the code of one architecture. Each function takes bytes that start with an instruction, as many as the longest
 // has if there are so many.
 type Set struct {
-	Longest int                   // of the instructions, in bytes
-	Length  func(code []byte) int // in bytes; 0 where it is not known, or not all there
-	IsCall  func(code []byte) bool
+	Longest int // of the instructions, in bytes
+	// DirectCall is the length of a call that holds its target, and PatchpointSize that of the call that LLVM puts into a patchpoint,
+	// where it is the same for every target; 0 where nothing here can tell.
+	DirectCall, PatchpointSize int
+
+	Length func(code []byte) int // in bytes; 0 where it is not known, or not all there
+	IsCall func(code []byte) bool
 	// Jump is where an instruction leads that is a jump and holds its target. A call is none, nor is a branch that is never taken.
 	Jump func(code []byte, at machine.Addr) (to machine.Addr, ok bool)
 	// CallFrom says whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/isa"
+	"reframe/deopt/machine"
 	"reframe/deopt/sites"
 )
 
@@ -96,14 +98,6 @@ func readsControl(in *ir.Instr, arch string) bool {
 	return !direct || !strings.HasPrefix(f.Name, "llvm.")
 }
 
-// The bytes of a call and of a jump that can be patched in.
-const (
-	x86Call        = 5  // call rel32, jmp rel32
-	x86Patchpoint  = 13 // movabs $imm64, %r11 and call *%r11
-	armInstruction = 4
-	armPatchpoint  = 16 // movz, two movk, blr
-)
-
 // patchable reports a region that is too small for what stands or shall stand in it, and one in which what the module calls does not stand.
 func (l *linter) patchable(s *ir.Site) {
 	n := s.PatchBytes
@@ -117,26 +111,26 @@ func (l *linter) patchable(s *ir.Site) {
 	if !forX86(s) && !arm {
 		return
 	}
-	call, patchpoint := x86Call, x86Patchpoint
+	code := isa.Of(machine.AMD64)
 	if arm {
-		call, patchpoint = armInstruction, armPatchpoint
+		code = isa.Of(machine.ARM64)
 	}
 	switch {
 	case s.Kind == ir.PatchPointSite && !nullTarget(s):
-		if n >= uint64(patchpoint) {
+		if n >= uint64(code.PatchpointSize) {
 			return
 		}
 		what := "the code generator never ends: its call has more"
 		if arm {
 			what = "its call has more, so the return address lies behind the region, where no record is found"
 		}
-		found(CannotResume, what, "give it at least %d", patchpoint)
-	case s.Kind == ir.StackMapSite && arm && n%armInstruction != 0:
-		found(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", armInstruction)
-	case s.Kind == ir.PatchPointSite && n < uint64(call):
-		found(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", call)
-	case n > 0 && n < uint64(call):
-		found(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", call)
+		found(CannotResume, what, "give it at least %d", code.PatchpointSize)
+	case s.Kind == ir.StackMapSite && arm && n%uint64(code.Longest) != 0:
+		found(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", code.Longest)
+	case s.Kind == ir.PatchPointSite && n < uint64(code.DirectCall):
+		found(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", code.DirectCall)
+	case n > 0 && n < uint64(code.DirectCall):
+		found(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", code.DirectCall)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/ir"
 	"reframe/deopt/lanes"
 	"reframe/deopt/sites"
@@ -80,7 +81,7 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 		return NotCompiled, crashes, "leave it out"
 	}
 	if sites.StatepointLike(s) {
-		if p, ok := v.(*ir.Param); ok && onStackInParts(s.Func, p) {
+		if p, ok := v.(*ir.Param); ok && forX86(s) && abi.OnStackInParts(s.Func, p) {
 			return LostOperand, "comes on the stack in two parts, and is recorded by its address", split
 		}
 		return x87Loss(s, t)
@@ -161,28 +162,6 @@ func laneArch(s *ir.Site) string {
 	default:
 		return name
 	}
-}
-
-// onStackInParts says whether a parameter is an i128 that no two argument registers are
-// left for (System V ABI for x86-64, 3.2.3). LLVM records of it the address of where it
-// lies (seen: llc 14 to 22; where one register is left, from 19 on: before, the parts
-// were parted).
-func onStackInParts(f *ir.Func, p *ir.Param) bool {
-	const registers = 6
-	if !sites.X86Triple(f.Module.Triple) || p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {
-		return false
-	}
-	used := 0
-	for _, q := range f.Params[:p.Index] {
-		switch {
-		case q.Attrs.ByVal != nil:
-		case q.Typ.Kind == ir.PointerKind:
-			used++
-		case q.Typ.Kind == ir.IntKind && used+(q.Typ.Bits+63)/64 <= registers:
-			used += (q.Typ.Bits + 63) / 64
-		}
-	}
-	return used+2 > registers
 }
 
 // arch is the first part of a module's triple.

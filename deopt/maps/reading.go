@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
@@ -169,7 +170,7 @@ func (r *Reading) callRole(n int) Role {
 func (r *Reading) statepointRole(n int) Role {
 	switch n {
 	case 0:
-		return Role{What: "calling convention", Value: callingConvention(r.sp.CallConv)}
+		return Role{What: "calling convention", Value: abi.ConventionTitle(r.sp.CallConv)}
 	case 1:
 		return Role{What: "flags", Value: statepointFlags(r.sp.Flags)}
 	case 2:
@@ -199,18 +200,6 @@ func (r *Reading) statepointRole(n int) Role {
 	}
 	return Role{What: "alloca", Of: n - 2*len(r.sp.Pairs) + 1}
 }
-
-// callingConvention names the calling conventions that belong to no machine (LLVM's
-// CallingConv.h, and "Calling Conventions" in the language reference).
-func callingConvention(n uint64) string {
-	if n < uint64(len(callingConventions)) {
-		return callingConventions[n]
-	}
-	return ""
-}
-
-var callingConventions = [...]string{0: "C", 8: "fast", 9: "cold", 10: "GHC", 11: "HiPE", 13: "anyreg", 14: "preserve_most",
-	15: "preserve_all", 16: "swift", 17: "cxx_fast_tls", 18: "tail", 19: "cfguard_check", 20: "swift_tail", 21: "preserve_none"}
 
 // statepointFlags says what the bits of a statepoint's flags mean (LLVM's Statepoint.h).
 func statepointFlags(flags uint64) string {

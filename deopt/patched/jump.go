@@ -27,9 +27,6 @@ const (
 	comparedChunk = 4 << 10
 )
 
-// scratch are the registers that code on its way to a stub may change: no caller's value is in them.
-var scratch = amd64.Of(0, 1, 2, 4, 5, 8, 9, 10, 11)
-
 // stubs are the places where a function may stand whose frame f returns to a stub: a jump that was written into a shadow leads there. What
 // has unwind information of its own is taken to be no stub.
 func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
@@ -181,7 +178,7 @@ func (s *Code) jump(p *Finder) machine.Addr {
 			return 0
 		case s.Left == 0:
 			s.ran(inst, known)
-		case inst.Op == x86asm.MOV && isNumber && amd64.Writes(inst)&^scratch == 0 && differs:
+		case inst.Op == x86asm.MOV && isNumber && amd64.Writes(inst)&^amd64.NotKept == 0 && differs:
 			loaded[inst.Args[0]] = machine.Addr(number)
 			s.Changed |= amd64.Writes(inst)
 		case !amd64.IsFiller(inst):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/frametest"
 	"reframe/deopt/sites"
 	"reframe/internal/livetest"
@@ -36,7 +37,7 @@ define void @ordinary(i32 %a) { ret void }
 		m := frametest.ReadModule(t, "m.ll", source)
 		var want []string
 		for _, f := range m.Funcs {
-			symbol := sites.Decorated(f)
+			symbol := abi.Decorated(f)
 			if symbol == "" {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reframe/deopt/abi"
 	"reframe/deopt/ir"
 )
 
@@ -267,8 +268,7 @@ func (ms *Modules) holdsAll(f *ir.Func, e RecordEntry) bool {
 // With anyregcc the result and the arguments of the call are recorded first (LLVM,
 // "Stack maps and patch points", llvm.experimental.patchpoint).
 func head(s *ir.Site) int {
-	const anyReg = "cc 13" // its number in LLVM's CallingConv.h
-	if s.Kind != ir.PatchPointSite || s.CC != "anyregcc" && s.CC != anyReg {
+	if s.Kind != ir.PatchPointSite || !abi.InAnyRegisters(s.CC) {
 		return 0
 	}
 	n := len(s.Instr.Args) - PatchpointHead - len(s.Live)

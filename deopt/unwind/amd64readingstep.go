@@ -43,7 +43,7 @@ func (m *moment) apply(i *instr, number int) {
 	case opCall:
 		m.call()
 		m.loseBelow()
-		m.clobber(notKept)
+		m.clobber(amd64.NotKept)
 	case opOther, opBranch, opSystem:
 		if i.bytes > 0 {
 			m.store(m.address(i.memory), int32(i.bytes), origin{})
@@ -65,18 +65,6 @@ func (m *moment) call() {
 		m.impossible = true
 	}
 }
-
-// notKept are the general registers that a callee may change (System V ABI, AMD64
-// supplement, §3.2.1).
-var notKept = func() amd64.Set {
-	var s amd64.Set
-	for reg := range machine.DWARFReg(16) {
-		if !machine.AMD64.Preserved(reg) {
-			s |= amd64.Of(reg)
-		}
-	}
-	return s
-}()
 
 func (m *moment) clobber(regs amd64.Set) {
 	for reg := range machine.DWARFReg(16) {

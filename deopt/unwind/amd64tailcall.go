@@ -12,7 +12,6 @@ import (
 
 // A call with its target in it, and how many stubs are followed from one to a function.
 const (
-	directCall = 5
 	callOpcode = 0xe8
 	maxStubs   = 4
 )
@@ -52,7 +51,7 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	// One look at the longest form, for each of a stack's return addresses is asked about; less where code begins nearer.
 	var buf [longestLoaded]byte
-	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, directCall} {
+	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, amd64.DirectCall} {
 		b := buf[longestLoaded-n:]
 		if w.Memory.ReadMemory(b, pc-n) != nil {
 			continue
@@ -60,7 +59,7 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 		if to := loadedTarget(b); to != 0 {
 			return to
 		}
-		if b = b[n-directCall:]; b[0] != callOpcode {
+		if b = b[n-amd64.DirectCall:]; b[0] != callOpcode {
 			return 0
 		}
 		return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))

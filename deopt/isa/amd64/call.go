@@ -6,6 +6,9 @@ import (
 	"reframe/deopt/machine"
 )
 
+// DirectCall is the length of a call, and of a jump, that holds its target, as how far from its end that is: call rel32, jmp rel32.
+const DirectCall = 5
+
 // The shortest and the longest call that compilers write: call *%rax, and one through memory
 // with a REX and two more prefixes.
 const (
@@ -46,7 +49,7 @@ func endsInCall(code []byte) bool {
 // this may ask for (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
 	n := len(code)
-	if n >= 5 && code[n-5] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {
+	if n >= DirectCall && code[n-DirectCall] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {
 		return true
 	}
 	for at := max(n-7, 0); at < n-1; at++ {
