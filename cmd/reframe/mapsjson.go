@@ -89,7 +89,7 @@ func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 			continue
 		}
 		if records == 0 {
-			p.openWith("        ", more, f.JSON(), "records")
+			p.head(f, more)
 		}
 		p.separate("            ", records > 0)
 		f.JSONRecord(rec, &p.doc)
@@ -105,10 +105,18 @@ func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 		if !p.want.All() {
 			return false
 		}
-		p.openWith("        ", more, f.JSON(), "records")
+		p.head(f, more)
 	}
 	p.closeAt("        ", records > 0)
 	return true
+}
+
+// head begins a function.
+func (p *mapsJSON) head(f *maps.Function, more bool) {
+	p.separate("        ", more)
+	head := f.JSON()
+	p.depth = 4
+	p.jsonLines.function(&head)
 }
 
 func (p *mapsJSON) say(text string) { p.b = append(p.b, text...) }

@@ -72,14 +72,18 @@ var unplain = func() (all [256]bool) {
 
 func (j *jsonLines) text(name, s string) {
 	j.name(name)
+	j.b = appendText(j.b, s)
+}
+
+// appendText appends a string in quotes.
+func appendText(b []byte, s string) []byte {
 	for n := range len(s) {
 		if unplain[s[n]] {
 			text, _ := json.Marshal(s) // of a string there is no error
-			j.b = append(j.b, safeJSON(text)...)
-			return
+			return append(b, safeJSON(text)...)
 		}
 	}
-	j.b = append(append(append(j.b, '"'), s...), '"')
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // notEmpty is text where there is one.
@@ -94,6 +98,57 @@ func (j *jsonLines) notZero(name string, n int64) {
 	if n != 0 {
 		j.number(name, n)
 	}
+}
+
+// function writes a function and leaves it open behind the start of its records. TestFunctionsAreAsMarshalled holds it against encoding/json.
+func (j *jsonLines) function(f *maps.FunctionJSON) {
+	j.open('{')
+	j.number(`"map": `, int64(f.Map))
+	j.notEmpty(`"name": `, f.Name)
+	j.texts(`"aliases": `, f.Aliases)
+	j.notEmpty(`"demangled": `, f.Demangled)
+	j.notEmpty(`"address": `, string(f.Address))
+	j.notEmpty(`"code": `, string(f.Code))
+	if f.StackSize != nil {
+		j.unsigned(`"stack_size": `, *f.StackSize)
+	}
+	if p := f.Prologue; p != nil {
+		j.name(`"prologue": `)
+		j.open('{')
+		j.name(`"frame_pointer": `)
+		j.b = strconv.AppendBool(j.b, p.FramePointer)
+		j.name(`"saved": `)
+		j.open('[')
+		for _, s := range p.Saved {
+			j.next()
+			j.open('{')
+			j.text(`"register": `, s.Register)
+			j.number(`"dwarf": `, int64(s.DWARF))
+			j.number(`"offset": `, s.Offset)
+			j.close('}')
+		}
+		j.close(']')
+		j.close('}')
+	}
+	if f.Unattributed {
+		j.yes(`"unattributed": `)
+	}
+	j.name(`"records": `)
+	j.b = append(j.b, '[')
+}
+
+// texts writes a list of strings, if there are any.
+func (j *jsonLines) texts(name string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	j.name(name)
+	j.open('[')
+	for _, s := range list {
+		j.next()
+		j.b = appendText(j.b, s)
+	}
+	j.close(']')
 }
 
 // record writes a record. TestRecordsAreAsMarshalled holds it against encoding/json.
@@ -147,23 +202,57 @@ func (j *jsonLines) record(r *maps.RecordJSON) {
 	j.close('}')
 }
 
+// The members of a location behind its first, each with what lies before it at the depth of a record's locations.
+var (
+	memberRegister = member("register")
+	memberDWARF    = member("dwarf")
+	memberOffset   = member("offset")
+	memberSize     = member("size")
+	memberConstant = member("constant")
+	memberRole     = member("role")
+	memberName     = member("name")
+	memberType     = member("type")
+	memberPointers = member("pointers")
+	memberVariable = member("variable")
+)
+
+// locationDepth is that of the members of a location.
+const locationDepth = 9
+
+func member(name string) string { return lines[:len(",\n")+2*locationDepth] + `"` + name + `": ` }
+
+// location writes a location. They are most of the text: each member is one piece with what lies before it.
 func (j *jsonLines) location(l *maps.LocationJSON) {
 	j.open('{')
 	j.text(`"kind": `, l.Kind)
-	j.notEmpty(`"register": `, l.Register)
+	b := j.b
+	if l.Register != "" {
+		b = appendText(append(b, memberRegister...), l.Register)
+	}
 	if l.DWARF != nil {
-		j.number(`"dwarf": `, int64(*l.DWARF))
+		b = strconv.AppendUint(append(b, memberDWARF...), uint64(*l.DWARF), 10)
 	}
-	j.number(`"offset": `, int64(l.Offset))
-	j.number(`"size": `, int64(l.Size))
-	j.notEmpty(`"constant": `, l.Constant)
-	j.notEmpty(`"role": `, l.Role)
-	j.notEmpty(`"name": `, l.Name)
-	j.notEmpty(`"type": `, l.Type)
-	j.notZero(`"pointers": `, int64(l.Pointers))
+	b = strconv.AppendInt(append(b, memberOffset...), int64(l.Offset), 10)
+	b = strconv.AppendInt(append(b, memberSize...), int64(l.Size), 10)
+	if l.Constant != "" {
+		b = appendText(append(b, memberConstant...), l.Constant)
+	}
+	if l.Role != "" {
+		b = appendText(append(b, memberRole...), l.Role)
+	}
+	if l.Name != "" {
+		b = appendText(append(b, memberName...), l.Name)
+	}
+	if l.Type != "" {
+		b = appendText(append(b, memberType...), l.Type)
+	}
+	if l.Pointers != 0 {
+		b = strconv.AppendInt(append(b, memberPointers...), int64(l.Pointers), 10)
+	}
 	if l.Variable != nil {
-		j.number(`"variable": `, int64(*l.Variable))
+		b = strconv.AppendInt(append(b, memberVariable...), int64(*l.Variable), 10)
 	}
+	j.b = b
 	if len(l.Extra) > 0 {
 		j.name(`"extra": `)
 		j.open('[')

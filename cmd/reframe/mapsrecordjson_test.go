@@ -57,3 +57,25 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 	most.ID, most.Locations = ^uint64(0), []maps.LocationJSON{}
 	check(most)
 }
+
+// The same of functions, each of which is left open where its records begin.
+func TestFunctionsAreAsMarshalled(t *testing.T) {
+	check := func(f maps.FunctionJSON) {
+		t.Helper()
+		want, err := json.MarshalIndent(struct {
+			maps.FunctionJSON
+			Records []int `json:"records"`
+		}{f, []int{}}, "        ", "  ")
+		require.NoError(t, err)
+		lines := jsonLines{depth: 4}
+		lines.function(&f)
+		require.Equal(t, string(safeJSON(want)), string(lines.b)+"]\n        }")
+	}
+	check(maps.FunctionJSON{})
+	check(maps.FunctionJSON{Prologue: &maps.PrologueJSON{Saved: []maps.SavedJSON{}}})
+	for _, text := range []string{"f", "", "<a>&", "two\nlines", "not\xffUTF-8", "ö"} {
+		var f maps.FunctionJSON
+		full(reflect.ValueOf(&f).Elem(), text)
+		check(f)
+	}
+}

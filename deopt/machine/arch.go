@@ -86,7 +86,7 @@ type Arch struct {
 	// Trampolines are what signal handlers return to.
 	Trampolines []Trampoline
 
-	table map[DWARFReg]RegisterInfo
+	table []RegisterInfo // by number; those without a name are none
 	order []DWARFReg
 	parts func() map[part]string // made when a name is asked for: most runs need those of no architecture
 	plan  plan
@@ -114,8 +114,8 @@ type Chain struct {
 func (c Chain) Exists() bool { return c != Chain{} }
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
-	a.table = make(map[DWARFReg]RegisterInfo, len(rows))
 	for _, r := range rows {
+		a.table = append(a.table, make([]RegisterInfo, max(0, int(r.DWARF)+1-len(a.table)))...)
 		a.table[r.DWARF] = r
 		a.order = append(a.order, r.DWARF)
 	}
@@ -126,14 +126,22 @@ func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
 
 // Register returns the row of r, and false where the architecture has none.
 func (a *Arch) Register(r DWARFReg) (RegisterInfo, bool) {
-	info, ok := a.table[r]
-	return info, ok
+	info := a.row(r)
+	return info, info.Name != ""
+}
+
+// row is that of r, and has no name where there is none.
+func (a *Arch) row(r DWARFReg) RegisterInfo {
+	if int(r) >= len(a.table) {
+		return RegisterInfo{}
+	}
+	return a.table[r]
 }
 
 // RegisterName returns the name of r, or "dwarf register N" where it has none.
 func (a *Arch) RegisterName(r DWARFReg) string {
-	if info, ok := a.table[r]; ok {
-		return info.Name
+	if name := a.row(r).Name; name != "" {
+		return name
 	}
 	if r == a.PC {
 		return "pc"
@@ -145,11 +153,11 @@ func (a *Arch) RegisterName(r DWARFReg) string {
 func (a *Arch) Registers() []DWARFReg { return a.order }
 
 // Kept returns how many bytes of r, from its first, a callee gives back as they were.
-func (a *Arch) Kept(r DWARFReg) int { return a.table[r].Kept }
+func (a *Arch) Kept(r DWARFReg) int { return a.row(r).Kept }
 
 // Preserved says whether a callee gives all of r back as it was.
 func (a *Arch) Preserved(r DWARFReg) bool {
-	info := a.table[r]
+	info := a.row(r)
 	return info.Kept > 0 && info.Kept == info.Size
 }
 

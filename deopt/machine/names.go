@@ -33,7 +33,7 @@ func (a *Arch) nameParts(aliases []alias) map[part]string {
 // name names the parts that al is about.
 func (a *Arch) name(parts map[part]string, al alias) {
 	for _, r := range a.order {
-		number, ok := strings.CutPrefix(a.table[r].Name, al.From)
+		number, ok := strings.CutPrefix(a.row(r).Name, al.From)
 		if !ok {
 			continue
 		}

@@ -20,7 +20,7 @@ func newPlan(a *Arch) plan {
 	}
 	named := map[string]int{} // places, for registers that have two numbers
 	for _, r := range a.order {
-		info := a.table[r]
+		info := a.row(r)
 		if i, again := named[info.Name]; again {
 			p.far[r] = i // numbers that come again are high ones
 			continue

@@ -117,8 +117,22 @@ func (r Role) String() string {
 	if r.Of == 0 {
 		return r.What
 	}
+	if few := numbered[r.What]; r.Of <= len(few) {
+		return few[r.Of-1]
+	}
 	return r.What + " " + strconv.Itoa(r.Of-1)
 }
+
+// numbered are the first of the roles that a record has several of: a million locations share them.
+var numbered = func() map[string][]string {
+	all := map[string][]string{}
+	for _, what := range []string{"live", "deopt", "base", "derived", "alloca", "argument"} {
+		for n := range 32 {
+			all[what] = append(all[what], what+" "+strconv.Itoa(n))
+		}
+	}
+	return all
+}()
 
 // Role says what location n is for.
 func (r *Reading) Role(n int) Role {
