@@ -58,7 +58,7 @@ var namesArchitecture = map[string]string{
 	"ptrace/corememory.go":         "the vsyscall page",
 	"ptrace/coreregisters.go":      "notes of registers in cores, one table for each",
 	"ptrace/corewrite.go":          "the same, written",
-	"ptrace/needs.go":              "a message says where the live verbs run",
+	"ptrace/ptrace.go":             "a message says where the live verbs run",
 	"ptrace/registers.go":          "one table of register sets for each",
 }
 

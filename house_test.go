@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,8 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"internal/filekind"},
-	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "deopt/interp/internal/regex", "internal/newfile", "internal/jsonat", "internal/near"},
-	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/isa/amd64", "deopt/isa/arm64", "deopt/interp/internal/libm"},
+	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "deopt/interp/internal/regex", "internal/newfile", "internal/jsonat", "internal/near", "ptrace/elfcore", "ptrace/files"},
+	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/isa/amd64", "deopt/isa/arm64", "deopt/interp/internal/libm", "ptrace/system"},
 	{"ptrace/guard", "ptrace/xsave", "deopt/isa", "deopt/unwind/cfi", "deopt/unwind/internal/unwindtest"},
 	{"deopt/stackmap", "deopt/source", "ptrace"},
 	{"deopt/unwind", "deopt/interp"},
@@ -60,6 +61,34 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(floor), seen)
+}
+
+// maxFiles is how many files a package may have, and maxDeopt how many lines deopt itself: beyond that nobody finds what there is, and what
+// makes a package of its own is hidden in another. The interpreter has a file for each group of functions that programs call.
+const (
+	maxFiles = 40
+	maxDeopt = 3500
+)
+
+func TestPackagesAreSmall(t *testing.T) {
+	sources := func(dir string) []string {
+		files, err := filepath.Glob(dir + "/*.go")
+		require.NoError(t, err)
+		return slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
+	}
+	for _, dir := range slices.Concat(floors...) {
+		if dir != "deopt/interp" {
+			require.LessOrEqual(t, len(sources(dir)), maxFiles, "files of %s", dir)
+		}
+	}
+	lines := 0
+	for _, file := range sources("deopt") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		lines += strings.Count(string(text), "\n")
+	}
+	require.Greater(t, lines, 1000)
+	require.Less(t, lines, maxDeopt, "lines of deopt")
 }
 
 // The picture of the floors in doc/architecture.md is that of this file, with what each package says of itself.

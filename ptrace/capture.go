@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -9,9 +8,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // Options of [Capture]. The zero value copies and lets go.
@@ -328,7 +327,7 @@ func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 		if thread.ended {
 			continue
 		}
-		out := machine.Thread{ID: thread.tid, Name: threadName(t.PID, thread.tid), Missing: thread.missing}
+		out := machine.Thread{ID: thread.tid, Name: system.ThreadName(t.PID, thread.tid), Missing: thread.missing}
 		if thread.missing == "" {
 			out.Registers = thread.raw.decode()
 			if t.recorded != nil {
@@ -348,22 +347,12 @@ var errKernel = errors.New("a kernel thread, which has no memory of its own")
 
 // kernelThread looks at the flags of a process (proc_pid_stat(5)) for PF_KTHREAD.
 func kernelThread(pid int) bool {
-	fields := statFields(pid)
+	fields := system.StatFields(pid)
 	if len(fields) < 7 {
 		return false
 	}
 	flags, err := strconv.ParseUint(fields[6], 10, 64)
 	return err == nil && flags&0x00200000 != 0
-}
-
-// statFields returns the fields of /proc/PID/stat behind the name, which may hold anything: the first is the third of
-// proc_pid_stat(5). There are none where the process is gone.
-func statFields(pid int) []string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
 // check64 refuses a 32-bit process before it is touched.
@@ -381,31 +370,4 @@ func check64(pid int) error {
 		return &Error{pid, "cannot read it", Err32Bit, ""}
 	}
 	return nil
-}
-
-// A command line longer than this is cut: it is shown to people, and the process may
-// have made it as long as it likes.
-const maxCommand = 4096
-
-// commandLine returns the command line of a process, or "" where there is none.
-func commandLine(pid int) string {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxCommand))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
-}
-
-// threadName returns the name of a thread, or "" where it has ended since.
-func threadName(pid, tid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(b), "\n")
 }

@@ -15,6 +15,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // withoutRseq starts processes whose memory the kernel leaves alone: it writes into a thread's
@@ -192,7 +193,7 @@ func TestHeldSignal(t *testing.T) {
 	target := capture(t, p.PID, Options{Hold: true})
 	queue(t, p.PID, 34, 5)
 	time.Sleep(20 * time.Millisecond) // in which it does not come; a slow machine finds less, and nothing wrong
-	require.Equal(t, byte('t'), threadState(p.PID, p.PID))
+	require.Equal(t, byte('t'), system.ThreadState(p.PID, p.PID))
 	target.Release()
 	requireState(t, p.PID, 'S')
 	p.Signal(t, sigrtmax)
@@ -206,11 +207,11 @@ func TestHeld(t *testing.T) {
 	target := capture(t, p.PID, Options{Hold: true})
 	const while = 20 * time.Millisecond // a slow machine holds it for longer
 	time.Sleep(while)
-	tids, err := threadIDs(p.PID)
+	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	require.Len(t, tids, 6)
 	for _, tid := range tids {
-		require.Equal(t, byte('t'), threadState(p.PID, tid))
+		require.Equal(t, byte('t'), system.ThreadState(p.PID, tid))
 	}
 	for _, r := range target.maps {
 		if r.Read && r.Path != "[vvar]" && r.Path != "[vvar_vclock]" && r.Path != "[vsyscall]" {

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // Code that no file tells is copied by pages, each with its neighbours: a function of which
@@ -198,7 +199,7 @@ func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[m
 		for _, from := range []machine.Addr{page, page - codePage, page + codePage} {
 			if len(t.code) < maxPages && m.Contains(from) && !pages[from] {
 				pages[from] = true
-				t.code = append(t.code, want{addr: from, buf: make([]byte, min(codePage, m.End-from))})
+				t.code = append(t.code, system.Want{Addr: from, Buf: make([]byte, min(codePage, m.End-from))})
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func TestEachCode(t *testing.T) {
 	for _, c := range []struct {
 		arch     *machine.Arch
 		pc, link machine.Addr
-		want     []machine.Addr
+		Want     []machine.Addr
 	}{
 		{machine.ARM64, 0xaaaa_0000_1000, 0x0034_aaaa_0000_2008, []machine.Addr{0xaaaa_0000_1000, 0xaaaa_0000_2008, 0xffff_8000_1004, 7}},
 		{machine.AMD64, 0x40_1000, 0x40_1000, []machine.Addr{0x40_1000, 0x40_1000, 0x002f_ffff_8000_1004, 7}},
@@ -24,6 +24,6 @@ func TestEachCode(t *testing.T) {
 		var got []machine.Addr
 		th := stoppedThread{arch: c.arch, pc: c.pc, link: c.link, stacks: []span{{0x7000, stack}}}
 		th.eachCode(func(a machine.Addr) { got = append(got, a) })
-		require.Equal(t, c.want, got, c.arch.Name)
+		require.Equal(t, c.Want, got, c.arch.Name)
 	}
 }

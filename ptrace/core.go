@@ -14,6 +14,8 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/internal/filekind"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/files"
 	"reframe/ptrace/xsave"
 )
 
@@ -88,8 +90,8 @@ func OpenCore(path string, o CoreOptions) (*Target, error) {
 	var r io.ReaderAt = f
 	var file io.Closer = f
 	size := info.Size()
-	if isCompressed(f) {
-		r, size, file, err = decompressed(f, size)
+	if elfcore.IsCompressed(f) {
+		r, size, file, err = elfcore.Decompress(f, size)
 		f.Close()
 		if err != nil {
 			return nil, &CoreError{path, -1, err, ""}
@@ -132,17 +134,17 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 		}
 	}()
 	t = target
-	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: func(name string) (*os.File, error) { return openRegular(name, 0) }}
+	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: func(name string) (*os.File, error) { return files.OpenRegular(name, 0) }}
 	t.core = c
 	if o.Sysroot != "" {
-		below, err := openSysroot(o.Sysroot)
+		below, err := files.OpenSysroot(o.Sysroot)
 		if err != nil {
 			return nil, &CoreError{o.Sysroot, -1, errors.Unwrap(err), "name the directory in which the files of the other machine lie"}
 		}
-		t.sysroot = below.root
-		c.open, c.below = below.open, o.Sysroot
+		t.sysroot = below
+		c.open, c.below = below.Open, o.Sysroot
 		if o.DebugDirs == nil {
-			t.debug = append(t.debug, func(name string) (*os.File, error) { return below.open(path.Join(DebugDir, name)) })
+			t.debug = append(t.debug, func(name string) (*os.File, error) { return below.Open(path.Join(DebugDir, name)) })
 		}
 	}
 	if err := c.readHeader(); err != nil {
@@ -186,7 +188,7 @@ type core struct {
 	path     string
 	file     io.ReaderAt
 	size     uint64
-	header   *elfHeader
+	header   *elfcore.Header
 	notes    []elf.Prog64
 	segments []segment    // by address
 	files    []fileRow    // by address
@@ -223,20 +225,20 @@ func (c *core) fail(off int64, format string, args ...any) error {
 
 // readHeader reads the ELF header and the program headers.
 func (c *core) readHeader() error {
-	h, err := readELFHeader(c.file)
-	if err != nil || h.kind != elf.ET_CORE {
+	h, err := elfcore.ReadHeader(c.file)
+	if err != nil || h.Kind != elf.ET_CORE {
 		return c.notCore(h, err)
 	}
-	if h.class != elf.ELFCLASS64 {
+	if h.Class != elf.ELFCLASS64 {
 		return &CoreError{c.path, elf.EI_CLASS, errors.New("a 32-bit core; only 64-bit ones can be read"), ""}
 	}
-	if c.target.arch, err = h.arch(); err != nil {
+	if c.target.arch, err = archOf(h); err != nil {
 		return &CoreError{c.path, -1, err, ""}
 	}
 	c.header = h
-	programs, err := h.programs(c.file, c.size, maxMappings)
+	programs, err := h.Programs(c.file, c.size, maxMappings)
 	if err != nil {
-		return &CoreError{c.path, int64(h.phoff), err, ""}
+		return &CoreError{c.path, int64(h.Phoff), err, ""}
 	}
 	end := uint64(0)
 	for n, p := range programs {
@@ -248,7 +250,7 @@ func (c *core) readHeader() error {
 				continue
 			}
 			if p.Vaddr+p.Memsz <= p.Vaddr {
-				return c.fail(int64(h.phoff), "segment %d has %#x bytes at %#x: it ends outside of the address space", n, p.Memsz, p.Vaddr)
+				return c.fail(int64(h.Phoff), "segment %d has %#x bytes at %#x: it ends outside of the address space", n, p.Memsz, p.Vaddr)
 			}
 			c.segments = append(c.segments, segment{machine.Addr(p.Vaddr), machine.Addr(p.Vaddr + p.Memsz), p.Off, min(p.Filesz, p.Memsz), elf.ProgFlag(p.Flags)})
 		default:
@@ -261,7 +263,7 @@ func (c *core) readHeader() error {
 	slices.SortStableFunc(c.segments, func(a, b segment) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(c.segments); i++ {
 		if a, b := c.segments[i-1], c.segments[i]; a.end > b.start {
-			return c.fail(int64(h.phoff), "two segments hold the address %v: they begin at %v and at %v", b.start, a.start, b.start)
+			return c.fail(int64(h.Phoff), "two segments hold the address %v: they begin at %v and at %v", b.start, a.start, b.start)
 		}
 	}
 	if len(c.segments) == 0 {
@@ -275,7 +277,7 @@ func (c *core) readHeader() error {
 }
 
 // notCore says what a file is that is no core.
-func (c *core) notCore(h *elfHeader, err error) error {
+func (c *core) notCore(h *elfcore.Header, err error) error {
 	what, hint := "", "reframe maps FILE reads the stack maps of a file"
 	var magic [6]byte
 	n, _ := c.file.ReadAt(magic[:], 0)
@@ -284,9 +286,9 @@ func (c *core) notCore(h *elfHeader, err error) error {
 		what, hint = "it is empty", "was there a limit on the size of cores (ulimit -c), or no room on the disk?"
 	case h != nil:
 		what = map[elf.Type]string{elf.ET_EXEC: "an executable", elf.ET_DYN: "a shared object or a position-independent executable",
-			elf.ET_REL: "an unlinked object"}[h.kind]
+			elf.ET_REL: "an unlinked object"}[h.Kind]
 		if what == "" {
-			what = "an ELF file of type " + h.kind.String()
+			what = "an ELF file of type " + h.Kind.String()
 		}
 	case bytes.HasPrefix(magic[:n], []byte(elf.ELFMAG)):
 		what, hint = "a broken ELF file: "+err.Error(), ""
@@ -309,14 +311,14 @@ var compressions = []struct{ magic, tool string }{
 	{"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"}, {"\x1f\x8b", "gzip"},
 }
 
-// arch asks deopt/object, which knows how ELF names architectures, by way of an image
+// archOf asks deopt/object, which knows how ELF names architectures, by way of an image
 // that is nothing but a header.
-func (h *elfHeader) arch() (*machine.Arch, error) {
-	b := bytes.Clone(h.raw[:])
-	h.order.PutUint16(b[16:], uint16(elf.ET_EXEC))
+func archOf(h *elfcore.Header) (*machine.Arch, error) {
+	b := bytes.Clone(h.Raw[:])
+	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))
 	clear(b[24:]) // no entry, no program headers, no sections
-	h.order.PutUint16(b[52:], elf64Header)
-	img, err := object.New("core", bytes.NewReader(b), elf64Header)
+	h.Order.PutUint16(b[52:], elfcore.HeaderSize)
+	img, err := object.New("core", bytes.NewReader(b), elfcore.HeaderSize)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/files"
 )
 
 // placeExecutable makes the file at path the program of the core: in place of the one that
@@ -20,7 +22,7 @@ func (c *core) placeExecutable(path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := openRegular(path, 0)
+	f, err := files.OpenRegular(path, 0)
 	if err != nil {
 		if e := (*fs.PathError)(nil); errors.As(err, &e) {
 			err = e.Err
@@ -39,7 +41,7 @@ func (c *core) placeExecutable(path string) error {
 			return nil
 		}
 	}
-	h, err := readELFHeader(f)
+	h, err := elfcore.ReadHeader(f)
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (c *core) placeExecutable(path string) error {
 	if err != nil {
 		return err
 	}
-	programs, err := h.programs(f, uint64(info.Size()), maxFilePrograms)
+	programs, err := h.Programs(f, uint64(info.Size()), maxFilePrograms)
 	if err != nil {
 		return err
 	}
@@ -70,18 +72,18 @@ func (c *core) placeExecutable(path string) error {
 }
 
 // biasOf is what a program was loaded above its addresses.
-func (c *core) biasOf(h *elfHeader) (machine.Addr, error) {
-	if h.class != elf.ELFCLASS64 || h.kind != elf.ET_EXEC && h.kind != elf.ET_DYN {
+func (c *core) biasOf(h *elfcore.Header) (machine.Addr, error) {
+	if h.Class != elf.ELFCLASS64 || h.Kind != elf.ET_EXEC && h.Kind != elf.ET_DYN {
 		return 0, errors.New("not a 64-bit program")
 	}
-	entry := machine.Addr(h.order.Uint64(h.raw[24:]))
+	entry := machine.Addr(h.Order.Uint64(h.Raw[24:]))
 	bias := c.entry - entry
 	switch {
-	case c.entry == 0 && h.kind == elf.ET_DYN:
+	case c.entry == 0 && h.Kind == elf.ET_DYN:
 		return 0, errors.New("the core does not say where its program was loaded (AT_ENTRY)")
 	case c.entry == 0:
 		return 0, nil
-	case h.kind == elf.ET_EXEC && bias != 0, uint64(bias)&(c.page-1) != 0:
+	case h.Kind == elf.ET_EXEC && bias != 0, uint64(bias)&(c.page-1) != 0:
 		return 0, fmt.Errorf("it starts at %v, and the program of the core at %v: it is another one", entry, c.entry)
 	}
 	return bias, nil

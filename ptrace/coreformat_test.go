@@ -16,6 +16,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 )
 
 func TestSmallCore(t *testing.T) {
@@ -114,9 +115,9 @@ func TestHostileCores(t *testing.T) {
 		{"program headers past the end", load(0x1000, 8), header(32, 8, 1<<60), "core+0x1000000000000000: it ends inside its 2 program headers", ""},
 		{"many program headers", load(0x1000, 8), header(56, 2, 0xfffe), "core+0x80: it ends inside its 65534 program headers", ""},
 		{"small program headers", load(0x1000, 8), header(54, 2, 32), "core+0x80: program headers of 32 bytes", ""},
-		{"too many to count", load(0x1000, 8), func(b []byte) { header(56, 2, pnXNum)(b); header(64+44, 4, math.MaxUint32)(b) },
+		{"too many to count", load(0x1000, 8), func(b []byte) { header(56, 2, elfcore.ManyPrograms)(b); header(64+44, 4, math.MaxUint32)(b) },
 			"core+0x80: 4294967295 program headers; 1048576 are read at most", ""},
-		{"no section header to count in", load(0x1000, 8), func(b []byte) { header(56, 2, pnXNum)(b); header(40, 8, 1<<60)(b) },
+		{"no section header to count in", load(0x1000, 8), func(b []byte) { header(56, 2, elfcore.ManyPrograms)(b); header(40, 8, 1<<60)(b) },
 			"core+0x80: section header 0 lies at 0x1000000000000000 of 0xf8 bytes", ""},
 		{"a huge note", func(c *coreImage) { load(0x1000, 8)(c); c.notes = bytes.Repeat([]byte{0xff}, 16) }, nil, "", "the notes of the core are incomplete"},
 		{"notes outside", load(0x1000, 8), func(b []byte) { header(128+8, 8, 1<<50)(b); header(128+32, 8, 16)(b) }, "", "the core is cut short"},

@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 )
 
 // A coreImage writes cores by elf(5) and core(5), good ones and others.
@@ -81,7 +82,7 @@ func (c *coreImage) bytes() []byte {
 	}
 	first := elf.Section64{}
 	if c.xnum {
-		h.Phnum, first.Info = pnXNum, uint32(len(all))
+		h.Phnum, first.Info = elfcore.ManyPrograms, uint32(len(all))
 	}
 	var out bytes.Buffer
 	write := func(v any) { _ = binary.Write(&out, c.order, v) }

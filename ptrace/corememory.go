@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // coreMapping is a mapping of the process that the core is of.
@@ -238,10 +239,10 @@ func (c *coreMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	return n, nil
 }
 
-func (c *coreMemory) readMany(wants []want) error {
+func (c *coreMemory) readMany(wants []system.Want) error {
 	for i := range wants {
 		w := &wants[i]
-		w.ok = c.ReadMemory(w.buf, w.addr) == nil
+		w.OK = c.ReadMemory(w.Buf, w.Addr) == nil
 	}
 	return nil
 }

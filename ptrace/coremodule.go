@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/files"
 )
 
 // coreModule is a module of a core.
@@ -57,7 +59,7 @@ func (c *core) openModules(mem *coreMemory) {
 	for _, m := range modules {
 		if err := c.openModule(m, mem, seen); err != nil {
 			m.fail(err)
-			m.other = errors.Is(err, errNoELF)
+			m.other = errors.Is(err, elfcore.ErrNoELF)
 		}
 		c.target.Modules = append(c.target.Modules, m.Module)
 	}
@@ -165,7 +167,7 @@ func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (
 // openNamed opens a file that the core names; path is its name without what says that it was deleted.
 func (c *core) openNamed(name, path string) (*os.File, error) {
 	if c.exe != "" && name == c.named {
-		return openRegular(c.exe, 0)
+		return files.OpenRegular(c.exe, 0)
 	}
 	return c.open(path)
 }
@@ -233,7 +235,7 @@ func (m *coreModule) permit(loads []load) {
 
 // identity is what tells ELF files apart.
 type identity struct {
-	header   [elf64Header]byte
+	header   [elfcore.HeaderSize]byte
 	programs []elf.Prog64 // nil where they cannot be read
 	build    []byte       // nil where it has none, or it cannot be read
 }
@@ -247,24 +249,24 @@ const (
 
 // readIdentity reads the identity of a file of size bytes.
 func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
-	h, err := readELFHeader(r)
+	h, err := elfcore.ReadHeader(r)
 	if err != nil {
 		return nil, err
 	}
-	id := &identity{header: h.raw}
-	if h.class != elf.ELFCLASS64 {
+	id := &identity{header: h.Raw}
+	if h.Class != elf.ELFCLASS64 {
 		return nil, errors.New("a 32-bit file")
 	}
 	// Without them the header alone has to do.
-	id.programs, _ = h.programs(r, size, maxFilePrograms)
-	budget := noteBudget(maxFileNotes)
+	id.programs, _ = h.Programs(r, size, maxFilePrograms)
+	budget := elfcore.Budget(maxFileNotes)
 	for _, p := range id.programs {
 		if elf.ProgType(p.Type) != elf.PT_NOTE {
 			continue
 		}
-		budget.each(r, size, h.order, p, func(n note) {
-			if n.owner == "GNU" && n.kind == elf.NType(3) && n.desc.Size() <= maxBuildID { // NT_GNU_BUILD_ID of elf.h
-				if b, ok := n.read(1, maxBuildID); ok {
+		budget.Each(r, size, h.Order, p, func(n elfcore.Note) {
+			if n.Owner == "GNU" && n.Kind == elf.NType(3) && n.Desc.Size() <= maxBuildID { // NT_GNU_BUILD_ID of elf.h
+				if b, ok := n.Read(1, maxBuildID); ok {
 					id.build = b
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // Notes of a core that elf(5) and linux/elf.h name and debug/elf does not.
@@ -52,9 +53,9 @@ type fileRow struct {
 // readNotes reads who the process was and which files it had mapped.
 func (c *core) readNotes() {
 	whole := true
-	budget := noteBudget(maxNotes)
+	budget := elfcore.MaxNotes
 	for _, p := range c.notes {
-		whole = budget.each(c.file, c.size, c.header.order, p, c.readNote) && whole
+		whole = budget.Each(c.file, c.size, c.header.Order, p, c.readNote) && whole
 	}
 	if !whole {
 		c.target.Notes = append(c.target.Notes, "the notes of the core are incomplete: threads and names of files may be missing")
@@ -79,24 +80,24 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (c *core) readNote(n note) {
+func (c *core) readNote(n elfcore.Note) {
 	c.readRegisters(n)
-	switch n.owner {
+	switch n.Owner {
 	case ownOwner:
-		switch n.kind {
+		switch n.Kind {
 		case ntNames:
 			c.readNames(n)
 		case ntMemory:
 			c.readMemoryNote(n)
 		}
 		return
-	case coreOwner:
+	case elfcore.OwnerCore:
 	default:
 		return
 	}
-	switch order := c.header.order; n.kind {
+	switch order := c.header.Order; n.Kind {
 	case elf.NT_PRPSINFO:
-		if b, ok := n.read(infoSize, infoSize); ok {
+		if b, ok := n.Read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
 			command, _, _ := bytes.Cut(b[infoCommand:], []byte{0})
 			c.target.Command = strings.TrimSpace(string(command))
@@ -107,7 +108,7 @@ func (c *core) readNote(n note) {
 			}
 		}
 	case ntAUXV:
-		b, _ := n.read(0, maxAUXV)
+		b, _ := n.Read(0, maxAUXV)
 		c.auxv = b
 		for ; len(b) >= 16; b = b[16:] {
 			switch value := order.Uint64(b[8:]); order.Uint64(b) {
@@ -124,10 +125,10 @@ func (c *core) readNote(n note) {
 			}
 		}
 	case ntFile:
-		if n.desc.Size() > maxFileNote || c.files != nil {
+		if n.Desc.Size() > maxFileNote || c.files != nil {
 			return
 		}
-		if b, ok := n.read(16, maxFileNote); ok {
+		if b, ok := n.Read(16, maxFileNote); ok {
 			c.readFiles(b)
 		}
 	}
@@ -138,9 +139,9 @@ const maxNameNote = maxThreads * 24
 
 // readNames reads the names of threads. Other cores hold that of the first thread alone (pr_fname); gdb writes
 // the name of the program's file there.
-func (c *core) readNames(n note) {
-	b, _ := n.read(0, maxNameNote)
-	for order := c.header.order; len(b) >= 8; {
+func (c *core) readNames(n elfcore.Note) {
+	b, _ := n.Read(0, maxNameNote)
+	for order := c.header.Order; len(b) >= 8; {
 		tid, size := int(int32(order.Uint32(b))), order.Uint32(b[4:])
 		if b = b[8:]; uint64(size) > uint64(len(b)) {
 			return
@@ -154,17 +155,17 @@ func (c *core) readNames(n note) {
 const maxRecordedRanges = 1 << 20
 
 // readMemoryNote reads which memory `reframe record` kept.
-func (c *core) readMemoryNote(n note) {
+func (c *core) readMemoryNote(n elfcore.Note) {
 	corrupt := func() { // of no byte of a file that is not in the core is it known then whether it is the file's
 		c.target.Notes = append(c.target.Notes, "its list of memory that was written over files is corrupt")
 		c.kept, c.written = "", []addrRange{{0, math.MaxUint64}}
 	}
-	b, ok := n.read(8, 8+16*maxRecordedRanges)
-	if !ok || n.desc.Size() > int64(len(b)) {
+	b, ok := n.Read(8, 8+16*maxRecordedRanges)
+	if !ok || n.Desc.Size() > int64(len(b)) {
 		corrupt()
 		return
 	}
-	order := c.header.order
+	order := c.header.Order
 	for mode, number := range recordedModes {
 		if order.Uint64(b) == number {
 			c.kept = mode
@@ -186,7 +187,7 @@ type addrRange struct{ start, end machine.Addr }
 // readFiles reads NT_FILE: a count, the unit of offsets (the kernel's is a page, gdb's a byte),
 // that many rows of start, end and offset, and as many names.
 func (c *core) readFiles(b []byte) {
-	order := c.header.order
+	order := c.header.Order
 	count, unit := order.Uint64(b), order.Uint64(b[8:])
 	b = b[16:]
 	const row = 24

@@ -45,7 +45,7 @@ func TestThreadNames(t *testing.T) {
 		order byteOrders
 		comm  string
 		note  []byte
-		want  []string // of threads 7, 8 and 9
+		Want  []string // of threads 7, 8 and 9
 	}{
 		{"no note", little, "program", nil, []string{"program", "", ""}},
 		{"sixteen bytes", little, "sixteen-bytes-xx", nil, []string{"sixteen-bytes-x", "", ""}},
@@ -76,7 +76,7 @@ func TestThreadNames(t *testing.T) {
 			for _, th := range readBytes(t, img.bytes()).Threads() {
 				names = append(names, th.Name)
 			}
-			require.Equal(t, c.want, names)
+			require.Equal(t, c.Want, names)
 		})
 	}
 }

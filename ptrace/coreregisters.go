@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/xsave"
 )
 
@@ -24,12 +25,8 @@ func inTurn(first machine.DWARFReg, count, at, size int) []noted {
 	return list
 }
 
-// Owners of the notes of cores, and one with the owner LINUX that linux/elf.h names.
-const (
-	coreOwner  = "CORE"
-	linuxOwner = "LINUX"
-	ntPPCVMX   = 0x100
-)
+// ntPPCVMX is NT_PPC_VMX of linux/elf.h, of the owner LINUX.
+const ntPPCVMX = 0x100
 
 // coreNote says which note it is that holds registers, and where.
 type coreNote struct {
@@ -44,28 +41,28 @@ type coreNote struct {
 // than hold the part of the former alone.
 var coreRegisters = map[*machine.Arch][]coreNote{
 	machine.AMD64: { // struct user_regs_struct, struct user_fpregs_struct
-		{coreOwner, elf.NT_PRSTATUS, amd64General()},
-		{coreOwner, elf.NT_FPREGSET, inTurn(17, 16, 160, 16)},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, amd64General()},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(17, 16, 160, 16)},
 	},
 	machine.ARM64:   arm64Notes(machine.ARM64),
 	machine.ARM64BE: arm64Notes(machine.ARM64BE),
 	machine.PPC64:   ppc64Notes(machine.PPC64),
 	machine.PPC64LE: ppc64Notes(machine.PPC64LE),
 	machine.RISCV64: { // struct user_regs_struct, struct __riscv_d_ext_state
-		{coreOwner, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
-		{coreOwner, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
 	},
 	machine.S390X: { // s390_regs (the mask of the program status word comes first), s390_fp_regs (fpc does)
-		{coreOwner, elf.NT_PRSTATUS, append(append(inTurn(machine.S390X.PC, 1, 8, 8), inTurn(0, 16, 16, 8)...), inTurn(48, 16, 144, 4)...)},
-		{coreOwner, elf.NT_FPREGSET, s390xFloating()},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(append(inTurn(machine.S390X.PC, 1, 8, 8), inTurn(0, 16, 16, 8)...), inTurn(48, 16, 144, 4)...)},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, s390xFloating()},
 	},
 }
 
 // arm64Notes are struct user_pt_regs, pc after x0 to x30 and sp, and struct user_fpsimd_state.
 func arm64Notes(a *machine.Arch) []coreNote {
 	return []coreNote{
-		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8})},
-		{coreOwner, elf.NT_FPREGSET, inTurn(64, 32, 0, 16)},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8})},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(64, 32, 0, 16)},
 	}
 }
 
@@ -73,10 +70,10 @@ func arm64Notes(a *machine.Arch) []coreNote {
 // elf_fpregset_t and elf_vrregset_t of asm/elf.h.
 func ppc64Notes(a *machine.Arch) []coreNote {
 	return []coreNote{
-		{coreOwner, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), noted{a.PC, 32 * 8, 8},
 			noted{66, 35 * 8, 8}, noted{65, 36 * 8, 8}, noted{76, 37 * 8, 8})},
-		{coreOwner, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
-		{linuxOwner, ntPPCVMX, inTurn(77, 32, 0, 16)},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+		{elfcore.OwnerLinux, ntPPCVMX, inTurn(77, 32, 0, 16)},
 	}
 }
 
@@ -107,27 +104,27 @@ const maxRegisterNote = 4 << 10
 
 // readRegisters reads a note that may hold registers: of a new thread, or more of those of the
 // thread before.
-func (c *core) readRegisters(n note) {
-	if n.owner == linuxOwner && n.kind == ntX86XState && c.target.arch == machine.AMD64 {
+func (c *core) readRegisters(n elfcore.Note) {
+	if n.Owner == elfcore.OwnerLinux && n.Kind == ntX86XState && c.target.arch == machine.AMD64 {
 		if len(c.target.threads) > 0 {
 			c.vectors = append(c.vectors, vectorNote{len(c.target.threads) - 1, n})
 		}
 		return
 	}
-	if n.owner == linuxOwner && n.kind == ntX86Layout && c.target.arch == machine.AMD64 {
+	if n.Owner == elfcore.OwnerLinux && n.Kind == ntX86Layout && c.target.arch == machine.AMD64 {
 		c.readLayout(n)
 		return
 	}
-	if n.owner == coreOwner && n.kind == elf.NT_PRSTATUS {
-		b, ok := n.read(statusRegisters, statusRegisters)
+	if n.Owner == elfcore.OwnerCore && n.Kind == elf.NT_PRSTATUS {
+		b, ok := n.Read(statusRegisters, statusRegisters)
 		if !ok || len(c.target.threads) == maxThreads {
 			return
 		}
 		c.target.threads = append(c.target.threads, machine.Thread{
-			ID: int(int32(c.header.order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
+			ID: int(int32(c.header.Order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
 	}
 	for i, known := range coreRegisters[c.target.arch] {
-		if known.owner != n.owner || known.kind != n.kind {
+		if known.owner != n.Owner || known.kind != n.Kind {
 			continue
 		}
 		skip := 0
@@ -139,7 +136,7 @@ func (c *core) readRegisters(n note) {
 }
 
 // setRegisters gives the newest thread the registers of a note that has them after skip bytes.
-func (c *core) setRegisters(n note, places []noted, skip int, general bool) {
+func (c *core) setRegisters(n elfcore.Note, places []noted, skip int, general bool) {
 	if len(c.target.threads) == 0 {
 		return
 	}
@@ -150,7 +147,7 @@ func (c *core) setRegisters(n note, places []noted, skip int, general bool) {
 			last = p
 		}
 	}
-	b, ok := n.read(int64(skip+last.at+last.size), maxRegisterNote)
+	b, ok := n.Read(int64(skip+last.at+last.size), maxRegisterNote)
 	if !ok {
 		return
 	}
@@ -168,7 +165,7 @@ func (c *core) setRegisters(n note, places []noted, skip int, general bool) {
 // vectorNote is an XSAVE area of a core, and whose it is.
 type vectorNote struct {
 	thread int
-	area   note
+	area   elfcore.Note
 }
 
 // readVectors reads the XSAVE areas: of x86-64's vector registers more than xmm. Where in an area they lie the core tells behind
@@ -176,7 +173,7 @@ type vectorNote struct {
 func (c *core) readVectors() {
 	for _, v := range c.vectors {
 		regs := c.target.threads[v.thread].Registers
-		b, ok := v.area.read(xsave.Legacy, maxXsave)
+		b, ok := v.area.Read(xsave.Legacy, maxXsave)
 		if !ok || regs == nil {
 			continue
 		}
@@ -192,8 +189,8 @@ func (c *core) readVectors() {
 }
 
 // readLayout reads where registers lie in the XSAVE areas of the core.
-func (c *core) readLayout(n note) {
-	b, ok := n.read(0, xsave.MaxNote+1)
+func (c *core) readLayout(n elfcore.Note) {
+	b, ok := n.Read(0, xsave.MaxNote+1)
 	if !ok || c.layout != nil {
 		return
 	}

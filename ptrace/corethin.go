@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // coreSource is what a core that is made of another one takes over as it is.
 type coreSource struct {
 	order  binary.ByteOrder
-	header [elf64Header]byte
+	header [elfcore.HeaderSize]byte
 	notes  []byte
 }
 
@@ -22,19 +23,19 @@ const maxNotesKept = 256 << 20
 
 // identity reads what another core takes over. What the core says of its own memory is not among it.
 func (c *core) identity() (*coreSource, error) {
-	s := &coreSource{order: c.header.order, header: c.header.raw}
-	budget := noteBudget(maxNotes)
+	s := &coreSource{order: c.header.Order, header: c.header.Raw}
+	budget := elfcore.MaxNotes
 	for _, p := range c.notes {
 		var failed error
-		budget.each(c.file, c.size, s.order, p, func(n note) {
-			if n.owner == ownOwner && n.kind == ntMemory || failed != nil {
+		budget.Each(c.file, c.size, s.order, p, func(n elfcore.Note) {
+			if n.Owner == ownOwner && n.Kind == ntMemory || failed != nil {
 				return
 			}
-			if most := min(maxNotesKept, int64(c.size)); int64(len(s.notes))+n.whole.Size() > most {
+			if most := min(maxNotesKept, int64(c.size)); int64(len(s.notes))+n.Whole.Size() > most {
 				failed = c.fail(int64(p.Off), "its notes take over %d bytes", most)
 				return
 			}
-			b, err := io.ReadAll(n.whole)
+			b, err := io.ReadAll(n.Whole)
 			if err != nil {
 				failed = c.fail(int64(p.Off), "its notes: %w", err)
 				return
@@ -63,7 +64,7 @@ func (c *core) ownPages() (own []keptPart) {
 	}
 	written, private := c.written, c.keepsPrivate()
 	room := c.size // segments may lie upon each other in the file: what it costs to compare them is bounded
-	a, b := make([]byte, corePage), make([]byte, corePage)
+	a, b := make([]byte, elfcore.Page), make([]byte, elfcore.Page)
 	for i := range c.maps {
 		m := &c.maps[i]
 		if m.Write && !m.Exec || !strings.HasPrefix(m.Path, "/") {
@@ -99,7 +100,7 @@ func (c *core) ownPages() (own []keptPart) {
 				at = next
 				continue
 			}
-			n := min(corePage-at&(corePage-1), next-at, held-at)
+			n := min(elfcore.Page-at&(elfcore.Page-1), next-at, held-at)
 			known := room >= uint64(n) && m.module != nil && m.module.file != nil
 			got, _ := c.file.ReadAt(a[:n], int64(m.segment.off)+int64(at-m.segment.start))
 			if !known || got < int(n) || !samePage(m.module, a[:n], b[:n], int64(m.Offset)+int64(at-m.Start)) {
@@ -141,5 +142,5 @@ func (c *core) heldFrom(a machine.Addr) uint64 {
 // samePage says whether a page, or a part of one, is as in the file; b is room for it.
 func samePage(m *coreModule, page, b []byte, off int64) bool {
 	n, _ := m.file.ReadAt(b, off)
-	return n > 0 && bytes.Equal(page[:n], b[:n]) && bytes.Equal(page[n:], zeroPage[:len(page)-n])
+	return n > 0 && bytes.Equal(page[:n], b[:n]) && elfcore.IsZero(page[n:])
 }

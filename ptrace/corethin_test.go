@@ -15,6 +15,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 )
 
 // registersOf are the bytes of each register of a thread, or why it has none, by name.
@@ -96,7 +97,7 @@ func requireNoMore(t *testing.T, large, small *Target) {
 			continue
 		}
 		for at, pages := r.start, 0; at < r.end && pages < 64; pages++ {
-			n := min(corePage, r.end-at)
+			n := min(elfcore.Page, r.end-at)
 			want, got := make([]byte, n), make([]byte, n)
 			if small.ReadMemory(got, at) == nil {
 				require.NoError(t, large.ReadMemory(want, at), "%v of %v to %v", at, r.start, r.end)
@@ -157,12 +158,12 @@ func TestThinCoreOfHostile(t *testing.T) {
 			c.note("CORE", ntAUXV, words(atPhdr, 1<<64-64, atPhnum, 1<<63, atEntry, 0, 0, 0))
 		},
 		"dynamic section and list of files are a loop": func(c *coreImage, _ string) {
-			page := make([]byte, corePage)
+			page := make([]byte, elfcore.Page)
 			copy(page, words(2, 0, 0x20000040, 0, 0, 0, 0)) // a PT_DYNAMIC, whose address is its third word
 			copy(page[64:], words(dtDebug, 0x20000080))
 			copy(page[128:], words(1, 0x200000c0))
 			copy(page[192:], words(0, 0x200000c0, 0, 0x200000c0, 0x200000c0)) // the next one is the same
-			c.load(0x20000000, elf.PF_R|elf.PF_W, page, corePage)
+			c.load(0x20000000, elf.PF_R|elf.PF_W, page, elfcore.Page)
 			c.note("CORE", ntAUXV, words(atPhdr, 0x20000000, atPhnum, 1, 0, 0))
 		},
 		"a stack at the end of the address space": func(c *coreImage, _ string) {
@@ -172,7 +173,7 @@ func TestThinCoreOfHostile(t *testing.T) {
 				binary.LittleEndian.PutUint64(status[112+8*i:], ^uint64(0)-uint64(i))
 			}
 			c.note("CORE", uint32(elf.NT_PRSTATUS), status)
-			c.load(1<<64-1<<13, elf.PF_R|elf.PF_W, make([]byte, corePage), corePage)
+			c.load(1<<64-1<<13, elf.PF_R|elf.PF_W, make([]byte, elfcore.Page), elfcore.Page)
 		},
 		"a core that is cut inside of a file's page": func(c *coreImage, _ string) {
 			for i := range c.segments {

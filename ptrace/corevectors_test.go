@@ -16,6 +16,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/xsave"
 )
 
@@ -169,14 +170,14 @@ func readNotes(t *testing.T, path string) map[elf.NType][]byte {
 	list := map[elf.NType][]byte{}
 	file, err := elf.NewFile(bytes.NewReader(b))
 	require.NoError(t, err)
-	budget := noteBudget(1000)
+	budget := elfcore.Budget(1000)
 	for _, p := range file.Progs {
 		if p.Type != elf.PT_NOTE {
 			continue
 		}
-		require.True(t, budget.each(bytes.NewReader(b), uint64(len(b)), file.ByteOrder, elf.Prog64{Off: p.Off, Filesz: p.Filesz, Align: 4}, func(n note) {
-			if n.owner == linuxOwner {
-				list[n.kind], _ = n.read(0, 1<<20)
+		require.True(t, budget.Each(bytes.NewReader(b), uint64(len(b)), file.ByteOrder, elf.Prog64{Off: p.Off, Filesz: p.Filesz, Align: 4}, func(n elfcore.Note) {
+			if n.Owner == elfcore.OwnerLinux {
+				list[n.Kind], _ = n.Read(0, 1<<20)
 			}
 		}))
 	}

@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/binary"
@@ -9,6 +8,7 @@ import (
 	"io"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/xsave"
 )
 
@@ -41,14 +41,7 @@ type coreThread struct {
 	raw rawRegisters
 }
 
-// coreFile is what a core is written to: what lies between the parts that are written is zero.
-type coreFile interface {
-	io.WriterAt
-	Truncate(size int64) error
-}
-
 const (
-	corePage = 4096
 	// Memory is read and written in chunks of this size, and in pages where a chunk cannot be read.
 	coreChunk = 1 << 20
 	// A process can map more than can be tried in pages. What follows so many that cannot be read is left out.
@@ -60,7 +53,7 @@ const (
 // coreWriter writes a core: the headers last, since only reading tells how many segments there are. The program headers have
 // their place in front, so that a core that is cut still shows what is left of it; where it is too small, they come behind all else.
 type coreWriter struct {
-	file     coreFile
+	file     elfcore.File
 	off      int64
 	programs []elf.Prog64
 	buf      []byte
@@ -71,8 +64,8 @@ type coreWriter struct {
 	total    uint64 // bytes of memory that are to be kept
 }
 
-func (m *coreMoment) write(f coreFile) error {
-	w := &coreWriter{file: f, off: elf64Header, buf: make([]byte, coreChunk), moment: m}
+func (m *coreMoment) write(f elfcore.File) error {
+	w := &coreWriter{file: f, off: elfcore.HeaderSize, buf: make([]byte, coreChunk), moment: m}
 	kept := make([][]keptPart, len(m.maps))
 	w.room = spareHeaders
 	for i, mapping := range m.maps {
@@ -84,14 +77,14 @@ func (m *coreMoment) write(f coreFile) error {
 			}
 		}
 	}
-	w.room = min(w.room, pnXNum-1)
-	w.off += int64(w.room) * elf64Program
+	w.room = min(w.room, elfcore.ManyPrograms-1)
+	w.off += int64(w.room) * elfcore.ProgramSize
 	notes := m.notes()
 	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: uint64(w.off), Filesz: uint64(len(notes)), Align: 4})
 	if err := w.put(notes); err != nil {
 		return err
 	}
-	w.off = (w.off + corePage - 1) &^ (corePage - 1)
+	w.off = (w.off + elfcore.Page - 1) &^ (elfcore.Page - 1)
 	for i, mapping := range m.maps {
 		for _, p := range kept[i] {
 			if err := w.load(mapping, p); err != nil {
@@ -131,7 +124,7 @@ func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
 			continue
 		}
 		if w.moment.memory.ReadMemory(b, at) != nil {
-			b = b[:min(len(b), corePage)]
+			b = b[:min(len(b), elfcore.Page)]
 			if w.refused == maxUnreadable {
 				w.segment(m, at, p.end, false)
 				return nil
@@ -156,12 +149,12 @@ func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
 // sparse writes memory but for its pages of zeros.
 func (w *coreWriter) sparse(b []byte) error {
 	for len(b) > 0 {
-		n := min(len(b), corePage)
-		if bytes.Equal(b[:n], zeroPage[:n]) {
+		n := min(len(b), elfcore.Page)
+		if elfcore.IsZero(b[:n]) {
 			w.off += int64(n)
 		} else {
-			for n < len(b) && !bytes.Equal(b[n:min(n+corePage, len(b))], zeroPage[:min(corePage, len(b)-n)]) {
-				n = min(n+corePage, len(b))
+			for n < len(b) && !elfcore.IsZero(b[n:min(n+elfcore.Page, len(b))]) {
+				n = min(n+elfcore.Page, len(b))
 			}
 			if err := w.put(b[:n]); err != nil {
 				return err
@@ -171,8 +164,6 @@ func (w *coreWriter) sparse(b []byte) error {
 	}
 	return nil
 }
-
-var zeroPage [corePage]byte
 
 // segment adds to the program headers what comes next in the file, or what is left out.
 func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bool) {
@@ -193,9 +184,9 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 		return
 	}
 	if held { // what is loaded lies in the file as it does in its page (System V ABI, chapter 5, "Program Loading")
-		w.off += int64((uint64(start) - uint64(w.off)) & (corePage - 1))
+		w.off += int64((uint64(start) - uint64(w.off)) & (elfcore.Page - 1))
 	}
-	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: corePage})
+	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: elfcore.Page})
 }
 
 // coreMachines is what cores of processes call their architectures.
@@ -217,24 +208,24 @@ func (w *coreWriter) headers() error {
 			return err
 		}
 	}
-	h.Phoff, h.Shoff, h.Ehsize, h.Phentsize, h.Phnum = uint64(w.off), 0, elf64Header, elf64Program, uint16(min(len(w.programs), pnXNum))
+	h.Phoff, h.Shoff, h.Ehsize, h.Phentsize, h.Phnum = uint64(w.off), 0, elfcore.HeaderSize, elfcore.ProgramSize, uint16(min(len(w.programs), elfcore.ManyPrograms))
 	h.Shentsize, h.Shnum, h.Shstrndx = 0, 0, 0
 	front := len(w.programs) <= w.room
 	if front {
-		h.Phoff = elf64Header
+		h.Phoff = elfcore.HeaderSize
 	}
 	b, err := binary.Append(nil, order, w.programs)
 	if err != nil {
 		return err
 	}
-	if len(w.programs) >= pnXNum {
-		h.Shoff, h.Shnum, h.Shentsize = uint64(w.off)+uint64(len(b)), 1, elf64Section
+	if len(w.programs) >= elfcore.ManyPrograms {
+		h.Shoff, h.Shnum, h.Shentsize = uint64(w.off)+uint64(len(b)), 1, elfcore.SectionSize
 		if b, err = binary.Append(b, order, elf.Section64{Info: uint32(len(w.programs)), Size: 1}); err != nil {
 			return err
 		}
 	}
 	if front {
-		_, err = w.file.WriteAt(b, elf64Header)
+		_, err = w.file.WriteAt(b, elfcore.HeaderSize)
 	} else {
 		err = w.put(b)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/xsave"
 )
 
@@ -264,7 +265,7 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 
 // What a core keeps of a mapping, by what kind it is.
 func TestKeptParts(t *testing.T) {
-	const page = machine.Addr(corePage)
+	const page = machine.Addr(elfcore.Page)
 	entries := []byte{}
 	for _, e := range []uint64{0, 0, 0xa1 << 56, 0x81 << 56, 0x40 << 56, 0, 0xa1 << 56} { // pages from 0x10000 on
 		entries = binary.LittleEndian.AppendUint64(entries, e)
@@ -279,7 +280,7 @@ func TestKeptParts(t *testing.T) {
 	whole, none := []keptPart{{16 * page, 23 * page, true}}, []keptPart{{16 * page, 23 * page, false}}
 	for _, c := range []struct {
 		of   machine.Mapping
-		want []keptPart
+		Want []keptPart
 	}{
 		{all, []keptPart{{16 * page, 17 * page, true}, {17 * page, 19 * page, false}, {19 * page, 21 * page, true}, {21 * page, 23 * page, false}}},
 		{with(func(m *machine.Mapping) { m.Offset = 4096 }), []keptPart{{16 * page, 19 * page, false}, {19 * page, 21 * page, true}, {21 * page, 23 * page, false}}},
@@ -291,12 +292,12 @@ func TestKeptParts(t *testing.T) {
 		{with(func(m *machine.Mapping) { m.Inode, m.End = 0, m.Start+maxKept+page }), []keptPart{{16 * page, 16*page + maxKept + page, false}}},
 		{with(func(m *machine.Mapping) { m.End = 24 * page }), []keptPart{{16 * page, 24 * page, true}}}, // of the last page nothing is known
 	} {
-		require.Equal(t, c.want, m.kept(c.of), "%+v", c.of)
+		require.Equal(t, c.Want, m.kept(c.of), "%+v", c.of)
 	}
-	require.True(t, m.untouched(machine.Mapping{}, 16*page, 2*corePage))
-	require.False(t, m.untouched(machine.Mapping{}, 16*page, 3*corePage))
-	require.False(t, m.untouched(machine.Mapping{Path: "[vvar]"}, 16*page, corePage))
-	require.False(t, (&coreMoment{}).untouched(machine.Mapping{}, 16*page, corePage))
+	require.True(t, m.untouched(machine.Mapping{}, 16*page, 2*elfcore.Page))
+	require.False(t, m.untouched(machine.Mapping{}, 16*page, 3*elfcore.Page))
+	require.False(t, m.untouched(machine.Mapping{Path: "[vvar]"}, 16*page, elfcore.Page))
+	require.False(t, (&coreMoment{}).untouched(machine.Mapping{}, 16*page, elfcore.Page))
 }
 
 // Of a session's breakpoints nothing is in a core.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // keptPart is a part of a mapping, of which a core holds all or nothing.
@@ -172,18 +173,18 @@ func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, en
 	}
 	entries := make([]byte, 8*512)
 	for at := r.Start; at < r.End; {
-		n := min(uint64(r.End-at)/corePage, uint64(len(entries)/8))
+		n := min(uint64(r.End-at)/elfcore.Page, uint64(len(entries)/8))
 		if n == 0 {
 			add(at, r.End, true)
 			break
 		}
-		if _, err := pages.ReadAt(entries[:8*n], int64(at/corePage*8)); err != nil {
+		if _, err := pages.ReadAt(entries[:8*n], int64(at/elfcore.Page*8)); err != nil {
 			add(at, r.End, true)
 			break
 		}
 		for i := range n {
-			add(at, at+corePage, f(at, binary.LittleEndian.Uint64(entries[8*i:])))
-			at += corePage
+			add(at, at+elfcore.Page, f(at, binary.LittleEndian.Uint64(entries[8*i:])))
+			at += elfcore.Page
 		}
 	}
 	return parts
@@ -208,8 +209,8 @@ func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) boo
 	if m.pages == nil || r.Inode != 0 || r.Share || !anonymous {
 		return false
 	}
-	entries := make([]byte, 8*((size+corePage-1)/corePage))
-	if _, err := m.pages.ReadAt(entries, int64(at/corePage*8)); err != nil {
+	entries := make([]byte, 8*((size+elfcore.Page-1)/elfcore.Page))
+	if _, err := m.pages.ReadAt(entries, int64(at/elfcore.Page*8)); err != nil {
 		return false
 	}
 	for i := 0; i < len(entries); i += 8 {

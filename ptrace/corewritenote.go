@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
 
@@ -28,7 +30,7 @@ type coreAbout struct {
 
 // readAbout reads it from proc(5).
 func readAbout(pid int) (*coreAbout, error) {
-	a := &coreAbout{pid: pid, name: threadName(pid, pid), command: commandLine(pid)}
+	a := &coreAbout{pid: pid, name: system.ThreadName(pid, pid), command: system.CommandLine(pid)}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, err
@@ -66,22 +68,22 @@ func readAbout(pid int) (*coreAbout, error) {
 // all other threads.
 func (m *coreMoment) notes() []byte {
 	if m.from != nil {
-		n := noteList{m.from.order, m.from.notes}
-		n.add(ownOwner, ntMemory, m.memoryNote())
-		return n.b
+		n := elfcore.NoteList{Order: m.from.order, Bytes: m.from.notes}
+		n.Add(ownOwner, ntMemory, m.memoryNote())
+		return n.Bytes
 	}
-	n := noteList{order: binary.LittleEndian}
+	n := elfcore.NoteList{Order: binary.LittleEndian}
 	vectors, layout := m.standardVectors()
 	for i := range m.threads {
 		t := &m.threads[i]
-		n.add(coreOwner, elf.NT_PRSTATUS, m.status(t))
+		n.Add(elfcore.OwnerCore, elf.NT_PRSTATUS, m.status(t))
 		if i == 0 {
-			n.add(coreOwner, elf.NT_PRPSINFO, m.about.info())
-			n.add(coreOwner, ntAUXV, m.about.auxv)
-			n.add(coreOwner, ntFile, m.fileNote())
+			n.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, m.about.info())
+			n.Add(elfcore.OwnerCore, ntAUXV, m.about.auxv)
+			n.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
 		if b := t.raw.set(ntX86XState); len(b) >= xsave.Legacy {
-			n.add(coreOwner, elf.NT_FPREGSET, b[:xsave.Legacy]) // the same as FXSAVE stores
+			n.Add(elfcore.OwnerCore, elf.NT_FPREGSET, b[:xsave.Legacy]) // the same as FXSAVE stores
 		}
 		for j, set := range registerSets[m.arch] {
 			b := t.raw.sets[j]
@@ -89,16 +91,16 @@ func (m *coreMoment) notes() []byte {
 				b = vectors[i]
 			}
 			if j > 0 && len(b) > 0 {
-				n.add(set.owner, set.kind, b)
+				n.Add(set.owner, set.kind, b)
 			}
 		}
 	}
 	if b := layout.Note(); len(b) > 0 {
-		n.add(linuxOwner, ntX86Layout, b)
+		n.Add(elfcore.OwnerLinux, ntX86Layout, b)
 	}
-	n.add(ownOwner, ntNames, m.namesNote())
-	n.add(ownOwner, ntMemory, m.memoryNote())
-	return n.b
+	n.Add(ownOwner, ntNames, m.namesNote())
+	n.Add(ownOwner, ntMemory, m.memoryNote())
+	return n.Bytes
 }
 
 // standardVectors are the XSAVE areas of all threads in the layout that debuggers read, and where registers lie in them.
@@ -143,20 +145,6 @@ func (m *coreMoment) memoryNote() []byte {
 	return b
 }
 
-// noteList is notes one after the other (System V ABI, chapter 5, "Note Section").
-type noteList struct {
-	order binary.ByteOrder
-	b     []byte
-}
-
-func (n *noteList) add(owner string, kind elf.NType, desc []byte) {
-	n.b, _ = binary.Append(n.b, n.order, [3]uint32{uint32(len(owner) + 1), uint32(len(desc)), uint32(kind)})
-	for _, part := range [][]byte{append([]byte(owner), 0), desc} {
-		n.b = append(n.b, part...)
-		n.b = append(n.b, make([]byte, -len(part)&3)...)
-	}
-}
-
 // status is struct elf_prstatus of linux/elfcore.h. No signal has stopped the thread.
 func (m *coreMoment) status(t *coreThread) []byte {
 	general := t.raw.sets[0]
@@ -194,9 +182,9 @@ func (m *coreMoment) fileNote() []byte {
 		}
 	}
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(rows)))
-	b = binary.LittleEndian.AppendUint64(b, corePage) // the unit of offsets
+	b = binary.LittleEndian.AppendUint64(b, elfcore.Page) // the unit of offsets
 	for _, r := range rows {
-		for _, v := range []uint64{uint64(r.Start), uint64(r.End), r.Offset / corePage} {
+		for _, v := range []uint64{uint64(r.Start), uint64(r.End), r.Offset / elfcore.Page} {
 			b = binary.LittleEndian.AppendUint64(b, v)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"reframe/deopt/object"
+	"reframe/ptrace/files"
 )
 
 // DebugDir is where systems keep separate files of debug information, and where debuggers look for them.
@@ -36,7 +37,7 @@ func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
 		}
 		info, err := f.Stat()
 		if err == nil {
-			if img, err := object.New(name, &fileCache{file: f}, info.Size()); err == nil && string(img.BuildID()) == string(id) {
+			if img, err := object.New(name, &files.Cache{File: f}, info.Size()); err == nil && string(img.BuildID()) == string(id) {
 				m.debugFile = f
 				return img
 			}
@@ -56,7 +57,7 @@ func debugDirs(dirs []string) []opener {
 	}
 	var list []opener
 	for _, dir := range dirs {
-		list = append(list, func(name string) (*os.File, error) { return openRegular(filepath.Join(dir, name), 0) })
+		list = append(list, func(name string) (*os.File, error) { return files.OpenRegular(filepath.Join(dir, name), 0) })
 	}
 	return list
 }

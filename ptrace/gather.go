@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 )
 
 // A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that carries on
@@ -36,7 +38,7 @@ type gatherer struct {
 	always []machine.Addr       // what debuggers need to find files
 	at     map[machine.Addr]int // in pages
 	data   map[*Entry]bool      // objects of which the variables were added
-	pages  []want
+	pages  []system.Want
 	next   []machine.Addr // blocks in pages that are not read yet
 	blocks map[machine.Addr]bool
 	full   bool // there was no room for all
@@ -44,7 +46,7 @@ type gatherer struct {
 
 // newGatherer prepares for a target of which the lists are known.
 func newGatherer(t *Target) *gatherer {
-	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]want, 0, reachPages)}
+	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]system.Want, 0, reachPages)}
 	for _, r := range t.maps {
 		if r.Read && (r.Write || !ofFile(r) && !r.Exec) {
 			g.maps = append(g.maps, r)
@@ -60,11 +62,11 @@ func newGatherer(t *Target) *gatherer {
 	}
 	g.always = append(g.always, t.linkMap()...)
 	g.always = append(g.always, t.headers()...)
-	room := make([]byte, reachPages*corePage)
+	room := make([]byte, reachPages*elfcore.Page)
 	touch(room)
 	for range reachPages {
-		g.pages = append(g.pages, want{buf: room[:corePage:corePage]})
-		room = room[corePage:]
+		g.pages = append(g.pages, system.Want{Buf: room[:elfcore.Page:elfcore.Page]})
+		room = room[elfcore.Page:]
 	}
 	g.pages = g.pages[:0]
 	return g
@@ -110,7 +112,7 @@ func (g *gatherer) gather(mem memory, t *Target, threads []start) error {
 
 // add makes a page one that is read, unless there is no room.
 func (g *gatherer) add(a machine.Addr) bool {
-	page := a &^ (corePage - 1)
+	page := a &^ (elfcore.Page - 1)
 	if _, known := g.at[page]; known {
 		return true
 	}
@@ -120,7 +122,7 @@ func (g *gatherer) add(a machine.Addr) bool {
 	}
 	g.at[page] = len(g.pages)
 	g.pages = g.pages[:len(g.pages)+1]
-	g.pages[g.at[page]].addr = page
+	g.pages[g.at[page]].Addr = page
 	return true
 }
 
@@ -144,8 +146,8 @@ func (g *gatherer) deeper() {
 	now := g.next
 	g.next = nil
 	for _, block := range now {
-		if p := &g.pages[g.at[block&^(corePage-1)]]; p.ok {
-			span{block, p.buf[block&(corePage-1):][:8*reachNext]}.eachWord(g.order, g.follow)
+		if p := &g.pages[g.at[block&^(elfcore.Page-1)]]; p.OK {
+			span{block, p.Buf[block&(elfcore.Page-1):][:8*reachNext]}.eachWord(g.order, g.follow)
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (g *gatherer) variables(t *Target, w machine.Addr) {
 		if e := r.at(w); e != nil && !g.data[e] {
 			g.data[e] = true
 			for _, d := range e.variables {
-				for a := d.start &^ (corePage - 1); a < d.end; a += corePage {
+				for a := d.start &^ (elfcore.Page - 1); a < d.end; a += elfcore.Page {
 					if !g.add(a) {
 						return
 					}
@@ -218,7 +220,7 @@ func (t *Target) linkMap() (at []machine.Addr) {
 	}
 	var bias, dynamic machine.Addr
 	for i := range min(count, maxFilePrograms) {
-		p := headers + i*elf64Program
+		p := headers + i*elfcore.ProgramSize
 		switch kind := word(p) & 0xffffffff; kind {
 		case 6: // PT_PHDR
 			bias = headers - word(p+16)
@@ -248,7 +250,7 @@ func (t *Target) linkMap() (at []machine.Addr) {
 	}
 	seen := map[machine.Addr]bool{}
 	return slices.DeleteFunc(at, func(a machine.Addr) bool {
-		page := a &^ (corePage - 1)
+		page := a &^ (elfcore.Page - 1)
 		_, mapped := findMapping(t.maps, a)
 		drop := seen[page] || !mapped
 		seen[page] = true

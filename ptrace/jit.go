@@ -9,6 +9,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 )
 
 // The GDB JIT interface ("Debugging with GDB", chapter "JIT Compilation
@@ -124,17 +126,12 @@ func (r *Registry) walk(mem memory, room int) {
 		}
 		seen[at] = true
 		e := &Entry{Addr: at, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:]), raw: b}
-		if e.Size < elf64Header || e.Size > maxObjectSize {
+		if e.Size < elfcore.HeaderSize || e.Size > maxObjectSize {
 			e.Bad = fmt.Sprintf("it claims %d bytes", e.Size)
 		}
 		r.Entries = append(r.Entries, e)
 	}
 }
-
-const (
-	elf64Header  = 64
-	elf64Section = 64
-)
 
 // byteOrder is how an ELF image says the byte order of an architecture.
 func byteOrder(arch *machine.Arch) elf.Data {
@@ -148,11 +145,11 @@ func byteOrder(arch *machine.Arch) elf.Data {
 // headers in a second one.
 func (r *Registry) readHeaders(mem memory) {
 	order := r.arch.Order
-	headers := make([]want, 0, len(r.Entries))
+	headers := make([]system.Want, 0, len(r.Entries))
 	owners := make([]*Entry, 0, len(r.Entries))
 	for _, e := range r.Entries {
 		if e.Bad == "" {
-			headers = append(headers, want{addr: e.Start, buf: make([]byte, elf64Header)})
+			headers = append(headers, system.Want{Addr: e.Start, Buf: make([]byte, elfcore.HeaderSize)})
 			owners = append(owners, e)
 		}
 	}
@@ -160,26 +157,26 @@ func (r *Registry) readHeaders(mem memory) {
 		r.Broken = err.Error()
 		return
 	}
-	tables := make([]want, 0, len(headers))
+	tables := make([]system.Want, 0, len(headers))
 	tableOwners := make([]*Entry, 0, len(headers))
 	kinds := make([]elf.Type, 0, len(headers))
 	room := min(maxTables, mem.size())
 	for i, h := range headers {
 		e := owners[i]
-		if !h.ok {
+		if !h.OK {
 			e.Bad = "it points outside of memory"
 			continue
 		}
-		if !bytes.HasPrefix(h.buf, []byte(elf.ELFMAG)) || h.buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.buf[elf.EI_DATA] != byte(byteOrder(r.arch)) {
+		if !bytes.HasPrefix(h.Buf, []byte(elf.ELFMAG)) || h.Buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.Buf[elf.EI_DATA] != byte(byteOrder(r.arch)) {
 			e.Bad = "it points to something that is no 64-bit ELF object"
 			continue
 		}
-		off, size, count := order.Uint64(h.buf[40:]), order.Uint16(h.buf[58:]), order.Uint16(h.buf[60:])
-		length := uint64(count) * elf64Section
+		off, size, count := order.Uint64(h.Buf[40:]), order.Uint16(h.Buf[58:]), order.Uint16(h.Buf[60:])
+		length := uint64(count) * elfcore.SectionSize
 		if count == 0 && off == 0 {
 			continue // it holds nothing
 		}
-		if size != elf64Section || count == 0 || off > e.Size || length > e.Size-off {
+		if size != elfcore.SectionSize || count == 0 || off > e.Size || length > e.Size-off {
 			e.Bad = "its section headers lie outside of it"
 			continue
 		}
@@ -188,9 +185,9 @@ func (r *Registry) readHeaders(mem memory) {
 			return
 		}
 		room -= length
-		tables = append(tables, want{addr: e.Start + machine.Addr(off), buf: make([]byte, length)})
+		tables = append(tables, system.Want{Addr: e.Start + machine.Addr(off), Buf: make([]byte, length)})
 		tableOwners = append(tableOwners, e)
-		kinds = append(kinds, elf.Type(order.Uint16(h.buf[16:])))
+		kinds = append(kinds, elf.Type(order.Uint16(h.Buf[16:])))
 	}
 	if err := mem.readMany(tables); err != nil {
 		r.Broken = err.Error()
@@ -198,14 +195,14 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 	for i, t := range tables {
 		e := tableOwners[i]
-		if !t.ok {
+		if !t.OK {
 			e.Bad = "its section headers lie outside of memory"
 			continue
 		}
-		e.table = maphash.Bytes(tableSeed, t.buf)
-		for at := 0; at < len(t.buf); at += elf64Section {
-			flags := elf.SectionFlag(order.Uint64(t.buf[at+8:]))
-			addr, size := machine.Addr(order.Uint64(t.buf[at+16:])), order.Uint64(t.buf[at+32:])
+		e.table = maphash.Bytes(tableSeed, t.Buf)
+		for at := 0; at < len(t.Buf); at += elfcore.SectionSize {
+			flags := elf.SectionFlag(order.Uint64(t.Buf[at+8:]))
+			addr, size := machine.Addr(order.Uint64(t.Buf[at+16:])), order.Uint64(t.Buf[at+32:])
 			const code, variable = elf.SHF_ALLOC | elf.SHF_EXECINSTR, elf.SHF_ALLOC | elf.SHF_WRITE
 			// At address 0 lies a section of an unlinked object that was not loaded.
 			if size == 0 || size > maxObjectSize || addr == 0 && kinds[i] == elf.ET_REL {

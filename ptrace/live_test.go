@@ -16,6 +16,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // program runs a C program of this package's testdata.
@@ -47,7 +48,7 @@ const (
 // it, and the signals that wait for it and that it blocks.
 func states(t testing.TB, pid int) string {
 	t.Helper()
-	tids, err := threadIDs(pid)
+	tids, err := system.ThreadIDs(pid)
 	require.NoError(t, err)
 	slices.Sort(tids)
 	var b strings.Builder
@@ -82,7 +83,7 @@ func requireStates(t testing.TB, pid int, want string) {
 
 func requireState(t testing.TB, pid int, want byte) {
 	t.Helper()
-	require.Eventually(t, func() bool { return threadState(pid, pid) == want }, livetest.Patience, time.Millisecond, "state %c", want)
+	require.Eventually(t, func() bool { return system.ThreadState(pid, pid) == want }, livetest.Patience, time.Millisecond, "state %c", want)
 }
 
 // peek reads a process by /proc/PID/mem.

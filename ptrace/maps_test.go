@@ -9,13 +9,14 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // Lines as proc_pid_maps(5) has them.
 func TestParseMaps(t *testing.T) {
 	for _, c := range []struct {
 		line string
-		want machine.Mapping
+		Want machine.Mapping
 	}{
 		{"00400000-00452000 r-xp 00000000 08:02 173521                             /usr/bin/dbus-daemon",
 			machine.Mapping{Start: 0x400000, End: 0x452000, Read: true, Exec: true, Path: "/usr/bin/dbus-daemon", Inode: 173521}},
@@ -40,7 +41,7 @@ func TestParseMaps(t *testing.T) {
 	} {
 		got, err := parseMaps(c.line + "\n")
 		require.NoError(t, err, c.line)
-		require.Equal(t, []machine.Mapping{c.want}, got, c.line)
+		require.Equal(t, []machine.Mapping{c.Want}, got, c.line)
 	}
 	for _, bad := range []string{
 		"\n", "x\n", "00400000 r-xp 00000000 08:02 1 /x\n", "00400000-00452000\n", "00400000-00452000 r-x 00000000 08:02 1\n",
@@ -70,20 +71,20 @@ func TestCopied(t *testing.T) {
 	for _, k := range []struct {
 		addr machine.Addr
 		n    int
-		want string
+		Want string
 	}{
 		{0x1000, 7, "abcdefg"}, {0x1002, 3, "cde"}, {0x1006, 1, "g"}, {0x2000, 3, "klm"},
 		{0x1000, 8, ""}, {0xfff, 2, ""}, {0x1007, 1, ""}, {0x2001, 3, ""}, {0x3000, 1, ""}, {0, 1, ""}, {0x1fff, 2, ""}, {1<<64 - 1, 1, ""},
 	} {
 		b := make([]byte, k.n)
 		err := c.ReadMemory(b, k.addr)
-		if k.want == "" {
+		if k.Want == "" {
 			require.Equal(t, &machine.MemoryError{Addr: k.addr, Len: k.n, Why: "because"}, err)
 			require.Equal(t, make([]byte, k.n), b)
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, k.want, string(b))
+		require.Equal(t, k.Want, string(b))
 	}
 }
 
@@ -104,27 +105,27 @@ func TestReadMany(t *testing.T) {
 	require.NoError(t, err)
 	first := maps[0]
 	header := peek(t, p.PID, first.Start, 16)
-	var wants []want
+	var wants []system.Want
 	for i := range 5000 {
-		w := want{addr: first.Start, buf: make([]byte, 16)}
+		w := system.Want{Addr: first.Start, Buf: make([]byte, 16)}
 		switch i % 3 {
 		case 1:
-			w.addr = 8 // not mapped
+			w.Addr = 8 // not mapped
 		case 2:
-			w.addr = first.Start + machine.Addr(i)%0x100
+			w.Addr = first.Start + machine.Addr(i)%0x100
 		}
 		wants = append(wants, w)
 	}
 	require.NoError(t, live(p.PID).readMany(wants))
 	page := peek(t, p.PID, first.Start, 0x200)
 	for i, w := range wants {
-		require.Equal(t, i%3 != 1, w.ok, "%d", i)
+		require.Equal(t, i%3 != 1, w.OK, "%d", i)
 		switch i % 3 {
 		case 0:
-			require.Equal(t, header, w.buf)
+			require.Equal(t, header, w.Buf)
 		case 2:
-			off := int(w.addr - first.Start)
-			require.Equal(t, page[off:off+16], w.buf)
+			off := int(w.Addr - first.Start)
+			require.Equal(t, page[off:off+16], w.Buf)
 		}
 	}
 	require.ErrorContains(t, live(p.PID).ReadMemory(make([]byte, 16), 8), "16 bytes at 0x8: not mapped")

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // memory is what lists, objects and stack maps are read from: that of a process or of
@@ -18,7 +19,7 @@ type memory interface {
 	// fails only where it read nothing.
 	readUpTo(p []byte, addr machine.Addr) (int, error)
 	// readMany reads many small ranges, and notes which of them could be had.
-	readMany(wants []want) error
+	readMany(wants []system.Want) error
 	// size is more than all of memory can hold: what lists in it claim is held against
 	// that before there is room made for it.
 	size() uint64
@@ -66,14 +67,7 @@ func (pid live) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	return readProcess(int(pid), []want{{addr: addr, buf: p}})
-}
-
-// want is one range to be read in a batch; ok says whether it was.
-type want struct {
-	addr machine.Addr
-	buf  []byte
-	ok   bool
+	return system.ReadProcess(int(pid), []system.Want{{Addr: addr, Buf: p}})
 }
 
 // The kernel takes 1024 ranges a call (IOV_MAX).
@@ -82,17 +76,17 @@ const batchSize = 1024
 // readMany reads many small ranges in few system calls. A range that cannot be
 // read does not keep the others from being read: the kernel stops at it, and
 // the rest is asked for again.
-func (pid live) readMany(wants []want) error {
+func (pid live) readMany(wants []system.Want) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
-		got, err := readProcess(int(pid), wants[:n])
+		got, err := system.ReadProcess(int(pid), wants[:n])
 		if err != nil && !errors.Is(err, syscall.EFAULT) {
 			return err
 		}
 		done := 0
-		for done < n && got >= len(wants[done].buf) {
-			got -= len(wants[done].buf)
-			wants[done].ok = true
+		for done < n && got >= len(wants[done].Buf) {
+			got -= len(wants[done].Buf)
+			wants[done].OK = true
 			done++
 		}
 		if done < n {

@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/ptrace/files"
 )
 
 // Module is a file that is mapped into the target (or the vdso, which is one
@@ -167,7 +169,7 @@ func (m *Module) open(pid int) error {
 }
 
 func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
-	m.file, m.data = f, &fileCache{file: f}
+	m.file, m.data = f, &files.Cache{File: f}
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -178,11 +180,11 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 
 // holds says whether all that was read of the file so far stood there when it was opened.
 func (m *Module) holds() bool {
-	file, ok := m.data.(*fileCache)
+	file, ok := m.data.(*files.Cache)
 	if !ok {
 		return true
 	}
-	reads := file.reads.Load()
+	reads := file.Reads.Load()
 	if reads == m.checked.Load() {
 		return true
 	}
@@ -291,7 +293,7 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 		fmt.Sprintf("/proc/%d/exe", pid),
 		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)),
 	} {
-		if f, err := openRegular(path, r.Inode); err == nil {
+		if f, err := files.OpenRegular(path, r.Inode); err == nil {
 			return f, nil
 		}
 	}
@@ -323,3 +325,40 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 
 // Virtual says that no file stands behind the module: it is the kernel's own, as it lies in memory.
 func (m *Module) Virtual() bool { return m.Path == vdsoPath }
+
+// modulePlace is a mapping of a module.
+type modulePlace struct {
+	machine.Mapping
+	module *Module
+}
+
+// places are the mappings of all modules, by address.
+type places []modulePlace
+
+func newPlaces(modules []*Module) places {
+	var list places
+	for _, m := range modules {
+		for _, r := range m.maps {
+			list = append(list, modulePlace{r, m})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b modulePlace) int {
+		switch {
+		case a.Start < b.Start:
+			return -1
+		case a.Start > b.Start:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// at returns the mapping that addr lies in, or nil.
+func (p places) at(addr machine.Addr) *modulePlace {
+	i := sort.Search(len(p), func(i int) bool { return p[i].End > addr })
+	if i < len(p) && p[i].Contains(addr) {
+		return &p[i]
+	}
+	return nil
+}

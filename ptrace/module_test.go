@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
@@ -122,31 +121,4 @@ func TestReplacedExecutable(t *testing.T) {
 	require.NotNil(t, m.Image, m.Why)
 	_, ok := m.Image.Lookup("churner")
 	require.True(t, ok, "a function of the old program")
-}
-
-func TestOpenRegular(t *testing.T) {
-	dir := t.TempDir()
-	file, pipe, link := filepath.Join(dir, "file"), filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
-	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
-	require.NoError(t, unix.Mkfifo(pipe, 0o600))
-	require.NoError(t, os.Symlink(pipe, link))
-	inode := func(path string) uint64 {
-		var st unix.Stat_t
-		require.NoError(t, unix.Stat(path, &st))
-		return st.Ino
-	}
-	f, err := openRegular(file, inode(file))
-	require.NoError(t, err)
-	b := make([]byte, 4)
-	_, err = f.Read(b)
-	require.NoError(t, err)
-	require.Equal(t, "text", string(b))
-	f.Close()
-	for _, c := range []struct {
-		path  string
-		inode uint64
-	}{{file, inode(file) + 1}, {pipe, inode(pipe)}, {link, inode(pipe)}, {"/dev/null", inode("/dev/null")}, {dir, inode(dir)}, {filepath.Join(dir, "none"), 1}} {
-		_, err := openRegular(c.path, c.inode)
-		require.Error(t, err, c.path)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // Code of files that a process has patched is in pages of its own (private copies), which /proc/PID/pagemap tells from those of the
@@ -70,7 +71,7 @@ func (t *Target) ownCode(own []keptPart) (code []machine.Mapping) {
 // codeCopy is the code that a stop copies. It is made before that.
 type codeCopy struct {
 	own    []machine.Mapping     // code of files that need not be as in those, by address
-	whole  []want                // that is copied whatever the stacks hold
+	whole  []system.Want         // that is copied whatever the stacks hold
 	around []machine.Mapping     // code of which what lies around possible return addresses is copied, by address
 	pages  map[machine.Addr]bool // that are copied
 }
@@ -103,7 +104,7 @@ func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	for _, r := range code {
 		for at := r.Start; at < r.End; {
 			n := min(ownPiece, uint64(r.End-at))
-			c.whole = append(c.whole, want{addr: at, buf: b[:n:n]})
+			c.whole = append(c.whole, system.Want{Addr: at, Buf: b[:n:n]})
 			b, at = b[n:], at+machine.Addr(n)
 		}
 		for at := r.Start; at < r.End; at += codePage {
@@ -145,10 +146,10 @@ func (c *codeCopy) holds(now []machine.Mapping) bool {
 func (c *codeCopy) spans() []span { return spansOf(c.whole) }
 
 // spansOf are those ranges that could be read.
-func spansOf(wants []want) (list []span) {
+func spansOf(wants []system.Want) (list []span) {
 	for _, w := range wants {
-		if w.ok {
-			list = append(list, span{w.addr, w.buf})
+		if w.OK {
+			list = append(list, span{w.Addr, w.Buf})
 		}
 	}
 	return list

@@ -16,6 +16,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 )
 
 // Kinds of code of testdata/patched.c.
@@ -125,7 +126,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				t.Helper()
 				var turn [2]byte
 				require.NoError(t, target.ReadMemory(turn[:], turns))
-				code := make([]byte, corePage)
+				code := make([]byte, elfcore.Page)
 				if err := target.ReadMemory(code, at); err != nil {
 					// Where no processor ran the writer from a while before the stop until after it, there was nothing to copy it for.
 					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has been written to since")
@@ -157,7 +158,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 						require.NoError(t, err)
 						// Code that nobody was seen to write to is in the file alone, and a core does not know when a file was written to.
-						if b, _ := target.memory.(moment).from(at, corePage); kind != "file" || len(b) == corePage {
+						if b, _ := target.memory.(moment).from(at, elfcore.Page); kind != "file" || len(b) == elfcore.Page {
 							look("core", openCore(t, path))
 						}
 					}
@@ -230,11 +231,11 @@ func TestFileWrittenLater(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	_, err = f.WriteAt(make([]byte, corePage), int64(m.Offset))
+	_, err = f.WriteAt(make([]byte, elfcore.Page), int64(m.Offset))
 	require.NoError(t, err)
 	require.NoError(t, target.ReadMemory(got, at)) // it was read before
 	require.Equal(t, want, got)
-	err = target.ReadMemory(got, at+corePage/2)
+	err = target.ReadMemory(got, at+elfcore.Page/2)
 	require.ErrorContains(t, err, NotCopied)
 	require.ErrorContains(t, err, "of/copy has been written to since")
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each had corePage
@@ -30,7 +31,7 @@ func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []k
 // ReadAt implements [io.ReaderAt] for whole entries; on an error it has read none.
 func (p *pagemap) ReadAt(b []byte, off int64) (int, error) {
 	const entry = 8
-	in := max(1, p.page/corePage) // of ours in one of the kernel's
+	in := max(1, p.page/elfcore.Page) // of ours in one of the kernel's
 	first, count := off/entry, int64(len(b)/entry)
 	if count == 0 {
 		return 0, nil

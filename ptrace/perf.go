@@ -12,6 +12,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/perfmap"
+	"reframe/ptrace/files"
+	"reframe/ptrace/system"
 )
 
 // perfFiles are the files by which a process tells the profiler perf what its just-in-time compiled code is called. A core
@@ -96,7 +98,7 @@ func (p *PerfFile) at(addr machine.Addr) (f perfmap.Function, ok bool) {
 	if p.Why != "" {
 		return f, false
 	}
-	if err := p.names.Read(&fileCache{file: p.file}, p.size); err != nil {
+	if err := p.names.Read(&files.Cache{File: p.file}, p.size); err != nil {
 		p.refuse(err)
 		return f, false
 	}
@@ -139,7 +141,7 @@ func (p *perfFiles) find(maps []machine.Mapping) {
 	if len(p.files) == 2 {
 		return
 	}
-	ids := strings.Fields(statusField(p.via, "NSpid")) // of each namespace, the process's own last
+	ids := strings.Fields(system.StatusField(p.via, "NSpid")) // of each namespace, the process's own last
 	if len(ids) == 0 {
 		return
 	}
@@ -217,7 +219,7 @@ func perfMap(via int, name string) (string, *os.File, error) {
 	if !before.Mode().IsRegular() {
 		return shown, nil, errLink
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|nonblocking, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|files.Nonblocking, 0)
 	if err != nil {
 		return shown, nil, err
 	}
@@ -225,7 +227,7 @@ func perfMap(via int, name string) (string, *os.File, error) {
 	if err == nil && !os.SameFile(before, info) {
 		err = errLink
 	}
-	if err == nil && info.ModTime().Before(processStart(via).Add(-clockSlack)) {
+	if err == nil && info.ModTime().Before(system.ProcessStart(via).Add(-clockSlack)) {
 		err = errors.New("it is older than the process: one before it had the same number")
 	}
 	if err != nil {
@@ -244,8 +246,8 @@ func belongs(f *os.File, via int) error {
 	if err != nil {
 		return err
 	}
-	owner, known := ownerOf(info)
-	if users := strings.Fields(statusField(via, "Uid")); known && (owner == 0 || slices.Contains(users, strconv.Itoa(owner))) {
+	owner, known := files.Owner(info)
+	if users := strings.Fields(system.StatusField(via, "Uid")); known && (owner == 0 || slices.Contains(users, strconv.Itoa(owner))) {
 		return nil
 	}
 	return fmt.Errorf("it belongs to user %d, who is neither root nor the process's", owner)

@@ -46,8 +46,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"runtime"
 	"syscall"
+
+	"reframe/ptrace/guard"
 )
 
 // Sentinels for what callers tell apart. They come wrapped in an [*Error].
@@ -91,16 +93,11 @@ func explain(pid int, op string, err error) error {
 	return &Error{pid, op, err, ""}
 }
 
-// statusField returns one field of /proc/PID/status, or "".
-func statusField(pid int, field string) string {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return ""
+// needLive says why no running process can be looked at, or made to stop, and what to do. what is what was to be done.
+func needLive(what string) error {
+	if guard.Supported {
+		return nil
 	}
-	for line := range strings.Lines(string(status)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && name == field {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return fmt.Errorf("%s needs Linux on amd64 or arm64, and this reframe is built for %s/%s: keep the process as a core there (gcore, or reframe record -p PID -o CORE), and look at that with --core",
+		what, runtime.GOOS, runtime.GOARCH)
 }

@@ -12,6 +12,8 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/internal/newfile"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
 
@@ -200,7 +202,7 @@ type piecemeal struct {
 
 func (p piecemeal) readUpTo(b []byte, addr machine.Addr) (int, error) {
 	for n := 0; n < len(b); {
-		size := min(len(b)-n, corePage-int(addr+machine.Addr(n))&(corePage-1))
+		size := min(len(b)-n, elfcore.Page-int(addr+machine.Addr(n))&(elfcore.Page-1))
 		if err := p.ReadMemory(b[n:n+size], addr+machine.Addr(n)); err != nil {
 			if n == 0 {
 				return 0, err
@@ -212,9 +214,9 @@ func (p piecemeal) readUpTo(b []byte, addr machine.Addr) (int, error) {
 	return len(b), nil
 }
 
-func (p piecemeal) readMany(wants []want) error {
+func (p piecemeal) readMany(wants []system.Want) error {
 	for i := range wants {
-		wants[i].ok = p.ReadMemory(wants[i].buf, wants[i].addr) == nil
+		wants[i].OK = p.ReadMemory(wants[i].Buf, wants[i].Addr) == nil
 	}
 	return nil
 }
@@ -304,13 +306,13 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	if err != nil {
 		return nil, err
 	}
-	write := func(f coreFile) error {
+	write := func(f elfcore.File) error {
 		err := m.write(f)
 		t.Release()
 		return err
 	}
 	if o.Compress {
-		err = compressed(ctx, file.File, write)
+		err = elfcore.WriteCompressed(ctx, file.File, write)
 	} else {
 		err = write(file)
 	}
@@ -411,7 +413,7 @@ func (t *Target) identifying(m *Module, room *int) (spans []span) {
 		case whole && size <= uint64(*room):
 			*room -= int(size)
 		case r.Offset == 0:
-			size = min(size, corePage)
+			size = min(size, elfcore.Page)
 		default:
 			continue
 		}
@@ -430,7 +432,7 @@ func (t *Target) identifying(m *Module, room *int) (spans []span) {
 			continue
 		}
 		// Behind the end of the file the last page is zero (mmap(2)).
-		b = b[:min((n+corePage-1)&^(corePage-1), len(b))]
+		b = b[:min((n+elfcore.Page-1)&^(elfcore.Page-1), len(b))]
 		spans = append(spans, span{r.Start, b})
 	}
 	return spans
@@ -477,10 +479,10 @@ const maxTouched = 1 << 16
 func (t *touched) ReadMemory(p []byte, addr machine.Addr) error {
 	for n := 0; n < len(p); {
 		at := addr + machine.Addr(n)
-		page, in := at&^(corePage-1), int(at&(corePage-1))
+		page, in := at&^(elfcore.Page-1), int(at&(elfcore.Page-1))
 		b, known := t.pages[page]
 		if !known {
-			b = make([]byte, corePage)
+			b = make([]byte, elfcore.Page)
 			if len(t.pages) >= maxTouched || t.memory.ReadMemory(b, page) != nil {
 				return t.memory.ReadMemory(p, addr)
 			}

@@ -19,6 +19,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 )
 
 // snapshot is all memory of a process that waits, by pages.
@@ -28,8 +30,8 @@ func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	require.NoError(t, err)
 	pages := map[machine.Addr][]byte{}
 	for _, r := range maps {
-		for at := r.Start; r.Read && at < r.End; at += corePage {
-			b := make([]byte, corePage)
+		for at := r.Start; r.Read && at < r.End; at += elfcore.Page {
+			b := make([]byte, elfcore.Page)
 			if live(pid).ReadMemory(b, at) == nil {
 				pages[at] = b
 			}
@@ -47,8 +49,8 @@ func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held
 			continue
 		}
 		for at := r.start; at < r.end; {
-			page := at &^ (corePage - 1)
-			n := min(corePage-int(at-page), int(r.end-at))
+			page := at &^ (elfcore.Page - 1)
+			n := min(elfcore.Page-int(at-page), int(r.end-at))
 			got := make([]byte, n)
 			if core.ReadMemory(got, at) == nil && want[page] != nil {
 				if !bytes.Equal(want[page][at-page:][:n], got) {
@@ -185,7 +187,7 @@ func TestRegisteredAnew(t *testing.T) {
 	require.False(t, r.holds(&torn, target.source))
 	at := bytes.Index(b, object)
 	sections := at + int(binary.LittleEndian.Uint64(object[40:]))
-	for row := sections; row+elf64Section <= len(b); row += elf64Section {
+	for row := sections; row+elfcore.SectionSize <= len(b); row += elfcore.SectionSize {
 		if binary.LittleEndian.Uint64(b[row+8:])&uint64(elf.SHF_EXECINSTR) != 0 {
 			binary.LittleEndian.PutUint64(b[row+16:], 0x7000) // it is loaded elsewhere
 			break
@@ -209,8 +211,8 @@ func TestRecordEntryAcrossPages(t *testing.T) {
 			copy(s.data[at:], is)
 		}
 		if s.Vaddr == smallEntry {
-			s.Vaddr, s.Memsz, s.Filesz = 0x20000000, 2*corePage, 2*corePage
-			s.data = slices.Concat(make([]byte, entry-0x20000000), s.data, make([]byte, corePage))[:2*corePage]
+			s.Vaddr, s.Memsz, s.Filesz = 0x20000000, 2*elfcore.Page, 2*elfcore.Page
+			s.data = slices.Concat(make([]byte, entry-0x20000000), s.data, make([]byte, elfcore.Page))[:2*elfcore.Page]
 		}
 	}
 	large := readBytes(t, c.bytes())
@@ -226,7 +228,7 @@ func TestRecordEntryAcrossPages(t *testing.T) {
 // Of memory that nobody may read, such as the guard of a stack, no other core holds more.
 func TestRecordNoAccess(t *testing.T) {
 	c, _ := smallCore(t, nil)
-	c.load(0x20000000, 0, nil, corePage)
+	c.load(0x20000000, 0, nil, elfcore.Page)
 	c.note(ownOwner, ntMemory, binary.LittleEndian.AppendUint64(nil, recordedModes[Minimal]))
 	err := readBytes(t, c.bytes()).ReadMemory(make([]byte, 8), 0x20000000)
 	require.EqualError(t, err, "8 bytes at 0x20000000: not in the core: the process had no access to it (PROT_NONE of mprotect(2))")
@@ -282,7 +284,7 @@ func TestOrderedMappings(t *testing.T) {
 func TestRecordWithoutFirstThread(t *testing.T) {
 	p := program(t, "leader.c", nil)
 	p.Signal(t, syscall.SIGUSR1)
-	require.Eventually(t, func() bool { return ended(p.PID, p.PID) }, livetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return system.Ended(p.PID, p.PID) }, livetest.Patience, time.Millisecond)
 	target, err := Capture(p.PID, Options{Record: true})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // again brings what is known about a process that stands still up to date. What has not changed it
@@ -89,7 +90,7 @@ func (r *Registry) follow(mem memory) bool {
 		}
 		e := &Entry{Addr: relevant, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:])}
 		fresh.Entries = []*Entry{e}
-		if e.Size < elf64Header || e.Size > maxObjectSize {
+		if e.Size < elfcore.HeaderSize || e.Size > maxObjectSize {
 			return false
 		}
 		if fresh.readHeaders(mem); fresh.Broken != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // refused tries all ways into a process, which must fail alike.
@@ -86,9 +87,9 @@ func TestTraced(t *testing.T) {
 	target := capture(t, p.PID, Options{Hold: true})
 	_, err := Capture(p.PID, Options{})
 	require.ErrorIs(t, err, ErrPermission)
-	require.NotEqual(t, "0", statusField(p.PID, "TracerPid"))
-	require.ErrorContains(t, err, fmt.Sprintf("process %d (%s) traces it already; have it detach first", os.Getpid(), threadName(os.Getpid(), os.Getpid())))
-	require.Equal(t, byte('t'), threadState(p.PID, p.PID), "the one who holds it still does")
+	require.NotEqual(t, "0", system.StatusField(p.PID, "TracerPid"))
+	require.ErrorContains(t, err, fmt.Sprintf("process %d (%s) traces it already; have it detach first", os.Getpid(), system.ThreadName(os.Getpid(), os.Getpid())))
+	require.Equal(t, byte('t'), system.ThreadState(p.PID, p.PID), "the one who holds it still does")
 	target.Release()
 	requireState(t, p.PID, 'S')
 	require.Len(t, capture(t, p.PID, Options{}).Threads(), 2)
@@ -101,18 +102,18 @@ const asNobody = "REFRAME_TEST_CAPTURE"
 // none is traced any more when that is said: whoever looks for the tracer then must not find this process.
 func TestThreadTraced(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
-	tids, err := threadIDs(p.PID)
+	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	last := tids[len(tids)-1]
 	other := newTracer()
 	defer other.end()
-	require.NoError(t, other.do(func() error { return ptraceRequest(ptraceSeize, last, 0) }))
+	require.NoError(t, other.do(func() error { return system.Request(ptraceSeize, last, 0) }))
 	for range 200 {
 		for _, hold := range []bool{false, true} {
 			_, err := Capture(p.PID, Options{Hold: hold})
 			var tracers []string
 			for _, tid := range tids {
-				tracers = append(tracers, statusField(tid, "TracerPid"))
+				tracers = append(tracers, system.StatusField(tid, "TracerPid"))
 			}
 			require.ErrorIs(t, err, ErrPermission)
 			for i, tid := range tids {

@@ -9,7 +9,9 @@ import (
 	"unsafe"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
 
@@ -53,15 +55,15 @@ const (
 // processor may be without any but the first.
 var registerSets = map[*machine.Arch][]registerSet{
 	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
-		{coreOwner, elf.NT_PRSTATUS, 27 * 8},
-		{linuxOwner, ntX86XState, xsaveRoom},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},
+		{elfcore.OwnerLinux, ntX86XState, xsaveRoom},
 	},
 	machine.ARM64: { // struct user_pt_regs, struct user_fpsimd_state, tpidr_el0 and tpidr2_el0, an int, struct user_pac_mask
-		{coreOwner, elf.NT_PRSTATUS, 34 * 8},
-		{coreOwner, elf.NT_FPREGSET, 528},
-		{linuxOwner, ntARMTLS, 16},
-		{linuxOwner, ntARMSystemCall, 4},
-		{linuxOwner, ntARMPACMask, 16},
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, 34 * 8},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, 528},
+		{elfcore.OwnerLinux, ntARMTLS, 16},
+		{elfcore.OwnerLinux, ntARMSystemCall, 4},
+		{elfcore.OwnerLinux, ntARMPACMask, 16},
 	},
 }
 
@@ -84,7 +86,7 @@ func newRawRegisters(a *machine.Arch) rawRegisters {
 
 // touch makes the kernel back new memory with pages now: while a process stands still that would take longer than to fill them.
 func touch(b []byte) {
-	for i := 0; i < len(b); i += corePage {
+	for i := 0; i < len(b); i += elfcore.Page {
 		b[i] = 0
 	}
 }
@@ -107,7 +109,7 @@ func generalBytes(g *guard.General) []byte {
 // having; decode says what is missing.
 func (r *rawRegisters) fetch(tid int) error {
 	for i, set := range registerSets[r.arch] {
-		n, err := getRegisterSet(tid, set.kind, r.sets[i])
+		n, err := system.RegisterSet(tid, set.kind, r.sets[i])
 		if err != nil && i == 0 {
 			return err
 		}

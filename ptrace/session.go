@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 )
 
 // Session is a process that runs from one breakpoint to the next. Another process, the
@@ -455,7 +456,7 @@ func (s *Session) thread(raw *guard.Raw, vectors bool) machine.Thread {
 		if len(s.names) >= maxNames {
 			s.names = map[int]string{}
 		}
-		name = threadName(s.pid, raw.TID)
+		name = system.ThreadName(s.pid, raw.TID)
 		s.names[raw.TID] = name
 	}
 	t := machine.Thread{ID: raw.TID, Name: name, Missing: raw.Missing}

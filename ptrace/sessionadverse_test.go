@@ -19,6 +19,7 @@ import (
 
 	"reframe/internal/livetest"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 )
 
 // A signal that comes while an instruction is run that faults, which the program repairs: neither is lost, and the
@@ -245,7 +246,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 	w.begin(t)
 	var tids []int
 	for deadline := time.Now().Add(livetest.Patience); len(tids) != 17; time.Sleep(time.Millisecond) {
-		all, err := threadIDs(w.pid())
+		all, err := system.ThreadIDs(w.pid())
 		if err != nil || len(all) < len(tids) {
 			return false // they come, and then they go
 		}
@@ -254,7 +255,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 	}
 	other := newTracer()
 	defer other.end()
-	if err := other.do(func() error { return ptraceRequest(unix.PTRACE_SEIZE, tids[9], 0) }); errors.Is(err, unix.ESRCH) {
+	if err := other.do(func() error { return system.Request(unix.PTRACE_SEIZE, tids[9], 0) }); errors.Is(err, unix.ESRCH) {
 		return false
 	} else {
 		require.NoError(t, err)
@@ -263,10 +264,10 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 	var tracers []string
 	for i, tid := range tids {
 		if i != 9 {
-			tracers = append(tracers, strings.TrimSpace(statusField(tid, "TracerPid")))
+			tracers = append(tracers, strings.TrimSpace(system.StatusField(tid, "TracerPid")))
 		}
 	}
-	if now, err := threadIDs(w.pid()); err != nil || !slices.Equal(now, tids) {
+	if now, err := system.ThreadIDs(w.pid()); err != nil || !slices.Equal(now, tids) {
 		return false
 	}
 	require.Error(t, refused)
@@ -274,11 +275,11 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 		require.Equal(t, "0", tracer)
 	}
 	err := other.do(func() error {
-		err := ptraceRequest(unix.PTRACE_INTERRUPT, tids[9], 0)
+		err := system.Request(unix.PTRACE_INTERRUPT, tids[9], 0)
 		if err == nil {
 			_, err = unix.Wait4(tids[9], nil, unix.WALL, nil)
 		}
-		return errors.Join(err, ptraceRequest(unix.PTRACE_DETACH, tids[9], 0))
+		return errors.Join(err, system.Request(unix.PTRACE_DETACH, tids[9], 0))
 	})
 	if errors.Is(err, unix.ESRCH) {
 		return false // it ended as it was interrupted

@@ -14,6 +14,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // open takes control of a process, and lets it go when the test ends, however it ends.
@@ -33,11 +34,11 @@ func TestSessionLeavesStopped(t *testing.T) {
 	require.NoError(t, open(t, p.PID).Detach())
 	p.Freeze(t)
 	time.Sleep(100 * time.Millisecond) // in which none goes on; a slow machine finds less, and nothing wrong
-	tids, err := threadIDs(p.PID)
+	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	require.Len(t, tids, 6)
 	for _, tid := range tids {
-		require.Equal(t, byte('T'), threadState(p.PID, tid))
+		require.Equal(t, byte('T'), system.ThreadState(p.PID, tid))
 	}
 	p.Signal(t, syscall.SIGCONT)
 	requireState(t, p.PID, 'S')
@@ -106,12 +107,12 @@ func TestRunTo(t *testing.T) {
 		require.Equal(t, path, m.Path, "the return address lies in main")
 		require.NoError(t, s.Detach())
 		requireText(t, p.PID)
-		require.Equal(t, "0", statusField(p.PID, "TracerPid"))
+		require.Equal(t, "0", system.StatusField(p.PID, "TracerPid"))
 	}
 	requireState(t, p.PID, 'S')
 	// It goes on: what it sleeps for ends.
-	before := statusField(p.PID, "voluntary_ctxt_switches")
-	require.Eventually(t, func() bool { return statusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // in which nothing happens, fast or slow
+	before := system.StatusField(p.PID, "voluntary_ctxt_switches")
+	require.Eventually(t, func() bool { return system.StatusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // in which nothing happens, fast or slow
 	require.True(t, p.Alive())
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // waiting is a program of sites.c that waits before its first call.
@@ -66,7 +67,7 @@ func openAtWork(t *testing.T, path, mode string, count int, later time.Duration)
 		if err == nil {
 			return w, s
 		}
-		require.True(t, errors.Is(err, ErrGone) || errors.Is(err, ErrNoProcess) || threadState(w.pid(), w.pid()) == 'Z', "%s: %v", mode, err)
+		require.True(t, errors.Is(err, ErrGone) || errors.Is(err, ErrNoProcess) || system.ThreadState(w.pid(), w.pid()) == 'Z', "%s: %v", mode, err)
 		w.finish(t)
 	}
 	require.FailNow(t, "it always ends before it is opened", mode)
@@ -256,7 +257,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	w := startWaiting(t, path, "threads", 2000)
 	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return threadState(w.pid(), w.pid()) == 'T' }, livetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return system.ThreadState(w.pid(), w.pid()) == 'T' }, livetest.Patience, time.Millisecond)
 	s, err := Open(context.Background(), w.pid())
 	require.NoError(t, err)
 	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
@@ -338,7 +339,7 @@ func TestSessionSecond(t *testing.T) {
 	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 	_, err = Open(context.Background(), w.pid())
 	require.ErrorContains(t, err, fmt.Sprintf("process %d", w.pid()))
-	require.ErrorContains(t, err, fmt.Sprintf("process %s (rf-guard) traces it already, the guard of process %d: ", statusField(w.pid(), "TracerPid"), os.Getpid()))
+	require.ErrorContains(t, err, fmt.Sprintf("process %s (rf-guard) traces it already, the guard of process %d: ", system.StatusField(w.pid(), "TracerPid"), os.Getpid()))
 	require.NotContains(t, err.Error(), "CAP_SYS_PTRACE")
 	w.begin(t)
 	args, _ := follow(t, s, site)
@@ -355,7 +356,7 @@ func TestSessionOfNobody(t *testing.T) {
 	path, _, _ := sitesProgram(t)
 	cmd := exec.Command(path, "plain", "1")
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return threadState(cmd.Process.Pid, cmd.Process.Pid) == 'Z' }, livetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return system.ThreadState(cmd.Process.Pid, cmd.Process.Pid) == 'Z' }, livetest.Patience, time.Millisecond)
 	_, err := Open(context.Background(), cmd.Process.Pid)
 	require.Error(t, err)
 	_ = cmd.Wait() // with status 7

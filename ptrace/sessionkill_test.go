@@ -20,6 +20,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 )
 
 // What the modes of sites.c print with a count of 2000.
@@ -178,7 +179,7 @@ func cancelled() context.Context {
 
 func listThreads(t *testing.T, pid int) []int {
 	t.Helper()
-	list, err := threadIDs(pid)
+	list, err := system.ThreadIDs(pid)
 	require.NoError(t, err)
 	return list
 }
@@ -197,7 +198,7 @@ func debugged(t *testing.T, pid int, addr machine.Addr) (n int) {
 	}
 	for _, tid := range listThreads(t, pid) {
 		// A tracer that was killed has closed its files a while before the kernel takes its threads from it.
-		require.Eventually(t, func() bool { return strings.TrimSpace(statusField(tid, "TracerPid")) == "0" }, livetest.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.TrimSpace(system.StatusField(tid, "TracerPid")) == "0" }, livetest.Patience, time.Millisecond)
 		require.NoError(t, unix.PtraceSeize(tid))
 		require.NoError(t, unix.PtraceInterrupt(tid))
 		var ws unix.WaitStatus

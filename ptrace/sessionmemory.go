@@ -7,6 +7,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 )
 
 // sessionMemory is the memory of a process under control, as it would be without the session's breakpoints.
@@ -19,7 +20,7 @@ type sessionMemory struct {
 // ReadMemory implements [machine.Memory].
 func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	err := live(m.via).ReadMemory(p, addr)
-	if err != nil && ended(m.pid, m.via) { // others may go on, and have the same memory
+	if err != nil && system.Ended(m.pid, m.via) { // others may go on, and have the same memory
 		m.via = firstAlive(m.pid)
 		err = live(m.via).ReadMemory(p, addr)
 	}

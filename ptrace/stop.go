@@ -6,11 +6,11 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // Requests of ptrace(2), linux/ptrace.h.
@@ -39,7 +39,7 @@ func (t *tracer) serve() {
 	// Never unlocked: the thread ends with the goroutine. All but the program's first
 	// thread do; that one Go parks for good, and it would go on tracing.
 	runtime.LockOSThread()
-	if thisThread() == os.Getpid() { // its first one
+	if system.ThisThread() == os.Getpid() { // its first one
 		elsewhere := make(chan struct{})
 		go func() {
 			runtime.LockOSThread() // while the first thread is still taken
@@ -50,8 +50,8 @@ func (t *tracer) serve() {
 		runtime.UnlockOSThread()
 		return
 	}
-	wakeOnTime()
-	t.tid = thisThread()
+	system.WakeOnTime()
+	t.tid = system.ThisThread()
 	for f := range t.requests {
 		f()
 		t.done <- struct{}{}
@@ -66,7 +66,7 @@ func (t *tracer) do(f func() error) (err error) {
 }
 
 func (t *tracer) doUrgently(f func() error) error {
-	return t.do(func() error { return urgently(f) })
+	return t.do(func() error { return system.Urgently(f) })
 }
 
 // end ends the thread, and waits until it has: what it still traces, threads that were seized and not stopped before another
@@ -74,7 +74,7 @@ func (t *tracer) doUrgently(f func() error) error {
 func (t *tracer) end() {
 	close(t.requests)
 	<-t.done
-	for begin := time.Now(); !ended(os.Getpid(), t.tid) && time.Since(begin) < leavingPatience; {
+	for begin := time.Now(); !system.Ended(os.Getpid(), t.tid) && time.Since(begin) < leavingPatience; {
 		time.Sleep(50 * time.Microsecond)
 	}
 }
@@ -108,17 +108,8 @@ type stoppedThread struct {
 	link    machine.Addr // the register that may have its return address; pc where there is none
 	arch    *machine.Arch
 	stacks  []span // the one it runs on, then those that signals interrupted
-	code    []want
+	code    []system.Want
 }
-
-// progress is how far a thread is that was asked to stop.
-type progress int
-
-const (
-	stillRuns progress = iota
-	standsStill
-	hasEnded
-)
 
 // A thread that has not stopped within this time is in an uninterruptible sleep, or the
 // machine is so busy that it did not get to run. The time from one look to the next counts as oneLook at most: who was
@@ -152,7 +143,7 @@ func newStopped(pid, via, stackBytes int) *stopped {
 // stopAll seizes all threads and interrupts them.
 func (s *stopped) stopAll() error {
 	for range stopRounds {
-		tids, err := threadIDs(s.pid)
+		tids, err := system.ThreadIDs(s.pid)
 		if err != nil {
 			return err
 		}
@@ -163,10 +154,10 @@ func (s *stopped) stopAll() error {
 			}
 			t := &stoppedThread{tid: tid}
 			// Seizing does not stop: it can be done before the clock runs.
-			switch err := ptraceRequest(ptraceSeize, tid, 0); {
+			switch err := system.Request(ptraceSeize, tid, 0); {
 			case errors.Is(err, syscall.ESRCH):
 				continue // it ended since it was listed
-			case errors.Is(err, syscall.EPERM) && ended(s.pid, tid):
+			case errors.Is(err, syscall.EPERM) && system.Ended(s.pid, tid):
 				// Of threads that have ended the kernel keeps the first one, until the last one ends.
 				if tid != s.pid {
 					continue
@@ -196,7 +187,7 @@ func (s *stopped) stopAll() error {
 		}
 		for _, t := range fresh {
 			if t.missing == "" {
-				if err := ptraceRequest(ptraceInterrupt, t.tid, 0); err != nil {
+				if err := system.Request(ptraceInterrupt, t.tid, 0); err != nil {
 					t.end()
 				}
 			}
@@ -221,11 +212,11 @@ func (s *stopped) wait(t *stoppedThread) {
 	pid := s.pid
 	waited, looked := time.Duration(0), time.Now()
 	for {
-		switch progress, signal := pollStop(t.tid); progress {
-		case hasEnded:
+		switch progress, signal := system.PollStop(t.tid); progress {
+		case system.HasEnded:
 			t.end()
 			return
-		case standsStill:
+		case system.StandsStill:
 			t.signal = signal
 			return
 		}
@@ -234,7 +225,7 @@ func (s *stopped) wait(t *stoppedThread) {
 		switch {
 		case waited > stopPatience:
 			// One that runs, or stands still since the last look, is late.
-			if state := threadState(pid, t.tid); state != 'R' && state != 't' || waited > busyPatience {
+			if state := system.ThreadState(pid, t.tid); state != 'R' && state != 't' || waited > busyPatience {
 				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(stopPatience), state)
 				if state == 'D' {
 					t.missing += ", in which it waits in the kernel for a device, or for its child of vfork"
@@ -244,7 +235,7 @@ func (s *stopped) wait(t *stoppedThread) {
 			time.Sleep(oneLook)
 		case waited > oneLook:
 			// The first thread of a process that was killed is handed over only after all others.
-			if ended(pid, t.tid) {
+			if system.Ended(pid, t.tid) {
 				t.end()
 				return
 			}
@@ -252,7 +243,7 @@ func (s *stopped) wait(t *stoppedThread) {
 		case s.looks < eagerLooks:
 			s.looks++
 		default:
-			nap()
+			system.Nap()
 		}
 	}
 }
@@ -265,7 +256,7 @@ func (s *stopped) letGo() error {
 		for _, t := range s.threads {
 			if t.missing == "" && t.raw.inSyscall() == asleep {
 				// A thread that was killed meanwhile cannot be let go, and need not be.
-				_ = ptraceRequest(ptraceDetach, t.tid, uintptr(t.signal))
+				_ = system.Request(ptraceDetach, t.tid, uintptr(t.signal))
 			}
 		}
 	}
@@ -273,49 +264,4 @@ func (s *stopped) letGo() error {
 		s.pause = time.Since(s.since)
 	}
 	return nil
-}
-
-// ended says whether a thread is no more than an entry in the process table, or not even that.
-func ended(pid, tid int) bool {
-	switch threadState(pid, tid) {
-	case 'Z', 'X', '?':
-		return true
-	}
-	return false
-}
-
-// threadIDs lists the threads of a process.
-func threadIDs(pid int) ([]int, error) {
-	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	var tids []int
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids, nil
-}
-
-// threadState returns the state letter of a thread (proc_pid_stat(5)), '?' where
-// it cannot be told.
-func threadState(pid, tid int) byte {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-	if err != nil {
-		return '?'
-	}
-	// The name before it may hold anything, a closing parenthesis too.
-	for i := len(stat) - 1; i >= 0; i-- {
-		if stat[i] == ')' && i+2 < len(stat) {
-			return stat[i+2]
-		}
-	}
-	return '?'
 }

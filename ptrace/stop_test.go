@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/system"
 )
 
 // Others do not take the processor from who holds a process, where that is permitted, and afterwards it is as before.
@@ -20,7 +21,7 @@ func TestUrgently(t *testing.T) {
 		before, err := unix.SchedGetAttr(0, 0)
 		require.NoError(t, err)
 		why := fmt.Errorf("what it returns")
-		require.Equal(t, why, urgently(func() error {
+		require.Equal(t, why, system.Urgently(func() error {
 			now, err := unix.SchedGetAttr(0, 0)
 			require.NoError(t, err)
 			try := *before

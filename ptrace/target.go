@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -13,6 +12,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
+	"reframe/ptrace/files"
+	"reframe/ptrace/system"
 )
 
 // Target is a process at one moment, or a core of one. It does not change while it is
@@ -42,13 +43,13 @@ type Target struct {
 	wanted   []Object // that were given
 	given    []*given
 	arch     *machine.Arch
-	sysroot  *os.Root  // of the files of a core; nil where they are those of this machine
-	debug    []opener  // where separate debug files are looked for
-	via      int       // the thread through which memory is read
-	source   memory    // the whole of it, as it is now
-	file     io.Closer // of a core
-	objects  uint64    // bytes of the registered objects that were read
-	room     uint64    // how many may be; 0 for the usual bound
+	sysroot  *files.Sysroot // of the files of a core; nil where they are those of this machine
+	debug    []opener       // where separate debug files are looked for
+	via      int            // the thread through which memory is read
+	source   memory         // the whole of it, as it is now
+	file     io.Closer      // of a core
+	objects  uint64         // bytes of the registered objects that were read
+	room     uint64         // how many may be; 0 for the usual bound
 	maps     []machine.Mapping
 	places   places // of the modules
 	threads  []machine.Thread
@@ -65,23 +66,23 @@ type Target struct {
 
 func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
-	return &Target{PID: pid, debug: debugDirs(debug), Command: commandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
+	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
 }
 
 // bySignal says whether a signal has stopped a process, of which via is a thread that has not ended, and nobody traces it.
-func bySignal(pid, via int) bool { return threadState(pid, via) == 'T' }
+func bySignal(pid, via int) bool { return system.ThreadState(pid, via) == 'T' }
 
 // firstAlive returns a thread through which the memory of a process can be read. It is
 // the first one, whose number is that of the process; where that has ended and others
 // go on, the kernel shows no memory behind it any more.
 func firstAlive(pid int) int {
-	if !ended(pid, pid) {
+	if !system.Ended(pid, pid) {
 		return pid
 	}
-	tids, _ := threadIDs(pid) // none: the process is gone, as whoever reads it will find
+	tids, _ := system.ThreadIDs(pid) // none: the process is gone, as whoever reads it will find
 	slices.Sort(tids)
 	for _, tid := range tids {
-		if !ended(pid, tid) {
+		if !system.Ended(pid, tid) {
 			return tid
 		}
 	}
@@ -308,14 +309,14 @@ func exists(pid int) error {
 		return &Error{pid, "cannot attach", err, ""}
 	}
 	state := byte('?')
-	if _, err := threadIDs(pid); err == nil {
-		state = threadState(pid, pid)
+	if _, err := system.ThreadIDs(pid); err == nil {
+		state = system.ThreadState(pid, pid)
 	}
 	switch state {
 	case '?':
 		return &Error{pid, "cannot attach", ErrNoProcess, fmt.Sprintf("list the processes with: ps -e | grep %d", pid)}
 	case 'Z', 'X':
-		if !ended(pid, firstAlive(pid)) {
+		if !system.Ended(pid, firstAlive(pid)) {
 			return nil // only its first thread has ended
 		}
 		return &Error{pid, "cannot attach", ErrNoProcess, "it has ended and its parent has not collected it yet"}

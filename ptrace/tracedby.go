@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reframe/ptrace/guard"
+	"reframe/ptrace/system"
 )
 
 // holder is a process that traces another. The zero value is none.
@@ -28,22 +29,22 @@ func (h *holder) leaving() bool { return h.guards() && h.whose == 0 }
 // holderOf finds out who traces a process, or one of its threads. A tracer outside of the PID namespace is not seen
 // (proc_pid_status(5), TracerPid is 0 then).
 func holderOf(pid int) holder {
-	tids, _ := threadIDs(pid)
+	tids, _ := system.ThreadIDs(pid)
 	for _, tid := range tids {
-		field := statusField(tid, "TracerPid")
+		field := system.StatusField(tid, "TracerPid")
 		if field == "" || field == "0" {
 			continue
 		}
 		// It is the number of the thread that traces, of which the process may have others.
 		thread, _ := strconv.Atoi(field)
-		tracer, err := strconv.Atoi(statusField(thread, "Tgid"))
+		tracer, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
 		if err != nil {
 			continue // it has ended, and let go by that
 		}
-		h := holder{pid: tracer, name: threadName(tracer, tracer)}
+		h := holder{pid: tracer, name: system.ThreadName(tracer, tracer)}
 		if h.guards() {
 			h.whose = employer(tracer)
-			h.does = commandLine(h.whose)
+			h.does = system.CommandLine(h.whose)
 		}
 		return h
 	}
@@ -53,7 +54,7 @@ func holderOf(pid int) holder {
 // employer is the process that started a guard, or 0 where that has ended: a parent that runs another program has only
 // inherited it.
 func employer(pid int) int {
-	parent, err := strconv.Atoi(statusField(pid, "PPid"))
+	parent, err := strconv.Atoi(system.StatusField(pid, "PPid"))
 	if err != nil {
 		return 0
 	}
@@ -140,11 +141,11 @@ func permissionHint(pid int) string {
 		return h.hint()
 	}
 	d := denial{root: os.Geteuid() == 0}
-	if uid := strings.Fields(statusField(pid, "Uid")); len(uid) > 0 {
+	if uid := strings.Fields(system.StatusField(pid, "Uid")); len(uid) > 0 {
 		d.foreign = uid[0] != strconv.Itoa(os.Getuid())
 	}
 	const sysPtrace = 19 // CAP_SYS_PTRACE of linux/capability.h
-	if have, err := strconv.ParseUint(statusField(os.Getpid(), "CapEff"), 16, 64); err == nil {
+	if have, err := strconv.ParseUint(system.StatusField(os.Getpid(), "CapEff"), 16, 64); err == nil {
 		d.capable = have>>sysPtrace&1 != 0
 	}
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {

@@ -16,7 +16,9 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/trace"
+	"reframe/internal/newfile"
 	"reframe/ptrace"
+	"reframe/replay"
 )
 
 // recording is what record was asked for.
@@ -439,4 +441,22 @@ func bytesOf(n uint64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+// writeScript writes the first script of the core that was recorded. It is there whole or not at all.
+func (a *app) writeScript(ctx context.Context, k *recording) error {
+	text, err := replay.FirstScript(ctx, replay.First{Script: k.script, Core: k.output, Options: k.coreOptions(), Modules: k.modules, Layouts: k.layouts})
+	if err != nil {
+		return err
+	}
+	if k.script == standard {
+		_, err = a.stdout.WriteString(text)
+		return err
+	}
+	f, err := newfile.Create(k.script, k.force)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return f.Finish(errors.Join(err, f.Chmod(0o644)))
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package ptrace
+package files
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// openRegular opens a regular file; inode is 0, as it is of what a core names. What the path leads to is looked at before it
+// OpenRegular opens a regular file; inode is 0, as it is of what a core names. What the path leads to is looked at before it
 // is opened, and again after that, since it may have become another file in between.
-func openRegular(path string, inode uint64) (*os.File, error) {
+func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 {
 		return nil, errors.ErrUnsupported
 	}
@@ -30,3 +30,8 @@ func openRegular(path string, inode uint64) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Nonblocking and Owner are for the files of processes, of which none is looked at here.
+const Nonblocking = 0
+
+func Owner(os.FileInfo) (uid int, ok bool) { return -1, false }

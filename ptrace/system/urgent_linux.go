@@ -1,6 +1,6 @@
 //go:build linux
 
-package ptrace
+package system
 
 import (
 	"time"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// urgently runs f on a thread that others do not take the processor from, where that is permitted (CAP_SYS_NICE, or root): what f
+// Urgently runs f on a thread that others do not take the processor from, where that is permitted (CAP_SYS_NICE, or root): what f
 // does, a process stands still for, and when it is let go on its own threads come before the rest of f. Where it is not permitted f
 // begins with a fresh slice of time, at least. Afterwards the thread is scheduled as before.
-func urgently(f func() error) error {
+func Urgently(f func() error) error {
 	before, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
 		return f()
@@ -28,19 +28,19 @@ func urgently(f func() error) error {
 			return f()
 		}
 	}
-	nap()
+	Nap()
 	return f()
 }
 
 // napTime is how long others have the processor while a thread is waited for.
 const napTime = 20 * time.Microsecond
 
-// nap lets others run. Calling it a yield would not do: Linux takes a thread that yields for one that has had its share, and with
+// Nap lets others run. Calling it a yield would not do: Linux takes a thread that yields for one that has had its share, and with
 // others on its processor it waits for as long as they take theirs.
-func nap() {
+func Nap() {
 	ts := unix.NsecToTimespec(int64(napTime))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// wakeOnTime makes the naps of this thread as short as they are: Linux adds 50 microseconds otherwise (PR_SET_TIMERSLACK of prctl(2)).
-func wakeOnTime() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+// WakeOnTime makes the naps of this thread as short as they are: Linux adds 50 microseconds otherwise (PR_SET_TIMERSLACK of prctl(2)).
+func WakeOnTime() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

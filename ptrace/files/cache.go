@@ -1,4 +1,4 @@
-package ptrace
+package files
 
 import (
 	"io"
@@ -12,11 +12,11 @@ const (
 	cacheBlocks = 64
 )
 
-// fileCache reads a file that is mostly read a few bytes here and there: headers, rows of a search
+// Cache reads a file that is mostly read a few bytes here and there: headers, rows of a search
 // table, the code of a stub. It keeps what lay around those.
-type fileCache struct {
-	file   io.ReaderAt
-	reads  atomic.Int64 // of the file itself
+type Cache struct {
+	File   io.ReaderAt
+	Reads  atomic.Int64 // of the file itself
 	mu     sync.Mutex
 	blocks [cacheBlocks]cachedBlock // by the remainder of their number
 }
@@ -28,10 +28,10 @@ type cachedBlock struct {
 }
 
 // ReadAt implements [io.ReaderAt].
-func (c *fileCache) ReadAt(p []byte, off int64) (n int, err error) {
+func (c *Cache) ReadAt(p []byte, off int64) (n int, err error) {
 	if len(p) >= cacheBlock || off < 0 {
-		c.reads.Add(1)
-		return c.file.ReadAt(p, off)
+		c.Reads.Add(1)
+		return c.File.ReadAt(p, off)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *fileCache) ReadAt(p []byte, off int64) (n int, err error) {
 }
 
 // block returns a block, which is empty past the end of the file.
-func (c *fileCache) block(number int64) ([]byte, error) {
+func (c *Cache) block(number int64) ([]byte, error) {
 	b := &c.blocks[number%cacheBlocks]
 	if b.data != nil && b.number == number {
 		return b.data, nil
@@ -59,8 +59,8 @@ func (c *fileCache) block(number int64) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, cacheBlock)
 	}
-	c.reads.Add(1)
-	n, err := c.file.ReadAt(b.data[:cacheBlock], number*cacheBlock)
+	c.Reads.Add(1)
+	n, err := c.File.ReadAt(b.data[:cacheBlock], number*cacheBlock)
 	if err != nil && err != io.EOF {
 		b.data = nil
 		return nil, err

@@ -1,4 +1,4 @@
-package ptrace
+package elfcore
 
 import (
 	"bytes"
@@ -12,19 +12,33 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// File is what a core is written to: what lies between the parts that are written is zero.
+type File interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
+// Page is how many bytes the pages of a core have, those too that come from a machine with larger ones.
+const Page = 4096
+
+var zeroPage [Page]byte
+
+// IsZero says whether all of a page, or of a part of one, is zero.
+func IsZero(b []byte) bool { return bytes.Equal(b, zeroPage[:len(b)]) }
+
 // zstdMagic is how a frame of zstd begins (RFC 8878, 3.1.1).
 const zstdMagic = "\x28\xb5\x2f\xfd"
 
-// isCompressed says whether a file is one that zstd has made.
-func isCompressed(f io.ReaderAt) bool {
+// IsCompressed says whether a file is one that zstd has made.
+func IsCompressed(f io.ReaderAt) bool {
 	var b [len(zstdMagic)]byte
 	n, _ := f.ReadAt(b[:], 0)
 	return string(b[:n]) == zstdMagic
 }
 
-// compressed has a core written and compresses it into a file. A core is not written from its beginning to its
+// WriteCompressed has a core written and compresses it into a file. A core is not written from its beginning to its
 // end, so there is a file in between, which nobody sees.
-func compressed(ctx context.Context, into *os.File, write func(coreFile) error) (err error) {
+func WriteCompressed(ctx context.Context, into *os.File, write func(File) error) (err error) {
 	between, err := newTemporary(filepath.Dir(into.Name()))
 	if err != nil {
 		return err
@@ -93,9 +107,9 @@ const (
 	maxZstdWindow  = 128 << 20 // what zstd --long=27, the most without asking for more, needs
 )
 
-// decompressed is the core that a compressed file holds: in memory where it is small, or else in a temporary file of
+// Decompress is the core that a compressed file holds: in memory where it is small, or else in a temporary file of
 // which the zeros are holes. The caller closes it.
-func decompressed(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Closer, err error) {
+func Decompress(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Closer, err error) {
 	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, 0, nil, err
@@ -135,8 +149,8 @@ func (h *holes) Write(p []byte) (n int, err error) {
 	}
 	h.room -= int64(len(p))
 	for n < len(p) {
-		piece := p[n:min(len(p), n+corePage-int(h.at&(corePage-1)))]
-		if !bytes.Equal(piece, zeroPage[:len(piece)]) {
+		piece := p[n:min(len(p), n+Page-int(h.at&(Page-1)))]
+		if !IsZero(piece) {
 			if _, err := h.file.WriteAt(piece, h.at); err != nil {
 				return n, err
 			}

@@ -1,17 +1,18 @@
-package ptrace
+package files
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// openRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could
+// OpenRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could
 // block or act, and what a path leads to is up to the target: it is taken hold of without
 // being opened (O_PATH) until it is known what it is.
-func openRegular(path string, inode uint64) (*os.File, error) {
+func OpenRegular(path string, inode uint64) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -28,4 +29,16 @@ func openRegular(path string, inode uint64) (*os.File, error) {
 		return nil, errors.New("another file")
 	}
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// Nonblocking has open(2) not wait for whoever writes to a pipe.
+const Nonblocking = syscall.O_NONBLOCK
+
+// Owner returns the user that a file belongs to.
+func Owner(info os.FileInfo) (uid int, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1, false
+	}
+	return int(st.Uid), true
 }

@@ -1,4 +1,4 @@
-package ptrace
+package files
 
 import (
 	"io"
@@ -27,10 +27,10 @@ func TestSysroot(t *testing.T) {
 	} {
 		require.NoError(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	s, err := openSysroot(root)
+	s, err := OpenSysroot(root)
 	require.NoError(t, err)
 	defer s.root.Close()
-	for _, c := range []struct{ name, want, fails string }{
+	for _, c := range []struct{ name, Want, fails string }{
 		{"/usr/lib/real", "real", ""}, {"usr/lib/real", "real", ""}, {"/lib/real", "real", ""}, {"/usr/lib/absolute", "real", ""},
 		{"/lib/relative", "real", ""}, {"/lib/twice", "real", ""}, {"/whole/whole/lib/twice", "real", ""}, {"//usr/./lib//real", "real", ""},
 		// The root of the other machine is above itself.
@@ -39,7 +39,7 @@ func TestSysroot(t *testing.T) {
 		{"/self", "", "too many symbolic links"}, {"/ping", "", "too many symbolic links"},
 		{"/pipe", "", "not a regular file"}, {"/usr", "", "not a regular file"}, {"/", "", "not a regular file"}, {"/top/inner", "", "not a directory"},
 	} {
-		f, err := s.open(c.name)
+		f, err := s.Open(c.name)
 		if c.fails != "" {
 			require.ErrorContains(t, err, c.fails, c.name)
 			continue
@@ -48,9 +48,9 @@ func TestSysroot(t *testing.T) {
 		b, err := io.ReadAll(f)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		require.Equal(t, c.want, string(b), c.name)
+		require.Equal(t, c.Want, string(b), c.name)
 	}
 	// A name as long as a hostile core can make it takes no time.
-	_, err = s.open("/" + strings.Repeat("whole/", 100000) + "x")
+	_, err = s.Open("/" + strings.Repeat("whole/", 100000) + "x")
 	require.Error(t, err)
 }

@@ -1,4 +1,4 @@
-package ptrace
+package files
 
 import (
 	"errors"
@@ -14,27 +14,27 @@ var (
 	errLinks      = errors.New("too many symbolic links")
 )
 
-// sysroot is a directory in which the files of another machine lie as they lie there. Its symbolic
+// Sysroot is a directory in which the files of another machine lie as they lie there. Its symbolic
 // links mean what they mean on that machine; none leads out of it ([os.Root]).
-type sysroot struct {
-	root *os.Root
-	dir  string
-}
+type Sysroot struct{ root *os.Root }
 
-func openSysroot(dir string) (*sysroot, error) {
+func OpenSysroot(dir string) (*Sysroot, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &sysroot{root, dir}, nil
+	return &Sysroot{root}, nil
 }
+
+// Close closes it; the files that were opened in it stay open.
+func (s *Sysroot) Close() { s.root.Close() }
 
 // maxLinks is how many symbolic links are followed on the way to a file, as many as Linux does
 // (path_resolution(7)).
 const maxLinks = 40
 
-// open opens a regular file by its absolute path on the other machine.
-func (s *sysroot) open(name string) (*os.File, error) {
+// Open opens a regular file by its absolute path on the other machine.
+func (s *Sysroot) Open(name string) (*os.File, error) {
 	rest := strings.Split(path.Clean("/"+name), "/")[1:]
 	at := "." // resolved up to here
 	for links := 0; len(rest) > 0; {

@@ -1,4 +1,4 @@
-package ptrace
+package files
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestFileCache(t *testing.T) {
 			data[i] = byte(random.Uint32())
 		}
 		file := bytes.NewReader(data)
-		cache := &fileCache{file: file}
+		cache := &Cache{File: file}
 		for range 20_000 {
 			off := random.Int64N(int64(size) + 10)
 			want, got := make([]byte, random.IntN(2*cacheBlock)), make([]byte, 2*cacheBlock)
@@ -56,7 +56,7 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 // An error is that of the file, and nothing is kept of it.
 func TestFileCacheErrors(t *testing.T) {
 	file := &brokenFile{ReaderAt: bytes.NewReader([]byte("0123456789")), broken: true}
-	cache := &fileCache{file: file}
+	cache := &Cache{File: file}
 	b := make([]byte, 4)
 	_, err := cache.ReadAt(b, 2)
 	require.ErrorIs(t, err, errBroken)
@@ -76,7 +76,7 @@ func TestFileCacheConcurrently(t *testing.T) {
 	for i := range data {
 		data[i] = byte(i / 7)
 	}
-	cache := &fileCache{file: bytes.NewReader(data)}
+	cache := &Cache{File: bytes.NewReader(data)}
 	var wait sync.WaitGroup
 	for n := range 4 {
 		wait.Go(func() {

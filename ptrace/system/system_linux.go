@@ -1,0 +1,85 @@
+//go:build linux
+
+package system
+
+import (
+	"debug/elf"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReadProcess reads ranges of another process one after the other, up to the first byte that cannot be read, and
+// returns how much it read (process_vm_readv(2)).
+func ReadProcess(pid int, wants []Want) (int, error) {
+	local, remote := make([]unix.Iovec, len(wants)), make([]unix.RemoteIovec, len(wants))
+	for i := range wants {
+		w := &wants[i]
+		local[i].Base = &w.Buf[0]
+		local[i].SetLen(len(w.Buf))
+		remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Buf)}
+	}
+	return unix.ProcessVMReadv(pid, local, remote, 0)
+}
+
+// ThisThread is the thread that it runs on.
+func ThisThread() int { return unix.Gettid() }
+
+// Request makes a request whose address argument is 0.
+func Request(request, tid int, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// PollStop asks, without waiting, whether a thread has stopped, and with which signal that is on its way to it, or 0.
+func PollStop(tid int) (Progress, syscall.Signal) {
+	var ws unix.WaitStatus
+	got, err := unix.Wait4(tid, &ws, unix.WALL|unix.WNOHANG, nil)
+	switch {
+	case err == unix.EINTR || err == nil && got == 0:
+		return StillRuns, 0
+	case err != nil || !ws.Stopped():
+		return HasEnded, 0
+	// A stop that is an event is ours, or the group-stop that the thread was
+	// in already, which it returns to by itself. Any other is a signal.
+	case int(ws)>>16 == unix.PTRACE_EVENT_STOP:
+		return StandsStill, 0
+	}
+	return StandsStill, ws.StopSignal()
+}
+
+// RegisterSet reads a register set of a stopped thread into b, and returns how long it is.
+func RegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), uintptr(kind), uintptr(unsafe.Pointer(&iov)), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(min(uint64(iov.Len), uint64(len(b)))), nil
+}
+
+// userTicks is how many ticks a second /proc counts in, on all machines that have live targets.
+const userTicks = 100
+
+// ProcessStart returns when a process began, to 10 ms, or the zero time where that is not known. The kernel says how long after it was
+// booted that was (proc_pid_stat(5), starttime).
+func ProcessStart(pid int) time.Time {
+	fields := StatFields(pid)
+	if len(fields) < 20 {
+		return time.Time{}
+	}
+	ticks, err := strconv.ParseInt(fields[19], 10, 64)
+	var booted unix.Timespec
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &booted) != nil {
+		return time.Time{}
+	}
+	age := time.Duration(booted.Nano()) - time.Duration(ticks)*(time.Second/userTicks)
+	return time.Now().Add(-age)
+}
