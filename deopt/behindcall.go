@@ -96,7 +96,7 @@ func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Me
 	arch := f.view.target.Arch()
 	m := &amd64.Moved{Registers: running(f.physical.Registers, arch), Memory: f.view.memory}
 	if sp, err := f.physical.Registers.Addr(arch.SP); err == nil && f.physical.NoCFA == "" {
-		m.Low, m.High = sp, f.physical.CFA+arguments
+		m.Stack = machine.Range{Start: sp, End: f.physical.CFA + arguments}
 	}
 	for _, inst := range moves {
 		m.Do(inst)

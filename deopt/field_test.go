@@ -82,7 +82,7 @@ func TestNothingButCode(t *testing.T) {
 	require.True(t, thread.End.Complete, thread.End.Reason)
 	var got, theirs []machine.Addr
 	for _, f := range thread.Frames {
-		require.Zero(t, f.Physical().FDEStart)
+		require.Zero(t, f.Physical().FDE.Start)
 		require.Empty(t, f.Function)
 		got = append(got, f.Physical().PC)
 	}

@@ -70,7 +70,7 @@ var disagreements = []struct {
 // gdbTookTheTop says that the two part at a frame without CFI, at which gdb's CFA is as if
 // the return address were on top of the stack.
 func gdbTookTheTop(g gap) bool {
-	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDEStart == 0 &&
+	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDE.Start == 0 &&
 		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer)
 }
 

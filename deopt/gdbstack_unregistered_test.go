@@ -140,7 +140,7 @@ func TestUnregisteredJIT(t *testing.T) {
 				require.NotEmpty(t, f.Rule)
 				require.Empty(t, f.Physical().Guess, "frame #%d", i)
 				if generated(f) {
-					require.Zero(t, f.Physical().FDEStart, "it has no CFI")
+					require.Zero(t, f.Physical().FDE.Start, "it has no CFI")
 				}
 			}
 

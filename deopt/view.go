@@ -226,7 +226,7 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 // starts behind the symbol has pc, it is such a function.
 func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok bool) {
 	s := f.code.SymbolAt(pc)
-	if s.Known && s.Size == 0 && s.Start < f.physical.FDEStart {
+	if s.Known && s.Size == 0 && s.Start < f.physical.FDE.Start {
 		return "", 0, false
 	}
 	return s.Name, s.Start, s.Known

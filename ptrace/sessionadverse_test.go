@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace/guard"
 	"reframe/ptrace/system"
@@ -47,7 +48,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 					require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
 					break
 				}
-				_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
+				_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
 				require.NoError(t, err)
 			}
 			require.Equal(t, want, output())
@@ -169,7 +170,7 @@ func TestSessionOverwritten(t *testing.T) {
 	require.Equal(t, guard.Trap[0], code())
 	_, err = mem.WriteAt([]byte{0x4a}, int64(site)) // REX.WX
 	require.NoError(t, err)
-	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []Range{{0, 1 << 63}}, Steps: 40, Time: livetest.Patience})
+	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Steps: 40, Time: livetest.Patience})
 	require.NoError(t, err)
 	require.Equal(t, byte(0x4a), code())
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))

@@ -18,7 +18,7 @@ type AloneOptions struct {
 	Hits bool
 	// Inside is the code that is followed instruction by instruction: ranges in
 	// ascending order. Code outside of them that is called runs at full speed until it returns.
-	Inside []Range
+	Inside []machine.Range
 	Steps  uint64        // at most so many instructions
 	Time   time.Duration // at most about so long
 	Tail   int           // how many of the last instructions are kept; 65536 at most
@@ -27,9 +27,6 @@ type AloneOptions struct {
 // Return is the address to which a function returns, and its canonical frame address: it has
 // returned when the thread comes to Addr with a stack pointer of at least CFA.
 type Return struct{ Addr, CFA machine.Addr }
-
-// Range is code from Start up to, not including, End.
-type Range struct{ Start, End machine.Addr }
 
 // AloneRun is what a thread did alone.
 type AloneRun struct {
@@ -83,10 +80,10 @@ func addresses(list []uint64) []machine.Addr {
 
 // KernelArea returns the memory of a thread that stands still in which the kernel notes where it runs (rseq(2)): it may
 // change whenever the thread goes on. It is empty where there is none.
-func (s *Session) KernelArea(tid int) (Range, error) {
+func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.guard.Do(guard.Request{Op: guard.Rseq, TID: tid})
 	if err != nil {
-		return Range{}, explain(s.pid, "cannot read its threads", err)
+		return machine.Range{}, explain(s.pid, "cannot read its threads", err)
 	}
-	return Range{machine.Addr(reply.Rseq.Start), machine.Addr(reply.Rseq.End)}, nil
+	return machine.Range{Start: machine.Addr(reply.Rseq.Start), End: machine.Addr(reply.Rseq.End)}, nil
 }

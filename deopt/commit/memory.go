@@ -90,7 +90,7 @@ func (c *changeList) extend(before []byte, addr machine.Addr, shared bool) *memo
 
 func (c *changeList) isDead(addr machine.Addr) bool {
 	for _, r := range c.dead {
-		if addr >= r.Start && addr < r.End {
+		if r.Contains(addr) {
 			return true
 		}
 	}

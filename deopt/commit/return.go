@@ -183,12 +183,12 @@ const maxReturning = 1 << 20
 // returnsPlainly says that the function's code has a return and that none takes arguments from the stack.
 func returnsPlainly(f *deopt.Frame) bool {
 	p := f.Physical()
-	if p.FDEEnd <= p.FDEStart || p.FDEEnd-p.FDEStart > maxReturning {
+	if p.FDE.Empty() || p.FDE.End-p.FDE.Start > maxReturning {
 		return false
 	}
 	text := isa.NewWindow(f.View().Target(), isa.Of(machine.AMD64))
 	found := false
-	for at := p.FDEStart; at < p.FDEEnd; {
+	for at := p.FDE.Start; at < p.FDE.End; {
 		n := text.LengthAt(at)
 		if n == 0 {
 			return false

@@ -47,15 +47,15 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 // pointer is.
 func (in *Interp) Made(v uint64) bool {
 	own := in.view.ranges
-	for _, r := range [...]struct{ from, to machine.Addr }{
-		{own.heap, in.heap.next},
-		{own.stack, in.stack.top},
-		{own.globals, in.names.globals.next},
-		{own.fixed, in.names.fixed.next},
-		{own.unknown, in.unknown.next},
-		{own.text + 1, in.names.text + 1},
+	for _, r := range [...]machine.Range{
+		{Start: own.heap, End: in.heap.next},
+		{Start: own.stack, End: in.stack.top},
+		{Start: own.globals, End: in.names.globals.next},
+		{Start: own.fixed, End: in.names.fixed.next},
+		{Start: own.unknown, End: in.unknown.next},
+		{Start: own.text + 1, End: in.names.text + 1},
 	} {
-		if a := machine.Addr(v); a >= r.from && a < r.to {
+		if r.Contains(machine.Addr(v)) {
 			return true
 		}
 	}

@@ -59,7 +59,7 @@ type Mapping struct {
 }
 
 // Contains says whether addr lies in the mapping.
-func (m Mapping) Contains(addr Addr) bool { return m.Start <= addr && addr < m.End }
+func (m Mapping) Contains(addr Addr) bool { return Range{m.Start, m.End}.Contains(addr) }
 
 // Anonymous says whether no file is behind the mapping: where compilers that
 // run in the process put their code.

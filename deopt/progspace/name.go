@@ -67,7 +67,7 @@ func (s *Space) FunctionOf(f *unwind.Frame) machine.Addr {
 			return start
 		}
 	}
-	return f.FDEStart
+	return f.FDE.Start
 }
 
 // Exporter returns the image that exports a name, or nil.

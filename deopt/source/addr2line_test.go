@@ -176,7 +176,7 @@ func rowsTo(t *testing.T, r *Reader, addr machine.Addr) []row {
 	table, err := u.lineTable()
 	require.NoError(t, err)
 	for _, s := range table.sequences {
-		if uint64(addr) >= s.low && uint64(addr) < s.high {
+		if s.Contains(addr) {
 			rows := table.rows[s.from:s.to]
 			n := 0
 			for n < len(rows) && rows[n].addr <= uint64(addr) {

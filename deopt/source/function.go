@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/machine"
 )
 
 // function is an entry of a function and its code.
 type function struct {
-	span
+	machine.Range
 	off uint64
 }
 
@@ -137,7 +138,7 @@ func (u *unit) function(pc uint64) (*function, error) {
 			}
 		}
 		for i := range u.functions {
-			if f := &u.functions[i]; pc >= f.low && pc < f.high {
+			if f := &u.functions[i]; f.Contains(machine.Addr(pc)) {
 				return f, nil
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/machine"
 )
 
 // lineTable is the line number table of a unit.
@@ -32,7 +33,7 @@ type row struct {
 
 // sequence is a stretch of code and its rows.
 type sequence struct {
-	span
+	machine.Range
 	from, to int
 }
 
@@ -92,7 +93,7 @@ func (u *unit) lineTable() (*lineTable, error) {
 	if p.err != nil {
 		return nil, s.fail(start, "%w", p.err)
 	}
-	slices.SortStableFunc(t.sequences, func(a, b sequence) int { return cmp.Compare(a.low, b.low) })
+	slices.SortStableFunc(t.sequences, func(a, b sequence) int { return cmp.Compare(a.Start, b.Start) })
 	u.r.lines[off] = t
 	return t, nil
 }
@@ -100,9 +101,9 @@ func (u *unit) lineTable() (*lineTable, error) {
 // find returns the file and line of an address. Of several rows at one address the last counts, and of those one where a debugger
 // would stop, as gdb has it.
 func (t *lineTable) find(pc uint64) frame.Source {
-	n := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].low > pc })
-	for n--; n >= 0 && pc >= t.sequences[n].high; n-- {
-		if n > 0 && t.sequences[n-1].high <= t.sequences[n].low {
+	n := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].Start > machine.Addr(pc) })
+	for n--; n >= 0 && machine.Addr(pc) >= t.sequences[n].End; n-- {
+		if n > 0 && t.sequences[n-1].End <= t.sequences[n].Start {
 			return frame.Source{} // sequences do not overlap but in broken tables
 		}
 	}
@@ -420,7 +421,7 @@ func (p *lineProgram) endSequence(from int, end uint64) {
 	if !slices.IsSortedFunc(rows, byAddr) {
 		slices.SortStableFunc(rows, byAddr)
 	}
-	if s := p.table.unit.r.span(rows[0].addr, end); s.low < s.high {
+	if s := p.table.unit.r.span(rows[0].addr, end); !s.Empty() {
 		t.sequences = append(t.sequences, sequence{s, from, len(t.rows)})
 	}
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"reframe/deopt/machine"
 )
 
 // unit is one unit of .debug_info (DWARF 5, 7.5.1).
@@ -16,7 +17,7 @@ type unit struct {
 	root    entry // its first entry; zero until it was read
 	rooted  bool
 	rootErr error
-	ranges  []span // of the code that it is about
+	ranges  []machine.Range // of the code that it is about
 	ranged  bool
 
 	data      []byte // of all of it; nil until a function is looked for
@@ -24,9 +25,6 @@ type unit struct {
 	indexed   bool
 	nested    bool // the functions are those inside of functions, too
 }
-
-// span is a stretch of code, from its first address to before its last.
-type span struct{ low, high uint64 }
 
 // maxUnits bounds how many units are listed. The largest programs have some ten thousand.
 const maxUnits = 1 << 18
@@ -140,7 +138,7 @@ func (r *Reader) unitOf(pc uint64) (*unit, error) {
 		return nil, err
 	}
 	for _, a := range r.aranges {
-		if pc >= a.low && pc < a.high {
+		if a.Contains(machine.Addr(pc)) {
 			return r.unitAt(a.unit)
 		}
 	}
@@ -196,9 +194,9 @@ func (u *unit) readRanges() error {
 	return err
 }
 
-func within(ranges []span, pc uint64) bool {
+func within(ranges []machine.Range, pc uint64) bool {
 	for _, s := range ranges {
-		if pc >= s.low && pc < s.high {
+		if s.Contains(machine.Addr(pc)) {
 			return true
 		}
 	}
@@ -207,7 +205,7 @@ func within(ranges []span, pc uint64) bool {
 
 // arange is a stretch of code and the unit that it is of.
 type arange struct {
-	span
+	machine.Range
 	unit uint64 // the offset of its header
 }
 
@@ -253,7 +251,7 @@ func (r *Reader) readAranges() error {
 			if low == 0 && length == 0 {
 				break
 			}
-			if u := (arange{r.span(low, low+length), unit}); u.low < u.high {
+			if u := (arange{r.span(low, low+length), unit}); !u.Empty() {
 				list = append(list, u)
 			}
 		}
@@ -263,15 +261,15 @@ func (r *Reader) readAranges() error {
 }
 
 // span is a stretch of code; an empty one where the linker has left the code out, and put 0 or the highest address there.
-func (r *Reader) span(low, high uint64) span {
+func (r *Reader) span(low, high uint64) machine.Range {
 	if low >= high || low == 0 && !r.atZero {
-		return span{}
+		return machine.Range{}
 	}
-	return span{low, high}
+	return machine.Range{Start: machine.Addr(low), End: machine.Addr(high)}
 }
 
 // spans returns the code that an entry is about.
-func (u *unit) spans(e *entry) ([]span, error) {
+func (u *unit) spans(e *entry) ([]machine.Range, error) {
 	if e.ranges.there() {
 		return u.rangeList(e.ranges)
 	}
@@ -288,8 +286,8 @@ func (u *unit) spans(e *entry) ([]span, error) {
 			return nil, err
 		}
 	}
-	if s := u.r.span(low, high); s.low < s.high {
-		return []span{s}, nil
+	if s := u.r.span(low, high); !s.Empty() {
+		return []machine.Range{s}, nil
 	}
 	return nil, nil
 }
@@ -365,7 +363,7 @@ const (
 const maxRanges = 1 << 20
 
 // rangeList reads a list of ranges of either kind.
-func (u *unit) rangeList(v value) ([]span, error) {
+func (u *unit) rangeList(v value) ([]machine.Range, error) {
 	name, off := ".debug_ranges", v.u
 	if u.version >= 5 {
 		name = ".debug_rnglists"
@@ -387,7 +385,7 @@ func (u *unit) rangeList(v value) ([]span, error) {
 			return nil, err
 		}
 	}
-	var list []span
+	var list []machine.Range
 	for window := uint64(256); ; window = min(4*window, 64<<10) {
 		data, err := s.upTo(off, window)
 		if err != nil {
@@ -407,7 +405,7 @@ func (u *unit) rangeList(v value) ([]span, error) {
 				return list, nil
 			}
 			done = b.pos
-			if x := u.r.span(low, high); kind != rleBaseAddress && x.low < x.high {
+			if x := u.r.span(low, high); kind != rleBaseAddress && !x.Empty() {
 				list = append(list, x)
 				if !u.r.budget.hold(16) {
 					return nil, s.costly()

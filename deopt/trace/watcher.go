@@ -17,8 +17,8 @@ import (
 // process is the caller's, who may run one of its threads and say where that came to ([Watcher.Arrived]).
 type Watcher struct {
 	tracer *tracer
-	code   []ptrace.Range // see Code; nil until it is asked for
-	codeOf int            // which generation of what is loaded it is about
+	code   []machine.Range // see Code; nil until it is asked for
+	codeOf int             // which generation of what is loaded it is about
 }
 
 // NewWatcher makes one of a process that is stopped. What each is given is good until it returns; its error ends the run.
@@ -70,13 +70,13 @@ func (w *Watcher) Finish() (end End, overwritten uint64, took time.Duration) {
 
 // Code is the code that the modules are about: native code of that is followed by each instruction. Of registered
 // objects it is all; of files, which hold the host too, the functions that the modules define.
-func (w *Watcher) Code() []ptrace.Range {
+func (w *Watcher) Code() []machine.Range {
 	if w.code != nil && w.codeOf == w.tracer.generation {
 		return w.code
 	}
-	w.code, w.codeOf = []ptrace.Range{}, w.tracer.generation
+	w.code, w.codeOf = []machine.Range{}, w.tracer.generation
 	add := func(start machine.Addr, size uint64) {
-		w.code = append(w.code, ptrace.Range{Start: start, End: start + machine.Addr(size)})
+		w.code = append(w.code, machine.Range{Start: start, End: start + machine.Addr(size)})
 	}
 	for img := range w.Objects() {
 		for _, s := range img.Code() {
@@ -99,7 +99,7 @@ func (w *Watcher) Code() []ptrace.Range {
 			}
 		}
 	}
-	slices.SortFunc(w.code, func(a, b ptrace.Range) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(w.code, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
 	joined := w.code[:0]
 	for _, r := range w.code {
 		if n := len(joined); n > 0 && r.Start <= joined[n-1].End {

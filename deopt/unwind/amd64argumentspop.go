@@ -18,7 +18,7 @@ const maxPopping = 1 << 20
 
 // returned corrects the stack pointer of f, the caller of callee, where callee may have got there by a jump.
 func (w *walk) returned(callee, f *Frame) {
-	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 || f.Overwritten != nil {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 || f.Overwritten != nil {
 		return
 	}
 	way := w.way(f)
@@ -49,7 +49,7 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 	case w.Arch != machine.AMD64 || s.row == nil || !own(s):
 		return 0
 	case s.row.End == pc:
-		if behind, err := c.cfi(pc); err == nil && behind != nil && behind.start == s.start && own(behind) {
+		if behind, err := c.cfi(pc); err == nil && behind != nil && behind.Start == s.Start && own(behind) {
 			return uint64(max(0, s.row.CFA.Offset-behind.row.CFA.Offset))
 		}
 		return 0
@@ -65,7 +65,7 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 // as long as LLVM has yet to take the room again.
 func (w *walk) justPopped(f *Frame, s *step) uint64 {
 	before, err := f.code.cfi(f.PC - 1)
-	if err != nil || before == nil || before.start != s.start {
+	if err != nil || before == nil || before.Start != s.Start {
 		return 0
 	}
 	bytes := w.popped(f.code, before, f.PC)
@@ -112,25 +112,25 @@ func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 func (w *walk) calls(f, callee *Frame) bool {
 	target := f.code.calls[f.PC] // as skipped found it
 	for range maxStubs {
-		if target == 0 || target == callee.FDEStart {
+		if target == 0 || target == callee.FDE.Start {
 			break
 		}
 		target = w.Stub(target)
 	}
-	return target != 0 && target >= callee.FDEStart && target < callee.FDEEnd
+	return target != 0 && callee.FDE.Contains(target)
 }
 
 // takes is how many bytes a function takes off the stack beside the return address. It is not known where no return is found, and where
 // several disagree.
 func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool) {
-	if got, known := c.takings[f.FDEStart]; known {
+	if got, known := c.takings[f.FDE.Start]; known {
 		return got.bytes, got.known
 	}
 	if c.takings == nil || len(c.takings) >= maxWays {
 		c.takings = map[machine.Addr]taking{}
 	}
-	got := takenBy(memory, f.FDEStart, f.FDEEnd)
-	c.takings[f.FDEStart] = got
+	got := takenBy(memory, f.FDE.Start, f.FDE.End)
+	c.takings[f.FDE.Start] = got
 	return got.bytes, got.known
 }
 

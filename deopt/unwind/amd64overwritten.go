@@ -126,7 +126,7 @@ func (w *walk) agrees(f *Frame, o *Overwritten, regs *machine.Registers) bool {
 		return false
 	}
 	target := w.directTarget(pc)
-	for n := 0; n < maxStubs && target != 0 && target != s.start; n++ {
+	for n := 0; n < maxStubs && target != 0 && target != s.Start; n++ {
 		if w.starts(target) {
 			return false // of another function
 		}

@@ -14,11 +14,11 @@ import (
 // reading is code as it is followed from one address: its instructions, the blocks that they
 // form, and what is known before each block.
 type reading struct {
-	memory     machine.Memory
-	start, end machine.Addr // code outside is not followed
-	limit      int          // of instructions
-	aligned    bool         // a path is given up where its calls cannot all have an aligned stack
-	called     bool         // the first instruction is where calls lead, so jumps there have the stack as a call leaves it
+	memory  machine.Memory
+	code    machine.Range // outside it is not followed
+	limit   int           // of instructions
+	aligned bool          // a path is given up where its calls cannot all have an aligned stack
+	called  bool          // the first instruction is where calls lead, so jumps there have the stack as a call leaves it
 
 	instrs []instr
 	number map[machine.Addr]int // of the instruction at an address
@@ -47,7 +47,7 @@ type block struct {
 
 // newReading reads code at [start, end).
 func newReading(m machine.Memory, start, end machine.Addr, limit int) *reading {
-	return &reading{memory: m, start: start, end: end, limit: limit, number: map[machine.Addr]int{}}
+	return &reading{memory: m, code: machine.Range{Start: start, End: end}, limit: limit, number: map[machine.Addr]int{}}
 }
 
 // follow decodes all code that direct jumps lead to, nearest first. More than the limit is
@@ -84,13 +84,13 @@ func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 	return calls
 }
 
-func (r *reading) inside(at machine.Addr) bool { return at >= r.start && at < r.end }
+func (r *reading) inside(at machine.Addr) bool { return r.code.Contains(at) }
 
 // decode reads the instruction at an address; false where there is none that is known to
 // be one.
 func (r *reading) decode(at machine.Addr) (instr, bool) {
 	inst, known := amd64.Decode(r.bytes(at))
-	if inst.Len == 0 || uint64(inst.Len) > uint64(r.end-at) {
+	if inst.Len == 0 || uint64(inst.Len) > uint64(r.code.End-at) {
 		return instr{}, false
 	}
 	return instrOf(at, inst, known), true

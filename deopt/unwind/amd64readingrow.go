@@ -11,7 +11,7 @@ var keptRegisters = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
 
 // readRow is a row of x86-64 code: the call pushed the return address just below the CFA.
 func readRow(at, end machine.Addr, cfa cfi.CFARule, rule func(machine.DWARFReg) cfi.RegisterRule) *cfi.Row {
-	row := &cfi.Row{Start: at, End: end, CFA: cfa, ReturnAddress: machine.AMD64.PC}
+	row := &cfi.Row{Range: machine.Range{Start: at, End: end}, CFA: cfa, ReturnAddress: machine.AMD64.PC}
 	row.SetRule(machine.AMD64.PC, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -8})
 	for _, reg := range keptRegisters {
 		if rule := rule(reg); rule.Kind != cfi.RuleNone {

@@ -21,7 +21,7 @@ const (
 // is not so, or cannot be told. A stub such as an entry of a procedure linkage table has no
 // frame that could be missing.
 func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
-	if w.Arch != machine.AMD64 || callee.Signal || callee.FDEStart == 0 {
+	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 {
 		return 0
 	}
 	target, known := code.calls[pc]
@@ -33,10 +33,10 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 	}
 	for range maxStubs {
 		switch {
-		case target == 0 || target >= callee.FDEStart && target < callee.FDEEnd:
+		case target == 0 || callee.FDE.Contains(target):
 			return 0
 		case w.starts(target):
-			if w.starts(callee.FDEStart) {
+			if w.starts(callee.FDE.Start) {
 				return target
 			}
 			return 0
@@ -107,7 +107,7 @@ func (w *walk) starts(addr machine.Addr) bool {
 		return false
 	}
 	s, err := code.cfi(addr)
-	return err == nil && s != nil && s.start == addr &&
+	return err == nil && s != nil && s.Start == addr &&
 		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
 }
 

@@ -71,7 +71,7 @@ func TestTailCalls(t *testing.T) {
 				for i, f := range stack.Frames {
 					compareFrame(t, s.want[i], stack.Frames, i)
 					if s.want[i].Name == test.way && test.inner != "" {
-						require.Equal(t, test.inner, s.core.nameOf(stack.Frames[i-1].FDEStart))
+						require.Equal(t, test.inner, s.core.nameOf(stack.Frames[i-1].FDE.Start))
 					}
 					if f.Skipped != 0 {
 						ours = append(ours, s.want[i].Name+": "+s.core.nameOf(f.Skipped))
@@ -101,8 +101,8 @@ func TestParts(t *testing.T) {
 	for _, s := range stops(t, []string{"run", "run"}, program) {
 		f := s.walk().Frames
 		require.Len(t, f, len(s.want))
-		require.Equal(t, "stops", s.core.nameOf(f[0].FDEStart))
-		require.Contains(t, s.core.nameOf(f[1].FDEStart), "split.__part.")
+		require.Equal(t, "stops", s.core.nameOf(f[0].FDE.Start))
+		require.Contains(t, s.core.nameOf(f[1].FDE.Start), "split.__part.")
 		for i := range f {
 			compareFrame(t, s.want[i], f, i)
 			require.Zero(t, f[i].Skipped, "frame #%d", i)

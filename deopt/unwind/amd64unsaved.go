@@ -25,12 +25,12 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 		}
 	}
 	silent = s.fde.Unnamed(silent)
-	size := s.end - s.start
+	size := s.End - s.Start
 	if len(silent) == 0 || size > maxUnsaved {
 		return silent
 	}
 	text := make([]byte, size)
-	if w.Memory.ReadMemory(text, s.start) != nil {
+	if w.Memory.ReadMemory(text, s.Start) != nil {
 		return nil // a core without its program: there is nothing to say that it is not C's convention
 	}
 	changed := amd64.Clobbers(text)

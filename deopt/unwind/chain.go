@@ -11,7 +11,7 @@ import (
 // chainRow is the row of a function that links its frames as the architecture says.
 func chainRow(arch *machine.Arch) *cfi.Row {
 	c := arch.Chain
-	row := &cfi.Row{End: ^machine.Addr(0), ReturnAddress: arch.Link}
+	row := &cfi.Row{Range: machine.Range{End: ^machine.Addr(0)}, ReturnAddress: arch.Link}
 	at := func(offset int64) cfi.RegisterRule {
 		return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(c.Base, offset)}
 	}

@@ -93,13 +93,12 @@ type step struct {
 	// the calling convention says of each whether it is kept.
 	partial bool
 	// jumped says that the return address need not come after a call.
-	jumped bool
-	signal bool
-	guess  string   // what [Frame.Guess] says of the caller, in which %d is the frame that is left
-	late   uint64   // how many bytes the stack pointer is further up than the row takes it to be
-	fde    *cfi.FDE // that has the row, nil of one that was made
-	// The code that the row's FDE covers.
-	start, end machine.Addr
+	jumped        bool
+	signal        bool
+	guess         string   // what [Frame.Guess] says of the caller, in which %d is the frame that is left
+	late          uint64   // how many bytes the stack pointer is further up than the row takes it to be
+	fde           *cfi.FDE // that has the row, nil of one that was made
+	machine.Range          // the code that the row's FDE covers
 	// unsaved are registers that its caller relies on, which this code changes and no row of the FDE restores.
 	unsaved []machine.DWARFReg
 }
@@ -169,7 +168,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		return nil, fmt.Errorf("%s: %w", c.Source, err)
 	}
 	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Debugging(),
-		signal: fde.Signal, fde: fde, start: fde.Start, end: fde.End}, nil
+		signal: fde.Signal, fde: fde, Range: fde.Range}, nil
 }
 
 // withoutCFI works out ways to leave code that has none, the one that says most first.

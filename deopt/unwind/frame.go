@@ -76,8 +76,8 @@ type Frame struct {
 	// kernel made; the next frame is the interrupted one.
 	Signal bool
 
-	// FDEStart and FDEEnd are the code that the FDE covers which has PC; zero where there is none.
-	FDEStart, FDEEnd machine.Addr
+	// FDE is the code that the FDE which has PC covers; zero where there is none.
+	FDE machine.Range
 	// Source is what has the code: an image, or "".
 	Source string
 

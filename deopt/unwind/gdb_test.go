@@ -200,7 +200,7 @@ func checkDeep(t *testing.T, c *core, program string, frames []Frame) {
 	deep := c.symbol(program, "deep")
 	n := uint64(0)
 	for _, f := range frames {
-		if f.FDEStart != deep {
+		if f.FDE.Start != deep {
 			n = 0
 			continue
 		}

@@ -11,11 +11,11 @@ type Left struct {
 	// Row has the rules that were applied; nil where the walk ended before there was one, and
 	// where a scan found the next frame. That of the outermost frame is what its CFI says.
 	Row *cfi.Row
-	// Section and Offset are where the FDE of the row stands, and Start and End the code that it
+	// Section and Offset are where the FDE of the row stands, and Range the code that it
 	// covers; Section is "" where the row is from no FDE.
-	Section    string
-	Offset     int64
-	Start, End machine.Addr
+	Section string
+	Offset  int64
+	machine.Range
 	// Tried says what gave nothing before the row did.
 	Tried []string
 }

@@ -23,7 +23,7 @@ func (w *walk) fromStackSize(f *Frame) *step {
 // pushedRow is the row at pc of a frame whose CFA lies that far above the stack pointer, with the
 // return address just below it, where a call pushed it.
 func (w *walk) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
-	row := &cfi.Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.Link,
+	row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: w.Arch.Link,
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: cfa}}
 	row.SetRule(w.Arch.Link, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -int64(w.Arch.Pointer)})
 	return row

@@ -16,7 +16,7 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 		if w.Memory.ReadMemory(code, pc) != nil || !bytes.Equal(code, t.Code) {
 			continue
 		}
-		row := &cfi.Row{Start: pc, End: pc + 1, ReturnAddress: w.Arch.PC}
+		row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: w.Arch.PC}
 		for reg, at := range t.Saved {
 			rule := cfi.RegisterRule{Kind: cfi.RuleValExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
 			if reg == w.Arch.SP {

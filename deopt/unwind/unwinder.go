@@ -125,7 +125,7 @@ func (w *walk) step(f *Frame) (caller, *End) {
 		return caller{}, cutShort("frame #%d: %v", f.Index, way.err)
 	}
 	if s := way.cfi; s != nil {
-		f.FDEStart, f.FDEEnd, f.Signal = s.start, s.end, s.signal
+		f.FDE, f.Signal = s.Range, s.signal
 		c, end, err := w.apply(f, s)
 		if err != nil && f.NoCFA != "" && !s.signal {
 			// A frame within was left in a way that did not say where a register is.

@@ -246,7 +246,7 @@ func (c *memoryComparison) touches(addr machine.Addr, size int) bool {
 
 func (img *memoryImage) holds(addr machine.Addr) bool {
 	for _, r := range img.ranges {
-		if addr >= r.Start && addr < r.End {
+		if r.Contains(addr) {
 			return true
 		}
 	}
@@ -266,7 +266,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
-		if shared || c.left || addr >= c.stack.Start && addr < c.stack.End { // else it need not have been native code
+		if shared || c.left || c.stack.Contains(addr) { // else it need not have been native code
 			live &= bytesStored(p.Stored[at/diffWord])
 		}
 		switch {
@@ -286,7 +286,7 @@ func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 			continue
 		}
 		for i := range diffWord {
-			if a := addr + machine.Addr(i); a >= r.Start && a < r.End {
+			if r.Contains(addr + machine.Addr(i)) {
 				mask |= 0xff << (8 * i)
 			}
 		}

@@ -177,7 +177,7 @@ func (p *prediction) interpret(v *verifier) (why string, err error) {
 			if p.run.Machine.Unknown(uint64(fault.Addr)) {
 				break
 			}
-			if at := machine.Addr(fault.Addr); at >= p.unused.Start && at < p.unused.End {
+			if p.unused.Contains(machine.Addr(fault.Addr)) {
 				return "its function has a part of the stack that the process has not touched yet", nil
 			}
 		}

@@ -13,7 +13,7 @@ import (
 type Moved struct {
 	Registers *machine.Registers // that are changed
 	Memory    machine.Memory     // as it is, which is not changed
-	Low, High machine.Addr       // the stack that may be loaded from, from Low up to High
+	Stack     machine.Range      // of it what may be loaded from
 	stored    []stored           // the later ones count
 }
 
@@ -195,7 +195,7 @@ func (m *Moved) load(at x86asm.Mem, size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if addr < m.Low || addr >= m.High {
+	if !m.Stack.Contains(addr) {
 		return nil, errOutside
 	}
 	b := make([]byte, size)

@@ -30,10 +30,10 @@ type Compact struct {
 // that is a function. Linkers make one range of neighbours that look alike, and
 // count the padding behind a function to it.
 type CompactEntry struct {
-	Start, End machine.Addr // End is the first address past it
-	Encoding   uint32
-	Section    string // that the encoding is in
-	Offset     int64  // of the encoding in it
+	machine.Range
+	Encoding uint32
+	Section  string // that the encoding is in
+	Offset   int64  // of the encoding in it
 
 	arch *machine.Arch
 }
@@ -89,7 +89,7 @@ func (c *Compact) Find(pc machine.Addr) (*CompactEntry, error) {
 // __eh_frame, and a [*FormatError] for bits that mean nothing, and for code that cannot
 // be read or is not what the encoding says.
 func (e *CompactEntry) AtCalls(memory machine.Memory) (*Row, error) {
-	row := &Row{Start: e.Start, End: e.End, ReturnAddress: e.arch.Link}
+	row := &Row{Range: machine.Range{Start: e.Start, End: e.End}, ReturnAddress: e.arch.Link}
 	var err error
 	if e.arch == machine.ARM64 {
 		err = e.arm64(row)
@@ -125,7 +125,7 @@ func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Start < f.Start || e.Start >= f.End {
+	if !f.Contains(e.Start) {
 		return nil, e.errorf("the FDE at offset %#x of __eh_frame is that of %v, not of %v", offset, f.Start, e.Start)
 	}
 	return f, nil

@@ -105,10 +105,10 @@ func TestUnwindInfoPages(t *testing.T) {
 	c, err := OpenUnwindInfo(machine.AMD64, Section{Data: bytes.NewReader(data), Size: int64(len(data))}, 0x800)
 	require.NoError(t, err)
 	for _, want := range []CompactEntry{
-		{Start: 0x1000, End: 0x1080, Encoding: 0x03066801, Offset: 80},
-		{Start: 0x1080, End: 0x2000, Encoding: 0x01020021, Offset: 88},
-		{Start: 0x2000, End: 0x3000, Encoding: 0x02020400, Offset: 28},
-		{Start: 0x3000, End: 0x3010, Encoding: 0x02081800, Offset: 112},
+		{Range: machine.Range{Start: 0x1000, End: 0x1080}, Encoding: 0x03066801, Offset: 80},
+		{Range: machine.Range{Start: 0x1080, End: 0x2000}, Encoding: 0x01020021, Offset: 88},
+		{Range: machine.Range{Start: 0x2000, End: 0x3000}, Encoding: 0x02020400, Offset: 28},
+		{Range: machine.Range{Start: 0x3000, End: 0x3010}, Encoding: 0x02081800, Offset: 112},
 	} {
 		want.Section, want.arch = "__TEXT,__unwind_info", machine.AMD64
 		for _, pc := range []machine.Addr{want.Start, want.Start + 1, want.End - 1} {

@@ -22,10 +22,10 @@ type cie struct {
 // FDE is a frame description entry: the unwind rules of one range of code
 // (DWARF 5 §6.4.1).
 type FDE struct {
-	Start, End machine.Addr // the code that it covers; End is the first address past it
-	Signal     bool         // it is the trampoline that the kernel makes signal handlers return to
-	Section    string       // .eh_frame or .debug_frame
-	Offset     int64        // in the section
+	machine.Range        // the code that it covers
+	Signal        bool   // it is the trampoline that the kernel makes signal handlers return to
+	Section       string // .eh_frame or .debug_frame
+	Offset        int64  // in the section
 
 	cie     *cie
 	program cursor

@@ -45,7 +45,7 @@ func (s *frames) find(pc machine.Addr) (*FDE, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case pc < f.Start || pc >= f.End:
+	case !f.Contains(pc):
 		return nil, ErrNoFDE
 	}
 	return f, nil

@@ -113,7 +113,7 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 		require.NoError(t, of.index.err)
 		require.NotEmpty(t, of.index.fdes)
 		for _, f := range of.index.fdes {
-			x.pcs = append(x.pcs, f.start, f.end-1)
+			x.pcs = append(x.pcs, f.Start, f.End-1)
 		}
 		list = append(list, x)
 	}

@@ -17,8 +17,8 @@ type index struct {
 }
 
 type indexed struct {
-	start, end machine.Addr
-	offset     int64
+	machine.Range
+	offset int64
 }
 
 // window is how much of a section is read at once while it is walked. An entry
@@ -29,8 +29,8 @@ const window = 64 << 10
 func (s *frames) indexed(pc machine.Addr) (int64, error) {
 	s.once.Do(s.buildIndex)
 	fdes := s.index.fdes
-	i := sort.Search(len(fdes), func(i int) bool { return fdes[i].start > pc })
-	if i > 0 && pc < fdes[i-1].end {
+	i := sort.Search(len(fdes), func(i int) bool { return fdes[i].Start > pc })
+	if i > 0 && fdes[i-1].Contains(pc) {
 		return fdes[i-1].offset, nil
 	}
 	if s.index.err != nil {
@@ -85,9 +85,9 @@ func (s *frames) buildIndex() {
 		if c.err != nil {
 			keep(c.err)
 		} else if start < end {
-			s.index.fdes = append(s.index.fdes, indexed{start, end, h.at})
+			s.index.fdes = append(s.index.fdes, indexed{machine.Range{Start: start, End: end}, h.at})
 		}
 	}
 	s.index.fdes = slices.Clip(s.index.fdes)
-	sort.SliceStable(s.index.fdes, func(i, j int) bool { return s.index.fdes[i].start < s.index.fdes[j].start })
+	sort.SliceStable(s.index.fdes, func(i, j int) bool { return s.index.fdes[i].Start < s.index.fdes[j].Start })
 }

@@ -103,7 +103,7 @@ func (e *cie) run(c *cursor) error {
 
 // Rules returns the row that holds at pc, or a [*FormatError]. pc must lie in the FDE.
 func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
-	if pc < f.Start || pc >= f.End {
+	if !f.Contains(pc) {
 		return nil, ErrNoFDE
 	}
 	p := f.begin()
@@ -131,7 +131,7 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return &Row{Start: p.loc, End: end, CFA: p.cfa, ReturnAddress: f.cie.returnColumn,
+	return &Row{Range: machine.Range{Start: p.loc, End: end}, CFA: p.cfa, ReturnAddress: f.cie.returnColumn,
 		ArgsSize: p.args, Signed: p.signed, columns: p.columns.clone()}, nil
 }
 

@@ -262,7 +262,7 @@ func TestIndexEqualsSearch(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoFDE)
 	require.Len(t, index.sections[0].index.fdes, search.sections[0].search.count)
 	for _, entry := range index.sections[0].index.fdes {
-		for _, pc := range []machine.Addr{entry.start, entry.end - 1, entry.end} {
+		for _, pc := range []machine.Addr{entry.Start, entry.End - 1, entry.End} {
 			a, errA := search.Find(pc)
 			b, errB := index.Find(pc)
 			require.Equal(t, errA, errB, "%v", pc)

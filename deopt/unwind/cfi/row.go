@@ -63,10 +63,10 @@ const (
 	RuleValExpression                 // it is what an expression computes
 )
 
-// Row is one row of the table that an FDE describes: the rules that hold from
-// Start up to End, which is not in it.
+// Row is one row of the table that an FDE describes: the rules that hold in
+// a range of code.
 type Row struct {
-	Start, End    machine.Addr
+	machine.Range
 	CFA           CFARule
 	ReturnAddress machine.DWARFReg // the column of the return address
 	ArgsSize      uint64           // bytes of arguments pushed, where the code says (DW_CFA_GNU_args_size)

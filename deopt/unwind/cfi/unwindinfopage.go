@@ -81,7 +81,7 @@ func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 		end = p.start(next.u32())
 	}
 	at, word := p.rows.off+i*p.rows.row, row.u32()
-	e := &CompactEntry{Start: p.image + machine.Addr(p.start(word)), End: p.image + machine.Addr(end), Section: unwindInfo}
+	e := &CompactEntry{Range: machine.Range{Start: p.image + machine.Addr(p.start(word)), End: p.image + machine.Addr(end)}, Section: unwindInfo}
 	if p.compressed {
 		e.Offset, e.Encoding, err = p.encoding(int64(word>>24), at)
 	} else {
