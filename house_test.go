@@ -141,3 +141,20 @@ func TestProgramsAreStartedWithAllSignals(t *testing.T) {
 	}
 	require.Greater(t, checked, 10)
 }
+
+// What go doc says of a package begins with what it is, and has its main type, or function, and what it trusts.
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Name}}\t{{.Dir}}", "./...").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(list)) {
+		words := strings.Fields(line)
+		path, dir := words[0], words[2]
+		if path == "reframe" || strings.HasSuffix(path, "/unwindtest") {
+			continue // no code
+		}
+		text, err := exec.Command("go", "doc", "-C", dir).Output()
+		require.NoError(t, err, path)
+		require.Regexp(t, `(?i)main (type|types|function|functions)\b`, string(text), path)
+		require.Regexp(t, `(?i)# security|trust`, string(text), path)
+	}
+}

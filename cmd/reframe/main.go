@@ -2,7 +2,11 @@
 // time, and rebuilds the frames that an interpreter would have had at the same place.
 //
 // It is flags, one call into the library, and printing. Data goes to standard output,
-// words about it to standard error.
+// words about it to standard error. Its main type is app, one run of the program.
+//
+// # Security
+//
+// Whoever starts it is trusted, and what a target or a file says is not: text of theirs is escaped before it is printed.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package frametest looks at the processes of internal/livetest for tests of what is built on a view.
+// Package frametest looks at the processes of internal/livetest for tests of what is built on a view. Its main functions are [Look], which
+// makes the frames of one, and [Known], which reads its module. It trusts what livetest builds.
 package frametest
 
 import (

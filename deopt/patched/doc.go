@@ -1,6 +1,9 @@
 // Package patched finds frames that stand in code over which a runtime has written a call, or a jump to code that calls: so compiled code
 // is invalidated (LLVM, "Stack maps and patch points"). The code of a record as it was is held against what the target has there now.
 //
-// Its main type is [Finder], which finds the [Code] that a frame returns to. The target's bytes and its records are trusted in nothing:
-// searches are bounded, and where two records may be meant, none is. Only x86-64 code is read.
+// Its main type is [Finder], which finds the [Code] that a frame returns to. Only x86-64 code is read.
+//
+// # Security
+//
+// Code and records are hostile: searches are bounded, and where two records may be meant, none is.
 package patched

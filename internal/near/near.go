@@ -1,5 +1,5 @@
 // Package near finds the names that somebody may have meant who typed another one. Its main function is [Sorted]. Names may be
-// anything.
+// anything, and none is trusted.
 package near
 
 import (

@@ -5,7 +5,7 @@
 //
 // It builds an archive of the commit that is checked out, never the working tree, or the tree itself where that is such an archive, without git. The
 // same commit gives the same bytes, wherever and whenever it is built: the release of Go is given, no path and no name of a machine gets into a file, and all
-// times are the commit's. It trusts the repository and what runs it.
+// times are the commit's. Its main type is release, one run. It trusts the repository and what runs it.
 package main
 
 import (
