@@ -224,32 +224,27 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 }
 
 // destination finds the function of the modules with which an exit carries on, or nil
-// where there are no modules. Of several definitions it is that of the module that the
-// frame's own site is in.
+// where there are no modules.
 func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) {
-	defined := f.view.modules.Bodies(x.Resume.Function)
-	var to *ir.Func
-	for _, d := range defined {
-		if len(defined) == 1 || f.match.Site != nil && f.match.Site.Func.Module == d.Module {
-			to = d
-		}
+	var left *ir.Module
+	if f.match.Site != nil {
+		left = f.match.Site.Func.Module
 	}
-	if to == nil && len(defined) > 0 {
+	to, defined := x.Destination(f.view.modules, left)
+	switch {
+	case to != nil:
+		return to, l.CheckInto(x, to)
+	case defined > 0:
 		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
-			len(defined), x.Resume.Function, f.Title()))
+			defined, x.Resume.Function, f.Title()))
 	}
-	if to != nil {
-		if path, err := x.Into(to); err != nil {
-			return nil, l.Wrong(x.Path+path, err)
-		}
-	}
-	return to, nil
+	return nil, nil
 }
 
 // retype gives a slot the type that the function which carries on knows it by.
 func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	arch := f.view.target.Arch()
-	if !s.Type.IsZero() && (s.Type.Bits != t.Bits || layout.Class(s.Type) != layout.Class(t)) {
+	if !s.Type.IsZero() && !layout.Fits(s.Type, t) {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
 	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {

@@ -12,7 +12,6 @@ import (
 
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
-	"reframe/deopt/sites"
 	"reframe/internal/filekind"
 	"reframe/internal/jsonat"
 )
@@ -168,91 +167,6 @@ func (x *Exit) sound() (path string, err error) {
 	return "", nil
 }
 
-// Check holds a layout against the modules: each function, block, value and operand
-// that it names must be there. Without modules there is nothing to hold it against.
-func (l *Layout) Check(ms *sites.Modules) error {
-	if len(ms.All) == 0 {
-		return nil
-	}
-	for n := range l.Exits {
-		x := &l.Exits[n]
-		fail := func(path, format string, args ...any) error {
-			return l.Wrong(x.Path+path, fmt.Errorf(format, args...))
-		}
-		from, to := ms.Definitions(x.Function), ms.Bodies(x.Resume.Function)
-		if len(from) == 0 {
-			return fail(".function", "no module defines a function @%s", x.Function)
-		}
-		if len(to) == 0 {
-			return fail(".resume.function", "no module defines a function @%s", x.Resume.Function)
-		}
-		operands := -1
-		for _, f := range from {
-			n, err := most(f, x.Record)
-			if err != nil {
-				return err
-			}
-			operands = max(operands, n)
-		}
-		if operands < 0 {
-			return fail("", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", x.Function)
-		}
-		for k, c := range x.When {
-			if c.Operand < 0 || c.Operand >= operands {
-				return fail(fmt.Sprintf(".when[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", c.Operand, x.Function, operands)
-			}
-		}
-		for k, s := range x.Slots {
-			if s.Operand < 0 || s.Operand >= operands {
-				return fail(fmt.Sprintf(".slots[%d].operand", k), "%d, and the exits of @%s have %d live values, counted from 0", s.Operand, x.Function, operands)
-			}
-		}
-		if path, err := x.Into(to[0]); err != nil {
-			return fail(path, "%w", err)
-		}
-	}
-	return nil
-}
-
-// Into holds what the exit says of the function that carries on against one: path is
-// where in the exit the mistake is.
-func (x *Exit) Into(to *ir.Func) (path string, err error) {
-	if _, err := to.Body(); err != nil {
-		return ".resume.function", err
-	}
-	if to.Block(x.Resume.Block) == nil {
-		return ".resume.block", fmt.Errorf("@%s has no block %%%s", to.Name, x.Resume.Block)
-	}
-	seen := map[ir.Value]bool{}
-	for k, s := range x.Slots {
-		switch v := Value(to, s.Name); {
-		case v == nil:
-			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("@%s has no value %s", to.Name, s.Name)
-		case seen[v]:
-			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s a second time", s.Name)
-		default:
-			seen[v] = true
-		}
-	}
-	return "", nil
-}
-
-// most returns the largest number of live values that a site of f has, and -1 where
-// f has no site with the record's id.
-func most(f *ir.Func, record *uint64) (int, error) {
-	sites, err := sites.CompiledSites(f)
-	if err != nil {
-		return 0, err
-	}
-	n := -1
-	for _, s := range sites {
-		if record == nil || slices.Contains(s.IDs(), *record) {
-			n = max(n, len(s.Live))
-		}
-	}
-	return n, nil
-}
-
 // Value returns the value of f that is spelled %name, or nil. LLVM prints %$x as %"$x", and reads both.
 func Value(f *ir.Func, name string) ir.Value {
 	spelled := func(ref, plain string) bool {
@@ -336,18 +250,4 @@ func Equals(s *frame.Slot, want int64) bool {
 	}
 	modulus := new(big.Int).Lsh(big.NewInt(1), bits)
 	return n.Cmp(big.NewInt(want)) == 0 || n.Sub(n, modulus).Cmp(big.NewInt(want)) == 0
-}
-
-// Class is how the bits of a type are meant. An integer may be carried on as a pointer,
-// and the other way round; nothing else changes its meaning by a name.
-func Class(t frame.Type) string {
-	switch t.Kind {
-	case frame.Int, frame.Pointer:
-		return "integer"
-	case frame.Opaque, frame.Vector, frame.Array, frame.Struct:
-		return t.Source
-	case frame.BFloat:
-		return "bfloat"
-	}
-	return "float"
 }

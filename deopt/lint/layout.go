@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
-	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
-	"reframe/deopt/sites"
 	"reframe/internal/jsonat"
 )
 
@@ -37,87 +36,55 @@ func (l *linter) places(layout *layout.Layout, from int) {
 	}
 }
 
-// exit holds exit n of a layout against the modules: what [Layout.check] refuses at run
+// exit holds exit n of a layout against the modules: what [layout.Layout.Check] refuses at run
 // time, all of it and not the first mistake alone.
 func (l *linter) exit(described *layout.Layout, n int) error {
 	x := &described.Exits[n]
-	found := func(s Severity, path, do, what string, args ...any) {
+	found := func(s Severity, path, do, what string) {
 		l.out.Findings = append(l.out.Findings, Finding{Rule: LayoutMisfit, Severity: s, File: described.Name,
-			Path: x.Path + path, Function: x.Function, ID: x.Record, What: fmt.Sprintf(what, args...), Do: do})
+			Path: x.Path + path, Function: x.Function, ID: x.Record, What: what, Do: do})
 	}
-	const give = "give the module that defines it, or mend the name"
-	if len(l.ms.Definitions(x.Function)) == 0 {
-		found(CannotResume, ".function", give, "no module defines a function @%s", x.Function)
-	} else if err := l.exitSites(x, found); err != nil {
+	at, wrong, err := x.Leaves(l.ms)
+	if err != nil {
 		return err
 	}
-	to := l.ms.Bodies(x.Resume.Function)
-	if len(to) == 0 {
-		found(CannotResume, ".resume.function", give, "no module defines a function @%s", x.Resume.Function)
-		return nil
+	sound := len(at) > 0
+	for _, m := range wrong {
+		sound = sound && !strings.HasPrefix(m.Path, ".when")
+		what, do := misfit(x, &m)
+		found(CannotResume, m.Path, do, what)
 	}
-	if _, err := to[0].Body(); err != nil {
-		return err
+	if sound && !slices.ContainsFunc(at, func(s *ir.Site) bool { return holds(x, s) != never }) {
+		found(LintWarning, ".when", "mend the condition, or take the exit out", fmt.Sprintf("no exit of @%s ever has these values", x.Function))
 	}
-	if to[0].Block(x.Resume.Block) == nil {
-		found(CannotResume, ".resume.block", "name a block of @"+to[0].Name, "@%s has no block %%%s", to[0].Name, x.Resume.Block)
-	}
-	for k, s := range x.Slots {
-		if layout.Value(to[0], s.Name) == nil {
-			found(CannotResume, fmt.Sprintf(".slots[%d].name", k), "name a parameter or an instruction of @"+to[0].Name, "@%s has no value %s", to[0].Name, s.Name)
+	for _, m := range x.Enters(l.ms) {
+		if m.Kind == layout.Unreadable {
+			return m.Err
 		}
+		what, do := misfit(x, &m)
+		found(CannotResume, m.Path, do, what)
 	}
 	return nil
 }
 
-// exitSites holds an exit against the sites that it is about.
-func (l *linter) exitSites(x *layout.Exit, found func(s Severity, path, do, what string, args ...any)) error {
-	var siteList []*ir.Site
-	most := 0
-	for _, f := range l.ms.Definitions(x.Function) {
-		all, err := sites.AllSites(f)
-		if err != nil {
-			return err
-		}
-		for _, s := range all {
-			if l.about(x, s) {
-				siteList = append(siteList, s)
-				most = max(most, len(s.Live))
-			}
-		}
+// misfit says what is wrong with an exit, and what helps.
+func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
+	what = m.Err.Error()
+	switch m.Kind {
+	case layout.NoFunction:
+		do = "give the module that defines it, or mend the name"
+	case layout.NoSite:
+		return fmt.Sprintf("@%s has no such exit: no stackmap, patchpoint, statepoint, deoptimize or guard of that record", x.Function), "name the record of a site of @" + x.Function
+	case layout.NoOperand:
+		return fmt.Sprintf("operand %d, and the exits of @%s have %d live values", m.Operand, x.Function, m.Most), "operands count the live values from 0"
+	case layout.NoBlock:
+		do = "name a block of @" + x.Resume.Function
+	case layout.NoValue:
+		do = "name a parameter or an instruction of @" + x.Resume.Function
+	case layout.Twice:
+		do = "leave one of them out"
 	}
-	if len(siteList) == 0 {
-		found(CannotResume, "", "name the record of a site of @"+x.Function, "@%s has no such exit: no stackmap, patchpoint, statepoint, deoptimize or guard of that record", x.Function)
-		return nil
-	}
-	const count = "operands count the live values from 0"
-	inside := func(path string, operand int) bool {
-		ok := operand >= 0 && operand < most
-		if !ok {
-			found(CannotResume, path, count, "operand %d, and the exits of @%s have %d live values", operand, x.Function, most)
-		}
-		return ok
-	}
-	sound := true
-	for k, c := range x.When {
-		sound = inside(fmt.Sprintf(".when[%d].operand", k), c.Operand) && sound
-	}
-	for k, s := range x.Slots {
-		inside(fmt.Sprintf(".slots[%d].operand", k), s.Operand)
-	}
-	if sound && !slices.ContainsFunc(siteList, func(s *ir.Site) bool { return holds(x, s) != never }) {
-		found(LintWarning, ".when", "mend the condition, or take the exit out", "no exit of @%s ever has these values", x.Function)
-	}
-	return nil
-}
-
-// about says whether an exit may be meant for a site, whatever its values are.
-func (l *linter) about(x *layout.Exit, s *ir.Site) bool {
-	f := s.Func
-	if x.Function != f.Name && sites.Aliased(f.Module, x.Function) != f {
-		return false
-	}
-	return x.Record == nil || slices.Contains(s.IDs(), *x.Record)
+	return what, do
 }
 
 // whether says how sure it is that the conditions of an exit hold.
@@ -170,7 +137,7 @@ func (l *linter) exitsOf(s *ir.Site) []taken {
 	for _, layout := range l.layouts {
 		for n := range layout.Exits {
 			x := &layout.Exits[n]
-			if !l.about(x, s) {
+			if !x.MayLeave(s) {
 				continue
 			}
 			switch holds(x, s) {
@@ -184,18 +151,16 @@ func (l *linter) exitsOf(s *ir.Site) []taken {
 	return out
 }
 
-// destination returns the function in which a frame of a site carries on by an exit, as
-// [Frame.destination] does, or nil where [linter.exit] has said what is wrong with it.
+// destination returns the function in which a frame of a site carries on by an exit, or nil where
+// [linter.exit] has said what is wrong with it.
 func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
-	defined := l.ms.Bodies(x.Resume.Function)
-	for _, f := range defined {
-		if (len(defined) == 1 || f.Module == s.Func.Module) && f.Block(x.Resume.Block) != nil {
-			return f
-		}
-	}
-	if len(defined) > 1 && !slices.ContainsFunc(defined, func(f *ir.Func) bool { return f.Module == s.Func.Module }) {
+	to, defined := x.Destination(l.ms, s.Func.Module)
+	switch {
+	case to != nil && to.Block(x.Resume.Block) != nil:
+		return to
+	case to == nil && defined > 0:
 		l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume,
-			What: fmt.Sprintf("%s: %d of the modules define @%s, and none of them is that of the site", x.path(".resume.function"), len(defined), x.Resume.Function),
+			What: fmt.Sprintf("%s: %d of the modules define @%s, and none of them is that of the site", x.path(".resume.function"), defined, x.Resume.Function),
 			Do:   "give one of them alone"})
 	}
 	return nil
@@ -253,17 +218,11 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 			needed[slot.Operand] = slot.Name
 		}
 		got, want := interp.FrameType(s.Func.Module.Layout, s.Live[slot.Operand].Type()), interp.FrameType(to.Module.Layout, v.Type())
-		if !sameSlot(got, want) {
+		if !layout.Fits(got, want) {
 			l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume, Names: []string{slot.Name},
 				What: fmt.Sprintf("%s: %s of @%s is %s, and operand %d is %s", x.path(fmt.Sprintf(".slots[%d]", k)), slot.Name, to.Name, want.Source, slot.Operand, got.Source),
 				Do:   "record a value of the type that is wanted"})
 		}
 	}
 	return needed, nil
-}
-
-// sameSlot says whether a value of one type can be carried on as one of another, as
-// [Frame.retype] does it.
-func sameSlot(got, want frame.Type) bool {
-	return got.Bits == want.Bits && layout.Class(got) == layout.Class(want)
 }

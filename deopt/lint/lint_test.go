@@ -283,3 +283,28 @@ define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {
 		require.Equal(t, c.unnamed, slices.Equal(names, []string{"%p"}), "%s %s: %v", c.constant, c.relocate, names)
 	}
 }
+
+// Two spellings of one name are one value: a run would refuse the layout.
+func TestLintLayoutNamesTwice(t *testing.T) {
+	m := frametest.ReadModule(t, "m.ll", `
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define i64 @opt(i64 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %a)
+  ret i64 %a
+}
+define i64 @plain(i64 %"$n") {
+  br label %l
+l:
+  ret i64 %"$n"
+}
+`)
+	l, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"opt","resume":{"function":"plain","block":"l"},
+"slots":[{"operand":0,"name":"%$n"},
+{"operand":0,"name":"%\"$n\""}]}]}`))
+	require.NoError(t, err)
+	report, err := lint.Lint([]*ir.Module{m}, []*layout.Layout{l})
+	require.NoError(t, err)
+	require.Len(t, report.Findings, 1)
+	require.Equal(t, "l.json:3: exits[0].slots[1].name: %\"$n\" a second time",
+		fmt.Sprintf("%s:%d: %s: %s", report.Findings[0].File, report.Findings[0].Line, report.Findings[0].Path, report.Findings[0].What))
+}
