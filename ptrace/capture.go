@@ -347,8 +347,8 @@ var errKernel = errors.New("a kernel thread, which has no memory of its own")
 
 // kernelThread looks at the flags of a process (proc_pid_stat(5)) for PF_KTHREAD.
 func kernelThread(pid int) bool {
-	fields := system.StatFields(pid)
-	if len(fields) < 7 {
+	fields, err := system.StatFields(pid)
+	if err != nil || len(fields) < 7 {
 		return false
 	}
 	flags, err := strconv.ParseUint(fields[6], 10, 64)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/internal/livetest"
+	"reframe/ptrace/system"
 )
 
 // A process that is not run for longer than a thread may take to stop does not take that for the thread's lateness: on a busy
@@ -38,7 +39,7 @@ func TestCaptureThatIsHeldUp(t *testing.T) {
 	for range 15 {
 		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond) // to any moment, fast or slow
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		time.Sleep(stopPatience + 50*time.Millisecond) // a slow machine holds it up for longer
+		time.Sleep(system.StopPatience + 50*time.Millisecond) // a slow machine holds it up for longer
 		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	}
 	require.NoError(t, told.Close())

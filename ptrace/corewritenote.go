@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -31,11 +30,10 @@ type coreAbout struct {
 // readAbout reads it from proc(5).
 func readAbout(pid int) (*coreAbout, error) {
 	a := &coreAbout{pid: pid, name: system.ThreadName(pid, pid), command: system.CommandLine(pid)}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := system.StatFields(pid)
 	if err != nil {
 		return nil, err
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 17 {
 		return nil, errors.New("its /proc/PID/stat is no such thing")
 	}
@@ -44,15 +42,9 @@ func readAbout(pid int) (*coreAbout, error) {
 		return int(n)
 	}
 	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(status)) {
-		for prefix, to := range map[string]*uint32{"Uid:": &a.uid, "Gid:": &a.gid} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok {
-				_, _ = fmt.Sscan(rest, to)
-			}
+	for field, to := range map[string]*uint32{"Uid": &a.uid, "Gid": &a.gid} {
+		if _, err := fmt.Sscan(system.StatusField(pid, field), to); err != nil {
+			return nil, ErrGone
 		}
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))

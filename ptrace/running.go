@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reframe/ptrace/system"
 )
 
 // Process is one that runs.
@@ -54,10 +56,8 @@ func owned(pid int) bool {
 	if user == 0 {
 		return true
 	}
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	_, ids, found := strings.Cut(string(text), "\nUid:")
-	fields := strings.Fields(ids)
-	return err == nil && found && len(fields) > 1 && fields[1] == strconv.Itoa(user)
+	ids := strings.Fields(system.StatusField(pid, "Uid"))
+	return len(ids) > 1 && ids[1] == strconv.Itoa(user)
 }
 
 // commandOf is how the process was started (proc_pid_cmdline(5)): "" of a kernel thread, and of what has ended.

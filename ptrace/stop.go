@@ -111,19 +111,9 @@ type stoppedThread struct {
 	code    []system.Want
 }
 
-// A thread that has not stopped within this time is in an uninterruptible sleep, or the
-// machine is so busy that it did not get to run. The time from one look to the next counts as oneLook at most: who was
-// not run himself meanwhile has not waited.
-const (
-	stopPatience = 200 * time.Millisecond
-	busyPatience = 5 * time.Second
-	oneLook      = time.Millisecond
-)
-
-// Threads that start while others are being stopped are found by looking again.
-// Each round stops at least one more; a process that outruns this many is not
-// one that can be held still.
-const stopRounds = 1000
+// oneLook is what the time from one look at a thread that is to stop to the next counts as at most: who was not run himself meanwhile has not
+// waited.
+const oneLook = time.Millisecond
 
 // The stack of a thread, its registers and the code around return addresses
 // are read into memory that is made before the stop.
@@ -142,11 +132,7 @@ func newStopped(pid, via, stackBytes int) *stopped {
 
 // stopAll seizes all threads and interrupts them.
 func (s *stopped) stopAll() error {
-	for range stopRounds {
-		tids, err := system.ThreadIDs(s.pid)
-		if err != nil {
-			return err
-		}
+	return system.EachRound(s.pid, func(tids []int) (found bool, err error) {
 		var fresh []*stoppedThread
 		for _, tid := range tids {
 			if s.byTID[tid] != nil {
@@ -164,7 +150,7 @@ func (s *stopped) stopAll() error {
 				}
 				t.missing = "the thread has ended and the process goes on without it"
 			case err != nil:
-				return err
+				return false, err
 			}
 			t.raw = newRawRegisters(arch)
 			room := min(s.stack, max(leastStack, s.room))
@@ -180,7 +166,7 @@ func (s *stopped) stopAll() error {
 			if !s.since.IsZero() {
 				s.stopping = time.Since(s.since)
 			}
-			return nil
+			return false, nil
 		}
 		if s.since.IsZero() {
 			s.since = time.Now()
@@ -197,8 +183,8 @@ func (s *stopped) stopAll() error {
 				s.wait(t)
 			}
 		}
-	}
-	return fmt.Errorf("new threads kept starting for %d rounds", stopRounds)
+		return true, nil
+	})
 }
 
 func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
@@ -223,10 +209,9 @@ func (s *stopped) wait(t *stoppedThread) {
 		now := time.Now()
 		waited, looked = waited+min(now.Sub(looked), oneLook), now
 		switch {
-		case waited > stopPatience:
-			// One that runs, or stands still since the last look, is late.
-			if state := system.ThreadState(pid, t.tid); state != 'R' && state != 't' || waited > busyPatience {
-				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(stopPatience), state)
+		case waited > system.StopPatience:
+			if state, late := system.Late(pid, t.tid, waited); late {
+				t.missing = fmt.Sprintf("it did not stop within %v: it is in state %c", waited.Round(system.StopPatience), state)
 				if state == 'D' {
 					t.missing += ", in which it waits in the kernel for a device, or for its child of vfork"
 				}

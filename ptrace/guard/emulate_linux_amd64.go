@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reframe/deopt/isa/amd64"
+	"reframe/ptrace/system"
 )
 
 // emulated is what a breakpoint has for the instruction under it to be emulated.
@@ -19,7 +20,9 @@ type emulated struct {
 
 // shadowStack says whether a process keeps its return addresses in a second place too (Linux, "Control-flow Enforcement
 // Technology (CET) Shadow Stack").
-func shadowStack(pid int) bool { return strings.Contains(status(pid, "x86_Thread_features"), "shstk") }
+func shadowStack(pid int) bool {
+	return strings.Contains(system.StatusField(pid, "x86_Thread_features"), "shstk")
+}
 
 // decode finds out whether the instruction under a breakpoint can be emulated.
 func (b *breakpoint) decode(memory int, shadowed bool) {

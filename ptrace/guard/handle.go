@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // handle does what a report of a thread asks for. The thread runs on afterwards, unless all stand
@@ -185,11 +187,8 @@ func (s *server) started(t *thread) {
 	}
 }
 
-// patience is how long a thread may take to do what it cannot put off. The time from one look to the next counts as
-// gather at most: when this process was not run meanwhile, nor may the thread have been.
-const patience = 200 * time.Millisecond
-
-// await waits for a report of one thread, and says whether it came in time.
+// await waits for a report of one thread, and says whether it came in time. The time from one look to the next counts as gather at most: when
+// this process was not run meanwhile, nor may the thread have been.
 func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	for waited, looked := time.Duration(0), time.Now(); ; {
 		switch got, err := s.sleep(tid, ws); {
@@ -200,11 +199,8 @@ func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 		}
 		now := time.Now()
 		waited, looked = waited+min(now.Sub(looked), gather), now
-		if waited > patience {
-			// A machine that is busy has not run it yet; what sleeps where nothing reaches it does not come soon.
-			if state := (status(tid, "State") + "?")[0]; state != 'R' && state != 't' || waited > 25*patience {
-				return false
-			}
+		if _, late := system.Late(tid, tid, waited); late {
+			return false
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // server is the guard: one target, its threads and its breakpoints.
@@ -151,9 +153,8 @@ func (s *server) still(programs uint64, f func() error) error {
 // attach seizes all threads of a process and stops them.
 func (s *server) attach(pid int) error {
 	s.pid = pid
-	for {
-		fresh := false
-		for _, tid := range threadIDs(pid) {
+	err := system.EachRound(pid, func(tids []int) (found bool, err error) {
+		for _, tid := range tids {
 			if s.threads[tid] != nil {
 				continue
 			}
@@ -161,20 +162,21 @@ func (s *server) attach(pid int) error {
 			switch {
 			case err == unix.ESRCH:
 				continue // it ended since it was listed
-			case err == unix.EPERM && (status(tid, "State") + "?")[0] == 'Z':
+			case err == unix.EPERM && system.ThreadState(pid, tid) == 'Z':
 				continue // of threads that have ended, the first one stays
-			case err == unix.EPERM && status(tid, "TracerPid") == strconv.Itoa(unix.Gettid()):
+			case err == unix.EPERM && system.StatusField(tid, "TracerPid") == strconv.Itoa(unix.Gettid()):
 				// A thread has started it that was seized before.
 			case err != nil:
-				s.detach()
-				return err
+				return false, err
 			}
 			s.threads[tid] = &thread{tid: tid, running: true}
-			fresh = true
+			found = true
 		}
-		if !fresh {
-			break
-		}
+		return found, nil
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a process that is gone has no threads, as is found below
+		s.detach()
+		return err
 	}
 	if len(s.threads) == 0 {
 		s.pid = 0

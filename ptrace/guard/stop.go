@@ -2,10 +2,11 @@
 
 package guard
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
 
-// stopRounds bounds how often threads that start meanwhile are looked for.
-const stopRounds = 1000
+	"reframe/ptrace/system"
+)
 
 // stopAll makes all threads stand still. What one of them reports meanwhile is handled when they go
 // on; what one of them starts is taken in at once.
@@ -15,7 +16,7 @@ func (s *server) stopAll() {
 	}
 	s.stopped, s.stopping = true, true
 	defer func() { s.stopping = false }()
-	for range stopRounds {
+	for range system.Rounds {
 		var asked []*thread
 		for _, t := range s.threads {
 			if t.running && !t.late {
@@ -85,7 +86,7 @@ func (s *server) settle(t *thread) {
 	}
 	// The signal comes before any instruction does, and after whatever else there is to report, such as a stop of all by
 	// SIGSTOP.
-	for range stopRounds {
+	for range system.Rounds {
 		if ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
 			return
 		}

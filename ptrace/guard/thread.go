@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // thread is one thread that is traced.
@@ -137,48 +139,17 @@ func synchronous(info *sigInfo) bool {
 	return false
 }
 
-// threadIDs lists the threads of a process.
-func threadIDs(pid int) []int {
-	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	var tids []int
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids
-}
-
-// status returns one field of /proc/TID/status, or "".
-func status(tid int, field string) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return ""
-	}
-	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte(field+":")); ok {
-			return string(bytes.TrimSpace(rest))
-		}
-	}
-	return ""
-}
-
 // trapPending says whether a thread has a SIGTRAP that it has not reported yet: it ran into a breakpoint and was
 // stopped before the signal was looked at.
 func trapPending(tid int) bool {
-	pending, err := strconv.ParseUint(status(tid, "SigPnd"), 16, 64)
+	pending, err := strconv.ParseUint(system.StatusField(tid, "SigPnd"), 16, 64)
 	return err == nil && pending>>(unix.SIGTRAP-1)&1 != 0
 }
 
 // pending are the signals that a thread has not been given yet, its own and those of its process.
 func pending(tid int) (mask uint64) {
 	for _, field := range []string{"SigPnd", "ShdPnd"} {
-		if m, err := strconv.ParseUint(status(tid, field), 16, 64); err == nil {
+		if m, err := strconv.ParseUint(system.StatusField(tid, field), 16, 64); err == nil {
 			mask |= m
 		}
 	}
@@ -201,11 +172,7 @@ func (t *thread) killed() bool {
 
 // ended says whether a thread is no more, or about to be.
 func (t *thread) ended() bool {
-	switch (status(t.tid, "State") + "X")[0] {
-	case 'X', 'Z':
-		return true
-	}
-	return t.ending
+	return t.ending || system.Ended(t.tid, t.tid)
 }
 
 // rseq returns the area that a thread has registered by rseq(2), in which the kernel notes the processor that it runs

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ThreadIDs lists the threads of a process.
@@ -29,20 +30,49 @@ func ThreadIDs(pid int) ([]int, error) {
 	return tids, nil
 }
 
+// Rounds bounds how often threads are looked for that start while others are being stopped. Each round stops at least one more; a process that
+// outruns this many is not one that can be held still.
+const Rounds = 1000
+
+// EachRound lists the threads of a process for f, and again for as long as f says that it has found some that it did not know: others start
+// meanwhile.
+func EachRound(pid int, f func(tids []int) (found bool, err error)) error {
+	for range Rounds {
+		tids, err := ThreadIDs(pid)
+		if err != nil {
+			return err
+		}
+		if found, err := f(tids); err != nil || !found {
+			return err
+		}
+	}
+	return fmt.Errorf("new threads kept starting for %d rounds", Rounds)
+}
+
+// A thread that has not stopped within StopPatience is in an uninterruptible sleep, or the machine is so busy that it did not get to run.
+const (
+	StopPatience = 200 * time.Millisecond
+	busyPatience = 5 * time.Second
+)
+
+// Late says whether a thread that was asked to stop, and for which one has waited so long, is not going to stop soon, and in which state it is. One
+// that runs, or stands still since the last look, may yet.
+func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
+	if waited <= StopPatience {
+		return 0, false
+	}
+	state = ThreadState(pid, tid)
+	return state, state != 'R' && state != 't' || waited > busyPatience
+}
+
 // ThreadState returns the state letter of a thread (proc_pid_stat(5)), '?' where
 // it cannot be told.
 func ThreadState(pid, tid int) byte {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-	if err != nil {
+	fields, err := statFields(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if err != nil || len(fields) == 0 {
 		return '?'
 	}
-	// The name before it may hold anything, a closing parenthesis too.
-	for i := len(stat) - 1; i >= 0; i-- {
-		if stat[i] == ')' && i+2 < len(stat) {
-			return stat[i+2]
-		}
-	}
-	return '?'
+	return fields[0][0]
 }
 
 // Ended says whether a thread is no more than an entry in the process table, or not even that.
@@ -81,14 +111,16 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
-// StatFields returns the fields of /proc/PID/stat behind the name, which may hold anything: the first is the third of
-// proc_pid_stat(5). There are none where the process is gone.
-func StatFields(pid int) []string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// StatFields returns the fields of /proc/PID/stat behind the name: the first is the third of proc_pid_stat(5).
+func StatFields(pid int) ([]string, error) { return statFields(fmt.Sprintf("/proc/%d/stat", pid)) }
+
+// statFields reads such a file. The name in it may hold anything, a closing parenthesis too.
+func statFields(path string) ([]string, error) {
+	stat, err := os.ReadFile(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])), nil
 }
 
 // StatusField returns one field of /proc/PID/status, or "".

@@ -71,8 +71,8 @@ const userTicks = 100
 // ProcessStart returns when a process began, to 10 ms, or the zero time where that is not known. The kernel says how long after it was
 // booted that was (proc_pid_stat(5), starttime).
 func ProcessStart(pid int) time.Time {
-	fields := StatFields(pid)
-	if len(fields) < 20 {
+	fields, err := StatFields(pid)
+	if err != nil || len(fields) < 20 {
 		return time.Time{}
 	}
 	ticks, err := strconv.ParseInt(fields[19], 10, 64)
