@@ -56,10 +56,12 @@ var namesArchitecture = map[string]string{
 	"deopt/unwind/unwinder.go":     "what an x86-64 return has taken off the stack",
 	"ptrace/copy.go":               "where signal handlers of x86-64 keep what they interrupted",
 	"ptrace/corememory.go":         "the vsyscall page",
-	"ptrace/coreregisters.go":      "notes of registers in cores, one table for each",
+	"ptrace/coreregisters.go":      "the areas that cores of x86-64 have vector registers in",
 	"ptrace/corewrite.go":          "the same, written",
 	"ptrace/ptrace.go":             "a message says where the live verbs run",
-	"ptrace/registers.go":          "one table of register sets for each",
+	"ptrace/registers.go":          "whether a thread is in a system call, and by what it finds its own data",
+	"ptrace/regset/places.go":      "notes of registers in cores, one table for each",
+	"ptrace/regset/sets.go":        "one table of register sets for each",
 }
 
 // Which files name an architecture is known, each with its reason.

@@ -17,6 +17,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 	"reframe/ptrace/elfcore"
+	"reframe/ptrace/regset"
 	"reframe/ptrace/xsave"
 )
 
@@ -133,11 +134,11 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 			requirePatterns(t, openCore(t, path).Threads()[0].Registers, cpu.width)
 			written := readNotes(t, path)
 			if cpu.standard == 0 { // it has a layout of its own and tells which
-				require.Equal(t, cpu.area(), written[ntX86XState])
-				require.Equal(t, cpu.layoutNote(), written[ntX86Layout])
+				require.Equal(t, cpu.area(), written[regset.X86XState])
+				require.Equal(t, cpu.layoutNote(), written[regset.X86Layout])
 				return
 			}
-			require.Len(t, written[ntX86XState], cpu.standard)
+			require.Len(t, written[regset.X86XState], cpu.standard)
 			for name, want := range gdbVectors(t, exe, path, cpu.width) {
 				require.Equal(t, want[0], want[1], name)
 			}
@@ -358,7 +359,7 @@ func TestReadVectorsOfThisMachine(t *testing.T) {
 		return // where the kernel hands cores to a program
 	}
 	requirePatterns(t, registers(path), width)
-	if note := readNotes(t, path)[ntX86Layout]; note != nil {
+	if note := readNotes(t, path)[regset.X86Layout]; note != nil {
 		told, err := xsave.Parse(note)
 		require.NoError(t, err)
 		host := xsave.Host()

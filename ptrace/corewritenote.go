@@ -12,6 +12,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
+	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
@@ -74,21 +75,21 @@ func (m *coreMoment) notes() []byte {
 			n.Add(elfcore.OwnerCore, ntAUXV, m.about.auxv)
 			n.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
-		if b := t.raw.set(ntX86XState); len(b) >= xsave.Legacy {
+		if b := t.raw.set(regset.X86XState); len(b) >= xsave.Legacy {
 			n.Add(elfcore.OwnerCore, elf.NT_FPREGSET, b[:xsave.Legacy]) // the same as FXSAVE stores
 		}
-		for j, set := range registerSets[m.arch] {
+		for j, set := range regset.Sets[m.arch] {
 			b := t.raw.sets[j]
-			if set.kind == ntX86XState {
+			if set.Kind == regset.X86XState {
 				b = vectors[i]
 			}
 			if j > 0 && len(b) > 0 {
-				n.Add(set.owner, set.kind, b)
+				n.Add(set.Owner, set.Kind, b)
 			}
 		}
 	}
 	if b := layout.Note(); len(b) > 0 {
-		n.Add(elfcore.OwnerLinux, ntX86Layout, b)
+		n.Add(elfcore.OwnerLinux, regset.X86Layout, b)
 	}
 	n.Add(ownOwner, ntNames, m.namesNote())
 	n.Add(ownOwner, ntMemory, m.memoryNote())
@@ -99,7 +100,7 @@ func (m *coreMoment) notes() []byte {
 func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
 	areas := make([][]byte, len(m.threads))
 	for i := range m.threads {
-		areas[i] = m.threads[i].raw.set(ntX86XState)
+		areas[i] = m.threads[i].raw.set(regset.X86XState)
 	}
 	return m.vectors.Standard(areas)
 }

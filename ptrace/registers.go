@@ -11,6 +11,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
@@ -20,65 +21,30 @@ var arch = hostArch()
 
 func hostArch() *machine.Arch {
 	a, _ := machine.ByName(runtime.GOARCH)
-	if registerSets[a] != nil {
+	if regset.Sets[a] != nil {
 		return a
 	}
 	if guard.Supported {
-		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no registerSets")
+		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no regset.Sets")
 	}
 	return machine.AMD64 // whose processes this build cannot look at either
 }
 
-// registerSet is what ptrace(2) hands out at once (PTRACE_GETREGSET), and what cores have as a note.
-type registerSet struct {
-	owner string
-	kind  elf.NType
-	room  int // bytes
-}
-
-// Notes of cores that linux/elf.h names.
-const (
-	ntX86XState     = 0x202 // NT_X86_XSTATE
-	ntX86Layout     = 0x205 // NT_X86_XSAVE_LAYOUT
-	ntARMTLS        = 0x401 // NT_ARM_TLS
-	ntARMSystemCall = 0x404 // NT_ARM_SYSTEM_CALL
-	ntARMPACMask    = 0x406 // NT_ARM_PAC_MASK
-)
-
 // An XSAVE area larger than this has never been seen; AMX makes it 11 KiB.
-const (
-	maxXsave  = 1 << 16
-	xsaveRoom = 16 << 10
-)
-
-// registerSets are those that a capture reads, the first one that of the general registers. A kernel or a
-// processor may be without any but the first.
-var registerSets = map[*machine.Arch][]registerSet{
-	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
-		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},
-		{elfcore.OwnerLinux, ntX86XState, xsaveRoom},
-	},
-	machine.ARM64: { // struct user_pt_regs, struct user_fpsimd_state, tpidr_el0 and tpidr2_el0, an int, struct user_pac_mask
-		{elfcore.OwnerCore, elf.NT_PRSTATUS, 34 * 8},
-		{elfcore.OwnerCore, elf.NT_FPREGSET, 528},
-		{elfcore.OwnerLinux, ntARMTLS, 16},
-		{elfcore.OwnerLinux, ntARMSystemCall, 4},
-		{elfcore.OwnerLinux, ntARMPACMask, 16},
-	},
-}
+const maxXsave = 1 << 16
 
 // rawRegisters is what the kernel hands out for one thread, as it came: the
 // stop is kept short by reading it later.
 type rawRegisters struct {
 	arch *machine.Arch
-	sets [][]byte // as registerSets has them; nil where there is none
+	sets [][]byte // as regset.Sets has them; nil where there is none
 }
 
 // newRawRegisters makes room, so that the stop does not have to.
 func newRawRegisters(a *machine.Arch) rawRegisters {
 	r := rawRegisters{arch: a}
-	for _, set := range registerSets[a] {
-		r.sets = append(r.sets, make([]byte, set.room))
+	for _, set := range regset.Sets[a] {
+		r.sets = append(r.sets, make([]byte, set.Room))
 		touch(r.sets[len(r.sets)-1])
 	}
 	return r
@@ -94,7 +60,7 @@ func touch(b []byte) {
 // guardRegisters are what the guard read of a thread.
 func guardRegisters(raw *guard.Raw) rawRegisters {
 	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
-	for len(r.sets) < len(registerSets[arch]) {
+	for len(r.sets) < len(regset.Sets[arch]) {
 		r.sets = append(r.sets, nil)
 	}
 	return r
@@ -108,8 +74,8 @@ func generalBytes(g *guard.General) []byte {
 // fetch reads the registers of a stopped thread. Without the other sets the general registers are still worth
 // having; decode says what is missing.
 func (r *rawRegisters) fetch(tid int) error {
-	for i, set := range registerSets[r.arch] {
-		n, err := system.RegisterSet(tid, set.kind, r.sets[i])
+	for i, set := range regset.Sets[r.arch] {
+		n, err := system.RegisterSet(tid, set.Kind, r.sets[i])
 		if err != nil && i == 0 {
 			return err
 		}
@@ -122,8 +88,8 @@ func (r *rawRegisters) fetch(tid int) error {
 
 // set returns the set that a core has as a note of this kind.
 func (r *rawRegisters) set(kind elf.NType) []byte {
-	for i, set := range registerSets[r.arch] {
-		if set.kind == kind && i < len(r.sets) {
+	for i, set := range regset.Sets[r.arch] {
+		if set.Kind == kind && i < len(r.sets) {
 			return r.sets[i]
 		}
 	}
@@ -131,7 +97,7 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 }
 
 // is64 says whether the thread runs 64-bit code: of one that does not, the kernel hands out smaller registers.
-func (r *rawRegisters) is64() bool { return len(r.sets[0]) == registerSets[r.arch][0].room }
+func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
 // inSyscall says whether the thread was stopped in a system call: the kernel notes its
 // number, and -1 elsewhere.
@@ -142,15 +108,15 @@ func (r *rawRegisters) inSyscall() bool {
 	if r.arch == machine.AMD64 {
 		return int64(r.arch.Order.Uint64(r.sets[0][15*8:])) >= 0 // orig_rax
 	}
-	b := r.set(ntARMSystemCall)
+	b := r.set(regset.ARMSystemCall)
 	return len(b) == 4 && int32(r.arch.Order.Uint32(b)) >= 0
 }
 
 // general returns a general register, or the program counter.
 func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
-	for _, p := range coreRegisters[r.arch][0].places {
-		if p.reg == reg {
-			return machine.Addr(r.arch.Order.Uint64(r.sets[0][p.at:]))
+	for _, p := range regset.Notes[r.arch][0].Places {
+		if p.Reg == reg {
+			return machine.Addr(r.arch.Order.Uint64(r.sets[0][p.At:]))
 		}
 	}
 	return 0 // no table is without them
@@ -161,7 +127,7 @@ func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 func (r *rawRegisters) threadBlock() machine.Addr {
 	set, at := elf.NT_PRSTATUS, 21*8
 	if r.arch == machine.ARM64 {
-		set, at = ntARMTLS, 0
+		set, at = regset.ARMTLS, 0
 	}
 	b := r.set(set)
 	if len(b) < at+8 {
@@ -172,7 +138,7 @@ func (r *rawRegisters) threadBlock() machine.Addr {
 
 // words are the registers that may hold pointers. The few among them that cannot do no harm.
 func (r *rawRegisters) words() (list []uint64) {
-	for _, b := range [][]byte{r.sets[0], r.set(ntARMTLS)} {
+	for _, b := range [][]byte{r.sets[0], r.set(regset.ARMTLS)} {
 		for ; len(b) >= 8; b = b[8:] {
 			list = append(list, r.arch.Order.Uint64(b))
 		}
@@ -183,19 +149,19 @@ func (r *rawRegisters) words() (list []uint64) {
 // decode makes a register file of it.
 func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
-	setPlaces(regs, coreRegisters[r.arch][0].places, r.sets[0])
+	setPlaces(regs, regset.Notes[r.arch][0].Places, r.sets[0])
 	if r.arch == machine.AMD64 {
-		setVectors(regs, &xsave.Area{Bytes: r.set(ntX86XState), Layout: xsave.Host()})
+		setVectors(regs, &xsave.Area{Bytes: r.set(regset.X86XState), Layout: xsave.Host()})
 		return regs
 	}
-	for _, note := range coreRegisters[r.arch][1:] {
-		b := r.set(note.kind)
-		for _, p := range note.places {
-			if p.at+p.size > len(b) {
-				regs.Forget(p.reg, r.arch.RegisterName(p.reg)+": "+errNoVectors.Error())
+	for _, note := range regset.Notes[r.arch][1:] {
+		b := r.set(note.Kind)
+		for _, p := range note.Places {
+			if p.At+p.Size > len(b) {
+				regs.Forget(p.Reg, r.arch.RegisterName(p.Reg)+": "+errNoVectors.Error())
 				continue
 			}
-			regs.Set(p.reg, b[p.at:][:p.size])
+			regs.Set(p.Reg, b[p.At:][:p.Size])
 		}
 	}
 	return regs
@@ -213,9 +179,9 @@ func setVectors(regs *machine.Registers, area *xsave.Area) {
 }
 
 // setPlaces sets registers of which b has all.
-func setPlaces(regs *machine.Registers, places []noted, b []byte) {
+func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 	for _, p := range places {
-		regs.Set(p.reg, b[p.at:][:p.size])
+		regs.Set(p.Reg, b[p.At:][:p.Size])
 	}
 }
 
@@ -223,9 +189,9 @@ var errNoVectors = errors.New("the kernel gave no vector registers")
 
 // registerWord is the place of a general register in what the guard reads, in words.
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
-	for _, p := range coreRegisters[arch][0].places {
-		if p.reg == reg {
-			return uint8(p.at / 8), true
+	for _, p := range regset.Notes[arch][0].Places {
+		if p.Reg == reg {
+			return uint8(p.At / 8), true
 		}
 	}
 	return 0, false
@@ -238,18 +204,18 @@ func setRaw(raw *guard.Raw, reg machine.DWARFReg, b []byte) error {
 		copy(generalBytes(&raw.General)[8*int(word):], b)
 		return nil
 	}
-	for _, p := range coreRegisters[arch][1].places { // an XSAVE area begins as the older set of the floating-point registers
-		if p.reg != reg || len(b) > p.size {
+	for _, p := range regset.Notes[arch][1].Places { // an XSAVE area begins as the older set of the floating-point registers
+		if p.Reg != reg || len(b) > p.Size {
 			continue
 		}
-		least := p.at + p.size
+		least := p.At + p.Size
 		if arch == machine.AMD64 {
 			least = xsave.Legacy + 8
 		}
 		if len(raw.Others) == 0 || len(raw.Others[0]) < least {
 			return errNoVectors
 		}
-		copy(raw.Others[0][p.at:], b)
+		copy(raw.Others[0][p.At:], b)
 		if arch == machine.AMD64 {
 			raw.Others[0][xsave.Legacy] |= 1 << xsave.SSE // XSTATE_BV: without its bit the part counts as zero (Intel SDM vol. 1, 13.4.2)
 		}

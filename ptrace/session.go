@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/guard"
+	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
 )
 
@@ -467,7 +468,7 @@ func (s *Session) thread(raw *guard.Raw, vectors bool) machine.Thread {
 		t.Registers = r.decode()
 	default:
 		t.Registers = machine.NewRegisters(arch, "it was not asked for at this breakpoint")
-		setPlaces(t.Registers, coreRegisters[arch][0].places, generalBytes(&raw.General))
+		setPlaces(t.Registers, regset.Notes[arch][0].Places, generalBytes(&raw.General))
 	}
 	return t
 }

@@ -8,10 +8,6 @@ type General struct {
 	OrigRax, Rip, Cs, Eflags, Rsp, Ss, FSBase, GSBase, Ds, Es, Fs, Gs uint64
 }
 
-// OtherSets are the register sets that come besides the general ones, as ptrace(2) numbers them, vectors first, in the order of
-// package ptrace's registerSets: NT_X86_XSTATE (linux/elf.h), in its standard form.
-var OtherSets = []uintptr{0x202}
-
 // Code is as much of the code as a breakpoint takes.
 type Code [1]byte
 

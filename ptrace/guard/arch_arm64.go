@@ -8,10 +8,6 @@ type General struct {
 	SP, PC, PState uint64
 }
 
-// OtherSets are the register sets that come besides the general ones, as ptrace(2) numbers them, vectors first, in the order of
-// package ptrace's registerSets: NT_FPREGSET, NT_ARM_TLS, NT_ARM_SYSTEM_CALL, NT_ARM_PAC_MASK (linux/elf.h).
-var OtherSets = []uintptr{2, 0x401, 0x404, 0x406}
-
 // Code is as much of the code as a breakpoint takes: one instruction, which lies at a multiple of its size.
 type Code [4]byte
 

@@ -11,11 +11,8 @@ type (
 	Code    [1]byte
 )
 
-// OtherSets and Trap have no meaning here.
-var (
-	OtherSets []uintptr
-	Trap      Code
-)
+// Trap has no meaning here.
+var Trap Code
 
 // HardwareBreakpoints is how many there are.
 const HardwareBreakpoints = 0

@@ -64,16 +64,16 @@ func (t *thread) setRegisters(raw *Raw) error {
 	if t.killed() {
 		return unix.ESRCH
 	}
-	before, _ := getSet(t.tid, OtherSets[0])
+	before, _ := getSet(t.tid, otherSets[0].Kind)
 	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // one that the kernel does not give is empty behind gob
 	if vectors {
-		if err := setSet(t.tid, OtherSets[0], raw.Others[0]); err != nil {
+		if err := setSet(t.tid, otherSets[0].Kind, raw.Others[0]); err != nil {
 			return err
 		}
 	}
 	if err := setGeneral(t.tid, raw.General); err != nil {
 		if vectors && before != nil {
-			_ = setSet(t.tid, OtherSets[0], before) // the thread was killed, or takes what it gave
+			_ = setSet(t.tid, otherSets[0].Kind, before) // the thread was killed, or takes what it gave
 		}
 		return err
 	}

@@ -83,7 +83,7 @@ type Request struct {
 type Raw struct {
 	TID     int
 	General General
-	Others  [][]byte // the sets of [OtherSets]; nil where they were not asked for, and one that the kernel does not give is empty
+	Others  [][]byte // the other sets (package regset); nil where they were not asked for, and one that the kernel does not give is empty
 	Missing string   // why the thread does not stand still, or ""
 }
 

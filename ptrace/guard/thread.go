@@ -4,14 +4,17 @@ package guard
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
 )
 
@@ -76,27 +79,30 @@ func ptraceAt(request, tid int, addr uintptr, data unsafe.Pointer) error {
 const maxSet = 1 << 16
 
 // getSet reads a set of registers.
-func getSet(tid int, set uintptr) ([]byte, error) {
+func getSet(tid int, set elf.NType) ([]byte, error) {
 	b := make([]byte, maxSet)
 	iov := unix.Iovec{Base: &b[0]}
 	iov.SetLen(len(b))
-	if err := ptraceAt(unix.PTRACE_GETREGSET, tid, set, unsafe.Pointer(&iov)); err != nil {
+	if err := ptraceAt(unix.PTRACE_GETREGSET, tid, uintptr(set), unsafe.Pointer(&iov)); err != nil {
 		return nil, err
 	}
 	return bytes.Clone(b[:iov.Len]), nil
 }
 
-func setSet(tid int, set uintptr, b []byte) error {
+func setSet(tid int, set elf.NType, b []byte) error {
 	iov := unix.Iovec{Base: &b[0]}
 	iov.SetLen(len(b))
-	return ptraceAt(unix.PTRACE_SETREGSET, tid, set, unsafe.Pointer(&iov))
+	return ptraceAt(unix.PTRACE_SETREGSET, tid, uintptr(set), unsafe.Pointer(&iov))
 }
 
-// getOthers reads the sets of [OtherSets]; those are nil that the kernel does not give.
+// otherSets are the register sets that come besides the general ones, that of vectors first.
+var otherSets = regset.Others(runtime.GOARCH)
+
+// getOthers reads them; those are nil that the kernel does not give.
 func getOthers(tid int) [][]byte {
-	list := make([][]byte, len(OtherSets))
-	for i, set := range OtherSets {
-		list[i], _ = getSet(tid, set)
+	list := make([][]byte, len(otherSets))
+	for i, set := range otherSets {
+		list[i], _ = getSet(tid, set.Kind)
 	}
 	return list
 }

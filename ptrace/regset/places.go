@@ -1,0 +1,99 @@
+package regset
+
+import (
+	"debug/elf"
+	"strconv"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+)
+
+// Place is where a note has a register.
+type Place struct {
+	Reg  machine.DWARFReg
+	At   int // in the registers that the note holds
+	Size int // bytes
+}
+
+// inTurn places registers with consecutive numbers one after the other.
+func inTurn(first machine.DWARFReg, count, at, size int) []Place {
+	list := make([]Place, count)
+	for i := range list {
+		list[i] = Place{first + machine.DWARFReg(i), at + i*size, size}
+	}
+	return list
+}
+
+// ppcVMX is NT_PPC_VMX of linux/elf.h, of the owner LINUX.
+const ppcVMX = 0x100
+
+// Note says which note it is that holds registers, and where.
+type Note struct {
+	Owner  string
+	Kind   elf.NType
+	Places []Place
+}
+
+// Notes are the notes of each architecture, the first one that of the general
+// registers: what ptrace(2) calls its register sets. The structs are those of asm/ptrace.h,
+// or of asm/user.h for x86-64; those of floating-point registers that a vector register is wider
+// than hold the part of the former alone.
+var Notes = map[*machine.Arch][]Note{
+	machine.AMD64: { // struct user_regs_struct, struct user_fpregs_struct
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, amd64General()},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(17, 16, 160, 16)},
+	},
+	machine.ARM64:   arm64Notes(machine.ARM64),
+	machine.ARM64BE: arm64Notes(machine.ARM64BE),
+	machine.PPC64:   ppc64Notes(machine.PPC64),
+	machine.PPC64LE: ppc64Notes(machine.PPC64LE),
+	machine.RISCV64: { // struct user_regs_struct, struct __riscv_d_ext_state
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+	},
+	machine.S390X: { // s390_regs (the mask of the program status word comes first), s390_fp_regs (fpc does)
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(append(inTurn(machine.S390X.PC, 1, 8, 8), inTurn(0, 16, 16, 8)...), inTurn(48, 16, 144, 4)...)},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, s390xFloating()},
+	},
+}
+
+// arm64Notes are struct user_pt_regs, pc after x0 to x30 and sp, and struct user_fpsimd_state.
+func arm64Notes(a *machine.Arch) []Note {
+	return []Note{
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), Place{a.PC, 32 * 8, 8})},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(64, 32, 0, 16)},
+	}
+}
+
+// ppc64Notes are struct pt_regs, in which msr and orig_gpr3 follow nip, and the register sets
+// elf_fpregset_t and elf_vrregset_t of asm/elf.h.
+func ppc64Notes(a *machine.Arch) []Note {
+	return []Note{
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), Place{a.PC, 32 * 8, 8},
+			Place{66, 35 * 8, 8}, Place{65, 36 * 8, 8}, Place{76, 37 * 8, 8})},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
+		{elfcore.OwnerLinux, ppcVMX, inTurn(77, 32, 0, 16)},
+	}
+}
+
+func amd64General() []Place {
+	var list []Place
+	for i, reg := range []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7} {
+		if reg >= 0 { // orig_rax, cs and eflags are no registers of DWARF's
+			list = append(list, Place{machine.DWARFReg(reg), 8 * i, 8})
+		}
+	}
+	return list
+}
+
+// s390xFloating has f0 to f15 in the order of their names, which that of their numbers is not.
+func s390xFloating() []Place {
+	var list []Place
+	for _, reg := range machine.S390X.Registers() {
+		name := machine.S390X.RegisterName(reg)
+		if n, err := strconv.Atoi(name[1:]); name[0] == 'f' && err == nil {
+			list = append(list, Place{reg, 8 + 8*n, 8})
+		}
+	}
+	return list
+}

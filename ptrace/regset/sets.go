@@ -1,0 +1,61 @@
+// Package regset says which sets of registers the kernel hands out of a thread, which of the notes of a core hold registers, and where each lies in
+// them. Captures, sessions and cores go by these tables.
+//
+// Its main types are [Set] and [Note]; the tables are [Sets] and [Notes].
+//
+// # Security
+//
+// It reads nothing. Whoever reads by the tables sees to it that what came is as long as they say.
+package regset
+
+import (
+	"debug/elf"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+)
+
+// Set is what ptrace(2) hands out at once (PTRACE_GETREGSET), and what cores have as a note.
+type Set struct {
+	Owner string
+	Kind  elf.NType
+	Room  int // bytes
+}
+
+// Sets and notes that linux/elf.h names.
+const (
+	X86XState     = 0x202 // NT_X86_XSTATE
+	X86Layout     = 0x205 // NT_X86_XSAVE_LAYOUT
+	ARMTLS        = 0x401 // NT_ARM_TLS
+	ARMSystemCall = 0x404 // NT_ARM_SYSTEM_CALL
+	armPACMask    = 0x406 // NT_ARM_PAC_MASK
+)
+
+// xsaveRoom is more than any XSAVE area has: AMX makes it 11 KiB.
+const xsaveRoom = 16 << 10
+
+// Sets are those that are read of the threads of a process, the first one that of the general registers, the second one that of vectors. A kernel or a
+// processor may be without any but the first.
+var Sets = map[*machine.Arch][]Set{
+	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},
+		{elfcore.OwnerLinux, X86XState, xsaveRoom},
+	},
+	machine.ARM64: { // struct user_pt_regs, struct user_fpsimd_state, tpidr_el0 and tpidr2_el0, an int, struct user_pac_mask
+		{elfcore.OwnerCore, elf.NT_PRSTATUS, 34 * 8},
+		{elfcore.OwnerCore, elf.NT_FPREGSET, 528},
+		{elfcore.OwnerLinux, ARMTLS, 16},
+		{elfcore.OwnerLinux, ARMSystemCall, 4},
+		{elfcore.OwnerLinux, armPACMask, 16},
+	},
+}
+
+// Others are the sets of an architecture, by Go's name for it, besides that of the general registers; there are none where its processes are not
+// looked at.
+func Others(name string) []Set {
+	arch, _ := machine.ByName(name)
+	if sets := Sets[arch]; len(sets) > 0 {
+		return sets[1:]
+	}
+	return nil
+}
