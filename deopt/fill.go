@@ -177,6 +177,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 				fmt.Errorf("%d, and record %d of @%s has %d live values, counted from 0", want.Operand, f.Record.ID, f.Function, len(record)))
 		}
 		slot := record[want.Operand]
+		own := slot.Name
 		slot.Name = want.Name
 		f.doubt(&slot, want.Operand)
 		if to != nil {
@@ -190,6 +191,9 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 			}
 			slot.Type = t
 			f.values = append(f.values, bound{v, len(f.Slots)})
+		}
+		if own != slot.Name && (f.match.Site != nil || f.match.agreements() != nil) { // or it is called by its location
+			slot.Operand = own
 		}
 		f.Slots = append(f.Slots, slot)
 	}

@@ -250,7 +250,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	}
 	width := nameWidth
 	for i := range f.Slots {
-		if f.Slots[i].Variable != "" {
+		if f.Slots[i].Variable != "" || f.Slots[i].Operand != "" {
 			width = max(width, min(runes(nameOf(&f.Slots[i])), variableWidth))
 		}
 	}
@@ -303,11 +303,15 @@ func target(r *frame.Resume) string {
 	return out
 }
 
-// nameOf is what a slot is called: as the module spells it, behind the variable of the source where that is known.
+// nameOf is what a slot is called: as the module spells it, behind the variable of the source where that is known, and before the operand of the site
+// where a layout calls that something else.
 func nameOf(slot *frame.Slot) string {
 	name := printable(slot.Name)
 	if name == "" {
 		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
+	}
+	if slot.Operand != "" {
+		name += " ← " + printable(slot.Operand)
 	}
 	if slot.Variable != "" {
 		name = printable(slot.Variable) + " = " + name

@@ -149,7 +149,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 // elsewhere are the fields that other tests have seen.
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
-	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", // of names and sources
+	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
 	"guess", // of frames that are not certain
 }
 

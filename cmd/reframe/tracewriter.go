@@ -243,6 +243,9 @@ func (w *exitWriter) slot(s *frame.Slot) {
 		name = fmt.Sprintf("#%d", s.Index)
 	}
 	w.line.WriteString(name)
+	if s.Operand != "" {
+		w.line.WriteString("←" + printable(s.Operand))
+	}
 	w.line.WriteByte('=')
 	switch {
 	case s.Status == frame.Undefined:

@@ -123,6 +123,7 @@ const (
 type Slot struct {
 	Index    int       `json:"index"`
 	Name     string    `json:"name,omitempty"`     // as the module spells it; empty for a constant there
+	Operand  string    `json:"operand,omitempty"`  // of the site, as its module spells it, where the layout calls it something else
 	Variable string    `json:"variable,omitempty"` // of the source program: its name, several separated by ", ", or &x where the value is where x lies
 	Type     Type      `json:"type,omitzero"`
 	Value    string    `json:"value,omitempty"` // text in the type's natural form; empty without a type
