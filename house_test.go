@@ -29,6 +29,7 @@ var floors = [][]string{
 	{"deopt"},
 	{"deopt/explain", "deopt/commit", "deopt/trace"},
 	{"deopt/verify"},
+	{"internal/flags"},
 	{"demo", "replay"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.

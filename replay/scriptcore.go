@@ -10,30 +10,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"reframe/deopt"
 	"reframe/deopt/frame"
-	"reframe/deopt/names"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
-// known are the files that say what the code means.
-type known struct{ modules, layouts []string }
-
-func (k *known) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&k.modules, "ir", nil, "")
-	f.StringArrayVar(&k.layouts, "layout", nil, "")
-}
-
-// read reads them.
-func (c *call) read(k known) (deopt.Options, error) {
-	for _, list := range [][]string{k.modules, k.layouts} {
-		for i := range list {
-			list[i] = c.file(list[i])
+// read reads the modules and layouts.
+func (c *call) read(i flags.Inputs) (deopt.Options, error) {
+	for _, list := range [][]string{i.Modules, i.Layouts} {
+		for k := range list {
+			list[k] = c.file(list[k])
 		}
 	}
-	return readKnown(k.modules, k.layouts)
+	return readInputs(i.Modules, i.Layouts)
 }
 
 // file is the absolute path of a file that the script names.
@@ -47,12 +37,11 @@ func (c *call) file(name string) string {
 }
 
 func (c *call) core() error {
-	var k known
+	var in flags.Inputs
 	o := ptrace.CoreOptions{Files: c.scripts.Files}
 	f := c.flags()
-	k.flags(f)
-	f.StringVar(&o.Exe, "exe", "", "")
-	f.StringVar(&o.Sysroot, "sysroot", "", "")
+	in.Add(f, nil)
+	flags.Core(f, &o, nil)
 	args, err := c.parse(f, 1, 1)
 	if err != nil {
 		return err
@@ -62,7 +51,7 @@ func (c *call) core() error {
 			*path = c.file(*path)
 		}
 	}
-	options, err := c.read(k)
+	options, err := c.read(in)
 	if err != nil {
 		return err
 	}
@@ -112,18 +101,6 @@ func (c *call) at() (*ptrace.Target, error) {
 	return c.target, nil
 }
 
-// which frames are meant.
-type which struct {
-	thread int
-	choice deopt.Choice
-}
-
-func (w *which) flags(f *pflag.FlagSet) {
-	f.IntVarP(&w.thread, "thread", "t", 0, "")
-	f.IntVarP(&w.choice.Frame, "frame", "f", -1, "")
-	f.Var(names.Into(&w.choice.Function, names.Exact), "function", "")
-}
-
 // only is a view of one thread; 0: of all.
 func only(v *deopt.View, thread int) (*deopt.View, error) {
 	if thread == 0 {
@@ -138,10 +115,12 @@ func only(v *deopt.View, thread int) (*deopt.View, error) {
 }
 
 func (c *call) frames() error {
-	var w which
+	var thread int
+	var choice deopt.Choice
 	var steady, json bool
 	f := c.flags()
-	w.flags(f)
+	flags.Thread(f, &thread, nil)
+	flags.Choice(f, &choice, nil)
 	f.BoolVar(&steady, "stable", false, "")
 	f.BoolVar(&json, "json", false, "")
 	if _, err := c.parse(f, 0, 0); err != nil {
@@ -154,7 +133,7 @@ func (c *call) frames() error {
 	if err != nil {
 		return err
 	}
-	if v, err = only(v, w.thread); err != nil {
+	if v, err = only(v, thread); err != nil {
 		return err
 	}
 	kept := *v
@@ -163,7 +142,7 @@ func (c *call) frames() error {
 		kept.Threads[i].Frames = slices.Clone(kept.Threads[i].Frames)
 	}
 	all := v.Records()
-	kept.Keep(w.choice)
+	kept.Keep(choice)
 	target, err := c.at()
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 		return "", err
 	}
 	s := &firstScript{dir: dir}
-	known, err := readKnown(o.Modules, o.Layouts)
+	known, err := readInputs(o.Modules, o.Layouts)
 	if err != nil {
 		return "", err
 	}
@@ -73,8 +73,8 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 	return s.end(), nil
 }
 
-// readKnown reads modules and layouts.
-func readKnown(modules, layouts []string) (o deopt.Options, err error) {
+// readInputs reads modules and layouts.
+func readInputs(modules, layouts []string) (o deopt.Options, err error) {
 	if o.Modules, _, err = irset.Read(modules); err != nil {
 		return o, err
 	}

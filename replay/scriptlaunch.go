@@ -7,13 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
-	"reframe/deopt/condition"
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
@@ -24,17 +23,17 @@ const (
 )
 
 func (c *call) launch() error {
-	var k known
+	var in flags.Inputs
 	stdin := os.DevNull
 	f := c.flags()
 	f.SetInterspersed(false) // what follows the command's name is its own
-	k.flags(f)
+	in.Add(f, nil)
 	f.StringVar(&stdin, "stdin", stdin, "")
 	command, err := c.parse(f, 1, many)
 	if err != nil {
 		return err
 	}
-	options, err := c.read(k)
+	options, err := c.read(in)
 	if err != nil {
 		return err
 	}
@@ -101,9 +100,9 @@ func (c *call) until() error {
 	f := c.flags()
 	f.Var(names.Into(&o.Function, names.Loose), "function", "")
 	f.Var(names.Into(&o.At, names.Exact), "at", "")
-	f.Uint64Var(&o.Hit, "hit", 1, "")
+	flags.Hit(f, &o.Hit, nil)
 	stop := ""
-	f.StringVar(&stop, "stop-at", "", "")
+	flags.Stop(f, &stop, nil)
 	args, err := c.parse(f, 0, 1)
 	if err != nil {
 		return err
@@ -125,13 +124,8 @@ func (c *call) until() error {
 		o.Records, what = []uint64{id}, fmt.Sprintf("record %d", id)
 	}
 
-	if f.Changed("stop-at") {
-		if o.Stop, err = condition.Parse(stop); err == nil {
-			err = trace.CheckStop(&c.options, o.Stop, &o.ExitFilter)
-		}
-		if err != nil {
-			return c.wrong("--stop-at: %v", err)
-		}
+	if o.Stop, err = flags.Condition(f, stop, &c.options, &o.ExitFilter); err != nil {
+		return c.wrong("%v", err)
 	}
 	if err := c.running(); err != nil {
 		return err
@@ -216,14 +210,13 @@ func (c *call) printedTo(name string, to io.Writer) (string, error) {
 func (c *call) record() error {
 	o := ptrace.RecordOptions{}
 	f := c.flags()
-	f.StringVar((*string)(&o.Memory), "memory", string(ptrace.Minimal), "")
-	f.BoolVar(&o.Compress, "compress", false, "")
+	flags.Record(f, &o, nil)
 	args, err := c.parse(f, 1, 1)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, o.Memory) {
-		return c.wrong("--memory %s: minimal, writable or all", o.Memory)
+	if err := flags.CheckMemory(o.Memory); err != nil {
+		return c.wrong("%v", err)
 	}
 	if err := c.running(); err != nil {
 		return err

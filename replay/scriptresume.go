@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"reframe/deopt"
+	"reframe/internal/flags"
 )
 
 func (c *call) set() error {
@@ -48,28 +48,18 @@ func (c *call) set() error {
 }
 
 func (c *call) resume() error {
-	w := which{choice: deopt.Choice{Frame: -1}}
-	var limits deopt.Limits
-	var to, result string
+	var o flags.Resume
+	var thread int
 	var json bool
-	timeout := 10 * time.Second
 	f := c.flags()
-	w.flags(f)
-	f.StringVar(&to, "to-frame", "", "")
-	f.StringVar(&result, "result", "", "")
-	f.BoolVar(&w.choice.Force, "force", false, "")
-	f.Uint64Var(&limits.Steps, "steps", 0, "")
-	f.DurationVar(&timeout, "timeout", timeout, "")
+	flags.Thread(f, &thread, nil)
+	o.Add(f, nil)
 	f.BoolVar(&json, "json", false, "")
 	if _, err := c.parse(f, 0, 0); err != nil {
 		return err
 	}
-	var err error
-	if w.choice.To, err = c.outermost(to); err != nil {
-		return err
-	}
-	if f.Changed("result") && result == "" {
-		return c.wrong("the value of --result is empty")
+	if err := o.Read(f); err != nil {
+		return c.wrong("%v", err)
 	}
 	v, err := c.look()
 	if err != nil {
@@ -77,22 +67,22 @@ func (c *call) resume() error {
 	}
 	c.forget()
 	if !f.Changed("frame") && !f.Changed("function") && !f.Changed("thread") && c.frame != nil {
-		w.thread, w.choice.Frame = c.thread.ID, c.frame.Index
+		thread, o.Choice.Frame = c.thread.ID, c.frame.Index
 	}
-	if v, err = only(v, w.thread); err != nil {
+	if v, err = only(v, thread); err != nil {
 		return err
 	}
-	stack, err := v.Pick(w.choice)
+	stack, err := v.Pick(o.Choice)
 	if err != nil {
 		if v.Records() == 0 {
 			err = errors.New(v.WhyNone())
 		}
 		return unmet{err}
 	}
-	stack.Result = result
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	stack.Result = o.Result
+	ctx, cancel := context.WithTimeout(c.ctx, o.Timeout)
 	defer cancel()
-	out, err := v.Run(ctx, stack, limits)
+	out, err := v.Run(ctx, stack, o.Limits)
 	if err != nil {
 		return unmet{err}
 	}
@@ -107,21 +97,6 @@ func (c *call) resume() error {
 		return c.scripts.Printer.JSON(c.out(), out)
 	}
 	return c.scripts.Printer.Resumed(c.out(), out, stack)
-}
-
-// outermost reads --to-frame.
-func (c *call) outermost(to string) (int, error) {
-	switch to {
-	case "":
-		return 0, nil
-	case "all":
-		return deopt.AllCallers, nil
-	}
-	n, err := strconv.Atoi(to)
-	if err != nil || n < 1 {
-		return 0, c.wrong("--to-frame %s: the number of a caller's frame, or all", to)
-	}
-	return n, nil
 }
 
 func (c *call) returns() error {

@@ -4,57 +4,47 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
-	"reframe/deopt/names"
-	"reframe/deopt/trace"
 	"reframe/deopt/verify"
+	"reframe/internal/flags"
 )
 
 // verify is the command of that name.
 func (c *call) verify() error {
-	var k known
+	var in flags.Inputs
 	var o verify.Options
-	var records []string
+	var exits flags.Exits
 	var all bool
 	f := c.flags()
 	f.SetInterspersed(false)
-	k.flags(f)
-	f.StringArrayVar(&records, "record", nil, "")
-	f.StringArrayVar(&o.Sites, "site", nil, "")
-	f.Var(names.Into(&o.Function, names.Loose), "function", "")
-	f.Var(names.IntoAll(&o.At), "at", "")
-	f.Uint64Var(&o.Every, "every", 1, "")
-	f.Uint64Var(&o.Skip, "skip", 0, "")
-	f.Uint64Var(&o.Limit, "limit", 0, "")
-	f.Uint64Var(&o.Steps, "steps", 0, "")
-	f.DurationVar(&o.Time, "timeout", 0, "")
+	in.Add(f, nil)
+	exits.Add(f, nil)
+	flags.Some(f, &o.Every, &o.Limit, nil)
+	flags.Verify(f, &o, nil)
 	f.BoolVar(&all, "all", false, "")
 	command, err := c.parse(f, 1, many)
 	switch {
 	case err != nil:
 		return err
-	case len(k.modules) == 0:
+	case len(in.Modules) == 0:
 		return c.wrong("it needs the module that was compiled: --ir FILE.ll")
 	case o.Time < 0 || o.Every == 0:
 		return c.wrong("--timeout and --every are above 0")
 	}
-	for _, text := range records {
+	err = exits.Read(func(text string) (uint64, error) {
 		id, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {
-			return c.wrong("--record %s: the number of a record", text)
+			return 0, fmt.Errorf("--record %s: the number of a record", text)
 		}
-		o.Records = append(o.Records, id)
+		return id, nil
+	})
+	if err != nil {
+		return c.wrong("%v", err)
 	}
-	for _, kind := range o.Sites {
-		if !slices.Contains(trace.SiteKinds, kind) {
-			return c.wrong("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
-		}
-	}
-
-	if o.Options, err = c.read(k); err != nil {
+	o.ExitFilter, o.At = exits.Filter, exits.At
+	if o.Options, err = c.read(in); err != nil {
 		return err
 	}
 	o.Wait, o.Warn = true, func(text string) { c.ts.Logf("%s", text) }

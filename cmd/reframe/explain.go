@@ -79,7 +79,7 @@ is nothing to explain or it failed.`,
 			return err
 		},
 	}
-	k.flags(c)
+	k.addFlags(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")

@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
@@ -80,9 +81,9 @@ frame, or it failed.`,
 			return a.outcome(view, frames, records)
 		},
 	}
-	k.flags(c)
-	frameFlag(c, &choice.Frame, "only the frame of this `number`")
-	c.Flags().Var(names.Into(&choice.Function, names.Exact), "function", "only frames of the function of this `NAME`, or /RE/")
+	k.addFlags(c)
+	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "only the frame of this `number`", "function": "only frames of the function of this `NAME`, or /RE/"})
+	unnumbered(c)
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
 	sourceFlag(c, &source)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")

@@ -49,13 +49,13 @@ are such sites, 2 it failed.`,
   reframe lint optimized.ll baseline.ll --layout loop.layout.json`,
 		Args: needs("MODULE.ll"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			k.modules = args
+			k.Modules = args
 			return a.lint(&k)
 		},
 		ValidArgsFunction: cobra.FixedCompletions([]string{"ll"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
 	f := c.Flags()
-	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
+	k.AddLayouts(f, inputUsage)
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+lint.Schema+")")
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	return c

@@ -80,7 +80,7 @@ there is no stack map; 2 it failed.`,
 	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
 	f.known.coreFlags(c)
 	f.known.objectFlag(c)
-	flags.StringArrayVar(&f.known.modules, "ir", nil, "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
+	f.known.AddModules(flags, inputUsage)
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
@@ -280,11 +280,11 @@ func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, relea
 	}
 	var t *ptrace.Target
 	if f.known.core != "" {
-		core := f.known.coreOptions()
+		core := f.known.files
 		core.Given = objects
 		t, err = ptrace.OpenCore(f.known.core, core)
 	} else {
-		t, err = ptrace.SurveyWith(f.known.pid, ptrace.Options{DebugDirs: f.known.debug, Objects: objects})
+		t, err = ptrace.SurveyWith(f.known.pid, ptrace.Options{DebugDirs: f.known.files.DebugDirs, Objects: objects})
 	}
 	if err != nil {
 		return nil, nil, err

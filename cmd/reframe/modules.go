@@ -17,11 +17,11 @@ import (
 // do it.
 func (k *known) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread}
-	k.embedded = slices.Contains(k.modules, inProcess)
+	k.embedded = slices.Contains(k.Modules, inProcess)
 	if k.embedded && !k.looks {
 		return o, usage("--ir %s is for frames, resume and explain; a file of that name is ./%s", inProcess, inProcess)
 	}
-	files := slices.DeleteFunc(slices.Clone(k.modules), func(name string) bool { return name == inProcess })
+	files := slices.DeleteFunc(slices.Clone(k.Modules), func(name string) bool { return name == inProcess })
 	modules, notes, err := irset.Read(files)
 	if err != nil {
 		return o, err
@@ -36,7 +36,7 @@ func (k *known) options(a *app) (deopt.Options, error) {
 		a.modules = append(a.modules, o.Modules...)
 		a.warn()
 	}
-	for _, path := range k.layouts {
+	for _, path := range k.Layouts {
 		l, err := layout.Read(path)
 		if err != nil {
 			return o, err

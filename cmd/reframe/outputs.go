@@ -49,12 +49,12 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 
 // inputs are the files that are read.
 func (k *known) inputs(command []string) []named {
-	list := []named{{"--core", k.core}, {"--exe", k.exe}}
-	files, _ := irset.Files(k.modules) // what is wrong is said when they are read
+	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
+	files, _ := irset.Files(k.Modules) // what is wrong is said when they are read
 	for _, f := range files {
 		list = append(list, named{"--ir", f.Path})
 	}
-	for _, path := range k.layouts {
+	for _, path := range k.Layouts {
 		list = append(list, named{"--layout", path})
 	}
 	objects, _ := k.given() // alike

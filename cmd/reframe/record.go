@@ -16,6 +16,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/trace"
+	"reframe/internal/flags"
 	"reframe/internal/newfile"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -24,14 +25,13 @@ import (
 // recording is what record was asked for.
 type recording struct {
 	watched
-	memory   string
-	compress bool
-	script   string
-	hit      uint64
-	limits   deopt.Limits
-	timeout  time.Duration
-	again    []string // the flags that who looks at the core needs too
-	file     string   // that the core is written to first: that of -o, or a temporary one
+	held    ptrace.RecordOptions // --memory and --compress
+	script  string
+	hit     uint64
+	limits  deopt.Limits
+	timeout time.Duration
+	again   []string // the flags that who looks at the core needs too
+	file    string   // that the core is written to first: that of -o, or a temporary one
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -90,11 +90,10 @@ SIGTERM or SIGHUP.`,
 	f.SetInterspersed(false) // what follows the command's name is its own
 	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`, or to standard output (-)")
 	forceFlag(c, &k.force)
-	f.StringVar(&k.memory, "memory", string(ptrace.Minimal), "which memory the core holds: `minimal`, writable or all")
-	f.BoolVar(&k.compress, "compress", false, "compress the core by zstd")
+	flags.Record(f, &k.held, flags.Usage{"memory": "which memory the core holds: `minimal`, writable or all", "compress": "compress the core by zstd"})
 	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`, or to standard output (-)")
-	f.StringVar(&k.stop, "stop-at", "", "wait for an exit that fulfils the condition `COND` (reframe help conditions)")
-	f.Uint64Var(&k.hit, "hit", 1, "wait for the `N`-th such exit")
+	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "wait for an exit that fulfils the condition `COND` (reframe help conditions)"})
+	flags.Hit(f, &k.hit, flags.Usage{"hit": "wait for the `N`-th such exit"})
 	k.forFlag(c)
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
@@ -117,8 +116,8 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	switch inCore := c.Flags().Changed("core"); {
 	case inCore && waits:
 		return nil, usage("--core: a core is one moment, and no exit comes in it")
-	case inCore && k.memory != string(ptrace.Minimal):
-		return nil, usage("--memory %s: of a core a minimal one can be made, or it can be copied", k.memory)
+	case inCore && k.held.Memory != ptrace.Minimal:
+		return nil, usage("--memory %s: of a core a minimal one can be made, or it can be copied", k.held.Memory)
 	case inCore:
 		if err := k.known.check(c); err != nil {
 			return nil, err
@@ -131,8 +130,8 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	switch {
 	case k.output == "":
 		return nil, usage("record needs the name of the core: -o FILE")
-	case !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, ptrace.CoreMemory(k.memory)):
-		return nil, usage("--memory %s: minimal, writable or all", k.memory)
+	case flags.CheckMemory(k.held.Memory) != nil:
+		return nil, usage("%v", flags.CheckMemory(k.held.Memory))
 	case c.Flags().Changed("for") && !waits:
 		return nil, usage("--for is for an exit that is waited for: --record, --function, --site, --at, --stop-at or --hit")
 	case c.Flags().Changed("for") && k.time <= 0:
@@ -153,7 +152,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	if err != nil || !waits {
 		return &trace.Options{Options: known}, err
 	}
-	o := &trace.Options{Options: known, ExitFilter: k.filter, At: k.at, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
+	o := &trace.Options{Options: known, ExitFilter: k.exits.Filter, At: k.exits.At, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
 	o.Stop, err = k.condition(c, &known)
 	return o, err
 }
@@ -240,17 +239,17 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 
 // recordNow keeps a process as it is.
 func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*recorded, error) {
-	minimal := ptrace.CoreMemory(k.memory) == ptrace.Minimal
+	minimal := k.held.Memory == ptrace.Minimal
 	thread := o.Thread
 	o.Thread = 0
 	var t *ptrace.Target
 	var err error
 	if k.core != "" {
-		if t, err = ptrace.OpenCore(k.core, k.coreOptions()); err == nil {
+		if t, err = ptrace.OpenCore(k.core, k.files); err == nil {
 			t.KeepTouched()
 		}
 	} else {
-		t, err = ptrace.Capture(k.pid, ptrace.Options{Record: true, StackBytes: k.stack, DebugDirs: k.debug, Hold: !minimal || len(o.Modules) > 0})
+		t, err = ptrace.Capture(k.pid, ptrace.Options{Record: true, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Hold: !minimal || len(o.Modules) > 0})
 	}
 	if err != nil {
 		return nil, err
@@ -277,7 +276,9 @@ func (r *recorded) touch(ctx context.Context, view *deopt.View, k *recording) {
 }
 
 func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
-	return ptrace.RecordOptions{Memory: ptrace.CoreMemory(k.memory), Thread: thread, Compress: k.compress, Replace: k.force, Progress: a.progress(k.output)}
+	o := k.held
+	o.Thread, o.Replace, o.Progress = thread, k.force, a.progress(k.output)
+	return o
 }
 
 // progressAfter is how long something may take without a word about it.
@@ -374,7 +375,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if core == standard {
 		core = "on standard output"
 	}
-	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.memory)
+	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.held.Memory)
 	if r.exit != "" {
 		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
 	}
@@ -425,7 +426,7 @@ type recordReport struct {
 }
 
 func (r *recorded) report(k *recording) *recordReport {
-	out := &recordReport{recordSchema, k.output, k.memory, r.Threads, r.Size, r.Held, nil, r.exit, r.ended, r.why, r.LeftOut, k.script, k.compress}
+	out := &recordReport{recordSchema, k.output, string(k.held.Memory), r.Threads, r.Size, r.Held, nil, r.exit, r.ended, r.why, r.LeftOut, k.script, k.held.Compress}
 	if k.core == "" {
 		out.PauseUS = new(r.pause.Microseconds())
 	}
@@ -445,7 +446,7 @@ func bytesOf(n uint64) string {
 
 // writeScript writes the first script of the core that was recorded. It is there whole or not at all.
 func (a *app) writeScript(ctx context.Context, k *recording) error {
-	text, err := replay.FirstScript(ctx, replay.First{Script: k.script, Core: k.output, Options: k.coreOptions(), Modules: k.modules, Layouts: k.layouts})
+	text, err := replay.FirstScript(ctx, replay.First{Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"reframe/deopt/irset"
 	"reframe/internal/filekind"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -103,11 +104,16 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and go on from there")
 	f.BoolVar(&k.cores, "cores", false, "look at cores")
 	f.StringVar(&k.each, "each", "", "with --cores: run this `SCRIPT` for each; the core is $CORE")
-	f.StringArrayVar(&k.known.modules, "ir", nil, "with --cores: the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
-	f.StringArrayVar(&k.known.layouts, "layout", nil, "with --cores: how exits map to other functions, `FILE.json` (repeatable)")
-	f.StringVar(&k.known.exe, "exe", "", "with --cores: the program that they are of, `FILE`, in place of the one that they name")
-	f.StringVar(&k.known.sysroot, "sysroot", "", "with --cores: look for the files that they name below `DIR`, and only there")
-	f.StringArrayVar(&k.known.debug, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
+	of := flags.Usage{
+		"exe":     "with --cores: the program that they are of, `FILE`, in place of the one that they name",
+		"sysroot": "with --cores: look for the files that they name below `DIR`, and only there",
+	}
+	for name, text := range inputUsage {
+		of[name] = "with --cores: " + text
+	}
+	k.known.Inputs.Add(f, of)
+	flags.Core(f, &k.known.files, of)
+	f.StringArrayVar(&k.known.files.DebugDirs, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
 	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
 	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -171,7 +177,7 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &replay.Cores{Core: k.known.coreOptions(), Known: o}
+		c := &replay.Cores{Core: k.known.files, Known: o}
 		c.Core.Files, c.Core.Objects = &k.files, objectMemory
 		c.Limits.Steps, c.Limits.Memory = k.steps, resumeMemory
 		return c.Look, nil
@@ -308,10 +314,10 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 	if k.cores && k.each == "" {
 		out = append(out, fmt.Sprintf("--steps %d", k.steps))
 	}
-	if k.known.sysroot != "" {
-		out = append(out, "--sysroot "+k.known.sysroot)
+	if k.known.files.Sysroot != "" {
+		out = append(out, "--sysroot "+k.known.files.Sysroot)
 	}
-	for _, dir := range k.known.debug {
+	for _, dir := range k.known.files.DebugDirs {
 		out = append(out, "--debug-dir "+dir)
 	}
 	content := func(flag string, paths ...string) error {
@@ -324,13 +330,13 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 		}
 		return nil
 	}
-	files, err := irset.Files(k.known.modules)
+	files, err := irset.Files(k.known.Modules)
 	for _, f := range files {
 		err = errors.Join(err, content("ir", f.Path))
 	}
-	err = errors.Join(err, content("layout", k.known.layouts...))
-	if k.known.exe != "" {
-		err = errors.Join(err, content("exe", k.known.exe))
+	err = errors.Join(err, content("layout", k.known.Layouts...))
+	if k.known.files.Exe != "" {
+		err = errors.Join(err, content("exe", k.known.files.Exe))
 	}
 	if k.each != "" {
 		err = errors.Join(err, content("each", k.each))

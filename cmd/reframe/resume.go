@@ -5,25 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
-	"reframe/deopt/names"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
 	var k known
-	var limits deopt.Limits
-	var timeout time.Duration
+	var o flags.Resume
 	var write commitOptions
-	choice := deopt.Choice{Frame: -1}
-	var to, result string
 	c := &cobra.Command{
 		Use:   "resume {PID | CORE} --ir FILE.ll [-f N] [--to-frame N]",
 		Short: "Run frames of a process or a core in the reference interpreter",
@@ -62,17 +57,13 @@ the run ends there and says which.`,
 		Args:              onlyTarget,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var err error
-			if choice.To, err = outermost(to); err != nil {
-				return err
-			}
-			if c.Flags().Changed("result") && result == "" {
-				return usage("the value of --result is empty")
+			if err := o.Read(c.Flags()); err != nil {
+				return usage("%v", err)
 			}
 			if err := write.check(); err != nil {
 				return err
 			}
-			if write.commit && choice.Force {
+			if write.commit && o.Choice.Force {
 				return usage("--force does not go with --commit: the thread goes on in the callers of these frames, and a process is not changed by a guess")
 			}
 			if write.commit && k.core != "" {
@@ -81,47 +72,35 @@ the run ends there and says which.`,
 			if err := k.check(c); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			ctx, cancel := context.WithTimeout(c.Context(), o.Timeout)
 			defer cancel()
 			if write.commit {
-				return a.commit(ctx, &k, write.dry, choice, result, limits)
+				return a.commit(ctx, &k, write.dry, o.Choice, o.Result, o.Limits)
 			}
 			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
 			}
 			defer t.Close()
-			return a.resume(ctx, t, view, choice, result, limits)
+			return a.resume(ctx, t, view, o.Choice, o.Result, o.Limits)
 		},
 	}
-	k.flags(c)
+	k.addFlags(c)
 	f := c.Flags()
-	frameFlag(c, &choice.Frame, "the frame of this `number`")
-	f.Var(names.Into(&choice.Function, names.Exact), "function", "the innermost frame of the function of this `NAME`, or /RE/")
-	f.StringVar(&to, "to-frame", "", "its callers too, up to the frame of this `number`, or all")
-	f.StringVar(&result, "result", "", "the `value` that the call returns for which the frame waits")
-	f.Uint64Var(&limits.Steps, "steps", 0, "stop after `N` instructions (default 1000000000)")
-	f.DurationVar(&timeout, "timeout", 10*time.Second, "let go of the process after this time")
+	o.Add(f, flags.Usage{
+		"frame":    "the frame of this `number`",
+		"function": "the innermost frame of the function of this `NAME`, or /RE/",
+		"to-frame": "its callers too, up to the frame of this `number`, or all",
+		"result":   "the `value` that the call returns for which the frame waits",
+		"force":    "go on from frames, too, that are a guess",
+		"steps":    "stop after `N` instructions (default 1000000000)",
+		"timeout":  "let go of the process after this time",
+	})
+	unnumbered(c)
 	f.BoolVar(&write.commit, "commit", false, "write what the interpreter did into the process, which goes on from there")
 	f.BoolVar(&write.dry, "dry-run", false, "with --commit: say what would be written, and write nothing")
-	f.BoolVar(&choice.Force, "force", false, "go on from frames, too, that are a guess")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
 	return c
-}
-
-// outermost reads --to-frame.
-func outermost(to string) (int, error) {
-	switch to {
-	case "":
-		return 0, nil
-	case "all":
-		return deopt.AllCallers, nil
-	}
-	n, err := strconv.Atoi(to)
-	if err != nil || n < 1 {
-		return 0, usage("--to-frame %s: the number of a caller's frame, or all", to)
-	}
-	return n, nil
 }
 
 // pick finds the chosen frames.

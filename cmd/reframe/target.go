@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
@@ -14,14 +15,11 @@ import (
 type known struct {
 	pid     int
 	core    string
-	exe     string
-	sysroot string
-	debug   []string
+	files   ptrace.CoreOptions // where those of a core are
 	thread  int
 	stack   int
-	modules []string
 	objects []string
-	layouts []string
+	flags.Inputs
 
 	looks    bool // the verb looks at one moment, so that IR can be taken from the target
 	embedded bool // it is to be
@@ -33,7 +31,7 @@ QEMU's user mode. What a core leaves out, such as code, is read from the files t
 names, where they are the same by their build ids: below --sysroot DIR if that is
 given, and with --exe FILE in place of its program.`
 
-func (k *known) flags(c *cobra.Command) {
+func (k *known) addFlags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
 	k.objectFlag(c)
@@ -62,14 +60,21 @@ func (k *known) given() (list []ptrace.Object, err error) {
 func (k *known) coreFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&k.core, "core", "", "the core `FILE` to look at")
-	f.StringVar(&k.exe, "exe", "", "with --core: the program that the core is of, `FILE`, in place of the one that it names")
-	f.StringVar(&k.sysroot, "sysroot", "", "with --core: look for the files that it names below `DIR`, and only there")
-	f.StringArrayVar(&k.debug, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
+	flags.Core(f, &k.files, flags.Usage{
+		"exe":     "with --core: the program that the core is of, `FILE`, in place of the one that it names",
+		"sysroot": "with --core: look for the files that it names below `DIR`, and only there",
+	})
+	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
 // frameFlag lets the user name a frame by its number: -1 where he does not, which is nothing that help has to say.
 func frameFlag(c *cobra.Command, number *int, usage string) {
-	c.Flags().IntVarP(number, "frame", "f", -1, usage)
+	flags.Frame(c.Flags(), number, flags.Usage{"frame": usage})
+	unnumbered(c)
+}
+
+// unnumbered has help say nothing of the number that --frame has where none is given.
+func unnumbered(c *cobra.Command) {
 	c.Flags().Lookup("frame").DefValue = "0" // pflag leaves that out
 }
 
@@ -91,12 +96,17 @@ func refuseCore(c *cobra.Command) error {
 func (k *known) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
-	f.IntVarP(&k.thread, "thread", "t", 0, "only the thread of this `TID`")
-	f.StringArrayVar(&k.modules, "ir", nil, "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)")
-	f.StringArrayVar(&k.layouts, "layout", nil, "how exits map to other functions, `FILE.json` (repeatable)")
+	flags.Thread(f, &k.thread, flags.Usage{"thread": "only the thread of this `TID`"})
+	k.Inputs.Add(f, inputUsage)
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
 	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
 	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// inputUsage is what help says of modules and layouts.
+var inputUsage = flags.Usage{
+	"ir":     "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)",
+	"layout": "how exits map to other functions, `FILE.json` (repeatable)",
 }
 
 // check refuses what cannot be meant.
@@ -134,7 +144,7 @@ func (k *known) checkProcess(c *cobra.Command) error {
 // checkFiles refuses what cannot be meant by the flags of a core.
 func (k *known) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
-	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.exe}, {"sysroot", k.sysroot}} {
+	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
 		switch {
 		case given(f.name) && f.value == "":
 			return usage("the name behind --%s is empty", f.name)
@@ -172,15 +182,11 @@ func (k *known) target(hold bool) (*ptrace.Target, error) {
 	case err != nil:
 		return nil, err
 	case k.core != "":
-		o := k.coreOptions()
+		o := k.files
 		o.Given = objects
 		return ptrace.OpenCore(k.core, o)
 	}
-	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.debug, Objects: objects})
-}
-
-func (k *known) coreOptions() ptrace.CoreOptions {
-	return ptrace.CoreOptions{Exe: k.exe, Sysroot: k.sysroot, DebugDirs: k.debug}
+	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects})
 }
 
 // capture captures a process and makes its frames. The caller closes the target.

@@ -15,6 +15,7 @@ import (
 
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
@@ -78,11 +79,11 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 		},
 		ValidArgsFunction: completeCommand,
 	}
-	k.flags(c)
+	k.addFlags(c)
 	f := c.Flags()
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
 	f.BoolVar(&o.Quiet, "count", false, "only count exits")
-	f.StringVar(&k.stop, "stop-at", "", "end at the first exit that fulfils the condition `COND` (reframe help conditions)")
+	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that fulfils the condition `COND` (reframe help conditions)"})
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
 	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+trace.ExitSchema+")")
@@ -114,7 +115,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	if o.Stop, err = k.condition(c, &o.Options); err != nil {
 		return err
 	}
-	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, k.wait || len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
 	return nil
 }
 

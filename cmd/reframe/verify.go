@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt/verify"
+	"reframe/internal/flags"
 )
 
 // verified is what verify was asked for.
@@ -65,11 +66,14 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 		},
 		ValidArgsFunction: completeCommand,
 	}
-	k.flags(c)
+	k.addFlags(c)
 	f := c.Flags()
-	f.Uint64Var(&o.Skip, "skip", 0, "pass the first `N` exits")
-	f.Uint64Var(&o.Steps, "steps", 1e6, "the native code may run `N` instructions for one exit")
-	f.DurationVar(&o.Time, "timeout", 10*time.Second, "the native code may run for so long for one exit (`TIME`: 100ms, 5s)")
+	o.Steps, o.Time = 1e6, 10*time.Second
+	flags.Verify(f, o, flags.Usage{
+		"skip":    "pass the first `N` exits",
+		"steps":   "the native code may run `N` instructions for one exit",
+		"timeout": "the native code may run for so long for one exit (`TIME`: 100ms, 5s)",
+	})
 	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
 	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`")
@@ -88,7 +92,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	}
 	o := &k.options
 	switch {
-	case len(k.modules) == 0:
+	case len(k.Modules) == 0:
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
 	case o.Steps == 0 || o.Steps > 1<<40:
 		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
@@ -106,7 +110,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Options, err = k.known.options(a); err != nil {
 		return err
 	}
-	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.filter, k.at, k.every, k.limit, k.time, k.wait || len(args) > 0
+	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
 	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "function", "memory", "site", "steps", "tail", "timeout"))
 	k.command = args
 	return nil
@@ -117,7 +121,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
 	skip := v.Hit - 1
-	if len(k.at) > 0 {
+	if len(k.exits.At) > 0 {
 		skip = v.Number - 1
 	} else {
 		words = append(words, "--record", fmt.Sprint(v.Exit.Frame.Record.ID))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,8 +14,8 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
-	"reframe/deopt/names"
 	"reframe/deopt/trace"
+	"reframe/internal/flags"
 	"reframe/internal/newfile"
 	"reframe/ptrace"
 )
@@ -25,27 +24,24 @@ import (
 // which of them.
 type watched struct {
 	known
-	records []string
-	filter  trace.ExitFilter
-	at      []*names.Pattern
-	wait    bool
-	every   uint64
-	limit   uint64
-	stop    string
-	time    time.Duration
-	output  string
-	force   bool
+	exits  flags.Exits
+	wait   bool
+	every  uint64
+	limit  uint64
+	stop   string
+	time   time.Duration
+	output string
+	force  bool
 }
 
-func (w *watched) flags(c *cobra.Command) {
+func (w *watched) addFlags(c *cobra.Command) {
 	w.controlFlags(c)
 	w.withoutCore(c)
 	w.objectFlag(c)
 	w.siteFlags(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // what follows the command's name is its own
-	f.Uint64Var(&w.every, "every", 1, "only every `N`-th exit")
-	f.Uint64Var(&w.limit, "limit", 0, "end after `N` exits")
+	flags.Some(f, &w.every, &w.limit, flags.Usage{"every": "only every `N`-th exit", "limit": "end after `N` exits"})
 	w.forFlag(c)
 	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`, or to standard output (-)")
 	forceFlag(c, &w.force)
@@ -58,10 +54,12 @@ func (w *watched) forFlag(c *cobra.Command) {
 // siteFlags are those that say which exits are meant.
 func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&w.records, "record", nil, "only exits of the record of this `ID` (repeatable)")
-	f.Var(names.Into(&w.filter.Function, names.Loose), "function", "only exits of functions of this `NAME`, or whose name matches it as a regular expression")
-	f.StringArrayVar(&w.filter.Sites, "site", nil, "only exits at sites of this `KIND`: "+strings.Join(trace.SiteKinds, ", ")+" (repeatable)")
-	f.Var(names.IntoAll(&w.at), "at", "exits are calls of the function of this `NAME`, or /RE/ (repeatable)")
+	w.exits.Add(f, flags.Usage{
+		"record":   "only exits of the record of this `ID` (repeatable)",
+		"function": "only exits of functions of this `NAME`, or whose name matches it as a regular expression",
+		"site":     "only exits at sites of this `KIND`: " + strings.Join(trace.SiteKinds, ", ") + " (repeatable)",
+		"at":       "exits are calls of the function of this `NAME`, or /RE/ (repeatable)",
+	})
 	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -93,37 +91,22 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return usage("--limit 0: a number above 0")
 	case changed("for") && w.time <= 0:
 		return usage("--for %v: a time above 0", w.time)
-	case len(w.at) > 0 && (len(w.records) > 0 || w.filter.Function != nil || len(w.filter.Sites) > 0):
+	case len(w.exits.At) > 0 && (len(w.exits.Records) > 0 || w.exits.Filter.Function != nil || len(w.exits.Filter.Sites) > 0):
 		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
 	case changed("output") && w.output == "":
 		return usage("the name behind -o is empty")
 	}
-	for _, text := range w.records {
-		id, err := recordID(text)
-		if err != nil {
-			return err
-		}
-		w.filter.Records = append(w.filter.Records, id)
-	}
-	for _, kind := range w.filter.Sites {
-		if !slices.Contains(trace.SiteKinds, kind) {
-			return usage("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
-		}
+	if err := w.exits.Read(recordID); err != nil {
+		return usage("%v", err)
 	}
 	return nil
 }
 
 // condition reads that of --stop-at. One that can never hold is refused before a process is touched.
 func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Condition, error) {
-	if !c.Flags().Changed("stop-at") {
-		return nil, nil
-	}
-	stop, err := condition.Parse(w.stop)
-	if err == nil {
-		err = trace.CheckStop(o, stop, &w.filter)
-	}
+	stop, err := flags.Condition(c.Flags(), w.stop, o, &w.exits.Filter)
 	if err != nil {
-		return nil, usage("--stop-at: %v", err)
+		return nil, usage("%v", err)
 	}
 	return stop, nil
 }

@@ -1,0 +1,187 @@
+// Package flags has what a verb and the command of a script are asked by the same flags: their names, their defaults, and what is wrong
+// with a value.
+//
+// Each of its functions and types adds some flags to a set. Its main types are [Inputs], which modules and layouts there are, [Exits], which
+// exits are meant, and [Resume]. What help says of a flag is the verb's own, as [Usage].
+//
+// # Security
+//
+// Values come from the user, or from a script that the user runs. Nothing is opened here.
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/deopt/verify"
+	"reframe/ptrace"
+)
+
+// Usage is what help says of flags, by their names; commands of scripts, whose help is another, have none.
+type Usage map[string]string
+
+// Inputs are the files that say what the code means.
+type Inputs struct{ Modules, Layouts []string }
+
+// Add adds --ir and --layout.
+func (i *Inputs) Add(f *pflag.FlagSet, u Usage) {
+	i.AddModules(f, u)
+	i.AddLayouts(f, u)
+}
+
+// AddModules adds --ir.
+func (i *Inputs) AddModules(f *pflag.FlagSet, u Usage) {
+	f.StringArrayVar(&i.Modules, "ir", nil, u["ir"])
+}
+
+// AddLayouts adds --layout.
+func (i *Inputs) AddLayouts(f *pflag.FlagSet, u Usage) {
+	f.StringArrayVar(&i.Layouts, "layout", nil, u["layout"])
+}
+
+// Core adds --exe and --sysroot: where the files of a core are.
+func Core(f *pflag.FlagSet, o *ptrace.CoreOptions, u Usage) {
+	f.StringVar(&o.Exe, "exe", "", u["exe"])
+	f.StringVar(&o.Sysroot, "sysroot", "", u["sysroot"])
+}
+
+// Thread adds --thread.
+func Thread(f *pflag.FlagSet, id *int, u Usage) { f.IntVarP(id, "thread", "t", 0, u["thread"]) }
+
+// Frame adds --frame, the number of a frame: -1 where none is given.
+func Frame(f *pflag.FlagSet, number *int, u Usage) { f.IntVarP(number, "frame", "f", -1, u["frame"]) }
+
+// Choice adds --frame and --function: which frame is meant.
+func Choice(f *pflag.FlagSet, c *deopt.Choice, u Usage) {
+	Frame(f, &c.Frame, u)
+	f.Var(names.Into(&c.Function, names.Exact), "function", u["function"])
+}
+
+// Exits say which exits are meant.
+type Exits struct {
+	Filter  trace.ExitFilter // [Exits.Add] has it filled but for its records
+	Records []string         // as they were given
+	At      []*names.Pattern
+}
+
+// Add adds --record, --function, --site and --at.
+func (e *Exits) Add(f *pflag.FlagSet, u Usage) {
+	f.StringArrayVar(&e.Records, "record", nil, u["record"])
+	f.Var(names.Into(&e.Filter.Function, names.Loose), "function", u["function"])
+	f.StringArrayVar(&e.Filter.Sites, "site", nil, u["site"])
+	f.Var(names.IntoAll(&e.At), "at", u["at"])
+}
+
+// Read reads the records by a function that says in its own words what is wrong with a number, and refuses kinds of sites that do not exist.
+func (e *Exits) Read(record func(text string) (uint64, error)) error {
+	for _, text := range e.Records {
+		id, err := record(text)
+		if err != nil {
+			return err
+		}
+		e.Filter.Records = append(e.Filter.Records, id)
+	}
+	for _, kind := range e.Filter.Sites {
+		if !slices.Contains(trace.SiteKinds, kind) {
+			return fmt.Errorf("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
+		}
+	}
+	return nil
+}
+
+// Some adds --every and --limit: which of the exits that are met.
+func Some(f *pflag.FlagSet, every, limit *uint64, u Usage) {
+	f.Uint64Var(every, "every", 1, u["every"])
+	f.Uint64Var(limit, "limit", 0, u["limit"])
+}
+
+// Verify adds --skip, --steps and --timeout, of which the last two are what they are in o where they are not given.
+func Verify(f *pflag.FlagSet, o *verify.Options, u Usage) {
+	f.Uint64Var(&o.Skip, "skip", 0, u["skip"])
+	f.Uint64Var(&o.Steps, "steps", o.Steps, u["steps"])
+	f.DurationVar(&o.Time, "timeout", o.Time, u["timeout"])
+}
+
+// Stop adds --stop-at, which [Condition] reads.
+func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at", "", u["stop-at"]) }
+
+// Hit adds --hit: which of several exits.
+func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
+
+// Condition reads --stop-at; nil where it was not given. One that can never hold is an error.
+func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter) (*condition.Condition, error) {
+	if !f.Changed("stop-at") {
+		return nil, nil
+	}
+	stop, err := condition.Parse(text)
+	if err == nil {
+		err = trace.CheckStop(o, stop, filter)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--stop-at: %w", err)
+	}
+	return stop, nil
+}
+
+// Resume is how a frame is resumed.
+type Resume struct {
+	Choice  deopt.Choice
+	Limits  deopt.Limits
+	Timeout time.Duration
+	Result  string
+
+	to string
+}
+
+// Add adds --frame, --function, --to-frame, --result, --force, --steps and --timeout.
+func (r *Resume) Add(f *pflag.FlagSet, u Usage) {
+	Choice(f, &r.Choice, u)
+	f.StringVar(&r.to, "to-frame", "", u["to-frame"])
+	f.StringVar(&r.Result, "result", "", u["result"])
+	f.BoolVar(&r.Choice.Force, "force", false, u["force"])
+	f.Uint64Var(&r.Limits.Steps, "steps", 0, u["steps"])
+	f.DurationVar(&r.Timeout, "timeout", 10*time.Second, u["timeout"])
+}
+
+// Read reads --to-frame, and refuses a result that is empty.
+func (r *Resume) Read(f *pflag.FlagSet) error {
+	switch r.to {
+	case "":
+	case "all":
+		r.Choice.To = deopt.AllCallers
+	default:
+		n, err := strconv.Atoi(r.to)
+		if err != nil || n < 1 {
+			return fmt.Errorf("--to-frame %s: the number of a caller's frame, or all", r.to)
+		}
+		r.Choice.To = n
+	}
+	if f.Changed("result") && r.Result == "" {
+		return errors.New("the value of --result is empty")
+	}
+	return nil
+}
+
+// Record adds --memory and --compress: what a core holds that is recorded.
+func Record(f *pflag.FlagSet, o *ptrace.RecordOptions, u Usage) {
+	f.StringVar((*string)(&o.Memory), "memory", string(ptrace.Minimal), u["memory"])
+	f.BoolVar(&o.Compress, "compress", false, u["compress"])
+}
+
+// CheckMemory refuses what is no memory that a core may hold.
+func CheckMemory(m ptrace.CoreMemory) error {
+	if !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, m) {
+		return fmt.Errorf("--memory %s: minimal, writable or all", m)
+	}
+	return nil
+}
