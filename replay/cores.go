@@ -15,8 +15,8 @@ import (
 
 // Cores looks at cores, one at a time or several at once.
 type Cores struct {
-	Core  ptrace.CoreOptions // with Files and Objects where there are many: several share one memory
-	Known deopt.Options
+	Core   ptrace.CoreOptions // with Files and Objects where there are many: several share one memory
+	Inputs deopt.Options
 	// Limits of the run of each frame that is resumed.
 	Limits deopt.Limits
 }
@@ -37,7 +37,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	if ctx.Err() != nil {
 		return r
 	}
-	view, err := deopt.Frames(t, c.Known)
+	view, err := deopt.Frames(t, c.Inputs)
 	if err != nil {
 		r.Message = err.Error()
 		return r
@@ -55,7 +55,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	if len(r.Found.Exits) == 0 {
 		r.Found.Notes = append(slices.Clone(r.Found.Notes), strings.TrimPrefix(view.WhyNone(), t.String()+": "))
 	}
-	if len(c.Known.Modules) == 0 {
+	if len(c.Inputs.Modules) == 0 {
 		return r
 	}
 	if r.Found.Resumed, err = c.resume(ctx, view); err != nil {

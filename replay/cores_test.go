@@ -43,7 +43,7 @@ func looker(t *testing.T) *replay.Cores {
 	require.NoError(t, err)
 	files := &ptrace.ModuleFiles{}
 	t.Cleanup(files.Close)
-	return &replay.Cores{Core: ptrace.CoreOptions{Files: files}, Known: deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{l}},
+	return &replay.Cores{Core: ptrace.CoreOptions{Files: files}, Inputs: deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{l}},
 		Limits: deopt.Limits{Steps: 1e6, Memory: 16 << 20}}
 }
 
@@ -80,7 +80,7 @@ func TestLookInPart(t *testing.T) {
 	require.Nil(t, r.Found.Resumed)
 
 	c = looker(t)
-	c.Known.Layouts = nil
+	c.Inputs.Layouts = nil
 	r = c.Look(context.Background(), core(path))
 	require.Equal(t, replay.Partial, r.Outcome)
 	require.Equal(t, "no frame says where it carries on", r.Message)

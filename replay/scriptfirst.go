@@ -45,7 +45,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 		return "", err
 	}
 	s := &firstScript{dir: dir}
-	known, err := readInputs(o.Modules, o.Layouts)
+	inputs, err := readInputs(o.Modules, o.Layouts)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 		return "", err
 	}
 	defer t.Close()
-	v, err := deopt.Frames(t, known)
+	v, err := deopt.Frames(t, inputs)
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	var k known
+	var k inputs
 	var source bool
 	q := explain.Question{}
 	c := &cobra.Command{

@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) framesCommand() *cobra.Command {
-	var k known
+	var k inputs
 	choice, hold, source := deopt.Choice{Frame: -1}, false, false
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",

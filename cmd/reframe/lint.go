@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) lintCommand() *cobra.Command {
-	var k known
+	var k inputs
 	c := &cobra.Command{
 		Use:   "lint MODULE.ll...",
 		Short: "Find exits that could not be resumed, before anything runs",
@@ -61,7 +61,7 @@ are such sites, 2 it failed.`,
 	return c
 }
 
-func (a *app) lint(k *known) error {
+func (a *app) lint(k *inputs) error {
 	o, err := k.options(nil) // what is not known is among the findings
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 
 // mapsFlags are what maps can be asked.
 type mapsFlags struct {
-	known    known
+	inputs   inputs
 	dialect  string
 	arch     string
 	format   string
@@ -77,10 +77,10 @@ there is no stack map; 2 it failed.`,
 		ValidArgsFunction: completeTarget,
 	}
 	flags := c.Flags()
-	flags.IntVarP(&f.known.pid, "pid", "p", 0, "the process to look at")
-	f.known.coreFlags(c)
-	f.known.objectFlag(c)
-	f.known.AddModules(flags, inputUsage)
+	flags.IntVarP(&f.inputs.pid, "pid", "p", 0, "the process to look at")
+	f.inputs.coreFlags(c)
+	f.inputs.objectFlag(c)
+	f.inputs.AddModules(flags, inputUsage)
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
@@ -206,8 +206,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
 	case len(args) == 1 && args[0] == "":
 		return o, nil, usage("the name of the file is empty")
-	case c.Flags().Changed("pid") && f.known.pid <= 0:
-		return o, nil, usage("-p %d: a process number is above 0", f.known.pid)
+	case c.Flags().Changed("pid") && f.inputs.pid <= 0:
+		return o, nil, usage("-p %d: a process number is above 0", f.inputs.pid)
 	case f.format != "text" && f.format != "llvm":
 		return o, nil, usage("--format %s: text or llvm", f.format)
 	case f.format == "llvm" && (filtered || f.check || c.Flags().Changed("json")):
@@ -217,7 +217,7 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	case given("arch") && len(args) == 0:
 		return o, nil, usage("--arch is for the bytes of a section alone")
 	}
-	if err := f.known.checkFiles(c); err != nil {
+	if err := f.inputs.checkFiles(c); err != nil {
 		return o, nil, err
 	}
 	if want, err = f.filter(given); err != nil {
@@ -233,8 +233,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
 		}
 	}
-	known, err := f.known.options(a)
-	o.Modules = known.Modules
+	read, err := f.inputs.options(a)
+	o.Modules = read.Modules
 	return o, want, err
 }
 
@@ -274,17 +274,17 @@ func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, relea
 		found, err = maps.OfFile(args[0], o)
 		return found, found.Close, err
 	}
-	objects, err := f.known.given()
+	objects, err := f.inputs.given()
 	if err != nil {
 		return nil, nil, err
 	}
 	var t *ptrace.Target
-	if f.known.core != "" {
-		core := f.known.files
+	if f.inputs.core != "" {
+		core := f.inputs.files
 		core.Given = objects
-		t, err = ptrace.OpenCore(f.known.core, core)
+		t, err = ptrace.OpenCore(f.inputs.core, core)
 	} else {
-		t, err = ptrace.SurveyWith(f.known.pid, ptrace.Options{DebugDirs: f.known.files.DebugDirs, Objects: objects})
+		t, err = ptrace.SurveyWith(f.inputs.pid, ptrace.Options{DebugDirs: f.inputs.files.DebugDirs, Objects: objects})
 	}
 	if err != nil {
 		return nil, nil, err

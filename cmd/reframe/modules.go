@@ -15,7 +15,7 @@ import (
 // options reads the files. A file that is broken stops here, before any process is touched; of a
 // large module a function's body is read when a frame needs it. Words that are not known are named, if there is an app to
 // do it.
-func (k *known) options(a *app) (deopt.Options, error) {
+func (k *inputs) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread}
 	k.embedded = slices.Contains(k.Modules, inProcess)
 	if k.embedded && !k.looks {
@@ -50,7 +50,7 @@ func (k *known) options(a *app) (deopt.Options, error) {
 const inProcess = "process"
 
 // inProcess takes IR from the target.
-func (k *known) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
+func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	modules, notes, err := sites.EmbeddedIR(t)
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 	return nil
 }
 
-// inputs are the files that are read.
-func (k *known) inputs(command []string) []named {
+// inputFiles are the files that are read.
+func (k *inputs) inputFiles(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
 	files, _ := irset.Files(k.Modules) // what is wrong is said when they are read
 	for _, f := range files {

@@ -119,7 +119,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	case inCore && k.held.Memory != ptrace.Minimal:
 		return nil, usage("--memory %s: of a core a minimal one can be made, or it can be copied", k.held.Memory)
 	case inCore:
-		if err := k.known.check(c); err != nil {
+		if err := k.inputs.check(c); err != nil {
 			return nil, err
 		}
 	default:
@@ -148,12 +148,12 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	if err := k.checkOutputs(args); err != nil {
 		return nil, err
 	}
-	known, err := k.known.options(a)
+	given, err := k.inputs.options(a)
 	if err != nil || !waits {
-		return &trace.Options{Options: known}, err
+		return &trace.Options{Options: given}, err
 	}
-	o := &trace.Options{Options: known, ExitFilter: k.exits.Filter, At: k.exits.At, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
-	o.Stop, err = k.condition(c, &known)
+	o := &trace.Options{Options: given, ExitFilter: k.exits.Filter, At: k.exits.At, Full: true, For: k.time, Wait: k.wait || len(args) > 0}
+	o.Stop, err = k.condition(c, &given)
 	return o, err
 }
 
@@ -179,7 +179,7 @@ func (k *recording) checkOutputs(command []string) error {
 	if k.output == standard && k.script != "" {
 		return usage("-o - --script: a script names its core; -o FILE")
 	}
-	return refuseLoss(k.force, files, k.inputs(command))
+	return refuseLoss(k.force, files, k.inputFiles(command))
 }
 
 // recorded is what became of it.

@@ -28,7 +28,7 @@ import (
 
 // replayed is what replay was asked for.
 type replayed struct {
-	known    known // of cores: the modules and layouts, and where their files lie
+	inputs   inputs // of cores: the modules and layouts, and where their files lie
 	cores    bool
 	each     string
 	update   bool
@@ -111,9 +111,9 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	for name, text := range inputUsage {
 		of[name] = "with --cores: " + text
 	}
-	k.known.Inputs.Add(f, of)
-	flags.Core(f, &k.known.files, of)
-	f.StringArrayVar(&k.known.files.DebugDirs, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
+	k.inputs.Inputs.Add(f, of)
+	flags.Core(f, &k.inputs.files, of)
+	f.StringArrayVar(&k.inputs.files.DebugDirs, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
 	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
 	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -173,11 +173,11 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 // job is what is done with each item.
 func (a *app) job(k *replayed) (replay.Job, error) {
 	if k.cores && k.each == "" {
-		o, err := k.known.options(a)
+		o, err := k.inputs.options(a)
 		if err != nil {
 			return nil, err
 		}
-		c := &replay.Cores{Core: k.known.files, Known: o}
+		c := &replay.Cores{Core: k.inputs.files, Inputs: o}
 		c.Core.Files, c.Core.Objects = &k.files, objectMemory
 		c.Limits.Steps, c.Limits.Memory = k.steps, resumeMemory
 		return c.Look, nil
@@ -285,7 +285,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 // checkOutputs refuses to write over what is read. What else a journal and a report do not replace they know by themselves;
 // they may lie among the cores.
 func (k *replayed) checkOutputs(items []replay.Item) error {
-	inputs := append(k.known.inputs(nil), named{"--each", k.each})
+	inputs := append(k.inputs.inputFiles(nil), named{"--each", k.each})
 	if k.junit != "" && !replay.IsJUnit(k.junit) {
 		for _, i := range items {
 			inputs = append(inputs, named{"replay", i.Path})
@@ -314,10 +314,10 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 	if k.cores && k.each == "" {
 		out = append(out, fmt.Sprintf("--steps %d", k.steps))
 	}
-	if k.known.files.Sysroot != "" {
-		out = append(out, "--sysroot "+k.known.files.Sysroot)
+	if k.inputs.files.Sysroot != "" {
+		out = append(out, "--sysroot "+k.inputs.files.Sysroot)
 	}
-	for _, dir := range k.known.files.DebugDirs {
+	for _, dir := range k.inputs.files.DebugDirs {
 		out = append(out, "--debug-dir "+dir)
 	}
 	content := func(flag string, paths ...string) error {
@@ -330,13 +330,13 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 		}
 		return nil
 	}
-	files, err := irset.Files(k.known.Modules)
+	files, err := irset.Files(k.inputs.Modules)
 	for _, f := range files {
 		err = errors.Join(err, content("ir", f.Path))
 	}
-	err = errors.Join(err, content("layout", k.known.Layouts...))
-	if k.known.files.Exe != "" {
-		err = errors.Join(err, content("exe", k.known.files.Exe))
+	err = errors.Join(err, content("layout", k.inputs.Layouts...))
+	if k.inputs.files.Exe != "" {
+		err = errors.Join(err, content("exe", k.inputs.files.Exe))
 	}
 	if k.each != "" {
 		err = errors.Join(err, content("each", k.each))

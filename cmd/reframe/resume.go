@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) resumeCommand() *cobra.Command {
-	var k known
+	var k inputs
 	var o flags.Resume
 	var write commitOptions
 	c := &cobra.Command{

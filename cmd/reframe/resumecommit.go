@@ -26,7 +26,7 @@ func (o commitOptions) check() error {
 
 // commit runs the chosen frames of a process under control, writes what came of it into the process
 // and prints it.
-func (a *app) commit(ctx context.Context, k *known, dry bool, c deopt.Choice, result string, l deopt.Limits) error {
+func (a *app) commit(ctx context.Context, k *inputs, dry bool, c deopt.Choice, result string, l deopt.Limits) error {
 	if len(k.objects) > 0 {
 		return usage("--object does not go with --commit: what the code of an object that nobody registered is to go on with is not written")
 	}

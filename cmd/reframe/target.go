@@ -11,8 +11,8 @@ import (
 	"reframe/ptrace"
 )
 
-// known are the flags that say which target and what is known about its code.
-type known struct {
+// inputs are what the user gave: which target, and the files that say what its code means.
+type inputs struct {
 	pid     int
 	core    string
 	files   ptrace.CoreOptions // where those of a core are
@@ -31,7 +31,7 @@ QEMU's user mode. What a core leaves out, such as code, is read from the files t
 names, where they are the same by their build ids: below --sysroot DIR if that is
 given, and with --exe FILE in place of its program.`
 
-func (k *known) addFlags(c *cobra.Command) {
+func (k *inputs) addFlags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
 	k.objectFlag(c)
@@ -39,13 +39,13 @@ func (k *known) addFlags(c *cobra.Command) {
 }
 
 // objectFlag is for code that nobody registered.
-func (k *known) objectFlag(c *cobra.Command) {
+func (k *inputs) objectFlag(c *cobra.Command) {
 	c.Flags().StringArrayVar(&k.objects, "object", nil, "the object whose code was copied to this address and not registered, `FILE@ADDR`; also FILE@SECTION=ADDR or @SYMBOL=ADDR, or FILE alone: its code is searched for (repeatable)")
 	_ = c.RegisterFlagCompletionFunc("object", cobra.FixedCompletions([]string{"o"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
 // given reads what --object says.
-func (k *known) given() (list []ptrace.Object, err error) {
+func (k *inputs) given() (list []ptrace.Object, err error) {
 	for _, text := range k.objects {
 		o, err := ptrace.ParseObject(text)
 		if err != nil {
@@ -57,7 +57,7 @@ func (k *known) given() (list []ptrace.Object, err error) {
 }
 
 // coreFlags are those for a core.
-func (k *known) coreFlags(c *cobra.Command) {
+func (k *inputs) coreFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&k.core, "core", "", "the core `FILE` to look at")
 	flags.Core(f, &k.files, flags.Usage{
@@ -79,7 +79,7 @@ func unnumbered(c *cobra.Command) {
 }
 
 // withoutCore has a verb say why it takes no core.
-func (k *known) withoutCore(c *cobra.Command) {
+func (k *inputs) withoutCore(c *cobra.Command) {
 	c.Flags().StringVar(&k.core, "core", "", "")
 	_ = c.Flags().MarkHidden("core")
 }
@@ -93,7 +93,7 @@ func refuseCore(c *cobra.Command) error {
 }
 
 // controlFlags are those for a process that is not copied.
-func (k *known) controlFlags(c *cobra.Command) {
+func (k *inputs) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
 	flags.Thread(f, &k.thread, flags.Usage{"thread": "only the thread of this `TID`"})
@@ -110,7 +110,7 @@ var inputUsage = flags.Usage{
 }
 
 // check refuses what cannot be meant.
-func (k *known) check(c *cobra.Command) error {
+func (k *inputs) check(c *cobra.Command) error {
 	given := c.Flags().Changed
 	if given("pid") || !given("core") {
 		if err := k.checkProcess(c); err != nil {
@@ -128,7 +128,7 @@ func (k *known) check(c *cobra.Command) error {
 	return k.checkFiles(c)
 }
 
-func (k *known) checkProcess(c *cobra.Command) error {
+func (k *inputs) checkProcess(c *cobra.Command) error {
 	given := c.Flags().Changed
 	switch {
 	case given("pid") && given("core"):
@@ -142,7 +142,7 @@ func (k *known) checkProcess(c *cobra.Command) error {
 }
 
 // checkFiles refuses what cannot be meant by the flags of a core.
-func (k *known) checkFiles(c *cobra.Command) error {
+func (k *inputs) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
 	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
 		switch {
@@ -156,7 +156,7 @@ func (k *known) checkFiles(c *cobra.Command) error {
 }
 
 // look captures the process, or opens the core, and makes its frames. The caller closes the target.
-func (k *known) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
+func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
 	if err := k.check(c); err != nil {
 		return nil, nil, err
 	}
@@ -176,7 +176,7 @@ func (k *known) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deop
 }
 
 // target captures the process, or opens the core.
-func (k *known) target(hold bool) (*ptrace.Target, error) {
+func (k *inputs) target(hold bool) (*ptrace.Target, error) {
 	objects, err := k.given()
 	switch {
 	case err != nil:

@@ -109,7 +109,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--count shows no exits: --log does not go with it")
 	}
 	var err error
-	if o.Options, err = k.known.options(a); err != nil {
+	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}
 	if o.Stop, err = k.condition(c, &o.Options); err != nil {

@@ -107,7 +107,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Memory, err = parseSize(k.memory); err != nil {
 		return usage("--memory %v", err)
 	}
-	if o.Options, err = k.known.options(a); err != nil {
+	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0

@@ -23,7 +23,7 @@ import (
 // watched is what every verb is asked that watches exits as they happen: of which process, and
 // which of them.
 type watched struct {
-	known
+	inputs
 	exits  flags.Exits
 	wait   bool
 	every  uint64
@@ -78,7 +78,7 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 	case !changed("pid") && len(args) == 0:
 		return usage("%s needs a process: -p PID, or -- COMMAND", c.Name())
 	case changed("pid"):
-		if err := w.known.check(c); err != nil {
+		if err := w.inputs.check(c); err != nil {
 			return err
 		}
 	case w.thread != 0:
@@ -138,7 +138,7 @@ func (w *watched) created(a *app, command []string) (out *os.File, closed func(e
 	case w.output == standard:
 		return a.stdout, closed, nil
 	case w.output != "":
-		if err := refuseLoss(w.force, []named{{"-o", w.output}}, w.inputs(command)); err != nil {
+		if err := refuseLoss(w.force, []named{{"-o", w.output}}, w.inputFiles(command)); err != nil {
 			return nil, nil, err
 		}
 		out, err = newfile.Stream(w.output, w.force)

@@ -1,3 +1,5 @@
+// The sites of a function, as a module alone has them. Which of them a record is of finds package sites.
+
 package ir
 
 import (

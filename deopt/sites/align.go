@@ -74,14 +74,9 @@ func Align(s *ir.Site, e RecordEntry) (Alignment, string) { return alignOrCount(
 
 // alignOrCount is align. Without solve only numbers are compared, and the alignment says nothing.
 func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why string) {
-	a = Alignment{Record: e.Record, Head: head(s), Live: len(s.Live)}
-	may, extended := 0, false
-	for k := range a.Head + a.Live {
-		if v := operand(s, a.Head, k); MayVanish(s, v) {
-			may++
-			extended = extended || FirstLeaf(v.Type()).Kind == ir.X86FP80Kind
-		}
-	}
+	shape, extended := counted(s)
+	a = Alignment{Record: e.Record, Head: shape.head, Live: shape.live}
+	may := shape.vanished
 	locations, whole := e.Record.Locations, true
 	if RecordsStatepoint(s) {
 		sp, ok := e.Record.AsStatepoint()

@@ -1,3 +1,5 @@
+// Which sites a record may be of. Package ir lists the sites of a module (its sites.go), and knows no record.
+
 package sites
 
 import (
@@ -176,13 +178,20 @@ type Shape struct {
 
 // ShapeOf is the shape of a site.
 func ShapeOf(s *ir.Site) Shape {
-	out := Shape{RecordsStatepoint(s), head(s), len(s.Live), 0}
+	shape, _ := counted(s)
+	return shape
+}
+
+// counted counts the operands of a site. extended says that an x86_fp80 may be without a location.
+func counted(s *ir.Site) (out Shape, extended bool) {
+	out = Shape{RecordsStatepoint(s), head(s), len(s.Live), 0}
 	for k := range out.head + out.live {
-		if MayVanish(s, operand(s, out.head, k)) {
+		if v := operand(s, out.head, k); MayVanish(s, v) {
 			out.vanished++
+			extended = extended || FirstLeaf(v.Type()).Kind == ir.X86FP80Kind
 		}
 	}
-	return out
+	return out, extended
 }
 
 // Inlined finds the sites of a record that none of its function's own sites has the id
