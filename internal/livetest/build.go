@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +34,41 @@ func build(t testing.TB, r recipe) string {
 	}
 	require.Empty(t, failure)
 	return output
+}
+
+// Made returns the path of what a tool makes with the given arguments, to which "-o" and a path are added. Those of them that are files,
+// with what these include, are all that it depends on.
+func Made(t testing.TB, tool, output string, args ...string) string {
+	t.Helper()
+	return build(t, recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)})
+}
+
+// TryMade is Made of a tool that may fail: it says why, and then there is no file.
+func TryMade(t testing.TB, tool, output string, args ...string) (path, failure string) {
+	t.Helper()
+	path, failure = recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}.make(t)
+	if failure != "" {
+		return "", failure
+	}
+	return path, ""
+}
+
+// Make runs a tool that makes the file that follows "-o" among its arguments, or puts there what it has made of the same before. That is
+// a file of its own: tests change what they have made.
+func Make(t testing.TB, tool string, args ...string) {
+	t.Helper()
+	o := slices.Index(args, "-o")
+	require.NotEqual(t, -1, o, "%s %q", tool, args)
+	output := args[o+1]
+	made := Made(t, tool, filepath.Base(output), slices.Delete(slices.Clone(args), o, o+2)...)
+	content, err := os.ReadFile(made)
+	require.NoError(t, err)
+	info, err := os.Stat(made)
+	require.NoError(t, err)
+	// A child that begins meanwhile would have it open for writing for a moment, in which nobody can run it.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(output, content, info.Mode().Perm()))
 }
 
 // make makes the output, or says why it could not. That it could not is in the cache too.
@@ -61,7 +99,7 @@ func (r recipe) make(t testing.TB) (output, failure string) {
 	return output, failure
 }
 
-// key is a hash of all that the output depends on. The tool counts by its resolved path, size and time of
+// key is a hash of all that the output depends on: not where a temporary file lies, of which no more than a name can be in it. The tool counts by its resolved path, size and time of
 // change: an upgraded compiler rebuilds.
 func (r recipe) key(t testing.TB) string {
 	t.Helper()
@@ -69,8 +107,14 @@ func (r recipe) key(t testing.TB) string {
 	require.NoError(t, err)
 	info, err := os.Stat(tool)
 	require.NoError(t, err)
+	args := slices.Clone(r.args)
+	for i, a := range args {
+		if n := slices.Index(r.inputs, a); n >= 0 && strings.HasPrefix(a, os.TempDir()+"/") {
+			args[i] = fmt.Sprint("input ", n) // a test wrote it, each time to another place
+		}
+	}
 	var all bytes.Buffer
-	fmt.Fprintf(&all, "%s %d %d %q %q\n", tool, info.Size(), info.ModTime().UnixNano(), r.output, r.args)
+	fmt.Fprintf(&all, "%s %d %d %q %q\n", tool, info.Size(), info.ModTime().UnixNano(), r.output, args)
 	for _, name := range r.inputs {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)

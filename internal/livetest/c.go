@@ -49,16 +49,51 @@ func Compiled(t testing.TB, compiler, source string, flags ...string) string {
 	})
 }
 
-// dependencies returns the sources among the arguments and the headers that they include, without the system's, as gcc lists them for
-// make: a rule for each source.
+// dependencies returns the files among the arguments and what they include of the headers beside them and in directories given by -I. To have
+// gcc list them takes longer than to look whether what they are needed for is there.
 func dependencies(t testing.TB, args []string) []string {
 	t.Helper()
-	cmd := exec.Command(Tool(t, "gcc"), append([]string{"-MM"}, args...)...)
-	rules, err := cmd.Output()
-	require.NoError(t, err, "%s", cmd)
-	files := strings.Fields(strings.ReplaceAll(string(rules), "\\\n", " "))
-	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, ":") }) // "name.o:"
+	var dirs, files []string
+	seen := map[string]bool{}
+	var add func(path string) bool
+	add = func(path string) bool {
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			return false
+		}
+		if path = filepath.Clean(path); seen[path] {
+			return true
+		}
+		seen[path] = true
+		files = append(files, path)
+		if !slices.Contains([]string{".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".def"}, filepath.Ext(path)) {
+			return true
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range included.FindAllSubmatch(text, -1) {
+			for _, dir := range append([]string{filepath.Dir(path)}, dirs...) {
+				if add(filepath.Join(dir, string(m[1]))) {
+					break
+				}
+			}
+		}
+		return true
+	}
+	for i, a := range args {
+		if a == "-I" {
+			dirs = append(dirs, args[i+1])
+		} else if dir, ok := strings.CutPrefix(a, "-I"); ok {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, a := range args {
+		add(a)
+	}
+	return files
 }
+
+// included is a line by which a file includes another one, one of the system's too, which no directory of ours has.
+var included = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
 // Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of
 // an LLVM release, and returns its path. Flags are passed on to llc.

@@ -2,21 +2,23 @@ package livetest
 
 import (
 	"fmt"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Csmith returns the path of a C program that csmith makes up of a seed. It lies in a directory of the test's own,
-// where csmith puts a file with the sizes of the machine's types, too.
+// Csmith returns the path of a C program that csmith makes up of a seed. It lies in a directory of the test's own.
 func Csmith(t testing.TB, seed int) string {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), Tool(t, "csmith"), "--seed", fmt.Sprint(seed), "-o", "program.c")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", cmd, out)
-	return filepath.Join(dir, "program.c")
+	csmith := Tool(t, "csmith")
+	// Where it runs it leaves a file with the sizes of the machine's types. Behind the seed come, from build, -o and a path.
+	made := build(t, recipe{output: "program.c", tool: Tool(t, "sh"), inputs: []string{csmith},
+		args: []string{"-c", `cd "${3%/*}" && exec "$0" --seed "$1" -o "$3"`, csmith, fmt.Sprint(seed)}})
+	content, err := os.ReadFile(made)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "program.c")
+	require.NoError(t, os.WriteFile(path, content, 0o644))
+	return path
 }

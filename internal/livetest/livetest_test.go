@@ -14,6 +14,7 @@ import (
 
 // Every configuration that the documentation of the stack map section's whereabouts names comes up here.
 func TestLli(t *testing.T) {
+	Slow(t)
 	programs := map[int][]string{
 		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of 14 want typed pointers
 		16: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
@@ -99,4 +100,8 @@ func TestBuildIsKeyedByContent(t *testing.T) {
 	require.Equal(t, made, madeAgain)
 	other, _ := compile(2)
 	require.NotEqual(t, first, other)
+	source = filepath.Join(t.TempDir(), "answer.c") // another place, of which nothing is in what is made
+	moved, madeMoved := compile(1)
+	require.Equal(t, first, moved)
+	require.Equal(t, made, madeMoved)
 }

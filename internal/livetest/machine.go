@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -30,11 +31,12 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 	kernel := filepath.Join(cacheRoot(), "kernel", "arm64")
 	_, err := os.Stat(kernel)
 	require.NoError(t, err, "scripts/kernel.sh fetches it")
-	work := t.TempDir()
-	goCommand := exec.Command(Tool(t, "go"), "build", "-C", dir, "-o", filepath.Join(work, "init"), ".")
-	goCommand.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
-	text, err := goCommand.CombinedOutput()
-	require.NoError(t, err, "%s", text)
+	// Once for all tests, as linking takes a second. What follows the script are its $0, the release of Go and, from build, -o and a path.
+	init := build(t, recipe{
+		output: "init", tool: Tool(t, "sh"),
+		args:   []string{"-c", `GOOS=linux GOARCH=arm64 CGO_ENABLED=0 exec go build -C "$0" -o "$3" .`, dir, runtime.Version()},
+		inputs: []string{filepath.Join(dir, "main.go")},
+	})
 
 	root := &cpio{}
 	for _, name := range []string{"proc", "dev", "tmp", "out"} {
@@ -46,8 +48,8 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 	for name, path := range files {
 		root.addFile(t, name, path)
 	}
-	root.addFile(t, "init", filepath.Join(work, "init"))
-	initrd := filepath.Join(work, "initrd")
+	root.addFile(t, "init", init)
+	initrd := filepath.Join(t.TempDir(), "initrd")
 	require.NoError(t, os.WriteFile(initrd, root.bytes(), 0o644))
 
 	ctx, cancel := context.WithTimeout(context.Background(), bootLimit)
