@@ -108,6 +108,7 @@ var loggedOperand = regexp.MustCompile(`L (\d+) (\d+) ([0-9a-f]{32})`)
 // What is shown of an operand is what the program printed of it, of functions whose sites have x86_fp80 that LLVM leaves out,
 // or spills and keeps. With FIDELITY=all there are more programs, and more ways to compile them.
 func TestOperandsAreAsPrinted(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const registers = "-use-registers-for-deopt-values"
 	options := []string{"-O0 " + registers, "-O2", "-O0", "-O2 " + registers, "-O1 -fast-isel", "-O0 -fast-isel=false " + registers}

@@ -82,6 +82,7 @@ define i32 @main() {
 
 // A name is given only where one site alone fits; a value is right in any case.
 func TestSitesOfOneID(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct{ name, first, second, slot, note string }{
 		{"their order does", "i64 %a", "i64 %b", "%b", ""},
 		{"nothing tells them apart", "i64 %a", "i64 %b", "loc0", "no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id"},

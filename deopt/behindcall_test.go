@@ -87,6 +87,7 @@ define i32 @main() {
 
 // The frame in the call has the record of the stackmap behind it, and its values; what the call returns is not there yet.
 func TestStackMapBehindMoves(t *testing.T) {
+	livetest.Slow(t)
 	x := [7]int64{105, 700}
 	x[2] = x[0] * x[1]
 	x[3] = x[2] ^ x[1]
@@ -186,6 +187,7 @@ define i64 @work(i64 %s) noinline {
 
 // Where lint says that a frame in the call has no record, it has none, and where it says nothing it has.
 func TestLintBehindCall(t *testing.T) {
+	livetest.Slow(t)
 	const work = `
 define TYPE @callee(i64 %a) noinline {
   %r = call i64 @wait(i64 %a)

@@ -60,6 +60,7 @@ define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
 // not say so: by it gdb ends in the middle of nowhere, and what the frame behind recorded would be read beside it. What @work has
 // is told by arithmetic.
 func TestCalleesThatPop(t *testing.T) {
+	livetest.Slow(t)
 	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"
 	one := func(callee string) string {
 		return `%t = call CC token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64)) ` + callee +

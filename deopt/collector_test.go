@@ -91,6 +91,7 @@ func TestMovingCollector(t *testing.T) {
 // Polls that place-safepoints put into a function are matched as calls of what is polled, each time round the loop; they have
 // no deopt values.
 func TestPlacedSafepoints(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{19, 22} {
 		for _, round := range []int{1, 3} {
 			t.Run(fmt.Sprintf("llc-%d round %d", version, round), func(t *testing.T) {

@@ -21,6 +21,7 @@ func fieldProgram(t *testing.T, flags ...string) string {
 // TestHeld unwinds stacks of which a short stop copies too little: one that is full, with more in
 // it than is copied, and one in several pieces. While the process is held all of it can be read.
 func TestHeld(t *testing.T) {
+	livetest.Slow(t)
 	for _, test := range []struct {
 		how   string
 		flags []string

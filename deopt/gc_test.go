@@ -13,6 +13,7 @@ import (
 // A pair of gc pointers gets no name where it may be that of a constant of the gc-live bundle: here nobody relocates %p. Where
 // a null is not relocated, the pair is that of %p.
 func TestPairOfAConstant(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
 		for _, c := range []struct {
 			constant  string

@@ -50,6 +50,7 @@ func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[st
 // inlined into them, and may be left out where the frame pointer leads past them. The call
 // from native code into Java has one more, of the stub that changes the calling convention.
 func TestJavaStacks(t *testing.T) {
+	livetest.Slow(t)
 	p := java(t)
 	want, ids := javaDump(t, p)
 	p.Quiet(t, 1)

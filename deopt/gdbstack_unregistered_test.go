@@ -125,6 +125,7 @@ var unregistered = []struct {
 // first frame of it, and what it shows after that is none of the frames there are. The
 // frames here are those of the same program in a JIT that registered it.
 func TestUnregisteredJIT(t *testing.T) {
+	livetest.Slow(t)
 	for _, test := range unregistered {
 		t.Run(test.name, func(t *testing.T) {
 			want := registered(t, test.telling(t))
@@ -161,10 +162,11 @@ func TestUnregisteredJIT(t *testing.T) {
 // TestInsideUnregisteredJIT stops a thread in such code itself, wherever it is at that
 // moment: in a loop, in a function that the loop calls, or on the way into it or out of it.
 func TestInsideUnregisteredJIT(t *testing.T) {
+	livetest.Slow(t)
 	want := registered(t, jitted(14, "orc")(t))
 	p := livetest.Program(t, livetest.LLVM(t, 14, "lli"), "-opaque-pointers", "-jit-kind=orc", "-jit-linker=jitlink", programSource(t, "stack.ll"), "compute", "please")
 	places := map[machine.Addr]bool{}
-	for n := 0; n < 40 || len(places) < 4; n++ {
+	for n := 0; n < 15 || len(places) < 4; n++ {
 		require.Less(t, n, 400, "it is always at one of %v", places)
 		p.Freeze(t)
 		got := mainThread(t, p)

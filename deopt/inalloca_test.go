@@ -13,6 +13,7 @@ import (
 // A function with argument memory has a base pointer, for its stack pointer moves ("Introduction" of InAlloca): gdb finds the same frames and
 // registers, two argument memories are alive at a time ("Nested Calls and Copy Elision"), and what was recorded before and in them is there.
 func TestFramesWithInAlloca(t *testing.T) {
+	livetest.Slow(t)
 	text := prelude + start + `
 declare ptr @llvm.stacksave.p0()
 declare void @llvm.stackrestore.p0(ptr)

@@ -343,6 +343,7 @@ func TestAtTheRecord(t *testing.T) {
 // Every way in which lli compiles and links: the frame is found, or, where LLVM neither
 // registers the object nor keeps its stack map, the host is told what to turn on.
 func TestEveryLinker(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc", "orc-lazy", "orc-rtdyld", "orc-jitlink"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
@@ -363,6 +364,7 @@ func TestEveryLinker(t *testing.T) {
 
 // The host in its five ways: the frame is found, or the error says what to turn on.
 func TestHost(t *testing.T) {
+	livetest.Slow(t)
 	found := map[string]map[string]bool{
 		"14": {"mcjit": true, "orc": true, "orcrt": true, "orcgdb": true},
 		"19": {"mcjit": true, "orc": false, "orcrt": true, "orcgdb": true, "orcdbg": true},

@@ -213,6 +213,7 @@ define i64 @work(i64 %s) noinline {
 // The locations before the live values of an anyregcc patchpoint are its result's, where it has one, and its arguments': of a
 // process that stands at the record each argument's register holds the argument.
 func TestRolesOfAnyRegister(t *testing.T) {
+	livetest.Slow(t)
 	const patchpoint = `
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 define i64 @work(i64 %s) noinline {

@@ -58,6 +58,7 @@ func sweptSite(name, kind, typ string, crossing bool) string {
 // recorded. Only what may be in an x87 register is dropped, which is what doc/facts.md says; and what the record does not show is not
 // told.
 func TestOperandsOfEveryType(t *testing.T) {
+	livetest.Slow(t)
 	versions, options := []int{16, 19, 22}, sweptOptions[2:3]
 	if os.Getenv("FIDELITY") == "all" {
 		versions, options = []int{14, 16, 19, 22}, sweptOptions

@@ -317,10 +317,11 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 // Sites that have one id are told apart by their order, and none is taken for another: random programs tell which site each
 // of their records is.
 func TestOrderTellsSitesApart(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	tally := orderTally{reasons: map[string]int{}}
 	dir := t.TempDir()
-	for seed := range int64(60) { // 1,500 were run once
+	for seed := range int64(livetest.Times(16, 60)) { // 1,500 were run once
 		tellOrder(t, seed, dir, &tally)
 	}
 	require.Greater(t, tally.after, 10*tally.before)

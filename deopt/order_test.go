@@ -27,6 +27,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality
 // What the order of records tells, and what it does not and why. The code is compiled of compiled, if that is another one than the
 // module.
 func TestOrder(t *testing.T) {
+	livetest.Slow(t)
 	const (
 		either = "; the order of its records does not tell which: "
 		shared = either + "code may come here from before either, or they share it"
@@ -167,6 +168,7 @@ declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", eit
 
 // Each of the calls that rewrite-statepoints-for-gc gives one id is told, in a process whose calls go through a register.
 func TestOrderOfRewrittenStatepoints(t *testing.T) {
+	livetest.Slow(t)
 	text := prelude + `
 define i64 @A(i64 %k) noinline {
   %c = icmp eq i64 %k, WHICH

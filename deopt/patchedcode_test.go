@@ -26,6 +26,7 @@ var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
 // A stack that goes through a call which the program has written into its code is the same for all who look at it, and leads to the
 // function that it called it from.
 func TestStackThroughPatchedCode(t *testing.T) {
+	livetest.Slow(t)
 	for _, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
 		t.Run(kind, func(t *testing.T) {
 			p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "patched.c"), []string{"-pie", "-fPIE", "-Wl,-z,notext"}, kind)
@@ -100,12 +101,18 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				target.Close()
 				inCore(how, path)
 			}
-			p.Quiet(t, 0)
-			inCore("gcore", livetest.Gcore(t, p))
-			p.Quiet(t, 0)
-			path, can := livetest.KernelCore(t, p)
-			if can {
-				inCore("kernel", path)
+			// Of both kinds of large cores make test takes one for each.
+			for _, how := range livetest.ShareOf([]string{"gcore", "kernel"}, "large core", kind) {
+				p.Quiet(t, 0)
+				path, can := "", true
+				if how == "gcore" {
+					path = livetest.Gcore(t, p)
+				} else {
+					path, can = livetest.KernelCore(t, p)
+				}
+				if can {
+					inCore(how, path)
+				}
 			}
 		})
 	}
@@ -113,10 +120,14 @@ func TestStackThroughPatchedCode(t *testing.T) {
 
 // What is seen of threads that wait in patched sites, through stubs too, does not depend on whether the process is let go, held, or kept as a core.
 func TestPatchedSitesForAll(t *testing.T) {
-	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
+	livetest.Slow(t)
+	for h, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		p := livetest.StartPatches(t, 19, how, 4)
 		o := frametest.Known(t, p.Process)
-		for _, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
+		for k, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
+			if !livetest.Whole() && (k+h)%3 != 0 { // each of the one and of the other several times
+				continue
+			}
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
 			p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
 			p.Do(t, "land 0 3 p", "land 1 18 p", "land 2 25 p", "land 3 7 o", "wait")

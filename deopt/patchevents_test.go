@@ -3,7 +3,6 @@ package deopt_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // ways are how patches.ll is compiled and run.
@@ -40,10 +40,8 @@ type patchCampaign struct {
 // their frames against what the program logged. A frame that has come by a patched site has its record, with the values that are in
 // the log; no other has one.
 func TestPatchEvents(t *testing.T) {
-	events := 15 // of each way and version
-	if os.Getenv("FIDELITY") == "all" {
-		events = 850
-	}
+	livetest.Slow(t)
+	events := livetest.Times(5, 850) // of each way and version
 	tallies := map[string]*patchTally{}
 	total := 0
 	for _, version := range []int{14, 19, 22} {

@@ -103,6 +103,7 @@ func perfProgram(t *testing.T, how string) (p *livetest.Process, code uint64) {
 
 // Code in memory of no file is a JIT's, and is called what the process told perf, if that is to be believed.
 func TestNamesOfPerfMap(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for how, note := range map[string]string{
 		"map": "", "memfd": "", "deleted": "", "none": "", "dump": "", "late": "",
@@ -168,6 +169,7 @@ func TestNamesInNamespaces(t *testing.T) {
 // What V8 writes as text and as a jitdump says the same of each address; and each frame of its code is called what the last line that
 // is about its address says.
 func TestNamesOfNode(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "spin.js")
 	require.NoError(t, os.WriteFile(script, []byte(`

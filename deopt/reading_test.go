@@ -31,6 +31,7 @@ define i64 @SEEN(i64 %x) {
 
 // A function of an image is that of one module, and not of another one with such a function.
 func TestTwinFunctions(t *testing.T) {
+	livetest.Slow(t)
 	const (
 		several  = "no names: several functions are called @helper; which of them this is is not known"
 		notGiven = "no names: no given module is what this map was compiled from"

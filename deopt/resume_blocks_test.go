@@ -1,7 +1,6 @@
 package deopt_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +18,13 @@ import (
 // FIDELITY=all each program is compiled in every one of the ways.
 func TestResumeAtEveryBlock(t *testing.T) {
 	livetest.Slow(t)
-	programs := frametest.Everywheres
-	if os.Getenv("FIDELITY") == "all" {
+	var programs []frametest.Everywhere
+	for n, e := range frametest.Everywheres {
+		if n%2 == 0 { // each clang and each llc among them
+			programs = append(programs, e)
+		}
+	}
+	if livetest.Whole() {
 		programs = nil
 		for _, e := range frametest.Everywheres {
 			programs = append(programs, frametest.Compiled(e.Seed, 14, "-O0", 16), frametest.Compiled(e.Seed, 19, "-O1", 19),
@@ -36,6 +40,6 @@ func TestResumeAtEveryBlock(t *testing.T) {
 		})
 	}
 	t.Logf("all: %v", sum)
-	require.GreaterOrEqual(t, sum.functions, 50)
-	require.GreaterOrEqual(t, sum.compared, 1000)
+	require.GreaterOrEqual(t, sum.functions, 20)
+	require.GreaterOrEqual(t, sum.compared, 300)
 }

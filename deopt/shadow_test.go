@@ -71,6 +71,7 @@ var shadowPrograms = []string{"-no-pie", "-pie", "mcjit", "orc"}
 
 // The program writes calls and jumps over shadows and regions, and says itself which record each frame has and what is in it.
 func TestShadows(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
 		for _, how := range shadowPrograms {
 			t.Run(fmt.Sprintf("LLVM %d %s", version, how), func(t *testing.T) {

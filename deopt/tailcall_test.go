@@ -33,10 +33,14 @@ func TestTailCallIsNoted(t *testing.T) {
 // TestTailCallsOfRealPrograms holds what is said of missing frames against the code of the
 // functions that left: each has a jump that leads out of it, or one that does not say where it leads.
 func TestTailCallsOfRealPrograms(t *testing.T) {
+	livetest.Slow(t)
 	missing, frames := 0, 0
 	for _, program := range stackPrograms {
 		if slices.Contains([]string{"vdso", "node, compiled code", "go without debug information"}, program.name) {
 			continue // others have the same functions
+		}
+		if program.again && !livetest.Whole() {
+			continue
 		}
 		v := frametest.Look(t, program.start(t), true, deopt.Options{})
 		for _, thread := range v.Threads {

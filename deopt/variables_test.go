@@ -61,6 +61,7 @@ var gdbVariable = regexp.MustCompile(`(?m)^(\w+) = (-?\d+|0x[0-9a-f]+)$`)
 // A slot that is said to hold a variable holds what gdb says that the variable is, and the phis that were the variables before are not
 // taken for them. Clang 14 writes intrinsics, 19 records.
 func TestVariablesAgainstGDB(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct{ clang, lli int }{{14, 16}, {19, 19}, {19, 22}} {
 		t.Run(fmt.Sprintf("clang %d, lli %d", c.clang, c.lli), func(t *testing.T) {
 			t.Parallel()

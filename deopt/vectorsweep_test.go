@@ -348,6 +348,7 @@ func sweepTypes(lengths []int, elements ...string) (types []frametest.Vector) {
 // The elements of vectors whose type no register holds are read where the code generator put them, of each kind of site, in
 // registers and spilled: what the tool shows is what the program printed. With FIDELITY=all it is all types and ways.
 func TestVectorsOfIllegalTypes(t *testing.T) {
+	livetest.Slow(t)
 	lowered := sweepTypes([]int{2}, "i1", "i7", "i24", "i33", "i63", "i64", "double", "ptr")
 	lowered = append(lowered, sweepTypes([]int{4}, "i1", "i7", "i12", "i24", "i31", "i32", "float")...)
 	lowered = append(lowered, sweepTypes([]int{8}, "i1", "i7", "i9", "i15", "i16")...)

@@ -61,6 +61,7 @@ func csmithSeeds(t *testing.T, short int) []string {
 // TestCsmithProgramsOn32Bits compiles each program for 32-bit x86 once by each clang, at levels that change with the program. Where
 // long has 32 bits a program is another one.
 func TestCsmithProgramsOn32Bits(t *testing.T) {
+	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 12) {
 		t.Run(seed, func(t *testing.T) {
 			t.Parallel()
@@ -88,6 +89,7 @@ func TestCsmithProgramsOn32Bits(t *testing.T) {
 // TestCsmithVectorsAreAsNative compiles each program by one clang in turn, or by both, at -O3 for a processor with AVX2, BMI and FMA, for which
 // LLVM makes vectors of loops that it leaves alone for the first x86-64. The native program runs in QEMU where this processor is none of those.
 func TestCsmithVectorsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 6) {
 		t.Run(seed, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +117,7 @@ func TestCsmithVectorsAreAsNative(t *testing.T) {
 
 // TestCsmithProgramsAreAsNative compiles each program in two ways, or in all of them.
 func TestCsmithProgramsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, short) {
 		t.Run(seed, func(t *testing.T) {
 			t.Parallel()

@@ -32,6 +32,7 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // all is whether to run all programs, not a share of them.
@@ -86,10 +87,10 @@ func endless(t testing.TB, program string, args ...string) bool {
 	return ctx.Err() != nil
 }
 
-// tool runs a command that must succeed and say nothing.
+// tool has a compiler or linker make a file, unless it has made it before.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()
-	require.Equal(t, outcome{}, native(t, nil, name, args...), "%s %q", name, args)
+	livetest.Make(t, name, args...)
 }
 
 // interpreted runs the program of a module in the interpreter.

@@ -90,6 +90,7 @@ func TestLuaTestsAreAsNative(t *testing.T) {
 
 // TestJavaScriptIsAsNative runs the scripts of testdata/js in both engines, and Duktape's own with its polyfills.
 func TestJavaScriptIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	for _, engine := range []string{"mujs", "duktape"} {
 		for _, v := range engineVariants(engine) {
 			for _, name := range []string{"errors", "values"} {

@@ -116,6 +116,7 @@ func input(t *testing.T, size int) []byte {
 }
 
 func TestCompressionIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	size := 8 << 10
 	if all {
 		size = 400 << 10
@@ -165,6 +166,7 @@ func TestZlibExampleIsAsNative(t *testing.T) {
 
 // TestLuaScriptsAreAsNative runs the scripts of testdata/lua, which take their sizes from globals if they are set.
 func TestLuaScriptsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	scripts, err := filepath.Glob("testdata/lua/*.lua")
 	require.NoError(t, err)
 	require.Len(t, scripts, 5)
@@ -185,6 +187,7 @@ func TestLuaScriptsAreAsNative(t *testing.T) {
 
 // TestMarkdownIsAsNative takes cmark's own texts: its README, and with FIDELITY=all the specification of CommonMark.
 func TestMarkdownIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	name := "README.md"
 	if all {
 		name = "test/spec.txt"

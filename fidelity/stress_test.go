@@ -78,6 +78,7 @@ func stop(t *testing.T, err error) interp.Kind {
 // TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, once its operations are
 // defined: see definer.
 func TestDefinedStressModulesAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
 		module := stressed(t, release, size, seed, definer{room: "zeroinitializer"}.define)
 		ours := interpreted(t, module, nil, "program")

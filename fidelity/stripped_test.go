@@ -124,6 +124,7 @@ func (n bareTally) String() string {
 // TestStrippedStacks stops programs without symbols and without CFI at fixed places, and holds their stacks against gdb's, which has the
 // .debug_frame of the same code. A frame that is not gdb's has to be marked as a guess, or to lie beyond one.
 func TestStrippedStacks(t *testing.T) {
+	livetest.Slow(t)
 	builds, programs := bareBuilds, barePrograms
 	if !all {
 		lua := barePrograms[0]

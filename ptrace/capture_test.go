@@ -120,6 +120,7 @@ func TestCaptureWhileStopping(t *testing.T) {
 
 // Threads that come and go all the while.
 func TestCaptureChurn(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "3", "1", "3", "3")
 	for range 50 {
 		target, err := Capture(p.PID, Options{})
@@ -157,6 +158,7 @@ const sigrtmax = syscall.Signal(64)
 
 // Each signal that arrives during a capture is delivered, once, with what was sent along.
 func TestCaptureSignals(t *testing.T) {
+	livetest.Slow(t)
 	p := program(t, "signals.c", nil)
 	const sigrtmin, enough = 34, 20
 	sent := make(chan struct{})
@@ -306,6 +308,7 @@ func TestCaptureWithoutLeader(t *testing.T) {
 
 // A process that dies while it is captured: a capture, or an error that says so.
 func TestCaptureDying(t *testing.T) {
+	livetest.Slow(t)
 	good, gone := 0, 0
 	for i := range 40 {
 		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")

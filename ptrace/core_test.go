@@ -119,6 +119,7 @@ func requireSame(t *testing.T, live, core *Target, liveObjects [][]byte) {
 
 // Registered objects: what a core shows is what the process showed.
 func TestCoreOfLli(t *testing.T) {
+	livetest.Slow(t)
 	for version, program := range map[int]string{14: "jit_pp.ll", 19: "jit_sp.ll", 22: "jit_sp.ll"} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			p := livetest.Lli(t, version, program, "mcjit")
@@ -140,6 +141,7 @@ func TestCoreOfLli(t *testing.T) {
 
 // Nothing is registered: the memory of a core is searched as that of a process is.
 func TestCoreOfUnregistered(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Host(t, 14, "orcrt", "block")
 	live := survey(t, p.PID)
 	require.NotEmpty(t, live.Found)

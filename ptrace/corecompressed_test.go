@@ -17,6 +17,7 @@ import (
 
 // A core that zstd has compressed, whoever did it, is read as the core; what we compress, zstd decompresses.
 func TestCompressedCore(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	for _, memory := range []CoreMemory{Minimal, All} { // in memory, and over a file
 		target, err := Capture(p.PID, Options{Record: true, Hold: true})

@@ -58,6 +58,7 @@ func TestSmallCore(t *testing.T) {
 
 // Every cut, and every change of a byte in headers and notes: an error or a target, never a panic.
 func TestEveryCut(t *testing.T) {
+	livetest.Slow(t)
 	c, _ := smallCore(t, hostObject(t))
 	whole := c.bytes()
 	for n := range whole {

@@ -31,6 +31,7 @@ func registersOf(th machine.Thread) map[string]string {
 
 // A small core of one that QEMU has written, of whichever architecture, shows gdb what the large one does.
 func TestThinCoreOfQEMU(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
 		if !c.WritesCores() {
 			continue

@@ -110,6 +110,7 @@ func (p *processor) layout() (l xsave.Layout) {
 
 // A core of each processor that is written here is read by gdb, lldb and eu-readelf as what the registers held, and by us.
 func TestWriteCoreOfProcessors(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "nojit.c", nil)
 	s, err := Open(t.Context(), p.PID)
 	require.NoError(t, err)

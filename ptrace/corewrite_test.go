@@ -67,6 +67,7 @@ func thinCore(t testing.TB, large string) string {
 
 // What gdb and eu-stack say of a core is what they say of the process.
 func TestWriteCoreAsOthersReadIt(t *testing.T) {
+	livetest.Slow(t)
 	for name, p := range map[string]*livetest.Process{
 		"vectors":  program(t, "regs.c", []string{"-no-pie"}, "pause"),
 		"threads":  livetest.C(t, "threads.c", nil, "3"),

@@ -38,6 +38,7 @@ func lldbFrames(t *testing.T, commands ...string) []string {
 
 // What lldb says of a core is what it says of the process.
 func TestWriteCoreForLLDB(t *testing.T) {
+	livetest.Slow(t)
 	for name, p := range map[string]*livetest.Process{
 		"threads":  livetest.C(t, "threads.c", []string{"-g"}, "3"),
 		"compiled": livetest.Linked(t, 19, "deoptimize.ll", "-pie"),

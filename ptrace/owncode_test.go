@@ -46,6 +46,7 @@ func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr
 
 // What stood in patched code is what every kind of target says, and no byte of other code is one that did not stand there.
 func TestPatchedCode(t *testing.T) {
+	livetest.Slow(t)
 	withoutRseq(t)
 	for _, kind := range patchedKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -111,6 +112,7 @@ func TestPatchedCode(t *testing.T) {
 
 // A process that writes over its code without end is seen as it was at one moment: what it had begun to write, it says itself.
 func TestPatchedCodeThatChanges(t *testing.T) {
+	livetest.Slow(t)
 	for _, kind := range patchedKinds {
 		if kind == "relocated" {
 			continue // it is not written to any more

@@ -107,6 +107,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 
 // What a core of a running process holds is of one moment.
 func TestRecordedMomentIsOne(t *testing.T) {
+	livetest.Slow(t)
 	p := program(t, "agree.c", nil)
 	var cells [][]machine.Addr
 	var turns []machine.Addr
@@ -237,6 +238,7 @@ func TestRecordNoAccess(t *testing.T) {
 // Of a process that loads and unloads an object, and ends and begins its threads in between, the core is one that can be read, with the objects of
 // the moment.
 func TestRecordChurn(t *testing.T) {
+	livetest.Slow(t)
 	object := livetest.PICObject(t, 19, "tick.ll")
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30, Unload: 1})
 	begin()

@@ -101,6 +101,7 @@ const asNobody = "REFRAME_TEST_CAPTURE"
 // One thread that somebody else traces keeps the process from being read. Of the others, which were seized before it was come to,
 // none is traced any more when that is said: whoever looks for the tracer then must not find this process.
 func TestThreadTraced(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
 	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)

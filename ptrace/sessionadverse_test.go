@@ -26,6 +26,7 @@ import (
 // A signal that comes while an instruction is run that faults, which the program repairs: neither is lost, and the
 // program's handlers stay its own. So it is where the thread is followed alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
+	livetest.Slow(t)
 	const n = 3000
 	path, site, _ := sitesProgram(t)
 	poking := symbols(t, path)["poking"]
@@ -59,6 +60,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 
 // A process in which threads start all the time is attached to, and let go, as any other.
 func TestSessionOfAChurning(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	hits := 0
 	for range 6 {
@@ -117,9 +119,10 @@ func TestSessionExecWithoutFirst(t *testing.T) {
 // A process that is stopped by SIGSTOP stands still, all of it, until it is continued: a thread that was taken out of the stop to
 // step over a breakpoint goes back to it.
 func TestSessionKeepsStopped(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	for _, mode := range []string{"plain", "threads"} {
-		for range 20 {
+		for range livetest.Times(5, 20) {
 			w := startWaiting(t, path, mode, 1_000_000_000)
 			s, err := Open(context.Background(), w.pid())
 			require.NoError(t, err)
@@ -232,6 +235,7 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 // A process of which one thread is traced by somebody else is refused at once, and left as it was. Its threads work for most of a second: where
 // one has ended before all was looked at, on a machine that was busy elsewhere, there is another process.
 func TestSessionOfAPartlyTraced(t *testing.T) {
+	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)
 	for range 100 {
 		if refusedPartlyTraced(t, path) {

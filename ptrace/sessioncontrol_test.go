@@ -118,6 +118,7 @@ func TestRunTo(t *testing.T) {
 
 // A thread that was told of has to come there again, and of those that come there at the same moment none is lost.
 func TestRunToAgain(t *testing.T) {
+	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
 	const n = 300
 	for mode, threads := range map[string]int{"plain": 1, "threads": 16, "fault": 1} {
@@ -188,6 +189,7 @@ func TestRunToPassesOthers(t *testing.T) {
 
 // Who does not want to wait any longer leaves a process that runs without breakpoints, and may wait again.
 func TestRunToGivenUp(t *testing.T) {
+	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
 	const count = 30_000_000 // so that it has not ended where nobody stops it for a moment, or for one in which reframe is not run
 	w := startWaiting(t, path, "threads", count)

@@ -118,21 +118,23 @@ func unbroken(t *testing.T, args map[int][]uint64) {
 // The first thread ends before the others begin; the process raises SIGTRAP by itself, by int3 too; a thread waits in
 // vfork all the time.
 func TestSessionHard(t *testing.T) {
+	livetest.Slow(t)
 	const n = 2000
 	for _, c := range sitesCases {
 		path, site, _ := sitesProgram(t, c.cflags...)
 		list := []Breakpoint{{Addr: site, Hold: c.hold, Hardware: c.debug}}
 		t.Run("leader "+c.name, func(t *testing.T) {
-			w := watch(t, list, path, "leader", fmt.Sprint(n))
+			each := ofThreads()
+			w := watch(t, list, path, "leader", fmt.Sprint(each))
 			require.Len(t, w.args, 16)
 			for _, args := range w.args {
-				require.True(t, slices.Equal(sequence(args[0], args[0]+n), args), len(args))
+				require.True(t, slices.Equal(sequence(args[0], args[0]+each), args), len(args))
 			}
-			require.Equal(t, "ready\nleader 1535984000\n", w.output)
+			require.Equal(t, fmt.Sprintf("ready\nleader %d\n", sumOfThreads(each)), w.output)
 			require.Equal(t, 7, w.end.ExitCode)
 		})
 		for mode, want := range map[string]string{"traps": "ready\ntraps 5999002\n", "vforks": "ready\nvforks 5999003\n"} {
-			if !livetest.Share(2, mode, c.name) {
+			if !livetest.Share(3, mode, c.name) {
 				continue
 			}
 			t.Run(mode+" "+c.name, func(t *testing.T) {
@@ -150,12 +152,13 @@ func TestSessionHard(t *testing.T) {
 
 // A process that is attached to in the middle of its work goes on with it, and from then on every call is told.
 func TestSessionAttachedInTheMiddle(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	for mode, count := range map[string]int{"plain": 1_000_000_000, "threads": 100_000_000, "leader": 100_000_000, "vforks": 1_000_000_000} {
 		w, s := openAtWork(t, path, mode, count, 100*time.Millisecond) // however slow: see there
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
-		for range 5000 {
+		for range livetest.Times(1000, 5000) {
 			e, err := s.Next(context.Background())
 			require.NoError(t, err, mode)
 			require.Equal(t, Hit, e.Kind, mode)
@@ -171,8 +174,8 @@ func TestSessionAttachedInTheMiddle(t *testing.T) {
 		sum := map[string]uint64{
 			"plain":   3*c*(c-1)/2 + c,
 			"vforks":  3*c*(c-1)/2 + c + 3,
-			"threads": 3*(16*c)*(16*c-1)/2 + 16*c,
-			"leader":  3*(16*c)*(16*c-1)/2 + 16*c,
+			"threads": sumOfThreads(c),
+			"leader":  sumOfThreads(c),
 		}[mode]
 		require.Equal(t, fmt.Sprintf("ready\n%s %d\n", mode, sum), output)
 	}
@@ -180,6 +183,7 @@ func TestSessionAttachedInTheMiddle(t *testing.T) {
 
 // A process that somebody kills, stops and continues, or aborts by itself.
 func TestSessionSignals(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	for mode, sum := range map[string]int64{"plain": 23998000, "fork": 24023600, "threads": 6143968000, "vforks": 23998003} {
 		t.Run("killed "+mode, func(t *testing.T) {
@@ -221,6 +225,7 @@ func TestSessionSignals(t *testing.T) {
 
 // SIGCONT undoes each SIGSTOP and SIGTSTP before it, wherever in the middle of a step either of them comes.
 func TestSessionContinued(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	for mode, n := range map[string]int{"plain": 40_000, "threads": 2_000} {
 		t.Run(mode, func(t *testing.T) {
@@ -254,6 +259,7 @@ func TestSessionContinued(t *testing.T) {
 
 // A process that stands still by SIGSTOP when it is attached to stays so until it is continued.
 func TestSessionOfAStopped(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	w := startWaiting(t, path, "threads", 2000)
 	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
@@ -303,6 +309,7 @@ func TestSessionRequestsInARow(t *testing.T) {
 
 // A process that is stopped by SIGSTOP just when it is let go has no thread that ran into a breakpoint and does not know.
 func TestSessionDetachOfAStopping(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	random := rand.New(rand.NewPCG(6, 4))
 	for range 60 {
@@ -332,6 +339,7 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 
 // Only one can trace a process. The second is told who does, and the first goes on.
 func TestSessionSecond(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "threads", 2000)
 	s, err := Open(context.Background(), w.pid())

@@ -48,6 +48,7 @@ func eventually(t *testing.T, read func() string, want string, about ...any) {
 
 // A program that is let go in the middle, wherever its threads stand, finishes as if nobody had watched.
 func TestSessionDetach(t *testing.T) {
+	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t, stepped)
 	random := rand.New(rand.NewPCG(6, 1))
 	for mode, want := range sitesOutput {
@@ -90,6 +91,7 @@ func TestSessionWatcher(t *testing.T) {
 
 // A program whose watcher is killed finishes as if nobody had watched.
 func TestSessionKilled(t *testing.T) {
+	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	random := rand.New(rand.NewPCG(6, 2))
 	for mode, want := range sitesOutput {
@@ -120,6 +122,7 @@ func TestSessionKilled(t *testing.T) {
 
 // A guard that is killed leaves a process that runs, and bytes that are put back by whoever still can.
 func TestSessionGuardKilled(t *testing.T) {
+	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
 	// The breakpoint is where the program does not come in this mode, so that it outlives the moment without a guard.
 	s, output := launch(t, path, "plain", "2000000000")
@@ -144,6 +147,7 @@ func TestSessionGuardKilled(t *testing.T) {
 
 // What debug registers hold outlives a tracer, and is taken out of all threads, of those too that have started since it was set.
 func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
+	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
 	w := startWaiting(t, path, "threads", 2_000_000_000)
 	s, err := Open(context.Background(), w.pid())

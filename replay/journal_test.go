@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/livetest"
 	"reframe/replay"
 )
 
@@ -56,6 +57,7 @@ func TestJournal(t *testing.T) {
 
 // A process may be killed at any byte of a line: what was whole is kept, and the rest is done again.
 func TestJournalIsTorn(t *testing.T) {
+	livetest.Slow(t)
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
 	whole, _ := journaled(t, journal, items)
 	text, err := os.ReadFile(journal)

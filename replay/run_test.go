@@ -53,6 +53,7 @@ func paths(results []replay.Result) (all []string) {
 
 // However many work and however long each item takes, results come in the order of the items.
 func TestOrder(t *testing.T) {
+	livetest.Slow(t)
 	items := files(t, 500)
 	var want []string
 	for i := range items {
@@ -94,6 +95,7 @@ func TestWindow(t *testing.T) {
 
 // What one item does to itself is its own failure.
 func TestOneStopsNoOther(t *testing.T) {
+	livetest.Slow(t)
 	items := files(t, 6)
 	stuck := make(chan struct{})
 	defer close(stuck)

@@ -62,6 +62,7 @@ func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay
 
 // The scripts of testdata pass, of each LLVM release. What they expect is worked out from the programs' sources.
 func TestScripts(t *testing.T) {
+	livetest.Slow(t)
 	variables := map[string]string{"guards": "SUM=" + sum(t, "guards.ll", 40), "tick": fmt.Sprintf("RESULT=%d", tick(0)), "state": "SUM=" + sum(t, "state.ll", 4)}
 	paths, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)

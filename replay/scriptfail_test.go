@@ -10,13 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/livetest"
 	"reframe/replay"
 )
 
 // What is said of a script that fails: its place, and what was instead.
 func TestScriptFailures(t *testing.T) {
+	livetest.Slow(t)
 	env := programs(t)
 	const tick = "launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1\n"
 	for _, c := range []struct{ script, want string }{
@@ -195,7 +198,12 @@ func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 
 // Scripts that never end do when their time is up, and nothing is left of what they started.
 func TestScriptTimeout(t *testing.T) {
+	livetest.Slow(t)
 	env := programs(t)
+	// They wait at the same time, however few processors there are.
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
 	for text, want := range map[string]string{
 		"exec sleep 1000":                      ":1: ",
 		"exec sh -c 'sleep 1000 & sleep 1000'": ":1: ",
@@ -208,26 +216,24 @@ func TestScriptTimeout(t *testing.T) {
 		"launch setsid sh -c 'sleep 1000 & sleep 1000'\ncontinue": ":2: continue: ",
 		"verify --ir $TICK_IR sleep 1000":                         ":1: verify: ",
 	} {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "test.txtar")
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			defer cancel()
-			mark := "MARK=" + path
+		path := filepath.Join(t.TempDir(), "test.txtar")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		mark := "MARK=" + path
+		all.Go(func() {
 			r := (&replay.Scripts{Env: append(env[:len(env):len(env)], mark)}).Run(ctx, path)
-			require.Equal(t, replay.Failed, r.Outcome, text)
-			require.Contains(t, r.Message, path+want, text)
-			require.Empty(t, marked(t, mark), text)
+			assert.Equal(t, replay.Failed, r.Outcome, text)
+			assert.Contains(t, r.Message, path+want, text)
+			assert.Empty(t, marked(t, mark), text)
 		})
 	}
+	all.Wait()
 }
 
 // marked lists the processes that began with a variable.
 func marked(t *testing.T, variable string) (list []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
-	require.NoError(t, err)
+	assert.NoError(t, err)
 	for _, path := range paths {
 		text, err := os.ReadFile(path) // an error means that it has ended
 		if err == nil && strings.Contains("\x00"+string(text), "\x00"+variable+"\x00") {
@@ -261,6 +267,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 
 // Scripts of one name run at once do not know of one another.
 func TestScriptsAtOnce(t *testing.T) {
+	livetest.Slow(t)
 	env := append(programs(t), "SUM="+sum(t, "guards.ll", 40))
 	s := &replay.Scripts{Env: env}
 	var wait sync.WaitGroup

@@ -21,6 +21,7 @@ import (
 // On arm64 the verbs that look at a process work as they do on x86-64: a Linux for arm64 boots in QEMU, with programs to look
 // into. What they say there of a process is what is said here of its cores, and gdb agrees.
 func TestLiveOnARM64(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	c, head := arm64(t)
 	text := strings.ReplaceAll(head+crossModule, "void @abort()", "i32 @pause()")
@@ -127,14 +128,15 @@ func arm64(t *testing.T) (c livetest.Cross, head string) {
 	return c, fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", l.layout, l.triple)
 }
 
-// ticksOnARM64 is tick.ll for arm64, and the program of ticks.c with it.
-func ticksOnARM64(t *testing.T) (module, program string) {
+// ticksOnARM64 is tick.ll for arm64 with a loop of so many iterations, and the program of ticks.c with it.
+func ticksOnARM64(t *testing.T, loop int) (module, program string) {
 	t.Helper()
 	c, head := arm64(t)
 	text, err := os.ReadFile(livetest.IR(t, 19, "tick.ll"))
 	require.NoError(t, err)
 	tick := regexp.MustCompile(`(?m)^(target .*|  call void asm .*)\n`).ReplaceAllString(string(text), "")
-	module = write(t, "tick.ll", head+tick)
+	require.Contains(t, tick, "%i1, 1000\n")
+	module = write(t, "tick.ll", head+strings.Replace(tick, "%i1, 1000\n", fmt.Sprintf("%%i1, %d\n", loop), 1))
 	return module, c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-O2"))
 }
 
@@ -148,15 +150,20 @@ func ticked(t *testing.T, threads, rounds int) string {
 // Breakpoints on arm64: what is told of a program's exits is what its recurrence says, whoever watches it computes what
 // its twin in C does, and an exit that is kept there can be looked at here.
 func TestControlOnARM64(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	c, head := arm64(t)
-	module, program := ticksOnARM64(t)
+	// An exit takes 5 ms of an emulated processor: a tenth of them is told by make test.
+	loop := livetest.Times(100, 1000)
+	hit := loop * 3 / 4
+	at := tickAt(hit)
+	module, program := ticksOnARM64(t, loop)
 	results := write(t, "results.ll", head+resultsModule)
 	files := map[string]string{
 		"reframe": buildFor(t, c.Arch), "tick.ll": module, "ticks": program, "results.ll": results,
 		"results": c.Build(t, []string{"-static"}, livetest.Object(t, 19, results, "-mtriple="+crossLayouts[c.Arch].triple, "-O2")),
-		"exit.txtar": write(t, "exit.txtar", fmt.Sprintf("launch --ir /tick.ll /ticks 1 1\nuntil 1 --hit 777\nexpect site stackmap\n"+
-			"expect %%i = 776\nexpect %%y = %d\nresume\nreturns i64 %d\n", int64(tickAt(777).y), tickAt(1).result())),
+		"exit.txtar": write(t, "exit.txtar", fmt.Sprintf("launch --ir /tick.ll /ticks 1 1\nuntil 1 --hit %d\nexpect site stackmap\n"+
+			"expect %%i = %d\nexpect %%y = %d\nresume\nreturns i64 %d\n", hit, hit-1, int64(at.y), at.resultOf(loop))),
 	}
 	script := []string{"run plain results"}
 	there := func(name string, words ...string) {
@@ -164,8 +171,8 @@ func TestControlOnARM64(t *testing.T) {
 	}
 	there("trace", "trace --json -o /out/exits.json -- /ticks 2 1")
 	there("entries", "trace --count --at entry -- /ticks 3 2")
-	there("record", "record --record 1 --hit 777 --ir /tick.ll -o /out/exit.core -- /ticks 1 1")
-	there("verify", "verify --all --ir /tick.ll --every 300 -- /ticks 1 1")
+	there("record", "record --record 1 --hit", fmt.Sprint(hit), "--ir /tick.ll -o /out/exit.core -- /ticks 1 1")
+	there("verify", "verify --all --ir /tick.ll --every", fmt.Sprint(loop*3/10), "-- /ticks 1 1")
 	there("results", "verify --all --ir /results.ll -- /results")
 	there("script", "replay -v /exit.txtar")
 	out := livetest.BootARM64(t, "testdata/arm64init", files, script...)
@@ -174,16 +181,22 @@ func TestControlOnARM64(t *testing.T) {
 		require.Equal(t, fmt.Sprint(code), string(out[name+".code"]), "%s\n%s\n%s", name, stdout, stderr)
 		return stdout, stderr
 	}
-	computed := func(threads, rounds int) string { return ticked(t, threads, rounds) }
+	computed := func(threads, rounds int) string {
+		sum := uint64(0)
+		for n := range threads * rounds {
+			sum += share(uint64(n), uint64(tickState{0, uint64(n), 12345, 1}.resultOf(loop)))
+		}
+		return fmt.Sprintf("checksum %d\n", sum)
+	}
 
 	stdout, stderr := ran("trace", 0)
 	require.Equal(t, computed(2, 1), stdout)
-	require.Contains(t, stderr, "2000 exits in ")
+	require.Contains(t, stderr, fmt.Sprint(2*loop, " exits in "))
 	held := map[float64]tickState{} // of each thread, what comes next
 	var seeds []uint64
 	exits := strings.Split(strings.TrimSuffix(string(out["exits.json"]), "\n"), "\n")
-	require.Len(t, exits, 2001, "and a summary")
-	for _, line := range exits[:2000] {
+	require.Len(t, exits, 2*loop+1, "and a summary")
+	for _, line := range exits[:2*loop] {
 		valid(t, "trace.schema.json", line)
 		var x struct {
 			TID   float64
@@ -208,7 +221,7 @@ func TestControlOnARM64(t *testing.T) {
 	}
 	require.ElementsMatch(t, []uint64{0, 1}, seeds)
 	for _, next := range held {
-		require.Equal(t, uint64(1000), next.i)
+		require.Equal(t, uint64(loop), next.i)
 	}
 
 	stdout, stderr = ran("entries", 0)
@@ -221,15 +234,15 @@ func TestControlOnARM64(t *testing.T) {
 	given := []string{"--core", core, "--exe", program, "--ir", module}
 	r := reframe(t, append([]string{"frames"}, given...)...)
 	require.Zero(t, r.code, r.stderr)
-	for name, v := range map[string]uint64{"%i": 776, "%acc": tickAt(777).acc, "%x": tickAt(777).x, "%y": tickAt(777).y} {
+	for name, v := range map[string]uint64{"%i": uint64(hit - 1), "%acc": at.acc, "%x": at.x, "%y": at.y} {
 		require.Regexp(t, fmt.Sprintf(`(?m)^ +%s +i64 +%d `, name, int64(v)), r.stdout)
 	}
 	r = reframe(t, append([]string{"resume"}, given...)...)
-	require.Contains(t, r.stdout, fmt.Sprintf("i64 %d", tickAt(1).result()), r.stderr)
+	require.Contains(t, r.stdout, fmt.Sprintf("i64 %d", at.resultOf(loop)), r.stderr)
 
 	stdout, stderr = ran("verify", 0)
 	require.Equal(t, computed(1, 1), stdout)
-	require.Contains(t, stderr, "3 same, 0 different, 0 not comparable; 997 passed; the process exited with status 0\n")
+	require.Contains(t, stderr, fmt.Sprintf("3 same, 0 different, 0 not comparable; %d passed; the process exited with status 0\n", loop-3))
 	_, stderr = ran("results", 1)
 	require.Contains(t, stderr, "9 exits verified in ")
 	require.Contains(t, stderr, "8 same, 0 different, 1 not comparable; the process exited with status 0\n")
@@ -239,11 +252,20 @@ func TestControlOnARM64(t *testing.T) {
 	require.Contains(t, stdout, "1 script: 1 ok", stderr)
 }
 
+// share is what a call adds to the checksum of a program, as testdata/programs/checksum.h has it.
+func share(argument, result uint64) uint64 {
+	z := result + (argument+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // Whoever watches a program on arm64 may be killed at any moment: it computes what its twin in C does.
 func TestWatcherKilledOnARM64(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	c, _ := arm64(t)
-	_, program := ticksOnARM64(t)
+	_, program := ticksOnARM64(t, 1000)
 	const threads, rounds = 2, 2000 // so many exits that nobody is there when they have been told
 	var script, names []string
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL} {

@@ -86,6 +86,7 @@ define dso_local i32 @main() {
 // Registers, memory and results of all kinds are on arm64 what native code would have left: whatever a function returns, what called
 // it finds, and what it keeps for who called that is there.
 func TestCommitOnARM64(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	c, head := arm64(t)
 	module := write(t, "commits.ll", head+committing())

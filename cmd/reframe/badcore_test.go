@@ -16,6 +16,7 @@ import (
 
 // What is no core, or not one that can be read: what it is, and what to do next.
 func TestNoCore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	made := func(name, text string) string { return write(t, name, text) }
@@ -48,6 +49,7 @@ func TestNoCore(t *testing.T) {
 
 // A core that was cut: what is there is shown as it is, the rest is missing and says why.
 func TestCutCore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	given := []string{"--ir", p.IR, "--layout", layout(t)}
@@ -101,6 +103,7 @@ func TestCutCore(t *testing.T) {
 
 // gdb writes the notes last: of its cores that were cut no thread is known.
 func TestCutGcore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	whole, err := os.ReadFile(livetest.Gcore(t, p))
@@ -122,6 +125,7 @@ func kernelCore(t *testing.T, p *livetest.Process) string {
 
 // A core that was written without private memory has neither stacks nor what the JIT made.
 func TestCoreWithoutStacks(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/coredump_filter", p.PID), []byte("0"), 0o600))

@@ -78,6 +78,7 @@ var crossLayouts = map[string]struct{ triple, layout string }{
 // Cores of other machines, which name no files: the program is given, and the frames are gdb's. What the site
 // recorded is there, and the interpreter goes on from it as that machine would.
 func TestCoresOfOtherMachines(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range livetest.Crosses {
 		if !c.WritesCores() || c.Arch == "ppc64" { // behind each call there is a nop, and the record behind that

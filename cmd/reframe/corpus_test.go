@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +63,8 @@ func TestCorpusAgainstReadobj(t *testing.T) {
 					if object := livetest.TryObject(t, c.version, program, c.flags...); object == "" || !strings.Contains(readobjText(t, c.version, object), firstLine) {
 						continue
 					}
-					for name, link := range links {
+					for _, name := range livetest.ShareOf(slices.Sorted(maps.Keys(links)), "link", program, c.version) {
+						link := links[name]
 						pic := livetest.Object(t, c.version, program, append([]string{"-relocation-model=pic"}, c.flags...)...)
 						require.Equal(t, 1, sameAsReadobj(t, c.version, livetest.Link(t, name, link, pic)))
 						files.Add(1)

@@ -71,6 +71,7 @@ func TestDemo(t *testing.T) {
 
 // A demo that is interrupted takes its target with it.
 func TestDemoInterrupted(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for n := range 20 {
 		c := exec.Command(binary, "demo")
@@ -86,8 +87,9 @@ func TestDemoInterrupted(t *testing.T) {
 
 // Killed while its target stands still, the demo cannot let it go: the kernel ends it.
 func TestDemoKilled(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
-	for n := range 30 {
+	for n := 0; n < 30; n += livetest.Step(3) {
 		c := command(t, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())

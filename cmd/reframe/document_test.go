@@ -210,6 +210,7 @@ func typeDocument(t *testing.T, path, dir string) (typed []string) {
 
 // doc/host.md is typed from its beginning to its end.
 func TestHostDocument(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	typed := typeDocument(t, "../../doc/host.md", examples(t))
 	for _, kind := range []string{"stackmap", "patchpoint", "statepoint", "deoptimize"} {

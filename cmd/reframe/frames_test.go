@@ -23,6 +23,7 @@ const sumOfSquaresBelow1000 = "332833500"
 
 // The main job: a process stands at an OSR exit; its frame is shown, and finished.
 func TestMainJob(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {
@@ -265,6 +266,7 @@ func TestSameBytesSameOutput(t *testing.T) {
 
 // Threads that spin, and threads that come and go while all are being stopped.
 func TestManyThreads(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
 	for range 2 {
 		r := reframe(t, "frames", "-p", pid(p), "--json")

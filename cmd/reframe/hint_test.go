@@ -35,6 +35,7 @@ func inShell(t *testing.T, line string) result {
 
 // Each line that proposes a command is run in the state that printed it, and does what it says.
 func TestHints(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "it's `here` $HOME;\x01")
 	require.NoError(t, os.Mkdir(dir, 0o755))

@@ -57,6 +57,7 @@ func TestIRInAFolder(t *testing.T) {
 
 // A JIT compiler may leave the module beside its code, as clang -fembed-bitcode does.
 func TestIRInTheProcess(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	program := livetest.Testdata(t, "programs", "deoptimize.ll")
 	bitcode, err := exec.Command(livetest.LLVM(t, 19, "llvm-as"), "-o", "-", program).Output()

@@ -11,6 +11,7 @@ import (
 
 // On kernels that allow less, what they allow works as ever, and what they do not is refused in words.
 func TestKernelsThatAllowLess(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})

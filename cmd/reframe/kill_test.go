@@ -31,6 +31,7 @@ func TestKilledDuringFrames(t *testing.T) {
 // The same with 64 threads: some sleep, some spin, some wait, some come and go. Those
 // whose system call would be interrupted say so and end the process.
 func TestKilledDuringFramesOfManyThreads(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
 	killAtAnyMoment(t, p)
 	before := cpuTicks(t, p)

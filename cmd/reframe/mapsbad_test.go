@@ -272,6 +272,7 @@ func TestMapsBrokenModule(t *testing.T) {
 // However long a file of the other kinds is cut, it is refused or read as far as it says
 // what is missing.
 func TestMapsOfCutFiles(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for name, object := range map[string]string{
 		"ELF":    livetest.Object(t, 19, "sp_push.ll"),

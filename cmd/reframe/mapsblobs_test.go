@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/stackmap"
+	"reframe/internal/livetest"
 )
 
 // large is a function whose stackmap holds a constant of its own.
@@ -100,6 +101,7 @@ func TestMapsOfSeveralObjects(t *testing.T) {
 
 // The bytes of a linked section alone, to which both orders are tried.
 func TestMapsOfSection(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct{ triple, arch, register string }{
 		{"x86_64-linux-gnu", "amd64", "rdi"},
@@ -212,6 +214,7 @@ func TestMapsOfThinArchive(t *testing.T) {
 
 // Archives without any map, or any object.
 func TestMapsOfArchiveWithoutMaps(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	without := compiled(t, "define void @plain() {\n  ret void\n}\n", "x86_64-linux-gnu")
 	path := filepath.Join(t.TempDir(), "lib.a")

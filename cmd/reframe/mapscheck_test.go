@@ -71,6 +71,7 @@ func TestCheckCorpus(t *testing.T) {
 
 // Each object of x86-64 agrees with the module that it was compiled from.
 func TestCheckCorpusAgainstIR(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
 		for _, program := range corpus(t) {
 			t.Run(fmt.Sprintf("%d/%s", version, filepath.Base(program)), func(t *testing.T) {

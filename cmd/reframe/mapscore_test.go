@@ -15,6 +15,7 @@ import (
 // A process and its core show the same, whatever its JIT has registered, and what it shows
 // is what the compiler of that release puts in an object.
 func TestMapsOfCore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		version int
@@ -43,6 +44,7 @@ func TestMapsOfCore(t *testing.T) {
 
 // What a JIT has compiled is not lost in a core from which the pages of files are missing.
 func TestMapsOfSmallCore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Linked(t, 19, "jit_sp.ll", "-no-pie", "-w")
 	live := mapsOf(t, "-p", pid(p))
@@ -56,6 +58,7 @@ func TestMapsOfSmallCore(t *testing.T) {
 
 // A program that runs, and its core: what its file says, moved by as much as it was loaded.
 func TestMapsOfProgram(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Linked(t, 19, "jit_pp.ll", "-pie", "-w")
 	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))

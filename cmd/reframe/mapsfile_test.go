@@ -173,6 +173,7 @@ func goArch(t *testing.T, triple string) string {
 
 // An unlinked object of every target: ELF, Mach-O and COFF.
 func TestMapsOfObjects(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	formats := map[string]string{"linux": "ELF object", "unknown": "ELF object", "apple": "Mach-O object", "pc": "COFF object"}
 	for _, target := range targets {
@@ -198,6 +199,7 @@ func TestMapsOfObjects(t *testing.T) {
 // function addresses of the section to somebody else: the file, or a table of relocations
 // in one of its forms.
 func TestMapsOfLinkedELF(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	ways := map[string]string{
 		"no-pie": "-no-pie", "pie": "-pie -z notext", "shared": "-shared -z notext",
@@ -231,6 +233,7 @@ func TestMapsOfLinkedELF(t *testing.T) {
 
 // GNU's linker, and what strip leaves.
 func TestMapsOfLinkedByGNU(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object := compiled(t, twoOfThree("x86_64-linux-gnu"), "x86_64-linux-gnu", "-relocation-model=pic")
 	at := offsets(t, object)
@@ -266,6 +269,7 @@ func TestMapsOfLinkedByGNU(t *testing.T) {
 // Mach-O images, whose addresses are in chains of fixups, or in a table of rebases, and a
 // universal file of several.
 func TestMapsOfMachO(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	var archs, slices, objects []string
 	for arch, triple := range map[string]string{"x86_64": "x86_64-apple-macosx10.15", "arm64": "arm64-apple-macosx11"} {

@@ -44,6 +44,7 @@ func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0
 // Whatever functions are called, the JSON is JSON and gives their names, and no output
 // has a character that a terminal obeys.
 func TestMapsHostileNames(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object := livetest.Object(t, 19, write(t, "named.ll", moduleOf(hostile...)))
 	r := reframe(t, "maps", object, "--json")
@@ -126,6 +127,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 
 // The names of files and members are no more to be trusted.
 func TestMapsHostileFileNames(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	text, err := os.ReadFile(livetest.Object(t, 19, "sp_push.ll"))
 	require.NoError(t, err)

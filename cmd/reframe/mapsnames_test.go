@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // Functions are shown as their authors would write them, and found under both names. What is
 // not mangled, or not by a known scheme, stays as it is. llvm-cxxfilt says the same, but for the
 // hash behind old names of Rust, which no author wrote, and the space between two brackets.
 func TestMapsNames(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const definition = "define void @\"%s\"() {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n  ret void\n}\n"
 	names := [][2]string{ // mangled (Itanium C++ ABI §5.1; Rust RFC 2603), demangled
@@ -90,6 +93,7 @@ func linkages(triple string) string {
 // A function has its name whatever its linkage is, though assemblers refer to a local one by its
 // section and to a weak one by a symbol that another file may define. The rules are kept.
 func TestMapsOfEveryLinkage(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	check := func(t *testing.T, path, weak string) {
 		t.Helper()

@@ -48,6 +48,7 @@ define void @f() gc "statepoint-example" {
 // Register Convention" and "Floating-point Register Convention"), loongarch64's (LoongArch
 // ELF psABI, "General-purpose Registers").
 func TestMapsRegisters(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name, triple, kind string

@@ -145,6 +145,7 @@ func roles(convention, flags string, rest ...role) []role {
 // Statepoints: where their values are is what llvm-readobj says, what they are for is
 // what the module says.
 func TestMapsStatepoints(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	own := write(t, "vectors.ll", vectors)
 	shapes, err := os.ReadFile("../../deopt/stackmap/testdata/shapes.ll")

@@ -153,6 +153,7 @@ int main(int c, char **) {
 
 // Functions are named as the image spells them, as their author did, without their parameters, or by an expression.
 func TestFunctionsByName(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "cpp")
 	ran(t, "g++", "-O1", "-o", program, write(t, "cpp.cc", cppSource))

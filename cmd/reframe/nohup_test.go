@@ -48,6 +48,7 @@ func TestTraceUnderNohup(t *testing.T) {
 
 // What a shell or a supervisor ignores and blocks before it starts reframe changes nothing of what a verb does.
 func TestVerbsWithSignalsHeldOff(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})

@@ -32,6 +32,7 @@ func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 // Code that a runtime copied behind a prologue of its own, and registered nowhere, has names, records and unwind information when its
 // object is given. jf was called with 1000, 7 and 2.5.
 func TestGivenObject(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
 	for _, version := range []int{14, 19, 22} {
@@ -106,6 +107,7 @@ func TestGivenObjectTwice(t *testing.T) {
 
 // Exits of code that nobody registered are seen where its object is given, and its bytes are put back.
 func TestTraceGivenObject(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
 	module := write(t, "again.ll", `target triple = "x86_64-pc-linux-gnu"

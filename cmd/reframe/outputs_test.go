@@ -16,6 +16,7 @@ import (
 
 // What a person wrote stays, under each flag that names a file to be written, by whatever name; with --force it is replaced.
 func TestNothingIsOverwritten(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
@@ -188,6 +189,7 @@ func TestStandardOutput(t *testing.T) {
 // A core of verify replaces none, though a process of the same number had an exit of the same: nor is that one removed where
 // there is no difference.
 func TestVerifyKeepsEarlierCores(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1})

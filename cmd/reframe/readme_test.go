@@ -35,6 +35,7 @@ func steady(screen string) string {
 // The README shows real screens: what its commands print, but for what differs from run to run. With README=update in the environment the screens
 // that differ are written anew.
 func TestReadmeShowsRealScreens(t *testing.T) {
+	livetest.Slow(t)
 	typed := strings.Join(typeDocument(t, "../../README.md", examples(t)), "\n")
 	for _, verb := range []string{"frames", "resume", "run", "maps", "lint", "explain", "trace", "verify", "record", "replay", "demo"} {
 		require.Contains(t, typed, "reframe "+verb)

@@ -44,6 +44,7 @@ func ticks(n uint64) [4]uint64 {
 
 // A running process is kept, and runs on.
 func TestRecordProcess(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	dir := t.TempDir()
@@ -79,6 +80,7 @@ func TestRecordProcess(t *testing.T) {
 
 // Record waits for an exit, and the core is of that moment: its values are those of the recurrence.
 func TestRecordExit(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})

@@ -202,6 +202,7 @@ func outcomes(t *testing.T, stdout string) (items map[string]string, summary map
 
 // A run that is killed at any moment goes on where it was, and comes to what one run comes to.
 func TestReplayKilled(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	core := exitCore(t)
 	const cores = 150
@@ -271,6 +272,7 @@ func TestReplayInterrupted(t *testing.T) {
 
 // A script that fails says where, a script that hangs is given up, and the others run.
 func TestReplayScripts(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -376,6 +378,7 @@ func TestReplayProgress(t *testing.T) {
 
 // Where the journal has no more room the run says so and ends; what was kept counts.
 func TestReplayWithoutRoom(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	cores, dir := sameCores(t, exitCore(t), 400), t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "full"), 0o755))

@@ -28,6 +28,7 @@ var (
 // doc/replay.md is run from its beginning to its end, each command in the same folder: what they print is what it shows. With
 // README=update in the environment screens that differ are written anew.
 func TestReplayDocument(t *testing.T) {
+	livetest.Slow(t)
 	const path = "../../doc/replay.md"
 	dir := t.TempDir()
 	env := replayFolder(t, dir)

@@ -23,6 +23,7 @@ const (
 
 // Two thousand cores take the memory of two hundred: each is opened, looked at, and closed.
 func TestReplayOfManyCoresIsFlat(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	core := exitCore(t)
 	whole, err := os.ReadFile(core)
@@ -65,7 +66,7 @@ sys.exit(status)`
 		require.NoError(t, err)
 		return kib << 10
 	}
-	few, many := peak(200), peak(2000)
+	few, many := peak(200), peak(livetest.Times(800, 2000))
 	t.Logf("%d KiB, %d KiB", few>>10, many>>10)
 	require.Less(t, many, int64(memoryCeiling))
 	require.Less(t, many, few*5/4+slack)

@@ -18,6 +18,7 @@ import (
 // The commands of scripts print as the verbs do: the scripts of testdata/replay compare it with what is written there.
 // With REPLAY=update in the environment that is written anew.
 func TestReplayPrints(t *testing.T) {
+	livetest.Slow(t)
 	module := livetest.IR(t, 19, "tick.ll")
 	object, wrongModule := wrongTick(t)
 	variables := strings.Join([]string{"env",

@@ -39,6 +39,7 @@ func storing(t *testing.T) string {
 
 // A dry run says what a commit then writes, as text and as JSON; the process ends by itself.
 func TestResumeCommit(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	path := storing(t)
 	layout := livetest.Testdata(t, "programs", "deoptimize.layout.json")
@@ -119,10 +120,11 @@ func TestResumeCommitRefuses(t *testing.T) {
 
 // Reframe killed at any moment has committed all or nothing.
 func TestResumeCommitKilled(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	path := storing(t)
 	random := rand.New(rand.NewPCG(6, 3))
-	for range 20 {
+	for range livetest.Times(7, 20) {
 		p := livetest.Lli(t, 19, path, "mcjit")
 		c := command(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
 		require.NoError(t, c.Start())

@@ -131,10 +131,11 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 // The same moment, looked at live and by every core that can be made of it, is the same: all that frames prints but
 // for the line about the target. So it is where the program was stripped since, and its symbols come from elsewhere.
 func TestRoundTrip(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	whole := os.Getenv("FIDELITY") == "all"
 	for n, m := range moments() {
-		if !whole && n%5 != 0 { // so that each release and each way to run has its turn
+		if !whole && n%11 != 0 { // so that each release and each way to run has its turn
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {

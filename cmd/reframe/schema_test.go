@@ -68,6 +68,7 @@ func TestMapsSchema(t *testing.T) {
 // The JSON of frames and resume, of targets of many kinds, is what their schemas say: all that [finish] saw is held
 // against them. Here each of their fields is seen at least once, but for those that no target of this test has.
 func TestFramesAndResumeSchema(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	exit := livetest.Lli(t, 19, storing(t), "orc")
 	call := livetest.Lli(t, 22, "jit_pp.ll", "mcjit")

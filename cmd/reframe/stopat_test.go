@@ -14,6 +14,7 @@ import (
 // trace, record and until stop at the first exit at which the condition holds, which is computed here from what C makes of the
 // same loop.
 func TestStopAt(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

@@ -55,6 +55,7 @@ func TestStoppedBySignal(t *testing.T) {
 
 // trace says that it waits for a process that is stopped, and sees its exits when it goes on.
 func TestTraceWaitsForStopped(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	for _, args := range [][]string{{"trace", "--limit", "1"}, {"verify", "--limit", "1", "--all"}, {"record", "--hit", "1", "-o", filepath.Join(t.TempDir(), "core")}} {

@@ -102,6 +102,7 @@ func traced(t *testing.T, p *livetest.Process) {
 
 // Each line of the JSON is what the schema under doc says, and the last is the summary.
 func TestTraceJSON(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	tick, module := ticking(t)
 	guards := livetest.PICObject(t, 19, "guards.ll", "-O2")
@@ -318,6 +319,7 @@ func TestTraceFailedWrite(t *testing.T) {
 
 // How a process ends is said, and what it does is what it does without reframe.
 func TestTraceEndings(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, _ := ticking(t)
 	for middle, want := range map[string]string{

@@ -27,6 +27,7 @@ func (k tick) next() tick {
 // Of a program that exits 100,000 times every exit is told once, in order per thread, with the values that the
 // program computes; so it is where threads, signals and unloading come between.
 func TestTraceTellsEveryExit(t *testing.T) {
+	livetest.Slow(t)
 	object, module := ticking(t)
 	for name, o := range map[string]livetest.ObjectHostOptions{
 		"one thread":          {Rounds: 20},

@@ -19,6 +19,7 @@ import (
 
 // A command's own output is what it is without reframe, and what cannot be compared is said and counted.
 func TestVerifyCommand(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 70})
@@ -49,6 +50,7 @@ $`, r.stderr)
 
 // Of programs with layouts, recursion, calls and threads nothing is different.
 func TestVerifySame(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for program, flags := range map[string][]string{
 		"tick.ll": {"--every", "397"}, "state.ll": nil, "patch.ll": nil, "floats.ll": nil, "recursion.ll": nil,
@@ -65,6 +67,7 @@ func TestVerifySame(t *testing.T) {
 
 // A process that runs already goes on as it was.
 func TestVerifyProcess(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	o := livetest.ObjectHostOptions{Rounds: 3}
@@ -91,6 +94,7 @@ func TestVerifyProcess(t *testing.T) {
 
 // Each line of the JSON is what the schema under doc says, and the last is the summary.
 func TestVerifyJSON(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := wrongTick(t)
 	memory, memoryModule := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
@@ -136,6 +140,7 @@ func TestVerifyJSON(t *testing.T) {
 
 // A signal ends it, and the process goes on.
 func TestVerifyInterrupted(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
@@ -165,6 +170,7 @@ func TestVerifyInterrupted(t *testing.T) {
 }
 
 func TestVerifyUsage(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	for _, c := range []struct{ args, want string }{

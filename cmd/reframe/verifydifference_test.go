@@ -57,8 +57,11 @@ func (s tickState) next() tickState {
 }
 
 // result runs on to the end.
-func (s tickState) result() int64 {
-	for s = s.next(); s.i < 1000; {
+func (s tickState) result() int64 { return s.resultOf(1000) }
+
+// resultOf is that of a loop of so many iterations.
+func (s tickState) resultOf(loop int) int64 {
+	for s = s.next(); s.i < uint64(loop); {
 		s = s.next()
 	}
 	return int64((s.acc + s.x) ^ s.y)
@@ -91,6 +94,7 @@ func told(text string) string {
 
 // A wrong stack map is found, shown, kept, and found again by the command that the report names.
 func TestVerifyDifference(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := wrongTick(t)
 	// An apostrophe must come through the shell.
@@ -163,6 +167,7 @@ $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpr
 // The command that a report names counts as the run did that found it: past exits that are left out,
 // that were inside of others, and of other records.
 func TestVerifyFindsAgain(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	tick, tickModule := wrongTick(t)
 	memory, memoryModule := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
@@ -205,6 +210,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 
 // With -p the command is for the process.
 func TestVerifyProcessAgain(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := wrongTick(t)
 	var all []string

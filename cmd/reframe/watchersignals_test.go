@@ -17,13 +17,14 @@ import (
 // timeout(1) signals its command and then its whole group, and a terminal that goes away does alike: a second signal does not
 // cost the summary. The process can be watched again at once.
 func TestTwoSignals(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	for _, verb := range [][]string{{"trace", "--count"}, {"trace"}, {"verify", "--ir", module}} {
 		t.Run(strings.Join(verb[:min(2, len(verb))], " "), func(t *testing.T) {
 			t.Parallel()
 			p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})
-			for n := range 20 {
+			for n := range livetest.Times(6, 20) {
 				c := command(t, append(verb[:len(verb):len(verb)], "-p", pid(p))...)
 				var stderr strings.Builder
 				c.Stdout, c.Stderr = io.Discard, &stderr
@@ -47,6 +48,7 @@ func TestTwoSignals(t *testing.T) {
 
 // Whoever watches next need not know that the guard of the one before, which was killed, has just to put the bytes back.
 func TestWatchedAgainAtOnce(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, _ := ticking(t)
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 4, Rounds: 1 << 30})

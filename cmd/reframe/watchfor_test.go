@@ -15,6 +15,7 @@ import (
 
 // A time ends trace, verify and record as a limit does, and the process goes on.
 func TestFor(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	busy, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1 << 30})
@@ -71,6 +72,7 @@ func TestCountToLimit(t *testing.T) {
 
 // Of the exits before the one that --stop-at means, none is shown without --log.
 func TestStopAtShowsOne(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
@@ -103,6 +105,7 @@ func TestStopAtShowsOne(t *testing.T) {
 
 // Where objects go to standard error there is nothing else of reframe's, warnings and errors included, and the last is the summary.
 func TestJSONAlone(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
 	state := livetest.PICObject(t, 19, "state.ll", "-O2")

@@ -62,6 +62,7 @@ func TestHelpFits(t *testing.T) {
 
 // On a terminal no line is wider than that, what can be copied included, and no text is lost. In a pipe each line stays one.
 func TestNothingWiderThanTheTerminal(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	exit := livetest.Lli(t, 19, storing(t), "mcjit")

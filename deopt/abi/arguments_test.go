@@ -20,6 +20,7 @@ import (
 
 // The area is what llc lays out for the arguments of a function: the end of its fixed stack objects, the last of those of all releases.
 func TestArgumentAreaIsLLVMs(t *testing.T) {
+	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(18, 8))
 	types := []string{"i1", "i8", "i16", "i32", "i64", "i64", "i64", "ptr", "ptr", "i128", "float", "double", "double", "half", "fp128", "<4 x i32>", "<2 x double>", "<8 x i8>",
 		"[2 x i64]", "[3 x double]", "[2 x ptr]", "{ i64, double }", "{ ptr, i32, float }", "ptr byval({ i64, i64, i32 })", "ptr byval([5 x i8])"}

@@ -89,6 +89,7 @@ int main(void) {
 // What functions returned natively is what the interpreter returns, whatever the code was made for; and
 // a register that has another bit where a part of it lies is found.
 func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
+	livetest.Slow(t)
 	flags, err := os.ReadFile("/proc/cpuinfo")
 	require.NoError(t, err)
 	avx512 := strings.Contains(string(flags), " avx512f ")

@@ -83,6 +83,7 @@ func deoptimizeLayout(t *testing.T, o deopt.Options) deopt.Options {
 
 // The function that was left in the middle of a loop returns the sum of all squares below 1000.
 func TestCommitDeoptimize(t *testing.T) {
+	livetest.Slow(t)
 	path := printing(t)
 	check := func(t *testing.T, p *livetest.Process) {
 		t.Helper()
@@ -110,6 +111,7 @@ func TestCommitDeoptimize(t *testing.T) {
 
 // Of a recursion any activation may be the one that returns; native code does the rest.
 func TestCommitChain(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
 		for outer := range 4 {
 			p := livetest.Lli(t, version, "chain.ll", "mcjit")

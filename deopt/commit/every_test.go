@@ -3,6 +3,8 @@ package commit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 // A program of four threads that leaves optimized code again and again is never let into its own way of going on: each
 // time the interpreter's result is written back. What it prints at its end is what it prints by itself.
 func TestCommitEveryExit(t *testing.T) {
+	livetest.Slow(t)
 	const program, rounds = "guards.ll", 6
 	for _, version := range []int{14, 19, 22} {
 		for _, level := range []string{"-O0", "-O2"} {
@@ -64,9 +67,16 @@ func TestCommitEveryExit(t *testing.T) {
 // are what native code would have left. The number is how often two threads come to a site in three rounds
 // where each exit is committed.
 func TestCommitEverySite(t *testing.T) {
-	for program, all := range map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12} {
+	livetest.Slow(t)
+	sites := map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12}
+	var turns livetest.Turns
+	for _, program := range slices.Sorted(maps.Keys(sites)) {
+		all := sites[program]
 		for _, version := range []int{14, 19, 22} {
 			for _, level := range []string{"-O0", "-O2"} {
+				if turns.Out(7) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s llc-%d %s", program, version, level), func(t *testing.T) {
 					t.Parallel()
 					require.Equal(t, all, commitSites(t, version, program, level, 1))

@@ -27,6 +27,7 @@ func unpatched(t *testing.T, version int, how, function, times string) string {
 // that committed the program goes on as if it had never overwritten anything: it prints the same, calls the function again,
 // and comes to its site again.
 func TestCommitFromPatchedSites(t *testing.T) {
+	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		for function, record := range patchedFunctions {
 			for _, way := range []string{"pause", "bare", "stub"} {

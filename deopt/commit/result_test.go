@@ -32,6 +32,7 @@ define i32 @main() {
 
 // What main prints is what native code found where the System V ABI has it look.
 func TestCommitResults(t *testing.T) {
+	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, attribute, body, print, format, args, want, where string }{
 		"i64": {"i64", "", "  %x = mul i64 %a, -7\n  ret i64 %x", "", "%ld", "i64 %r", "-700", "rax"},
 		"i32": {"i32", "", "  %x = trunc i64 %a to i32\n  %y = sub i32 5, %x\n  ret i32 %y", "", "%d", "i32 %r", "-95", "rax"},

@@ -234,6 +234,7 @@ func TestPossible(t *testing.T) {
 // Precedence, associativity and integers are Python's, whose evaluator says what random conditions come to. Of
 // numbers that are not negative / and % are, too.
 func TestAgainstPython(t *testing.T) {
+	livetest.Slow(t)
 	python := livetest.Tool(t, "python3")
 	random := rand.New(rand.NewPCG(15, 15))
 	values := map[string]int64{"a": 25, "b": -5, "c": 1 << 40, "d": 3}

@@ -347,6 +347,7 @@ func TestExplainPlainCode(t *testing.T) {
 // gdb finds each frame at the same CFA, with the same registers saved at the same addresses, and
 // the same instructions.
 func TestExplainAgainstGDB(t *testing.T) {
+	livetest.Slow(t)
 	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
 		p := livetest.Lli(t, 19, program, "mcjit")
 		at := only(t, explained(t, p, deopt.Options{}, Question{Frame: -1}))
@@ -426,6 +427,7 @@ func TestExplainWithoutCFI(t *testing.T) {
 // Every frame of every program can be explained, and what the explanation says of its values is what
 // the frame has.
 func TestExplainEveryFrame(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "false_match.ll", "deoptimize.ll", "chain.ll", "stop_at.ll"} {
 			if version == 14 && (program == "deoptimize.ll" || program == "chain.ll") {

@@ -14,6 +14,7 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // endedAs is what the interpreter does with the IR of a program that may abort, by blocks and by
@@ -68,6 +69,7 @@ var exceptionStandards = map[string]string{"specs": "c++14"}
 // TestExceptionsAreAsNative compiles programs that throw to an executable and to IR; both must do the
 // same. One that ends by SIGABRT has the status -1. Without FIDELITY=all it is done with two of the compilers' ways.
 func TestExceptionsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/exceptions/*.cc")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -35,6 +35,7 @@ func filesBelow(t *testing.T, dir string) map[string][]byte {
 
 // TestFilesAreAsNative runs the programs of testdata/files here and as native code, and holds what they say and what files they leave.
 func TestFilesAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	programs, err := filepath.Glob("testdata/files/*.c")
 	require.NoError(t, err)
 	require.Len(t, programs, 2)
@@ -82,6 +83,7 @@ func TestFilesAreAsNative(t *testing.T) {
 
 // TestFilesAreBounded has programs that would need more than they may have, or that use what is closed.
 func TestFilesAreBounded(t *testing.T) {
+	livetest.Slow(t)
 	const head = "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/stat.h>\n#include <unistd.h>\nint main(void) { char name[30]; long n = 0; int fd; FILE *f; "
 	for _, c := range []struct {
 		name, body string

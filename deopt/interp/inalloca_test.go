@@ -19,6 +19,7 @@ import (
 // compiled for Linux, as it stands but for the target that it names and for names, in which the linker would take an @ for the start
 // of a version: inalloca and its calling conventions are not bound to the system.
 func TestInAllocaOfCxxIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	target := regexp.MustCompile(`(?m)^target (datalayout|triple) = .*\n`)
 	names := regexp.MustCompile(`[@$]"[^"]*"`)
 	for _, version := range []string{"14", "19"} {

@@ -12,6 +12,7 @@ import (
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // compiled is the IR of a C program.
@@ -31,6 +32,7 @@ func compiled(t *testing.T, src string) *ir.Module {
 // TestCProgramsThatEndWithAnError has what ends a run in the C library: what a
 // program does wrong, and what is not there.
 func TestCProgramsThatEndWithAnError(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct {
 		name, body string
 		kind       interp.Kind

@@ -96,10 +96,8 @@ func sameAsLinked(t *testing.T, src, version string) {
 	t.Helper()
 	path := written(t, src)
 	object, program := path+".o", path+".exe"
-	build := status(t, "llc-"+version, "-filetype=obj", "-relocation-model=pic", "-o", object, path)
-	require.Zero(t, build.Status)
-	build = status(t, "gcc", "-o", program, object, "-lm")
-	require.Zero(t, build.Status)
+	livetest.Make(t, "llc-"+version, "-filetype=obj", "-relocation-model=pic", "-o", object, path)
+	livetest.Make(t, "gcc", "-o", program, object, "-lm")
 	require.Equal(t, status(t, program), interpreted(t, src))
 }
 
@@ -120,7 +118,7 @@ func TestProgramsAreAsNative(t *testing.T) {
 func rewritten(t *testing.T, file, version string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "rewritten.ll")
-	require.Zero(t, status(t, "opt-"+version, "-passes=rewrite-statepoints-for-gc", "-S", "-o", out, file).Status)
+	livetest.Make(t, "opt-"+version, "-passes=rewrite-statepoints-for-gc", "-S", "-o", out, file)
 	src, err := os.ReadFile(out)
 	require.NoError(t, err)
 	require.Contains(t, string(src), "gc.statepoint")

@@ -10,10 +10,12 @@ import (
 
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/internal/livetest"
 )
 
 // TestCxxProgramsAreAsNative is TestCProgramsAreAsNative for C++ without exceptions.
 func TestCxxProgramsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/cxx/*.cc")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"reframe/internal/livetest"
 )
 
 // float is a format of the tables: its bits of exponent and of fraction, and the
@@ -99,6 +101,7 @@ func (f float) lanesOf() []typ {
 }
 
 func TestFloatsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, f := range tableFloats {
 		for _, x := range f.lanesOf() {

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"reframe/internal/livetest"
 )
 
 // The functions that IEEE 754 requires to be rounded correctly, and those that
 // take floats apart. What C libraries round as they like is compared in package
 // libm.
 func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, f := range tableFloats {
 		if f.ir == "bfloat" {

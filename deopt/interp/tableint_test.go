@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"reframe/internal/livetest"
 )
 
 var tableWidths = []int{1, 7, 8, 13, 16, 24, 32, 33, 63, 64, 65, 100, 127, 128, 200, 256, 1000, 4096}
@@ -50,6 +52,7 @@ func definedInt(op string, bits int) func(v []*big.Int) bool {
 }
 
 func TestIntegersAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, x := range tableInts {
 		e := fewEdges(x.bits)
@@ -74,6 +77,7 @@ func TestIntegersAreAsNative(t *testing.T) {
 }
 
 func TestIntegerCastsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, x := range tableInts {
 		for _, y := range tableInts {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"reframe/internal/livetest"
 )
 
 // call is the text of a call of an intrinsic whose operands are %a, %b, ... of
@@ -33,6 +35,7 @@ var intrinsicInts = []typ{
 }
 
 func TestIntegerIntrinsicTableIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, x := range intrinsicInts {
 		e := fewEdges(x.bits)

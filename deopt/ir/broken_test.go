@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // broken are modules that every LLVM release refuses. A function body is given
@@ -94,6 +96,7 @@ var reported = regexp.MustCompile(`broken\.ll:(\d+):(\d+): error`)
 
 // What LLVM refuses is refused here, at the line that LLVM names.
 func TestRefusesWhatLLVMAsRefuses(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range broken {
 		t.Run(c.name, func(t *testing.T) {
 			err := reject(c.src)

@@ -10,11 +10,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // What clang prints of C and C++ is read, and read as the same release's assembler reads
 // it: instruction for instruction, with the lines and columns of debug information.
 func TestReadsWhatClangPrints(t *testing.T) {
+	livetest.Slow(t)
 	const avx512 = "-march=skylake-avx512"
 	cases := []struct {
 		file string
@@ -127,10 +130,8 @@ func TestFuncletsThatAreNone(t *testing.T) {
 // clang returns the IR of a file of the corpus.
 func clang(t *testing.T, version int, file string, args ...string) string {
 	t.Helper()
-	args = append([]string{"-S", "-emit-llvm", "-w", "-o", "-"}, args...)
-	out, errs, ok := llvm(t, version, "clang", append(args, filepath.Join("testdata", "corpus", file))...)
-	require.True(t, ok, "clang-%d %v %s: %s", version, args, file, errs)
-	return out
+	args = append([]string{"-S", "-emit-llvm", "-w"}, append(args, filepath.Join("testdata", "corpus", file))...)
+	return made(t, version, "clang", args...)
 }
 
 // requireAsAssembled compares what is read of a text with the bitcode that a release's own

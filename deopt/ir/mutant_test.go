@@ -9,12 +9,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // One token of a good module is dropped, repeated elsewhere or replaced. What
 // llvm-as still takes must be taken here. (The other way round does not hold:
 // metadata and the insides of attributes are not looked at.)
 func TestTakesTheMutantsThatLLVMAsTakes(t *testing.T) {
+	livetest.Slow(t)
 	const version, mutants = 22, 200
 	src, err := os.ReadFile(filepath.Join("testdata", "common.ll"))
 	require.NoError(t, err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // The quick search is in use for what LLVM prints, or nothing would be gained.
@@ -61,6 +63,7 @@ func TestQuickScanFindsWhatTheCarefulOneFinds(t *testing.T) {
 
 // What would make a quick search go over the rest of the module again and again does not.
 func TestQuickScanIsLinear(t *testing.T) {
+	livetest.Slow(t)
 	const n = 200_000
 	for name, line := range map[string]string{
 		"bodies that end in their line": "define void @f%d() {\n ret void }\n",

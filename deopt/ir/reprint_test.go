@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // What every release prints of a module must be read, as must what its
 // optimizer makes of it.
 func TestReadsWhatOptPrints(t *testing.T) {
+	livetest.Slow(t)
 	passes := [][]string{nil, {"-passes=default<O2>"}, {"-passes=mem2reg,instcombine,simplifycfg"}}
 	cases := []struct {
 		file     string
@@ -94,6 +97,7 @@ func shapeOf(blocks []*Block) []string {
 
 // llvm-stress makes modules of every instruction at random.
 func TestReadsWhatLLVMStressMakes(t *testing.T) {
+	livetest.Slow(t)
 	for _, v := range versions {
 		for seed := range 8 {
 			src, errs, ok := llvm(t, v, "llvm-stress", "-size=300", fmt.Sprintf("-seed=%d", seed))

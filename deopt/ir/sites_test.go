@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // describe spells a site in one line.
@@ -176,6 +178,7 @@ var (
 // llc writes one record for each site, in the same order, with the same id and
 // as many values.
 func TestSitesAreTheRecordsOfLLC(t *testing.T) {
+	livetest.Slow(t)
 	const rewrite = "-passes=rewrite-statepoints-for-gc"
 	for _, c := range []struct {
 		file     string

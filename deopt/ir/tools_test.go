@@ -2,6 +2,7 @@ package ir
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,9 +37,15 @@ func llvm(t testing.TB, version int, tool string, args ...string) (stdout, stder
 // opt runs opt -S over a file and returns the module it prints.
 func opt(t testing.TB, version int, file string, args ...string) string {
 	t.Helper()
-	out, errs, ok := llvm(t, version, "opt", append(args, "-S", file)...)
-	require.True(t, ok, "opt-%d %v %s: %s", version, args, file, errs)
-	return out
+	return made(t, version, "opt", append(args, "-S", file)...)
+}
+
+// made is the text that a tool makes of files.
+func made(t testing.TB, version int, tool string, args ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Made(t, fmt.Sprintf("%s-%d", tool, version), "made.ll", args...))
+	require.NoError(t, err)
+	return string(text)
 }
 
 func write(t testing.TB, name, src string) string {

@@ -40,6 +40,7 @@ type instruction struct {
 
 // Of each instruction of real libraries the length, whether it calls and where it jumps to are what objdump says.
 func TestLibraries(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, l := range libraries {
 		t.Run(l.arch.Name, func(t *testing.T) {

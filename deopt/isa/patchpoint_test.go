@@ -38,6 +38,7 @@ var compiled = []struct {
 // The call of a patchpoint ends where llc has its only call through a register end, whatever the target; an ordinary call of the
 // same target behind a stackmap is none. On s390x the two are the same for some targets, which are neither then.
 func TestPatchpointCallOfLLVM(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(16, 8))
 	targets := []uint64{1, 0x7ff, 0x800, 0x10000, 0x7fffffff, 0x80000000, 0xdeadbeef, 0xffffffff, 0x100000000, 0x7fff00000000, 0xfffffffffffe, 0xffffffffffff}

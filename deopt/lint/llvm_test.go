@@ -30,6 +30,7 @@ var (
 // kind of location and its size; "none" where there is none), or that they crash, and what
 // lint says.
 func TestLintOperands(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const crash, none, lost, not = "crash", "none", "cannot resume: lost-operand", "cannot resume: not-compiled"
 	const wide, x87 = "warning: wide-vector", "warning: x87-operand"
@@ -92,7 +93,7 @@ func TestLintOperands(t *testing.T) {
 				if site == "patchpoint 16" {
 					versions = versions[2:] // it is lowered as a stackmap is
 				}
-				for _, version := range versions {
+				for _, version := range livetest.ShareOf(versions, c.typ, site) {
 					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)
 				}
 				said := ""
@@ -164,6 +165,7 @@ func operandRecord(t *testing.T, version int, text string) string {
 
 // The regions that lint says never compile do not, and those that are one larger do.
 func TestLintPatchBytesOfLLVM(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const x86, arm = "x86_64-pc-linux-gnu", "aarch64-unknown-linux-gnu"
 	for _, c := range []struct {
@@ -203,6 +205,7 @@ func TestLintPatchBytesOfLLVM(t *testing.T) {
 
 // What crashes the code generator, and what helps.
 func TestLintNotCompiled(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	text := func(name string) string {
 		b, err := os.ReadFile(livetest.Testdata(t, "lint", name))
@@ -254,6 +257,7 @@ define void @f(i64 %a) {
 // On targets with pointers of 32 bits: whether llc writes an object for a site at all, and whether that has a stack map. ("fails" is an
 // error or a crash.)
 func TestLintOn32BitTargets(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const none, fails = "no record", "fails"
 	sites := map[string]string{
@@ -361,6 +365,7 @@ func TestLintGuardLowered(t *testing.T) {
 
 // Sites that lint says are dropped have no record, and all others have.
 func TestLintDropped(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
 		for _, flag := range []string{"-O0", "-O2"} {
@@ -427,6 +432,7 @@ func TestLintClobbered(t *testing.T) {
 
 // An i128 that no two argument registers are left for is recorded by its address.
 func TestLintArgumentOnTheStack(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	text := func(before string) string {
 		return `target triple = "x86_64-pc-linux-gnu"

@@ -11,6 +11,7 @@ import (
 	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/lint"
+	"reframe/internal/livetest"
 )
 
 // Three statepoints with ids of more than 32 bits, and a stackmap and a patchpoint with one. POINTER is what LLVM 14 and the
@@ -30,6 +31,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) gc "statepoint-example" {
 
 // Which releases cut the id of a statepoint, llvm-readobj says; each record has its site's names all the same, and lint warns.
 func TestWideIDs(t *testing.T) {
+	livetest.Slow(t)
 	whole := []string{"81985529216486895", "81985529216486895", "4294967303", "18446744073709551615"}
 	cut := []string{"81985529216486895", "2309737967", "7", "4294967295"}
 	for version, want := range map[int][]string{14: cut, 16: cut, 19: whole, 22: whole} {

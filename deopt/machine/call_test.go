@@ -28,6 +28,7 @@ var callsOf = map[*Arch]struct {
 // In the C library of each architecture the instructions that objdump calls calls are those
 // whose bits say so.
 func TestCallsOfLibraries(t *testing.T) {
+	livetest.Slow(t)
 	for arch, a := range callsOf {
 		t.Run(arch.Name, func(t *testing.T) {
 			library := fmt.Sprintf("/usr/%s/lib/libc.so.6", a.prefix)

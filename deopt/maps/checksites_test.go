@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"reframe/deopt/frametest"
+	"reframe/internal/livetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,6 +43,7 @@ next:
 
 // What llc writes keeps the rules, on each architecture; a module that says otherwise breaks the one.
 func TestCheckSites(t *testing.T) {
+	livetest.Slow(t)
 	const allocas, shadows = "allocas are recorded by address", "shadows are apart"
 	for _, c := range []struct {
 		triple  string

@@ -184,6 +184,7 @@ func TestCompressedNot(t *testing.T) {
 
 // Each byte of a compressed section with each value: what comes out is bounded.
 func TestCompressedEveryByte(t *testing.T) {
+	livetest.Slow(t)
 	dir := t.TempDir()
 	source, plain := filepath.Join(dir, "f.c"), filepath.Join(dir, "plain")
 	require.NoError(t, os.WriteFile(source, []byte(compressedSource), 0o644))

@@ -89,6 +89,7 @@ func lld(t *testing.T, out string, args ...string) {
 
 // An object placed where lld places it must hold what lld writes, byte for byte.
 func TestRelocatedIsWhatLLDLinks(t *testing.T) {
+	livetest.Slow(t)
 	compared := map[string]int{}
 	for _, c := range elfTargets {
 		for _, version := range c.versions {
@@ -200,6 +201,7 @@ c:	nop
 
 // What a linker left to the loader must name each function's link-time address, whatever is on disk.
 func TestRelocatedOfLinked(t *testing.T) {
+	livetest.Slow(t)
 	dir := t.TempDir()
 	type kind struct{ linker, flags string }
 	kinds := []kind{

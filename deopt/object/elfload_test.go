@@ -19,6 +19,7 @@ import (
 // Words that a loader fills in, in every form that lld writes relocations in, in its own terms: the
 // symbol's address, by llvm-nm, and the addend of the source.
 func TestRelocatedWordsOfLinked(t *testing.T) {
+	livetest.Slow(t)
 	const rows = 70
 	var source strings.Builder
 	source.WriteString("\t.text\n\t.skip 8\n\t.globl f\nf:\t.skip 64\ng:\t.skip 64\n\t.data\n\t.balign 8\n\t.globl data\n\t.hidden data\ndata:\n")

@@ -62,6 +62,7 @@ func sharedObject(t *testing.T, triple string, flags ...string) string {
 
 // Every name of libraries of several architectures, with the tables of names that GNU ld and lld write, and without.
 func TestNameHash(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct {
 		path   string
 		hashed bool

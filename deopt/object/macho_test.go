@@ -191,6 +191,7 @@ func checkMachOSections(t *testing.T, path string) {
 }
 
 func TestMachOSections(t *testing.T) {
+	livetest.Slow(t)
 	machoObjects(t, func(t *testing.T, _, path string) {
 		checkMachOSections(t, path)
 		require.True(t, openFile(t, path).Relocatable())
@@ -243,6 +244,7 @@ func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64
 }
 
 func TestMachOSymbols(t *testing.T) {
+	livetest.Slow(t)
 	machoObjects(t, func(t *testing.T, _, path string) {
 		img := openFile(t, path)
 		img.PlaceSections()

@@ -34,6 +34,7 @@ func functionsOf(t *testing.T, img *Image) (names []string, addrs []uint64, rest
 
 // A linked image has the stack maps of its object, and its functions' addresses are those that llvm-nm tells.
 func TestMachOLinkedStackMaps(t *testing.T) {
+	livetest.Slow(t)
 	machoLinks(t, []string{"jit_pp.ll", "weak"}, func(t *testing.T, object, linked string) {
 		unlinked := openFile(t, object)
 		unlinked.PlaceSections()
@@ -58,6 +59,7 @@ func TestMachOLinkedStackMaps(t *testing.T) {
 
 // Every fixup of every section is that which llvm-objdump prints.
 func TestMachOFixups(t *testing.T) {
+	livetest.Slow(t)
 	machoLinks(t, []string{"weak"}, func(t *testing.T, _, linked string) {
 		img := openFile(t, linked)
 		defined := map[string]uint64{}

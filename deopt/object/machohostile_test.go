@@ -61,6 +61,7 @@ func machoSeeds(t testing.TB) map[string][]byte {
 
 // Each byte of an object, and of the headers and tables of a linked image.
 func TestMachOEveryByteChanged(t *testing.T) {
+	livetest.Slow(t)
 	for name, data := range machoSeeds(t) {
 		t.Run(name, func(t *testing.T) {
 			original := bytes.Clone(data)
@@ -78,7 +79,7 @@ func TestMachOEveryByteChanged(t *testing.T) {
 				}
 				surveys := uint64(0)
 				spent := livetest.Allocated(func() {
-					for at := from; at < min(from+block, len(data)); at++ {
+					for at := from; at < min(from+block, len(data)); at += livetest.Step(5) {
 						for _, v := range values {
 							data[at] = original[at] ^ v
 							surveyMachO(t, data)

@@ -15,6 +15,7 @@ import (
 
 // What is relocated, where and by what name, as llvm-objdump lists it.
 func TestMachORelocations(t *testing.T) {
+	livetest.Slow(t)
 	machoObjects(t, func(t *testing.T, arch, path string) {
 		img := openFile(t, path)
 		img.PlaceSections()

@@ -16,6 +16,7 @@ import (
 
 // What symbols become by calling conventions of Microsoft's is what LLVM writes, on each platform that it writes them on.
 func TestDecoratedSymbolsOfLLVM(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const text = `
 define x86_vectorcallcc void @none() { ret void }

@@ -238,11 +238,12 @@ func differ(t *testing.T, r *Reader, addr machine.Addr, ours, theirs []frame.Sou
 }
 
 func TestAgainstOthers(t *testing.T) {
+	livetest.Slow(t)
 	asked := 0
 	for name, program := range programs(t) {
 		t.Run(name, func(t *testing.T) {
 			img := open(t, program)
-			addrs := sample(img, 700)
+			addrs := sample(img, livetest.Times(200, 700))
 			asked += len(addrs)
 			r := New(img, everything())
 			gdbs, elfs := gdb(t, program, addrs), elfutils(t, program, addrs)

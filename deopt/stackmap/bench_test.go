@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 const million = 1_000_000
@@ -126,6 +127,7 @@ func BenchmarkRecords(b *testing.B) {
 // What a section, its maps and their index take in memory, at most one and a half
 // times the section.
 func TestResident(t *testing.T) {
+	livetest.Slow(t)
 	for _, per := range shapes {
 		data := big(t, million, per)
 		require.InDelta(t, 110, len(data)/million, 10, "bytes a record")

@@ -342,6 +342,7 @@ func vectorOf(a *machine.Arch) machine.DWARFReg {
 
 // The boundaries that the walk finds in code of llc's are those of llvm-objdump, for each architecture.
 func TestCheckBoundaries(t *testing.T) {
+	livetest.Slow(t)
 	for _, l := range liveCases {
 		t.Run(l.triple+strings.Join(l.flags, ""), func(t *testing.T) {
 			l.each(func(version int, program string) {

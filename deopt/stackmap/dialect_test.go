@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // kinds maps the layouts of a section's maps.
@@ -172,6 +174,7 @@ func TestNoDialectFits(t *testing.T) {
 // Sections made so that many layouts fit at many places and none to the end: twice the
 // bytes take about twice the time.
 func TestDetectionTime(t *testing.T) {
+	livetest.Slow(t)
 	empty := append([]byte{3, 0, 0, 0}, make([]byte, 12)...)
 	function := &raw{order: binary.LittleEndian} // one function, one record with one live variable of one location
 	function.u8(3, 0, 0, 0).u32(1, 0, 1).u64(0x1000, 8, 1)

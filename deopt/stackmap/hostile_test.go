@@ -107,10 +107,11 @@ func TestEveryTruncation(t *testing.T) {
 }
 
 func TestEveryByteChanged(t *testing.T) {
+	livetest.Slow(t)
 	for _, seed := range seeds(t) {
 		data := append([]byte(nil), seed.data...)
 		for _, o := range readings(seed.dialect) {
-			for at := range data {
+			for at := 0; at < len(data); at += livetest.Step(7) {
 				maps := make([][]*Map, 256)
 				spent := livetest.Allocated(func() {
 					for v := range maps {
@@ -131,6 +132,7 @@ func TestEveryByteChanged(t *testing.T) {
 
 // Counts that are as large as the bytes behind them allow, and no larger.
 func TestAllocationIsBounded(t *testing.T) {
+	livetest.Slow(t)
 	const size = 1 << 18
 	for _, c := range []struct {
 		name string

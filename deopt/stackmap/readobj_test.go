@@ -18,6 +18,7 @@ import (
 
 // What llc writes reads the same here and in the llvm-readobj of its own release.
 func TestReadobj(t *testing.T) {
+	livetest.Slow(t)
 	for _, p := range programs {
 		for _, version := range p.releases {
 			t.Run(fmt.Sprintf("%s/%d", filepath.Base(p.program), version), func(t *testing.T) {
@@ -37,6 +38,7 @@ func TestReadobj(t *testing.T) {
 // llc -stackmap-version writes layout V3 under the version that it is told, which
 // llvm-readobj refuses. Here it is found to be V3, and nothing else.
 func TestVersionFlag(t *testing.T) {
+	livetest.Slow(t)
 	for _, p := range programs {
 		for _, release := range p.releases {
 			plain := section(t, object(t, release, p.program))

@@ -92,6 +92,7 @@ func ended(t *testing.T, p *livetest.Process) string {
 // Each exit of each thread is told once, in order, with the values that the loop has then; and the program
 // computes what it does without anybody looking.
 func TestTraceEveryExit(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct {
 		version int
 		level   string
@@ -103,6 +104,9 @@ func TestTraceEveryExit(t *testing.T) {
 		{19, "-O1", livetest.ObjectHostOptions{Threads: 2, Rounds: 6, Unload: 2}},
 		{19, "-O2", livetest.ObjectHostOptions{Threads: 2, Rounds: 2, Signals: true}},
 	} {
+		if !livetest.Whole() { // a thousand exits make a round
+			c.host.Threads, c.host.Rounds = min(c.host.Threads, 6), min(c.host.Rounds, 3)
+		}
 		t.Run(fmt.Sprintf("LLVM %d %s %+v", c.version, c.level, c.host), func(t *testing.T) {
 			p, begin, o := frametest.Hosted(t, c.version, "tick.ll", c.level, c.host)
 			lines, sum, said := traceAll(t, p.PID, begin, Options{Options: o})
@@ -189,6 +193,7 @@ func valuesOf(l line) (out []string) {
 
 // Which hits are told; all are counted.
 func TestTraceChooses(t *testing.T) {
+	livetest.Slow(t)
 	host := livetest.ObjectHostOptions{Threads: 1, Rounds: 2}
 	for name, c := range map[string]struct {
 		options Options
@@ -272,8 +277,9 @@ func TestTraceFull(t *testing.T) {
 
 // Values of many types, in statepoints and vector registers, are those that are there when all stands still.
 func TestTraceValuesComeWithTheHit(t *testing.T) {
+	livetest.Slow(t)
 	for _, program := range []string{"state.ll", "memory.ll", "floats.ll", "patch.ll"} {
-		for _, level := range []string{"-O0", "-O2"} {
+		for _, level := range livetest.ShareOf([]string{"-O0", "-O2"}, "values come with the hit", program) {
 			t.Run(program+level, func(t *testing.T) {
 				run := func(full bool) (out []string) {
 					p, begin, o := frametest.Hosted(t, 19, program, level, livetest.ObjectHostOptions{Rounds: 5})
@@ -330,6 +336,7 @@ func TestTraceNothing(t *testing.T) {
 
 // A module that is not what was compiled names nothing, and the exits are told all the same.
 func TestTraceOtherModule(t *testing.T) {
+	livetest.Slow(t)
 	p, begin, _ := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{})
 	text := `declare void @llvm.experimental.stackmap(i64, i32, ...)
 define i64 @tick(i64 %a) {
@@ -349,6 +356,7 @@ define i64 @entry(i64 %a) {
 
 // The exit of an object that is registered while the trace goes on, by each of LLVM's linkers.
 func TestTraceWhatIsRegisteredLater(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc", "orc-lazy"} {
 			t.Run(fmt.Sprintf("lli-%d %s", version, kind), func(t *testing.T) {

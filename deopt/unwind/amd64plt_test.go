@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // TestPLT steps through the calls of a function of another module, one instruction after
@@ -18,6 +19,7 @@ import (
 // their tables in .eh_frame; where they do not, gdb loses its way, and the truth is that
 // the caller's frame is the same at each instruction of its callee.
 func TestPLT(t *testing.T) {
+	livetest.Slow(t)
 	for _, build := range []struct {
 		name  string
 		flags []string

@@ -131,6 +131,7 @@ var wronglyRead = map[string]string{
 // has the CFI, says what is right: the caller's pc, the CFA, and each register that a way says
 // it knows.
 func TestEveryInstruction(t *testing.T) {
+	livetest.Slow(t)
 	for _, build := range []struct {
 		name              string
 		llvm              int
@@ -140,7 +141,7 @@ func TestEveryInstruction(t *testing.T) {
 	}{
 		{name: "gcc -O0", flags: []string{"-O0"}, function: .96, returns: .90},
 		{long: true, name: "gcc -O1", flags: []string{"-O1"}, function: .95, returns: .85},
-		{name: "gcc -O2", flags: []string{"-O2"}, function: .96, returns: .85},
+		{long: true, name: "gcc -O2", flags: []string{"-O2"}, function: .96, returns: .85},
 		{long: true, name: "gcc -Os", flags: []string{"-Os"}, function: .96, returns: .85},
 		{long: true, name: "gcc -O0 without frame pointers", flags: []string{"-O0", "-fomit-frame-pointer"}, function: .96, returns: .90},
 		{long: true, name: "gcc -O2 with frame pointers", flags: []string{"-O2", "-fno-omit-frame-pointer"}, function: .96, returns: .85},

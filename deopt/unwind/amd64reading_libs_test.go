@@ -13,6 +13,7 @@ import (
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
+	"reframe/internal/livetest"
 )
 
 // tally counts how the answers of one way compare with the truth.
@@ -99,6 +100,7 @@ var switchesStacks = map[string]bool{"swapcontext": true, "setcontext": true, "l
 // TestReadLibraries reads functions of real libraries, and holds what that tells at every
 // instruction, and behind every call, against the CFI that the compiler wrote for them.
 func TestReadLibraries(t *testing.T) {
+	livetest.Slow(t)
 	for _, lib := range []struct {
 		name              string
 		one               int     // function in so many is looked at

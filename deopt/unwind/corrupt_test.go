@@ -16,6 +16,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
 	"reframe/deopt/unwind/internal/unwindtest"
+	"reframe/internal/livetest"
 )
 
 // A frame may cost so much on average, in a copy of a process's memory some hundred
@@ -161,7 +162,8 @@ func corruptions(h *held, sp machine.Addr, random *rand.Rand) map[string]func() 
 // with CFI, and by code alone, and with registers that are nonsense: each walk ends with a
 // reason, and has not cost too much.
 func TestCorruptStacks(t *testing.T) {
-	const rounds = 60
+	livetest.Slow(t)
+	rounds := livetest.Times(15, 60)
 	program := stacks(t, "-O2", "-fno-omit-frame-pointer")
 	for _, way := range []string{"deep", "nested", "bare", "callback"} {
 		s := stops(t, []string{"run"}, program, way)[0]
@@ -255,7 +257,7 @@ func requireSound(t *testing.T, s *Stack) {
 // TestLyingCFI walks a sound stack with CFI that lies: of one that is well-formed, bytes are
 // changed. A walk goes wrong, or on, and ends with a reason.
 func TestLyingCFI(t *testing.T) {
-	const rounds = 3000
+	rounds := livetest.Times(1000, 3000)
 	program := stacks(t, "-O2")
 	s := stops(t, []string{"run"}, program, "nested")[0]
 	sp, err := s.registers().Addr(rsp)
@@ -304,6 +306,7 @@ func TestLyingCFI(t *testing.T) {
 
 // Walks by an .eh_frame of which each byte is changed into each other value end with a reason.
 func TestWalksByEveryByte(t *testing.T) {
+	livetest.Slow(t)
 	frame, _ := unwindtest.Seed()
 	memory := code(endlessStack()) // return addresses into the code of the FDE wherever a stack may be
 	walk := func() error {
@@ -321,7 +324,8 @@ func TestWalksByEveryByte(t *testing.T) {
 		return nil
 	}
 	require.NoError(t, walk())
-	for i, old := range frame {
+	for i := 0; i < len(frame); i += livetest.Step(11) {
+		old := frame[i]
 		for v := range 256 {
 			frame[i] = byte(v)
 			if err := walk(); err != nil {

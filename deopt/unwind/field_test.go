@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // TestSurroundings leaves a function of which only the code is known, and neither where it starts
 // nor where it returns: by the call that led to it, or by the function whose frame pointer is still there.
 // Neither is a guess.
 func TestSurroundings(t *testing.T) {
+	livetest.Slow(t)
 	for _, test := range []struct {
 		how  string
 		rule Rule

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // ways compiles testdata/ways.c and stops it in trap: the frames are trap, the function that
@@ -35,6 +36,7 @@ const (
 // TestWays leaves a frame whose function has no CFI, in each way that is left when better
 // ones are taken away. Only what can be wrong is called a guess.
 func TestWays(t *testing.T) {
+	livetest.Slow(t)
 	withFP := []string{"-fno-omit-frame-pointer"}
 	for _, test := range []struct {
 		name    string
@@ -101,6 +103,7 @@ func TestWays(t *testing.T) {
 // TestWrongWays takes for the caller what is not: the frame pointer belongs to a frame further
 // out, and a word on the stack is left over. Nothing can tell, and the frame says so.
 func TestWrongWays(t *testing.T) {
+	livetest.Slow(t)
 	t.Run("frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hide(program, "endless")

@@ -92,6 +92,7 @@ func outcomes(list []*Verified) map[string][]string {
 }
 
 func TestVerifyWhereSeveralAreRight(t *testing.T) {
+	livetest.Slow(t)
 	source := filepath.Join(t.TempDir(), "several.c")
 	require.NoError(t, os.WriteFile(source, []byte(severalRight), 0o600))
 	program, m := frametest.Compiled(0, 19, "-O1", 19).WithSites(t, source, "-O2")

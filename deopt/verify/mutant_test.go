@@ -21,13 +21,14 @@ import (
 )
 
 // mutantRuns is how many exits of a mutant are looked at: those of tick.ll are all alike.
-const mutantRuns = 100
+var mutantRuns = uint64(livetest.Times(30, 100))
 
 // TestVerifyMutants verifies programs whose stack maps say one wrong thing. Where that changes a value at an exit that
 // was looked at, verify says so, or the value is dead: with all of its bits undefined the interpreter computes the
 // same. Of a few wrong values the same comes as of the right ones (a + b, of two that change places), which is all that can be seen.
 func TestVerifyMutants(t *testing.T) {
-	versions, share := []int{19}, 7
+	livetest.Slow(t)
+	versions, share := []int{19}, 23
 	if os.Getenv("FIDELITY") == "all" {
 		versions, share = []int{14, 19, 22}, 1
 	}
@@ -56,7 +57,7 @@ type verdicts struct{ all, different, unavailable, alike, dead, unchanged int }
 func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string, o deopt.Options) {
 	t.Helper()
 	c.all++
-	rounds := 40
+	rounds := livetest.Times(12, 40)
 	if program == "tick.ll" {
 		rounds = 1
 	}

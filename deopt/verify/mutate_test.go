@@ -254,6 +254,7 @@ var mutated = []string{"tick.ll", "guards.ll", "patch.ll", "state.ll", "memory.l
 // Each mutant differs from its original in one location, two for a swap, or an entry of the constant table, as llvm-readobj
 // reads both; a file differs in nothing else. Of each program's mutants ten are held against it.
 func TestMutants(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
 		readobj := livetest.LLVM(t, version, "llvm-readobj")
 		kinds := map[mutation]int{}
@@ -268,7 +269,7 @@ func TestMutants(t *testing.T) {
 				kinds[m.kind]++
 				require.False(t, seen[string(m.object)], "%s: %v comes twice", program, m)
 				seen[string(m.object)] = true
-				if i >= 10 {
+				if i >= 10 || i >= 3 && !livetest.Whole() {
 					continue
 				}
 				changed := writeMutant(t, m)
@@ -298,6 +299,7 @@ func TestMutants(t *testing.T) {
 
 // A wrong stack map changes nothing of what the code computes.
 func TestMutantsRun(t *testing.T) {
+	livetest.Slow(t)
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 20}
 	for _, program := range mutated {
 		checksum, _ := livetest.Twin(t, program, o)
@@ -310,6 +312,7 @@ func TestMutantsRun(t *testing.T) {
 
 // The bytes of an object whose stack map is written anew without a change are the object's.
 func TestUnchangedMutant(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
 		for _, program := range mutated {
 			m := newMutator(t, livetest.PICObject(t, version, program, "-O0"), 1)

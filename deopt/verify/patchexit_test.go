@@ -31,6 +31,7 @@ func verifyPatched(t *testing.T, version int, how, module, function string, o de
 
 // A runtime that leaves a function for what it would have returned is not told from one that never did.
 func TestVerifyPatchedSites(t *testing.T) {
+	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		for _, function := range []string{"shadow", "sled", "leaf"} {
 			o := frametest.ModuleOptions(t, version, "patchexit.ll")
@@ -43,6 +44,7 @@ func TestVerifyPatchedSites(t *testing.T) {
 
 // The same of a program that overwrites its site while it is verified: an exit is not lost by that, and nothing is told to be different.
 func TestVerifyWhilePatching(t *testing.T) {
+	livetest.Slow(t)
 	t.Setenv("JITDUMPDIR", t.TempDir())
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		for _, function := range []string{"shadow", "sled", "leaf"} {
@@ -57,6 +59,7 @@ func TestVerifyWhilePatching(t *testing.T) {
 
 // Where the map of a site that is overwritten says something else than the module, the interpreter returns something else than the runtime.
 func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
+	livetest.Slow(t)
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
 	require.NoError(t, err)
 	const right, wrong = "i64 %i, i64 %acc, i64 %n, i64 %m)", "i64 %acc, i64 %i, i64 %n, i64 %m)"

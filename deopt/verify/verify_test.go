@@ -46,18 +46,22 @@ var verifiedPrograms = map[string]Options{
 // At no exit of any program, as each release compiles it at each level, is there a difference; and almost all can be
 // compared.
 func TestVerifyFindsNothing(t *testing.T) {
+	livetest.Slow(t)
 	all := os.Getenv("FIDELITY") == "all"
 	exits, same, calls := uint64(0), uint64(0), map[string]uint64{}
 	n := 0
 	for _, program := range slices.Sorted(maps.Keys(verifiedPrograms)) {
 		for _, version := range []int{14, 19, 22} {
 			for level := range 4 {
-				if n++; !all && n%7 != 0 { // so that each release and each level has its turn
+				if n++; !all && n%11 != 0 { // so that each program, each release and each level has its turn
 					continue
 				}
 				object := livetest.PICObject(t, version, program, fmt.Sprintf("-O%d", level))
-				command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 40})
+				command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: livetest.Times(12, 40)})
 				o := verifiedPrograms[program]
+				if !all && o.Limit > 50 {
+					o.Limit = 50
+				}
 				o.Options = frametest.ModuleOptions(t, version, program)
 				summary, list := verified(t, command, o)
 				about := fmt.Sprintf("%s, LLVM %d, -O%d", program, version, level)
@@ -111,6 +115,8 @@ func TestVerifyChoosesExits(t *testing.T) {
 // Threads, signals, forks, execs and code that is unloaded do not disturb, and are not disturbed: the program prints
 // what it prints by itself.
 func TestVerifyHardTargets(t *testing.T) {
+	livetest.Slow(t)
+	limit := uint64(livetest.Times(40, 150))
 	for name, h := range map[string]livetest.ObjectHostOptions{
 		"threads": {Threads: 16, Rounds: 4},
 		"signals": {Threads: 2, Rounds: 10, Signals: true},
@@ -123,10 +129,10 @@ func TestVerifyHardTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := livetest.PICObject(t, 19, "recursion.ll", "-O2")
 			command := livetest.ObjectHostCommand(t, object, h)
-			summary, _ := verified(t, command, Options{Options: frametest.ModuleOptions(t, 19, "recursion.ll"), Limit: 150})
+			summary, _ := verified(t, command, Options{Options: frametest.ModuleOptions(t, 19, "recursion.ll"), Limit: limit})
 			require.Zero(t, summary.Different)
 			require.Empty(t, summary.Reasons)
-			require.Equal(t, uint64(150), summary.Same)
+			require.Equal(t, limit, summary.Same)
 		})
 	}
 }
@@ -161,8 +167,9 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Su
 
 // The same holds of what lli compiles in the process.
 func TestVerifyUnderLli(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
-		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
+		for _, level := range livetest.ShareOf([]string{"-O0", "-O1", "-O2", "-O3"}, "under lli", version) {
 			summary, all := signalled(t, version, "stop_at.ll", level, 3)
 			require.Equal(t, uint64(3), summary.Same, "LLVM %d %s: %+v", version, level, all[0].Report())
 		}

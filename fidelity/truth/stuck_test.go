@@ -72,6 +72,7 @@ func standing(pid int) string {
 
 // A program that never ends is a failure of the campaign, and so is one that computes without end; a JIT that does is as llc is.
 func TestStuck(t *testing.T) {
+	livetest.Slow(t)
 	module := filepath.Join(t.TempDir(), "empty.ll")
 	require.NoError(t, os.WriteFile(module, nil, 0o600))
 	const forever = "while :; do :; done"

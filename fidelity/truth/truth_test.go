@@ -22,6 +22,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // all is whether to run all programs, not a share of them.
@@ -102,6 +104,7 @@ func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 
 // TestTruth is the campaign.
 func TestTruth(t *testing.T) {
+	livetest.Slow(t)
 	exits := 5000
 	if all {
 		exits = 250_000

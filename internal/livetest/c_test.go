@@ -72,6 +72,7 @@ func (p *Process) tasks(t *testing.T) []string {
 
 // A stop of the whole process shows in the clock as a gap of its length, and is forgotten once reported.
 func TestClock(t *testing.T) {
+	Slow(t)
 	p := C(t, "clock.c", nil, "1", "63")
 	require.Len(t, p.tasks(t), 65)
 	p.Freeze(t)

@@ -41,6 +41,7 @@ func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 
 // Every program computes what its C twin does, as each release compiles it at each level.
 func TestObjectHostPrograms(t *testing.T) {
+	Slow(t)
 	o := ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2}
 	puts := regexp.MustCompile(`(?m)^sixtyfour\n`)
 	for program, want := range hostedPrograms {

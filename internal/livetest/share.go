@@ -42,3 +42,30 @@ func Slow(t testing.TB) {
 		t.Skip("not in make check: it takes its time")
 	}
 }
+
+// Times is how often make test does what it does at random, or how many it takes of what is alike; with FIDELITY=all it is the other.
+func Times(few, all int) int {
+	if Whole() {
+		return all
+	}
+	return few
+}
+
+// Step is how far apart lie the bytes, or others of a long row, that make test takes: so many, or one with FIDELITY=all.
+func Step(of int) int {
+	if Whole() {
+		return 1
+	}
+	return of
+}
+
+// Turns choose cases of nested loops, whose values have their turn one after the other. How many cases make one that is run has no divisor in
+// common with how many values the loops have: so each value is among what is run.
+type Turns int
+
+// Out says whether make test leaves the next case out: it runs the first of so many.
+func (n *Turns) Out(of int) bool {
+	at := int(*n)
+	*n++
+	return !Whole() && at%of != 0
+}

@@ -108,6 +108,7 @@ func instruction(random *rand.Rand) []byte {
 
 // What is emulated leaves the registers and the stack as the processor does.
 func TestEmulation(t *testing.T) {
+	livetest.Slow(t)
 	s := traced(t)
 	th := s.threads[s.pid]
 	s.acting = s.pid

@@ -30,6 +30,7 @@ func sh(t *testing.T, dir, script string, args ...string) string {
 // The working tree as a commit with a tag, released from its repository, and from an archive without git, in another directory, by another user's umask
 // and time zone: the same bytes. make release-check does it for all platforms and without a build cache.
 func TestRelease(t *testing.T) {
+	livetest.Slow(t)
 	work := t.TempDir()
 	first, second := filepath.Join(work, "first"), filepath.Join(work, "the second of the two") // which has spaces
 	sh(t, "../..", `mkdir "$1" "$2"

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
 )
 
 // Whatever the decoder takes for a call that ends with the bytes, its opcode is where mayEndInCall
 // looks: of random bytes, and of those around opcodes, where calls are frequent.
 func TestMayEndInCall(t *testing.T) {
+	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(4, 4))
 	calls, others := 0, 0
 	for range 500_000 {

@@ -86,6 +86,7 @@ func TestLength(t *testing.T) {
 
 // The length of each instruction of real libraries is what objdump says.
 func TestLibraries(t *testing.T) {
+	livetest.Slow(t)
 	libLLVM := filepath.Join(strings.TrimSpace(run(t, livetest.LLVM(t, 19, "llvm-config"), "--libdir")), "libLLVM.so.19.1")
 	for _, c := range []struct {
 		path  string
@@ -117,6 +118,7 @@ func TestLibraries(t *testing.T) {
 // Each opcode of each map, with every kind of addressing and the prefixes that change lengths, has the
 // length that binutils' and LLVM's disassemblers agree on, or none.
 func TestOpcodes(t *testing.T) {
+	livetest.Slow(t)
 	const slot = 16
 	var code []byte
 	add := func(parts ...[]byte) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // compilers has the gcc of each architecture that has one here.
@@ -29,6 +30,7 @@ func linkedBy(t testing.TB, arch string, args ...string) string {
 // TestArchitectures compares every row of what compilers write for each
 // architecture and in each form with what readelf makes of it.
 func TestArchitectures(t *testing.T) {
+	livetest.Slow(t)
 	debug := []string{"-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"}
 	with := func(flags ...string) []string { return append(flags, debug...) }
 	forms := []struct {
@@ -77,6 +79,7 @@ func TestArchitectures(t *testing.T) {
 // section of code is moved to address 0x1000. Those for RISC-V are, as readelf does not
 // know the relocation R_RISCV_SET32.
 func TestLLVM(t *testing.T) {
+	livetest.Slow(t)
 	rows := 0
 	for _, triple := range []string{"x86_64", "aarch64", "aarch64_be", "riscv64", "powerpc64", "powerpc64le", "s390x"} {
 		for _, version := range []string{"14", "19", "22"} {
@@ -153,6 +156,7 @@ func TestSigned(t *testing.T) {
 
 // TestGo reads the compressed .debug_frame of a Go program, which has no .eh_frame.
 func TestGo(t *testing.T) {
+	livetest.Slow(t)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nfunc main() { println(1) }\n"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module small\n"), 0o644))

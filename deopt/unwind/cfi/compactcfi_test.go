@@ -78,6 +78,7 @@ func cfiFlags(version int) []string {
 
 // Compact unwind and __eh_frame of every function that llc makes for macOS say the same of each call.
 func TestCompactAgainstCFI(t *testing.T) {
+	livetest.Slow(t)
 	amd64 := []string{"rbx", "r12", "r13", "r14", "r15", "rbp"}
 	var arm64 [][]string
 	for _, pairs := range subsets([]string{"x19 x20", "x21 x22", "x23 x24", "x25 x26", "x27 x28", "d8 d9", "d10 d11", "d12 d13", "d14 d15"}, 9) {
@@ -161,6 +162,7 @@ define void @large(i64 %n) "probe-stack"="__chkstk_darwin" {
 
 // The same of the programs that the other tests run.
 func TestCompactOfPrograms(t *testing.T) {
+	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))
 	require.NoError(t, err)
 	functions, sites := map[string]int{}, map[string]int{}

@@ -174,6 +174,7 @@ func everyByte(b []byte, ask func()) {
 
 // Of what llc and lld write, with code and __eh_frame that are sound, and of the seed.
 func TestCompactEveryByte(t *testing.T) {
+	livetest.Slow(t)
 	info := infoSeed()
 	everyByte(info, func() { surveyInfo(t, info) })
 	for triple, trap := range map[string]string{"x86_64-apple-macosx11": "int3", "arm64-apple-macosx11": "brk #0x7b"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // answer returns an error unless err is one that a table may answer with.
@@ -135,6 +136,7 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 // TestEveryByte changes each byte of each section into each other value. The
 // steps of a lookup are bounded by what is read, and by maxInstructions.
 func TestEveryByte(t *testing.T) {
+	livetest.Slow(t)
 	total := 0
 	for _, x := range specimens(t) {
 		t.Run(x.name, func(t *testing.T) {

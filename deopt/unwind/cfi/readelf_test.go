@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 // readelfRow is a row of readelf's --debug-dump=frames-interp, by the names of
@@ -173,6 +174,7 @@ func sameRules(want, got readelfRow) bool {
 
 // TestReadelf compares every row of real images with what readelf makes of it.
 func TestReadelf(t *testing.T) {
+	livetest.Slow(t)
 	gdb, err := exec.LookPath("gdb")
 	require.NoError(t, err)
 	libc := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libc.so.6")))

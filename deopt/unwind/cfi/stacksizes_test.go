@@ -135,6 +135,7 @@ var (
 // lists, and they are the distance that the code before a trap in the body puts between the stack pointer and the CFA:
 // by the instructions, and by CFI where it counts from the stack pointer.
 func TestStackSizesOfShapes(t *testing.T) {
+	livetest.Slow(t)
 	var mu sync.Mutex
 	counts := map[string]int{}
 	t.Cleanup(func() { t.Logf("all agree: %v", counts) })
@@ -232,6 +233,7 @@ func depth(t *testing.T, code string) (bytes uint64, trap machine.Addr) {
 
 // Where a stack map has the size of a frame, it is the same one.
 func TestStackSizesAgainstStackMaps(t *testing.T) {
+	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))
 	require.NoError(t, err)
 	same, dynamic := 0, 0
