@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that is asked for by its name, by make or by a script, is in one of the packages that are named with it: `go test -run` of a
+// A test that is asked for by its name, by a script, is in one of the packages that are named with it: `go test -run` of a
 // name that nothing has is green.
 func TestTestsThatAreNamedExist(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
@@ -42,7 +42,6 @@ func TestTestsThatAreNamedExist(t *testing.T) {
 	for _, m := range regexp.MustCompile(`go test [^\n]*? ((?:\./[\w/]+ )+)-run '([\w|]+)'`).FindAllStringSubmatch(string(makefile), -1) {
 		check(strings.Fields(m[1]), m[2])
 	}
-	require.Greater(t, checked, 10, "Makefile")
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][\w/]+) +(Test[\w|]+)$`).FindAllStringSubmatch(string(script), -1) {
 		check([]string{m[1]}, m[2])
 	}

@@ -4,9 +4,16 @@
 set -eu
 time=${1:?usage: scripts/fuzz.sh TIME}
 cd "$(dirname "$0")/.."
-find . -name '*_test.go' | sort | while read -r file; do
-  for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file"); do
-    echo "fuzz $(dirname "$file") $target"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1x "$(dirname "$file")" </dev/null
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cache=$(go env GOCACHE)/fuzz
+# A package is built once for all its targets.
+grep -l '^func Fuzz' -r --include='*_test.go' . | sed 's|/[^/]*$||' | sort -u >"$work/packages"
+while read -r package; do
+  go test -c -vet=off -ldflags=-w -fuzz . -o "$work/fuzz.test" "$package" </dev/null
+  for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$package"/*_test.go); do
+    echo "fuzz $package $target"
+    (cd "$package" && "$work/fuzz.test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$time" -test.fuzzminimizetime 1x \
+      -test.fuzzcachedir "$cache/reframe/${package#./}" </dev/null)
   done
-done
+done <"$work/packages"
