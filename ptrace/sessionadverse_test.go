@@ -63,7 +63,7 @@ func TestSessionOfAChurning(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	hits := 0
-	for range 6 {
+	for range livetest.Times(2, 6) {
 		w, s := openAtWork(t, path, "churn", 100_000_000, 5*time.Millisecond) // however slow: see there
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
