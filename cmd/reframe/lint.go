@@ -34,6 +34,7 @@ could not be resumed:
   behind-call        a frame in the call before a stackmap has no record of that
   patch-bytes        a call does not fit into the bytes that may be patched
   layout             a layout names what is not there, or is of another type
+  swapped            a layout gives an operand under the name of another operand
   no-layout          nothing says where a deoptimize carries on
   unknown-word       a calling convention, attribute, flag or the like that is none of
                      LLVM's: a fork's, or a later release's

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"reframe/deopt/condition"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
+	"reframe/deopt/sites"
 	"reframe/internal/jsonat"
 )
 
@@ -64,7 +66,38 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 		what, do := misfit(x, &m)
 		found(CannotResume, m.Path, do, what)
 	}
+	at = slices.DeleteFunc(at, func(s *ir.Site) bool { return holds(x, s) == never })
+	for k := range x.Slots {
+		if what := swapped(x, k, at); what != "" {
+			l.out.Findings = append(l.out.Findings, Finding{Rule: Swapped, Severity: LintWarning, File: described.Name, Path: fmt.Sprintf("%s.slots[%d]", x.Path, k),
+				Function: x.Function, ID: x.Record, What: what, Do: "exchange the operands, unless the names mean something else in @" + x.Resume.Function})
+		}
+	}
 	return nil
+}
+
+// swapped says of a slot of an exit that it gives the function which carries on one operand under the name of another one, which goes by a third
+// name there; "" where that is not so at each of the sites that the exit may leave from.
+func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
+	slot := x.Slots[k]
+	for _, s := range at {
+		if slot.Operand < 0 || slot.Operand >= len(s.Live) {
+			return ""
+		}
+		own := sites.NameOf(s.Live[slot.Operand])
+		if own == "" || condition.Plain(own) == condition.Plain(slot.Name) {
+			return ""
+		}
+		other := slices.IndexFunc(x.Slots, func(o layout.Slot) bool {
+			return o.Operand >= 0 && o.Operand < len(s.Live) && condition.Plain(sites.NameOf(s.Live[o.Operand])) == condition.Plain(slot.Name)
+		})
+		if other < 0 {
+			return ""
+		}
+		what = fmt.Sprintf("operand %d, which is %s in @%s, becomes %s, and operand %d, which is %s, becomes %s",
+			slot.Operand, own, x.Function, slot.Name, x.Slots[other].Operand, sites.NameOf(s.Live[x.Slots[other].Operand]), x.Slots[other].Name)
+	}
+	return what
 }
 
 // misfit says what is wrong with an exit, and what helps.

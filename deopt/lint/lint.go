@@ -49,6 +49,7 @@ const (
 	BehindCall       Rule = "behind-call"       // a frame in the call before a stackmap has no record
 	PatchBytes       Rule = "patch-bytes"       // what is to be patched does not fit
 	LayoutMisfit     Rule = "layout"            // a layout names what is not there
+	Swapped          Rule = "swapped"           // a layout gives a value under the name of another one
 	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize carries on
 	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
 )
