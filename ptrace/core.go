@@ -297,18 +297,12 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 		if kind, ok := filekind.OfFile(c.path); ok && kind.Use != "" {
 			what, hint = kind.What, kind.Use
 		}
-		for _, z := range compressions {
-			if bytes.HasPrefix(magic[:n], []byte(z.magic)) {
-				what, hint = "compressed by "+z.tool, "decompress it first, or have it written by coredumpctl dump"
-			}
+		// systemd-coredump(8) and its like compress what they keep. What zstd has made is in front of us decompressed, once.
+		if tool := filekind.Compressor(magic[:n]); tool != "" && tool != filekind.Zstd {
+			what, hint = "compressed by "+tool, "decompress it first, or have it written by coredumpctl dump"
 		}
 	}
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
-}
-
-// systemd-coredump(8) and its like compress what they keep.
-var compressions = []struct{ magic, tool string }{
-	{"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"}, {"\x1f\x8b", "gzip"},
 }
 
 // archOf asks deopt/object, which knows how ELF names architectures, by way of an image

@@ -1,6 +1,9 @@
 package ptrace
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // signalNames are the signals of Linux by number (signal(7), "Signal numbering for standard signals"): those of a target, which
 // may come from another system than the one that this runs on.
@@ -17,3 +20,6 @@ func SignalName(number int) string {
 	}
 	return fmt.Sprintf("signal %d", number)
 }
+
+// SignalNumber returns the number of the signal that has a name, or 0.
+func SignalNumber(name string) int { return max(0, slices.Index(signalNames[:], name)) }

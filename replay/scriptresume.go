@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/internal/flags"
+	"reframe/ptrace"
 )
 
 func (c *call) set() error {
@@ -144,15 +145,14 @@ func (c *call) prints() error {
 	return nil
 }
 
-// signals are those that end programs (signal(7)), by their numbers on x86-64.
-var signals = map[string]int{"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8,
-	"SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15, "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31}
+// endsPrograms says of a signal whether a script can name it: one that programs are commonly ended by (signal(7)), by its number on x86-64.
+func endsPrograms(signal int) bool {
+	return signal > 0 && signal <= 15 || signal == 24 || signal == 25 || signal == 31
+}
 
 func (e *exit) String() string {
-	for name, number := range signals {
-		if number == e.signal {
-			return "it was killed by " + name
-		}
+	if endsPrograms(e.signal) {
+		return "it was killed by " + ptrace.SignalName(e.signal)
 	}
 	if e.signal != 0 {
 		return fmt.Sprintf("it was killed by signal %d", e.signal)
@@ -165,7 +165,7 @@ func (c *call) exits() error {
 		return c.wrong("")
 	}
 	want := exit{}
-	if number, known := signals[c.args[0]]; known {
+	if number := ptrace.SignalNumber(c.args[0]); endsPrograms(number) {
 		want.signal = number
 	} else if code, err := strconv.Atoi(c.args[0]); err == nil {
 		want.code = code

@@ -1,7 +1,7 @@
 // Package filekind tells by its beginning what a file is, so that who was given the wrong one can say so, and which verb
 // or flag takes it.
 //
-// Its main function is [Of].
+// Its main functions are [Of] and [Compressor].
 //
 // # Security
 //
@@ -30,7 +30,7 @@ const (
 	useIR     = "--ir FILE gives it, and reframe lint FILE looks at its sites"
 )
 
-// magics are beginnings that are certain (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h, RFC 8878, RFC 1952).
+// magics are beginnings that are certain (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
 var magics = []struct {
 	magic string
 	kind  Kind
@@ -42,8 +42,27 @@ var magics = []struct {
 	{"\xcf\xfa\xed\xfe", Kind{"a Mach-O file", useObject}},
 	{"\xca\xfe\xba\xbe", Kind{"a Mach-O file of several machines", useObject}},
 	{"MZ", Kind{"a program of Windows", useObject}},
-	{"\x28\xb5\x2f\xfd", Kind{"a file compressed by zstd", ""}},
-	{"\x1f\x8b", Kind{"a file compressed by gzip", ""}},
+}
+
+// Tools that compress files.
+const (
+	Zstd = "zstd"
+	gzip = "gzip"
+)
+
+// compressions are how what a tool has compressed begins (RFC 8878, RFC 1952, LZ4 Frame Format, The .xz File Format).
+var compressions = []struct{ magic, tool string }{
+	{"\x28\xb5\x2f\xfd", Zstd}, {"\x1f\x8b", gzip}, {"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"},
+}
+
+// Compressor is the tool that has compressed a file whose first bytes these are, at least 6 or all, or "".
+func Compressor(head []byte) string {
+	for _, c := range compressions {
+		if bytes.HasPrefix(head, []byte(c.magic)) {
+			return c.tool
+		}
+	}
+	return ""
 }
 
 // Entities of a module that stand at the beginning of a line (LLVM Language Reference), and files in a txtar archive.
@@ -60,7 +79,9 @@ func Of(head []byte) (kind Kind, ok bool) {
 		}
 	}
 	text := bytes.TrimSpace(head)
-	switch {
+	switch tool := Compressor(head); {
+	case tool == Zstd, tool == gzip: // what the others have made is binary data, as all that nobody gives here
+		return Kind{"a file compressed by " + tool, ""}, true
 	case bytes.HasPrefix(head, []byte(elf.ELFMAG)):
 		return ofELF(head), true
 	case len(text) == 0:

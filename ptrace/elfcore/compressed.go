@@ -3,13 +3,18 @@ package elfcore
 import (
 	"bytes"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+
+	"reframe/internal/filekind"
 )
 
 // File is what a core is written to: what lies between the parts that are written is zero.
@@ -26,14 +31,48 @@ var zeroPage [Page]byte
 // IsZero says whether all of a page, or of a part of one, is zero.
 func IsZero(b []byte) bool { return bytes.Equal(b, zeroPage[:len(b)]) }
 
-// zstdMagic is how a frame of zstd begins (RFC 8878, 3.1.1).
-const zstdMagic = "\x28\xb5\x2f\xfd"
+// isCompressed says whether what begins so was made by zstd, which alone is read.
+func isCompressed(head []byte) bool { return filekind.Compressor(head) == filekind.Zstd }
 
-// IsCompressed says whether a file is one that zstd has made.
+// IsCompressed says that of a file.
 func IsCompressed(f io.ReaderAt) bool {
-	var b [len(zstdMagic)]byte
-	n, _ := f.ReadAt(b[:], 0)
-	return string(b[:n]) == zstdMagic
+	return isCompressed(beginning(io.NewSectionReader(f, 0, headSize)))
+}
+
+// IsCore says whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
+// with one is found when it is opened.
+func IsCore(f io.ReaderAt) (bool, error) {
+	all := io.NewSectionReader(f, 0, math.MaxInt64)
+	head := beginning(all)
+	if isCompressed(head) {
+		if _, err := all.Seek(0, io.SeekStart); err != nil {
+			return false, err
+		}
+		z, err := zstd.NewReader(all, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return false, err
+		}
+		defer z.Close()
+		head = beginning(z)
+	}
+	if len(head) < headSize || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return false, nil
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	return elf.Type(order.Uint16(head[elf.EI_NIDENT:])) == elf.ET_CORE, nil
+}
+
+// headSize is up to the end of the type in the header of an ELF file, in bytes.
+const headSize = elf.EI_NIDENT + 2
+
+// beginning reads the first bytes, fewer where there are no more.
+func beginning(r io.Reader) []byte {
+	b := make([]byte, headSize)
+	n, _ := io.ReadFull(r, b)
+	return b[:n]
 }
 
 // WriteCompressed has a core written and compresses it into a file. A core is not written from its beginning to its
