@@ -94,8 +94,8 @@ func TestArchitectureDocument(t *testing.T) {
 	}
 
 	for name, want := range map[string]bool{
-		"machine.Arch": true, "machine.Arch.Chain": true, "machine.Arch.Chains": false, "guard.General.rewind": true, "guard.Trap": true, "Trap": false,
-		"isa.TestLibraries": true, "isa.TestLibrary": false, "ptrace/guard": true, "ptrace/guard/arch_riscv65.go": false,
+		"machine.Arch": true, "machine.Arch.Chain": true, "machine.Arch.Chains": false, "tracer.General.rewind": true, "tracer.Trap": true, "Trap": false,
+		"isa.TestLibraries": true, "isa.TestLibrary": false, "ptrace/tracer": true, "ptrace/tracer/arch_riscv65.go": false,
 	} {
 		require.Equal(t, want, there(name), "%s", name)
 	}

@@ -8,7 +8,7 @@
 //
 // A [Session] controls a process: it runs to breakpoints, gives a Target wherever it
 // stands still, runs one thread alone, and changes memory and registers where that is
-// asked for. The tracing is done by another process, the guard (package ptrace/guard).
+// asked for. The tracing is done by another process, the tracer (package ptrace/tracer).
 //
 // A capture has three parts. Before the stop it reads what does not change while
 // it is in use: mappings, the headers of files, the list of registered objects, which pages
@@ -34,7 +34,7 @@
 // reader dies, however it dies, the kernel lets the process go on.
 //
 // A session writes breakpoints, and what [Session.Commit] is given. The breakpoints are
-// taken out on every way to its end; where this process is killed, the guard does it.
+// taken out on every way to its end; where this process is killed, the tracer does it.
 //
 // One trace the kernel leaves: a thread that is stopped in one of a few system calls, such as
 // epoll_wait, semop and sigtimedwait, finds that call ended with EINTR, as it would after
@@ -49,7 +49,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"reframe/ptrace/guard"
+	"reframe/ptrace/tracer"
 )
 
 // Sentinels for what callers tell apart. They come wrapped in an [*Error].
@@ -95,7 +95,7 @@ func explain(pid int, op string, err error) error {
 
 // needLive says why no running process can be looked at, or made to stop, and what to do. what is what was to be done.
 func needLive(what string) error {
-	if guard.Supported {
+	if tracer.Supported {
 		return nil
 	}
 	return fmt.Errorf("%s needs Linux on amd64 or arm64, and this reframe is built for %s/%s: keep the process as a core there (gcore, or reframe record -p PID -o CORE), and look at that with --core",

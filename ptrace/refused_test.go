@@ -106,7 +106,7 @@ func TestThreadTraced(t *testing.T) {
 	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	last := tids[len(tids)-1]
-	other := newTracer()
+	other := newSeizer()
 	defer other.end()
 	require.NoError(t, other.do(func() error { return system.Request(ptraceSeize, last, 0) }))
 	for range 200 {

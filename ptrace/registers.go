@@ -10,9 +10,9 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
-	"reframe/ptrace/guard"
 	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 	"reframe/ptrace/xsave"
 )
 
@@ -24,7 +24,7 @@ func hostArch() *machine.Arch {
 	if regset.Sets[a] != nil {
 		return a
 	}
-	if guard.Supported {
+	if tracer.Supported {
 		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no regset.Sets")
 	}
 	return machine.AMD64 // whose processes this build cannot look at either
@@ -57,8 +57,8 @@ func touch(b []byte) {
 	}
 }
 
-// guardRegisters are what the guard read of a thread.
-func guardRegisters(raw *guard.Raw) rawRegisters {
+// tracerRegisters are what the tracer read of a thread.
+func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
 	for len(r.sets) < len(regset.Sets[arch]) {
 		r.sets = append(r.sets, nil)
@@ -67,7 +67,7 @@ func guardRegisters(raw *guard.Raw) rawRegisters {
 }
 
 // generalBytes are the registers as the kernel has them; they change together.
-func generalBytes(g *guard.General) []byte {
+func generalBytes(g *tracer.General) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 }
 
@@ -187,7 +187,7 @@ func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 
 var errNoVectors = errors.New("the kernel gave no vector registers")
 
-// registerWord is the place of a general register in what the guard reads, in words.
+// registerWord is the place of a general register in what the tracer reads, in words.
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 	for _, p := range regset.Notes[arch][0].Places {
 		if p.Reg == reg {
@@ -199,7 +199,7 @@ func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 
 // setRaw changes one register in what the kernel takes back: a general one, or the first bytes of
 // a vector register.
-func setRaw(raw *guard.Raw, reg machine.DWARFReg, b []byte) error {
+func setRaw(raw *tracer.Raw, reg machine.DWARFReg, b []byte) error {
 	if word, ok := registerWord(reg); ok && len(b) == 8 {
 		copy(generalBytes(&raw.General)[8*int(word):], b)
 		return nil

@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"reframe/deopt/machine"
-	"reframe/ptrace/guard"
 	"reframe/ptrace/regset"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // Session is a process that runs from one breakpoint to the next. Another process, the
-// guard (package ptrace/guard), does the tracing: what is written into the process is put
+// tracer (package ptrace/tracer), does the tracing: what is written into the process is put
 // back when this one ends, however it ends.
 //
 // The process stands still when a Session begins, whenever [Session.Next] returns an event
 // that says so, and until Next is called again. A Session is not safe for concurrent use.
 type Session struct {
 	pid     int
-	guard   *guard.Conn
+	tracer  *tracer.Conn
 	stands  bool // all threads stand still
 	stopped bool // by a signal, before it was traced
 	ended   bool
@@ -70,7 +70,7 @@ const (
 )
 
 // HardwareBreakpoints is how many breakpoints can be in debug registers at once ([Breakpoint].Hardware).
-const HardwareBreakpoints = guard.HardwareBreakpoints
+const HardwareBreakpoints = tracer.HardwareBreakpoints
 
 // EventKind says what happened.
 type EventKind int
@@ -139,14 +139,14 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := check64(firstAlive(pid)); err != nil {
 		return nil, err
 	}
-	var conn *guard.Conn
+	var conn *tracer.Conn
 	stopped := false
 	err := pastLeaving(pid, func() (err error) {
 		stopped = bySignal(pid, firstAlive(pid))
-		if conn, err = guard.Start(true); err != nil {
+		if conn, err = tracer.Start(true); err != nil {
 			return err
 		}
-		if _, err = conn.Do(guard.Request{Op: guard.Attach, PID: pid}); err != nil {
+		if _, err = conn.Do(tracer.Request{Op: tracer.Attach, PID: pid}); err != nil {
 			_ = conn.Close()
 			return explain(pid, "cannot attach", err)
 		}
@@ -163,7 +163,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 // LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
 // standard input, and where output and errors go, all of which are paths of files. With Bound the program is killed when this
 // process ends without [Session.Detach].
-type LaunchOptions guard.Launching
+type LaunchOptions tracer.Launching
 
 // Launch starts a program under control, found as a shell finds it. It stands still before its
 // first instruction, with standard input, output and error of this process.
@@ -184,11 +184,11 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	if err != nil {
 		return nil, err
 	}
-	conn, err := guard.Start(false)
+	conn, err := tracer.Start(false)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := conn.Do(guard.Request{Op: guard.Launch, Command: append([]string{path}, command...), Launching: guard.Launching(o)})
+	reply, err := conn.Do(tracer.Request{Op: tracer.Launch, Command: append([]string{path}, command...), Launching: tracer.Launching(o)})
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
@@ -203,10 +203,10 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	return s, nil
 }
 
-func newSession(pid int, conn *guard.Conn) *Session {
-	s := &Session{pid: pid, guard: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]guard.Code{}},
+func newSession(pid int, conn *tracer.Conn) *Session {
+	s := &Session{pid: pid, tracer: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]tracer.Code{}},
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
-	conn.Changed = func(e *guard.Event) { s.memory.change(machine.Addr(e.Addr), e) }
+	conn.Changed = func(e *tracer.Event) { s.memory.change(machine.Addr(e.Addr), e) }
 	return s
 }
 
@@ -230,7 +230,7 @@ func (s *Session) Target() (*Target, error) {
 	if err := s.survey(); err != nil {
 		return nil, err
 	}
-	reply, err := s.guard.Do(guard.Request{Op: guard.Threads})
+	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
 		return nil, explain(s.pid, "cannot read its threads", err)
 	}
@@ -241,7 +241,7 @@ func (s *Session) Target() (*Target, error) {
 		r := &reply.Threads[i]
 		t.threads = append(t.threads, s.thread(r, true))
 		if r.Missing == "" {
-			t.raw = append(t.raw, coreThread{r.TID, guardRegisters(r)})
+			t.raw = append(t.raw, coreThread{r.TID, tracerRegisters(r)})
 		}
 	}
 	t.stands = true
@@ -290,15 +290,15 @@ func (s *Session) RefreshRegistered() { s.changed = true }
 
 // Count says which hits are told from now on, of which the next is number 1.
 func (s *Session) Count(c Counting) error {
-	return s.request("cannot count", guard.Request{Op: guard.Count, Counting: guard.Counting(c)})
+	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
 // request makes a request whose reply says only whether it was done.
-func (s *Session) request(op string, r guard.Request) error {
+func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
 		return &Error{s.pid, op, ErrGone, ""}
 	}
-	if _, err := s.guard.Do(r); err != nil {
+	if _, err := s.tracer.Do(r); err != nil {
 		return explain(s.pid, op, err)
 	}
 	return nil
@@ -307,9 +307,9 @@ func (s *Session) request(op string, r guard.Request) error {
 // Insert sets breakpoints. One that is there already is changed to what is asked for.
 // The error names the first address that cannot be written to; the others are set.
 func (s *Session) Insert(list ...Breakpoint) error {
-	r := guard.Request{Op: guard.Insert}
+	r := tracer.Request{Op: tracer.Insert}
 	for _, b := range list {
-		to := guard.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors, Hardware: b.Hardware}
+		to := tracer.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors, Hardware: b.Hardware}
 		if len(b.Reads) > MaxReads {
 			return fmt.Errorf("ptrace: %d reads at %v; %d can come with a hit", len(b.Reads), b.Addr, MaxReads)
 		}
@@ -318,7 +318,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 			if !ok || read.Size < 0 || read.Size > MaxRead {
 				return fmt.Errorf("ptrace: %d bytes at %s%+d cannot come with a hit", read.Size, arch.RegisterName(read.Reg), read.Offset)
 			}
-			to.Reads = append(to.Reads, guard.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
+			to.Reads = append(to.Reads, tracer.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
 		}
 		s.memory.cover(b.Addr)
 		s.reads[b.Addr], s.vectors[b.Addr] = b.Reads, b.Vectors
@@ -327,7 +327,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	if s.ended {
 		return &Error{s.pid, "cannot set a breakpoint", ErrGone, ""}
 	}
-	reply, err := s.guard.Do(r)
+	reply, err := s.tracer.Do(r)
 	if reply != nil {
 		s.memory.hold(reply.Hardware)
 	}
@@ -339,24 +339,24 @@ func (s *Session) Insert(list ...Breakpoint) error {
 
 // Look looks whether the process has written over breakpoints, and returns what [Session.Next] would of that.
 func (s *Session) Look() ([]Event, error) {
-	if err := s.request("cannot look at it", guard.Request{Op: guard.Look}); err != nil {
+	if err := s.request("cannot look at it", tracer.Request{Op: tracer.Look}); err != nil {
 		return nil, err
 	}
 	var list []Event
-	for _, e := range s.guard.Take(guard.Missed) {
+	for _, e := range s.tracer.Take(tracer.Missed) {
 		list = append(list, s.event(e))
 	}
 	return list, nil
 }
 
-func (s *Session) event(e *guard.Event) Event {
+func (s *Session) event(e *tracer.Event) Event {
 	return Event{Kind: EventKind(e.Kind), Time: time.Unix(0, e.Time), At: machine.Addr(e.Addr), Number: e.Number, ExitCode: e.Code, Signal: e.Signal, Armed: e.Armed, Why: e.Why,
 		Thread: machine.Thread{ID: e.Raw.TID}}
 }
 
 // Remove takes breakpoints out. Where there is none nothing happens.
 func (s *Session) Remove(addrs ...machine.Addr) error {
-	r := guard.Request{Op: guard.Remove}
+	r := tracer.Request{Op: tracer.Remove}
 	for _, a := range addrs {
 		r.Addrs = append(r.Addrs, uint64(a))
 	}
@@ -371,7 +371,7 @@ func (s *Session) Remove(addrs ...machine.Addr) error {
 
 // Hits returns how often each counted breakpoint was hit, those too that are taken out, by address.
 func (s *Session) Hits() ([]Hits, error) {
-	reply, err := s.guard.Do(guard.Request{Op: guard.Hits})
+	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Hits})
 	if err != nil {
 		return nil, explain(s.pid, "cannot count", err)
 	}
@@ -394,29 +394,29 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
 		return Event{}, &Error{s.pid, "cannot run it", ErrGone, ""}
 	}
-	if s.stands && !s.guard.Waiting() {
-		if err := s.guard.Send(guard.Request{Op: guard.Go}); err != nil {
+	if s.stands && !s.tracer.Waiting() {
+		if err := s.tracer.Send(tracer.Request{Op: tracer.Go}); err != nil {
 			return Event{}, err
 		}
 		s.stands = false
 	}
-	e, err := s.guard.Event(ctx)
+	e, err := s.tracer.Event(ctx)
 	if err != nil {
 		return Event{}, err
 	}
 	out := s.event(e)
 	switch e.Kind {
-	case guard.Hit:
+	case tracer.Hit:
 		out.Thread = s.thread(&e.Raw, s.vectors[out.At])
 		out.Data = split(s.reads[out.At], e.Data, e.Got)
 		out.held = e.Held
 		s.stands = s.stands || e.Held
-	case guard.Exec:
+	case tracer.Exec:
 		s.forget()
 		s.stands = true
-	case guard.Ended:
+	case tracer.Ended:
 		s.ended = true // the files of its program stay open until Detach: they say what was there
-	case guard.LimitReached:
+	case tracer.LimitReached:
 		s.stands = true
 	}
 	return out, nil
@@ -429,7 +429,7 @@ func (s *Session) forget() {
 	}
 	s.base, s.given = nil, nil // another program has none of them
 	s.names = map[int]string{}
-	s.memory.originals, s.memory.held = map[machine.Addr]guard.Code{}, nil
+	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }
 
 // split takes the bytes of all reads apart.
@@ -450,8 +450,8 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 // maxNames bounds the names of threads that are kept.
 const maxNames = 1 << 12
 
-// thread makes a thread of what the guard sent.
-func (s *Session) thread(raw *guard.Raw, vectors bool) machine.Thread {
+// thread makes a thread of what the tracer sent.
+func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 	name, known := s.names[raw.TID]
 	if !known {
 		if len(s.names) >= maxNames {
@@ -464,7 +464,7 @@ func (s *Session) thread(raw *guard.Raw, vectors bool) machine.Thread {
 	switch {
 	case raw.Missing != "":
 	case vectors:
-		r := guardRegisters(raw)
+		r := tracerRegisters(raw)
 		t.Registers = r.decode()
 	default:
 		t.Registers = machine.NewRegisters(arch, "it was not asked for at this breakpoint")
@@ -478,7 +478,7 @@ func (s *Session) Stop() error {
 	if s.stands {
 		return nil
 	}
-	if err := s.request("cannot stop it", guard.Request{Op: guard.Stop}); err != nil {
+	if err := s.request("cannot stop it", tracer.Request{Op: tracer.Stop}); err != nil {
 		return err
 	}
 	s.stands = true
@@ -487,12 +487,12 @@ func (s *Session) Stop() error {
 
 // Detach puts everything back and lets the process go on. A process that has ended is no error.
 func (s *Session) Detach() error {
-	_, err := s.guard.Do(guard.Request{Op: guard.Detach})
+	_, err := s.tracer.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true
-	if end := s.guard.Close(); err == nil {
+	if end := s.tracer.Close(); err == nil {
 		err = end
 	}
-	if errors.Is(err, guard.ErrKilled) {
+	if errors.Is(err, tracer.ErrKilled) {
 		err = fmt.Errorf("%w: %s", err, s.memory.salvage())
 	}
 	s.forget()

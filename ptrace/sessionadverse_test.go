@@ -19,8 +19,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
-	"reframe/ptrace/guard"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // A signal that comes while an instruction is run that faults, which the program repairs: neither is lost, and the
@@ -170,14 +170,14 @@ func TestSessionOverwritten(t *testing.T) {
 		require.NoError(t, err)
 		return b[0]
 	}
-	require.Equal(t, guard.Trap[0], code())
+	require.Equal(t, tracer.Trap[0], code())
 	_, err = mem.WriteAt([]byte{0x4a}, int64(site)) // REX.WX
 	require.NoError(t, err)
 	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Steps: 40, Time: livetest.Patience})
 	require.NoError(t, err)
 	require.Equal(t, byte(0x4a), code())
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
-	require.Equal(t, guard.Trap[0], code())
+	require.Equal(t, tracer.Trap[0], code())
 	b := make([]byte, 1)
 	target, err := s.Target()
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 		require.Less(t, time.Now(), deadline)
 		tids = all
 	}
-	other := newTracer()
+	other := newSeizer()
 	defer other.end()
 	if err := other.do(func() error { return system.Request(unix.PTRACE_SEIZE, tids[9], 0) }); errors.Is(err, unix.ESRCH) {
 		return false

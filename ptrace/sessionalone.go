@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"reframe/deopt/machine"
-	"reframe/ptrace/guard"
+	"reframe/ptrace/tracer"
 )
 
 // AloneOptions say how far a thread goes on alone.
@@ -51,14 +51,14 @@ type AloneRun struct {
 // Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
 // and only [Session.Detach] is left to be done.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
-	r := guard.Request{Op: guard.Alone, TID: tid, Alone: guard.AloneOptions{Hits: o.Hits, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
+	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
-		r.Alone.Returns = append(r.Alone.Returns, guard.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA)})
+		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA)})
 	}
 	for _, in := range o.Inside {
-		r.Alone.Inside = append(r.Alone.Inside, guard.Range{Start: uint64(in.Start), End: uint64(in.End)})
+		r.Alone.Inside = append(r.Alone.Inside, tracer.Range{Start: uint64(in.Start), End: uint64(in.End)})
 	}
-	reply, err := s.guard.DoUntil(ctx, r)
+	reply, err := s.tracer.DoUntil(ctx, r)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -81,7 +81,7 @@ func addresses(list []uint64) []machine.Addr {
 // KernelArea returns the memory of a thread that stands still in which the kernel notes where it runs (rseq(2)): it may
 // change whenever the thread goes on. It is empty where there is none.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
-	reply, err := s.guard.Do(guard.Request{Op: guard.Rseq, TID: tid})
+	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {
 		return machine.Range{}, explain(s.pid, "cannot read its threads", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"reframe/deopt/machine"
-	"reframe/ptrace/guard"
+	"reframe/ptrace/tracer"
 )
 
 // Change is memory and what is to be in it.
@@ -27,22 +27,22 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	if s.ended || !s.stands {
 		return &Error{s.pid, op, ErrGone, ""}
 	}
-	reply, err := s.guard.Do(guard.Request{Op: guard.Threads})
+	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
 		return explain(s.pid, op, err)
 	}
-	at := slices.IndexFunc(reply.Threads, func(r guard.Raw) bool { return r.TID == tid && r.Missing == "" })
+	at := slices.IndexFunc(reply.Threads, func(r tracer.Raw) bool { return r.TID == tid && r.Missing == "" })
 	if at < 0 {
 		return &Error{s.pid, op, ErrGone, ""}
 	}
-	r := guard.Request{Op: guard.Commit, Raw: &reply.Threads[at]}
+	r := tracer.Request{Op: tracer.Commit, Raw: &reply.Threads[at]}
 	for reg, b := range registers {
 		if err := setRaw(r.Raw, reg, b); err != nil {
 			return &Error{s.pid, op, err, ""}
 		}
 	}
 	for _, c := range memory {
-		r.Changes = append(r.Changes, guard.Change{Addr: uint64(c.Addr), Data: c.Data})
+		r.Changes = append(r.Changes, tracer.Change{Addr: uint64(c.Addr), Data: c.Data})
 	}
 	return s.request(op, r)
 }

@@ -282,7 +282,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.Equal(t, sitesOutput["threads"], output)
 }
 
-// Requests that follow each other at once are all served while the process does nothing that wakes the guard.
+// Requests that follow each other at once are all served while the process does nothing that wakes the tracer.
 func TestSessionRequestsInARow(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "plain", 2000)

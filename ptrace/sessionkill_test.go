@@ -19,8 +19,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
-	"reframe/ptrace/guard"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // What the modes of sites.c print with a count of 2000.
@@ -120,11 +120,11 @@ func TestSessionKilled(t *testing.T) {
 	}
 }
 
-// A guard that is killed leaves a process that runs, and bytes that are put back by whoever still can.
+// A tracer that is killed leaves a process that runs, and bytes that are put back by whoever still can.
 func TestSessionGuardKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
-	// The breakpoint is where the program does not come in this mode, so that it outlives the moment without a guard.
+	// The breakpoint is where the program does not come in this mode, so that it outlives the moment without a tracer.
 	s, output := launch(t, path, "plain", "2000000000")
 	require.NoError(t, s.Insert(Breakpoint{Addr: faulty}))
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // in which nothing happens, fast or slow
@@ -136,12 +136,12 @@ func TestSessionGuardKilled(t *testing.T) {
 		require.NoError(t, err)
 		return b[0]
 	}
-	require.Equal(t, guard.Trap[0], code())
-	require.NoError(t, syscall.Kill(s.guard.PID(), syscall.SIGKILL))
+	require.Equal(t, tracer.Trap[0], code())
+	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
-	require.ErrorIs(t, err, guard.ErrKilled)
+	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 1 breakpoints was put back")
-	require.NotEqual(t, guard.Trap[0], code())
+	require.NotEqual(t, tracer.Trap[0], code())
 	eventually(t, output, "ready\nplain 5999999999000000000\n")
 }
 
@@ -165,9 +165,9 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	require.NoError(t, s.Stop()) // and each has been let go since it started
 	_, err = s.Next(cancelled())
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, syscall.Kill(s.guard.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
-	require.ErrorIs(t, err, guard.ErrKilled)
+	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.Equal(t, threads, debugged(t, w.pid(), faulty))
 	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 0 breakpoints was put back, 1 that debug registers held were taken out")
 	require.Equal(t, 0, debugged(t, w.pid(), faulty))

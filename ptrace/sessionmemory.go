@@ -6,14 +6,14 @@ import (
 	"os"
 
 	"reframe/deopt/machine"
-	"reframe/ptrace/guard"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // sessionMemory is the memory of a process under control, as it would be without the session's breakpoints.
 type sessionMemory struct {
 	pid, via  int
-	originals map[machine.Addr]guard.Code
+	originals map[machine.Addr]tracer.Code
 	held      map[machine.Addr]bool // by debug registers
 }
 
@@ -28,12 +28,12 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 		return err
 	}
 	// What begins before p or ends behind it.
-	const size = machine.Addr(len(guard.Code{}))
+	const size = machine.Addr(len(tracer.Code{}))
 	m.uncoverIn(p, addr, addr&^(size-1))
 	m.uncoverIn(p, addr, (addr+machine.Addr(len(p)))&^(size-1))
-	const last = len(guard.Code{}) - 1
+	const last = len(tracer.Code{}) - 1
 	for i := last; i < len(p); i++ {
-		next := bytes.IndexByte(p[i:], guard.Trap[last])
+		next := bytes.IndexByte(p[i:], tracer.Trap[last])
 		if next < 0 {
 			break
 		}
@@ -51,7 +51,7 @@ func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	}
 	at := func(i int) machine.Addr { return breakpoint + machine.Addr(i) - addr }
 	for i := range code {
-		if at(i) < machine.Addr(len(p)) && p[at(i)] != guard.Trap[i] {
+		if at(i) < machine.Addr(len(p)) && p[at(i)] != tracer.Trap[i] {
 			return // the process has written over it
 		}
 	}
@@ -64,7 +64,7 @@ func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 
 // cover notes what lies where a breakpoint is about to be set, or was set and the process has written over it.
 func (m *sessionMemory) cover(addr machine.Addr) {
-	var code guard.Code
+	var code tracer.Code
 	if m.ReadMemory(code[:], addr) == nil {
 		m.originals[addr] = code
 	}
@@ -87,16 +87,16 @@ func (m *sessionMemory) hold(addrs []uint64) {
 }
 
 // change notes what lies under a breakpoint now.
-func (m *sessionMemory) change(addr machine.Addr, e *guard.Event) {
+func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 	if _, known := m.originals[addr]; known && e.Armed {
 		m.originals[addr] = e.Under
 	}
 }
 
-// salvage puts the bytes under all breakpoints back where the guard cannot any more, and says what came of it. A
+// salvage puts the bytes under all breakpoints back where the tracer cannot any more, and says what came of it. A
 // thread may have run into one before that.
 func (m *sessionMemory) salvage() string {
-	var now guard.Code
+	var now tracer.Code
 	back := 0
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *sessionMemory) salvage() string {
 	}
 	defer f.Close()
 	for addr, code := range m.originals {
-		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == guard.Trap {
+		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == tracer.Trap {
 			if _, err := f.WriteAt(code[:], int64(addr)); err == nil {
 				back++
 			}
@@ -120,22 +120,22 @@ func (m *sessionMemory) salvage() string {
 	return text + ", and a thread that had come to one of them before may have ended the process"
 }
 
-// release has another guard take the breakpoints out of the debug registers of all threads.
+// release has another tracer take the breakpoints out of the debug registers of all threads.
 func (m *sessionMemory) release() error {
-	conn, err := guard.Start(true)
+	conn, err := tracer.Start(true)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.Do(guard.Request{Op: guard.Attach, PID: m.pid}); err != nil {
+	if _, err := conn.Do(tracer.Request{Op: tracer.Attach, PID: m.pid}); err != nil {
 		return err
 	}
-	r := guard.Request{Op: guard.Clear}
+	r := tracer.Request{Op: tracer.Clear}
 	for addr := range m.held {
 		r.Addrs = append(r.Addrs, uint64(addr))
 	}
 	_, err = conn.Do(r)
-	if _, end := conn.Do(guard.Request{Op: guard.Detach}); err == nil {
+	if _, end := conn.Do(tracer.Request{Op: tracer.Detach}); err == nil {
 		err = end
 	}
 	return err

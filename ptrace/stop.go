@@ -20,22 +20,22 @@ const (
 	ptraceInterrupt = 0x4207
 )
 
-// tracer runs ptrace requests. Linux wants all of them from the thread that
+// seizer runs ptrace requests. Linux wants all of them from the thread that
 // seized the target, so they run on one thread that does nothing else; when
 // that thread ends, the kernel lets go of all that it had seized.
-type tracer struct {
+type seizer struct {
 	requests chan func()
 	done     chan struct{}
 	tid      int // of that thread
 }
 
-func newTracer() *tracer {
-	t := &tracer{requests: make(chan func()), done: make(chan struct{})}
+func newSeizer() *seizer {
+	t := &seizer{requests: make(chan func()), done: make(chan struct{})}
 	go t.serve()
 	return t
 }
 
-func (t *tracer) serve() {
+func (t *seizer) serve() {
 	// Never unlocked: the thread ends with the goroutine. All but the program's first
 	// thread do; that one Go parks for good, and it would go on tracing.
 	runtime.LockOSThread()
@@ -59,19 +59,19 @@ func (t *tracer) serve() {
 	close(t.done)
 }
 
-func (t *tracer) do(f func() error) (err error) {
+func (t *seizer) do(f func() error) (err error) {
 	t.requests <- func() { err = f() }
 	<-t.done
 	return err
 }
 
-func (t *tracer) doUrgently(f func() error) error {
+func (t *seizer) doUrgently(f func() error) error {
 	return t.do(func() error { return system.Urgently(f) })
 }
 
 // end ends the thread, and waits until it has: what it still traces, threads that were seized and not stopped before another
 // one could not be seized, say, would else be seen as traced by this process for a moment.
-func (t *tracer) end() {
+func (t *seizer) end() {
 	close(t.requests)
 	<-t.done
 	for begin := time.Now(); !system.Ended(os.Getpid(), t.tid) && time.Since(begin) < leavingPatience; {
@@ -80,10 +80,10 @@ func (t *tracer) end() {
 }
 
 // stopped is a process that is being stopped, stands still, or was let go again. Its
-// methods run on the tracer's thread, by way of do: a stop that changes threads in
+// methods run on the seizer's thread, by way of do: a stop that changes threads in
 // the middle is longer than it has to be.
 type stopped struct {
-	*tracer
+	*seizer
 	pid       int
 	via       int // the thread through which memory is read
 	stack     int // bytes of each stack that are copied
@@ -127,7 +127,7 @@ const (
 )
 
 func newStopped(pid, via, stackBytes int) *stopped {
-	return &stopped{tracer: newTracer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
+	return &stopped{seizer: newSeizer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
 }
 
 // stopAll seizes all threads and interrupts them.

@@ -8,23 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"reframe/ptrace/guard"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // holder is a process that traces another. The zero value is none.
 type holder struct {
 	pid   int
 	name  string // of its program, 15 bytes at most (proc_pid_comm(5))
-	whose int    // of a guard, the process that it works for; 0 where that has ended
+	whose int    // of a tracer, the process that it works for; 0 where that has ended
 	does  string // the command line of that one
 }
 
-// guards says that it is a guard of ours.
-func (h *holder) guards() bool { return h.name == guard.Name }
+// ours says that it is a tracer that reframe started.
+func (h *holder) ours() bool { return h.name == tracer.Name }
 
 // leaving says that it lets go as soon as it has put everything back.
-func (h *holder) leaving() bool { return h.guards() && h.whose == 0 }
+func (h *holder) leaving() bool { return h.ours() && h.whose == 0 }
 
 // holderOf finds out who traces a process, or one of its threads. A tracer outside of the PID namespace is not seen
 // (proc_pid_status(5), TracerPid is 0 then).
@@ -37,13 +37,13 @@ func holderOf(pid int) holder {
 		}
 		// It is the number of the thread that traces, of which the process may have others.
 		thread, _ := strconv.Atoi(field)
-		tracer, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
+		process, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
 		if err != nil {
 			continue // it has ended, and let go by that
 		}
-		h := holder{pid: tracer, name: system.ThreadName(tracer, tracer)}
-		if h.guards() {
-			h.whose = employer(tracer)
+		h := holder{pid: process, name: system.ThreadName(process, process)}
+		if h.ours() {
+			h.whose = employer(process)
 			h.does = system.CommandLine(h.whose)
 		}
 		return h
@@ -51,7 +51,7 @@ func holderOf(pid int) holder {
 	return holder{}
 }
 
-// employer is the process that started a guard, or 0 where that has ended: a parent that runs another program has only
+// employer is the process that started a tracer, or 0 where that has ended: a parent that runs another program has only
 // inherited it.
 func employer(pid int) int {
 	parent, err := strconv.Atoi(system.StatusField(pid, "PPid"))
@@ -102,7 +102,7 @@ func (h *holder) hint() string {
 	switch {
 	case h.leaving():
 		return text + ", the guard of a reframe that has ended: it is still putting back what was overwritten; try again"
-	case h.guards():
+	case h.ours():
 		return fmt.Sprintf("%s, the guard of process %d: %s; end that first: kill %d", text, h.whose, h.does, h.whose)
 	case h.name == "gdb":
 		return text + "; have it detach, or write a core, (gdb) gcore FILE, and look at that: reframe frames --core FILE"

@@ -27,13 +27,13 @@ func TestTraceUnderNohup(t *testing.T) {
 	c.Stderr = &stderr
 	require.NoError(t, c.Start())
 	traced(t, p)
-	guard := tracer(p.PID)
+	tracing := tracer(p.PID)
 	begin()
 	lines := bufio.NewReader(out)
 	for n := range 3000 { // much more than the pipe and the buffers before it hold
 		if n == 20 {
 			require.NoError(t, c.Process.Signal(syscall.SIGHUP))
-			require.NoError(t, syscall.Kill(guard, syscall.SIGHUP))
+			require.NoError(t, syscall.Kill(tracing, syscall.SIGHUP))
 		}
 		_, err := lines.ReadString('\n')
 		require.NoError(t, err)

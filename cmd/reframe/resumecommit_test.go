@@ -131,7 +131,7 @@ func TestResumeCommitKilled(t *testing.T) {
 		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
 		_ = c.Process.Signal(syscall.SIGKILL)                         // it may be done
 		_ = c.Wait()
-		// The guard lets go of the process before it ends itself.
+		// The tracer lets go of the process before it ends itself.
 		var r result
 		require.Eventually(t, func() bool {
 			if !p.Alive() {

@@ -90,7 +90,7 @@ var ways = []way{
 }
 
 // A process whose watcher ends at any moment and in whatever way finishes as if nobody had watched, and
-// nothing of the watcher stays behind: no byte of its code, no guard. With FIDELITY=all every victim meets every way, which
+// nothing of the watcher stays behind: no byte of its code, no tracer. With FIDELITY=all every victim meets every way, which
 // makes 440 watchers; otherwise a twelfth of them does.
 func TestWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
@@ -154,20 +154,20 @@ func watch(t *testing.T, stdout *os.File, args ...string) watching {
 	return watching{c, r, master}
 }
 
-// over waits until reframe and its guard have ended.
-func (w watching) over(t *testing.T, guard int) {
+// over waits until reframe and its tracer have ended.
+func (w watching) over(t *testing.T, tracing int) {
 	t.Helper()
 	_ = w.Wait() // how it ended is what the test did
 	w.reader.Close()
 	if w.terminal != nil {
 		w.terminal.Close()
 	}
-	// The guard is this process's child now, if reframe has not waited for it.
+	// The tracer is this process's child now, if reframe has not waited for it.
 	require.Eventually(t, func() bool {
 		var ws unix.WaitStatus
-		got, err := unix.Wait4(guard, &ws, unix.WNOHANG, nil)
-		return err == unix.ECHILD && gone(guard) || got == guard
-	}, livetest.Patience, time.Millisecond, "the guard stays")
+		got, err := unix.Wait4(tracing, &ws, unix.WNOHANG, nil)
+		return err == unix.ECHILD && gone(tracing) || got == tracing
+	}, livetest.Patience, time.Millisecond, "the tracer stays")
 }
 
 func gone(pid int) bool {
@@ -182,7 +182,7 @@ func killAttached(t *testing.T, v victim, w way, args []string, pause time.Durat
 	code := executable(t, p.PID)
 	c := watch(t, nil, append(args[:len(args):len(args)], "-p", pid(p))...)
 	traced(t, p)
-	guard := tracer(p.PID)
+	tracing := tracer(p.PID)
 	begin()
 	time.Sleep(pause)
 	if err := w.end(c); err != nil {
@@ -191,7 +191,7 @@ func killAttached(t *testing.T, v victim, w way, args []string, pause time.Durat
 	if stop {
 		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
 	}
-	c.over(t, guard)
+	c.over(t, tracing)
 	if stop && stands(t, p.PID) {
 		require.Equal(t, "0", status(p.PID, p.PID, "TracerPid"))
 		for at, is := range executable(t, p.PID) {
@@ -228,10 +228,10 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	c := watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...) // which is the process's own; the exits go to standard error
 	out.Close()
-	var guard, process int
+	var tracing, process int
 	require.Eventually(t, func() bool {
-		if guard = childOf(c.Process.Pid); guard != 0 {
-			process = childOf(guard)
+		if tracing = childOf(c.Process.Pid); tracing != 0 {
+			process = childOf(tracing)
 		}
 		return process != 0 && status(process, process, "Name") == "obj_host" || gone(c.Process.Pid)
 	}, livetest.Patience, time.Millisecond)
@@ -239,7 +239,7 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 	if err := w.end(c); err != nil {
 		require.ErrorIs(t, err, os.ErrProcessDone)
 	}
-	c.over(t, guard)
+	c.over(t, tracing)
 	checksum, _ := livetest.Twin(t, v.program, v.options)
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(file)
@@ -249,7 +249,7 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 	var ws unix.WaitStatus
 	if process == 0 {
 		// It was let go before it was seen.
-	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the guard saw its end
+	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
 		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
 	}
 	text, err := os.ReadFile(file)

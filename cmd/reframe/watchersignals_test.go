@@ -46,7 +46,7 @@ func TestTwoSignals(t *testing.T) {
 	}
 }
 
-// Whoever watches next need not know that the guard of the one before, which was killed, has just to put the bytes back.
+// Whoever watches next need not know that the tracer of the one before, which was killed, has just to put the bytes back.
 func TestWatchedAgainAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 	p.Kill()
 }
 
-// A signal to the group, as a terminal sends it, does not hit the guard, however young that is; what is launched it does hit.
+// A signal to the group, as a terminal sends it, does not hit the tracer, however young that is; what is launched it does hit.
 func TestGuardIsBornSafe(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)

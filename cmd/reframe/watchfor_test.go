@@ -54,7 +54,7 @@ func TestFor(t *testing.T) {
 	idle.Kill()
 }
 
-// What is only counted has a limit too, to which it is counted exactly: by the guard, and where exits are looked at.
+// What is only counted has a limit too, to which it is counted exactly: by the tracer, and where exits are looked at.
 func TestCountToLimit(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)

@@ -1,0 +1,340 @@
+//go:build linux
+
+package tracer
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxTail, maxCalls and maxBacks bound what is kept of a thread that runs alone.
+const (
+	maxTail  = 1 << 16
+	maxCalls = 256
+	maxBacks = 64
+)
+
+// solo is one thread that goes on while all others stand still.
+type solo struct {
+	*server
+	t           *thread
+	o           AloneOptions
+	run         *AloneRun
+	tail        []uint64 // a ring
+	deadline    time.Time
+	interrupted bool // it stands where no signal can be given to it
+	called      map[uint64]bool
+}
+
+// alone lets a thread go on by itself to where a function returns, or to a breakpoint.
+func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
+	t := s.threads[tid]
+	switch {
+	case !s.stopped:
+		return nil, fmt.Errorf("the other threads run")
+	case t == nil || t.running || t.hasReport && t.report.Stopped() && int(t.report)>>16 != 0:
+		return nil, unix.ESRCH
+	}
+	t.group, t.rejoin = false, t.rejoin || t.group
+	o.Tail = min(o.Tail, maxTail)
+	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}}
+	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // one that has waited before
+		info.Signo, t.signal = int32(t.signal), 0
+		t.put.add(t, &info)
+	}
+	a.run.Stopped = a.proceedTo()
+	a.run.Tail = a.ordered()
+	if s.threads[tid] != t || t.running {
+		return a.run, nil
+	}
+	t.put.giveBack(t, !a.interrupted)
+	a.run.Thread = Raw{TID: tid, Others: getOthers(tid)}
+	return a.run, getRegs(tid, &a.run.Thread.General)
+}
+
+// ordered is the ring of the last instructions, oldest first.
+func (a *solo) ordered() []uint64 {
+	if n := len(a.tail); n == a.o.Tail && n > 0 {
+		at := int(a.run.Steps % uint64(n))
+		return append(slices.Clone(a.tail[at:]), a.tail[:at]...)
+	}
+	return a.tail
+}
+
+func (a *solo) keep(pc uint64) {
+	switch {
+	case len(a.tail) < a.o.Tail:
+		a.tail = append(a.tail, pc)
+	case a.o.Tail > 0:
+		a.tail[a.run.Steps%uint64(a.o.Tail)] = pc
+	}
+	a.run.Steps++
+}
+
+// proceedTo runs the thread, and says why it got neither to a return nor to a breakpoint, or "".
+func (a *solo) proceedTo() string {
+	var regs General
+	if getRegs(a.t.tid, &regs) != nil {
+		return "the process ended"
+	}
+	handled := a.t.at // what it stands at was looked at already
+	a.t.at, a.t.again = nil, nil
+	for {
+		if a.run.Return = a.returned(&regs); a.run.Return >= 0 {
+			return ""
+		}
+		b := a.breakpoints[regs.pc()]
+		switch {
+		case b == nil || handled != nil && handled.Addr == b.Addr:
+		case b.Uncounted:
+			return "code was registered or loaded meanwhile"
+		case a.o.Hits:
+			a.count(b)
+			a.t.at, a.run.Hit = b, b.Addr
+			return ""
+		default:
+			a.count(b)
+			a.run.Passed++
+		}
+		handled = nil
+		switch {
+		case a.run.Steps >= a.o.Steps:
+			return fmt.Sprintf("it ran %d instructions", a.run.Steps)
+		case a.run.Steps%256 == 255 && (a.asked() || time.Now().After(a.deadline)):
+			return a.late()
+		}
+		from, sp := regs.pc(), regs.sp()
+		why := ""
+		if a.inside(from) {
+			a.keep(from)
+			why = a.stepOnce(&regs, b)
+		} else {
+			since := onProcessor(a.t.tid)
+			why = a.through(&regs)
+			a.run.Outside += onProcessor(a.t.tid) - since
+		}
+		if why != "" {
+			return why
+		}
+		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
+			a.leaves(&regs, place{from, sp})
+		}
+	}
+}
+
+func (a *solo) count(b *breakpoint) {
+	b.count++
+	a.number++
+}
+
+// returned says which return the thread has come to, or -1.
+func (a *solo) returned(regs *General) int {
+	return slices.IndexFunc(a.o.Returns, func(r Return) bool { return regs.pc() == r.Addr && regs.sp() >= r.CFA })
+}
+
+func (a *solo) inside(pc uint64) bool {
+	list := a.o.Inside
+	i := sort.Search(len(list), func(i int) bool { return list[i].End > pc })
+	return i < len(list) && pc >= list[i].Start
+}
+
+// leaves notes where the thread went outside and, if it was by a call, where that returns to: elsewhere no breakpoint must be
+// written.
+func (a *solo) leaves(regs *General, from place) {
+	if !a.called[regs.pc()] && len(a.run.Calls) < maxCalls {
+		a.called[regs.pc()] = true
+		a.run.Calls = append(a.run.Calls, regs.pc())
+	}
+	if back, called := a.calledFrom(regs, from); called && len(a.t.backs) < maxBacks {
+		a.t.backs = append(a.t.backs, back)
+	}
+}
+
+// stepOnce runs one instruction, that under b where b is not nil.
+func (a *solo) stepOnce(regs *General, b *breakpoint) string {
+	if b == nil {
+		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
+	}
+	if b.held {
+		if regs.pass(); setRegs(a.t.tid, regs) != nil {
+			return "the process ended"
+		}
+		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
+	}
+	lay := exchange(a.memory, b.Addr, Trap, a.under(b)) // or the target has written over it
+	b.lifted = lay
+	why := a.proceed(unix.PTRACE_SINGLESTEP, regs)
+	b.lifted = false
+	if lay && a.breakpoints[b.Addr] == b {
+		exchange(a.memory, b.Addr, b.original, Trap)
+	}
+	return why
+}
+
+// through runs code outside at full speed, until it is back inside.
+func (a *solo) through(regs *General) string {
+	for {
+		if b := a.breakpoints[regs.pc()]; b != nil { // passed by proceedTo
+			if why := a.stepOnce(regs, b); why != "" {
+				return why
+			}
+		}
+		a.place(regs.pc())
+		why := a.proceed(unix.PTRACE_CONT, regs)
+		for at, code := range a.placed {
+			exchange(a.memory, at, Trap, code)
+		}
+		a.placed = nil
+		if why != "" {
+			return why
+		}
+		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil {
+			return ""
+		}
+		// A deeper activation came there: past it and on.
+		if why := a.stepOnce(regs, nil); why != "" {
+			return why
+		}
+		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil {
+			return ""
+		}
+		if time.Now().After(a.deadline) {
+			return a.late()
+		}
+	}
+}
+
+// place sets breakpoints where code outside may come back.
+func (a *solo) place(pc uint64) {
+	a.placed = map[uint64]Code{}
+	set := func(at uint64) {
+		if at == pc || a.breakpoints[at] != nil {
+			return
+		}
+		if code, err := codeAt(a.memory, at); err == nil && code != Trap {
+			a.placed[at] = code
+			_, _ = unix.Pwrite(a.memory, Trap[:], int64(at))
+		}
+	}
+	for _, r := range a.o.Returns {
+		set(r.Addr)
+	}
+	for _, b := range a.t.backs {
+		set(b.pc)
+	}
+}
+
+// trapped says whether the thread ran into a breakpoint of ours, and puts it before that.
+func (a *solo) trapped(info *sigInfo, regs *General) bool {
+	if _, placed := a.placed[regs.trapped()]; placed && info.Code == trapCode {
+		regs.rewind()
+		return true
+	}
+	_, ours := a.hitBy(a.t, info, regs)
+	return ours
+}
+
+// back says whether code outside has returned, and forgets what it was called by.
+func (a *solo) back(regs *General) bool {
+	for i := len(a.t.backs) - 1; i >= 0; i-- {
+		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp {
+			a.t.backs = a.t.backs[:i]
+			return true
+		}
+	}
+	return false
+}
+
+// proceed lets the thread run until it stops by a step or a breakpoint, and reads its registers.
+func (a *solo) proceed(request int, regs *General) string {
+	t := a.t
+	for {
+		signal := t.signal
+		t.signal = 0
+		if ptrace(request, t.tid, uintptr(signal)) != nil {
+			return "the process ended"
+		}
+		t.running, t.stepping = true, request == unix.PTRACE_SINGLESTEP
+		var ws unix.WaitStatus
+		if why := a.awaitUntil(&ws); why != "" {
+			return why
+		}
+		t.running = false
+		event := int(ws) >> 16
+		switch {
+		case !ws.Stopped():
+			a.threadEnded(t, ws)
+			return "the process ended"
+		case event == unix.PTRACE_EVENT_EXEC:
+			a.becameAnother(t)
+			return "it became another program"
+		case event == unix.PTRACE_EVENT_STOP:
+			t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
+			continue
+		case event != 0:
+			a.news(t, event)
+			continue
+		}
+		info, err := getSigInfo(t.tid)
+		switch {
+		case err != nil:
+			continue
+		case t.stepped(&info):
+			if getRegs(t.tid, regs) != nil {
+				return "the process ended"
+			}
+			return ""
+		case ws.StopSignal() == unix.SIGTRAP && (info.Code == trapCode || info.Code == trapHardware):
+			if getRegs(t.tid, regs) != nil {
+				return "the process ended"
+			}
+			if !a.trapped(&info, regs) {
+				t.signal = unix.SIGTRAP // one of its own
+				continue
+			}
+			if setRegs(t.tid, regs) != nil {
+				return "the process ended"
+			}
+			return ""
+		case synchronous(&info):
+			if t.signal = ws.StopSignal(); a.run.Signal == 0 {
+				a.run.Signal = int(t.signal)
+			}
+			t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
+		case ws.StopSignal() == unix.SIGSTOP:
+			t.signal = unix.SIGSTOP // see step
+		default:
+			t.put.add(t, &info)
+		}
+	}
+}
+
+// awaitUntil waits for a report until the time is up; then the thread is stopped where it is.
+func (a *solo) awaitUntil(ws *unix.WaitStatus) string {
+	for {
+		switch got, err := a.sleep(a.t.tid, ws); {
+		case err != nil && err != unix.EINTR:
+			return "the process ended"
+		case got == a.t.tid:
+			return ""
+		case a.asked() || time.Now().After(a.deadline):
+			return a.late()
+		}
+	}
+}
+
+// late stops the thread where it is: it took too long.
+func (a *solo) late() string {
+	if a.t.running && ptrace(unix.PTRACE_INTERRUPT, a.t.tid, 0) == nil {
+		a.interrupted = true
+		a.halt(a.t)
+	}
+	if a.asked() {
+		return "it was interrupted"
+	}
+	return fmt.Sprintf("it took over %v", a.o.Time)
+}

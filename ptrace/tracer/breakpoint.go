@@ -1,0 +1,306 @@
+//go:build linux
+
+package tracer
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// breakpoint is one that lies in the target's code, or that debug registers hold.
+type breakpoint struct {
+	Breakpoint
+	held     bool // by debug registers: nothing was written
+	lifted   bool // it is taken out for a moment
+	emulated      // how its instruction is emulated, where it can be
+	original Code // what lies under it, and is one of versions
+	versions
+	count uint64
+	room  int // bytes of all Reads
+}
+
+// insert sets breakpoints, and errs with the first that could not be set; the others are.
+func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
+	s.shadowed = shadowStack(s.pid)
+	for _, want := range list {
+		if err := s.insertOne(want); err != nil && first == nil {
+			first = fmt.Errorf("a breakpoint at %#x: %w", want.Addr, err)
+		}
+		if b := s.breakpoints[want.Addr]; b != nil && b.held {
+			reply.Hardware = append(reply.Hardware, want.Addr)
+		}
+	}
+	return first
+}
+
+func (s *server) insertOne(want Breakpoint) error {
+	if len(want.Reads) > MaxReads {
+		return fmt.Errorf("%d reads; %d can come with a hit", len(want.Reads), MaxReads)
+	}
+	if want.Addr%uint64(len(Trap)) != 0 {
+		return fmt.Errorf("no instruction begins there")
+	}
+	code, err := codeAt(s.memory, want.Addr)
+	if err != nil {
+		return err
+	}
+	b := s.breakpoints[want.Addr]
+	if b != nil && !b.held && code != Trap { // the target has written over it, or mapped something else there
+		s.keep(b)
+		b = nil
+	}
+	switch {
+	case b != nil:
+	case want.Hardware && s.hold(want.Addr):
+		b = &breakpoint{Breakpoint: want, held: true, count: s.counts[want.Addr]}
+		s.breakpoints[want.Addr] = b
+	default:
+		b = &breakpoint{Breakpoint: want, count: s.counts[want.Addr]}
+		if b.original = code; code == Trap {
+			return fmt.Errorf("there is one of the program's own, or of another debugger")
+		}
+		s.begin(b)
+		if _, err := unix.Pwrite(s.memory, Trap[:], int64(want.Addr)); err != nil {
+			return err
+		}
+		b.decode(s.memory, s.shadowed)
+		s.breakpoints[want.Addr] = b
+		s.looking.changed = true
+	}
+	b.Breakpoint, b.room = want, 0
+	for _, r := range want.Reads {
+		b.room += int(r.Size)
+	}
+	return nil
+}
+
+// remove takes breakpoints out.
+func (s *server) remove(addrs []uint64) {
+	for _, addr := range addrs {
+		if b := s.breakpoints[addr]; b != nil {
+			s.takeOut(b)
+			s.keep(b)
+			delete(s.breakpoints, addr)
+			s.rewind(b)
+		}
+	}
+}
+
+// takeOut leaves the code as it was, or as the target has changed it since.
+func (s *server) takeOut(b *breakpoint) {
+	if b.held {
+		s.release(b.Addr)
+		return
+	}
+	s.looking.changed = true
+	if !exchange(s.memory, b.Addr, Trap, s.under(b)) && executable(s.pid)(b.Addr) {
+		s.reconsider(b, false)
+	}
+}
+
+// rewind puts threads that ran into a breakpoint, and have not been handled, before it: there is
+// none any more.
+func (s *server) rewind(b *breakpoint) {
+	for _, t := range s.threads {
+		if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 || t.report.StopSignal() != unix.SIGTRAP {
+			continue
+		}
+		var regs General
+		info, err := getSigInfo(t.tid)
+		if err != nil || getRegs(t.tid, &regs) != nil {
+			continue
+		}
+		switch {
+		case info.Code == trapCode && !b.held && regs.trapped() == b.Addr:
+			regs.rewind()
+		case info.Code == trapHardware && b.held && regs.pc() == b.Addr:
+			regs.arrive()
+		default:
+			continue
+		}
+		if setRegs(t.tid, &regs) == nil {
+			t.hasReport = false
+		}
+	}
+}
+
+// keep remembers how often a breakpoint was hit that goes away.
+func (s *server) keep(b *breakpoint) {
+	if b.Uncounted || b.count == 0 {
+		return
+	}
+	if s.counts == nil {
+		s.counts = map[uint64]uint64{}
+	}
+	s.counts[b.Addr] = b.count
+}
+
+// hits returns how often each counted breakpoint was hit.
+func (s *server) hits() map[uint64]uint64 {
+	all := map[uint64]uint64{}
+	for addr, n := range s.counts {
+		all[addr] = n
+	}
+	for addr, b := range s.breakpoints {
+		if !b.Uncounted {
+			all[addr] = b.count
+		}
+	}
+	return all
+}
+
+// hit handles a thread that ran into a breakpoint. It says whether nothing more is to be done about
+// it: it stands still, or all have gone on.
+func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
+	again := t.comesBack(regs)
+	var e *Event
+	if !t.guest && !again {
+		e = s.tell(t, b, regs)
+	}
+	hold := e != nil && b.Hold
+	if e != nil && !hold {
+		s.out.event(e)
+	}
+	if !hold && !s.limit && b.held {
+		return false // the kernel has set what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
+	}
+	if !hold && !s.limit && s.emulates(t, b, regs) {
+		return setRegs(t.tid, regs) != nil
+	}
+	if setRegs(t.tid, regs) != nil { // it was killed
+		if hold {
+			s.untell(b)
+		}
+		return true
+	}
+	switch {
+	case hold || s.limit:
+		t.at = b
+		s.stopAll()
+		if hold && s.threads[t.tid] == t { // or another thread's exec has ended it
+			s.standStill(e)
+		}
+		if !hold {
+			s.reachLimit()
+		}
+		return true
+	case s.stopped:
+		s.stepOver(t, b, regs)
+		return true
+	case len(s.threads) == 1:
+		s.stepOver(t, b, regs)
+		return s.threads[t.tid] == nil || t.running
+	}
+	before := s.standing
+	s.stopAll()
+	if s.standing == before {
+		s.stepOver(t, b, regs)
+		s.resume()
+	}
+	return true
+}
+
+// standStill tells an event behind which all threads stand still until they are told to go by whoever has seen it.
+func (s *server) standStill(e *Event) {
+	s.look(stands)
+	e.Held = true
+	s.standing++
+	s.out.event(e)
+	s.out.flush()
+}
+
+// reachLimit takes the counted breakpoints out: as much was told as was asked for.
+func (s *server) reachLimit() {
+	s.limit = false
+	var addrs []uint64
+	for addr, b := range s.breakpoints {
+		if !b.Uncounted {
+			addrs = append(addrs, addr)
+		}
+	}
+	s.remove(addrs)
+	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
+}
+
+// tell counts a hit, and returns what is to be told of it: nil where it is only counted.
+func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
+	b.count++
+	if !b.Uncounted {
+		s.number++
+		if s.counting.Every > 1 && s.number%s.counting.Every != 0 {
+			return nil
+		}
+		s.chosen++
+		s.limit = s.counting.Limit != 0 && s.chosen >= s.counting.Limit
+		if s.counting.Quiet {
+			return nil
+		}
+	}
+	e := &Event{Kind: Hit, Time: time.Now().UnixNano(), Addr: b.Addr, Number: s.number, Raw: Raw{TID: t.tid, General: *regs}}
+	if b.Vectors {
+		e.Raw.Others = getOthers(t.tid)
+	}
+	if len(b.Reads) > 0 {
+		e.Data, e.Got = read(t.tid, b, regs)
+	}
+	return e
+}
+
+// untell takes a hit back whose thread ended before it could be looked at.
+func (s *server) untell(b *breakpoint) {
+	b.count--
+	if !b.Uncounted {
+		s.number--
+		s.chosen--
+		s.limit = false
+	}
+}
+
+// read reads what comes with a hit. Most of it lies on one page or two and can be had in one call.
+func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
+	words := (*[unsafe.Sizeof(*regs) / 8]uint64)(unsafe.Pointer(regs))
+	data = make([]byte, b.room)
+	var local [1]unix.Iovec
+	var remote [MaxReads]unix.RemoteIovec
+	for i, r := range b.Reads {
+		if int(r.Reg) < len(words) {
+			remote[i] = unix.RemoteIovec{Base: uintptr(words[r.Reg] + uint64(r.Offset)), Len: int(r.Size)}
+		}
+	}
+	if b.room == 0 {
+		return data, 0
+	}
+	local[0].Base = &data[0]
+	local[0].SetLen(len(data))
+	n, err := readMemory(tid, local[:], remote[:len(b.Reads)])
+	if err == nil && n == len(data) {
+		return data, 1<<len(b.Reads) - 1 // of 64 all bits
+	}
+	at := 0
+	for i, r := range b.Reads {
+		if r.Size == 0 {
+			continue
+		}
+		local[0].Base = &data[at]
+		local[0].SetLen(int(r.Size))
+		if n, err := readMemory(tid, local[:], remote[i:i+1]); err == nil && n == int(r.Size) {
+			got |= 1 << i
+		}
+		at += int(r.Size)
+	}
+	return data, got
+}
+
+// readMemory is process_vm_readv(2), which the kernel does not interrupt. But where a supervisor is asked first (seccomp_unotify(2)), as in
+// some containers, the signal by which reframe calls the tracer ends that wait; there are never many of them one after the other.
+func readMemory(tid int, local []unix.Iovec, remote []unix.RemoteIovec) (n int, err error) {
+	for range 100 {
+		if n, err = unix.ProcessVMReadv(tid, local, remote, 0); err != unix.EINTR {
+			break
+		}
+	}
+	return n, err
+}

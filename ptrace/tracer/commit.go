@@ -1,0 +1,85 @@
+//go:build linux
+
+package tracer
+
+import (
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// commit writes memory and then the registers of a thread. It is one request, so that whoever asks may be killed
+// at any moment: all of it is done or none. Where something cannot be written, what was written before is put back.
+func (s *server) commit(changes []Change, raw *Raw) error {
+	t := s.threads[raw.TID]
+	if t == nil || t.running || !s.stopped {
+		return unix.ESRCH
+	}
+	before := make([][]byte, len(changes))
+	for i, c := range changes {
+		before[i] = make([]byte, len(c.Data))
+		if err := s.whole(unix.Pread, before[i], c.Addr); err != nil {
+			return fmt.Errorf("nothing was written: cannot read %d bytes at %#x: %w", len(c.Data), c.Addr, err)
+		}
+	}
+	var err error
+	written := 0
+	for ; err == nil && written < len(changes); written++ {
+		c := changes[written]
+		if err = s.whole(unix.Pwrite, c.Data, c.Addr); err != nil {
+			err = fmt.Errorf("cannot write %d bytes at %#x: %w", len(c.Data), c.Addr, err)
+		}
+	}
+	if err == nil {
+		if err = t.setRegisters(raw); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("cannot set registers: %w", err)
+	}
+	for i := written - 1; i >= 0; i-- {
+		if back := s.whole(unix.Pwrite, before[i], changes[i].Addr); back != nil {
+			return fmt.Errorf("%d bytes at %#x were written and cannot be put back (%v): %w", len(before[i]), changes[i].Addr, back, err)
+		}
+	}
+	return fmt.Errorf("what was written is put back: %w", err)
+}
+
+// whole reads or writes memory of the target, all of it or with an error.
+func (s *server) whole(f func(int, []byte, int64) (int, error), p []byte, addr uint64) error {
+	n, err := f(s.memory, p, int64(addr))
+	switch {
+	case err != nil:
+		return err
+	case n == 0 && len(p) > 0:
+		return unix.ESRCH // its memory is no more (mem_rw of Linux's fs/proc/base.c)
+	case n < len(p):
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// setRegisters sets the general and the vector registers of a thread that stands still, or none.
+func (t *thread) setRegisters(raw *Raw) error {
+	if t.killed() {
+		return unix.ESRCH
+	}
+	before, _ := getSet(t.tid, otherSets[0].Kind)
+	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // one that the kernel does not give is empty behind gob
+	if vectors {
+		if err := setSet(t.tid, otherSets[0].Kind, raw.Others[0]); err != nil {
+			return err
+		}
+	}
+	if err := setGeneral(t.tid, raw.General); err != nil {
+		if vectors && before != nil {
+			_ = setSet(t.tid, otherSets[0].Kind, before) // the thread was killed, or takes what it gave
+		}
+		return err
+	}
+	t.again = nil
+	if t.at != nil && t.at.Addr != raw.General.pc() {
+		t.at = nil
+	}
+	return nil
+}

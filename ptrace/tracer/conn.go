@@ -1,0 +1,209 @@
+package tracer
+
+import (
+	"bufio"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Conn is the end of the one who asks. It is not safe for concurrent use.
+type Conn struct {
+	net     *net.UnixConn
+	in      *bufio.Reader
+	decoder *gob.Decoder
+	encoder *gob.Encoder
+	cmd     *exec.Cmd
+	waiting []*Event // that came before the reply to a request
+	// abandoned counts replies that are still to come and that nobody waits for.
+	abandoned      int
+	seen, programs uint64 // of [Request]
+	err            error  // the tracer is gone
+	// Changed is told of each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
+	Changed func(*Event)
+}
+
+// ErrKilled says that the tracer has ended, which it does on a request alone: what it traced runs, with
+// breakpoints that nobody holds.
+var ErrKilled = errors.New("the guard process was killed")
+
+// PID returns the number of the tracer process.
+func (c *Conn) PID() int { return c.cmd.Process.Pid }
+
+// Send makes a request that has no reply.
+func (c *Conn) Send(r Request) error {
+	if c.err != nil {
+		return c.err
+	}
+	r.Seen, r.Programs = c.seen, c.programs
+	if err := c.encoder.Encode(r); err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// Do makes a request and waits for its reply. The error is one of the tracer's too.
+func (c *Conn) Do(r Request) (*Reply, error) { return c.DoUntil(context.Background(), r) }
+
+// DoUntil is Do for a request that may take long. When ctx is done its cause is the error, and the tracer gives the request
+// up as soon as it is asked for something else.
+func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
+	if err := c.Send(r); err != nil {
+		return nil, err
+	}
+	for {
+		if err := c.await(ctx); err != nil {
+			if ctx.Err() != nil {
+				c.abandoned++
+			}
+			return nil, err
+		}
+		m, err := c.read()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.Event != nil:
+			c.waiting = append(c.waiting, m.Event)
+		case c.abandoned > 0: // to what nobody waits for any more
+			c.abandoned--
+		case m.Reply.Errno != 0:
+			return m.Reply, fmt.Errorf("%s%w", m.Reply.Error, m.Reply.Errno)
+		case m.Reply.Error != "":
+			return m.Reply, errors.New(m.Reply.Error)
+		default:
+			return m.Reply, nil
+		}
+	}
+}
+
+// await waits until there is something to be read.
+func (c *Conn) await(ctx context.Context) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.in.Buffered() > 0 || ctx.Done() == nil { // to wait for what is there already takes a while
+		return nil
+	}
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.net.SetReadDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	_, err := c.in.Peek(1)
+	if !stop() {
+		<-woken
+	}
+	_ = c.net.SetReadDeadline(time.Time{})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// Waiting says whether an event is at hand.
+func (c *Conn) Waiting() bool { return len(c.waiting) > 0 }
+
+// Event waits for what happens next. When ctx is done its cause is the error.
+func (c *Conn) Event(ctx context.Context) (*Event, error) {
+	e, err := c.next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.Held {
+		c.seen++
+	}
+	if e.Kind == Exec {
+		c.programs++
+	}
+	return e, nil
+}
+
+func (c *Conn) next(ctx context.Context) (*Event, error) {
+	if len(c.waiting) > 0 {
+		e := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		return e, nil
+	}
+	if err := c.await(ctx); err != nil {
+		return nil, err
+	}
+	m, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	if m.Event == nil {
+		if c.abandoned == 0 {
+			return nil, c.fail(errors.New("a reply that nobody asked for"))
+		}
+		c.abandoned--
+		return c.next(ctx)
+	}
+	return m.Event, nil
+}
+
+func (c *Conn) read() (*message, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	var m message
+	if err := c.decoder.Decode(&m); err != nil {
+		return nil, c.fail(err)
+	}
+	if m.Event != nil && m.Event.Kind == Broken {
+		return nil, c.fail(errors.New(m.Event.Why))
+	}
+	if m.Event != nil && m.Event.Kind == Missed && c.Changed != nil {
+		c.Changed(m.Event)
+	}
+	if m.Event == nil && m.Reply == nil {
+		return nil, c.fail(errors.New("an empty message"))
+	}
+	return &m, nil
+}
+
+func (c *Conn) fail(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		err = ErrKilled
+	}
+	c.err = err
+	return err
+}
+
+// Take takes the events of a kind that are at hand.
+func (c *Conn) Take(kind EventKind) (list []*Event) {
+	c.waiting = slices.DeleteFunc(c.waiting, func(e *Event) bool {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+		return e.Kind == kind
+	})
+	return list
+}
+
+// lasting is how long a tracer may take that has put everything back. One that takes longer waits for a thread that sleeps in the
+// kernel, and needs nobody.
+const lasting = 10 * time.Second
+
+// Close ends the tracer, which puts everything back, and waits until it has.
+func (c *Conn) Close() error {
+	c.net.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- c.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lasting):
+		return nil
+	}
+}

@@ -1,0 +1,106 @@
+//go:build linux
+
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// debugRegisters are the breakpoints that the processor holds for a thread, by address; 0 is none. Of them nothing lies in the code,
+// which the target may read, compare, keep and write over. Each thread has its own; all are given the same before they go
+// on. A thread or process that is started has none, and an exec takes them away (copy_thread and flush_thread of Linux's
+// arch/x86/kernel/process.c). The end of a tracer does not.
+type debugRegisters [HardwareBreakpoints]uint64
+
+func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Contains(d[:], addr) }
+
+// errTaken says that a thread has debug registers of somebody else.
+var errTaken = errors.New("somebody else uses its debug registers")
+
+// hold has debug registers hold a breakpoint, and says whether there was one free in all threads.
+func (s *server) hold(addr uint64) bool {
+	slot := slices.Index(s.debug[:], 0)
+	if slot < 0 || addr == 0 {
+		return false
+	}
+	s.debug[slot] = addr
+	for _, t := range s.threads {
+		if t.guest || t.vforks || t.running { // it is given them when it goes on
+			continue
+		}
+		if err := t.setDebug(s.debug); err != nil && err != unix.ESRCH {
+			s.debug[slot] = 0 // those that have it by now lose it when they go on
+			return false
+		}
+	}
+	return true
+}
+
+// release lets go of a breakpoint that debug registers hold: the threads, which stand still, have it until they go on.
+func (s *server) release(addr uint64) {
+	if slot := slices.Index(s.debug[:], addr); slot >= 0 {
+		s.debug[slot] = 0
+	}
+}
+
+// arm gives a thread that is about to go on the debug registers that it is to have.
+func (s *server) arm(t *thread) {
+	want := s.debug
+	if t.guest || t.vforks {
+		want = debugRegisters{}
+	}
+	err := t.setDebug(want)
+	if err == nil || err == unix.ESRCH { // it was killed, which it reports next
+		return
+	}
+	for _, addr := range want {
+		if b := s.breakpoints[addr]; b != nil && !t.debug.holds(addr) {
+			s.out.event(&Event{Kind: Missed, Time: time.Now().UnixNano(), Addr: addr, Raw: Raw{TID: t.tid}, Why: err.Error()})
+		}
+	}
+}
+
+// linger waits for threads that did not stop when all others were let go, and that a debug register would end later: they sleep in the
+// kernel. Nobody waits for it.
+func (s *server) linger() {
+	for len(s.lingering) > 0 {
+		var ws unix.WaitStatus
+		tid, err := wait(-1, &ws, unix.WALL)
+		if err != nil {
+			return // there are none any more
+		}
+		t := s.lingering[tid]
+		if t == nil {
+			t = &thread{tid: tid} // that one of them has started
+		}
+		if !ws.Stopped() {
+			delete(s.lingering, tid)
+			continue
+		}
+		signal := unix.Signal(0)
+		if info, err := getSigInfo(tid); int(ws)>>16 == 0 && !(err == nil && info.Code == trapHardware && ws.StopSignal() == unix.SIGTRAP) {
+			signal = ws.StopSignal()
+		}
+		_ = t.setDebug(debugRegisters{})
+		_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(signal))
+		delete(s.lingering, tid)
+	}
+}
+
+// clear takes out the debug registers that a tracer has left which was killed.
+func (s *server) clear(addrs []uint64) error {
+	for _, t := range s.threads {
+		if t.running {
+			return fmt.Errorf("thread %d does not stop", t.tid)
+		}
+		if err := t.clearDebug(addrs); err != nil && err != unix.ESRCH {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package tracer
+
+import (
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where struct user (sys/user.h) has debug register n: u_debugreg. DR7 says which are on, by bits 0, 2, 4 and 6 for one thread alone; all other bits are
+// 0 for instructions (Intel, "Debug Registers").
+const (
+	debugOffset  = 848
+	debugControl = 7
+	debugOn      = 0x55
+)
+
+func pokeDebug(tid, n int, v uint64) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_POKEUSR, uintptr(tid), uintptr(debugOffset+8*n), uintptr(v), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func peekDebug(tid, n int) (v uint64, err error) {
+	err = ptraceAt(unix.PTRACE_PEEKUSR, tid, uintptr(debugOffset+8*n), unsafe.Pointer(&v))
+	return v, err
+}
+
+// control is what DR7 is to be.
+func (d *debugRegisters) control() (v uint64) {
+	for n, addr := range d {
+		if addr != 0 {
+			v |= 1 << (2 * n)
+		}
+	}
+	return v
+}
+
+// setDebug sets the debug registers of a thread that stands still. With an error none is set.
+func (t *thread) setDebug(want debugRegisters) error {
+	have := t.debug
+	if have == want {
+		return nil
+	}
+	if have == (debugRegisters{}) {
+		if err := t.freeDebug(); err != nil {
+			return err
+		}
+	}
+	for n, addr := range want {
+		if addr == 0 || addr == have[n] {
+			continue
+		}
+		if err := pokeDebug(t.tid, n, addr); err != nil {
+			_ = pokeDebug(t.tid, debugControl, 0) // or it has ended
+			t.debug = debugRegisters{}
+			return err
+		}
+	}
+	if err := pokeDebug(t.tid, debugControl, want.control()); err != nil {
+		return err
+	}
+	t.debug = want
+	return nil
+}
+
+// freeDebug returns an error where somebody else uses the debug registers of a thread. A new thread has the control register of the
+// one that started it, without addresses (copy_thread of Linux's arch/x86/kernel/process.c).
+func (t *thread) freeDebug() error {
+	control, err := peekDebug(t.tid, debugControl)
+	for n := 0; err == nil && n < HardwareBreakpoints; n++ {
+		if control>>(2*n)&3 == 0 {
+			continue
+		}
+		var addr uint64
+		if addr, err = peekDebug(t.tid, n); addr != 0 {
+			return errTaken
+		}
+	}
+	return err
+}
+
+// clearDebug takes breakpoints out of the debug registers of a thread that stands still, where these hold instructions at the
+// addresses.
+func (t *thread) clearDebug(addrs []uint64) error {
+	control, err := peekDebug(t.tid, debugControl)
+	if err != nil || control&debugOn == 0 {
+		return err
+	}
+	for n := range HardwareBreakpoints {
+		addr, err := peekDebug(t.tid, n)
+		if err != nil {
+			return err
+		}
+		if kind := control >> (16 + 4*n) & 0xf; kind == 0 && slices.Contains(addrs, addr) {
+			control &^= 3 << (2 * n)
+		}
+	}
+	return pokeDebug(t.tid, debugControl, control)
+}

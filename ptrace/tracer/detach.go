@@ -1,0 +1,74 @@
+//go:build linux
+
+package tracer
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// detach puts every byte back and lets all threads go.
+func (s *server) detach() {
+	if s.pid == 0 {
+		return
+	}
+	s.stopAll()
+	s.restoreAll()
+	s.letGo()
+	s.out.flush()
+	s.pid = 0
+}
+
+// restoreAll takes all breakpoints out of memory.
+func (s *server) restoreAll() {
+	var addrs []uint64
+	for addr := range s.breakpoints {
+		addrs = append(addrs, addr)
+	}
+	s.remove(addrs)
+	for addr, code := range s.placed {
+		exchange(s.memory, addr, Trap, code)
+	}
+}
+
+// letGo detaches from all threads, each with the signal that was on its way to it.
+func (s *server) letGo() {
+	for _, t := range s.ordered() {
+		signal := t.signal
+		if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 {
+			signal = t.report.StopSignal()
+			if info, err := getSigInfo(t.tid); err == nil && t.stepped(&info) {
+				signal = 0
+			}
+		}
+		if t.running { // it does not stop: what it does in the kernel may be over by now
+			var ws unix.WaitStatus
+			s.await(t.tid, &ws)
+		}
+		t.put.giveBack(t, false)
+		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or does not stand still
+		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && t.debug != (debugRegisters{}) && !t.ended() {
+			s.lingering[t.tid] = t
+		}
+	}
+	s.threads = map[int]*thread{}
+}
+
+// restoreCopy takes the breakpoints out of the memory of a child, which has a copy of the
+// target's.
+func (s *server) restoreCopy(pid int) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // it was killed
+	}
+	defer unix.Close(fd)
+	for _, b := range s.breakpoints {
+		if !b.held {
+			exchange(fd, b.Addr, Trap, s.under(b))
+		}
+	}
+	for addr, code := range s.placed {
+		exchange(fd, addr, Trap, code)
+	}
+}

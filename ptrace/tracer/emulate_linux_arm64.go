@@ -1,0 +1,10 @@
+package tracer
+
+// Of arm64 no instruction is emulated: each is run.
+type emulated struct{}
+
+func shadowStack(int) bool { return false }
+
+func (b *breakpoint) decode(int, bool) {}
+
+func (s *server) emulates(*thread, *breakpoint, *General) bool { return false }

@@ -1,0 +1,196 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// looking is how the tracer looks whether the target has written over breakpoints. A target that does so runs past them, and nothing
+// else tells.
+type looking struct {
+	wanted  atomic.Bool // there are breakpoints to be looked at
+	changed bool        // which there are
+	addrs   []uint64    // of those that lie in memory, ascending
+	next    int         // the first that was not looked at the last time
+	at      time.Time   // when that was over
+	took    time.Duration
+}
+
+// lookReason is why it is looked.
+type lookReason int
+
+const (
+	due    lookReason = iota // it is time
+	stands                   // all threads stand still
+	ending                   // a thread ends, and with the last one its memory
+	all                      // somebody asks
+)
+
+// To look takes a twentieth of the time at most, where nobody asks for it; and of a million breakpoints a part at a time.
+const (
+	lookShare = 20
+	lookAt    = 4096
+	lookPage  = 4096 // bytes that are read at once
+)
+
+// look looks at breakpoints, and says of those that the target has written over that hits may not have been seen.
+func (s *server) look(why lookReason) {
+	l := &s.looking
+	if s.pid == 0 || s.stopping && s.alive() > 0 {
+		return
+	}
+	if l.changed {
+		l.changed, l.addrs = false, l.addrs[:0]
+		for addr, b := range s.breakpoints {
+			if !b.held {
+				l.addrs = append(l.addrs, addr)
+			}
+		}
+		l.next = 0
+		slices.Sort(l.addrs)
+		l.wanted.Store(len(l.addrs) > 0)
+	}
+	if len(l.addrs) == 0 {
+		return
+	}
+	if why == ending && s.alive() == 0 {
+		why = all
+	}
+	began := time.Now()
+	if since := began.Sub(l.at); why == due && since < gather || why != all && since < lookShare*l.took {
+		return
+	}
+	n := len(l.addrs)
+	if why == all {
+		l.next = 0
+	} else {
+		n = min(n, lookAt)
+	}
+	var changed []*breakpoint
+	for n > 0 {
+		part := l.addrs[l.next:min(l.next+n, len(l.addrs))]
+		n -= len(part)
+		if l.next += len(part); l.next == len(l.addrs) {
+			l.next = 0
+		}
+		changed = s.overwritten(part, changed)
+	}
+	if len(changed) > 0 {
+		_ = s.still(s.programs, func() error {
+			for _, b := range changed {
+				if s.breakpoints[b.Addr] == b {
+					s.reconsider(b, true)
+				}
+			}
+			return nil
+		})
+	}
+	l.at = time.Now()
+	l.took = l.at.Sub(began)
+}
+
+// alive counts the threads that run code of their own.
+func (s *server) alive() (n int) {
+	for _, t := range s.threads {
+		if !t.guest && !t.ending {
+			n++
+		}
+	}
+	return n
+}
+
+// overwritten adds those of some breakpoints, in ascending order, in whose place something else lies that may be run, and that was not
+// seen there.
+func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
+	var page [lookPage + len(Trap)]byte
+	first := len(to)
+	for len(addrs) > 0 {
+		from, n := addrs[0], 1
+		for n < len(addrs) && addrs[n]-from < lookPage {
+			n++
+		}
+		here := addrs[:n]
+		addrs = addrs[n:]
+		code := page[:here[n-1]-from+uint64(len(Trap))]
+		if got, err := unix.Pread(s.memory, code, int64(from)); err != nil || got < len(code) {
+			for _, addr := range here { // some of it is no more
+				if is, err := codeAt(s.memory, addr); err == nil {
+					to = s.differs(addr, is, to)
+				}
+			}
+			continue
+		}
+		for _, addr := range here {
+			to = s.differs(addr, Code(code[addr-from:]), to)
+		}
+	}
+	if len(to) > first {
+		runs := executable(s.pid)
+		to = slices.DeleteFunc(to, func(b *breakpoint) bool { return !runs(b.Addr) })
+	}
+	return to
+}
+
+func (s *server) differs(addr uint64, is Code, to []*breakpoint) []*breakpoint {
+	b := s.breakpoints[addr]
+	if b == nil || b.lifted {
+		return to
+	}
+	if is == Trap {
+		b.refused = false
+		return to
+	}
+	if b.refused && b.refusedFor == is {
+		return to
+	}
+	return append(to, b)
+}
+
+// maxMaps bounds what is read of a list of mappings.
+const maxMaps = 1 << 20
+
+// executable says of addresses whether what lies there may be run. Where the list of mappings cannot be read, nothing may.
+func executable(pid int) func(uint64) bool {
+	type span struct{ from, to uint64 }
+	var spans []span
+	if f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		for n := 0; n < maxMaps && lines.Scan(); n++ {
+			var m span
+			var rights string
+			if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &m.from, &m.to, &rights); err == nil && strings.Contains(rights, "x") {
+				spans = append(spans, m)
+			}
+		}
+	}
+	return func(addr uint64) bool {
+		return slices.ContainsFunc(spans, func(m span) bool { return addr >= m.from && addr < m.to })
+	}
+}
+
+// reconsider decides about a breakpoint which the target has written over: it is set again where an instruction still begins there, and
+// with again, or given up. Either is said. All threads stand still.
+func (s *server) reconsider(b *breakpoint, again bool) {
+	is, err := codeAt(s.memory, b.Addr)
+	if err != nil || is == Trap || b.refused && b.refusedFor == is {
+		return
+	}
+	e := &Event{Kind: Missed, Time: time.Now().UnixNano(), Addr: b.Addr}
+	if again {
+		e.Why = s.setAgain(b, is)
+		e.Armed = e.Why == ""
+	}
+	b.refused, b.refusedFor = !e.Armed, is
+	e.Under = b.original
+	s.out.event(e)
+}

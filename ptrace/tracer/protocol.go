@@ -1,0 +1,181 @@
+package tracer
+
+import (
+	"encoding/gob"
+	"syscall"
+	"time"
+)
+
+// Breakpoint is a place in the code and what is to happen there.
+type Breakpoint struct {
+	Addr      uint64
+	Hold      bool // all threads stand still at a hit until [Go]
+	Uncounted bool // counts neither for Every nor for Limit
+	Vectors   bool // all registers come with a hit, not the general ones alone
+	Hardware  bool // the target may write over the code there: a debug register holds it, where one is free
+	Reads     []Read
+}
+
+// Read is memory that comes with a hit: it starts at a register, given by its place in
+// [General] counted in words, plus an offset.
+type Read struct {
+	Reg    uint8
+	Offset int64
+	Size   uint32
+}
+
+// Launching says how a program is started. What is empty is as with the tracer itself.
+type Launching struct {
+	Dir                   string
+	Env                   []string
+	Stdin, Stdout, Stderr string // files; the last two are created
+	// Bound says that the program is killed when whoever asks is gone without a [Detach].
+	Bound bool
+}
+
+// Counting says which hits are told, of those that are counted from then on.
+type Counting struct {
+	Every, Limit uint64
+	Quiet        bool
+}
+
+// Op is what the tracer is asked to do.
+type Op uint8
+
+// The requests. All but Go have a reply.
+const (
+	Attach  Op = iota // to PID
+	Launch            // Command, and stop before its first instruction
+	Go                // all threads, where they stand still
+	Stop              // all threads
+	Insert            // Breakpoints
+	Remove            // the breakpoints at Addrs
+	Count             // as Counting says
+	Hits              // how often the breakpoints were hit
+	Look              // whether the target has written over breakpoints
+	Threads           // their registers; they stand still
+	Alone             // let thread TID run by itself
+	Commit            // Changes of memory, and Raw's registers
+	Rseq              // where the kernel writes for thread TID
+	Clear             // the debug registers of a tracer that was killed, those for Addrs
+	Detach            // put everything back and end
+)
+
+// Request is one thing that the tracer is asked to do.
+type Request struct {
+	Op Op
+	// Seen counts the events behind which all threads stand still, and Programs those of an exec, that whoever asks
+	// has seen: what is asked for in ignorance of one is not done.
+	Seen, Programs uint64
+
+	PID, TID    int
+	Command     []string
+	Launching   Launching
+	Breakpoints []Breakpoint
+	Addrs       []uint64
+	Changes     []Change
+	Counting    Counting
+	Alone       AloneOptions
+	Raw         *Raw
+}
+
+// Raw are the registers of a thread as the kernel hands them out.
+type Raw struct {
+	TID     int
+	General General
+	Others  [][]byte // the other sets (package regset); nil where they were not asked for, and one that the kernel does not give is empty
+	Missing string   // why the thread does not stand still, or ""
+}
+
+// Change is memory and what is to be in it.
+type Change struct {
+	Addr uint64
+	Data []byte
+}
+
+// AloneOptions say how far a thread goes by itself.
+type AloneOptions struct {
+	Returns []Return
+	Hits    bool    // it stops at counted breakpoints too; otherwise it passes them
+	Inside  []Range // ascending
+	Steps   uint64
+	Time    time.Duration
+	Tail    int
+}
+
+// Return is where a function returns to, and with which canonical frame address.
+type Return struct{ Addr, CFA uint64 }
+
+// Range is code from Start up to End.
+type Range struct{ Start, End uint64 }
+
+// AloneRun is what a thread did by itself.
+type AloneRun struct {
+	Stopped string // why it got neither to a return nor to a breakpoint, or ""
+	Return  int    // which of the returns it came to, or -1
+	Hit     uint64 // the breakpoint that it came to, or 0
+	Passed  uint64 // counted breakpoints that it did not stop at
+	Signal  int    // the first signal that its own instructions raised, or 0
+	Steps   uint64
+	Outside time.Duration // that code outside took
+	Tail    []uint64
+	Calls   []uint64
+	Thread  Raw
+}
+
+// Reply answers a request.
+type Reply struct {
+	Error   string
+	Errno   syscall.Errno // 0 where the error is none of the kernel's
+	PID     int
+	Threads []Raw
+	Hits    map[uint64]uint64
+	Alone   *AloneRun
+	Rseq    Range
+	// Hardware are those of the breakpoints that were asked for which debug registers hold.
+	Hardware []uint64
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The events.
+const (
+	Hit EventKind = iota
+	Exec
+	Ended
+	LimitReached
+	Missed // the target has written over a breakpoint, or a thread cannot have it: hits may not have been seen; Why says more
+	Broken // the tracer cannot go on; Why says so
+)
+
+// Event is what the tracer tells without being asked.
+type Event struct {
+	Kind   EventKind
+	Time   int64 // nanoseconds since 1970
+	Addr   uint64
+	Number uint64
+	Held   bool // all threads stand still, until Go
+	Raw    Raw
+	Data   []byte // all Reads, one after the other
+	Got    uint64 // a bit for each Read that could be had
+	Code   int    // exit status
+	Signal int
+	Armed  bool // of Missed: it is set again, and Under is what lies under it now
+	Under  Code
+	Why    string
+}
+
+// MaxReads is how many Reads a breakpoint can have: there is a bit for each.
+const MaxReads = 64
+
+// message is what goes from the tracer to the one who asks: one of the two.
+type message struct {
+	Reply *Reply
+	Event *Event
+}
+
+func init() {
+	gob.Register(message{})
+	gob.Register(Request{})
+}

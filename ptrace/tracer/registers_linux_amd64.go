@@ -1,0 +1,65 @@
+package tracer
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// trapCode is what SIGTRAP says of a breakpoint instruction: SI_KERNEL (sigaction(2)).
+const trapCode = 0x80
+
+// steppedCall says whether SIGTRAP says of a single step that it ended with a system call: TRAP_BRKPT.
+func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
+
+func getRegs(tid int, r *General) error {
+	return ptraceAt(unix.PTRACE_GETREGS, tid, 0, unsafe.Pointer(r))
+}
+
+func setRegs(tid int, r *General) error {
+	return ptraceAt(unix.PTRACE_SETREGS, tid, 0, unsafe.Pointer(r))
+}
+
+func (g *General) pc() uint64 { return g.Rip }
+func (g *General) sp() uint64 { return g.Rsp }
+
+// trapped returns where the breakpoint instruction lies behind which a thread has stopped.
+func (g *General) trapped() uint64 { return g.Rip - 1 }
+
+// rewind puts the thread before the breakpoint instruction.
+func (g *General) rewind() { g.Rip = g.trapped() }
+
+// pass lets the thread run the instruction it stands at in spite of a debug register: RF (Intel, "Instruction-Breakpoint
+// Exception Condition").
+func (g *General) pass() { g.Eflags |= resumeFlag }
+
+// arrive undoes pass.
+func (g *General) arrive() { g.Eflags &^= resumeFlag }
+
+const resumeFlag = 1 << 16
+
+// resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
+func (g General) resembles(other General) bool {
+	other.Eflags = g.Eflags // RF, TF
+	other.OrigRax = g.OrigRax
+	return g == other
+}
+
+// setGeneral sets the general registers for good: no system call is restarted.
+func setGeneral(tid int, g General) error {
+	g.OrigRax = ^uint64(0)
+	return setRegs(tid, &g)
+}
+
+// calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
+// pointer, if it went there by a call. What is on top of the stack otherwise may be any number.
+func (s *server) calledFrom(g *General, from place) (back place, called bool) {
+	const longest = 15 // bytes of an instruction
+	var word [8]byte
+	if n, err := unix.Pread(s.memory, word[:], int64(g.Rsp)); err != nil || n < len(word) {
+		return place{}, false
+	}
+	back = place{binary.LittleEndian.Uint64(word[:]), from.sp}
+	return back, g.Rsp == from.sp-8 && back.pc > from.pc && back.pc-from.pc <= longest
+}

@@ -1,0 +1,66 @@
+package tracer
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// trapCode is what SIGTRAP says of a breakpoint instruction: TRAP_BRKPT (sigaction(2)).
+const trapCode = 1
+
+// steppedCall says whether SIGTRAP says of a single step that it ended with a system call: it is as if nobody had sent
+// it (user_single_step_report of Linux's include/linux/ptrace.h).
+func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
+
+// prStatus is the set of the general registers: NT_PRSTATUS (linux/elf.h).
+const prStatus = 1
+
+func getRegs(tid int, r *General) error {
+	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(r)), Len: uint64(unsafe.Sizeof(*r))}
+	return ptraceAt(unix.PTRACE_GETREGSET, tid, prStatus, unsafe.Pointer(&iov))
+}
+
+func setRegs(tid int, r *General) error {
+	return setSet(tid, prStatus, unsafe.Slice((*byte)(unsafe.Pointer(r)), unsafe.Sizeof(*r)))
+}
+
+func (g *General) pc() uint64 { return g.PC }
+func (g *General) sp() uint64 { return g.SP }
+
+// trapped returns where the breakpoint instruction lies at which a thread has stopped: it has not gone past it.
+func (g *General) trapped() uint64 { return g.PC }
+
+// rewind has nothing to do: see trapped.
+func (g *General) rewind() {}
+
+// pass and arrive are about debug registers, which are not used here.
+func (g *General) pass()   {}
+func (g *General) arrive() {}
+
+// resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
+func (g General) resembles(other General) bool {
+	const singleStep = 1 << 21 // PSTATE.SS (Arm ARM, D2.12)
+	other.PState = other.PState&^singleStep | g.PState&singleStep
+	return g == other
+}
+
+// setGeneral sets the general registers for good: no system call is restarted, and where the thread goes on counts as
+// reached by no branch: after one through a register it would have to be a landing place (Arm ARM, PSTATE.BTYPE).
+func setGeneral(tid int, g General) error {
+	const branchType = 3 << 10 // PSTATE.BTYPE
+	g.PState &^= branchType
+	none := int32(-1)
+	const systemCall = 0x404 // NT_ARM_SYSTEM_CALL, linux/elf.h
+	if err := setSet(tid, systemCall, unsafe.Slice((*byte)(unsafe.Pointer(&none)), unsafe.Sizeof(none))); err != nil {
+		return err
+	}
+	return setRegs(tid, &g)
+}
+
+// calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
+// pointer, if it went there by a call: that is what the link register says then.
+func (s *server) calledFrom(g *General, from place) (back place, called bool) {
+	back = place{g.X[30], from.sp}
+	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions are of one size
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"encoding/gob"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// serve is the tracer's whole life.
+func serve() {
+	runtime.LockOSThread()                               // the one thread that traces
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // or it is called exe, and works as well
+	// What ends or stops those who were started from a terminal does not end or stop this one. They are caught,
+	// not ignored: what is launched would ignore them too. What is ignored already it ignores without this one (nohup).
+	deaf := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, kick} {
+		if !signal.Ignored(s) {
+			signal.Notify(deaf, s)
+		}
+	}
+	var conn net.Conn
+	socket, err := strconv.Atoi(strings.Join(os.Args[1:], ""))
+	end := os.NewFile(uintptr(max(socket, firstExtra)), "guard")
+	if err == nil {
+		unix.CloseOnExec(socket)
+		conn, err = net.FileConn(end)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
+		os.Exit(2)
+	}
+	end.Close()
+	if _, err := conn.Write([]byte{0}); err != nil { // it is born; whoever asked may be gone
+		os.Exit(2)
+	}
+	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: -1}
+	k := &kicker{tid: unix.Gettid()}
+	if err := k.prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
+		os.Exit(2)
+	}
+	s.asked = k.asked
+	requests := make(chan Request)
+	go k.watch(&s.out.waits, &s.sleeps, &s.looking.wanted)
+	go receive(conn, requests, k)
+	s.live(requests, k)
+	s.linger()
+}
+
+// receive passes requests on. When the other end is gone, however it went, it closes the channel.
+func receive(conn net.Conn, to chan<- Request, k *kicker) {
+	decoder := gob.NewDecoder(bufio.NewReader(conn))
+	for {
+		var r Request
+		if decoder.Decode(&r) != nil {
+			close(to)
+			k.wake()
+			return
+		}
+		k.wake()
+		to <- r
+	}
+}
+
+// live is the loop. However it ends, everything is put back.
+func (s *server) live(requests <-chan Request, k *kicker) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.out.event(&Event{Kind: Broken, Why: fmt.Sprintf("the guard process failed: %v", r)})
+			s.detach()
+		}
+		s.out.flush()
+	}()
+	for {
+		if s.stopped || s.pid == 0 || k.asked() {
+			s.out.flush()
+			select {
+			case r, open := <-requests:
+				k.asks.Add(-1)
+				if s.serve(r, open) {
+					return
+				}
+			case <-time.After(lookEvery):
+				s.lookAtEnds()
+			}
+			continue
+		}
+		var ws unix.WaitStatus
+		// It sleeps here, which is not only polite: the kernel then runs the target on the same processor,
+		// and to wake another one takes longer than all the rest of a stop.
+		tid, err := unix.Wait4(-1, &ws, unix.WALL, nil)
+		switch {
+		case err == unix.ECHILD:
+			s.end()
+		case err == nil:
+			s.handle(tid, ws)
+		}
+		s.look(due)
+		s.out.due()
+	}
+}
+
+// lookEvery is how long a target that is killed while it stands still waits for its end to be collected.
+const lookEvery = 20 * time.Millisecond
+
+// lookAtEnds takes what threads that stand still report nevertheless: that they were killed.
+func (s *server) lookAtEnds() {
+	for s.pid != 0 && s.stopped {
+		var ws unix.WaitStatus
+		tid, err := wait(-1, &ws, unix.WALL|unix.WNOHANG)
+		if err != nil || tid == 0 {
+			return
+		}
+		switch t := s.threads[tid]; {
+		case t == nil:
+			s.stranger(tid, ws)
+		case ws.Stopped():
+			s.took(t, ws) // one that was late
+		default:
+			s.threadEnded(t, ws)
+		}
+	}
+}
+
+// wait is wait4(2), tried again when a signal comes between.
+func wait(tid int, ws *unix.WaitStatus, options int) (int, error) {
+	for {
+		got, err := unix.Wait4(tid, ws, options, nil)
+		if err != unix.EINTR {
+			return got, err
+		}
+	}
+}
+
+// errnoOf is the kernel's part of an error, for the other end to tell it apart.
+func errnoOf(err error) unix.Errno {
+	errno, _ := err.(syscall.Errno)
+	return errno
+}

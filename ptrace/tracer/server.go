@@ -1,0 +1,376 @@
+//go:build linux
+
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
+)
+
+// server is the tracer: one target, its threads and its breakpoints.
+type server struct {
+	sleeps   atomic.Bool // until a thread reports, or somebody looks what has become of it
+	asked    func() bool // there is a request, or nobody any more to make one
+	out      *writer
+	pid      int
+	memory   int // /proc/PID/mem, -1 where it is not open
+	threads  map[int]*thread
+	stopped  bool // all threads stand still until they are told to go
+	stopping bool // they are being stopped
+
+	breakpoints map[uint64]*breakpoint
+	debug       debugRegisters // as the threads are to have them
+	looking     looking
+	lingering   map[int]*thread   // that do not stop, and have debug registers set
+	shadowed    bool              // it keeps its return addresses in a second place too
+	acting      int               // the thread whose instruction is emulated
+	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and what lies under them
+	counts      map[uint64]uint64 // of breakpoints that are gone
+	counting    Counting
+	number      uint64 // of counted hits
+	chosen      uint64 // of them, those that count for the limit
+	standing    uint64 // events that were told behind which all threads stand still
+	programs    uint64 // of them, those of an exec
+	bound       bool   // the target is killed when whoever asks is gone
+	limit       bool   // as many hits came as were asked for
+}
+
+// options of the threads that are traced: those that start are traced too.
+const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEVFORKDONE |
+	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
+
+// serve does what it is asked, and says whether that was the last.
+func (s *server) serve(r Request, open bool) (last bool) {
+	if !open {
+		if s.bound && s.pid != 0 {
+			_ = unix.Kill(s.pid, unix.SIGKILL)
+		}
+		s.detach()
+		return true
+	}
+	if r.Op == Go {
+		if r.Seen == s.standing { // or there is an event to be seen first
+			s.resume()
+		}
+		return false
+	}
+	reply := &Reply{PID: s.pid}
+	err := s.do(r, reply)
+	if err != nil {
+		reply.Error, reply.Errno = err.Error(), errnoOf(err)
+		if errno := unix.Errno(0); errors.As(err, &errno) {
+			reply.Errno = errno
+			reply.Error = ""
+			if text, whole := err.Error(), errno.Error(); len(text) > len(whole) {
+				reply.Error = text[:len(text)-len(whole)]
+			}
+		}
+	}
+	s.out.reply(reply)
+	return r.Op == Detach
+}
+
+func (s *server) do(r Request, reply *Reply) error {
+	switch r.Op {
+	case Attach, Launch, Count, Hits, Detach: // these need no process
+	default:
+		if s.pid == 0 || r.Programs != s.programs && r.Op != Stop && r.Op != Insert && r.Op != Remove {
+			return unix.ESRCH
+		}
+	}
+	switch r.Op {
+	case Attach:
+		return s.attach(r.PID)
+	case Launch:
+		defer func() { reply.PID = s.pid }()
+		return s.launch(r.Command, r.Launching)
+	case Stop:
+		s.stopAll()
+		return nil
+	case Insert:
+		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints, reply) })
+	case Remove:
+		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })
+	case Count:
+		s.counting, s.number, s.chosen = r.Counting, 0, 0
+		return nil
+	case Hits:
+		reply.Hits = s.hits()
+		return nil
+	case Look:
+		s.look(all)
+		return nil
+	case Clear:
+		return s.clear(r.Addrs)
+	case Threads:
+		reply.Threads = s.registers()
+		return nil
+	case Alone:
+		run, err := s.alone(r.TID, r.Alone)
+		reply.Alone = run
+		return err
+	case Commit:
+		return s.commit(r.Changes, r.Raw)
+	case Rseq:
+		reply.Rseq = rseq(r.TID)
+		return nil
+	case Detach:
+		s.detach()
+		return nil
+	}
+	return fmt.Errorf("request %d is not known", r.Op)
+}
+
+// still does what must not be done while threads run.
+func (s *server) still(programs uint64, f func() error) error {
+	if programs != s.programs {
+		return nil // what it is about is no more, as whoever asks will see
+	}
+	if s.stopped {
+		return f()
+	}
+	before := s.standing
+	s.stopAll()
+	if s.standing != before {
+		return nil // the process became another program just now
+	}
+	err := f()
+	s.resume()
+	return err
+}
+
+// attach seizes all threads of a process and stops them.
+func (s *server) attach(pid int) error {
+	s.pid = pid
+	err := system.EachRound(pid, func(tids []int) (found bool, err error) {
+		for _, tid := range tids {
+			if s.threads[tid] != nil {
+				continue
+			}
+			err := ptrace(unix.PTRACE_SEIZE, tid, options)
+			switch {
+			case err == unix.ESRCH:
+				continue // it ended since it was listed
+			case err == unix.EPERM && system.ThreadState(pid, tid) == 'Z':
+				continue // of threads that have ended, the first one stays
+			case err == unix.EPERM && system.StatusField(tid, "TracerPid") == strconv.Itoa(unix.Gettid()):
+				// A thread has started it that was seized before.
+			case err != nil:
+				return false, err
+			}
+			s.threads[tid] = &thread{tid: tid, running: true}
+			found = true
+		}
+		return found, nil
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a process that is gone has no threads, as is found below
+		s.detach()
+		return err
+	}
+	if len(s.threads) == 0 {
+		s.pid = 0
+		return unix.ESRCH
+	}
+	s.stopAll()
+	return s.openMemory()
+}
+
+// openMemory opens the memory of the target, which is another after an exec.
+func (s *server) openMemory() error {
+	if s.memory >= 0 {
+		unix.Close(s.memory)
+		s.memory = -1
+	}
+	for tid := range s.threads {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/task/%d/mem", s.pid, tid), unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err == nil {
+			s.memory = fd
+			return nil
+		}
+		if err != unix.ENOENT && err != unix.ESRCH {
+			return err
+		}
+	}
+	return unix.ESRCH
+}
+
+// launch starts a program, seizes it and stops it before its first instruction.
+func (s *server) launch(command []string, l Launching) error {
+	files, err := l.open()
+	if err != nil {
+		return err
+	}
+	p, err := os.StartProcess(command[0], command[1:], &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files[:], Sys: &syscall.SysProcAttr{Ptrace: true}})
+	for n, own := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		if files[n] != own {
+			files[n].Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	pid := p.Pid
+	_ = p.Release() // the loop collects it
+	// It stands behind its exec, traced in the old way, in which a thread cannot be stopped without a
+	// signal. It is let go into a stop, seized there, and told to continue.
+	var ws unix.WaitStatus
+	if _, err := wait(pid, &ws, unix.WALL); err != nil {
+		return err
+	}
+	if !ws.Stopped() {
+		return fmt.Errorf("%s ended before it began", command[0])
+	}
+	// The continuation is seen as a signal, which may be blocked.
+	var mask uint64
+	err = ptraceAt(unix.PTRACE_GETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
+	open := mask &^ (1 << (unix.SIGCONT - 1))
+	if err == nil {
+		err = ptraceAt(unix.PTRACE_SETSIGMASK, pid, unsafe.Sizeof(open), unsafe.Pointer(&open))
+	}
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return err
+	}
+	if err := ptrace(unix.PTRACE_DETACH, pid, uintptr(unix.SIGSTOP)); err != nil {
+		return err
+	}
+	if err := ptrace(unix.PTRACE_SEIZE, pid, options); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return err
+	}
+	s.pid, s.bound = pid, l.Bound
+	t := &thread{tid: pid, running: true}
+	s.threads[pid] = t
+	err = s.untilContinued(t)
+	if err == nil {
+		err = ptraceAt(unix.PTRACE_SETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
+	}
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return err
+	}
+	s.stopped = true
+	return s.openMemory()
+}
+
+// open opens the files of a program that is to be started.
+func (l *Launching) open() (files [3]*os.File, err error) {
+	files = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
+	if l.Stdin != "" {
+		if files[0], err = os.Open(l.Stdin); err != nil {
+			return files, err
+		}
+	}
+	for n, path := range []string{l.Stdout, l.Stderr} {
+		if path == "" {
+			continue
+		}
+		if files[n+1], err = os.Create(path); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// untilContinued takes a thread out of the stop in which it was seized: afterwards it stands
+// as any other does.
+func (s *server) untilContinued(t *thread) error {
+	sent := false
+	for range 100 {
+		var ws unix.WaitStatus
+		if _, err := wait(t.tid, &ws, unix.WALL); err != nil {
+			return err
+		}
+		switch {
+		case !ws.Stopped():
+			return errors.New("it ended before it began")
+		case int(ws)>>16 == unix.PTRACE_EVENT_STOP && ws.StopSignal() != unix.SIGTRAP && !sent: // SIGSTOP's
+			if err := unix.Kill(t.tid, unix.SIGCONT); err != nil {
+				return err
+			}
+			sent = true
+			if err := ptrace(unix.PTRACE_LISTEN, t.tid, 0); err != nil {
+				return err
+			}
+		case int(ws)>>16 == 0 && ws.StopSignal() == unix.SIGCONT:
+			t.running = false
+			return nil // the signal is dropped
+		default:
+			if err := ptrace(unix.PTRACE_CONT, t.tid, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("it cannot be brought to a stop before its first instruction")
+}
+
+// registers returns those of all threads of the target, which stand still; the first thread's come first.
+func (s *server) registers() []Raw {
+	var list []Raw
+	for _, t := range s.ordered() {
+		if t.guest {
+			continue
+		}
+		raw := Raw{TID: t.tid}
+		switch {
+		case t.late:
+			raw.Missing = "it did not stop: it waits in the kernel for a device, or for its child of vfork"
+		case t.running:
+			raw.Missing = "it is running"
+		case t.killed() || getRegs(t.tid, &raw.General) != nil:
+			continue // it ended
+		default:
+			raw.Others = getOthers(t.tid)
+		}
+		list = append(list, raw)
+	}
+	return list
+}
+
+// ordered lists the threads by number, the first one of the process first.
+func (s *server) ordered() []*thread {
+	list := make([]*thread, 0, len(s.threads))
+	for _, t := range s.threads {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *thread) int {
+		switch {
+		case a.tid == s.pid:
+			return -1
+		case b.tid == s.pid:
+			return 1
+		}
+		return a.tid - b.tid
+	})
+	return list
+}
+
+// end says that the target is no more.
+func (s *server) end() {
+	if s.pid == 0 {
+		return
+	}
+	s.out.event(&Event{Kind: Ended, Time: time.Now().UnixNano()})
+	s.gone()
+}
+
+// gone forgets a target that has ended.
+func (s *server) gone() {
+	for _, b := range s.breakpoints {
+		s.keep(b)
+	}
+	s.pid, s.threads, s.breakpoints, s.debug = 0, map[int]*thread{}, map[uint64]*breakpoint{}, debugRegisters{}
+	s.stopped, s.looking.changed = true, true
+	s.out.flush()
+}

@@ -1,0 +1,123 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == Name {
+		serve()
+		os.Exit(0)
+	}
+}
+
+// maxBirths is how many tracers are started, one after the other, where signals end each before it can catch them.
+const maxBirths = 10
+
+// Start starts a tracer. With own it is in a session of its own; what it launches would not have the terminal then. Without, it is in this
+// process's group, in which is what it launches, too: timeout(1) and terminals signal all of that at once. A tracer that was too young to catch such
+// a signal is replaced; it has done nothing yet.
+func Start(own bool) (c *Conn, err error) {
+	if !Supported {
+		return nil, errors.ErrUnsupported
+	}
+	for range maxBirths {
+		if c, err = start(own); err != nil {
+			return nil, err
+		}
+		if err = c.born(); err == nil {
+			return c, nil
+		}
+		c.net.Close()
+		if ended := c.cmd.Wait(); ended != nil {
+			err = ended
+		}
+		if ws, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !ws.Signaled() {
+			break
+		}
+	}
+	return nil, fmt.Errorf("cannot start the guard process: %w", err)
+}
+
+// born waits for the byte that a tracer sends when it catches signals.
+func (c *Conn) born() error {
+	_, err := c.in.ReadByte()
+	return err
+}
+
+func start(own bool) (*Conn, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "guard")
+	defer theirs.Close()
+	ours := os.NewFile(uintptr(fds[0]), "guard")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, err
+	}
+	files, err := inherited()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot start the guard process: %w", err)
+	}
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{Name, strconv.Itoa(firstExtra + len(files))}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = append(slices.Clip(files), theirs)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot start the guard process: %w", err)
+	}
+	c := &Conn{net: conn.(*net.UnixConn), cmd: cmd}
+	c.in = bufio.NewReaderSize(c.net, 1<<16)
+	c.decoder, c.encoder = gob.NewDecoder(c.in), gob.NewEncoder(c.net)
+	return c, nil
+}
+
+// firstExtra is the number of the first file of os/exec's ExtraFiles.
+const firstExtra = 3
+
+// maxInherited bounds how many files are handed on by their numbers.
+const maxInherited = 1 << 16
+
+// inherited returns copies of the files from number 3 on that what is launched is to have, up to the first number that is free or that is not
+// handed on: there the tracer has its end of the socket. Those with higher numbers it inherits without being told.
+func inherited() (files []*os.File, err error) {
+	for fd := firstExtra; fd < maxInherited; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			break
+		}
+		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstExtra)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, os.NewFile(uintptr(copied), "inherited"))
+	}
+	return files, nil
+}

@@ -1,0 +1,154 @@
+//go:build linux
+
+package tracer
+
+import (
+	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
+)
+
+// stopAll makes all threads stand still. What one of them reports meanwhile is handled when they go
+// on; what one of them starts is taken in at once.
+func (s *server) stopAll() {
+	if s.stopped {
+		return
+	}
+	s.stopped, s.stopping = true, true
+	defer func() { s.stopping = false }()
+	for range system.Rounds {
+		var asked []*thread
+		for _, t := range s.threads {
+			if t.running && !t.late {
+				if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) == nil {
+					asked = append(asked, t)
+				}
+			}
+		}
+		if len(asked) == 0 {
+			return
+		}
+		for _, t := range asked {
+			s.halt(t)
+		}
+	}
+}
+
+// halt waits until a thread that was interrupted stands still.
+func (s *server) halt(t *thread) {
+	var ws unix.WaitStatus
+	if !s.await(t.tid, &ws) {
+		t.late = true // so is the first thread of a process that is ending: it reports after all others
+		return
+	}
+	s.took(t, ws)
+}
+
+// took notes a report of a thread while all are being stopped.
+func (s *server) took(t *thread, ws unix.WaitStatus) {
+	event := int(ws) >> 16
+	t.late = false
+	switch {
+	case !ws.Stopped() && t.tid != s.pid:
+		delete(s.threads, t.tid)
+		return
+	case event == unix.PTRACE_EVENT_CLONE || event == unix.PTRACE_EVENT_FORK || event == unix.PTRACE_EVENT_VFORK || event == unix.PTRACE_EVENT_VFORK_DONE:
+		t.running = false
+		s.news(t, event)
+		return
+	case event == unix.PTRACE_EVENT_EXIT: // it runs no code of its own any more
+		t.running = false
+		s.news(t, event)
+		s.run(t)
+		return
+	case event == unix.PTRACE_EVENT_EXEC: // its memory is gone already
+		s.becameAnother(t)
+		return
+	case event != unix.PTRACE_EVENT_STOP:
+		t.running, t.report, t.hasReport = false, ws, true
+		return
+	}
+	t.running = false
+	t.group = ws.StopSignal() != unix.SIGTRAP
+	s.settle(t)
+}
+
+// settle makes a thread report a breakpoint that it ran into just before it was stopped, or the end of a step: otherwise the
+// signal would end it when it is let go.
+func (s *server) settle(t *thread) {
+	var regs General
+	if len(s.breakpoints) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {
+		return
+	}
+	mayTrap := t.stepping || s.breakpoints[regs.trapped()] != nil || t.debug.holds(regs.pc())
+	if !mayTrap || !trapPending(t.tid) {
+		return
+	}
+	// The signal comes before any instruction does, and after whatever else there is to report, such as a stop of all by
+	// SIGSTOP.
+	for range system.Rounds {
+		if ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
+			return
+		}
+		var ws unix.WaitStatus
+		if !s.await(t.tid, &ws) {
+			break
+		}
+		if int(ws)>>16 == unix.PTRACE_EVENT_STOP {
+			t.group = ws.StopSignal() != unix.SIGTRAP
+			continue
+		}
+		t.report, t.hasReport = ws, true
+		t.group, t.rejoin = false, t.rejoin || t.group
+		return
+	}
+	t.running, t.late = true, true
+}
+
+// resume lets all threads go on. What was reported while they were being stopped is handled
+// first, one after the other, until one of them is to be looked at.
+func (s *server) resume() {
+	if s.pid == 0 || !s.stopped {
+		return
+	}
+	if s.limit {
+		s.reachLimit()
+		return
+	}
+	before := s.standing
+	s.leave()
+	for _, t := range s.ordered() {
+		if !t.hasReport {
+			continue
+		}
+		t.hasReport = false
+		s.handle(t.tid, t.report)
+		if s.standing != before || s.pid == 0 {
+			return
+		}
+	}
+	if s.standing != before || s.pid == 0 {
+		return
+	}
+	s.stopped = false
+	for _, t := range s.ordered() {
+		if t.backs = nil; !t.running {
+			s.run(t)
+		}
+	}
+}
+
+// leave makes threads that stand at a breakpoint run the instruction under it.
+func (s *server) leave() {
+	for _, t := range s.ordered() {
+		if t.at == nil {
+			continue
+		}
+		b := s.breakpoints[t.at.Addr] // it may have been taken out and set again: the hit was told
+		t.at = nil
+		var regs General
+		if b != nil && getRegs(t.tid, &regs) == nil && regs.pc() == b.Addr {
+			s.stepOver(t, b, &regs)
+		}
+	}
+}
