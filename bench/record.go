@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// mayPause is for how long a process may stand still for a minimal core.
+// mayPause is for how long a process may be stopped for a minimal core.
 const mayPause = 2 * time.Millisecond
 
 // records measures for how long a process is held up to be kept as a core.

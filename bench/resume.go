@@ -21,7 +21,7 @@ type resumedReport struct {
 // resumption measures for how long a process is held while one of its frames runs in
 // the interpreter. Nothing else does that; the peer is our own capture of the process.
 func (b *bench) resumption() {
-	b.section("Time the process stands still while a frame is resumed (deoptimize.ll, MCJIT), %d runs", resumeRounds)
+	b.section("Time the process is stopped while a frame is resumed (deoptimize.ll, MCJIT), %d runs", resumeRounds)
 	layout := livetest.Testdata(b, "programs", "deoptimize.layout.json")
 	var rows []row
 	for _, version := range []int{19, 22} {

@@ -34,7 +34,7 @@ const (
 
 // traces measures how many exits a second each way tells.
 func (b *bench) traces() {
-	b.section("Exits told a second (tick.ll, four slots: two registers, two on the stack; 100,000 exits, of gdb 10,000, of Delve 1,000), %d runs", traceRuns)
+	b.section("Exits reported a second (tick.ll, four slots: two registers, two on the stack; 100,000 exits, of gdb 10,000, of Delve 1,000), %d runs", traceRuns)
 	object, module := livetest.PICObject(b, 19, "tick.ll", "-O2"), livetest.IR(b, 19, "tick.ll")
 	stepper := filepath.Join(b.TempDir(), "stepper")
 	text, err := exec.CommandContext(b.ctx, livetest.Tool(b, "gcc"), "-O2", "-Wall", "-o", stepper, filepath.Join("bench", "testdata", "stepper.c")).CombinedOutput()
@@ -81,7 +81,7 @@ func (b *bench) steppedTick() string {
 	return path
 }
 
-// rates compares how many exits a second were told, given how long each took.
+// rates compares how many exits a second were reported, given how long each took.
 func rates(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: rate(theirs), ours: rate(ours), ratio: ratio(theirs.median(), ours.median())}
 }
@@ -105,7 +105,7 @@ type tickProcess struct {
 type watcher func() (told int)
 
 // exitTime is how long one exit takes, from the moment when the process begins to run until the
-// tool has told all of them and has ended. What the tool does before is not counted.
+// tool has reported all of them and has ended. What the tool does before is not counted.
 func (b *bench) exitTime(object string, threads, rounds int, attach func(tickProcess) watcher) time.Duration {
 	o := livetest.ObjectHostOptions{Threads: threads, Rounds: rounds}
 	process, begin := livetest.ObjectHost(b, object, o)

@@ -41,7 +41,7 @@ func (f *Frame) Match() *Match { return f.match }
 // Blind says why a record that the frame's code may have for it cannot be read, or is "".
 func (f *Frame) Blind() string { return f.blind }
 
-// To is the function that carries on from the frame, nil where no module defines it.
+// To is the function that resumes from the frame, nil where no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }
 
 // FrameAt is a frame at a place in the code where none need stand, so that the place can be asked what a frame

@@ -127,7 +127,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 	}
 }
 
-// With what the call returns the frame carries on behind it.
+// With what the call returns the frame resumes behind it.
 func TestResumeBehindMoves(t *testing.T) {
 	text := prelude + `
 define i64 @same(i64 %a) noinline {

@@ -38,7 +38,7 @@ type Stack struct {
 	// Result is what the call returns for which the innermost frame waits, as
 	// [ParseValue] reads it; "" where nobody says.
 	Result string
-	// Force lets frames carry on that may be none ([Frame.Uncertain]).
+	// Force lets frames resume that may be none ([Frame.Uncertain]).
 	Force bool
 	// Returned are the registers with which that call has returned, nil where it has not, or they are
 	// not known to be its own.
@@ -126,13 +126,13 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	case callee.Resume == nil:
 		return callee.WhyNotResumed().Error()
 	case callee.to == nil:
-		return fmt.Sprintf("no module defines @%s, where %s carries on", callee.Resume.Function, callee.Title())
+		return fmt.Sprintf("no module defines @%s, where %s resumes", callee.Resume.Function, callee.Title())
 	case f.Resume == nil:
 		return f.WhyNotResumed().Error()
 	case f.to == nil:
-		return fmt.Sprintf("no module defines @%s, where %s carries on", f.Resume.Function, f.Title())
+		return fmt.Sprintf("no module defines @%s, where %s resumes", f.Resume.Function, f.Title())
 	case !reflect.DeepEqual(f.to.Module.Layout, callee.to.Module.Layout):
-		return fmt.Sprintf("the data layout of %s is not that of %s, where %s carries on", f.to.Module.Name, callee.to.Module.Name, callee.Title())
+		return fmt.Sprintf("the data layout of %s is not that of %s, where %s resumes", f.to.Module.Name, callee.to.Module.Name, callee.Title())
 	}
 	call, result, why := f.awaited()
 	if call == nil {
@@ -173,11 +173,11 @@ func (f *Frame) awaited() (call, result *ir.Instr, why string) {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
 		return nil, nil, fmt.Sprintf("what it called was written over the shadow of its %s", f.Record.Site)
 	case r == nil:
-		return nil, nil, "nothing says where it carries on"
+		return nil, nil, "nothing says where it resumes"
 	case r.After != "":
 		return f.match.Site.Instr, f.match.Site.Result(), ""
 	case r.At == "":
-		return nil, nil, fmt.Sprintf("its layout has it carry on at the start of block %%%s", r.Block)
+		return nil, nil, fmt.Sprintf("its layout has it resume at the start of block %%%s", r.Block)
 	case !f.physical.Return:
 		return nil, nil, fmt.Sprintf("it stands before its %s", f.Record.Site)
 	}

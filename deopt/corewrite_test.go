@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// The frames of a process that stands still are those of the core that a session makes of it.
+// The frames of a process that is stopped are those of the core that a session makes of it.
 func TestFramesOfAWrittenCore(t *testing.T) {
 	for program, version := range map[string]int{"deoptimize.ll": 19, "jit_pp.ll": 14, "jit_sp.ll": 22} {
 		t.Run(fmt.Sprint(program, version), func(t *testing.T) {

@@ -3,7 +3,7 @@
 // value, and names and types the values by the IR module or a layout file.
 //
 // Its main type is [View], all frames of one moment; [View.Run] lets the reference
-// interpreter carry on from one of them. What is built on a view is in packages above this one:
+// interpreter resume from one of them. What is built on a view is in packages above this one:
 // explain, commit, trace (the frame of each exit of a running process as it happens) and verify.
 //
 // # Security

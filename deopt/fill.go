@@ -16,7 +16,7 @@ import (
 )
 
 // fill reads the slots of a frame whose record is known, names them, and says where
-// the frame carries on.
+// the frame resumes.
 func (f *Frame) fill(layouts []*layout.Layout) error {
 	m := f.match
 	f.Kind = frame.JIT
@@ -227,7 +227,7 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	}
 }
 
-// destination finds the function of the modules with which an exit carries on, or nil
+// destination finds the function of the modules with which an exit resumes, or nil
 // where there are no modules.
 func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) {
 	var left *ir.Module
@@ -239,13 +239,13 @@ func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) 
 	case to != nil:
 		return to, l.CheckInto(x, to)
 	case defined > 0:
-		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them carries on from %s",
+		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them resumes from %s",
 			defined, x.Resume.Function, f.Title()))
 	}
 	return nil, nil
 }
 
-// retype gives a slot the type that the function which carries on knows it by.
+// retype gives a slot the type that the function which resumes knows it by.
 func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	arch := f.view.target.Arch()
 	if !s.Type.IsZero() && !layout.Fits(s.Type, t) {
@@ -272,7 +272,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	return nil
 }
 
-// carryOn says where a frame without a layout carries on: at its own site.
+// carryOn says where a frame without a layout resumes: at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.Site
 	if s == nil || s.Kind == ir.DeoptimizeSite {

@@ -59,7 +59,7 @@ func split(t *testing.T, frames []*deopt.Frame) (begin, end, main int) {
 	return begin, end, main
 }
 
-// mainThread captures a process that stands still and returns the frames of its main thread,
+// mainThread captures a process that is stopped and returns the frames of its main thread,
 // all of which it must have.
 func mainThread(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	t.Helper()

@@ -20,7 +20,7 @@ import (
 )
 
 // A module that still has guards, which the JIT made branches to a deoptimize call of: its record has the guard's values, and by a
-// layout the frame carries on. The guard of %acc fails at the first i at which the sum of the squares below i has reached 5000; that of %i
+// layout the frame resumes. The guard of %acc fails at the first i at which the sum of the squares below i has reached 5000; that of %i
 // never does.
 func TestRecordOfALoweredGuard(t *testing.T) {
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -10,13 +10,13 @@ import (
 // Next is what can be done with the frames of a view, for those who have just seen them. The frames need not be held: no
 // memory is read.
 type Next struct {
-	// Stack is the innermost frame that the interpreter can carry on from, nil where there is none: one that needs no result
+	// Stack is the innermost frame that the interpreter can resume from, nil where there is none: one that needs no result
 	// of a call, or else one that does. Awaits is the type of that result then, and Result an example of it.
 	Stack          *Stack
 	Awaits, Result string
-	// Lacking is, where there is no Stack, the innermost frame that has a place to carry on and not all values.
+	// Lacking is, where there is no Stack, the innermost frame that has a place to resume and not all values.
 	Lacking *Stack
-	// Wanted says what would name values, or say where frames carry on: for each kind the innermost frame that wants it.
+	// Wanted says what would name values, or say where frames resume: for each kind the innermost frame that wants it.
 	Wanted []string
 }
 
@@ -55,19 +55,19 @@ func (v *View) Next() Next {
 func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
-		return "to", fmt.Sprintf("%s, carries on in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
+		return "to", fmt.Sprintf("%s, resumes in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
 	case f.match.Site == nil && len(f.Slots) == 0: // there is nothing to name
 	case f.match.Site == nil && len(f.view.modules.All) == 0:
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
 	case f.match.Site == nil:
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
 	case f.Resume == nil && f.match.Kind == ir.DeoptimizeSite:
-		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it carries on, --layout FILE.json", f.Title())
+		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it resumes, --layout FILE.json", f.Title())
 	}
 	return "", ""
 }
 
-// ready says whether the interpreter can carry on from the only frame of the stack. Where it can only when it is told what the
+// ready says whether the interpreter can resume from the only frame of the stack. Where it can only when it is told what the
 // call returns for which that waits, awaits is the type of this and result an example.
 func (s *Stack) ready() (awaits, result string, ok bool) {
 	f := s.Frames[0]

@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// point is the place in the function where the frame carries on.
+// point is the place in the function where the frame resumes.
 func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	if _, err := fn.Body(); err != nil {
 		return interp.Point{}, err

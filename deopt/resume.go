@@ -21,7 +21,7 @@ type Limits struct {
 	Memory uint64
 }
 
-// Run lets the reference interpreter carry on from the frames of a stack, over a
+// Run lets the reference interpreter resume from the frames of a stack, over a
 // copy-on-write view of the target's memory, until the function of the outermost one
 // returns. Nothing is written to the target. Where a value is missing that is live in any
 // of them, nothing runs and the error names all of them with their reasons.
@@ -74,7 +74,7 @@ type Prepared struct {
 	frames      []frame.ResumedFrame
 }
 
-// Prepare binds the values of all frames, and errs where one cannot carry on. Of the options, what belongs
+// Prepare binds the values of all frames, and errs where one cannot resume. Of the options, what belongs
 // to the stack is filled in; without a Memory it is the target's.
 func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	p := &Prepared{}
@@ -107,7 +107,7 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	return p, err
 }
 
-// boundFrame is one frame of a stack with the values that it carries on with, and the names of those that are live there and
+// boundFrame is one frame of a stack with the values that it resumes with, and the names of those that are live there and
 // that it has not.
 type boundFrame struct {
 	activation interp.Activation
@@ -158,13 +158,13 @@ func (v *View) beside(m *ir.Module) []*ir.Module {
 	return others
 }
 
-// activation is the place where the frame carries on and the values that it has there.
+// activation is the place where the frame resumes and the values that it has there.
 func (f *Frame) activation() (a interp.Activation, err error) {
 	if f.Resume == nil {
 		return a, f.WhyNotResumed()
 	}
 	if f.to == nil {
-		return a, fmt.Errorf("no module defines @%s, where %s carries on; give it with --ir", f.Resume.Function, f.Title())
+		return a, fmt.Errorf("no module defines @%s, where %s resumes; give it with --ir", f.Resume.Function, f.Title())
 	}
 	if a.Point, err = f.point(f.to); err != nil {
 		return a, err
@@ -179,7 +179,7 @@ func (f *Frame) WhyNotResumed() error {
 	case len(f.view.modules.All) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.Kind == ir.DeoptimizeSite:
-		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it carries on with --layout%s", f.Title(), frame.Noted(f.Notes))
+		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it resumes with --layout%s", f.Title(), frame.Noted(f.Notes))
 	}
 	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
 }
@@ -212,7 +212,7 @@ func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 
 // missing says of each value that is live at p and that the frame does not have why that is.
 func (f *Frame) missing(p interp.Point, names []string) (string, error) {
-	lines := []string{fmt.Sprintf("%s: @%s cannot carry on in block %%%s: values that are live there are missing",
+	lines := []string{fmt.Sprintf("%s: @%s cannot resume in block %%%s: values that are live there are missing",
 		f.Title(), p.Block.Func.Name, p.Block.Name)}
 	for _, name := range names {
 		why := "no slot holds it"

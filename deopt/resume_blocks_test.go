@@ -10,7 +10,7 @@ import (
 )
 
 // TestResumeAtEveryBlock stops native code at the first arrival in each block of every
-// function of random programs, and has the interpreter carry on from there until the function
+// function of random programs, and has the interpreter resume from there until the function
 // returns, with all that it calls; and once more with all callers of that frame as one stack,
 // until the program's own main returns. When the native code returns from the same activation,
 // both must have returned the same value, and have left the same memory: all of the program's

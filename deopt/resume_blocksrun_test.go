@@ -27,7 +27,7 @@ type blockTally struct {
 	functions       int // of csmith's own, with a block that was compared
 	compared, never int // blocks, by whether the program came to them
 	behind          int // calls that had just returned
-	deep            int // callers that carried on as one stack with a block's frame
+	deep            int // callers that resumed as one stack with a block's frame
 	unknown         int // bits that the interpreter left undefined, of those compared
 	addresses       int // of locals of callees that have returned, which are elsewhere in the interpreter
 	steps           uint64
@@ -149,7 +149,7 @@ func (r *blockRun) next() bool {
 	return true
 }
 
-// resume has the interpreter carry on from where the process stands: at the stackmap of a
+// resume has the interpreter resume from where the process stands: at the stackmap of a
 // block, or behind a call that has just returned.
 func (r *blockRun) resume(regs *machine.Registers) {
 	target, err := r.session.Target()

@@ -288,7 +288,7 @@ define i64 @f(i64 %n) noinline {
 	s, err := v.Pick(deopt.Choice{Frame: -1, To: deopt.AllCallers})
 	require.NoError(t, err)
 	require.Len(t, s.Frames, 1)
-	require.Equal(t, fmt.Sprintf("the data layout of %s is not that of other.ll, where frame #%d, inner carries on", p.IR, s.Frames[0].Index), s.End)
+	require.Equal(t, fmt.Sprintf("the data layout of %s is not that of other.ll, where frame #%d, inner resumes", p.IR, s.Frames[0].Index), s.End)
 	out, err := v.Run(t.Context(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, "6", out.Result.Value)
@@ -321,7 +321,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	require.Equal(t, s.End, out.End)
 }
 
-// An exit carries on in another function, and what that returns is what the exit's caller
+// An exit resumes in another function, and what that returns is what the exit's caller
 // gets.
 func TestChainBeginsWithAnExit(t *testing.T) {
 	text := interrupted + `
@@ -515,10 +515,10 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	out, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.Nil(t, out)
 	require.EqualError(t, err, strings.Join([]string{
-		fmt.Sprintf("frame #%d, inner: @inner cannot carry on in block %%0: values that are live there are missing", n),
+		fmt.Sprintf("frame #%d, inner: @inner cannot resume in block %%0: values that are live there are missing", n),
 		"  %n: no slot holds it",
 		"  %r: it is what the call returns, and the call is still running; --result says what it is to return",
-		fmt.Sprintf("frame #%d, f: @f cannot carry on in block %%0: values that are live there are missing", n+1),
+		fmt.Sprintf("frame #%d, f: @f cannot resume in block %%0: values that are live there are missing", n+1),
 		"  %b: no slot holds it",
 	}, "\n"))
 }

@@ -71,7 +71,7 @@ define i32 @main() {
 `
 
 // The process runs what LLVM lowered. The module may be the one before that, one in which the guards are branches on widenable conditions, or
-// the lowered one: a frame carries on through the guards in each.
+// the lowered one: a frame resumes through the guards in each.
 func TestResumeThroughGuards(t *testing.T) {
 	const lower = "lower-guard-intrinsic,lower-widenable-condition"
 	sum := 0
@@ -103,7 +103,7 @@ func TestResumeThroughGuards(t *testing.T) {
 	}
 }
 
-// A frame of a 64-bit program does not carry on in a module for 32 bits.
+// A frame of a 64-bit program does not resume in a module for 32 bits.
 func TestResumeInAModuleOf32Bits(t *testing.T) {
 	const source = `declare i32 @pause()
 declare i32 @puts(ptr)
@@ -131,7 +131,7 @@ define i32 @main() {
 	_, err = deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
 	require.EqualError(t, err, "narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
-	// Where a layout leads into such a module, it is told when the frame is to carry on.
+	// Where a layout leads into such a module, it is told when the frame is to resume.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")

@@ -76,7 +76,7 @@ define i32 @main() {
 `
 
 // A function with inalloca keeps a base pointer, as its stack pointer moves between the allocation and the call. Its values are read while
-// the arguments are being made, and it carries on to the call, which finds them; so are those of the callee, whose arguments lie there.
+// the arguments are being made, and it resumes to the call, which finds them; so are those of the callee, whose arguments lie there.
 func TestResumeWithInAllocaArguments(t *testing.T) {
 	making := strings.NewReplacer("MAKING", "call void @wait()", "TAKING", "").Replace(inAllocaProgram)
 	taking := strings.NewReplacer("MAKING", "", "TAKING", `call void @wait() [ "deopt"(ptr %args, i64 %1, i64 %2, i64 %3) ]`).Replace(inAllocaProgram)

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Behind an invoke the frame carries on at the block to which it returns, whose phis take
+// Behind an invoke the frame resumes at the block to which it returns, whose phis take
 // what they take from there.
 func TestResumeBehindAnInvoke(t *testing.T) {
 	text := prelude + `

@@ -172,7 +172,7 @@ func TestShadowsWithoutModule(t *testing.T) {
 	}
 }
 
-// What was invalidated carries on behind its stackmap, in the interpreter.
+// What was invalidated resumes behind its stackmap, in the interpreter.
 func TestResumeFromAShadow(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestResumeFromAShadow(t *testing.T) {
 	}
 }
 
-// A process that stands still, one that was looked at for a moment, and a core that was recorded of it show the same frames.
+// A process that is stopped, one that was looked at for a moment, and a core that was recorded of it show the same frames.
 func TestShadowsEverywhere(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (f *Frame) whyNotSet(slot string) error {
 	case f.to == nil:
 		return fmt.Errorf("%s of %s: no module says which value it is; give it with --ir", slot, f.Title())
 	}
-	return fmt.Errorf("%s of %s: the code that carries on does not take it from the record", slot, f.Title())
+	return fmt.Errorf("%s of %s: the code that resumes does not take it from the record", slot, f.Title())
 }
 
 // ParseSlot reads a value of a slot's type, as [ParseValue] does: the bytes are what [frame.Slot].Bytes would be. Of a slot

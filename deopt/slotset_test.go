@@ -72,7 +72,7 @@ func TestSetSlot(t *testing.T) {
 	require.EqualError(t, err, "frame #0, mixed is not of this view")
 }
 
-// The interpreter carries on with the values that were set: the last iteration of tick.ll, worked out by hand.
+// The interpreter resumes with the values that were set: the last iteration of tick.ll, worked out by hand.
 func TestSetAndRun(t *testing.T) {
 	at := standing(t, "tick.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{1}}})
 	v, f := at.View, at.Frame

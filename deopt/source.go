@@ -22,7 +22,7 @@ const (
 )
 
 // Sources finds out where in the source the frames are: by the DWARF of the images that they are in, else by the debug locations of the module
-// that a frame's site is in. It needs no process that stands still. It returns the files whose own debug information takes more than
+// that a frame's site is in. It needs no process that is stopped. It returns the files whose own debug information takes more than
 // the budget to read; their frames are left as they are, and so are those of libraries for which the system has separate files that do.
 func (v *View) Sources(budget int64) (costly []string) {
 	var all []*Frame

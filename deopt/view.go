@@ -59,7 +59,7 @@ type Frame struct {
 	code     *progspace.Objfile
 	match    *Match
 	values   []bound  // the values of the module that slots hold
-	to       *ir.Func // that carries on, where a module defines it
+	to       *ir.Func // that resumes, where a module defines it
 	blind    string   // why a record that its code may have for it cannot be read, or ""
 	view     *View
 }

@@ -3,7 +3,7 @@
 //   host-c stackmap|patchpoint|statepoint|deoptimize [run]
 //
 // compiles int64_t work(int64_t n), the sum of the squares below n, calls work(1000), and prints the result. Without `run`
-// it stands still at i = 26, inside a call that the compiled code made, prints its pid, and ends after ten minutes.
+// it waits at i = 26, inside a call that the compiled code made, prints its pid, and ends after ten minutes.
 //
 // What a host does for reframe is marked with numbers; doc/host.md explains them in that order. LLVM 14 has no operand bundles
 // in its C API, so that there the first two kinds are all.
@@ -101,7 +101,7 @@ static LLVMValueRef with_statepoint(struct builder *b) {
 }
 
 // A guess, that the sum stays under a limit: where it is wrong, the frame is left for good. The layout says where the
-// interpreter carries on, by the first deopt value.
+// interpreter resumes, by the first deopt value.
 static void with_guard(struct builder *b, LLVMValueRef f) {
   LLVMTypeRef type;
   LLVMBasicBlockRef left = LLVMAppendBasicBlockInContext(b->context, f, "exit");
@@ -234,7 +234,7 @@ int main(int argc, char **argv) {
   b.pointer = LLVMPointerType(LLVMInt8TypeInContext(b.context), 0);
   b.nothing = LLVMVoidTypeInContext(b.context);
   build(&b, "work", kind);
-  build(&b, "sum", NONE); // what the interpreter, and the runtime, carry on in
+  build(&b, "sum", NONE); // what the interpreter, and the runtime, resume in
   LLVMDisposeBuilder(b.at);
   check(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcCreateNewThreadSafeModule(b.module, context)));
 

@@ -58,7 +58,7 @@ struct Function_builder {
   }
 
   // A guess, that the sum stays under a limit: where it is wrong, the frame is left for good. The layout says where the
-  // interpreter carries on, by the first deopt value.
+  // interpreter resumes, by the first deopt value.
   void guard(Function *f) {
     BasicBlock *left = BasicBlock::Create(module.getContext(), "exit", f), *on = BasicBlock::Create(module.getContext(), "on", f);
     at.CreateCondBr(at.CreateICmpULT(acc, at.getInt64(LIMIT), "guess"), on, left);
@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
   module->setDataLayout(jit->getDataLayout());
   Function_builder builder{*module};
   builder.build("work", kind);
-  builder.build("sum", ""); // what the interpreter, and the runtime, carry on in
+  builder.build("sum", ""); // what the interpreter, and the runtime, resume in
   check(jit->addIRModule(ThreadSafeModule(std::move(module), std::move(context))));
 
   auto work = check(jit->lookup("work"));

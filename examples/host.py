@@ -2,7 +2,7 @@
 
     python3 host.py stackmap|patchpoint [run]
 
-compiles work(n), the sum of the squares below n, calls work(1000), and prints the result. Without `run` it stands still at
+compiles work(n), the sum of the squares below n, calls work(1000), and prints the result. Without `run` it waits at
 i = 26, inside a call that the compiled code made, and ends after ten minutes. llvmlite.ir has no operand bundles and its passes do not
 rewrite statepoints: those kinds of sites want IR that is text (host.c, host.cpp).
 

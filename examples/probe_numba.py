@@ -2,7 +2,7 @@
 
     python3 probe_numba.py
 
-stands still inside a call that the compiled code made, right before its probe, and ends after ten minutes.
+waits inside a call that the compiled code made, right before its probe, and ends after ten minutes.
 """
 import ctypes
 import os

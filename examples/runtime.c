@@ -1,4 +1,4 @@
-// The runtime of host.c and host.cpp. `make runtime.ll` compiles it to IR, so that the interpreter can carry on through the calls that
+// The runtime of host.c and host.cpp. `make runtime.ll` compiles it to IR, so that the interpreter can resume through the calls that
 // compiled code makes.
 #include "runtime.h"
 

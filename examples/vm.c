@@ -1,6 +1,6 @@
 // A virtual machine with an interpreter (interp.c) and a JIT (here, LLVM's C API, LLVM 19):
 //
-//   vm            compiles a function of byte code, runs it, and stands still at the exit of the compiled code
+//   vm            compiles a function of byte code, runs it, and waits at the exit of the compiled code
 //   vm run        goes on: the interpreter finishes, and the result is printed
 //   vm wrong      as run, but its exits take r1 for r2: the result is right, for the runtime knows better, and reframe verify finds it
 //

@@ -32,7 +32,7 @@ const (
 	defaultStack = 512 << 10
 	maxStack     = 1 << 30
 	// A list of registered objects that changed between being read and the stop is
-	// read again; the last time, while the process stands still.
+	// read again; the last time, while the process is stopped.
 	attempts = 8
 )
 
@@ -146,7 +146,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	return true, nil
 }
 
-// captureHeld holds the lists against the process while it stands still, and reads them
+// captureHeld holds the lists against the process while it is stopped, and reads them
 // again then and there where they have changed.
 func (t *Target) captureHeld(o Options) error {
 	if err := t.survey(); err != nil {

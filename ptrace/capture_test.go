@@ -202,7 +202,7 @@ func TestHeldSignal(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, livetest.Patience, time.Millisecond, p.Output())
 }
 
-// Held, a process stands still with all of its memory in reach; let go, it is as it was.
+// Held, a process is stopped with all of its memory in reach; let go, it is as it was.
 func TestHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	before := procFile(t, "%d/task/%d/syscall", p.PID, p.PID)

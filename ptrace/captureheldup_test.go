@@ -19,7 +19,7 @@ import (
 )
 
 // A process that is not run for longer than a thread may take to stop does not take that for the thread's lateness: on a busy
-// machine it said of threads which stood still that they had not stopped.
+// machine it said of threads which were stopped that they had not stopped.
 func TestCaptureThatIsHeldUp(t *testing.T) {
 	livetest.Slow(t)
 	const target = "REFRAME_TEST_CAPTURE"

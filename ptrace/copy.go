@@ -20,7 +20,7 @@ const (
 // maxInterrupted bounds the stacks that signals interrupted, of one thread.
 const maxInterrupted = 4
 
-// copy reads what only a process that stands still can give: the registers and
+// copy reads what only a process that is stopped can give: the registers and
 // stacks of each thread, and code that no file tells.
 func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
@@ -34,7 +34,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 			continue
 		}
 		if t.raw.fetch(t.tid) != nil {
-			return ErrGone // a thread that stands still ends only when the process is killed
+			return ErrGone // a thread that is stopped ends only when the process is killed
 		}
 		if !t.raw.is64() {
 			return Err32Bit
@@ -204,7 +204,7 @@ func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[m
 		}
 	}
 	t.eachCode(add)
-	// A range that cannot be read stays out; the reader of it is told so.
+	// A range that cannot be read stays out; the reader of it gets that as an error.
 	_ = mem.readMany(t.code)
 }
 

@@ -22,7 +22,7 @@ import (
 	"reframe/ptrace/xsave"
 )
 
-// writeCore keeps a process that stands still as a core.
+// writeCore keeps a process that is stopped as a core.
 func writeCore(s *Session, path string, tid int) error {
 	t, err := s.Target()
 	if err != nil {

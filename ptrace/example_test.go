@@ -14,7 +14,7 @@ func ExampleCapture() {
 		log.Fatal(err) // it says what to do about it: root, ptrace_scope, a process that is gone
 	}
 	defer target.Close()
-	fmt.Println(target.Command, "stood still for", target.Pause)
+	fmt.Println(target.Command, "was stopped for", target.Pause)
 	for _, thread := range target.Threads() {
 		if thread.Registers == nil {
 			fmt.Println(thread.ID, thread.Missing)

@@ -10,8 +10,8 @@ import (
 	"reframe/ptrace/system"
 )
 
-// A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that carries on
-// from there. Everything here happens while the process stands still, so it is bounded by numbers, never by what there is.
+// A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that resumes
+// from there. Everything here happens while the process is stopped, so it is bounded by numbers, never by what there is.
 const (
 	reachWords = 8192 // words of registers and stacks that are followed, of all threads together
 	reachLeast = 64   // of each thread

@@ -36,9 +36,9 @@ func (t *Target) linkage() []span {
 	return all
 }
 
-// asBefore are the parts of tables that were read before a process stood still, and hold the same after it: an entry changes once,
+// asBefore are the parts of tables that were read before a process was stopped, and hold the same after it: an entry changes once,
 // when the function is called for the first time, and so they held that in between too. To read them while
-// it stands still would make that longer by half.
+// it is stopped would make that longer by half.
 func asBefore(before, after []span) []span {
 	const part = 64
 	at := map[machine.Addr][]byte{}

@@ -43,7 +43,7 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 }
 
 // NotCopied is why memory cannot be read of a process that was let go on.
-const NotCopied = "not copied while the process stood still"
+const NotCopied = "not copied while the process was stopped"
 
 // live reads the memory of a running or stopped process by process_vm_readv(2).
 type live int

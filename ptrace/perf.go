@@ -21,7 +21,7 @@ import (
 type perfFiles struct {
 	via   int // the thread through which the process is looked at
 	files []*PerfFile
-	// live says that the process stands still whenever a name is asked for: what files hold then is what they hold at
+	// live says that the process is stopped whenever a name is asked for: what files hold then is what they hold at
 	// that moment, and one that was not there before may be there.
 	live bool
 }
@@ -93,7 +93,7 @@ func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine
 	return same >= len(now)/4
 }
 
-// at looks an address up in what the file held when the process stood still.
+// at looks an address up in what the file held when the process was stopped.
 func (p *PerfFile) at(addr machine.Addr) (f perfmap.Function, ok bool) {
 	if p.Why != "" {
 		return f, false

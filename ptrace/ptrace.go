@@ -3,11 +3,11 @@
 // the next, or a core.
 //
 // Its main type is [Target]: the threads of a process with their registers, the
-// memory that was copied while they stood still, the files that are mapped, and
+// memory that was copied while they were stopped, the files that are mapped, and
 // the objects that a JIT registered with the GDB JIT interface.
 //
 // A [Session] controls a process: it runs to breakpoints, gives a Target wherever it
-// stands still, runs one thread alone, and changes memory and registers where that is
+// is stopped, runs one thread alone, and changes memory and registers where that is
 // asked for. The tracing is done by another process, the tracer (package ptrace/tracer).
 //
 // A capture has three parts. Before the stop it reads what does not change while

@@ -24,7 +24,7 @@ type CoreMemory string
 const (
 	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, what
 	// debuggers need to find the files, and the pages that registers and stacks lead to. Of a held target also every
-	// page that was read since it stands still.
+	// page that was read since it is stopped.
 	Minimal CoreMemory = "minimal"
 	// Writable: all that no file has, which is what the kernel keeps where nothing else is asked for.
 	Writable CoreMemory = "writable"
@@ -38,7 +38,7 @@ type RecordOptions struct {
 	Thread   int  // that readers show first; 0: the first one
 	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
 	Replace  bool // a file that is there already and not empty; otherwise that is an error which wraps [os.ErrExist]
-	// Progress is told how many bytes of how many are written, often; nil where nobody wants to know.
+	// Progress is called with how many bytes of how many are written, often; nil where nobody wants to know.
 	Progress func(written, of uint64)
 }
 
@@ -136,7 +136,7 @@ func joined(parts []keptPart) (out []keptPart) {
 	return out
 }
 
-// take keeps what was copied while the process stood still.
+// take keeps what was copied while the process was stopped.
 func (r *recorded) take(g *gatherer, ranges []span) {
 	for _, c := range ranges {
 		r.spans = append(r.spans, span{c.addr, slices.Clone(c.data)})
@@ -224,7 +224,7 @@ func (p piecemeal) readMany(wants []system.Want) error {
 func (p piecemeal) size() uint64 { return p.of.size() }
 
 // WriteCore keeps the target as an ELF core (core(5)), which gdb, eu-stack and [OpenCore] read: one that was captured with
-// [Options.Record], one of a session that stands still, or a core. Of a core, and of a process that was let go on, only a minimal
+// [Options.Record], one of a session that is stopped, or a core. Of a core, and of a process that was let go on, only a minimal
 // one can be made.
 //
 // A captured process that is held goes on as soon as all is read; what is left is to write and to compress. The file
@@ -287,7 +287,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		}
 		kept := newCopied(spans, "")
 		copied := rangesOf(kept.ranges, span.place)
-		for _, s := range t.immutable(out) { // what was copied while the process stood still comes first
+		for _, s := range t.immutable(out) { // what was copied while the process was stopped comes first
 			spans = append(spans, s.outside(copied)...)
 		}
 		kept = newCopied(spans, "")
@@ -460,7 +460,7 @@ func (r *Registry) spans() []span {
 	return list
 }
 
-// touched is the memory of a process that stands still, of which every page that is read is kept.
+// touched is the memory of a process that is stopped, of which every page that is read is kept.
 type touched struct {
 	memory
 	pages map[machine.Addr][]byte

@@ -9,7 +9,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// again brings what is known about a process that stands still up to date. What has not changed it
+// again brings what is known about a process that is stopped up to date. What has not changed it
 // keeps, by the same pointers: to read all of it once for each object that a JIT registers would
 // take longer and longer.
 func (t *Target) again() error {

@@ -50,7 +50,7 @@ func newRawRegisters(a *machine.Arch) rawRegisters {
 	return r
 }
 
-// touch makes the kernel back new memory with pages now: while a process stands still that would take longer than to fill them.
+// touch makes the kernel back new memory with pages now: while a process is stopped that would take longer than to fill them.
 func touch(b []byte) {
 	for i := 0; i < len(b); i += elfcore.Page {
 		b[i] = 0

@@ -19,12 +19,12 @@ import (
 // tracer (package ptrace/tracer), does the tracing: what is written into the process is put
 // back when this one ends, however it ends.
 //
-// The process stands still when a Session begins, whenever [Session.Next] returns an event
+// The process is stopped when a Session begins, whenever [Session.Next] returns an event
 // that says so, and until Next is called again. A Session is not safe for concurrent use.
 type Session struct {
 	pid     int
 	tracer  *tracer.Conn
-	stands  bool // all threads stand still
+	stands  bool // all threads are stopped
 	stopped bool // by a signal, before it was traced
 	ended   bool
 	memory  *sessionMemory
@@ -40,10 +40,10 @@ type Session struct {
 // Breakpoint is a place in the code and what is to happen there.
 type Breakpoint struct {
 	Addr machine.Addr
-	// Hold makes all threads stand still at each hit until [Session.Next] is called again.
+	// Hold stops all threads at each hit until [Session.Next] is called again.
 	// Without it a hit is noted and the thread goes on at once.
 	Hold bool
-	// Uncounted hits are always told and count neither for Every nor for Limit: those by which
+	// Uncounted hits are always reported and count neither for Every nor for Limit: those by which
 	// the watcher learns what the process loads.
 	Uncounted bool
 	// Vectors asks for all registers, the vector registers among them, not for the general ones alone.
@@ -76,14 +76,14 @@ const HardwareBreakpoints = tracer.HardwareBreakpoints
 type EventKind int
 
 const (
-	// Hit: a thread came to a breakpoint. With [Breakpoint].Hold all threads stand still.
+	// Hit: a thread came to a breakpoint. With [Breakpoint].Hold all threads are stopped.
 	Hit EventKind = iota
-	// Exec: the process became another program; its breakpoints are gone. It stands still.
+	// Exec: the process became another program; its breakpoints are gone. It is stopped.
 	Exec
 	// Ended: the process has ended; there is nothing more to come.
 	Ended
 	// LimitReached: so many hits came as were asked for. All counted breakpoints are taken out;
-	// the process stands still.
+	// the process is stopped.
 	LimitReached
 	// Missed: the process has written over a breakpoint, or a thread cannot have it. Hits of it may not have been
 	// seen, since it was last looked at.
@@ -112,14 +112,14 @@ type Event struct {
 	Armed bool
 	Why   string
 
-	held bool // all threads stand still since this hit
+	held bool // all threads are stopped since this hit
 }
 
 // Counting says which hits [Session.Next] tells. The zero value: all, without end.
 type Counting struct {
 	Every uint64 // each so-many-th hit; 0 and 1: each
 	Limit uint64 // so many of those, then [LimitReached]; 0: no limit
-	Quiet bool   // none is told: they are only counted, up to the limit too
+	Quiet bool   // none is reported: they are only counted, up to the limit too
 }
 
 // Hits is how often a breakpoint was hit.
@@ -128,7 +128,7 @@ type Hits struct {
 	Count uint64
 }
 
-// Open takes control of a running process. It stands still then.
+// Open takes control of a running process. It is stopped then.
 func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := needLive("to control a running process"); err != nil {
 		return nil, &Error{pid, "cannot attach", err, ""}
@@ -165,7 +165,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 // process ends without [Session.Detach].
 type LaunchOptions tracer.Launching
 
-// Launch starts a program under control, found as a shell finds it. It stands still before its
+// Launch starts a program under control, found as a shell finds it. It is stopped before its
 // first instruction, with standard input, output and error of this process.
 func Launch(ctx context.Context, command []string) (*Session, error) {
 	return LaunchWith(ctx, command, LaunchOptions{})
@@ -288,7 +288,7 @@ func (s *Session) Refresh() { s.stale = true }
 // does not take longer the more there is: for a thread that stands in __jit_debug_register_code.
 func (s *Session) RefreshRegistered() { s.changed = true }
 
-// Count says which hits are told from now on, of which the next is number 1.
+// Count says which hits are reported from now on, of which the next is number 1.
 func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
@@ -388,7 +388,7 @@ func (s *Session) Hits() ([]Hits, error) {
 	return list, nil
 }
 
-// Next lets the process go on where it stands still, and waits for what happens next. When ctx
+// Next lets the process go on where it is stopped, and waits for what happens next. When ctx
 // is done it returns its cause, and the process runs on.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
@@ -473,7 +473,7 @@ func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 	return t
 }
 
-// Stop makes all threads stand still.
+// Stop stops all threads.
 func (s *Session) Stop() error {
 	if s.stands {
 		return nil

@@ -97,7 +97,7 @@ func sequence(from, to uint64) (list []uint64) {
 	return list
 }
 
-// stepped makes a site of sites.c whose instruction has to be run, while all other threads stand still. Otherwise it
+// stepped makes a site of sites.c whose instruction has to be run, while all other threads are stopped. Otherwise it
 // is emulated.
 const stepped = "-DSTEPPED"
 

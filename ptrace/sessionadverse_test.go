@@ -116,7 +116,7 @@ func TestSessionExecWithoutFirst(t *testing.T) {
 	require.Equal(t, "ready\nready\nplain 5999000\n", output)
 }
 
-// A process that is stopped by SIGSTOP stands still, all of it, until it is continued: a thread that was taken out of the stop to
+// A process that is stopped by SIGSTOP stays stopped, all of it, until it is continued: a thread that was taken out of the stop to
 // step over a breakpoint goes back to it.
 func TestSessionKeepsStopped(t *testing.T) {
 	livetest.Slow(t)

@@ -47,7 +47,7 @@ type AloneRun struct {
 }
 
 // Alone lets one thread go on alone from where it stands, instruction by instruction, while all others
-// stand still, to where a function returns or to a breakpoint. Afterwards all stand still again.
+// are stopped, to where a function returns or to a breakpoint. Afterwards all are stopped again.
 // Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
 // and only [Session.Detach] is left to be done.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
@@ -78,7 +78,7 @@ func addresses(list []uint64) []machine.Addr {
 	return out
 }
 
-// KernelArea returns the memory of a thread that stands still in which the kernel notes where it runs (rseq(2)): it may
+// KernelArea returns the memory of a thread that is stopped in which the kernel notes where it runs (rseq(2)): it may
 // change whenever the thread goes on. It is empty where there is none.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})

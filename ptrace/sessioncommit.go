@@ -18,7 +18,7 @@ type Change struct {
 	Data []byte
 }
 
-// Commit changes memory of a process that stands still, and then registers of one of its threads: general ones, the
+// Commit changes memory of a process that is stopped, and then registers of one of its threads: general ones, the
 // program counter, and the first bytes of xmm0 to xmm15, or of v0 to v31. A system call that the thread was stopped in is given up, not
 // restarted. Either all of it is done or, with an error, nothing, even where this process is killed meanwhile; the error
 // says so where what was written could not be put back. There must be no breakpoint in what is changed.

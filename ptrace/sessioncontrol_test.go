@@ -293,7 +293,7 @@ func TestSessionRegisters(t *testing.T) {
 	requireState(t, p.PID, 'S')
 }
 
-// A process that is killed while it stands still is over for its parent soon, whatever the session does.
+// A process that is killed while it is stopped is over for its parent soon, whatever the session does.
 func TestSessionKilledWhileHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3")
 	s, err := Open(context.Background(), p.PID)

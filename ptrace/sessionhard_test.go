@@ -238,7 +238,7 @@ func TestSessionContinued(t *testing.T) {
 			defer cancel()
 			for hits := 0; ; hits++ {
 				e, err := s.Next(ctx)
-				require.NoError(t, err, "it stands still after %d hits", hits)
+				require.NoError(t, err, "no progress after %d hits", hits)
 				if e.Kind == Ended {
 					require.Equal(t, 7, e.ExitCode)
 					break
@@ -257,7 +257,7 @@ func TestSessionContinued(t *testing.T) {
 	}
 }
 
-// A process that stands still by SIGSTOP when it is attached to stays so until it is continued.
+// A process that is stopped by SIGSTOP when it is attached to stays so until it is continued.
 func TestSessionOfAStopped(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)

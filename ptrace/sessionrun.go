@@ -11,7 +11,7 @@ import (
 )
 
 // RunTo lets the process run until a thread comes to one of the addresses, and returns that thread with all registers.
-// All threads stand still then, and there is no breakpoint at the addresses any more. The thread that an event told of
+// All threads are stopped then, and there is no breakpoint at the addresses any more. The thread that an event was of
 // at one of them has to come there again; one that stands there for another reason has come there.
 //
 // A process that ends before is [ErrGone], and one that becomes another program an error. When ctx is done the error is
@@ -45,7 +45,7 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 			return machine.Thread{}, &Error{s.pid, op, ErrGone, ""}
 		case e.Kind == Exec:
 			return machine.Thread{}, &Error{s.pid, op, errors.New("it became another program"), ""}
-		case e.held && slices.Contains(addrs, e.At): // not one of before, at which nobody was to stand still
+		case e.held && slices.Contains(addrs, e.At): // not one of before, at which nobody was to be stopped
 			return e.Thread, nil
 		}
 	}

@@ -79,7 +79,7 @@ func (t *seizer) end() {
 	}
 }
 
-// stopped is a process that is being stopped, stands still, or was let go again. Its
+// stopped is a process that is being stopped, is stopped, or was let go again. Its
 // methods run on the seizer's thread, by way of do: a stop that changes threads in
 // the middle is longer than it has to be.
 type stopped struct {
@@ -94,14 +94,14 @@ type stopped struct {
 	byTID     map[int]*stoppedThread
 	*gatherer               // of what a core is to hold; nil where none is made
 	since     time.Time     // the first thread was asked to stop
-	stopping  time.Duration // until the last one stood still
+	stopping  time.Duration // until the last one was stopped
 	pause     time.Duration // until the last one was let go
 }
 
 type stoppedThread struct {
 	tid     int
 	signal  syscall.Signal // caught on its way to the thread; handed on when it is let go
-	missing string         // why the thread does not stand still, or ""
+	missing string         // why the thread is not stopped, or ""
 	ended   bool           // it ended while it was being stopped: there is no such thread
 	raw     rawRegisters
 	sp, pc  machine.Addr // where it stands
@@ -193,7 +193,7 @@ func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 // microseconds. One that has to be run to stop may wait for that very processor.
 const eagerLooks = 64
 
-// wait waits until the thread stands still, and notes what it stopped with.
+// wait waits until the thread is stopped, and notes what it stopped with.
 func (s *stopped) wait(t *stoppedThread) {
 	pid := s.pid
 	waited, looked := time.Duration(0), time.Now()

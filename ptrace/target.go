@@ -56,7 +56,7 @@ type Target struct {
 	memory   machine.Memory
 	copied   machine.Memory // what memory is once a held process goes on
 	held     *stopped
-	stands   bool         // memory is that of a process that stands still
+	stands   bool         // memory is that of a process that is stopped
 	core     *core        // nil for a process
 	raw      []coreThread // registers as they came; nil where no core is to be made
 	recorded *recorded    // what a core can be made of; nil where that was not asked for
@@ -242,7 +242,7 @@ func (t *Target) isImage(m *Module) bool {
 	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-// Release lets a held process go on and returns for how long it stood still.
+// Release lets a held process go on and returns for how long it was stopped.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
 		_ = t.held.doUrgently(t.held.letGo)

@@ -133,7 +133,7 @@ func incomplete(v *deopt.View) string {
 const maxTried = 16
 
 // resume runs the innermost frame that can be: of the first thread that has one. A frame that waits for
-// the result of a call, or lacks a value that is live where it carries on, cannot be.
+// the result of a call, or lacks a value that is live where it resumes, cannot be.
 func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 	var first error // why the innermost one was not
 	tried := 0
@@ -157,7 +157,7 @@ func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 		}
 	}
 	if first == nil {
-		first = errors.New("no frame says where it carries on")
+		first = errors.New("no frame says where it resumes")
 	}
 	return nil, first
 }

@@ -83,11 +83,11 @@ func TestLookInPart(t *testing.T) {
 	c.Inputs.Layouts = nil
 	r = c.Look(context.Background(), core(path))
 	require.Equal(t, replay.Partial, r.Outcome)
-	require.Equal(t, "no frame says where it carries on", r.Message)
+	require.Equal(t, "no frame says where it resumes", r.Message)
 
 	r = c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
 	require.Equal(t, replay.Partial, r.Outcome)
-	require.Equal(t, "no frame says where it carries on", r.Message)
+	require.Equal(t, "no frame says where it resumes", r.Message)
 }
 
 // A core without stack maps whose frames are all there lacks nothing; one of which nothing can be read fails.

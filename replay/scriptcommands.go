@@ -48,7 +48,7 @@ func scriptCommands() []scriptCommand {
 			"say what the frame must hold. SLOT is as frames prints it: %i, loc0, '#0'. VALUE is read\nin the slot's type: 25 is 0x19. LOCATION is what frames prints in brackets; its kind may\nstand before it: '[rsp+16]', 'Indirect [rsp+16]'. RE is searched in the reason", (*call).expect, true},
 		{"set", "SLOT VALUE", "give a slot another value for the resume that follows; nothing is written to the program", (*call).set, false},
 		{"resume", "[-t TID] [-f N] [--function NAME] [--to-frame N|all] [--result VALUE]\n       [--force] [--steps N] [--timeout TIME] [--json]",
-			"let the reference interpreter carry on, and print what came of it, as `reframe resume`\ndoes. `! resume` wants it to fail; stderr is why", (*call).resume, false},
+			"let the reference interpreter resume, and print what came of it, as `reframe resume`\ndoes. `! resume` wants it to fail; stderr is why", (*call).resume, false},
 		{"returns", "[TYPE] VALUE | nothing", "say what the interpreter must have returned", (*call).returns, true},
 		{"prints", "TEXT", "say what the program, or the interpreter, must have printed. The newline at its end may\nbe missing", (*call).prints, true},
 		{"exits", "STATUS | SIGNAL", "say how the program must have ended, or how the interpreter says that it would", (*call).exits, true},

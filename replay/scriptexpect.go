@@ -63,7 +63,7 @@ func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 		return c.expectWord(f, "moment", string(f.Record.Moment), want[0])
 	case "resume":
 		if f.Resume == nil {
-			return otherwise("nothing says where %s carries on%s", titled(f), noted(f.Notes))
+			return otherwise("nothing says where %s resumes%s", titled(f), noted(f.Notes))
 		}
 		got := []string{f.Resume.Function, f.Resume.Block}
 		want[0] = strings.TrimPrefix(want[0], "@")
@@ -71,7 +71,7 @@ func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 			want[1] = strings.TrimPrefix(want[1], "%")
 		}
 		if got := strings.Join(got[:len(want)], " "); got != strings.Join(want, " ") {
-			return otherwise("it carries on in %s, not %s, in %s", got, strings.Join(want, " "), titled(f))
+			return otherwise("it resumes in %s, not %s, in %s", got, strings.Join(want, " "), titled(f))
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func TestScriptFailures(t *testing.T) {
 		{tick + "expect record 2", "3: record 1, not 2, in frame #0, tick"},
 		{tick + "expect site patchpoint", "3: site stackmap, not patchpoint, in frame #0, tick at record 1"},
 		{tick + "expect function entry", "3: frame #0, tick is not in entry"},
-		{tick + "expect resume tick done", "3: it carries on in tick loop, not tick done, in frame #0, tick at record 1"},
+		{tick + "expect resume tick done", "3: it resumes in tick loop, not tick done, in frame #0, tick at record 1"},
 		{tick + "! expect %z = 1", "3: there is no slot %z in frame #0, tick at record 1; it has %i %acc %x %y"},
 		{tick + "! expect %i = one", `3: %i of frame #0, tick at record 1: "one" is no value of type i64`},
 		{tick + "! expect %i = 0x10000000000000000", `3: %i of frame #0, tick at record 1: "0x10000000000000000" is no value of type i64`},

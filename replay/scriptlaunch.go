@@ -65,7 +65,7 @@ func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.process, _ = os.FindProcess(s.PID()) // it is there, and stands still
+	c.process, _ = os.FindProcess(s.PID()) // it is there, and is stopped
 	return s, nil
 }
 
@@ -171,7 +171,7 @@ func (c *call) goOn() error {
 // maxPrinted bounds what a program prints, in bytes, for a script to look at.
 const maxPrinted = 64 << 20
 
-// ended is told how the program ended.
+// ended handles the end of the program.
 func (c *call) ended(code, signal int) error {
 	_ = c.process.Release()
 	s := c.session

@@ -217,7 +217,7 @@ again:
 `
 
 // spinning is a process at an exit which, by the module and the layout returned with
-// it, carries on in a loop without end.
+// it, resumes in a loop without end.
 func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
 	t.Helper()
 	p = livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -229,7 +229,7 @@ func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
 	return p, module, exits
 }
 
-// held says that a tracer has the process and it stands still.
+// held says that a tracer has the process and it is stopped.
 func held(p *livetest.Process) bool {
 	return status(p.PID, p.PID, "TracerPid") != "0" && strings.HasPrefix(status(p.PID, p.PID, "State"), "t")
 }

@@ -117,7 +117,7 @@ func (a *app) demo(ctx context.Context) error {
 		return err
 	}
 	target.Release()
-	fmt.Fprintf(a.stdout, "\nthe reference interpreter carries on from frame #%d and returns %s %s after %s\n",
+	fmt.Fprintf(a.stdout, "\nthe reference interpreter resumes from frame #%d and returns %s %s after %s\n",
 		exit.Index, resumed.Result.Type, resumed.Result.Value, count(int(resumed.Steps), "instruction"))
 
 	native, err := a.native(ctx, process, view, thread, exit, resumed.Result.Type)

@@ -85,7 +85,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// Killed while its target stands still, the demo cannot let it go: the kernel ends it.
+// Killed while its target is stopped, the demo cannot let it go: the kernel ends it.
 func TestDemoKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -22,14 +22,14 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: `explain tells of one frame how it came to be: what its pc lies in, by which rules
 the stack was followed up to it, which record is its own and why, and why the nearest
 ones are not, where each value was read and what was made of its bytes, where the
-frame carries on, and the instructions around its pc.
+frame resumes, and the instructions around its pc.
 
 The frame is named by its number (-f N, or '#N'), by an address that it stands at
 (0x...), or by the id of its record (a decimal number). Without any of these it is the
 innermost frame that has a record. An address at which no frame stands is explained
 as a place in the code; a record at several places is shown with all of them.
 
-The process stands still until everything is read; the output says for how long.
+The process is stopped until everything is read; the output says for how long.
 Nothing is written into it.
 
 ` + positionalHelp + `

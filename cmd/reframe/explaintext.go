@@ -248,7 +248,7 @@ func dumped(raw, reading string) []string {
 }
 
 func (p *explainer) carries(c *explain.CarriesOn) {
-	p.title("where it carries on")
+	p.title("where it resumes")
 	for _, x := range c.Exits {
 		taken := "not taken"
 		if x.Taken {

@@ -34,7 +34,7 @@ stack, or a stack in several pieces.
 
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
-carries on.
+resumes.
 
 Where there is debug information, a frame has its line in the source, and the functions
 that were inlined there: of programs, libraries and registered objects by their DWARF,
@@ -54,7 +54,7 @@ frame, or it failed.`,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if k.core != "" && hold {
-				return usage("--hold is for a process; a core stands still")
+				return usage("--hold is for a process; a core does not run")
 			}
 			t, view, err := k.look(a, c, hold)
 			if err != nil {
@@ -136,7 +136,7 @@ func afterwards(stopped bool) string {
 
 // stoodStill says for how long a process was held, and what it does now.
 func stoodStill(who string, pause time.Duration, stopped bool) string {
-	return fmt.Sprintf("%s stood still for %s and is %s", who, milliseconds(pause), afterwards(stopped))
+	return fmt.Sprintf("%s was stopped for %s and is %s", who, milliseconds(pause), afterwards(stopped))
 }
 
 // titleOf is the first line of what is printed about a target.
@@ -292,7 +292,7 @@ func place(f *frame.Frame) string {
 
 func base(path string) string { return printable(path[strings.LastIndexByte(path, '/')+1:]) }
 
-// target is where a frame carries on, in words.
+// target is where a frame resumes, in words.
 func target(r *frame.Resume) string {
 	out := fmt.Sprintf("%s, block %%%s", printable(r.Function), printable(r.Block))
 	switch {

@@ -117,7 +117,7 @@ func testResume(t *testing.T, p *livetest.Process) {
 	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `(?m)^sum returned i64 `+sumOfSquaresBelow1000+` after \d+ instructions; 0 writes kept away from the process$`, r.stdout)
-	require.Regexp(t, fmt.Sprintf(`^pid %d stood still for \d+\.\d\d ms and is running again\n$`, p.PID), r.stderr)
+	require.Regexp(t, fmt.Sprintf(`^pid %d was stopped for \d+\.\d\d ms and is running again\n$`, p.PID), r.stderr)
 
 	r = reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t), "--json", "--function", "sum_opt")
 	require.Equal(t, 0, r.code, r.stderr)

@@ -23,7 +23,7 @@ const kills = 50
 func TestKilledDuringFrames(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	killAtAnyMoment(t, p, "--ir", p.IR)
-	// It is whole: it can be looked at, and carried on from.
+	// It is whole: it can be looked at, and resumed from.
 	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
 	require.Equal(t, 0, r.code, r.stderr)
 }
@@ -35,7 +35,7 @@ func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
 	killAtAnyMoment(t, p)
 	before := cpuTicks(t, p)
-	require.Eventually(t, func() bool { return cpuTicks(t, p) > before }, livetest.Patience, time.Millisecond, "it stands still")
+	require.Eventually(t, func() bool { return cpuTicks(t, p) > before }, livetest.Patience, time.Millisecond, "it makes no progress")
 }
 
 func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {

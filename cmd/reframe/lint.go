@@ -19,8 +19,8 @@ func (a *app) lintCommand() *cobra.Command {
 module, as it is given to the code generator, and says why a frame that stands there
 could not be resumed:
 
-  unrecorded         a value that is needed to carry on is not among the operands; with
-                     --layout, what the block needs in which an exit carries on
+  unrecorded         a value that is needed to resume is not among the operands; with
+                     --layout, what the block needs in which an exit resumes
   gc-live            it is in the gc-live bundle alone, among others
   lost-operand       LLVM records nothing of an operand, or a part: x86_fp80, aggregates
   undefined-operand  an operand is undef or poison
@@ -35,7 +35,7 @@ could not be resumed:
   patch-bytes        a call does not fit into the bytes that may be patched
   layout             a layout names what is not there, or is of another type
   swapped            a layout gives an operand under the name of another operand
-  no-layout          nothing says where a deoptimize carries on
+  no-layout          nothing says where a deoptimize resumes
   unknown-word       a calling convention, attribute, flag or the like that is none of
                      LLVM's: a fork's, or a later release's
 

@@ -37,7 +37,7 @@ func TestLint(t *testing.T) {
 	require.Equal(t, result{0, "", none + ": no stackmap, patchpoint, statepoint, deoptimize or guard\n"}, r)
 }
 
-// The function that a layout carries on in may be in another module.
+// The function that a layout resumes in may be in another module.
 func TestLintOfSeveralModules(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -155,7 +155,7 @@ func (a *app) root() *cobra.Command {
 		Long: `Reframe looks from outside at a process whose code LLVM compiled just in time. It
 finds the stack map record that matches each program counter, reads every recorded
 value from registers, stack and constants, names and types them by the IR, and lets
-a reference interpreter carry on from there.`,
+a reference interpreter resume from there.`,
 		Example: `  reframe demo                                 the whole story
   reframe frames 41822 --ir loop.ll            the frames of every thread
   reframe resume 41822 --ir loop.ll --layout loop.layout.json

@@ -78,7 +78,7 @@ func TestDemangled(t *testing.T) {
 	for _, c := range []struct {
 		schema string
 		args   []string
-		sum    bool // where it carries on is named
+		sum    bool // where it resumes is named
 	}{
 		{"frames", []string{"frames", "-p", pid(p)}, true},
 		{"resume", []string{"resume", "-p", pid(p)}, true},

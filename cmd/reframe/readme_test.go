@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What differs from run to run: the process and how long it stood still.
+// What differs from run to run: the process and how long it was stopped.
 var (
 	numbered = regexp.MustCompile(`(process|pid|thread) \d+`)
 	paused   = regexp.MustCompile(`paused \d+\.\d\d ms`)

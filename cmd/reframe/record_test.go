@@ -61,7 +61,7 @@ func TestRecordProcess(t *testing.T) {
 			} else {
 				require.Empty(t, rest)
 			}
-			require.Regexp(t, `^it stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.stderr) // quoted where TMPDIR asks for it
+			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.stderr) // quoted where TMPDIR asks for it
 			require.True(t, p.Alive())
 			require.Equal(t, []string{"exit.core"}, files(t, dir))
 			info, err := os.Stat(core)
@@ -92,7 +92,7 @@ func TestRecordExit(t *testing.T) {
 		require.Equal(t, 0, r.code, r.stderr)
 		require.Equal(t, untraced(t, host), r.stdout)
 		require.Regexp(t, `^`+regexp.QuoteMeta(core)+`  2 threads, \d+ KiB of memory \(minimal\)\n  at tick\+0x[0-9a-f]+, record 1, stackmap, before\n`+
-			`  with what the interpreter touched in 1 run\nit stood still for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.stderr)
+			`  with what the interpreter touched in 1 run\nit was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.stderr)
 		f := reframe(t, "frames", "--core", core, "--ir", module, "--function", "tick", "--json")
 		require.Contains(t, []int{0, 1}, f.code, f.stderr)
 		var slots []map[string]any

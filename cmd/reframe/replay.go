@@ -71,7 +71,7 @@ journal is only added to. Any other file that exists is overwritten only with --
 is read never.
 
 Exit status: 0 all went well, 1 some failed or showed a part only, 2 none went well or it
-failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is told.`,
+failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is reported.`,
 		Example: `  reframe replay osr/exit.txtar
   reframe replay ./osr/...
   reframe replay ./osr/... --run sum_ --update

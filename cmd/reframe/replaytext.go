@@ -169,7 +169,7 @@ func (w *replayWriter) says(r *replay.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// exitText says where a frame stands and where it carries on.
+// exitText says where a frame stands and where it resumes.
 func exitText(x *replay.Exit) string {
 	where := "?"
 	if x.Function != "" {

@@ -23,11 +23,11 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume {PID | CORE} --ir FILE.ll [-f N] [--to-frame N]",
 		Short: "Run frames of a process or a core in the reference interpreter",
 		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
-carry on from there until the function returns. It reads the process's memory as it
+resume from there until the function returns. It reads the process's memory as it
 touches it; what it writes stays in its own copy. The process goes on as it was.
 
 Without -f and --function it takes the innermost frame that has a record. With
---to-frame its callers carry on too, as one stack: each gets what the one before it
+--to-frame its callers resume too, as one stack: each gets what the one before it
 returned. --to-frame all goes on up to the first caller that is native code or cannot
 be resumed, and says which that is.
 

@@ -88,7 +88,7 @@ func TestResumeToFrameRefuses(t *testing.T) {
 	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--to-frame", "all")
 	require.Equal(t, 2, r.code)
 	require.Empty(t, r.stdout)
-	require.Equal(t, fmt.Sprintf("reframe: frame #%d, f: @f cannot carry on in block %%wait: values that are live there are missing\n"+
+	require.Equal(t, fmt.Sprintf("reframe: frame #%d, f: @f cannot resume in block %%wait: values that are live there are missing\n"+
 		"  %%w: it is what the call returns, and the call is still running; --result says what it is to return\n", n), r.stderr)
 	require.True(t, p.Alive())
 }

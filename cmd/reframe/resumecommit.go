@@ -60,7 +60,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, c deopt.Choice, r
 	return nil
 }
 
-// committed does it while the process stands still.
+// committed does it while the process is stopped.
 func (a *app) committed(ctx context.Context, s *ptrace.Session, o deopt.Options, dry bool, choice deopt.Choice, result string, l deopt.Limits) (*deopt.Stack, *frame.Resumed, error) {
 	t, err := s.Target()
 	if err != nil {

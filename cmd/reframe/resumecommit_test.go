@@ -58,7 +58,7 @@ it would write: 2 bytes in 1 place, 9 registers
 result i64 332833500 in rax
 frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #\d+
 \z`, r.stdout)
-		require.Regexp(t, `^pid \d+ stood still for \d+\.\d+ ms and is running again\n\z`, r.stderr)
+		require.Regexp(t, `^pid \d+ was stopped for \d+\.\d+ ms and is running again\n\z`, r.stderr)
 
 		r = reframe(t, append(args, "--dry-run", "--json")...)
 		require.Equal(t, 0, r.code, r.stderr)

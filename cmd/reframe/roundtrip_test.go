@@ -21,7 +21,7 @@ import (
 	"reframe/ptrace"
 )
 
-// moment is a process that stands still, and how it was brought there.
+// moment is a process that is stopped, and how it was brought there.
 type moment struct {
 	name  string
 	start func(t *testing.T) *livetest.Process

@@ -28,9 +28,9 @@ func TestStoppedBySignal(t *testing.T) {
 		for verb, want := range map[string]string{
 			"frames":  fmt.Sprintf(`\Apid %d  .*   paused \d+\.\d\d ms, %s\n`, p.PID, after),
 			"explain": fmt.Sprintf(`\Apid %d  .*   paused \d+\.\d\d ms, %s\n`, p.PID, after),
-			"resume":  fmt.Sprintf(`(?m)^pid %d stood still for \d+\.\d+ ms and is %s$`, p.PID, after),
-			"commit":  fmt.Sprintf(`(?m)^pid %d stood still for \d+\.\d+ ms and is %s$`, p.PID, after),
-			"record":  fmt.Sprintf(`(?m)^it stood still for \d+\.\d+ ms and is %s$`, after),
+			"resume":  fmt.Sprintf(`(?m)^pid %d was stopped for \d+\.\d+ ms and is %s$`, p.PID, after),
+			"commit":  fmt.Sprintf(`(?m)^pid %d was stopped for \d+\.\d+ ms and is %s$`, p.PID, after),
+			"record":  fmt.Sprintf(`(?m)^it was stopped for \d+\.\d+ ms and is %s$`, after),
 		} {
 			args := append([]string{verb}, known...)
 			switch verb {

@@ -242,7 +242,7 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 	}
 	b.WriteString(overwritten(s.Overwritten))
 	if s.Undecided > 0 {
-		fmt.Fprintf(&b, "the condition could not be told at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
+		fmt.Fprintf(&b, "the condition could not be decided at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
 	}
 	if s.Absent > 0 {
 		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))

@@ -91,7 +91,7 @@ func TestTraceProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// traced waits until a process that rested is under control: it stands still or has done so.
+// traced waits until a process that rested is under control: it is stopped or has done so.
 func traced(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	require.Eventually(t, func() bool {

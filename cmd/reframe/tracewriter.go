@@ -28,7 +28,7 @@ type exitWriter struct {
 	style style
 	json  *json.Encoder
 	line  bytes.Buffer
-	fail  func(error) // told of the first write that fails
+	fail  func(error) // called for the first write that fails
 	to    *os.File
 
 	mu  sync.Mutex

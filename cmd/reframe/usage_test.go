@@ -77,7 +77,7 @@ func TestWrongUsage(t *testing.T) {
 		{"frames --core x --exe=", "the name behind --exe is empty"},
 		{"frames -p 1 --exe x", "--exe is for a core; of a process the files are known"},
 		{"maps -p 1 --sysroot x", "--sysroot is for a core; of a process the files are known"},
-		{"frames --core x --hold", "--hold is for a process; a core stands still"},
+		{"frames --core x --hold", "--hold is for a process; a core does not run"},
 		{"explain --core x --stack-bytes 4096", "--stack-bytes says how much of a process is copied; a core has what it has"},
 		{"resume --core x --commit", "--commit writes into a process, and a core is none: -p PID"},
 		{"trace --core x", "trace watches a process run, and a core is one moment of it: -p PID or -- COMMAND; frames, resume and explain take --core"},

@@ -24,7 +24,7 @@ type Commit struct {
 }
 
 // Prepare runs as [deopt.View.Run] does, over a process under control, and finds what of it a commit would
-// change; the report's Committed says the same. The process has to stand still from before the view was made up to
+// change; the report's Committed says the same. The process has to be stopped from before the view was made up to
 // [Commit.Write].
 //
 // The error says why there can be no commit: a frame that was not found by CFI, what the run did outside of the

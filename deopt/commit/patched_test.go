@@ -23,7 +23,7 @@ func unpatched(t *testing.T, version int, how, function, times string) string {
 	return string(out)
 }
 
-// A frame that is found from a call that the program wrote into a site carries on to what the program would have returned, and with
+// A frame that is found from a call that the program wrote into a site resumes to what the program would have returned, and with
 // that committed the program goes on as if it had never overwritten anything: it prints the same, calls the function again,
 // and comes to its site again.
 func TestCommitFromPatchedSites(t *testing.T) {

@@ -114,7 +114,7 @@ define i32 @main() {
 	}
 }
 
-// What carries on has to return what the caller of the function that was left waits for.
+// What resumes has to return what the caller of the function that was left waits for.
 func TestCommitRefusesOtherType(t *testing.T) {
 	text := left(plainWork, "  ret i64 %a") + `
 define i32 @other(i64 %n) {
@@ -127,7 +127,7 @@ entry:
 		"resume":{"function":"other","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{l}
-	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that carries on returns")
+	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that resumes returns")
 }
 
 // Between the frame and where its thread stands is a signal's, whose mask and registers nobody would restore.
@@ -157,7 +157,7 @@ define i32 @main() {
 	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is that of a signal, whose handler has not returned")
 }
 
-// A process that is killed while it stands still is no more, and that is what there is to say.
+// A process that is killed while it is stopped is no more, and that is what there is to say.
 func TestCommitKilled(t *testing.T) {
 	p := livetest.Lli(t, 19, printing(t), "mcjit")
 	s := frametest.Open(t, p)

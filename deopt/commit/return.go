@@ -54,7 +54,7 @@ func continuationOf(s *deopt.Stack) (*continuation, error) {
 		return nil, err
 	}
 	if to := outer.To(); to == nil || !deopt.SameType(c.native.Sig.Elem, to.Sig.Elem) {
-		return nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that carries on returns", outer.Title(), c.native.Sig.Elem)
+		return nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that resumes returns", outer.Title(), c.native.Sig.Elem)
 	}
 	if err := returnsTo(c.caller, outer); err != nil {
 		return nil, err

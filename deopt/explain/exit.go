@@ -8,11 +8,11 @@ import (
 	"reframe/deopt/layout"
 )
 
-// CarriesOn says where a frame carries on and who says so, or why nobody does.
+// CarriesOn says where a frame resumes and who says so, or why nobody does.
 type CarriesOn struct {
 	Resume *frame.Resume `json:"resume,omitempty"`
 	By     string        `json:"by,omitempty"`
-	Why    string        `json:"why,omitempty"`   // it does not carry on
+	Why    string        `json:"why,omitempty"`   // it does not resume
 	Exits  []ExitTried   `json:"exits,omitempty"` // of the layouts, that are about the record, as far as they were asked
 }
 
@@ -20,7 +20,7 @@ type CarriesOn struct {
 type ExitTried struct {
 	Layout string      `json:"layout"`
 	Index  int         `json:"index"` // in its exits
-	To     string      `json:"to"`    // the function and block with which it carries on
+	To     string      `json:"to"`    // the function and block with which it resumes
 	When   []WhenTried `json:"when,omitempty"`
 	Taken  bool        `json:"taken"`
 }
@@ -34,7 +34,7 @@ type WhenTried struct {
 	Why     string `json:"why,omitempty"` // the value is not there
 }
 
-// carries says where the frame carries on.
+// carries says where the frame resumes.
 func carries(f *deopt.Frame) *CarriesOn {
 	out := &CarriesOn{Resume: f.Resume}
 	plain := f.Recorded()

@@ -59,7 +59,7 @@ type Question struct {
 // ErrNotFound is wrapped where there is nothing to explain.
 var ErrNotFound = errors.New("nothing to explain")
 
-// maxPlaces bounds how many places of one record are told. LLVM gives one id to all statepoints
+// maxPlaces bounds how many places of one record are reported. LLVM gives one id to all statepoints
 // that ask for none.
 const maxPlaces = 32
 

@@ -140,11 +140,11 @@ func TestExplainDeoptimize(t *testing.T) {
 		{Layout: "both.json", Index: 1, To: "sum, block %loop", When: []WhenTried{{Operand: 0, Equals: 3, Value: "3", Holds: true}}, Taken: true},
 	}, c.Exits)
 
-	// Without the layout the frame carries on nowhere, and without the module there are no types.
+	// Without the layout the frame resumes nowhere, and without the module there are no types.
 	o.Layouts = nil
 	at = only(t, explained(t, p, o, Question{Frame: 2}))
 	require.Nil(t, at.Carries.Resume)
-	require.Contains(t, at.Carries.Why, "give a layout that says where it carries on")
+	require.Contains(t, at.Carries.Why, "give a layout that says where it resumes")
 	at = only(t, explained(t, p, deopt.Options{}, Question{Frame: 2}))
 	require.Equal(t, "statepoint", at.Records[0].Site)
 	require.Equal(t, "no type is known: all 8 bytes, as one number", at.Values[0].Reading)

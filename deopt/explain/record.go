@@ -32,7 +32,7 @@ type NearRecord struct {
 	Why       string       `json:"why"` // it matched or did not; at a place without a frame, what its place means
 }
 
-// maxAround bounds how many records are told of a place.
+// maxAround bounds how many records are reported of a place.
 const maxAround = 16
 
 // around lists the records at the frame's place and near it: that which matched first, the others

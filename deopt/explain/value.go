@@ -10,7 +10,7 @@ import (
 )
 
 // Value is one value of a record and how it was read: the slot, as the record's site knows
-// it, and in As the names that the function which carries on gives it.
+// it, and in As the names that the function which resumes gives it.
 type Value struct {
 	frame.Slot
 	As      []string `json:"as,omitempty"`

@@ -27,7 +27,7 @@ type Target struct {
 	Kind    string   `json:"kind"` // process, core, snapshot
 	PID     int      `json:"pid,omitempty"`
 	Arch    string   `json:"arch"`
-	PauseUS *int64   `json:"pause_us,omitempty"` // for how long all threads stood still, in microseconds; nil for what did not run
+	PauseUS *int64   `json:"pause_us,omitempty"` // for how long all threads were stopped, in microseconds; nil for what did not run
 	Stopped bool     `json:"stopped,omitempty"`  // by a signal before, and afterwards
 	Core    string   `json:"core,omitempty"`     // path of the core
 	Notes   []string `json:"notes,omitempty"`    // what is missing in a core, or uncertain
@@ -99,13 +99,13 @@ const (
 	Unknown Moment = "unknown" // the kind of site is not known, and with it what the place means
 )
 
-// Resume says where the frame carries on.
+// Resume says where the frame resumes.
 type Resume struct {
 	Function  string `json:"function"`
 	Demangled string `json:"demangled,omitempty"` // where it differs from Function
 	Block     string `json:"block"`
-	After     string `json:"after,omitempty"` // the call in that block after which it carries on; empty: at the block's start
-	At        string `json:"at,omitempty"`    // the instruction in that block before which it carries on
+	After     string `json:"after,omitempty"` // the call in that block after which it resumes; empty: at the block's start
+	At        string `json:"at,omitempty"`    // the instruction in that block before which it resumes
 }
 
 // Status says whether a slot has a value.

@@ -22,7 +22,7 @@ type Resumed struct {
 	Steps    uint64  `json:"steps"`
 	Output   string  `json:"output"`             // what the program would have printed
 	Writes   int     `json:"writes"`             // store operations into the interpreter's copy
-	PauseUS  *int64  `json:"pause_us,omitempty"` // for how long the target stood still; nil for a core
+	PauseUS  *int64  `json:"pause_us,omitempty"` // for how long the target was stopped; nil for a core
 
 	Committed *Committed `json:"committed,omitempty"` // nil where no commit was asked for
 }

@@ -2,7 +2,7 @@
 // form, from the start of a function or from the middle of one.
 //
 // Its main type is [Interp], one module bound to one target. [Interp.Resume]
-// carries on where compiled code left off; [Interp.Call] runs a function from
+// resumes where compiled code left off; [Interp.Call] runs a function from
 // its start. Loads see the live memory of the target through a copy-on-write
 // view; stores stay in the view, so a run never changes the target.
 //

@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Execution is a run that can stand still between two instructions: what a
+// Execution is a run that can be stopped between two instructions: what a
 // debugger sits on. An Interp has one at a time; a new one ends the one before.
 type Execution struct {
 	in     *Interp
@@ -232,7 +232,7 @@ func (x *Execution) complete(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// StopAt makes Run stand still whenever the block is entered, its phis done, or no
+// StopAt stops Run whenever the block is entered, its phis done, or no
 // more; not where a function of the C library called back, as qsort does. It errs
 // where the function cannot be decoded.
 func (x *Execution) StopAt(b *ir.Block, on bool) error {

@@ -57,7 +57,7 @@ type Options struct {
 	// bytes, a multiple of 16 below 2^40: what comes out otherwise depends on where that is. Where pointers have 4 bytes
 	// it is taken modulo 2^24.
 	Shift uint64
-	// Trace is told of every instruction after it was run. Runs are slower with it.
+	// Trace is called for every instruction after it was run. Runs are slower with it.
 	Trace func(Traced)
 }
 
@@ -192,7 +192,7 @@ func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (*Result, 
 	return x.complete(ctx)
 }
 
-// Resume carries on at p, in the middle of a function, with the values that are
+// Resume resumes at p, in the middle of a function, with the values that are
 // live there: keys are the *ir.Param and *ir.Instr of p's function. Values that
 // are not live are ignored.
 //
@@ -208,7 +208,7 @@ func (in *Interp) Resume(ctx context.Context, p Point, values map[ir.Value]Value
 	return in.ResumeStack(ctx, []Activation{{Point: p, Values: values}})
 }
 
-// ResumeStack carries on with a whole stack of activations, innermost first: what one
+// ResumeStack resumes with a whole stack of activations, innermost first: what one
 // returns, the next gets as the result of its Call. The result is that of the outermost
 // one. Errors are as of [Interp.Resume]; where a live value is missing in any of the
 // activations, nothing is run.

@@ -143,7 +143,7 @@ func (in *Interp) raise(x *exception) (*unwinding, error) {
 func (in *Interp) whole() bool { return in.run.of != nil && in.run.of.after != nil }
 
 // resumeException goes on with the second phase at the frame of that place. Where the
-// first one is done again it finds the same handler: the frames that it looks at stand still.
+// first one is done again it finds the same handler: the frames that it looks at do not change.
 func (in *Interp) resumeException(header machine.Addr, from int) error {
 	x, err := in.exceptionAt(header)
 	if err != nil {
@@ -200,7 +200,7 @@ func (in *Interp) landable(at int, p *pad) error {
 		}
 	}
 	if names != nil {
-		return troublef(KindArgument, "cannot carry on with the exception in @%s, block %%%s: no value for %s", fr.fn.ir.Name, p.in.Block.Name, strings.Join(names, ", "))
+		return troublef(KindArgument, "cannot resume with the exception in @%s, block %%%s: no value for %s", fr.fn.ir.Name, p.in.Block.Name, strings.Join(names, ", "))
 	}
 	return nil
 }

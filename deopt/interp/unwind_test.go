@@ -92,7 +92,7 @@ pad:
 	require.NoError(t, err)
 	require.Equal(t, "23", res.Value.Format()) // 5 * 4 + 3
 	_, err = run(m, "a")
-	require.ErrorContains(t, err, "cannot carry on with the exception in @outer, block %pad: no value for %b, %c")
+	require.ErrorContains(t, err, "cannot resume with the exception in @outer, block %pad: no value for %b, %c")
 	// Nobody handles it here, and the frame further out is not known: nothing is cleaned up.
 	_, err = run(outer("cleanup catch ptr @_ZTIi"), "a", "b", "c")
 	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost of the frames that run, is not supported: resume a frame further out")

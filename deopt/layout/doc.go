@@ -1,4 +1,4 @@
-// Package layout reads layout files (reframe.layout/v1), which say where an exit goes: which frame of which function carries on, with which
+// Package layout reads layout files (reframe.layout/v1), which say where an exit goes: which frame of which function resumes, with which
 // live values in its variables.
 //
 // Its main type is [Layout]; [Parse] reads one, and says of a mistake where in the file it is.

@@ -44,7 +44,7 @@ type Condition struct {
 	Equals  int64 `json:"equals"`
 }
 
-// ExitResume is where the interpreter carries on. A file may spell the names with their sigils (@sum, %loop).
+// ExitResume is where the interpreter resumes. A file may spell the names with their sigils (@sum, %loop).
 type ExitResume struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
@@ -53,7 +53,7 @@ type ExitResume struct {
 // Slot names a live value.
 type Slot struct {
 	Operand int    `json:"operand"` // counts the live values from 0
-	Name    string `json:"name"`    // as the function that carries on spells it: %i; a file may leave % out
+	Name    string `json:"name"`    // as the function that resumes spells it: %i; a file may leave % out
 }
 
 // Error says what is wrong with a layout file.

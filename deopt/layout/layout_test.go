@@ -59,7 +59,7 @@ func TestLayoutMistakes(t *testing.T) {
 		{"a text for a number", exit(`{"function":"opt","record":"5"}`), `"5"`, `exits[0].record: a string, where a whole number of 0 or more, of 64 bits is expected`},
 		{"a second value", exit(`{"function":"opt",`+resume+`}`) + "{}", "{}", "there is more behind its end"},
 		{"no function", exit(`{` + resume + `}`), `{"res`, "exits[0].function: names none"},
-		{"nowhere to carry on", exit(`{"function":"opt"}`), `{"function":"opt"`, "exits[0].resume.function: names none"},
+		{"nowhere to resume", exit(`{"function":"opt"}`), `{"function":"opt"`, "exits[0].resume.function: names none"},
 		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"n"}]}`), `"n"}`, "exits[0].slots[1].name: %n a second time"},
 		{"schema", `{"schema":"reframe.layout/v9"}`, `"reframe`, `schema: "reframe.layout/v9" is not known; "reframe.layout/v1" is`},
 		{"function", exit(`{"function":"nosuch",` + resume + `}`), `"nosuch"`, "exits[0].function: no module defines a function @nosuch"},

@@ -23,7 +23,7 @@ type MisfitKind int
 
 const (
 	NoFunction MisfitKind = iota
-	Unreadable            // the function that carries on
+	Unreadable            // the function that resumes
 	NoSite                // of that record in the function that is left
 	NoOperand
 	NoBlock
@@ -105,7 +105,7 @@ func (x *Exit) MayLeave(s *ir.Site) bool {
 	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
 }
 
-// Enters holds the exit against the function that carries on: of several definitions, against the first.
+// Enters holds the exit against the function that resumes: of several definitions, against the first.
 func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	to := ms.Bodies(x.Resume.Function)
 	if len(to) == 0 {
@@ -114,7 +114,7 @@ func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	return x.into(to[0])
 }
 
-// into holds what the exit says of the function that carries on against one.
+// into holds what the exit says of the function that resumes against one.
 func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	if _, err := to.Body(); err != nil {
 		return []Misfit{{Kind: Unreadable, Path: ".resume.function", Err: err}}
@@ -137,7 +137,7 @@ func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	return wrong
 }
 
-// Destination finds the function with which the exit carries on from a site in a module, which is nil where it is not known. Of several
+// Destination finds the function with which the exit resumes from a site in a module, which is nil where it is not known. Of several
 // definitions it is the module's own. None is found where there is none, and where several are defined and none of them is the module's.
 func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, defined int) {
 	all := ms.Bodies(x.Resume.Function)
@@ -149,7 +149,7 @@ func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, def
 	return to, len(all)
 }
 
-// CheckInto holds an exit of the layout against the function that it carries on in.
+// CheckInto holds an exit of the layout against the function that it resumes in.
 func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	if wrong := x.into(to); len(wrong) > 0 {
 		return l.misfit(x, wrong[0])
@@ -157,10 +157,10 @@ func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	return nil
 }
 
-// Fits says whether a value of one type can be carried on as one of another.
+// Fits says whether a value of one type can be resumed as one of another.
 func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
 
-// class is how the bits of a type are meant. An integer may be carried on as a pointer,
+// class is how the bits of a type are meant. An integer may be resumed as a pointer,
 // and the other way round; nothing else changes its meaning by a name.
 func class(t frame.Type) string {
 	switch t.Kind {

@@ -15,7 +15,7 @@ import (
 const maxAlike = 256
 
 // sameIDs reports sites of a function whose records could be those of others, where they
-// carry on behind the site: a layout tells by operand, not by name.
+// resume behind the site: a layout tells by operand, not by name.
 func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)

@@ -37,7 +37,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 				require.NoError(t, err)
 				for _, s := range siteList {
 					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !sites.Emits(f) {
-						continue // carried on elsewhere, behind a phi, or never
+						continue // resumed elsewhere, behind a phi, or never
 					}
 					require.ElementsMatch(t, saidMissing(report, s), missedAt(t, s), "%s, line %d", path, s.Instr.Line)
 					held++

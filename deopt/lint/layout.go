@@ -14,13 +14,13 @@ import (
 	"reframe/internal/jsonat"
 )
 
-// carried is an exit of a layout and the function that it may carry on in.
+// carried is an exit of a layout and the function that it may resume in.
 type carried struct {
 	exit *layout.Exit
 	to   *ir.Func
 }
 
-// target is what a frame that takes an exit needs where it carries on.
+// target is what a frame that takes an exit needs where it resumes.
 type target struct {
 	live    map[string]bool // by name: what is read from there on
 	missing []string        // of these, what no slot of the exit gives
@@ -76,7 +76,7 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	return nil
 }
 
-// swapped says of a slot of an exit that it gives the function which carries on one operand under the name of another one, which goes by a third
+// swapped says of a slot of an exit that it gives the function which resumes one operand under the name of another one, which goes by a third
 // name there; "" where that is not so at each of the sites that the exit may leave from.
 func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	slot := x.Slots[k]
@@ -184,7 +184,7 @@ func (l *linter) exitsOf(s *ir.Site) []taken {
 	return out
 }
 
-// destination returns the function in which a frame of a site carries on by an exit, or nil where
+// destination returns the function in which a frame of a site resumes by an exit, or nil where
 // [linter.exit] has said what is wrong with it.
 func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 	to, defined := x.Destination(l.ms, s.Func.Module)
@@ -199,7 +199,7 @@ func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 	return nil
 }
 
-// targetOf finds out what is live where an exit carries on.
+// targetOf finds out what is live where an exit resumes.
 func (l *linter) targetOf(x *taken, to *ir.Func) (*target, error) {
 	key := carried{x.Exit, to}
 	if t, ok := l.targets[key]; ok {

@@ -50,7 +50,7 @@ const (
 	PatchBytes       Rule = "patch-bytes"       // what is to be patched does not fit
 	LayoutMisfit     Rule = "layout"            // a layout names what is not there
 	Swapped          Rule = "swapped"           // a layout gives a value under the name of another one
-	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize carries on
+	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize resumes
 	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
 )
 
@@ -80,7 +80,7 @@ type linter struct {
 	ms      *sites.Modules
 	layouts []*layout.Layout
 	out     *Report
-	targets map[carried]*target      // where exits carry on
+	targets map[carried]*target      // where exits resume
 	ids     map[uint64]*ir.Site      // the first site of each id
 	entry   map[*ir.Block][]ir.Value // what is live at the start of blocks behind invokes
 }

@@ -50,7 +50,7 @@ func TestLintPrograms(t *testing.T) {
 	want := map[string][]string{
 		// Each bundle has %n, all that is read behind the calls but their results.
 		"chain.ll": {},
-		// The guard's exit has to carry on in @sum, which the IR does not say.
+		// The guard's exit has to resume in @sum, which the IR does not say.
 		"deoptimize.ll": {"31 warning: no-layout"},
 		// Unique as written. That inlining doubles one is seen in what comes out of it: TestLintInlined.
 		"dup.ll":         {},

@@ -13,7 +13,7 @@ import (
 )
 
 // operands reports the operands of which the record will not hold the value. needed says
-// what those are known by that must be had to carry on.
+// what those are known by that must be had to resume.
 func (l *linter) operands(s *ir.Site, needed map[int]string) {
 	for k, v := range s.Live {
 		rule, why, do := Loss(s, v)
@@ -27,7 +27,7 @@ func (l *linter) operands(s *ir.Site, needed map[int]string) {
 		if as, ok := needed[k]; ok && rule != WideVector && rule != X87Operand || rule == NotCompiled {
 			f.Severity = CannotResume
 			if ok && as != sites.NameOf(v) {
-				f.What += ", and " + as + " is needed where it carries on"
+				f.What += ", and " + as + " is needed where it resumes"
 			}
 		}
 		l.site(s, f)

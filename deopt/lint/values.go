@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// values holds the operands of a site against what is needed where its frame carries on:
+// values holds the operands of a site against what is needed where its frame resumes:
 // by one of the exits, or without any behind the site, where live is what must be had.
 func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	needed := map[int]string{} // operands, and what they are known by where they are read
@@ -41,18 +41,18 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// noLayout says that nothing says where a deoptimize carries on. Without any layout
+// noLayout says that nothing says where a deoptimize resumes. Without any layout
 // that may be meant: the rest of the module can be looked at all the same.
 func (l *linter) noLayout(s *ir.Site) {
-	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never carries on in its own function, and no layout says where it does",
+	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout says where it does",
 		Do: "give the layout with --layout"}
 	if len(l.layouts) > 0 {
-		f.Severity, f.What, f.Do = CannotResume, "its frame never carries on in its own function, and no exit of a layout is for it", "add an exit for it to a layout"
+		f.Severity, f.What, f.Do = CannotResume, "its frame never resumes in its own function, and no exit of a layout is for it", "add an exit for it to a layout"
 	}
 	l.site(s, f)
 }
 
-// behind returns what a frame must have to carry on behind a site: of what is live there,
+// behind returns what a frame must have to resume behind a site: of what is live there,
 // all but what the call returns. Behind an invoke the phis of the next block have yet to
 // take their values.
 func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
@@ -120,7 +120,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 			do += "; an alloca is recorded by its address"
 		}
 		if sites.StatepointLike(s) {
-			do += "; or say with --layout where it carries on instead"
+			do += "; or say with --layout where it resumes instead"
 		}
 		place := "after"
 		if s.Kind == ir.StackMapSite {

@@ -30,7 +30,7 @@ func X86Triple(triple string) bool {
 	return first == "x86_64" || first == "amd64" || first == ""
 }
 
-// LeavesFunction says whether nothing is carried on behind a site: its frame leaves.
+// LeavesFunction says whether nothing is resumed behind a site: its frame leaves.
 func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // AllSites returns the sites and guards of a function in program order.

@@ -27,7 +27,7 @@ type loaded struct {
 	filter ExitFilter
 	at     []*names.Pattern
 	means  []meaning // what each of at means
-	hold   bool      // all threads stand still at each exit
+	hold   bool      // all threads are stopped at each exit
 	warn   func(format string, args ...any)
 
 	modules map[*object.Image]*listing

@@ -44,7 +44,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 	return unlikely
 }
 
-// missed is told that the process has written over a breakpoint.
+// missed handles a breakpoint that the process has written over.
 func (t *tracer) missed(ev ptrace.Event) {
 	what := func(of string) {
 		switch {
@@ -88,7 +88,7 @@ func because(why string) string {
 	return "; it was not set again: " + why
 }
 
-// lookAgain is told of what the process has written over since that was last seen. One that is gone told of it before.
+// lookAgain handles what the process has written over since that was last seen. One that is gone has reported it before.
 func (t *tracer) lookAgain() {
 	list, err := t.session.Look()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Tracepoint is a place in the code at which a breakpoint tells of an exit.
+// Tracepoint is a place in the code at which a breakpoint reports an exit.
 type Tracepoint struct {
 	Addr     machine.Addr // of the breakpoint
 	Record   uint64

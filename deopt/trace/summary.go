@@ -34,11 +34,11 @@ const SummarySchema = "reframe.trace.summary/v1"
 type Summary struct {
 	Schema    string          `json:"schema"`
 	Exits     uint64          `json:"exits"` // that happened
-	Told      uint64          `json:"told"`  // of them, those that were told
+	Told      uint64          `json:"told"`  // of them, those that were reported
 	Seconds   float64         `json:"seconds"`
 	Sites     []SiteCount     `json:"sites"`     // the most frequent first
 	Functions []FunctionCount `json:"functions"` // the same
-	// Unavailable counts the values of exits that were told which could not be had, and the exits
+	// Unavailable counts the values of exits that were reported which could not be had, and the exits
 	// without a frame, or without the values of its record. One whose place has no record lacks nothing.
 	Unavailable uint64 `json:"unavailable"`
 	// Undecided counts the exits that have a slot which the condition asks for, of which the value
@@ -83,7 +83,7 @@ type counts struct {
 	end         End
 }
 
-// tell counts an exit that is told.
+// tell counts an exit that is reported.
 func (t *counts) tell(x *Exited) {
 	t.told++
 	if x.Frame == nil || x.Point.doubt {

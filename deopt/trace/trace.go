@@ -17,7 +17,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Options say which exits are told, and how. Of what [deopt.Options] say, Thread leaves out
+// Options say which exits are reported, and how. Of what [deopt.Options] say, Thread leaves out
 // the exits of all other threads.
 type Options struct {
 	deopt.Options
@@ -26,15 +26,15 @@ type Options struct {
 	// sites of records, and an exit is the frame of the record that calls.
 	At    []*names.Pattern
 	Full  bool                 // all frames of the thread
-	Quiet bool                 // exits are counted, and none is told
-	Every uint64               // each so-many-th hit is told; 0 and 1: each
+	Quiet bool                 // exits are counted, and none is reported
+	Every uint64               // each so-many-th hit is reported; 0 and 1: each
 	Limit uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
-	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is told; nil: none
-	Log   bool                 // with Stop: the exits before it are told too
+	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
+	Log   bool                 // with Stop: the exits before it are reported too
 	For   time.Duration        // the trace ends after this time; 0: no limit
 	// Wait says that a process which has no such exits yet may get them.
 	Wait bool
-	// Warn is told what the user should know. It is not nil.
+	// Warn is given what the user should know. It is not nil.
 	Warn func(string)
 }
 
@@ -59,13 +59,13 @@ type tracer struct {
 // depends on more than their place.
 func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
 
-// unseen says that not every hit is told here, and only the session knows how many there were.
+// unseen says that not every hit is reported here, and only the session knows how many there were.
 func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
 
 // maxStacks bounds the threads whose stacks are kept.
 const maxStacks = 1 << 10
 
-// Run tells of each exit as it happens, until the process or the trace ends. The process stands still
+// Run reports each exit as it happens, until the process or the trace ends. The process is stopped
 // when Trace begins; whoever calls it detaches. What each is given is good until it returns; its
 // error ends the trace and is returned.
 //
@@ -87,7 +87,7 @@ func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
 	return t
 }
 
-// run is told of what happens until the trace ends. then is called behind each event.
+// run handles events until the trace ends. then is called behind each event.
 func (t *tracer) run(ctx context.Context, then func() error) error {
 	err := t.untilEnd(ctx, then)
 	t.lookAgain()
@@ -163,14 +163,14 @@ func (t *tracer) event(ev ptrace.Event) error {
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.follow(registering)
 	}
-	// One that was hit before it was taken out may be told behind that.
+	// One that was hit before it was taken out may be reported behind that.
 	if p := t.places[ev.At]; p != nil {
 		return t.hit(p, ev)
 	}
 	return nil
 }
 
-// hit is told of a thread that came to a place.
+// hit handles a thread that came to a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
 	number := ev.Number

@@ -275,7 +275,7 @@ func TestTraceFull(t *testing.T) {
 	}
 }
 
-// Values of many types, in statepoints and vector registers, are those that are there when all stands still.
+// Values of many types, in statepoints and vector registers, are those that are there when all is stopped.
 func TestTraceValuesComeWithTheHit(t *testing.T) {
 	livetest.Slow(t)
 	for _, program := range []string{"state.ll", "memory.ll", "floats.ll", "patch.ll"} {

@@ -13,7 +13,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Watcher tells of each exit of a process as [Run] does, to whoever has more to do there than to tell of it: between the exits the
+// Watcher reports each exit of a process as [Run] does, to whoever has more to do there than to report it: between the exits the
 // process is the caller's, who may run one of its threads and say where that came to ([Watcher.Arrived]).
 type Watcher struct {
 	tracer *tracer
@@ -41,7 +41,7 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are told of.
+// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are reported.
 func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
 	p := w.tracer.places[addr]
 	if p == nil {

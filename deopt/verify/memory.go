@@ -149,7 +149,7 @@ type memoryDiff struct {
 	Before, Interp, Undefined, Native []byte
 }
 
-// Bounds of what is told.
+// Bounds of what is reported.
 const (
 	maxDiffs     = 100
 	maxDiffBytes = 64

@@ -29,7 +29,7 @@ type Options struct {
 	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
 	// Memory bounds, in bytes, what is copied of the process to see what the native code wrote; 0: 1 GiB.
 	Memory uint64
-	Tail   int    // how many of the last instructions are told where a difference is found; 0: 20
+	Tail   int    // how many of the last instructions are reported where a difference is found; 0: 20
 	Keep   string // a directory for a core of each exit at which there is a difference; "": none
 	Wait   bool   // as in [trace.Options]
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
@@ -52,7 +52,7 @@ func (o *Options) setDefaults() {
 
 // verifier is a verification while it goes on. Its [deopt.Watcher] tells it of exits.
 //
-// At an exit all threads stand still. The interpreter runs from there to the return of the function,
+// At an exit all threads are stopped. The interpreter runs from there to the return of the function,
 // over a copy-on-write view. Then the thread runs alone, natively, and what it left is compared. On its way it may
 // come to other exits, each of which is verified in the same way before it goes on: what is pending is a stack.
 type verifier struct {
@@ -119,7 +119,7 @@ func (v *verifier) enough() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }
 
-// exit is told of a thread that came to an exit. It makes a prediction, or says why there is none.
+// exit handles a thread that came to an exit. It makes a prediction, or says why there is none.
 func (v *verifier) exit(x *trace.Exited) error {
 	v.number++
 	record := x.Point.Record
@@ -177,7 +177,7 @@ func (v *verifier) keep(t *ptrace.Target, thread int) (path string, err error) {
 	return path, err
 }
 
-// tell tells what came of an exit. The core of one that shows nothing is not kept.
+// tell reports what came of an exit. The core of one that shows nothing is not kept.
 func (v *verifier) tell(out *Verified) error {
 	if out.Status != Different && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {

@@ -227,11 +227,11 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	}
 }
 
-// exit holds a frame of which a layout says how it carries on.
+// exit holds a frame of which a layout says how it resumes.
 func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	s, x := e.site, e.site.Exit
 	if f.Resume == nil || f.Resume.Function != x.Function || f.Resume.Block != x.Block {
-		c.wrong("%s: the layout says that %s carries on at %s, and not %+v: %q", what(), x.Function, x.Block, f.Resume, f.Notes)
+		c.wrong("%s: the layout says that %s resumes at %s, and not %+v: %q", what(), x.Function, x.Block, f.Resume, f.Notes)
 		return
 	}
 	c.Exited[x.place(s)]++

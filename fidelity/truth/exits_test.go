@@ -28,7 +28,7 @@ const (
 	byWidenable = "widenable" // a branch on a widenable condition
 )
 
-// An exit is what a layout says of a site: which function carries on, and which of its values are which operands.
+// An exit is what a layout says of a site: which function resumes, and which of its values are which operands.
 type exit struct {
 	Level    int // of the frames of the record, of which 0 is the outermost; allLevels: it takes the operands of all
 	Function string
@@ -41,7 +41,7 @@ type exit struct {
 
 const allLevels = -1
 
-// A named value is one of the function that carries on.
+// A named value is one of the function that resumes.
 type named struct {
 	Name  string
 	Type  *typ
@@ -324,7 +324,7 @@ func refs(values []*value, version int) string {
 	return strings.Join(all, ", ")
 }
 
-// resumes is the function that carries on: it is there to be named.
+// resumes is the function that resumes: it is there to be named.
 func (p *program) resumes(f *function, s *site) string {
 	x := s.Exit
 	var params, phis []string

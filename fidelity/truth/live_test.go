@@ -20,7 +20,7 @@ import (
 	"reframe/ptrace"
 )
 
-// processMemory is that of a process that stands still.
+// processMemory is that of a process that is stopped.
 type processMemory int
 
 // ReadMemory implements [machine.Memory].

@@ -20,7 +20,7 @@ import (
 // A stuckError says that a program does nothing any more, and what it stands at.
 type stuckError struct{ state string }
 
-func (e *stuckError) Error() string { return "the program stands still\n" + e.state }
+func (e *stuckError) Error() string { return "the program makes no progress\n" + e.state }
 
 // watch ends a trace whose program has neither come to an exit nor used the processor for as long as there is patience. What it did
 // meanwhile is no matter of how fast the machine is.

@@ -56,7 +56,7 @@ const (
 )
 
 // Late says whether a thread that was asked to stop, and for which one has waited so long, is not going to stop soon, and in which state it is. One
-// that runs, or stands still since the last look, may yet.
+// that runs, or is stopped since the last look, may yet.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
 		return 0, false

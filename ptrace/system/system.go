@@ -7,7 +7,7 @@
 // # Security
 //
 // Numbers of processes are used again: what is asked for here is of whatever process has the number by now, and all but what a thread that is
-// traced and stands still tells may be of another one than the last time.
+// traced and is stopped tells may be of another one than the last time.
 package system
 
 import "reframe/deopt/machine"

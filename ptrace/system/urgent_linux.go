@@ -10,7 +10,7 @@ import (
 )
 
 // Urgently runs f on a thread that others do not take the processor from, where that is permitted (CAP_SYS_NICE, or root): what f
-// does, a process stands still for, and when it is let go on its own threads come before the rest of f. Where it is not permitted f
+// does, a process is stopped for, and when it is let go on its own threads come before the rest of f. Where it is not permitted f
 // begins with a fresh slice of time, at least. Afterwards the thread is scheduled as before.
 func Urgently(f func() error) error {
 	before, err := unix.SchedGetAttr(0, 0)

@@ -1,5 +1,5 @@
 // agree: threads that write one number after the other into cells of their own, which lie on their stack, in static memory, on the heap
-// and in memory that is shared, all of them in the same order: whenever the process stands still, the numbers of a thread
+// and in memory that is shared, all of them in the same order: whenever the process is stopped, the numbers of a thread
 // begin with n and end with n or n - 1. Meanwhile other threads begin and end, and one maps files by turns at one place, and notes
 // before and after that which of them.
 //

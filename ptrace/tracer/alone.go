@@ -18,7 +18,7 @@ const (
 	maxBacks = 64
 )
 
-// solo is one thread that goes on while all others stand still.
+// solo is one thread that goes on while all others are stopped.
 type solo struct {
 	*server
 	t           *thread

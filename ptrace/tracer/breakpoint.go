@@ -153,7 +153,7 @@ func (s *server) hits() map[uint64]uint64 {
 }
 
 // hit handles a thread that ran into a breakpoint. It says whether nothing more is to be done about
-// it: it stands still, or all have gone on.
+// it: it is stopped, or all have gone on.
 func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	again := t.comesBack(regs)
 	var e *Event
@@ -203,7 +203,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	return true
 }
 
-// standStill tells an event behind which all threads stand still until they are told to go by whoever has seen it.
+// standStill tells an event behind which all threads are stopped until they are to go by whoever has seen it.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
 	e.Held = true
@@ -212,7 +212,7 @@ func (s *server) standStill(e *Event) {
 	s.out.flush()
 }
 
-// reachLimit takes the counted breakpoints out: as much was told as was asked for.
+// reachLimit takes the counted breakpoints out: as much was reported as was asked for.
 func (s *server) reachLimit() {
 	s.limit = false
 	var addrs []uint64
@@ -225,7 +225,7 @@ func (s *server) reachLimit() {
 	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
 }
 
-// tell counts a hit, and returns what is to be told of it: nil where it is only counted.
+// tell counts a hit, and returns what is to be reported of it: nil where it is only counted.
 func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {

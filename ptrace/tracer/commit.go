@@ -59,7 +59,7 @@ func (s *server) whole(f func(int, []byte, int64) (int, error), p []byte, addr u
 	return nil
 }
 
-// setRegisters sets the general and the vector registers of a thread that stands still, or none.
+// setRegisters sets the general and the vector registers of a thread that is stopped, or none.
 func (t *thread) setRegisters(raw *Raw) error {
 	if t.killed() {
 		return unix.ESRCH

@@ -26,7 +26,7 @@ type Conn struct {
 	abandoned      int
 	seen, programs uint64 // of [Request]
 	err            error  // the tracer is gone
-	// Changed is told of each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
+	// Changed is called with each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
 	Changed func(*Event)
 }
 

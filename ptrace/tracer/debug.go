@@ -41,7 +41,7 @@ func (s *server) hold(addr uint64) bool {
 	return true
 }
 
-// release lets go of a breakpoint that debug registers hold: the threads, which stand still, have it until they go on.
+// release lets go of a breakpoint that debug registers hold: the threads, which are stopped, have it until they go on.
 func (s *server) release(addr uint64) {
 	if slot := slices.Index(s.debug[:], addr); slot >= 0 {
 		s.debug[slot] = 0

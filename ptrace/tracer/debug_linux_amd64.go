@@ -38,7 +38,7 @@ func (d *debugRegisters) control() (v uint64) {
 	return v
 }
 
-// setDebug sets the debug registers of a thread that stands still. With an error none is set.
+// setDebug sets the debug registers of a thread that is stopped. With an error none is set.
 func (t *thread) setDebug(want debugRegisters) error {
 	have := t.debug
 	if have == want {
@@ -82,7 +82,7 @@ func (t *thread) freeDebug() error {
 	return err
 }
 
-// clearDebug takes breakpoints out of the debug registers of a thread that stands still, where these hold instructions at the
+// clearDebug takes breakpoints out of the debug registers of a thread that is stopped, where these hold instructions at the
 // addresses.
 func (t *thread) clearDebug(addrs []uint64) error {
 	control, err := peekDebug(t.tid, debugControl)

@@ -47,7 +47,7 @@ func (s *server) letGo() {
 			s.await(t.tid, &ws)
 		}
 		t.put.giveBack(t, false)
-		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or does not stand still
+		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or is not stopped
 		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && t.debug != (debugRegisters{}) && !t.ended() {
 			s.lingering[t.tid] = t
 		}

@@ -9,8 +9,8 @@
 // large one, which reads modules, runs the interpreter and prints, traces nothing.
 //
 // The tracer has one loop on one thread, as ptrace(2) wants: it takes what wait(2) reports and what
-// it is asked, one thing at a time. All threads of the target either run or stand still;
-// where one steps over a breakpoint, the others stand still, so that none slips past it.
+// it is asked, one thing at a time. All threads of the target either run or are stopped;
+// where one steps over a breakpoint, the others are stopped, so that none slips past it.
 //
 // # Security
 //

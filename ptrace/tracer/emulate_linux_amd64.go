@@ -64,7 +64,7 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 
 // emulation does to the registers of a thread, and to its stack, what the instruction under a breakpoint does. It
 // says whether it did: otherwise nothing has changed, and the instruction has to be run. Of a breakpoint whose
-// instruction can be emulated the byte stays where it is, no other thread has to stand still, and the thread
+// instruction can be emulated the byte stays where it is, no other thread has to be stopped, and the thread
 // stops once and not twice.
 type emulation func(s *server, r *General) bool
 

@@ -30,7 +30,7 @@ type lookReason int
 
 const (
 	due    lookReason = iota // it is time
-	stands                   // all threads stand still
+	stands                   // all threads are stopped
 	ending                   // a thread ends, and with the last one its memory
 	all                      // somebody asks
 )
@@ -179,7 +179,7 @@ func executable(pid int) func(uint64) bool {
 }
 
 // reconsider decides about a breakpoint which the target has written over: it is set again where an instruction still begins there, and
-// with again, or given up. Either is said. All threads stand still.
+// with again, or given up. Either is said. All threads are stopped.
 func (s *server) reconsider(b *breakpoint, again bool) {
 	is, err := codeAt(s.memory, b.Addr)
 	if err != nil || is == Trap || b.refused && b.refusedFor == is {

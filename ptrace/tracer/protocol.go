@@ -9,7 +9,7 @@ import (
 // Breakpoint is a place in the code and what is to happen there.
 type Breakpoint struct {
 	Addr      uint64
-	Hold      bool // all threads stand still at a hit until [Go]
+	Hold      bool // all threads are stopped at a hit until [Go]
 	Uncounted bool // counts neither for Every nor for Limit
 	Vectors   bool // all registers come with a hit, not the general ones alone
 	Hardware  bool // the target may write over the code there: a debug register holds it, where one is free
@@ -33,7 +33,7 @@ type Launching struct {
 	Bound bool
 }
 
-// Counting says which hits are told, of those that are counted from then on.
+// Counting says which hits are reported, of those that are counted from then on.
 type Counting struct {
 	Every, Limit uint64
 	Quiet        bool
@@ -46,14 +46,14 @@ type Op uint8
 const (
 	Attach  Op = iota // to PID
 	Launch            // Command, and stop before its first instruction
-	Go                // all threads, where they stand still
+	Go                // all threads, where they are stopped
 	Stop              // all threads
 	Insert            // Breakpoints
 	Remove            // the breakpoints at Addrs
 	Count             // as Counting says
 	Hits              // how often the breakpoints were hit
 	Look              // whether the target has written over breakpoints
-	Threads           // their registers; they stand still
+	Threads           // their registers; they are stopped
 	Alone             // let thread TID run by itself
 	Commit            // Changes of memory, and Raw's registers
 	Rseq              // where the kernel writes for thread TID
@@ -64,7 +64,7 @@ const (
 // Request is one thing that the tracer is asked to do.
 type Request struct {
 	Op Op
-	// Seen counts the events behind which all threads stand still, and Programs those of an exec, that whoever asks
+	// Seen counts the events behind which all threads are stopped, and Programs those of an exec, that whoever asks
 	// has seen: what is asked for in ignorance of one is not done.
 	Seen, Programs uint64
 
@@ -84,7 +84,7 @@ type Raw struct {
 	TID     int
 	General General
 	Others  [][]byte // the other sets (package regset); nil where they were not asked for, and one that the kernel does not give is empty
-	Missing string   // why the thread does not stand still, or ""
+	Missing string   // why the thread is not stopped, or ""
 }
 
 // Change is memory and what is to be in it.
@@ -155,7 +155,7 @@ type Event struct {
 	Time   int64 // nanoseconds since 1970
 	Addr   uint64
 	Number uint64
-	Held   bool // all threads stand still, until Go
+	Held   bool // all threads are stopped, until Go
 	Raw    Raw
 	Data   []byte // all Reads, one after the other
 	Got    uint64 // a bit for each Read that could be had

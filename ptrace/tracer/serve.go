@@ -113,10 +113,10 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 	}
 }
 
-// lookEvery is how long a target that is killed while it stands still waits for its end to be collected.
+// lookEvery is how long a target that is killed while it is stopped waits for its end to be collected.
 const lookEvery = 20 * time.Millisecond
 
-// lookAtEnds takes what threads that stand still report nevertheless: that they were killed.
+// lookAtEnds takes what threads that are stopped report nevertheless: that they were killed.
 func (s *server) lookAtEnds() {
 	for s.pid != 0 && s.stopped {
 		var ws unix.WaitStatus

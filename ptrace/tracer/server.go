@@ -26,7 +26,7 @@ type server struct {
 	pid      int
 	memory   int // /proc/PID/mem, -1 where it is not open
 	threads  map[int]*thread
-	stopped  bool // all threads stand still until they are told to go
+	stopped  bool // all threads are stopped until they are to go
 	stopping bool // they are being stopped
 
 	breakpoints map[uint64]*breakpoint
@@ -40,7 +40,7 @@ type server struct {
 	counting    Counting
 	number      uint64 // of counted hits
 	chosen      uint64 // of them, those that count for the limit
-	standing    uint64 // events that were told behind which all threads stand still
+	standing    uint64 // events that were reported behind which all threads are stopped
 	programs    uint64 // of them, those of an exec
 	bound       bool   // the target is killed when whoever asks is gone
 	limit       bool   // as many hits came as were asked for
@@ -223,7 +223,7 @@ func (s *server) launch(command []string, l Launching) error {
 	pid := p.Pid
 	_ = p.Release() // the loop collects it
 	// It stands behind its exec, traced in the old way, in which a thread cannot be stopped without a
-	// signal. It is let go into a stop, seized there, and told to continue.
+	// signal. It is let go into a stop, seized there, and continued.
 	var ws unix.WaitStatus
 	if _, err := wait(pid, &ws, unix.WALL); err != nil {
 		return err
@@ -315,7 +315,7 @@ func (s *server) untilContinued(t *thread) error {
 	return errors.New("it cannot be brought to a stop before its first instruction")
 }
 
-// registers returns those of all threads of the target, which stand still; the first thread's come first.
+// registers returns those of all threads of the target, which are stopped; the first thread's come first.
 func (s *server) registers() []Raw {
 	var list []Raw
 	for _, t := range s.ordered() {

@@ -59,7 +59,7 @@ func (s *server) step(t *thread, at place) (done bool) {
 		t.running, t.stepping = true, true
 		var ws unix.WaitStatus
 		if !s.await(t.tid, &ws) {
-			// A system call that takes its time, or memory that a thread which stands still is to provide
+			// A system call that takes its time, or memory that a thread which is stopped is to provide
 			// (userfaultfd(2)): it reports when that is over, or starts the instruction anew.
 			t.again, t.raised = &at, nil
 			return false

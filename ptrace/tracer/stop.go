@@ -8,7 +8,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// stopAll makes all threads stand still. What one of them reports meanwhile is handled when they go
+// stopAll stops all threads. What one of them reports meanwhile is handled when they go
 // on; what one of them starts is taken in at once.
 func (s *server) stopAll() {
 	if s.stopped {
@@ -34,7 +34,7 @@ func (s *server) stopAll() {
 	}
 }
 
-// halt waits until a thread that was interrupted stands still.
+// halt waits until a thread that was interrupted is stopped.
 func (s *server) halt(t *thread) {
 	var ws unix.WaitStatus
 	if !s.await(t.tid, &ws) {
@@ -144,7 +144,7 @@ func (s *server) leave() {
 		if t.at == nil {
 			continue
 		}
-		b := s.breakpoints[t.at.Addr] // it may have been taken out and set again: the hit was told
+		b := s.breakpoints[t.at.Addr] // it may have been taken out and set again: the hit was reported
 		t.at = nil
 		var regs General
 		if b != nil && getRegs(t.tid, &regs) == nil && regs.pc() == b.Addr {

@@ -169,7 +169,7 @@ func sameMemory(a, b int) (same, known bool) {
 	return r == 0, errno == 0
 }
 
-// killed says whether a thread that stood still has been killed since. It may stand in its exit then, where it has registers and
+// killed says whether a thread that was stopped has been killed since. It may stand in its exit then, where it has registers and
 // memory for the last time, but what is written there runs no more.
 func (t *thread) killed() bool {
 	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))

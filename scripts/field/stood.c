@@ -1,4 +1,4 @@
-// stood PID: watches a process until standard input ends, then prints for how many milliseconds at most one of its threads stood still for
+// stood PID: watches a process until standard input ends, then prints for how many milliseconds at most one of its threads was stopped for
 // a tracer, without a break (state t of proc_pid_stat(5)). So the pauses of tools are measured in one way, by none of them.
 #define _GNU_SOURCE
 #include <dirent.h>
