@@ -19,7 +19,7 @@ var (
 	paused   = regexp.MustCompile(`paused \d+\.\d\d ms`)
 	when     = regexp.MustCompile(`(?m)^\d+\.\d{6}  \d+ `)
 	took     = regexp.MustCompile(`in \d+\.\d{3} s`)
-	pausing  = regexp.MustCompile(`still for \d+\.\d\d ms`)
+	pausing  = regexp.MustCompile(`stopped for \d+\.\d\d ms`)
 	holding  = regexp.MustCompile(`\d+ KiB of memory`)
 	rate     = regexp.MustCompile(`(?m)^in [\d.]+ s, \d+/s; the slowest: (\S+) \d+ ms$`)
 )
@@ -27,7 +27,7 @@ var (
 func steady(screen string) string {
 	screen = when.ReplaceAllString(screen, "N  N ")
 	screen = paused.ReplaceAllString(numbered.ReplaceAllString(screen, "$1 N"), "paused N ms")
-	screen = holding.ReplaceAllString(pausing.ReplaceAllString(screen, "still for N ms"), "N KiB of memory")
+	screen = holding.ReplaceAllString(pausing.ReplaceAllString(screen, "stopped for N ms"), "N KiB of memory")
 	screen = rate.ReplaceAllString(screen, "in N s, N/s; the slowest: $1 N ms")
 	return took.ReplaceAllString(screen, "in N s")
 }
