@@ -148,9 +148,9 @@ func escapes(line string) string {
 	var b strings.Builder
 	for len(line) > 0 {
 		line = line[escape(line):]
-		end := strings.IndexByte(line, '\x1b')
-		if end <= 0 {
-			end = len(line)
+		end := len(line)
+		if n := strings.IndexByte(line[min(1, end):], '\x1b'); n >= 0 { // one at the beginning is none of a colour
+			end = n + 1
 		}
 		b.WriteString(line[:end])
 		line = line[end:]
