@@ -1,12 +1,17 @@
 #!/bin/sh
 # Runs every fuzz target of the module, one after the other. Usage: scripts/fuzz.sh TIME, such as 30s, or 5000x for
-# a number of inputs.
+# a number of inputs. With FUZZSEED, a number, the inputs are the same each time, but for what goroutines and clocks do: one worker, and
+# nothing kept of earlier runs.
 set -eu
 time=${1:?usage: scripts/fuzz.sh TIME}
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cache=$(go env GOCACHE)/fuzz
+cache=$(go env GOCACHE)/fuzz workers=
+if [ -n "${FUZZSEED-}" ]; then
+  export GODEBUG="fuzzseed=$FUZZSEED"
+  cache=$work/cache workers='-test.parallel 1'
+fi
 # A package is built once for all its targets.
 grep -l '^func Fuzz' -r --include='*_test.go' . | sed 's|/[^/]*$||' | sort -u >"$work/packages"
 while read -r package; do
@@ -14,6 +19,6 @@ while read -r package; do
   for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$package"/*_test.go); do
     echo "fuzz $package $target"
     (cd "$package" && "$work/fuzz.test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$time" -test.fuzzminimizetime 1x \
-      -test.fuzzcachedir "$cache/reframe/${package#./}" </dev/null)
+      $workers -test.fuzzcachedir "$cache/reframe/${package#./}" </dev/null)
   done
 done <"$work/packages"
