@@ -58,7 +58,7 @@ func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 	}
 	p.flush()
 	var workers []*mapsJSON
-	inWords(i, p.want, 4*usual, func() wording {
+	inWords(i, p.want, batch/8, 4*usual, func() wording {
 		own := &mapsJSON{want: p.want}
 		workers = append(workers, own)
 		return func(b []byte, f *maps.Function) ([]byte, int) {

@@ -6,11 +6,14 @@ import (
 	"reframe/deopt/maps"
 )
 
-// batch is how many records, at least, one goroutine puts into words at a time, and usual how
-// many bytes those of one take.
+// batch is how many records, at least, one goroutine puts into words at a time, and usual how many bytes those of one take: what is written
+// stays in the processor's cache until it is handed on. An image with less than few records is not parted, nor one with a function of more
+// than most.
 const (
 	batch = 1024
 	usual = 512
+	few   = 2 * batch
+	most  = 64 * batch
 )
 
 // part is a run of functions, and where its text goes.
@@ -31,11 +34,11 @@ type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
 // shared says whether several goroutines put the records of an image into words. What is known of modules is found out once, and not
 // by two at a time. A JIT may have registered many objects of few records; and of a function with very many, all would be held at once.
 func shared(i *maps.Image) bool {
-	if i.HasModules() || i.Records() < 2*batch {
+	if i.HasModules() || i.Records() < few {
 		return false
 	}
 	for f := range i.Functions() {
-		if f.Len() > 64*batch {
+		if f.Len() > most {
 			return false
 		}
 	}
@@ -53,7 +56,7 @@ func (p *mapsText) functions(i *maps.Image) {
 		return
 	}
 	p.flush()
-	inWords(i, p.want, usual, func() wording {
+	inWords(i, p.want, batch, usual, func() wording {
 		own := &mapsText{style: p.style, want: p.want}
 		return func(b []byte, f *maps.Function) ([]byte, int) {
 			own.b, own.shown = b, 0
@@ -69,7 +72,7 @@ func (p *mapsText) functions(i *maps.Image) {
 
 // inWords gives write the text of the wanted functions of an image in their order. Putting a million
 // records into words takes longer than reading them, so all processors take their share.
-func inWords(i *maps.Image, want *maps.Filter, usual int, worker func() wording, write func(text)) {
+func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() wording, write func(text)) {
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan part, workers), make(chan chan text, 2*workers)
 	free := make(chan []byte, 4*workers)
