@@ -63,7 +63,7 @@ func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 		return c.expectWord(f, "moment", string(f.Record.Moment), want[0])
 	case "resume":
 		if f.Resume == nil {
-			return otherwise("nothing says where %s resumes%s", titled(f), noted(f.Notes))
+			return otherwise("nothing says where %s resumes%s", titled(f), frame.Noted(f.Notes))
 		}
 		got := []string{f.Resume.Function, f.Resume.Block}
 		want[0] = strings.TrimPrefix(want[0], "@")
@@ -84,17 +84,10 @@ func (c *call) expectWord(f *deopt.Frame, what, got, want string) error {
 	return nil
 }
 
-func noted(notes []string) string {
-	if len(notes) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(notes, "; ")
-}
-
 // slotOf finds a slot by its name, or by its number where it has none: "#0".
 func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	if f.Record == nil {
-		return nil, fmt.Errorf("%s has no record%s", f.Title(), noted(f.Notes))
+		return nil, fmt.Errorf("%s has no record%s", f.Title(), frame.Noted(f.Notes))
 	}
 	for i := range f.Slots {
 		s := &f.Slots[i]
