@@ -65,7 +65,7 @@ test:
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million
-# exits of random programs: about an hour and a half.
+# exits of random programs. It takes hours.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
