@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"deopt/maps", "deopt/lint"},
 	{"deopt"},
 	{"deopt/explain", "deopt/commit", "deopt/trace"},
-	{"deopt/verify"},
+	{"deopt/verify", "deopt/stress"},
 	{"internal/flags"},
 	{"demo", "replay"},
 	{"cmd/reframe"},

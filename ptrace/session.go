@@ -160,6 +160,9 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	return s, nil
 }
 
+// Controls says why no process can be controlled where this program runs, or nil.
+func Controls() error { return needLive("to control a program") }
+
 // LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
 // standard input, and where output and errors go, all of which are paths of files. With Bound the program is killed when this
 // process ends without [Session.Detach].

@@ -444,17 +444,26 @@ func bytesOf(n uint64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// writeScript writes the first script of the core that was recorded. It is there whole or not at all.
+// writeScript writes the first script of the core that was recorded.
 func (a *app) writeScript(ctx context.Context, k *recording) error {
-	text, err := replay.FirstScript(ctx, replay.First{Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts})
+	first := replay.First{Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts}
+	if k.script != standard {
+		return writeFirst(ctx, first, k.force)
+	}
+	text, err := replay.FirstScript(ctx, first)
+	if err == nil {
+		_, err = a.stdout.WriteString(text)
+	}
+	return err
+}
+
+// writeFirst writes a first script into its file. It is there whole or not at all.
+func writeFirst(ctx context.Context, first replay.First, force bool) error {
+	text, err := replay.FirstScript(ctx, first)
 	if err != nil {
 		return err
 	}
-	if k.script == standard {
-		_, err = a.stdout.WriteString(text)
-		return err
-	}
-	f, err := newfile.Create(k.script, k.force)
+	f, err := newfile.Create(first.Script, force)
 	if err != nil {
 		return err
 	}

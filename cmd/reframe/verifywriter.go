@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reframe/deopt/trace"
 	"reframe/deopt/verify"
 )
 
@@ -169,9 +170,16 @@ func verifiedText(s *verify.Summary, k *watched) string {
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
 	b.WriteString(overwritten(s.Overwritten))
-	reasons := s.Why()
+	b.WriteString(reasonLines(s.Reasons))
+	return b.String()
+}
+
+// reasonLines lists why exits were left out.
+func reasonLines(r trace.Reasons) string {
+	var b strings.Builder
+	reasons := r.Sorted()
 	for _, why := range reasons[:min(len(reasons), shownReasons)] {
-		fmt.Fprintf(&b, "  %d  %s\n", s.Reasons[why], printable(why))
+		fmt.Fprintf(&b, "  %d  %s\n", r[why], printable(why))
 	}
 	if more := len(reasons) - shownReasons; more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", count(more, "reason"))

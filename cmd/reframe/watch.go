@@ -54,14 +54,30 @@ func (w *watched) forFlag(c *cobra.Command) {
 // siteFlags are those that say which exits are meant.
 func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
-	w.exits.Add(f, flags.Usage{
+	addExits(c, &w.exits)
+	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
+}
+
+// addExits adds the flags that say which exits are meant.
+func addExits(c *cobra.Command, e *flags.Exits) {
+	e.Add(c.Flags(), flags.Usage{
 		"record":   "only exits of the record of this `ID` (repeatable)",
 		"function": "only exits of functions of this `NAME`, or whose name matches it as a regular expression",
 		"site":     "only exits at sites of this `KIND`: " + strings.Join(trace.SiteKinds, ", ") + " (repeatable)",
 		"at":       "exits are calls of the function of this `NAME`, or /RE/ (repeatable)",
 	})
-	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// readExits reads what they were given, and refuses what does not go together.
+func readExits(e *flags.Exits) error {
+	if len(e.At) > 0 && (len(e.Records) > 0 || e.Filter.Function != nil || len(e.Filter.Sites) > 0) {
+		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
+	}
+	if err := e.Read(recordID); err != nil {
+		return usage("%v", err)
+	}
+	return nil
 }
 
 // check refuses what cannot be meant, and reads what can.
@@ -91,15 +107,10 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 		return usage("--limit 0: a number above 0")
 	case changed("for") && w.time <= 0:
 		return usage("--for %v: a time above 0", w.time)
-	case len(w.exits.At) > 0 && (len(w.exits.Records) > 0 || w.exits.Filter.Function != nil || len(w.exits.Filter.Sites) > 0):
-		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
 	case changed("output") && w.output == "":
 		return usage("the name behind -o is empty")
 	}
-	if err := w.exits.Read(recordID); err != nil {
-		return usage("%v", err)
-	}
-	return nil
+	return readExits(&w.exits)
 }
 
 // condition reads that of --stop-at. One that can never hold is refused before a process is touched.

@@ -102,3 +102,26 @@ func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	}
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread came here"}
 }
+
+// WhyNone says why nothing can be resumed from the exit, whatever its values are, or "".
+func (x *Exited) WhyNone() string {
+	switch {
+	case x.Frame == nil:
+		return "no frame was found: " + x.End.Reason
+	case x.Frame.Record == nil:
+		return "no record describes the place" + frame.Noted(x.Frame.Notes)
+	case x.Point.Doubtful():
+		return "the place may be reached without its site" + frame.Noted(x.Frame.Notes)
+	}
+	return ""
+}
+
+// Stack is the frame that is left, ready to resume. All frames of the thread have to be there. Where its site's call has returned, the registers
+// have what that returned.
+func (x *Exited) Stack() *deopt.Stack {
+	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}, Frames: []*deopt.Frame{x.Frame}}
+	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
+		s.Returned = x.Thread.Registers
+	}
+	return s
+}

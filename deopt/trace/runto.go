@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"reframe/deopt"
@@ -131,7 +129,7 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 
 // standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
 func (t *tracer) standing(s *ptrace.Session, came deopt.Thread) (*deopt.View, error) {
-	if err := s.Remove(slices.Concat(slices.Collect(maps.Keys(t.places)), slices.Collect(maps.Keys(t.watches)))...); err != nil {
+	if err := t.leave(); err != nil {
 		return nil, err
 	}
 	target, err := s.Target()

@@ -32,6 +32,9 @@ type Options struct {
 	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
 	Log   bool                 // with Stop: the exits before it are reported too
 	For   time.Duration        // the trace ends after this time; 0: no limit
+	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
+	// counted. Nil: all are wanted.
+	Wants func(machine.Thread, []*Tracepoint) bool
 	// Wait says that a process which has no such exits yet may get them.
 	Wait bool
 	// Warn is given what the user should know. It is not nil.
@@ -173,6 +176,9 @@ func (t *tracer) event(ev ptrace.Event) error {
 // hit handles a thread that came to a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
+	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
+		return nil
+	}
 	number := ev.Number
 	if t.chooses() {
 		if o.Thread != 0 && ev.Thread.ID != o.Thread {

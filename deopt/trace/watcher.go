@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,6 +49,14 @@ func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
 		return nil
 	}
 	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread})
+}
+
+// Leave takes all breakpoints out, so that the process runs at its own speed to its end, which is all that is reported from then on. Only
+// one that becomes another program is watched anew.
+func (w *Watcher) Leave() error { return w.tracer.leave() }
+
+func (t *tracer) leave() error {
+	return t.session.Remove(slices.Concat(slices.Collect(maps.Keys(t.places)), slices.Collect(maps.Keys(t.watches)))...)
 }
 
 // Objects are the objects that a JIT has registered and that can be used.

@@ -1,9 +1,6 @@
 package verify
 
 import (
-	"maps"
-	"regexp"
-	"slices"
 	"time"
 
 	"reframe/deopt/frame"
@@ -133,12 +130,6 @@ type Summary struct {
 	End         trace.End `json:"end"`
 }
 
-// maxReasons bounds the reasons that are told apart.
-const maxReasons = 1000
-
-// addresses are what differs between the reasons of one kind.
-var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
-
 func (s *Summary) add(v *Verified) {
 	switch v.Status {
 	case Same:
@@ -147,11 +138,7 @@ func (s *Summary) add(v *Verified) {
 		s.Different++
 	default:
 		s.NotComparable++
-		why := addresses.ReplaceAllString(v.Why, "0x…")
-		if s.Reasons[why] == 0 && len(s.Reasons) >= maxReasons {
-			why = "other reasons"
-		}
-		s.Reasons[why]++
+		trace.Reasons(s.Reasons).Add(v.Why)
 	}
 }
 
@@ -160,14 +147,4 @@ func (s *Summary) finish(end trace.End, took time.Duration) {
 }
 
 // Why lists the reasons, the most frequent first.
-func (s *Summary) Why() []string {
-	return slices.SortedFunc(maps.Keys(s.Reasons), func(a, b string) int {
-		switch {
-		case s.Reasons[a] != s.Reasons[b]:
-			return int(s.Reasons[b]) - int(s.Reasons[a])
-		case a < b:
-			return -1
-		}
-		return 1
-	})
-}
+func (s *Summary) Why() []string { return trace.Reasons(s.Reasons).Sorted() }

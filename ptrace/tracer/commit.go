@@ -65,6 +65,8 @@ func (t *thread) setRegisters(raw *Raw) error {
 		return unix.ESRCH
 	}
 	before, _ := getSet(t.tid, otherSets[0].Kind)
+	var was General
+	moved := getRegs(t.tid, &was) != nil || was.pc() != raw.General.pc() || was.sp() != raw.General.sp()
 	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // one that the kernel does not give is empty behind gob
 	if vectors {
 		if err := setSet(t.tid, otherSets[0].Kind, raw.Others[0]); err != nil {
@@ -78,7 +80,7 @@ func (t *thread) setRegisters(raw *Raw) error {
 		return err
 	}
 	t.again = nil
-	if t.at != nil && t.at.Addr != raw.General.pc() {
+	if moved { // in a recursion to the same place of another activation, which comes there now
 		t.at = nil
 	}
 	return nil

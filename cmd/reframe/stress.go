@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"reframe/deopt/stress"
+	"reframe/internal/flags"
+	"reframe/internal/newfile"
+	"reframe/replay"
+)
+
+// stressed is what stress was asked for.
+type stressed struct {
+	inputs
+	exits       flags.Exits
+	probability string
+	only        []string
+	stdin       string
+	options     stress.Options
+	again       []string // the flags that another stress of the same exits needs too
+	files       []string // of these, those that say what the code is
+	command     []string
+}
+
+func (a *app) stressCommand() *cobra.Command {
+	var k stressed
+	o := &k.options
+	c := &cobra.Command{
+		Use:   "stress --ir FILE.ll [flags] -- COMMAND [ARG...]",
+		Short: "Deoptimize a program at random exits, and see that nothing changes",
+		Long: `stress runs a command untouched, and then once more under control. At exits that are chosen at
+random it rebuilds the frame, has the reference interpreter carry it on to the return of its
+function, and commits what came of that, as resume --commit does: the native function returns at
+once, with the interpreter's result and memory, and native code goes on in the caller. What the
+command writes to standard output and standard error and its exit status have to be what they are
+untouched. It is for any JIT of LLVM's what -XX:+DeoptimizeALot is for HotSpot.
+
+An exit that cannot be committed, such as one whose function prints later on, is left to native code
+and counted with the reason. Which exits are chosen depends on --seed and on which exit of which
+thread it is: with the same seed they are the same.
+
+Where something differs, the command runs again and again, with a part of the exits, until it is known
+which one of them makes the difference. That is shown with its slots, with what was committed, and
+with commands that do it again. --keep writes a core of that moment, stress-PID-THREAD-N.core, and a
+script for reframe replay beside it, with .txtar behind its name.
+
+The command reads from /dev/null, or from --stdin FILE; what it writes is not shown. Each run of it may
+take --time. It may run often: what it does to files it does each time.
+
+Exit status: 0 nothing differs, 1 nothing differs, and exits may be missing where the program has
+overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something differs; 130, 143 or
+129 after SIGINT, SIGTERM or SIGHUP.`,
+		Example: `  reframe stress --ir loop.ll -- ./host loop.o
+  reframe stress --ir loop.ll --probability 10% --seed 7 -- ./host loop.o
+  reframe stress --ir loop.ll --layout loop.layout.json --site deoptimize --probability 1 --keep cores -- ./host loop.o
+  reframe stress --ir loop.ll --only 1011 -- ./host loop.o`,
+		Args: needs("the command to run, behind --,"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := k.read(a, c, args); err != nil {
+				return err
+			}
+			return a.stress(c.Context(), &k)
+		},
+		ValidArgsFunction: completeCommand,
+	}
+	f := c.Flags()
+	f.SetInterspersed(false) // what follows the command's name is its own
+	k.Inputs.Add(f, inputUsage)
+	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
+	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	addExits(c, &k.exits)
+	f.StringVar(&k.probability, "probability", "1%", "which share of the exits is deoptimized, `P`: 0.01, 1%, 1 for all")
+	f.Uint64Var(&o.Seed, "seed", 0, "choose the exits by the number `N` (default: another one each time)")
+	f.StringArrayVar(&k.only, "only", nil, "deoptimize exit `N` alone, N:M the M-th of thread N (repeatable)")
+	f.StringVar(&k.stdin, "stdin", "", "what the command reads, in each run: `FILE`, or - for standard input (default /dev/null)")
+	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "the interpreter may run `N` instructions for one exit")
+	f.DurationVar(&o.Time, "time", stress.DefaultTime, "each run of the command may take so long (`TIME`: 500ms, 10s, 2h)")
+	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "the command may run `N` times more to narrow a difference down")
+	f.StringVar(&o.Keep, "keep", "", "write a core of the exit that makes a difference, and a script, into `DIR`")
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+stress.Schema+")")
+	return c
+}
+
+// read makes options of what was given, and refuses what cannot be meant.
+func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
+	o := &k.options
+	changed := c.Flags().Changed
+	switch {
+	case len(k.Modules) == 0:
+		return usage("stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
+	case changed("only") && (changed("probability") || changed("seed")):
+		return usage("--only says which exits: --probability and --seed do not go with it")
+	case o.Steps == 0 || o.Steps > 1<<40:
+		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
+	case o.Time <= 0:
+		return usage("--time %v: a time above 0", o.Time)
+	case o.Reruns < 1:
+		return usage("--reruns %d: a number above 0", o.Reruns)
+	case o.Keep == standard:
+		return usage("--keep -: a directory; one of that name is ./-")
+	case changed("stdin") && k.stdin == "":
+		return usage("the name behind --stdin is empty")
+	}
+	if err := readExits(&k.exits); err != nil {
+		return err
+	}
+	var err error
+	if o.Probability, err = stress.ParseProbability(k.probability); err != nil {
+		return usage("--probability %v", err)
+	}
+	for _, text := range k.only {
+		e, err := stress.ParseExit(text)
+		if err != nil {
+			return usage("--only %v", err)
+		}
+		o.Only = append(o.Only, e)
+	}
+	if !changed("seed") {
+		o.Seed = uint64(rand.Uint32())
+	}
+	if o.Options, err = k.inputs.options(a); err != nil {
+		return err
+	}
+	o.ExitFilter, o.At = k.exits.Filter, k.exits.At
+	k.again = given(c.Flags(), slices.Concat(fileFlags, []string{"at", "function", "record", "site", "stdin", "steps", "time"})...)
+	k.files, k.command = given(c.Flags(), fileFlags...), args
+	return nil
+}
+
+// maxStdin bounds what is read of standard input, in bytes.
+const maxStdin = 1 << 30
+
+// input makes what the command reads a file that can be read again and again. remove takes away what it has made.
+func (k *stressed) input() (remove func(), err error) {
+	remove = func() {}
+	if k.options.Stdin = k.stdin; k.stdin != standard {
+		return remove, nil
+	}
+	f, err := os.CreateTemp("", "reframe-stdin-")
+	if err != nil {
+		return remove, err
+	}
+	defer f.Close()
+	remove = func() { os.Remove(f.Name()) }
+	k.options.Stdin = f.Name()
+	n, err := io.Copy(f, io.LimitReader(os.Stdin, maxStdin+1))
+	if err == nil && n > maxStdin {
+		err = fmt.Errorf("--stdin -: standard input has more than %d MiB; --stdin FILE", maxStdin>>20)
+	}
+	return remove, err
+}
+
+func (a *app) stress(ctx context.Context, k *stressed) error {
+	o := &k.options
+	if o.Keep != "" {
+		if err := os.MkdirAll(o.Keep, 0o777); err != nil {
+			return err
+		}
+	}
+	remove, err := k.input()
+	defer remove()
+	if err != nil {
+		return err
+	}
+	o.Warn = func(text string) { fmt.Fprintln(folded(a.stderr), "reframe: "+printableLines(text)) }
+	clear := func() {}
+	if term.IsTerminal(int(a.stderr.Fd())) {
+		o.Progress = func(what string) { fmt.Fprintf(a.stderr, "\r%s\x1b[K", what) }
+		clear = func() { fmt.Fprint(a.stderr, "\r\x1b[K") }
+	}
+	r, err := stress.Run(ctx, k.command, *o)
+	clear()
+	var by interruption
+	switch {
+	case errors.As(err, &by):
+		return &status{by.status(), "interrupted; the command was killed"}
+	case err != nil:
+		return err
+	}
+	if c := r.Culprit; c != nil {
+		k.commands(c)
+		if c.Core != "" {
+			if err := k.script(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	if a.json {
+		err = writeJSON(a.stdout, r)
+	} else {
+		_, err = io.WriteString(folded(a.stdout), stressText(a.style(), r))
+	}
+	if err != nil {
+		return err
+	}
+	return stressVerdict(r)
+}
+
+// commands are those that do again what an exit did.
+func (k *stressed) commands(c *stress.Culprit) {
+	if !c.Alone || c.Uncounted != "" {
+		return
+	}
+	words := slices.Concat([]string{"stress"}, k.again, []string{"--only", c.Native.String(), "--"}, k.command)
+	c.Reproduce = commandLine(words...)
+	if len(k.exits.At) > 0 || k.stdin != "" { // verify counts others, and has the input of whoever starts it
+		return
+	}
+	words = append([]string{"verify"}, k.files...)
+	words = append(words, "--record", fmt.Sprint(c.Record.ID))
+	if c.Hit > 1 {
+		words = append(words, "--skip", fmt.Sprint(c.Hit-1))
+	}
+	c.Verify = commandLine(slices.Concat(words, []string{"--limit", "1", "--"}, k.command)...)
+}
+
+// script writes the first script of the core that was kept.
+func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
+	path := c.Core + ".txtar"
+	if err := newfile.Free(path); err != nil {
+		return err
+	}
+	c.Script = path
+	return writeFirst(ctx, replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}, false)
+}
+
+// stressVerdict is the exit status.
+func stressVerdict(r *stress.Report) error {
+	switch {
+	case r.Status == stress.Different:
+		return &status{exitDisagree, ""}
+	case r.Status == stress.Undecided:
+		return &status{exitFailed, r.Why}
+	case r.Committed > 0 && r.Overwritten > 0:
+		return &status{exitPartial, ""}
+	case r.Committed > 0:
+		return nil
+	case r.Exits == 0:
+		return &status{exitFailed, "there was no exit"}
+	case r.Chosen == 0 && len(r.Only) > 0:
+		return &status{exitFailed, fmt.Sprintf("none of the exits of --only was among %s", count(r.Exits, "exit"))}
+	case r.Chosen == 0:
+		return &status{exitFailed, fmt.Sprintf("none of %s was chosen: a higher --probability, or another --seed", count(r.Exits, "exit"))}
+	}
+	return &status{exitFailed, "no exit that was chosen could be committed"}
+}
+
+// stressText says how it went.
+func stressText(s style, r *stress.Report) string {
+	var b strings.Builder
+	if r.Stressed != nil {
+		fmt.Fprintf(&b, "%s, %d chosen", count(r.Exits, "exit"), r.Chosen)
+		if len(r.Only) == 0 {
+			fmt.Fprintf(&b, " with --probability %v --seed %d", r.Probability, r.Seed)
+		}
+		fmt.Fprintf(&b, ": %d committed, %d left to native code\n", r.Committed, r.Left)
+		b.WriteString(reasonLines(r.Reasons))
+		b.WriteString(overwritten(r.Overwritten))
+	}
+	switch r.Status {
+	case stress.Same:
+		if r.Committed == 0 {
+			return b.String()
+		}
+		fmt.Fprintf(&b, "%s: %s, %s of output\n", s.green("nothing differs"), r.Stressed.End(), bytesOf(r.Stressed.Stdout.Bytes+r.Stressed.Stderr.Bytes))
+		return b.String()
+	case stress.Undecided:
+		return b.String()
+	}
+	for _, d := range r.Differences {
+		stressDifference(&b, s, &d)
+	}
+	if r.Culprit != nil {
+		printCulprit(&b, s, r)
+	} else if r.Narrowed != "" {
+		fmt.Fprintf(&b, "which exit makes the difference is not known: %s\n", printable(r.Narrowed))
+	}
+	return b.String()
+}
+
+func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
+	where := ""
+	if d.Offset != nil {
+		where = fmt.Sprintf(", byte %d, in line %d", *d.Offset, d.Line)
+	}
+	fmt.Fprintf(b, "%s %s%s\n", s.yellow("different"), d.What, where)
+	for _, row := range [][2]string{{"untouched", d.Untouched}, {"stressed", d.Stressed}} {
+		fmt.Fprintf(b, "        %-9s  %s\n", row[0], printable(row[1]))
+	}
+}
+
+// printCulprit shows the exit that makes the difference.
+func printCulprit(b *strings.Builder, s style, r *stress.Report) {
+	c := r.Culprit
+	how := "alone makes the difference"
+	if !c.Alone {
+		how = fmt.Sprintf("makes the difference behind the %d that were committed before it", c.Behind)
+	}
+	fmt.Fprintf(b, "\n%s %s (%s)\n", s.bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
+	printFrame(b, s, c.Frame)
+	if c.Resumed != nil {
+		printCommitted(b, s, c.Resumed.Committed)
+	}
+	if c.Core != "" {
+		fmt.Fprintf(b, "  core: %s\n  script: %s\n", printable(c.Core), printable(c.Script))
+	}
+	if c.Reproduce != "" {
+		fmt.Fprintf(b, "  reproduce: %s\n", c.Reproduce)
+	}
+	if c.Verify != "" {
+		fmt.Fprintf(b, "  compare with native code: %s\n", c.Verify)
+	}
+}

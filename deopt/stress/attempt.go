@@ -1,0 +1,280 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/commit"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+	"reframe/ptrace"
+)
+
+// action is what is done at an exit.
+type action int
+
+const (
+	pass    action = iota // nothing
+	carry                 // the interpreter carries it on, and that is committed
+	through               // native code runs on to the return of its function; what happens until then is not counted, as with carry
+)
+
+// plan says what is done in a run of the command.
+type plan struct {
+	at    func(Exit) action
+	all   int  // how many are to be carried on, after which nobody looks at exits any more; 0: that is not known
+	shown Exit // is taken down, before it is carried on; the zero value: none
+}
+
+// attempt is a run of the command under control.
+type attempt struct {
+	Outcome
+	exits, chosen uint64
+	carried       []Exit // in the order in which they were committed
+	reasons       trace.Reasons
+	overwritten   uint64
+	idle          time.Duration // since the last exit, when it ended
+	culprit       *Culprit      // the exit that was to be shown
+	uncounted     string        // why exits of native code that ran through may be missing from its number; "": none is
+}
+
+// walker does what a plan says in one run.
+type walker struct {
+	*stresser
+	ctx     context.Context
+	plan    plan
+	session *ptrace.Session
+	watcher *trace.Watcher
+	made    *attempt
+	threads []int             // the numbers of all that were seen, in ascending order
+	numbers map[int]uint64    // of the last exit, by the thread's number
+	native  map[int]uint64    // the same with those that native code ran through
+	hits    map[uint64]uint64 // of records, as native
+	last    time.Time
+	hit     hit
+	returns *ptrace.Return // where the thread of the last hit is to run through to
+}
+
+// hit is one that is looked at.
+type hit struct {
+	exit Exit
+	do   action
+	tid  int
+	done bool
+	why  string // it could not be done
+}
+
+// attempt runs the command once. An error says that nothing is known of it.
+func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
+	run, cancel := s.timed(ctx)
+	defer cancel()
+	io, err := newStreams()
+	if err != nil {
+		return nil, err
+	}
+	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, hits: map[uint64]uint64{}, last: time.Now()}
+	defer io.finish(&w.made.Outcome)
+	if w.session, err = s.controlled(run, io); err != nil {
+		return nil, err
+	}
+	o := &s.options
+	filter := o.ExitFilter
+	filter.AtReturn = true
+	w.watcher = trace.NewWatcher(w.session, trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}, w.exit)
+	err = w.watcher.Run(run, w.behind)
+	w.made.idle = time.Since(w.last)
+	var over trace.End
+	over, w.made.overwritten, _ = w.watcher.Finish()
+	w.made.TimedOut = err != nil && errors.Is(context.Cause(run), errTime)
+	switch late := end(w.session); {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case w.made.TimedOut:
+	case err != nil:
+		return nil, err
+	case late != nil:
+		return nil, late
+	}
+	w.made.ExitCode, w.made.Signal = over.ExitCode, over.Signal
+	return w.made, nil
+}
+
+// wants counts a hit, and says whether it is looked at.
+func (w *walker) wants(thread machine.Thread, points []*trace.Tracepoint) bool {
+	w.last = time.Now()
+	w.made.exits++
+	for _, p := range points {
+		w.hits[p.Record]++
+	}
+	w.numbers[thread.ID]++
+	w.native[thread.ID]++
+	e := Exit{w.index(thread.ID), w.numbers[thread.ID]}
+	w.hit = hit{exit: e, do: w.plan.at(e), tid: thread.ID}
+	if w.hit.do == carry {
+		w.made.chosen++
+	}
+	return w.hit.do != pass
+}
+
+// index says which thread it is that has a number: they are made in the same order each time.
+func (w *walker) index(tid int) int {
+	at, known := slices.BinarySearch(w.threads, tid)
+	if !known {
+		all := []int{tid}
+		if t, err := w.session.Target(); err == nil {
+			for _, other := range t.Threads() {
+				all = append(all, other.ID)
+			}
+		}
+		w.threads = append(w.threads, all...)
+		slices.Sort(w.threads)
+		w.threads = slices.Compact(w.threads)
+		at, _ = slices.BinarySearch(w.threads, tid)
+	}
+	return at + 1
+}
+
+// exit handles one of the records of a hit.
+func (w *walker) exit(x *trace.Exited) error {
+	h := &w.hit
+	switch {
+	case h.done:
+	case h.do == through:
+		w.returns, h.done = returning(x), true
+	default:
+		why, err := w.carry(x)
+		if err != nil {
+			return err
+		}
+		if h.done = why == ""; h.done {
+			w.made.carried = append(w.made.carried, h.exit)
+		}
+		h.why = why
+	}
+	return nil
+}
+
+// returning is where the function of an exit returns to, or nil.
+func returning(x *trace.Exited) *ptrace.Return {
+	at := slices.Index(x.Frames, x.Frame)
+	if at < 0 || at+1 >= len(x.Frames) {
+		return nil
+	}
+	return &ptrace.Return{Addr: x.Frames[at+1].Physical().PC, CFA: x.Frame.Physical().CFA}
+}
+
+// interpMemory is what a run of the interpreter may have of memory, in bytes.
+const interpMemory = 64 << 20
+
+// carry has the interpreter carry an exit on, and commits that; or it says why not.
+func (w *walker) carry(x *trace.Exited) (why string, err error) {
+	if why := x.WhyNone(); why != "" {
+		return why, nil
+	}
+	shown := w.hit.exit == w.plan.shown
+	if shown {
+		if err := w.show(x); err != nil {
+			return "", err
+		}
+	}
+	out, c, err := commit.Prepare(w.ctx, w.session, x.Stack(), deopt.Limits{Steps: w.options.Steps, Memory: interpMemory})
+	if err == nil {
+		err = c.Write()
+	}
+	switch {
+	case w.ctx.Err() != nil:
+		return "", context.Cause(w.ctx)
+	case err != nil:
+		return err.Error(), nil
+	}
+	if shown {
+		w.made.culprit.resumed(out)
+	}
+	return "", nil
+}
+
+// behind is called behind each event.
+func (w *walker) behind() error {
+	h := w.hit
+	w.hit = hit{}
+	switch h.do {
+	case carry:
+		if !h.done {
+			w.made.reasons.Add(h.why)
+		}
+		if w.plan.all > 0 && w.made.chosen == uint64(w.plan.all) {
+			return w.watcher.Leave()
+		}
+	case through:
+		return w.runThrough(h.tid)
+	}
+	return nil
+}
+
+// runThrough lets native code run to where its function returns, that thread alone.
+func (w *walker) runThrough(tid int) error {
+	to := w.returns
+	w.returns = nil
+	if to == nil {
+		w.made.uncounted = "where its function returns to is not known"
+		return nil
+	}
+	before, err := w.session.Hits()
+	if err != nil {
+		return err
+	}
+	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: w.options.Time})
+	switch {
+	case errors.Is(err, ptrace.ErrGone):
+		return nil // which is told as an event
+	case err != nil:
+		return err
+	case run.Stopped != "":
+		w.made.uncounted = "native code did not come to the return: " + run.Stopped
+	}
+	w.native[tid] += run.Passed
+	after, err := w.session.Hits()
+	if err != nil {
+		return err
+	}
+	counted := map[machine.Addr]uint64{}
+	for _, h := range before {
+		counted[h.Addr] = h.Count
+	}
+	for _, h := range after {
+		for _, p := range w.watcher.At(h.Addr) {
+			w.hits[p.Record] += h.Count - counted[h.Addr]
+		}
+	}
+	return nil
+}
+
+// show takes down what there is to say of an exit, and keeps the moment.
+func (w *walker) show(x *trace.Exited) error {
+	h := w.hit
+	c := culprit(&x.Frame.Frame)
+	c.Exit, c.Native, c.TID, c.Thread, c.Hit = h.exit, Exit{h.exit.Thread, w.native[h.tid]}, x.Thread.ID, x.Thread.Name, w.hits[x.Point.Record]
+	w.made.culprit = c
+	if w.options.Keep == "" {
+		return nil
+	}
+	t, err := w.session.Target()
+	if err != nil {
+		return err
+	}
+	c.Core, err = w.keep(t, h.exit, x.Thread.ID)
+	return err
+}
+
+// nameOf is the file of a core.
+func nameOf(pid int, e Exit, namesakes int) string {
+	name := fmt.Sprintf("stress-%d-%d-%d", pid, e.Thread, e.Number)
+	if namesakes > 1 {
+		name += fmt.Sprintf("-%d", namesakes)
+	}
+	return name + ".core"
+}

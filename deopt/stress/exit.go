@@ -1,0 +1,72 @@
+package stress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Exit names an exit of a run: which one of its thread it is, and which thread that is, in the order of their numbers; both count from 1. Several
+// threads may run in another order the next time, and each comes to its own exits in the same.
+//
+// Those that happen inside of a chosen exit's activation, before its function returns, are not counted: the interpreter takes their place.
+type Exit struct {
+	Thread int
+	Number uint64
+}
+
+// String is "17", or "2:17" of another thread than the first one.
+func (e Exit) String() string {
+	if e.Thread == 1 {
+		return strconv.FormatUint(e.Number, 10)
+	}
+	return fmt.Sprintf("%d:%d", e.Thread, e.Number)
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (e Exit) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// ParseExit reads what [Exit.String] writes.
+func ParseExit(text string) (Exit, error) {
+	e := Exit{Thread: 1}
+	thread, number, two := strings.Cut(text, ":")
+	if !two {
+		number = thread
+	}
+	var err error
+	if two {
+		e.Thread, err = strconv.Atoi(thread)
+	}
+	if err == nil {
+		e.Number, err = strconv.ParseUint(number, 10, 64)
+	}
+	if err != nil || e.Thread < 1 || e.Number < 1 {
+		return e, fmt.Errorf("%q: the number of an exit, such as 17, or 2:17 of the second thread", text)
+	}
+	return e, nil
+}
+
+// ParseProbability reads a share of all: 0.01, or 1%.
+func ParseProbability(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	p, err := strconv.ParseFloat(number, 64)
+	if percent {
+		p /= 100
+	}
+	if err != nil || !(p > 0 && p <= 1) {
+		return 0, fmt.Errorf("%q: a share of all exits, such as 0.01 or 1%%, above 0 and up to 1", text)
+	}
+	return p, nil
+}
+
+// chooses says whether an exit is to be deoptimized, which depends on the seed and on which exit it is, and on nothing else.
+func (o *Options) chooses(e Exit) bool {
+	if len(o.Only) > 0 {
+		return slices.Contains(o.Only, e)
+	}
+	const bits = 53 // of a float64's fraction
+	at := rand.NewPCG(o.Seed, uint64(e.Thread)<<48^e.Number).Uint64() >> (64 - bits)
+	return float64(at)/(1<<bits) < o.Probability
+}

@@ -1,0 +1,134 @@
+package stress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// narrow finds the exit whose commit makes the difference that the first run had.
+//
+// The exits that were committed keep their numbers however many of them are, for those inside of a chosen activation are not counted either way. So it is
+// searched for how many of the first ones it takes, by halves, and then whether the last of these makes the difference alone.
+func (s *stresser) narrow(ctx context.Context, first *attempt) error {
+	r := &s.report
+	all := first.carried
+	none, err := s.again(ctx, "with no exit committed", plan{at: func(Exit) action { return pass }})
+	if err != nil || none == nil {
+		return err
+	}
+	if s.differs(none) {
+		if none.TimedOut {
+			r.undecided("it runs for longer than %v under control, with no exit committed: --time says how long it may, --function, --record and --site leave exits out", s.options.Time)
+			return nil
+		}
+		r.undecided("it differs with no exit committed too: its output is not the same in each run, or it sees that it is slower")
+		return nil
+	}
+	if first.TimedOut {
+		why := s.endless(first, none)
+		if why == "" {
+			r.undecided("it runs for longer than %v: --time says how long it may, and a lower --probability or --steps makes it faster", s.options.Time)
+			return nil
+		}
+		r.Differences[0].Stressed += ": " + why
+	}
+	r.Status = Different
+	if len(all) == 0 {
+		r.Narrowed = "no exit was committed in the run that differs"
+		return nil
+	}
+	low, high := 0, len(all) // so many first ones make no difference, and so many do
+	for high-low > 1 {
+		half := low + (high-low)/2
+		a, err := s.again(ctx, fmt.Sprintf("one of %d exits", high-low), firstOf(all, half))
+		if err != nil || a == nil {
+			return err
+		}
+		if s.differs(a) {
+			high = half
+		} else {
+			low = half
+		}
+	}
+	return s.single(ctx, all, high)
+}
+
+// differs says whether a run is another than the untouched one.
+func (s *stresser) differs(a *attempt) bool {
+	return len(differences(s.report.Untouched, &a.Outcome)) > 0
+}
+
+// again runs the command once more; nil where it has run often enough.
+func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, error) {
+	r := &s.report
+	if r.Reruns >= s.options.Reruns {
+		r.Narrowed = fmt.Sprintf("the command has run %d times more, and may not run again (--reruns)", r.Reruns)
+		if r.Status == "" {
+			r.Status, r.Why = Undecided, r.Narrowed
+		}
+		return nil, nil
+	}
+	r.Reruns++
+	s.options.Progress(fmt.Sprintf("run %d: %s", r.Reruns, what))
+	return s.attempt(ctx, p)
+}
+
+// firstOf commits the first n of a list, and nothing else.
+func firstOf(all []Exit, n int) plan {
+	set := setOf(all[:n], carry)
+	return plan{at: func(e Exit) action { return set[e] }, all: n}
+}
+
+func setOf(list []Exit, do action) map[Exit]action {
+	set := make(map[Exit]action, len(list))
+	for _, e := range list {
+		set[e] = do
+	}
+	return set
+}
+
+// single runs the n-th of a list alone, with those before it left to native code; if that makes no difference, together with them.
+func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
+	r := &s.report
+	culprit := all[n-1]
+	set := setOf(all[:n-1], through)
+	set[culprit] = carry
+	a, err := s.again(ctx, "one exit alone", plan{at: func(e Exit) action { return set[e] }, all: 1, shown: culprit})
+	if err != nil || a == nil {
+		return err
+	}
+	if s.differs(a) && slices.Contains(a.carried, culprit) {
+		r.Culprit = a.culprit
+		r.Culprit.Alone, r.Culprit.Uncounted = true, a.uncounted
+		return nil
+	}
+	if n > 1 {
+		p := firstOf(all, n)
+		p.shown = culprit
+		a, err = s.again(ctx, "one exit behind others", p)
+		if err != nil || a == nil {
+			return err
+		}
+		if s.differs(a) && slices.Contains(a.carried, culprit) {
+			r.Culprit = a.culprit
+			r.Culprit.Behind = n - 1
+			return nil
+		}
+	}
+	r.Narrowed = fmt.Sprintf("exit %v made a difference, and made none when that was tried again: it depends on the order in which threads run, or on the time", culprit)
+	return nil
+}
+
+// endless says why a run that was killed would not have ended, or "". The same program comes to no more exits, and is not
+// much slower between them.
+func (s *stresser) endless(a, none *attempt) string {
+	limit := s.options.Time
+	switch {
+	case a.exits > none.exits:
+		return fmt.Sprintf("it came to %d exits, and untouched it does to %d", a.exits, none.exits)
+	case a.idle > limit/2 && none.Seconds < limit.Seconds()/8:
+		return "it came to no exit any more"
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package stress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"os"
+	"time"
+)
+
+// Output is what a run wrote to one of its streams.
+type Output struct {
+	Bytes  uint64 `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	// Cut says that another process, which the program has left behind, still had the stream open: what it wrote later is not there.
+	Cut bool `json:"cut,omitempty"`
+
+	kept []byte // its beginning
+}
+
+// maxKept is how much of a stream is kept, in bytes; the rest is hashed alone.
+const maxKept = 1 << 20
+
+// grace is how long what a program has left behind may keep its streams open.
+const grace = 2 * time.Second
+
+// stream takes what a run writes.
+type stream struct {
+	read, write *os.File
+	done        chan struct{}
+	hash        hash.Hash
+	out         Output
+}
+
+func newStream() (s *stream, err error) {
+	s = &stream{done: make(chan struct{}), hash: sha256.New()}
+	if s.read, s.write, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	go s.take()
+	return s, nil
+}
+
+// path is a file by which others open what is written to: every run gets its streams in the same way.
+func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
+
+func (s *stream) take() {
+	defer close(s.done)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := s.read.Read(buffer)
+		part := buffer[:n]
+		s.hash.Write(part)
+		s.out.Bytes += uint64(n)
+		s.out.kept = append(s.out.kept, part[:min(n, maxKept-len(s.out.kept))]...)
+		if err != nil {
+			s.out.Cut = os.IsTimeout(err)
+			return
+		}
+	}
+}
+
+// finish returns what was written, when the program has ended.
+func (s *stream) finish() Output {
+	s.write.Close()
+	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // a pipe has them
+	<-s.done
+	s.read.Close()
+	s.out.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
+	return s.out
+}

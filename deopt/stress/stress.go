@@ -1,0 +1,141 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/ptrace"
+)
+
+// Options say which exits are deoptimized, and how much that may take. Of what [deopt.Options] say, Thread means nothing here.
+type Options struct {
+	deopt.Options
+	trace.ExitFilter
+	At          []*names.Pattern // as in [trace.Options]
+	Seed        uint64
+	Probability float64 // which share of the exits is chosen, by the seed
+	Only        []Exit  // where there are any, these exits are chosen, and no others
+	Stdin       string  // a file, that each run reads anew; "": /dev/null
+	// Steps bounds the instructions of the interpreter for each exit; 0: 10,000,000.
+	Steps  uint64
+	Time   time.Duration // bounds each run of the command; 0: a minute
+	Reruns int           // bounds the runs that narrow a difference down; 0: 64
+	Keep   string        // a directory for a core of the exit that makes a difference; "": none
+	Warn   func(string)  // is given what the user should know; not nil
+	// Progress is told of each run that begins; nil: nobody is.
+	Progress func(string)
+}
+
+// Bounds of what is not said.
+const (
+	DefaultSteps  = 10_000_000
+	DefaultTime   = time.Minute
+	DefaultReruns = 64
+)
+
+func (o *Options) setDefaults() {
+	if o.Steps == 0 {
+		o.Steps = DefaultSteps
+	}
+	if o.Time == 0 {
+		o.Time = DefaultTime
+	}
+	if o.Reruns == 0 {
+		o.Reruns = DefaultReruns
+	}
+	if o.Stdin == "" {
+		o.Stdin = os.DevNull
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+}
+
+// stresser runs one command again and again.
+type stresser struct {
+	command []string
+	options Options
+	report  Report
+	warned  map[string]bool
+}
+
+// Run runs a command untouched and then with exits deoptimized, and compares. The report is there where the error is nil; when ctx is done that is its
+// cause.
+func Run(ctx context.Context, command []string, o Options) (*Report, error) {
+	if err := ptrace.Controls(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	o.setDefaults()
+	s := &stresser{command: command, options: o, warned: map[string]bool{}}
+	s.report = Report{Schema: Schema, Command: command, Seed: o.Seed, Probability: o.Probability, Only: o.Only, Reasons: trace.Reasons{}, Differences: []Difference{}}
+	err := s.run(ctx)
+	s.report.Seconds = time.Since(began).Seconds()
+	if err != nil {
+		return nil, err
+	}
+	return &s.report, nil
+}
+
+func (s *stresser) run(ctx context.Context) error {
+	r := &s.report
+	s.options.Progress("untouched")
+	var err error
+	if r.Untouched, err = s.untouched(ctx); err != nil {
+		return err
+	}
+	if r.Untouched.TimedOut {
+		r.undecided("untouched it runs for longer than %v: --time says how long it may", s.options.Time)
+		return nil
+	}
+	s.options.Progress("stressed")
+	first, err := s.attempt(ctx, plan{at: func(e Exit) action {
+		if s.options.chooses(e) {
+			return carry
+		}
+		return pass
+	}, all: len(s.options.Only)})
+	if err != nil {
+		return err
+	}
+	r.Stressed, r.Exits, r.Chosen, r.Committed = &first.Outcome, first.exits, first.chosen, uint64(len(first.carried))
+	r.Left, r.Reasons, r.Overwritten = first.chosen-r.Committed, first.reasons, first.overwritten
+	if r.Differences = differences(r.Untouched, r.Stressed); len(r.Differences) == 0 {
+		r.Status, r.Differences = Same, []Difference{}
+		return nil
+	}
+	return s.narrow(ctx, first)
+}
+
+// warn says something once, however many runs there are.
+func (s *stresser) warn(text string) {
+	if !s.warned[text] {
+		s.warned[text] = true
+		s.options.Warn(text)
+	}
+}
+
+// maxNamesakes bounds the cores of one name: processes have the same number again and again.
+const maxNamesakes = 10000
+
+// keep writes a core of an exit under a name that is not taken, and returns that.
+func (w *walker) keep(t *ptrace.Target, e Exit, thread int) (path string, err error) {
+	for n := 1; n <= maxNamesakes; n++ {
+		path = filepath.Join(w.options.Keep, nameOf(w.session.PID(), e, n))
+		if _, err = os.Lstat(path); err == nil {
+			err = fmt.Errorf("%s: %w", path, os.ErrExist)
+			continue
+		}
+		if _, err = t.WriteCore(w.ctx, path, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: thread}); !errors.Is(err, os.ErrExist) {
+			break
+		}
+	}
+	return path, err
+}

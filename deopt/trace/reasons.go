@@ -1,0 +1,32 @@
+package trace
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Reasons counts why something could not be done with exits, by the reason without its addresses. It is made before it is
+// added to.
+type Reasons map[string]uint64
+
+// maxReasons bounds the reasons that are told apart.
+const maxReasons = 1000
+
+// addresses are what differs between the reasons of one kind.
+var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
+
+// Add counts one.
+func (r Reasons) Add(why string) {
+	why = addresses.ReplaceAllString(why, "0x…")
+	if r[why] == 0 && len(r) >= maxReasons {
+		why = "other reasons"
+	}
+	r[why]++
+}
+
+// Sorted lists the reasons, the most frequent first.
+func (r Reasons) Sorted() []string {
+	return slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+}
