@@ -71,7 +71,8 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// fullDisks are command lines of verbs that print data, lint of a sound module in JSON alone; PID and IR are a process and its module.
+// fullDisks are command lines of verbs that print data, lint of a sound module in JSON alone; PID and IR are a process and its module, TICK is that of
+// what the command HOST runs.
 var fullDisks = map[string][]string{
 	"frames":  {"frames -p PID", "frames -p PID --json"},
 	"resume":  {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
@@ -80,6 +81,7 @@ var fullDisks = map[string][]string{
 	"lint":    {"lint IR --json"},
 	"record":  {"record -p PID -o -"},
 	"demo":    {"demo"},
+	"stress":  {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},
 }
 
 // toldElsewhere is where the others are told that there is no room.
@@ -91,10 +93,12 @@ var toldElsewhere = map[string]string{
 func TestOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
+	object, tick := ticking(t)
+	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
 	var lines [][]string
 	for _, verb := range slices.Sorted(maps.Keys(fullDisks)) {
 		for _, line := range fullDisks[verb] {
-			lines = append(lines, strings.Fields(strings.NewReplacer("PID", pid(p), "IR", p.IR).Replace(line)))
+			lines = append(lines, strings.Fields(strings.NewReplacer("PID", pid(p), "IR", p.IR, "TICK", tick, "HOST", host).Replace(line)))
 		}
 	}
 	for _, args := range lines {

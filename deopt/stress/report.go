@@ -74,10 +74,10 @@ type Culprit struct {
 	Frame   *frame.Frame   `json:"-"` // the same, with all that there is to say of it
 	Resumed *frame.Resumed `json:"-"`
 
-	Core      string         `json:"core,omitempty"`
-	Script    string         `json:"script,omitempty"`
-	Reproduce string         `json:"reproduce,omitempty"` // a command
-	Verify    string         `json:"verify,omitempty"`    // a command
+	Core      string `json:"core,omitempty"`
+	Script    string `json:"script,omitempty"`
+	Reproduce string `json:"reproduce,omitempty"` // a command
+	Verify    string `json:"verify,omitempty"`    // a command
 }
 
 // culprit takes down an exit.

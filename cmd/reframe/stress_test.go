@@ -1,0 +1,180 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// The command's output is not shown, and is the same: the summary is all there is.
+func TestStressCommand(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 70})
+	stress := func(args ...string) result {
+		return reframe(t, append(append([]string{"stress", "--ir", module}, args...), append([]string{"--"}, host...)...)...)
+	}
+	r := stress("--probability", "1", "--seed", "7")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr)
+	require.Regexp(t, `^71 exits, 71 chosen with --probability 1 --seed 7: 69 committed, 2 left to native code
+  2  the interpreter called @puts, whose effect would be lost: .*
+nothing differs: exit status 0, \d+ bytes of output
+$`, r.stdout)
+
+	// Without a seed there is another one each time, which is said, and with which it is done again.
+	r = stress("--probability", "20%")
+	require.Equal(t, 0, r.code, r.stderr)
+	_, seed, _ := strings.Cut(r.stdout, "--seed ")
+	seed, _, _ = strings.Cut(seed, ":")
+	require.Equal(t, r.stdout, stress("--probability", "0.2", "--seed", seed).stdout)
+
+	// What a program reads it reads in each run.
+	const text = "some input\n"
+	c := command(t, "stress", "--ir", module, "--stdin", "-", "--json", "--", "cat")
+	c.Stdin = strings.NewReader(text)
+	r = finish(t, c)
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "there was no exit")
+	valid(t, "stress.schema.json", r.stdout)
+	var out struct {
+		Untouched, Stressed struct{ Stdout struct{ Bytes int } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
+	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
+}
+
+// A wrong stack map is found, shown and kept, and found again by the commands that the report names.
+func TestStressDifference(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := wrongTick(t)
+	cores := filepath.Join(t.TempDir(), "it's here")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	args := append([]string{"--ir", module, "--seed", "1", "--keep", cores, "--"}, host...)
+	r := reframe(t, append([]string{"stress"}, args...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Regexp(t, `^\d+ exits, \d+ chosen with --probability 0.01 --seed 1: \d+ committed, 0 left to native code
+different stdout, byte 9, in line 1
+        untouched  checksum \d+
+        stressed   checksum \d+
+
+exit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)
+  #0   jit     tick\+0x[0-9a-f]+ +record 1, stackmap, before   → tick, block %loop, at instruction 5
+        %i       i64    167 +\w+
+        %acc     i64    -3114145823040589968 +\w+
+        %x       i64    5931748030718079902 +\[\w+-\d+\]
+        %y       i64    5931748030718079902 +\[\w+-\d+\]
+written: 0 bytes in 0 places, 9 registers
+result i64 7946794147618810192 in rax
+frame #0 is left, and the thread goes on at entry\+0x[0-9a-f]+, frame #1
+  core: .*/it's here/stress-\d+-2-168.core
+  script: .*/it's here/stress-\d+-2-168.core.txtar
+  reproduce: reframe stress --ir .* --only 2:168 -- .*
+  compare with native code: reframe verify --ir .* --record 1 --skip 167 --limit 1 -- .*
+$`, r.stdout)
+	found := again(t, r.stdout)
+	require.Equal(t, 3, found.code, found.stderr)
+	require.Contains(t, found.stdout, "\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference (2 runs more)\n")
+	_, verify, _ := strings.Cut(r.stdout, "compare with native code: ")
+	found = inShell(t, strings.TrimSpace(verify))
+	require.Equal(t, 3, found.code, found.stderr)
+	require.Contains(t, found.stderr, "\n        interpreter  7946794147618810192\n")
+	scripts, err := filepath.Glob(filepath.Join(cores, "*.txtar"))
+	require.NoError(t, err)
+	require.Len(t, scripts, 1)
+	text, err := os.ReadFile(scripts[0])
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\nreturns i64 7946794147618810192\n")
+	replayed := reframe(t, "replay", scripts[0])
+	require.Equal(t, 0, replayed.code, replayed.stdout)
+
+	r = reframe(t, append([]string{"stress", "--json"}, args...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	valid(t, "stress.schema.json", r.stdout)
+	var out struct {
+		Seed, Status string
+		Culprit      struct {
+			Exit, Native string
+			Alone        bool
+			Slots        []struct{ Name, Value string }
+			Result       []struct{ Value, Register string }
+			Core, Script string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
+	require.Equal(t, []string{"1", "different", "2:168", "2:168"}, []string{out.Seed, out.Status, out.Culprit.Exit, out.Culprit.Native})
+	require.Equal(t, out.Culprit.Slots[2].Value, out.Culprit.Slots[3].Value)
+	require.Equal(t, "rax", out.Culprit.Result[0].Register)
+	require.FileExists(t, out.Culprit.Core)
+	require.FileExists(t, out.Culprit.Script)
+}
+
+func TestStressUsage(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for _, c := range []struct{ args, want string }{
+		{"stress --ir x", "the command to run, behind --, is missing"},
+		{"stress -- ls", "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{"stress --ir x --probability 0 -- ls", `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
+		{"stress --ir x --probability 101% -- ls", `--probability "101%": a share`},
+		{"stress --ir x --probability NaN -- ls", `--probability "NaN": a share`},
+		{"stress --ir x --only 0 -- ls", `--only "0": the number of an exit, such as 17, or 2:17 of the second thread`},
+		{"stress --ir x --only 3 --seed 1 -- ls", "--only says which exits: --probability and --seed do not go with it"},
+		{"stress --ir x --steps 0 -- ls", "--steps 0: 1 to 1099511627776"},
+		{"stress --ir x --time 0s -- ls", "--time 0s: a time above 0"},
+		{"stress --ir x --reruns 0 -- ls", "--reruns 0: a number above 0"},
+		{"stress --ir x --keep - -- ls", "--keep -: a directory"},
+		{"stress --ir x --at f --record 3 -- ls", "--at takes the place of sites"},
+		{"stress --ir x --site nosuch -- ls", "--site nosuch: one of "},
+	} {
+		r := reframe(t, strings.Fields(c.args)...)
+		require.Equal(t, 64, r.code, c.args)
+		require.Contains(t, r.stderr, c.want, c.args)
+		require.Contains(t, r.stderr, "try: reframe stress --help", c.args)
+	}
+	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
+	for args, want := range map[string]string{
+		"stress --ir " + module + " -- /nothing/here":                 "/nothing/here",
+		"stress --ir /nothing/here.ll -- ls":                          "/nothing/here.ll",
+		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
+		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
+		"stress --ir " + module + " -- true":                          "there was no exit",
+		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
+		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
+		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",
+		"stress --ir " + module + " --time 1ms -- sleep 100":          "untouched it runs for longer than 1ms",
+	} {
+		r := reframe(t, strings.Fields(args)...)
+		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
+		require.Contains(t, r.stderr, want, args)
+	}
+}
+
+// A signal ends it, and the command with it.
+func TestStressInterrupted(t *testing.T) {
+	t.Parallel()
+	_, module := ticking(t)
+	for _, args := range [][]string{{"sleep", "1000"}} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+		c := command(t, append([]string{"stress", "--ir", module, "--time", "1h", "--", "sh", "-c", "echo > '" + pipe + "'; exec \"$@\"", "-"}, args...)...)
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		require.NoError(t, c.Start())
+		_, err := os.ReadFile(pipe) // it runs
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+		_ = c.Wait() // its status is what counts
+		require.Equal(t, 143, c.ProcessState.ExitCode(), stderr.String())
+		require.Contains(t, stderr.String(), "interrupted; the command was killed")
+	}
+}
