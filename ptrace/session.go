@@ -35,6 +35,8 @@ type Session struct {
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
 	names   map[int]string // of threads
+
+	shadowless []byte // the mappings among which there was no shadow stack when that was last asked for
 }
 
 // Breakpoint is a place in the code and what is to happen there.
@@ -431,7 +433,7 @@ func (s *Session) forget() {
 		s.base.Close()
 	}
 	s.base, s.given = nil, nil // another program has none of them
-	s.names = map[int]string{}
+	s.names, s.shadowless = map[int]string{}, nil
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }
 

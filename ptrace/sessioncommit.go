@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -50,12 +51,24 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 // ShadowStack says whether a thread of the process keeps its return addresses in a second place too, which nothing here can
 // change: on x86-64 by CET, on arm64 by GCS. There are mappings of such stacks then (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
+	// The kernel is long about smaps, and a mapping becomes no shadow stack: where the mappings are the same ones there is none still.
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
+	if err != nil {
+		return false, err
+	}
+	if s.shadowless != nil && bytes.Equal(maps, s.shadowless) {
+		return false, nil
+	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // by a thread that is there: the first one may have ended
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	return hasShadowStack(f)
+	has, err := hasShadowStack(f)
+	if s.shadowless = nil; err == nil && !has {
+		s.shadowless = maps
+	}
+	return has, err
 }
 
 func hasShadowStack(smaps io.Reader) (bool, error) {

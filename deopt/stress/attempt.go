@@ -57,7 +57,14 @@ type walker struct {
 	last    time.Time
 	hit     hit
 	returns *ptrace.Return // where the thread of the last hit is to run through to
+	endless bool           // it came to more exits than that can be
 }
+
+// errEndless ends a run.
+var errEndless = errors.New("it comes to far more exits than it has")
+
+// throughTime bounds native code that runs through.
+const throughTime = 10 * time.Second
 
 // hit is one that is looked at.
 type hit struct {
@@ -89,7 +96,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	w.made.idle = time.Since(w.last)
 	var over trace.End
 	over, w.made.overwritten, _ = w.watcher.Finish()
-	w.made.TimedOut = err != nil && errors.Is(context.Cause(run), errTime)
+	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
 	switch late := end(w.session); {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -107,6 +114,9 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 func (w *walker) wants(thread machine.Thread, points []*trace.Tracepoint) bool {
 	w.last = time.Now()
 	w.made.exits++
+	if w.endless = w.bound > 0 && w.made.exits > w.bound; w.endless {
+		return false
+	}
 	for _, p := range points {
 		w.hits[p.Record]++
 	}
@@ -199,6 +209,9 @@ func (w *walker) carry(x *trace.Exited) (why string, err error) {
 
 // behind is called behind each event.
 func (w *walker) behind() error {
+	if w.endless {
+		return errEndless
+	}
 	h := w.hit
 	w.hit = hit{}
 	switch h.do {
@@ -227,7 +240,7 @@ func (w *walker) runThrough(tid int) error {
 	if err != nil {
 		return err
 	}
-	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: w.options.Time})
+	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: throughTime})
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
 		return nil // which is told as an event

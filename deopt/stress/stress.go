@@ -64,6 +64,7 @@ type stresser struct {
 	options Options
 	report  Report
 	warned  map[string]bool
+	bound   uint64 // of the exits in a run; 0: it is not known yet
 }
 
 // Run runs a command untouched and then with exits deoptimized, and compares. The report is there where the error is nil; when ctx is done that is its
