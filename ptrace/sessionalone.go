@@ -19,9 +19,12 @@ type AloneOptions struct {
 	// Inside is the code that is followed instruction by instruction: ranges in
 	// ascending order. Code outside of them that is called runs at full speed until it returns.
 	Inside []machine.Range
-	Steps  uint64        // at most so many instructions
-	Time   time.Duration // at most about so long
-	Tail   int           // how many of the last instructions are kept; 65536 at most
+	// Leaves makes it stop where it goes outside, but for returns, and Entries where it comes to one of these addresses inside.
+	Leaves  bool
+	Entries []machine.Addr
+	Steps   uint64        // at most so many instructions
+	Time    time.Duration // at most about so long
+	Tail    int           // how many of the last instructions are kept; 65536 at most
 }
 
 // Return is the address to which a function returns, and its canonical frame address: it has
@@ -34,6 +37,7 @@ type AloneRun struct {
 	Stopped string
 	Return  int          // which of the returns it came to, or -1
 	Hit     machine.Addr // the breakpoint it came to, or 0
+	Left    bool         // it stopped as [AloneOptions].Leaves or Entries say
 	Passed  uint64       // hits at which it did not stop
 	Signal  int          // the first signal that its own instructions raised, or 0
 	Steps   uint64
@@ -58,6 +62,10 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	for _, in := range o.Inside {
 		r.Alone.Inside = append(r.Alone.Inside, tracer.Range{Start: uint64(in.Start), End: uint64(in.End)})
 	}
+	for _, at := range o.Entries {
+		r.Alone.Entries = append(r.Alone.Entries, uint64(at))
+	}
+	r.Alone.Leaves = o.Leaves
 	reply, err := s.tracer.DoUntil(ctx, r)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -66,7 +74,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
-	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
+	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Left: run.Left, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }
 

@@ -39,13 +39,9 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 		return 0
 	}
 	for _, rules := range argumentsOf[arch] {
-		a := arguments{argumentRules: rules, layout: f.Module.Layout}
+		a := newArguments(rules, f.Module.Layout, arch)
 		for _, p := range f.Params {
-			if t := p.Attrs.ByVal; t != nil {
-				a.push(a.layout.Size(t), uint64(a.layout.Align(t)))
-				continue
-			}
-			a.take(p.Typ)
+			a.give(p.Typ, p.Attrs)
 		}
 		most = max(most, a.bytes)
 	}
@@ -94,13 +90,36 @@ const maxElements = 64
 type arguments struct {
 	argumentRules
 	layout *ir.DataLayout
+	arch   *machine.Arch
+	all    argumentRules // what there was of registers
 	bytes  uint64
+	words  []ArgumentWord // of the argument that is placed
+}
+
+func newArguments(rules argumentRules, layout *ir.DataLayout, arch *machine.Arch) *arguments {
+	return &arguments{argumentRules: rules, all: rules, layout: layout, arch: arch}
+}
+
+// give places one argument, whose words are in a.words then.
+func (a *arguments) give(t *ir.Type, attrs ir.ParamAttrs) {
+	a.words = nil
+	in := argumentRegistersOf[a.arch]
+	switch {
+	case attrs.ByVal != nil:
+		a.push(a.layout.Size(attrs.ByVal), uint64(a.layout.Align(attrs.ByVal)))
+	case attrs.SRet != nil && in.result != nil:
+		a.words = append(a.words, ArgumentWord{Register: *in.result})
+	default:
+		a.take(t)
+	}
 }
 
 // push puts something on the stack, no nearer than by words.
 func (a *arguments) push(size, align uint64) {
 	align = max(align, word)
-	a.bytes = (a.bytes+align-1)&^(align-1) + (max(size, 1)+word-1)&^(word-1)
+	a.bytes = (a.bytes + align - 1) &^ (align - 1)
+	a.words = append(a.words, ArgumentWord{OnStack: true, Offset: a.bytes})
+	a.bytes += (max(size, 1) + word - 1) &^ (word - 1)
 }
 
 func (a *arguments) take(t *ir.Type) {
@@ -116,7 +135,7 @@ func (a *arguments) take(t *ir.Type) {
 	case t.Kind == ir.X86FP80Kind:
 		a.push(16, 16)
 	case t.Kind == ir.HalfKind && a.halves:
-		a.words(1, 0)
+		a.inWords(1, 0)
 	case t.Kind == ir.VectorKind: // registers of 16 bytes each, as code without wider ones does
 		size := max(a.layout.Size(t), a.vector)
 		a.float(int(min((size+15)/16, maxElements)), size)
@@ -127,6 +146,9 @@ func (a *arguments) take(t *ir.Type) {
 
 func (a *arguments) float(registers int, size uint64) {
 	if a.floats >= registers {
+		for n := range registers {
+			a.words = append(a.words, ArgumentWord{Register: argumentRegistersOf[a.arch].floats[a.all.floats-a.floats+n]})
+		}
 		a.floats -= registers
 		return
 	}
@@ -147,13 +169,14 @@ func (a *arguments) integer(t *ir.Type) {
 		a.push(2*word, align)
 		return
 	}
-	a.words(n, align)
+	a.inWords(n, align)
 }
 
-// words takes so many, each in a register or on the stack, where the first is aligned.
-func (a *arguments) words(n int, align uint64) {
+// inWords takes so many, each in a register or on the stack, where the first is aligned.
+func (a *arguments) inWords(n int, align uint64) {
 	for range n {
 		if a.integers > 0 {
+			a.words = append(a.words, ArgumentWord{Register: argumentRegistersOf[a.arch].integers[a.all.integers-a.integers]})
 			a.integers--
 			continue
 		}

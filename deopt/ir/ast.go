@@ -102,6 +102,8 @@ type ParamAttrs struct {
 	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
 
 	SignExt, ZeroExt, NoUndef, NonNull, SwiftError bool
+	// Apart says that a convention of its own says where the argument is: nest, inreg, swiftself, swiftasync or swifterror.
+	Apart bool
 
 	Align           int    // bytes; 0 where none is written
 	Dereferenceable uint64 // bytes; 0 where none are promised

@@ -125,7 +125,9 @@ func (p *parser) parseAttribute(a *attributes) {
 	case "noundef":
 		a.param.NoUndef = true
 	case "swifterror":
-		a.param.SwiftError = true
+		a.param.SwiftError, a.param.Apart = true, true
+	case "nest", "inreg", "swiftself", "swiftasync":
+		a.param.Apart = true
 	case "nonnull":
 		a.param.NonNull = true
 	case "align":

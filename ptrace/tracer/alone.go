@@ -83,8 +83,12 @@ func (a *solo) proceedTo() string {
 	}
 	handled := a.t.at // what it stands at was looked at already
 	a.t.at, a.t.again = nil, nil
-	for {
+	for first := true; ; first = false {
 		if a.run.Return = a.returned(&regs); a.run.Return >= 0 {
+			return ""
+		}
+		if !first && slices.Contains(a.o.Entries, regs.pc()) {
+			a.run.Left = true
 			return ""
 		}
 		b := a.breakpoints[regs.pc()]
@@ -122,6 +126,10 @@ func (a *solo) proceedTo() string {
 		}
 		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
 			a.leaves(&regs, place{from, sp})
+			if a.o.Leaves {
+				a.run.Left = true
+				return ""
+			}
 		}
 	}
 }

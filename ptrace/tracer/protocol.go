@@ -96,8 +96,10 @@ type Change struct {
 // AloneOptions say how far a thread goes by itself.
 type AloneOptions struct {
 	Returns []Return
-	Hits    bool    // it stops at counted breakpoints too; otherwise it passes them
-	Inside  []Range // ascending
+	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
+	Inside  []Range  // ascending
+	Leaves  bool     // it stops where it goes outside, but for returns
+	Entries []uint64 // it stops at these, inside
 	Steps   uint64
 	Time    time.Duration
 	Tail    int
@@ -114,6 +116,7 @@ type AloneRun struct {
 	Stopped string // why it got neither to a return nor to a breakpoint, or ""
 	Return  int    // which of the returns it came to, or -1
 	Hit     uint64 // the breakpoint that it came to, or 0
+	Left    bool   // it stopped as Leaves or Entries say
 	Passed  uint64 // counted breakpoints that it did not stop at
 	Signal  int    // the first signal that its own instructions raised, or 0
 	Steps   uint64

@@ -1,0 +1,178 @@
+package abi
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// argumentRegisters are those that arguments come in, in the order in which they are given out.
+type argumentRegisters struct {
+	integers, floats []machine.DWARFReg
+	result           *machine.DWARFReg // holds the address for a result in memory; nil: that comes as any other argument
+	pushed           uint64            // bytes between the stack pointer and the arguments, when the function is entered
+}
+
+var arm64Result machine.DWARFReg = 8
+
+// argumentRegistersOf: System V ABI, AMD64 supplement, 3.2.3; AAPCS64, 6.8.2 and 6.9.
+var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
+	machine.AMD64: {
+		integers: []machine.DWARFReg{dwRDI, dwRSI, dwRDX, dwRCX, dwR8, dwR9},
+		floats:   vectorRegisters(0, 7),
+		pushed:   word, // the return address
+	},
+	machine.ARM64: {
+		integers: []machine.DWARFReg{0, 1, 2, 3, 4, 5, 6, 7},
+		floats:   []machine.DWARFReg{64, 65, 66, 67, 68, 69, 70, 71},
+		result:   &arm64Result,
+	},
+}
+
+// ArgumentWord is where a word of an argument lies when its function is entered: in a register, or on the stack, so many bytes from where
+// arguments begin there.
+type ArgumentWord struct {
+	Register machine.DWARFReg
+	OnStack  bool
+	Offset   uint64
+}
+
+// Argument is where an argument lies when its function is entered, before its first instruction.
+type Argument struct {
+	Type *ir.Type
+	// Why is why that is not known, "" where it is.
+	Why   string
+	words []ArgumentWord
+	// memory says that the argument is memory on the stack, and its value the address.
+	memory bool
+	arch   *machine.Arch
+	layout *ir.DataLayout
+}
+
+// Signature is what decides where arguments lie.
+type Signature struct {
+	Layout *ir.DataLayout
+	CC     string // as the IR spells it
+	Types  []*ir.Type
+	Attrs  []ir.ParamAttrs // as many, or fewer
+}
+
+// SignatureOf is that of a function by its parameters.
+func SignatureOf(f *ir.Func) Signature {
+	s := Signature{Layout: f.Module.Layout, CC: f.CC}
+	for _, p := range f.Params {
+		s.Types, s.Attrs = append(s.Types, p.Typ), append(s.Attrs, p.Attrs)
+	}
+	return s
+}
+
+// argumentConventions are those whose arguments lie as C's do (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td, CC_AArch64_AAPCS).
+var argumentConventions = []string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}
+
+// Arguments finds where the arguments of a function lie when it is entered. Where one cannot be known, or the releases of LLVM differ, it says
+// so; the others are known all the same.
+func Arguments(s Signature, arch *machine.Arch) []Argument {
+	out := make([]Argument, len(s.Types))
+	rules := argumentsOf[arch]
+	apart := slices.ContainsFunc(s.Attrs, func(a ir.ParamAttrs) bool { return a.Apart || a.InAlloca != nil || a.Preallocated != nil })
+	for k, t := range s.Types {
+		out[k] = Argument{Type: t, arch: arch, layout: s.Layout}
+		switch {
+		case len(rules) == 0:
+			out[k].Why = "in which registers code of " + arch.Title + " is given arguments is not known here"
+		case !slices.Contains(argumentConventions, s.CC):
+			out[k].Why = "the calling convention " + s.CC
+		case apart:
+			out[k].Why = "an attribute of a parameter puts arguments elsewhere"
+		}
+	}
+	for n, r := range rules {
+		a := newArguments(r, s.Layout, arch)
+		for k, t := range s.Types {
+			attrs := ir.ParamAttrs{}
+			if k < len(s.Attrs) {
+				attrs = s.Attrs[k]
+			}
+			a.give(t, attrs)
+			switch arg := &out[k]; {
+			case arg.Why != "":
+			case attrs.ByVal == nil && !placed(t, s.Layout):
+				arg.Why = fmt.Sprintf("where an argument of type %v lies is not known", t)
+			case n == 0:
+				arg.words, arg.memory = a.words, attrs.ByVal != nil
+			case !slices.Equal(arg.words, a.words):
+				arg.Why = "the releases of LLVM put it in different places"
+			}
+		}
+	}
+	return out
+}
+
+// placed says of a type that its words are those of its value, in order.
+func placed(t *ir.Type, layout *ir.DataLayout) bool {
+	switch t.Kind {
+	case ir.IntKind:
+		return t.Bits <= 128
+	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+		return true
+	case ir.VectorKind: // as wide as a register: a narrower one is widened in one of several ways
+		bits := BitWidth(t.Elem)
+		return layout.Size(t) == 16 && bits >= 8 && bits&(bits-1) == 0
+	}
+	return false
+}
+
+// Read reads the argument: regs are those at the function's entry.
+func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.Value, err error) {
+	if a.Why != "" {
+		return v, machine.Unavailablef("%s", a.Why)
+	}
+	sp, err := regs.Addr(a.arch.SP)
+	if err != nil {
+		return v, err
+	}
+	sp += machine.Addr(argumentRegistersOf[a.arch].pushed)
+	size := int(a.layout.StoreSize(a.Type))
+	if a.memory {
+		raw := make([]byte, word)
+		a.arch.PutUint(raw, uint64(sp)+a.words[0].Offset)
+		return interp.FromBytes(a.layout, a.Type, raw[:size])
+	}
+	var raw []byte
+	for n, w := range a.words {
+		part := make([]byte, min(size-len(raw), max(word, size/len(a.words))))
+		if w.OnStack {
+			err = mem.ReadMemory(part, sp+machine.Addr(w.Offset))
+		} else {
+			var b []byte
+			if b, err = regs.Bytes(w.Register); err == nil && copy(part, b) < len(part) {
+				err = machine.Unavailablef("%s has %d bytes here", a.arch.NameOf(w.Register, 16), len(b))
+			}
+		}
+		if err != nil {
+			return v, fmt.Errorf("word %d: %w", n+1, err)
+		}
+		raw = append(raw, part...)
+	}
+	return interp.FromBytes(a.layout, a.Type, raw)
+}
+
+// Where says in which registers, or where on the stack, the argument lies.
+func (a *Argument) Where() string {
+	text := ""
+	for n, w := range a.words {
+		if n > 0 {
+			text += ":"
+		}
+		switch {
+		case w.OnStack:
+			text += fmt.Sprintf("stack+%d", w.Offset)
+		default:
+			text += a.arch.NameOf(w.Register, int(min(16, a.layout.StoreSize(a.Type))))
+		}
+	}
+	return text
+}
