@@ -11,7 +11,8 @@ type Builtin func(c *Invocation) (Value, error)
 
 // Invocation is one call of a [Builtin].
 type Invocation struct {
-	Name   string
+	Name   string       // "" where the program called an address of which no name is known
+	At     machine.Addr // the address that the program called, 0 where it called by the name
 	Args   []Value
 	Result *ir.Type
 	in     *Interp

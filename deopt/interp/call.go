@@ -48,7 +48,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		if f.Name == "__llvm_deoptimize" && f.Declared() {
 			return func(fr *frame) error { return deoptimizes(fr, f.Name, args, live) }, nil
 		}
-		target := callTarget{f, f.Name}
+		target := callTarget{f: f, name: f.Name}
 		return func(fr *frame) error {
 			if c.fn != nil { // what the name stands for was found before
 				return c.enter(fr, c.fn.ir)
@@ -101,17 +101,18 @@ func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 		return callTarget{}, unsupported("", "a call of the intrinsic @%s through a pointer", name)
 	case name == "" && a < pageSize:
 		return callTarget{}, troublef(KindFault, "call of a null pointer")
-	case name == "":
+	case name == "" && (in.opt.Native == nil || in.view.ranges.own(a)):
 		return callTarget{}, unsupported(nativeHint, "a call of %v, where no function of the module is,", a)
 	}
-	return callTarget{f, name}, nil
+	return callTarget{f, name, a}, nil
 }
 
 // callTarget is a function of the module, or a name that only the C library's
-// table can know.
+// table can know, or an address of which no name is known.
 type callTarget struct {
 	f    *ir.Func
 	name string
+	at   machine.Addr // 0 where it was called by its name
 }
 
 // callSite is one call as it stands in the code.
@@ -152,7 +153,7 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 	if err == nil {
 		owed := c.floats.owed(fr)
 		in.run.site = c
-		err = in.builtin(t.name, values, c.out.s, c.out.in(fr))
+		err = in.builtin(t, values, c.out.s, c.out.in(fr))
 		owed.settle(c.out.in(fr))
 	}
 	in.stack.unwind(mark)
@@ -340,7 +341,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 		return err
 	}
 	if f == nil {
-		return in.builtin(t.name, args, want, ret)
+		return in.builtin(t, args, want, ret)
 	}
 	if in.run.nested == maxNested {
 		return troublef(KindDepth, "functions of the C library that call back are nested deeper than %d", maxNested)
@@ -394,7 +395,8 @@ func (in *Interp) move(to, from machine.Addr, size uint64) error {
 }
 
 // builtin runs a function of the table.
-func (in *Interp) builtin(name string, args []Value, want *shape, ret []word) error {
+func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) error {
+	name := t.name
 	f := in.external(name)
 	if f == nil {
 		return unsupported(nativeHint, "a call of @%s", name)
@@ -405,7 +407,7 @@ func (in *Interp) builtin(name string, args []Value, want *shape, ret []word) er
 	f.Count++
 	site := in.run.site
 	in.run.site = nil
-	v, err := f.run(&Invocation{Name: name, Args: args, Result: want.typ, in: in, ret: want, site: site})
+	v, err := f.run(&Invocation{Name: name, At: t.at, Args: args, Result: want.typ, in: in, ret: want, site: site})
 	switch {
 	case err != nil || want.words == 0:
 		return err

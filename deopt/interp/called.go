@@ -27,6 +27,9 @@ func (in *Interp) external(name string) *external {
 	effect, b := EffectOutside, in.opt.Funcs[name]
 	if b == nil {
 		b, effect = libc[name], EffectOf(name)
+		if in.opt.Native != nil && leftToNative(name, b, effect) {
+			b, effect = in.opt.Native, EffectNative
+		}
 	}
 	if b == nil {
 		return nil

@@ -23,10 +23,12 @@ const (
 	EffectState
 	// EffectOutside: it reaches outside of the process, or ends it; and all of which nothing is known.
 	EffectOutside
+	// EffectNative: [Options].Native ran it.
+	EffectNative
 )
 
 func (e Effect) String() string {
-	return [...]string{"none", "memory", "math", "state", "outside"}[e]
+	return [...]string{"none", "memory", "math", "state", "outside", "native"}[e]
 }
 
 // EffectOf returns the effect of a function that is built in; of a name that is not,

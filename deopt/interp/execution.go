@@ -85,7 +85,7 @@ func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 	return in.start(f, func(ret *shape, out []word) error {
 		if f.Declared() {
 			// There is nothing to stand before.
-			return in.builtin(f.Name, args, ret, out)
+			return in.builtin(callTarget{f: f, name: f.Name}, args, ret, out)
 		}
 		return in.prepare(f, args, ret, out)
 	})

@@ -31,6 +31,10 @@ type Options struct {
 	// Funcs run functions that the module only declares, by name. They come
 	// before the C library functions that are built in.
 	Funcs map[string]Builtin
+	// Native runs what exists only as native code: functions that the module only declares and that are not built in, or whose
+	// [Effect] is [EffectState] or [EffectOutside], and what lies at an address without a name. Those that go on elsewhere
+	// than behind their call (setjmp, exceptions) stay built in. With nil the call of one that is not built in ends the run.
+	Native Builtin
 	// Files are what the program finds and may change as its files, in memory of the run: their contents, which stay as they
 	// are, by name. Names are absolute, or begin in "/", the working directory; one that ends in a slash is a directory.
 	// Without files, not even an empty map, what opens one ends the run. [Interp.Files] returns them as they are later.

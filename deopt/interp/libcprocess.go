@@ -113,7 +113,7 @@ func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
 		return Value{}, err
 	}
 	w := ret.undefined()
-	if err := c.in.enterCall(callTarget{fn, name}, slices.Clone(args), ret, w); err != nil || ret.words == 0 {
+	if err := c.in.enterCall(callTarget{fn, name, f}, slices.Clone(args), ret, w); err != nil || ret.words == 0 {
 		return Value{}, err
 	}
 	return Value{ret, w}, nil

@@ -1,0 +1,73 @@
+package interp
+
+import (
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// elsewhere are functions that go on elsewhere than behind their call.
+var elsewhere = map[string]bool{}
+
+func init() { // the tables refer to what refers to this
+	for _, table := range []map[string]Builtin{jumpFuncs, exceptionFuncs} {
+		for name := range table {
+			elsewhere[name] = true
+		}
+	}
+}
+
+// leftToNative says of a function that [Options].Native runs it; b is what is built in, or nil.
+func leftToNative(name string, b Builtin, effect Effect) bool {
+	if b == nil {
+		return true
+	}
+	return !elsewhere[name] && (effect == EffectState || effect == EffectOutside)
+}
+
+// Site is the instruction of the module that called, nil where a function of the C library did.
+func (c *Invocation) Site() *ir.Instr {
+	if c.site == nil {
+		return nil
+	}
+	return c.site.i
+}
+
+// Extent is how many bytes from an address of the interpreter's own on may be accessed, up to a limit: what is left there of an alloca, a
+// block of the heap or a global.
+func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
+	for in.view.ranges.own(addr) && n < limit {
+		page := min(limit-n, pageSize-uint64(addr)%pageSize)
+		have := uint64(0)
+		if in.view.lookup(addr) != nil {
+			have = in.view.reach(addr, page)
+		}
+		n += have
+		if have < page {
+			break
+		}
+		addr += machine.Addr(have)
+	}
+	return n
+}
+
+// Changed says that memory of the target is other than it was when it was read: data lies at addr now. What no run has read yet is
+// read when it is. Memory of the interpreter's own gets the same bytes. The error is a [*FaultError] where that cannot be stored to.
+func (in *Interp) Changed(addr machine.Addr, data []byte) error {
+	if in.view.ranges.own(addr) {
+		if err := in.view.put(addr, data, nil); err != nil {
+			return located(err)
+		}
+		return nil
+	}
+	for len(data) > 0 {
+		off := int(addr % pageSize)
+		n := min(len(data), pageSize-off)
+		if p := in.view.lookup(addr); p != nil {
+			copy(p.data[off:off+n], data)
+			clear(p.shadow[off : off+n])
+			p.setValid(off, n, true)
+		}
+		addr, data = addr+machine.Addr(n), data[n:]
+	}
+	return nil
+}

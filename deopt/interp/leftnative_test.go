@@ -1,0 +1,116 @@
+package interp_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// What exists only as native code is asked for; what is built in and says nothing of the process is not.
+func TestNative(t *testing.T) {
+	m, err := ir.Parse("native.ll", []byte(`
+declare i32 @elsewhere(i32, ptr)
+declare ptr @malloc(i64)
+declare i64 @strlen(ptr)
+declare i32 @_setjmp(ptr)
+@text = constant [4 x i8] c"abc\00"
+define i64 @f(ptr %p) {
+  %room = alloca [240 x i8]
+  store i32 7, ptr %room
+  %a = call i32 @elsewhere(i32 3, ptr %room)
+  %m = call ptr @malloc(i64 16)
+  %n = call i64 @strlen(ptr @text)
+  %b = call i32 %p(i32 %a)
+  %c = load i32, ptr %room
+  %s = call i32 @_setjmp(ptr %room)
+  %x = ptrtoint ptr %m to i64
+  %y = zext i32 %b to i64
+  %z = zext i32 %c to i64
+  %1 = add i64 %x, %y
+  %2 = add i64 %1, %z
+  %3 = add i64 %2, %n
+  ret i64 %3
+}`))
+	require.NoError(t, err)
+	var in *interp.Interp
+	var asked []string
+	in, err = interp.New(m, interp.Options{Native: func(c *interp.Invocation) (interp.Value, error) {
+		asked = append(asked, c.Name)
+		require.Equal(t, ir.OpCall, c.Site().Op)
+		switch c.Name {
+		case "elsewhere":
+			at, err := c.Addr(1)
+			require.NoError(t, err)
+			require.Equal(t, uint64(240), in.Extent(at, 1000))
+			require.Equal(t, uint64(4), in.Extent(at+236, 100))
+			require.Equal(t, uint64(10), in.Extent(at, 10))
+			require.NoError(t, in.Changed(at, []byte{1, 0, 0, 0}))
+			require.Error(t, in.Changed(at+240, []byte{1}))
+			return c.Return(5)
+		case "malloc":
+			return c.Return(0x1000)
+		case "":
+			require.Equal(t, machine.Addr(0x7000), c.At)
+			require.Equal(t, "5", c.Args[0].Format())
+			return c.Return(30)
+		}
+		return interp.Value{}, errors.New("what is it?")
+	}})
+	require.NoError(t, err)
+	res, err := in.Call(context.Background(), m.Func("f"), []interp.Value{interp.FromUint(ir.Ptr, 0x7000)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"elsewhere", "malloc", ""}, asked)
+	require.Equal(t, "4130", res.Value.Format()) // 0x1000 + 30 + 1 + 3
+	effects := map[string]interp.Effect{}
+	for _, c := range res.Called {
+		effects[c.Name] = c.Effect
+	}
+	require.Equal(t, map[string]interp.Effect{"elsewhere": interp.EffectNative, "malloc": interp.EffectNative, "": interp.EffectNative, "strlen": interp.EffectNone, "_setjmp": interp.EffectState}, effects)
+}
+
+type changing struct{ bytes []byte }
+
+func (c *changing) ReadMemory(p []byte, addr machine.Addr) error {
+	copy(p, c.bytes[addr%0x1000:])
+	return nil
+}
+
+// What native code has changed is seen, whether it was read before or not, and is none of what the run stored.
+func TestChanged(t *testing.T) {
+	m, err := ir.Parse("changed.ll", []byte(`
+declare void @native()
+define i32 @f(ptr %p, ptr %q) {
+  %a = load i32, ptr %p
+  call void @native()
+  %b = load i32, ptr %p
+  %c = load i32, ptr %q
+  %1 = mul i32 %a, 10000
+  %2 = mul i32 %b, 100
+  %3 = add i32 %1, %2
+  %4 = add i32 %3, %c
+  ret i32 %4
+}`))
+	require.NoError(t, err)
+	mem := &changing{bytes: make([]byte, 0x1000)}
+	mem.bytes[0], mem.bytes[64] = 1, 2
+	var in *interp.Interp
+	in, err = interp.New(m, interp.Options{Memory: mem, Native: func(c *interp.Invocation) (interp.Value, error) {
+		mem.bytes[0], mem.bytes[64] = 3, 4
+		require.NoError(t, in.Changed(0x5000, []byte{3}))
+		require.NoError(t, in.Changed(0x6040, []byte{4}))
+		return interp.Value{}, nil
+	}})
+	require.NoError(t, err)
+	res, err := in.Call(context.Background(), m.Func("f"), []interp.Value{interp.FromUint(ir.Ptr, 0x5000), interp.FromUint(ir.Ptr, 0x6040)})
+	require.NoError(t, err)
+	require.Equal(t, "10304", res.Value.Format())
+	for range in.Touched() {
+		t.Fatal("it stored nothing")
+	}
+}
