@@ -19,8 +19,7 @@ type AloneOptions struct {
 	// Inside is the code that is followed instruction by instruction: ranges in
 	// ascending order. Code outside of them that is called runs at full speed until it returns.
 	Inside []machine.Range
-	// Leaves makes it stop where it goes outside, but for returns, and Entries where it comes to one of these addresses inside.
-	Leaves  bool
+	// Entries are functions to stop at, before their first instruction, where code Inside calls them, by whatever stubs.
 	Entries []machine.Addr
 	Steps   uint64        // at most so many instructions
 	Time    time.Duration // at most about so long
@@ -37,7 +36,8 @@ type AloneRun struct {
 	Stopped string
 	Return  int          // which of the returns it came to, or -1
 	Hit     machine.Addr // the breakpoint it came to, or 0
-	Left    bool         // it stopped as [AloneOptions].Leaves or Entries say
+	Entered machine.Addr // the one of the entries it came to, or 0, and
+	Back    Return       // where that returns to
 	Passed  uint64       // hits at which it did not stop
 	Signal  int          // the first signal that its own instructions raised, or 0
 	Steps   uint64
@@ -65,7 +65,6 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	for _, at := range o.Entries {
 		r.Alone.Entries = append(r.Alone.Entries, uint64(at))
 	}
-	r.Alone.Leaves = o.Leaves
 	reply, err := s.tracer.DoUntil(ctx, r)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -74,7 +73,8 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
-	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Left: run.Left, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
+	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Entered: machine.Addr(run.Entered),
+		Back: Return{machine.Addr(run.Back.Addr), machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }
 

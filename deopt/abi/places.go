@@ -176,3 +176,25 @@ func (a *Argument) Where() string {
 	}
 	return text
 }
+
+// SameBits says that native code has the value that the interpreter has: undefined bits are like anything, a NaN is like every other NaN.
+func SameBits(v, native interp.Value) bool {
+	if v.Type().Kind == ir.VectorKind {
+		for i := range v.Len() {
+			a, _ := v.Elem(i)
+			b, ok := native.Elem(i)
+			if !ok || !SameBits(a, b) {
+				return false
+			}
+		}
+		return true
+	}
+	want, unknown := v.Bits()
+	have, _ := native.Bits()
+	for i := range want {
+		if i >= len(have) || (want[i]^have[i])&^unknown[i] != 0 {
+			return isNaN(v) && isNaN(native)
+		}
+	}
+	return true
+}

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -80,12 +81,23 @@ type Func struct {
 	debug  span // of its !dbg, in the module's source
 	body   lazyBody
 	live   lazyLiveness
+	pure   bool     // by an attribute of its own
+	groups []string // of attributes
 
 	described lazyDescriptions
 }
 
 // Declared says whether the function has no body here.
 func (f *Func) Declared() bool { return !f.body.present }
+
+// StoresNothing says that calls of the function change no memory, so that a compiler may drop one or make one of two (LangRef, "Function
+// Attributes", memory, readnone, readonly).
+func (f *Func) StoresNothing() bool {
+	return f.pure || slices.ContainsFunc(f.groups, func(id string) bool {
+		g := f.Module.attrGroups[id]
+		return g != nil && g.pure
+	})
+}
 
 // Param is one parameter of a function.
 type Param struct {

@@ -48,12 +48,14 @@ type attributes struct {
 	element *Type             // elementtype(…)
 	strings map[string]string // "key"="value", without those of groups
 	groups  []string          // the numbers of attribute groups
+	pure    bool              // what has it stores nothing
 }
 
 // attrGroup is what an attribute group says that matters to a reader.
 type attrGroup struct {
 	strings      map[string]string
 	preallocated *Type
+	pure         bool
 }
 
 // parseAttributes reads as many attributes as there are: words, strings and
@@ -126,6 +128,12 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.NoUndef = true
 	case "swifterror":
 		a.param.SwiftError, a.param.Apart = true, true
+	case "readnone", "readonly":
+		a.pure = true
+	case "memory":
+		if p.isPunct('(') {
+			a.pure = !strings.Contains(p.skipBalanced(), "write")
+		}
 	case "nest", "inreg", "swiftself", "swiftasync":
 		a.param.Apart = true
 	case "nonnull":

@@ -116,7 +116,8 @@ func (p *parser) numbered(pos int, name string, next *int) string {
 // parseFuncTail reads what follows the parameters.
 func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
-		p.parseAttributes(behindList)
+		a := p.parseAttributes(behindList)
+		f.pure, f.groups = f.pure || a.pure, append(f.groups, a.groups...)
 		switch {
 		case p.isWord("unnamed_addr"), p.isWord("local_unnamed_addr"):
 			p.next()

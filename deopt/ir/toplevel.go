@@ -179,6 +179,7 @@ func (p *parser) parseGroup() {
 	for k, v := range a.strings {
 		p.m.attrGroups[id].strings[k] = v
 	}
+	p.m.attrGroups[id].pure = p.m.attrGroups[id].pure || a.pure
 	if a.param.Preallocated != nil {
 		p.m.attrGroups[id].preallocated = a.param.Preallocated
 	}

@@ -21,6 +21,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	switch {
 	case p.signal != 0: // whoever handles it may do anything
 		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
+	case p.ask != nil:
+		p.missed()
 	case p.failed != nil:
 		p.compareFailed(v)
 	default:
@@ -134,8 +136,13 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	n := v.options.Tail
 	var last []ran
+	if p.kept > maxHanded {
+		return nil
+	}
+	var native interp.Builtin
 	o := v.interpreter()
-	o.Memory = &imageMemory{p.before, v.watcher.View().Target()}
+	memory := &imageMemory{p.first, v.watcher.View().Target()}
+	o.Memory, o.Native = memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
 	o.Trace = func(t interp.Traced) {
 		b := t.Instr.Block
 		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
@@ -150,6 +157,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	if err != nil {
 		return nil
 	}
+	native = p.again(again.Machine, memory)
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
 	_, _ = again.Machine.ResumeStack(ctx, again.Activations) // how it ends is known
@@ -157,28 +165,6 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}
 	return tail
-}
-
-// imageMemory is the memory of the process as it was when an image was taken; what could not be written to is
-// as it is now.
-type imageMemory struct {
-	image *memoryImage
-	now   machine.Memory
-}
-
-// ReadMemory implements [machine.Memory].
-func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	for len(p) > 0 {
-		n := m.image.read(p, addr)
-		if n == 0 { // up to the next page
-			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
-			if err := m.now.ReadMemory(p[:n], addr); err != nil {
-				return err
-			}
-		}
-		p, addr = p[n:], addr+machine.Addr(n)
-	}
-	return nil
 }
 
 // instruction spells an instruction of the process with where it is.

@@ -26,7 +26,16 @@ type prediction struct {
 	run     *deopt.Prepared
 	result  *interp.Result
 	failed  *interp.RunError // how the run ended where it did not return, or nil
-	before  *memoryImage
+	first   *memoryImage     // of the exit
+	before  *memoryImage     // the same with what native code did in the place of calls that exist only there
+	memory  *imageMemory     // that the interpreter sees
+	runner  *runner
+	ask     *interp.Invocation // the call that the interpreter waits for, or nil
+	entry   machine.Addr       // of what that calls
+	symbol  func(string) (machine.Addr, bool)
+	twins   []twin
+	handed  []handed // in order; nil where it was too much to be kept
+	kept    int      // bytes in it
 	dead    []machine.Range
 	below   machine.Range         // what may be stack below the function's frame, and may be memory of another kind
 	unused  machine.Range         // of the function's stack, and not mapped before it is touched
@@ -38,8 +47,8 @@ type prediction struct {
 	tail    []machine.Addr
 }
 
-// predict runs the interpreter from an exit on. Where nothing can come of that it says why in out, and returns
-// nil.
+// predict runs the interpreter from an exit on, to where native code has to go on too. Where nothing can come of that it says why in out,
+// and returns nil.
 func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
 	maps, err := v.watcher.View().Target().Mappings()
 	if err != nil {
@@ -58,15 +67,24 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 		out.notComparable(why)
 		return nil, nil
 	}
-	p.out, p.before, p.calls = out, v.memory, map[machine.Addr]bool{}
-	if why, err = p.interpret(v); err != nil {
+	p.out, p.first, p.calls = out, v.memory, map[machine.Addr]bool{}
+	if why, err = p.begin(v); err != nil || why != "" {
+		p.runner.finish()
+		if err == nil {
+			out.notComparable(why)
+		}
 		return nil, err
 	}
-	if why != "" {
-		out.notComparable(why)
-		return nil, nil
-	}
 	return p, nil
+}
+
+// begin lets the interpreter run from the exit.
+func (p *prediction) begin(v *verifier) (why string, err error) {
+	p.before, p.memory.image = p.first, p.first
+	p.runner.start(func(ctx context.Context) (*interp.Result, error) {
+		return p.run.Machine.ResumeStack(ctx, p.run.Activations)
+	})
+	return p.asked(v, p.runner.next())
 }
 
 // prepare makes the frame of an exit ready to run, and finds where its function returns to.
@@ -98,10 +116,15 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
 		p.stack.Returned = x.Thread.Registers
 	}
+	p.symbol = f.Symbols(f.To())
 	if f.Match().Site != nil {
 		p.cc = f.Match().Site.Func.CC
 	}
-	if p.run, err = p.stack.Prepare(v.interpreter()); err != nil {
+	p.memory = &imageMemory{now: v.watcher.View().Target()}
+	p.runner = newRunner(v.ctx, v.options.Time)
+	o := v.interpreter()
+	o.Memory, o.Native = p.memory, p.runner.native
+	if p.run, err = p.stack.Prepare(o); err != nil {
 		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
 			return nil, "", err
 		}
@@ -141,18 +164,16 @@ func interpSteps(n uint64) uint64 { return 16 * n }
 // interpMemory is what one run may have of memory, in bytes: several are kept until native code returns.
 const interpMemory = 64 << 20
 
-// interpret runs the interpreter, and says why what it did cannot be held against what native code does, or "".
-func (p *prediction) interpret(v *verifier) (why string, err error) {
-	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
-	defer cancel()
-	p.result, err = p.run.Machine.ResumeStack(ctx, p.run.Activations)
+// ended takes over how the interpreter's run ended, and says why what it did cannot be held against what native code does, or "".
+func (p *prediction) ended(v *verifier) (why string, err error) {
+	p.result, err = p.runner.result, p.runner.err
 	if v.ctx.Err() != nil {
 		return "", context.Cause(v.ctx)
 	}
 	if p.result != nil {
 		p.out.Interpreter.Steps = p.result.Steps
 		for _, c := range p.result.Called {
-			if c.Effect >= interp.EffectState {
+			if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
 				return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name), nil
 			}
 		}

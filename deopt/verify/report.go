@@ -24,7 +24,10 @@ type Verified struct {
 	Why    string // why it is not comparable
 	Result []ResultPart
 	Memory []MemoryDifference
-	Words  uint64 // of eight bytes that differ in memory, those too that Memory leaves out
+	// Call is the call of native code at which both parted, or nil: then neither the result nor memory was compared.
+	Call  *CallDifference
+	Calls uint64 // calls of native code that both came to
+	Words uint64 // of eight bytes that differ in memory, those too that Memory leaves out
 	// NativeOnly says that what native code alone wrote was compared too. It is not where it called code
 	// that no module is about.
 	NativeOnly  bool
@@ -87,6 +90,8 @@ type Report struct {
 	Status      string             `json:"status"`
 	Why         string             `json:"why,omitempty"`
 	Result      []ResultPart       `json:"result,omitempty"`
+	Call        *CallDifference    `json:"call,omitempty"`
+	Calls       uint64             `json:"calls,omitempty"` // of native code that both came to
 	Memory      []MemoryDifference `json:"memory,omitempty"`
 	Words       uint64             `json:"memory_words,omitempty"`
 	NativeOnly  bool               `json:"native_writes_compared"`
@@ -102,7 +107,7 @@ type Report struct {
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
-		Status: v.Status, Why: v.Why, Result: v.Result, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
+		Status: v.Status, Why: v.Why, Result: v.Result, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {

@@ -62,10 +62,12 @@ type verifier struct {
 	ctx     context.Context // of all of it
 	told    func(*Verified) error
 	pending []*prediction
-	memory  *memoryImage // of the process at the last exit, while something is pending
-	number  uint64       // exits so far
-	hits    map[uint64]uint64
-	summary Summary
+	// crossings are calls of native code under way, the innermost last.
+	crossings []*crossing
+	memory    *memoryImage // of the process at the last exit, while something is pending
+	number    uint64       // exits so far
+	hits      map[uint64]uint64
+	summary   Summary
 }
 
 // maxPending bounds the exits that are verified at once, one inside the other.
@@ -191,7 +193,17 @@ func (v *verifier) tell(out *Verified) error {
 
 // native lets the native code run, until nothing is pending any more.
 func (v *verifier) native() error {
+	defer func() {
+		for _, p := range v.pending { // an error ended it
+			p.runner.finish()
+		}
+		v.memory, v.crossings = nil, nil
+	}()
+	stretch := newStretch(&v.options)
 	for len(v.pending) > 0 {
+		if stretch.steps == 0 {
+			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
+		}
 		first := v.pending[0]
 		full := len(v.pending) == maxPending || v.enough()
 		var before []ptrace.Hits
@@ -201,7 +213,18 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Inside: v.watcher.Code(), Steps: v.options.Steps, Time: v.options.Time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Steps: stretch.steps, Time: stretch.left(), Tail: v.options.Tail}
+		if v.crossingNow() == nil {
+			o.Inside = v.watcher.Code()
+			for _, p := range v.beside() {
+				if p.ask != nil {
+					o.Entries = append(o.Entries, p.entry)
+				}
+			}
+		}
+		for _, c := range slices.Backward(v.crossings) {
+			o.Returns = append(o.Returns, c.back)
+		}
 		for _, p := range v.pending {
 			o.Returns = append(o.Returns, p.to)
 		}
@@ -220,21 +243,36 @@ func (v *verifier) native() error {
 		for _, p := range v.pending {
 			p.ran(run, v.options.Tail)
 		}
+		stretch.took(run)
 		switch {
 		case run.Stopped != "":
 			err = v.abandon("native code did not come to the return: " + run.Stopped)
 		case run.Return >= 0:
 			err = v.returned(run)
+		case run.Entered != 0:
+			err = v.entered(run)
 		default:
+			stretch = newStretch(&v.options)
 			err = v.watcher.Arrived(run.Hit, run.Thread)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	v.memory = nil
 	return nil
 }
+
+// stretch is what native code may still run up to the next exit or return.
+type stretch struct {
+	steps uint64
+	until time.Time
+}
+
+func newStretch(o *Options) *stretch { return &stretch{o.Steps, time.Now().Add(o.Time)} }
+
+func (s *stretch) left() time.Duration { return max(time.Millisecond, time.Until(s.until)) }
+
+func (s *stretch) took(run *ptrace.AloneRun) { s.steps -= min(s.steps, run.Steps) }
 
 // pass counts the exits that the thread passed on its way.
 func (v *verifier) pass(before []ptrace.Hits) error {
@@ -260,8 +298,9 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 // abandon gives up what is pending.
 func (v *verifier) abandon(why string) error {
 	pending := v.pending
-	v.pending, v.memory = nil, nil
+	v.pending, v.crossings = nil, nil
 	for _, p := range slices.Backward(pending) {
+		p.runner.finish()
 		p.out.notComparable(why)
 		if err := v.tell(p.out); err != nil {
 			return err
@@ -282,6 +321,13 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	if err != nil {
 		return err
 	}
+	if came, err := v.cameBack(pc, sp, regs); err != nil {
+		return err
+	} else if came && !slices.ContainsFunc(v.pending, func(p *prediction) bool { return p.to.Addr == pc && sp >= p.to.CFA }) {
+		return nil
+	}
+	// What was called from frames that are gone does not come back.
+	v.crossings = slices.DeleteFunc(v.crossings, func(c *crossing) bool { return sp >= c.back.CFA })
 	var done, rest []*prediction
 	for _, p := range v.pending {
 		if sp >= p.to.CFA {
@@ -292,6 +338,7 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	}
 	v.pending = rest
 	for _, p := range slices.Backward(done) {
+		p.runner.finish()
 		if p.to.Addr == pc {
 			p.compare(v, regs)
 		} else {

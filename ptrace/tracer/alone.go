@@ -28,6 +28,7 @@ type solo struct {
 	deadline    time.Time
 	interrupted bool // it stands where no signal can be given to it
 	called      map[uint64]bool
+	way         bool // the last of the calls outside is noted for the first time
 }
 
 // alone lets a thread go on by itself to where a function returns, or to a breakpoint.
@@ -87,8 +88,8 @@ func (a *solo) proceedTo() string {
 		if a.run.Return = a.returned(&regs); a.run.Return >= 0 {
 			return ""
 		}
-		if !first && slices.Contains(a.o.Entries, regs.pc()) {
-			a.run.Left = true
+		if !first && a.enters(&regs) {
+			a.entered(&regs)
 			return ""
 		}
 		b := a.breakpoints[regs.pc()]
@@ -126,10 +127,6 @@ func (a *solo) proceedTo() string {
 		}
 		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
 			a.leaves(&regs, place{from, sp})
-			if a.o.Leaves {
-				a.run.Left = true
-				return ""
-			}
 		}
 	}
 }
@@ -150,10 +147,29 @@ func (a *solo) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
+// enters says whether the thread stands at one of the entries and was called there by code inside, or in the place of such code.
+func (a *solo) enters(regs *General) bool {
+	if !slices.Contains(a.o.Entries, regs.pc()) {
+		return false
+	}
+	back, _ := a.calledFrom(regs, place{})
+	return a.inside(back.pc) || slices.ContainsFunc(a.o.Returns, func(r Return) bool { return r.Addr == back.pc })
+}
+
+// entered notes that. The way there is no call outside of which more has to be known.
+func (a *solo) entered(regs *General) {
+	back, _ := a.calledFrom(regs, place{})
+	a.run.Entered, a.run.Back = regs.pc(), Return{back.pc, regs.sp() + pushedByCall}
+	if n := len(a.run.Calls); a.way && n > 0 {
+		a.run.Calls = a.run.Calls[:n-1]
+	}
+}
+
 // leaves notes where the thread went outside and, if it was by a call, where that returns to: elsewhere no breakpoint must be
 // written.
 func (a *solo) leaves(regs *General, from place) {
-	if !a.called[regs.pc()] && len(a.run.Calls) < maxCalls {
+	a.way = !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
+	if a.way {
 		a.called[regs.pc()] = true
 		a.run.Calls = append(a.run.Calls, regs.pc())
 	}
@@ -200,14 +216,14 @@ func (a *solo) through(regs *General) string {
 		if why != "" {
 			return why
 		}
-		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil {
+		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs) {
 			return ""
 		}
 		// A deeper activation came there: past it and on.
 		if why := a.stepOnce(regs, nil); why != "" {
 			return why
 		}
-		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil {
+		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs) {
 			return ""
 		}
 		if time.Now().After(a.deadline) {
@@ -233,6 +249,9 @@ func (a *solo) place(pc uint64) {
 	}
 	for _, b := range a.t.backs {
 		set(b.pc)
+	}
+	for _, at := range a.o.Entries {
+		set(at)
 	}
 }
 

@@ -11,20 +11,23 @@ const trapCode = 0
 
 type emulated struct{}
 
-func shadowStack(int) bool                                           { return false }
-func getRegs(int, *General) error                                    { return errors.ErrUnsupported }
-func setRegs(int, *General) error                                    { return errors.ErrUnsupported }
-func setGeneral(int, General) error                                  { return errors.ErrUnsupported }
-func (g *General) pc() uint64                                        { return 0 }
-func (g *General) sp() uint64                                        { return 0 }
-func (g *General) trapped() uint64                                   { return 0 }
-func (g *General) rewind()                                           {}
-func (g *General) pass()                                             {}
-func (g *General) arrive()                                           {}
-func (g General) resembles(General) bool                             { return false }
-func (info *sigInfo) steppedCall() bool                              { return false }
-func (t *thread) setDebug(debugRegisters) error                      { return errors.ErrUnsupported }
-func (t *thread) clearDebug([]uint64) error                          { return errors.ErrUnsupported }
-func (b *breakpoint) decode(int, bool)                               {}
-func (s *server) emulates(*thread, *breakpoint, *General) bool       { return false }
+func shadowStack(int) bool                                     { return false }
+func getRegs(int, *General) error                              { return errors.ErrUnsupported }
+func setRegs(int, *General) error                              { return errors.ErrUnsupported }
+func setGeneral(int, General) error                            { return errors.ErrUnsupported }
+func (g *General) pc() uint64                                  { return 0 }
+func (g *General) sp() uint64                                  { return 0 }
+func (g *General) trapped() uint64                             { return 0 }
+func (g *General) rewind()                                     {}
+func (g *General) pass()                                       {}
+func (g *General) arrive()                                     {}
+func (g General) resembles(General) bool                       { return false }
+func (info *sigInfo) steppedCall() bool                        { return false }
+func (t *thread) setDebug(debugRegisters) error                { return errors.ErrUnsupported }
+func (t *thread) clearDebug([]uint64) error                    { return errors.ErrUnsupported }
+func (b *breakpoint) decode(int, bool)                         {}
+func (s *server) emulates(*thread, *breakpoint, *General) bool { return false }
+
+const pushedByCall = 0
+
 func (s *server) calledFrom(*General, place) (back place, call bool) { return place{}, false }

@@ -98,8 +98,7 @@ type AloneOptions struct {
 	Returns []Return
 	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
 	Inside  []Range  // ascending
-	Leaves  bool     // it stops where it goes outside, but for returns
-	Entries []uint64 // it stops at these, inside
+	Entries []uint64 // functions to stop at, where code inside calls them
 	Steps   uint64
 	Time    time.Duration
 	Tail    int
@@ -116,7 +115,8 @@ type AloneRun struct {
 	Stopped string // why it got neither to a return nor to a breakpoint, or ""
 	Return  int    // which of the returns it came to, or -1
 	Hit     uint64 // the breakpoint that it came to, or 0
-	Left    bool   // it stopped as Leaves or Entries say
+	Entered uint64 // the one of the entries that it came to, or 0
+	Back    Return // and where that returns to
 	Passed  uint64 // counted breakpoints that it did not stop at
 	Signal  int    // the first signal that its own instructions raised, or 0
 	Steps   uint64

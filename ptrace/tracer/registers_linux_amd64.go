@@ -52,6 +52,9 @@ func setGeneral(tid int, g General) error {
 	return setRegs(tid, &g)
 }
 
+// pushedByCall is how many bytes a call puts on the stack: the return address, as call does (Intel SDM, volume 2, CALL).
+const pushedByCall = 8
+
 // calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
 // pointer, if it went there by a call. What is on top of the stack otherwise may be any number.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {

@@ -58,6 +58,9 @@ func setGeneral(tid int, g General) error {
 	return setRegs(tid, &g)
 }
 
+// pushedByCall is how many bytes a call puts on the stack: nothing: bl leaves the return address in x30 (Arm ARM, BL).
+const pushedByCall = 0
+
 // calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
 // pointer, if it went there by a call: that is what the link register says then.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {

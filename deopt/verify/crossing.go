@@ -1,0 +1,390 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/abi"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// crossing is a call of native code that is under way: both sides came to it, native code runs it, and what it returned and
+// stored is handed to the interpreter.
+type crossing struct {
+	back    ptrace.Return
+	before  *memoryImage // at the callee's entry
+	members []*prediction
+	pending int // how many exits were pending when it began: those behind are of code that the callee ran
+}
+
+// handed is what native code did in the place of one call of the interpreter's.
+type handed struct {
+	value   interp.Value
+	memory  []changed
+	objects []changed // in the interpreter's own memory
+}
+
+// twin is memory that native code has elsewhere than the interpreter, which made it.
+type twin struct{ own, native machine.Range }
+
+// Bounds of what a pointer that is passed is followed for, and of what is kept to be done again.
+const (
+	maxPointee = 64 << 10
+	maxTwins   = 1024
+	maxHanded  = 64 << 20
+)
+
+// asked says how the interpreter came out of a stretch: with a call that native code has to make, at its end, or that nothing can come of it.
+func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
+	p.ask = c
+	if c == nil {
+		return p.ended(v)
+	}
+	if c.Site() == nil {
+		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.callee(c)), nil
+	}
+	if p.entry = c.At; p.entry == 0 {
+		var ok bool
+		if p.entry, ok = p.symbol(c.Name); !ok {
+			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// callee names what the interpreter calls.
+func (p *prediction) callee(c *interp.Invocation) string {
+	if c.Name == "" {
+		return c.At.String()
+	}
+	return "@" + c.Name
+}
+
+// crossingNow is the innermost call under way whose callee the thread is in, or nil.
+func (v *verifier) crossingNow() *crossing {
+	if n := len(v.crossings); n > 0 && v.crossings[n-1].pending == len(v.pending) {
+		return v.crossings[n-1]
+	}
+	return nil
+}
+
+// beside are those pending whose interpreter stands beside the code that runs now.
+func (v *verifier) beside() []*prediction {
+	if n := len(v.crossings); n > 0 {
+		return v.pending[v.crossings[n-1].pending:]
+	}
+	return v.pending
+}
+
+// entered is for a thread that came to the entry of a function which an interpreter waits to call: the arguments are
+// compared, and where they are the same the call is under way.
+func (v *verifier) entered(run *ptrace.AloneRun) error {
+	t, err := v.session.Target()
+	if err != nil {
+		return err
+	}
+	c := &crossing{back: run.Back}
+	var told []*prediction
+	for _, p := range v.beside() {
+		if p.ask == nil || p.entry != run.Entered {
+			p.left = true // this one's interpreter does not come here, or not yet
+			continue
+		}
+		p.out.Calls++
+		different, why := p.compareArguments(run.Thread.Registers, t)
+		switch {
+		case different != nil:
+			p.out.Status, p.out.Call = Different, different
+			p.explain(v)
+			told = append(told, p)
+		case why != "":
+			p.out.notComparable(why)
+			told = append(told, p)
+		default:
+			c.members = append(c.members, p)
+		}
+	}
+	if err := v.drop(told); err != nil || len(c.members) == 0 {
+		return err
+	}
+	maps, err := t.Mappings()
+	if err != nil {
+		return err
+	}
+	if c.before, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
+		for _, p := range c.members {
+			p.out.notComparable(err.Error())
+		}
+		return v.drop(c.members)
+	}
+	v.memory, c.pending = c.before, len(v.pending)
+	v.crossings = append(v.crossings, c)
+	return nil
+}
+
+// drop reports exits of which everything is known, and forgets them.
+func (v *verifier) drop(done []*prediction) error {
+	if len(done) == 0 {
+		return nil
+	}
+	for _, c := range v.crossings {
+		c.members = slices.DeleteFunc(c.members, func(p *prediction) bool { return slices.Contains(done, p) })
+		for _, p := range done {
+			if i := slices.Index(v.pending, p); i >= 0 && i < c.pending {
+				c.pending--
+			}
+		}
+	}
+	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
+	for _, p := range done {
+		p.runner.finish()
+		if err := v.tell(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cameBack hands what a callee did to those who called it. It is false where the thread came elsewhere.
+func (v *verifier) cameBack(pc, sp machine.Addr, regs *machine.Registers) (bool, error) {
+	n := len(v.crossings)
+	if n == 0 {
+		return false, nil
+	}
+	c := v.crossings[n-1]
+	if c.back.Addr != pc || sp < c.back.CFA {
+		return false, nil
+	}
+	v.crossings = v.crossings[:n-1]
+	t, err := v.session.Target()
+	if err != nil {
+		return true, err
+	}
+	maps, err := t.Mappings()
+	if err != nil {
+		return true, err
+	}
+	after, err := copyImage(t, maps, v.options.Memory, c.before)
+	if err != nil {
+		for _, p := range c.members {
+			p.out.notComparable(err.Error())
+		}
+		return true, v.drop(c.members)
+	}
+	v.memory = after
+	list := changes(c.before, after)
+	var told []*prediction
+	for _, p := range c.members {
+		why, err := p.hand(v, list, after, regs)
+		if err != nil {
+			return true, err
+		}
+		if why != "" {
+			p.out.notComparable(why)
+			told = append(told, p)
+		}
+	}
+	return true, v.drop(told)
+}
+
+// hand gives the interpreter what native code did in the place of the call that it waits for, and lets it go on.
+func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
+	c := p.ask
+	h := handed{memory: list}
+	if c.Result.Kind != ir.VoidKind {
+		site := c.Site()
+		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
+			return fmt.Sprintf("what %s returned: %v", p.callee(c), err), nil
+		}
+	}
+	for _, t := range p.twins {
+		for _, ch := range list {
+			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
+			if start < end {
+				h.objects = append(h.objects, changed{t.own.Start + start - t.native.Start, ch.data[start-ch.addr : end-ch.addr]})
+			}
+		}
+	}
+	p.keepHanded(h)
+	p.before = p.before.with(list, after)
+	p.memory.image = p.before
+	if err := p.take(p.run.Machine, h); err != nil {
+		return "the interpreter cannot take what native code stored: " + err.Error(), nil
+	}
+	return p.asked(v, p.runner.tell(h.value))
+}
+
+// keepHanded keeps it for [prediction.interpreterTail], if there is not too much.
+func (p *prediction) keepHanded(h handed) {
+	for _, c := range h.memory {
+		p.kept += len(c.data)
+	}
+	if p.kept > maxHanded {
+		p.handed = nil
+		return
+	}
+	p.handed = append(p.handed, h)
+}
+
+// take tells a machine of memory that native code has changed.
+func (p *prediction) take(in *interp.Interp, h handed) error {
+	for _, c := range slices.Concat(h.memory, h.objects) {
+		if err := in.Changed(c.addr, c.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again is how a second run of the interpreter gets what native code did.
+func (p *prediction) again(in *interp.Interp, memory *imageMemory) interp.Builtin {
+	n := 0
+	return func(*interp.Invocation) (interp.Value, error) {
+		if n == len(p.handed) {
+			return interp.Value{}, errAbandoned
+		}
+		h := p.handed[n]
+		n++
+		memory.image = memory.image.with(h.memory, &memoryImage{})
+		return h.value, p.take(in, h)
+	}
+}
+
+// CallDifference is the first argument of a call of native code that both make otherwise, or that only one makes it.
+type CallDifference struct {
+	Callee      string `json:"callee"`
+	Argument    int    `json:"argument,omitempty"` // from 1; 0: native code returned without the call
+	Type        string `json:"type,omitempty"`
+	Register    string `json:"register,omitempty"` // or "stack+8"
+	At          string `json:"at,omitempty"`       // "+8": of what the argument points to, so many bytes behind
+	Interpreter string `json:"interpreter,omitempty"`
+	Native      string `json:"native,omitempty"`
+	Line        int    `json:"line"` // of the module: the call
+}
+
+// compareArguments holds what the interpreter calls with against what native code does. why is why that cannot be done.
+func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
+	c := p.ask
+	site := c.Site()
+	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
+	for _, a := range c.Args {
+		s.Types = append(s.Types, a.Type())
+	}
+	if len(site.Call.ArgAttrs) == len(c.Args) { // of a statepoint or patchpoint there are more
+		s.Attrs = site.Call.ArgAttrs
+	}
+	for n, a := range abi.Arguments(s, regs.Arch()) {
+		value, err := a.Read(regs, mem)
+		if err != nil {
+			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, p.callee(c), err)
+		}
+		attrs := ir.ParamAttrs{}
+		if n < len(s.Attrs) {
+			attrs = s.Attrs[n]
+		}
+		at, same, why := p.sameArgument(c.Args[n], value, attrs, s.Layout, mem)
+		if why != "" {
+			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, p.callee(c), why)
+		}
+		if !same {
+			return &CallDifference{Callee: p.callee(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
+				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
+		}
+	}
+	return nil, ""
+}
+
+// sameArgument compares one; at is where in what it points to there is a difference.
+func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout, mem machine.Memory) (at string, same bool, why string) {
+	same = abi.SameBits(own, native)
+	a, isAddr := own.Uint()
+	t := own.Type()
+	if !isAddr || t.Kind != ir.PointerKind && (t.Kind != ir.IntKind || t.Bits != 64) {
+		return "", same, ""
+	}
+	b, _ := native.Uint()
+	if p.run.Machine.Made(a) {
+		if t.Kind == ir.IntKind {
+			if !same {
+				why = "a number that is an address where the interpreter has memory of its own"
+			}
+			return "", same, why
+		}
+		return p.samePointee(machine.Addr(a), machine.Addr(b), mem)
+	}
+	if !same || t.Kind != ir.PointerKind || a == 0 {
+		return "", same, ""
+	}
+	size := attrs.Dereferenceable
+	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // a pointer of LLVM 14 says what it points to
+		if in != nil && (in.First() || in.Kind == ir.ArrayKind || in.Kind == ir.StructKind && !in.Opaque) {
+			size = max(size, layout.Size(in))
+		}
+	}
+	at, same = p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem)
+	return at, same, ""
+}
+
+// samePointee compares what lies where the interpreter made memory with what lies where native code has it.
+func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (at string, same bool, why string) {
+	for _, t := range p.twins {
+		if t.own.Contains(own) {
+			at, same = p.sameMemory(own, native, uint64(t.own.End-own), mem)
+			return at, same && native-t.native.Start == own-t.own.Start, ""
+		}
+	}
+	n := p.run.Machine.Extent(own, maxPointee)
+	switch {
+	case n == 0:
+		return "", false, "it points to what the interpreter has an address of its own for"
+	case len(p.twins) == maxTwins:
+		return "", false, "too many pointers to memory of the interpreter's own were passed"
+	}
+	if at, same = p.sameMemory(own, native, n, mem); same {
+		p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
+	}
+	return at, same, ""
+}
+
+// sameMemory compares what the interpreter sees at an address with what native code has at another. What is not known is like anything.
+func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory) (at string, same bool) {
+	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
+	for done := uint64(0); done < size; {
+		n := min(size-done, imagePage-uint64(own)%imagePage)
+		if p.run.Machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
+			return "", true // of what cannot be read nothing is known
+		}
+		for i := range n {
+			if (data[i]^have[i])&^undefined[i] != 0 {
+				return fmt.Sprintf("+%d", done+i), false
+			}
+		}
+		done, own, native = done+n, own+machine.Addr(n), native+machine.Addr(n)
+	}
+	return "", true
+}
+
+// missed is for a call that native code returned without.
+func (p *prediction) missed() {
+	c := p.ask
+	p.ask = nil
+	var callee *ir.Func
+	if site := c.Site(); site != nil && c.Name != "" {
+		callee = site.Block.Func.Module.Func(c.Name)
+	}
+	if p.left || callee == nil || callee.StoresNothing() || allocates(c.Name) {
+		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.callee(c)))
+		return
+	}
+	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.callee(c), Line: c.Site().Line}
+}
+
+// allocates says of functions that a compiler may leave out, or make of two one.
+func allocates(name string) bool {
+	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
+		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
+}

@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+)
+
+// runner is a run of the interpreter that goes side by side with native code: it waits where it calls what exists only as native code, until
+// it is told what that did.
+type runner struct {
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	left   time.Duration // that it may still run
+	asks   chan *interp.Invocation
+	answer chan interp.Value
+	ended  chan struct{} // closed when it has, or nil before it was started
+	result *interp.Result
+	err    error
+}
+
+// errAbandoned ends a run that nobody waits for any more.
+var errAbandoned = errors.New("the run was given up")
+
+func newRunner(ctx context.Context, limit time.Duration) *runner {
+	r := &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	return r
+}
+
+// native is the interpreter's way to ask, [interp.Options].Native.
+func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
+	select {
+	case r.asks <- c:
+	case <-r.ctx.Done():
+		return v, context.Cause(r.ctx)
+	}
+	select {
+	case v = <-r.answer:
+		return v, nil
+	case <-r.ctx.Done():
+		return v, context.Cause(r.ctx)
+	}
+}
+
+// start lets run go on, in which the interpreter asks r. Whoever starts it ends it, by finish.
+func (r *runner) start(run func(context.Context) (*interp.Result, error)) {
+	r.ended = make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		r.result, r.err = run(r.ctx)
+	}()
+}
+
+// next waits until the run asks for a call, which it returns, or has ended: nil.
+func (r *runner) next() *interp.Invocation {
+	began := time.Now()
+	late := time.AfterFunc(r.left, func() { r.stop(context.DeadlineExceeded) })
+	defer func() {
+		late.Stop()
+		r.left -= time.Since(began)
+	}()
+	select {
+	case c := <-r.asks:
+		return c
+	case <-r.ended:
+		return nil
+	}
+}
+
+// tell answers what was asked for, and waits as next does.
+func (r *runner) tell(v interp.Value) *interp.Invocation {
+	select {
+	case r.answer <- v:
+	case <-r.ended:
+	}
+	return r.next()
+}
+
+// finish ends the run, if it has not ended.
+func (r *runner) finish() {
+	r.stop(errAbandoned)
+	if r.ended != nil {
+		<-r.ended
+	}
+}
+
+// imageMemory is the memory of the process as an image has it; what could not be written to when that was taken is as it is now.
+type imageMemory struct {
+	image *memoryImage
+	now   machine.Memory
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for len(p) > 0 {
+		n := m.image.read(p, addr)
+		if n == 0 { // up to the next page
+			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
+			if err := m.now.ReadMemory(p[:n], addr); err != nil {
+				return err
+			}
+		}
+		p, addr = p[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
