@@ -170,7 +170,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		return end.silent()
 	}
 	var by interruption
-	if err == nil || errors.As(err, &by) || sum.Exits+sum.Passed > 0 {
+	if err == nil || errors.As(err, &by) || sum.Exits+sum.Skipped > 0 {
 		a.printVerified(sum, k)
 	}
 	return end.error
@@ -194,8 +194,8 @@ func verdict(s *verify.Summary, err error) error {
 		return &status{exitDisagree, ""}
 	case err != nil:
 		return err
-	case s.Exits == 0 && s.Passed > 0:
-		return &status{exitFailed, "no exit was verified: all were passed"}
+	case s.Exits == 0 && s.Skipped > 0:
+		return &status{exitFailed, "no exit was verified: all were skipped"}
 	case s.Exits == 0:
 		return &status{exitFailed, "there was no exit"}
 	case s.Same == 0:

@@ -98,10 +98,13 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	if more > 0 {
 		fmt.Fprintf(b, "  and %s more of the result\n", count(more, "part"))
 	}
+	if v.Call != nil {
+		w.call(v.Call)
+	}
 	for _, d := range v.Memory[:min(1, len(v.Memory))] {
 		w.memory(&d, v)
 	}
-	if len(v.Outside) > 0 && v.Interpreter.Failed == "" {
+	if len(v.Outside) > 0 && v.Interpreter.Failed == "" && v.Call == nil {
 		fmt.Fprintf(b, "  what native code alone wrote is not compared: it called %s, which no module is about\n", printable(strings.Join(v.Outside, ", ")))
 	}
 	w.tail("interpreter", &v.Interpreter)
@@ -113,6 +116,27 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		fmt.Fprintf(b, "  reproduce: %s\n", w.k.reproduce(v))
 	}
 	b.WriteByte('\n')
+}
+
+// call shows a call of native code at which both parted.
+func (w *verifyWriter) call(d *verify.CallDifference) {
+	line := ""
+	if d.Line > 0 {
+		line = fmt.Sprintf(", called in line %d", d.Line)
+	}
+	what := fmt.Sprintf("%s argument %d of %s, %s in %s", w.style.yellow("different"), d.Argument, printable(d.Callee), d.Type, d.Register)
+	switch {
+	case d.Only == "native":
+		what = fmt.Sprintf("%s: native code calls %s, and the interpreter does not", w.style.yellow("different"), printable(d.Callee))
+	case d.Only != "":
+		what = fmt.Sprintf("%s: the interpreter calls %s, and native code returns without it", w.style.yellow("different"), printable(d.Callee))
+	case d.At != "":
+		what += ": what it points to differs at " + d.At
+	}
+	fmt.Fprintf(&w.line, "  %s%s\n", what, line)
+	if d.Only == "" {
+		w.rows([][2]string{{"interpreter", d.Interpreter}, {"native code", d.Native}})
+	}
 }
 
 // memory shows the first place of memory that differs.
@@ -165,8 +189,8 @@ func (a *app) printVerified(s *verify.Summary, k *verified) {
 func verifiedText(s *verify.Summary, k *watched) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s verified in %.3f s: %d same, %d different, %d not comparable; ", count(int(s.Same+s.Different+s.NotComparable), "exit"), s.Seconds, s.Same, s.Different, s.NotComparable)
-	if s.Passed > 0 {
-		fmt.Fprintf(&b, "%d passed; ", s.Passed)
+	if s.Skipped > 0 {
+		fmt.Fprintf(&b, "%d skipped; ", s.Skipped)
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
 	b.WriteString(overwritten(s.Overwritten))

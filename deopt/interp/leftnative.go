@@ -24,6 +24,9 @@ func leftToNative(name string, b Builtin, effect Effect) bool {
 	return !elsewhere[name] && (effect == EffectState || effect == EffectOutside)
 }
 
+// LeftToNative says of a function that no module defines that [Options].Native runs it, where there is one.
+func LeftToNative(name string) bool { return leftToNative(name, libc[name], EffectOf(name)) }
+
 // Site is the instruction of the module that called, nil where a function of the C library did.
 func (c *Invocation) Site() *ir.Instr {
 	if c.site == nil {

@@ -25,6 +25,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 		p.missed()
 	case p.failed != nil:
 		p.compareFailed(v)
+	case p.left && p.extra(v) != nil:
+		out.Status, out.Call = Different, p.extra(v)
 	default:
 		p.compareAll(v, regs)
 	}

@@ -201,14 +201,7 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 			return fmt.Sprintf("what %s returned: %v", p.callee(c), err), nil
 		}
 	}
-	for _, t := range p.twins {
-		for _, ch := range list {
-			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
-			if start < end {
-				h.objects = append(h.objects, changed{t.own.Start + start - t.native.Start, ch.data[start-ch.addr : end-ch.addr]})
-			}
-		}
-	}
+	h.objects = p.changedObjects(list, after)
 	p.keepHanded(h)
 	p.before = p.before.with(list, after)
 	p.memory.image = p.before
@@ -254,16 +247,17 @@ func (p *prediction) again(in *interp.Interp, memory *imageMemory) interp.Builti
 	}
 }
 
-// CallDifference is the first argument of a call of native code that both make otherwise, or that only one makes it.
+// CallDifference is a call of native code that only one of the two makes, or its first argument that both make otherwise.
 type CallDifference struct {
 	Callee      string `json:"callee"`
-	Argument    int    `json:"argument,omitempty"` // from 1; 0: native code returned without the call
+	Only        string `json:"only,omitempty"`     // "interpreter" or "native": who makes it
+	Argument    int    `json:"argument,omitempty"` // from 1
 	Type        string `json:"type,omitempty"`
 	Register    string `json:"register,omitempty"` // or "stack+8"
 	At          string `json:"at,omitempty"`       // "+8": of what the argument points to, so many bytes behind
 	Interpreter string `json:"interpreter,omitempty"`
 	Native      string `json:"native,omitempty"`
-	Line        int    `json:"line"` // of the module: the call
+	Line        int    `json:"line,omitempty"` // of the module: the call
 }
 
 // compareArguments holds what the interpreter calls with against what native code does. why is why that cannot be done.
@@ -329,25 +323,58 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 	return at, same, ""
 }
 
-// samePointee compares what lies where the interpreter made memory with what lies where native code has it.
+// samePointee compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
+// object is not known: one that is gone may have had the address.
 func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (at string, same bool, why string) {
-	for _, t := range p.twins {
-		if t.own.Contains(own) {
-			at, same = p.sameMemory(own, native, uint64(t.own.End-own), mem)
-			return at, same && native-t.native.Start == own-t.own.Start, ""
-		}
-	}
 	n := p.run.Machine.Extent(own, maxPointee)
-	switch {
-	case n == 0:
+	if n == 0 {
 		return "", false, "it points to what the interpreter has an address of its own for"
-	case len(p.twins) == maxTwins:
+	}
+	if at, same = p.sameMemory(own, native, n, mem); !same {
+		return at, false, ""
+	}
+	if slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
+		return "", true, ""
+	}
+	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n) })
+	if len(p.twins) == maxTwins {
 		return "", false, "too many pointers to memory of the interpreter's own were passed"
 	}
-	if at, same = p.sameMemory(own, native, n, mem); same {
-		p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
+	p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
+	return "", true, ""
+}
+
+// changedObjects is what native code left in memory that the interpreter has elsewhere: what it changed, and what was not known before, for
+// that it may have stored too, what lay there already.
+func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
+	in := p.run.Machine
+	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
+	for _, t := range p.twins {
+		for _, ch := range list {
+			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
+			if start < end {
+				objects = append(objects, changed{t.own.Start + start - t.native.Start, ch.data[start-ch.addr : end-ch.addr]})
+			}
+		}
+		for done := machine.Addr(0); done < t.own.End-t.own.Start; {
+			own := t.own.Start + done
+			n := min(t.own.End-own, imagePage-own%imagePage)
+			data, undefined, now := make([]byte, n), make([]byte, n), make([]byte, n)
+			if in.Peek(data, undefined, own) != nil {
+				break
+			}
+			if now = now[:after.read(now, t.native.Start+done)]; len(now) == 0 {
+				break
+			}
+			for i, u := range undefined[:len(now)] {
+				if u != 0 {
+					objects = append(objects, changed{own + machine.Addr(i), now[i : i+1]})
+				}
+			}
+			done += machine.Addr(len(now))
+		}
 	}
-	return at, same, ""
+	return objects
 }
 
 // sameMemory compares what the interpreter sees at an address with what native code has at another. What is not known is like anything.
@@ -380,8 +407,40 @@ func (p *prediction) missed() {
 		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.callee(c)))
 		return
 	}
-	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.callee(c), Line: c.Site().Line}
+	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.callee(c), Only: "interpreter", Line: c.Site().Line}
 }
+
+// extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.
+func (p *prediction) extra(v *verifier) *CallDifference {
+	f := p.stack.Frames[0]
+	if f.To() != f.NativeFunction() { // a layout's: native code goes there by calls of a runtime
+		return nil
+	}
+	unwinder := v.watcher.View().Unwinder()
+	called := map[machine.Addr]bool{}
+	for _, at := range p.out.outside {
+		called[at] = true
+		for range maxStubs {
+			if at = unwinder.Stub(at); at == 0 {
+				break
+			}
+			called[at] = true
+		}
+	}
+	for _, callee := range f.To().Module.Funcs {
+		if !callee.Declared() || strings.HasPrefix(callee.Name, "llvm.") || callee.StoresNothing() || !interp.LeftToNative(callee.Name) ||
+			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
+			continue
+		}
+		if at, ok := p.symbol(callee.Name); ok && called[at] {
+			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
+		}
+	}
+	return nil
+}
+
+// maxStubs bounds how many stubs lead from one to the next.
+const maxStubs = 4
 
 // allocates says of functions that a compiler may leave out, or make of two one.
 func allocates(name string) bool {

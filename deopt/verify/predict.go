@@ -215,13 +215,17 @@ func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
 	if p.signal == 0 {
 		p.signal = run.Signal
 	}
-	p.left = p.left || len(run.Calls) > 0
-	for _, at := range run.Calls {
+	p.tail = append(p.tail, run.Tail...)
+	p.tail = p.tail[max(0, len(p.tail)-tail):]
+}
+
+// went takes over where native code went outside.
+func (p *prediction) went(calls []machine.Addr) {
+	p.left = p.left || len(calls) > 0
+	for _, at := range calls {
 		if !p.calls[at] {
 			p.calls[at] = true
 			p.out.outside = append(p.out.outside, at)
 		}
 	}
-	p.tail = append(p.tail, run.Tail...)
-	p.tail = p.tail[max(0, len(p.tail)-tail):]
 }
