@@ -50,7 +50,7 @@ type walker struct {
 	session *ptrace.Session
 	watcher *trace.Watcher
 	made    *attempt
-	threads []int             // the numbers of all that were seen, in ascending order
+	threads []int             // the age of each that was seen, in ascending order
 	numbers map[int]uint64    // of the last exit, by the thread's number
 	native  map[int]uint64    // the same with those that native code ran through
 	hits    map[uint64]uint64 // of records, as native
@@ -132,20 +132,29 @@ func (w *walker) wants(thread machine.Thread, points []*trace.Tracepoint) bool {
 
 // index says which thread it is that has a number: they are made in the same order each time.
 func (w *walker) index(tid int) int {
-	at, known := slices.BinarySearch(w.threads, tid)
+	pid := w.session.PID()
+	at, known := slices.BinarySearch(w.threads, age(pid, tid))
 	if !known {
-		all := []int{tid}
+		w.threads = append(w.threads, age(pid, tid))
 		if t, err := w.session.Target(); err == nil {
 			for _, other := range t.Threads() {
-				all = append(all, other.ID)
+				w.threads = append(w.threads, age(pid, other.ID))
 			}
 		}
-		w.threads = append(w.threads, all...)
 		slices.Sort(w.threads)
 		w.threads = slices.Compact(w.threads)
-		at, _ = slices.BinarySearch(w.threads, tid)
+		at, _ = slices.BinarySearch(w.threads, age(pid, tid))
 	}
 	return at + 1
+}
+
+// age is the less, the earlier a thread was made. The first one has the number of the process; behind the highest number the kernel begins
+// again with low ones (pid_max, which is at most 1<<22).
+func age(pid, tid int) int {
+	if tid < pid {
+		tid += 1 << 22
+	}
+	return tid - pid
 }
 
 // exit handles one of the records of a hit.

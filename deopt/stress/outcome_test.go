@@ -110,6 +110,21 @@ func TestExitNames(t *testing.T) {
 	}
 }
 
+// Threads are told apart by the order in which they were made, also where the kernel begins again with low numbers meanwhile.
+func TestThreadsByAge(t *testing.T) {
+	for _, made := range [][]int{{100, 101, 105}, {32766, 32767, 300, 302}, {4194303, 301}} {
+		require.IsIncreasing(t, append([]int{-1}, ages(made)...))
+		require.Zero(t, ages(made)[0])
+	}
+}
+
+func ages(tids []int) (list []int) {
+	for _, tid := range tids {
+		list = append(list, age(tids[0], tid))
+	}
+	return list
+}
+
 // A run that was killed is no difference unless the program cannot be so slow.
 func TestEndless(t *testing.T) {
 	none := &attempt{exits: 100, Outcome: Outcome{Seconds: 1}}

@@ -261,7 +261,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"tick.ll", 1, 2, 3, 0.01, 1},
 		{"memory.ll", 32, 1, 3, 0.5, 40},
 		{"floats.ll", 44, 0, 1, 0.5, 20},
-		{"recursion.ll", 0, 0, 1, 0.1, 8},
+		{"recursion.ll", 62, 1, 2, 0.3, 8},
 		{"patch.ll", 0, 0, 1, 0.1, 20},
 	} {
 		for _, version := range livetest.ShareOf([]int{14, 19, 22}, "faults", c.program) {
