@@ -87,10 +87,9 @@ define dso_local i32 @main() {
 // it finds, and what it keeps for who called that is there.
 func TestCommitOnARM64(t *testing.T) {
 	livetest.Slow(t)
-	t.Parallel()
 	c, head := arm64(t)
 	module := write(t, "commits.ll", head+committing())
-	files := map[string]string{"reframe": buildFor(t, c.Arch), "commits.ll": module}
+	files := map[string]string{"commits.ll": module}
 	script := []string{}
 	var functions []string
 	for i := range committedOnARM64 {
@@ -108,7 +107,7 @@ func TestCommitOnARM64(t *testing.T) {
 		}
 		script = append(script, "end "+program+" "+program)
 	}
-	out := livetest.BootARM64(t, "testdata/arm64init", files, script...)
+	out := onARM64(t, files, script...)
 	for _, level := range levels {
 		program := "commits-" + level
 		for i, function := range functions {
