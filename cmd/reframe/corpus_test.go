@@ -165,9 +165,7 @@ var members = regexp.MustCompile(`(?m)^(File|Format|Arch|AddressSize|LoadName): 
 
 func readobjText(t *testing.T, version int, path string) string {
 	t.Helper()
-	out, err := exec.Command(livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path).Output()
-	require.NoError(t, err, path)
-	return string(out)
+	return livetest.Printed(t, fmt.Sprintf("llvm-readobj-%d", version), "--stackmap", path)
 }
 
 // sameAsReadobj holds a file or an archive against llvm-readobj, and says how many stack maps it has.

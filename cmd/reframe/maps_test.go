@@ -5,7 +5,6 @@ import (
 	"debug/macho"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"testing"
@@ -25,9 +24,7 @@ type counted struct {
 // readobj is what LLVM's own reader finds in an object.
 func readobj(t *testing.T, path string) counted {
 	t.Helper()
-	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", path).Output()
-	require.NoError(t, err)
-	text := string(out)
+	text := livetest.Printed(t, "llvm-readobj-19", "--stackmap", path)
 	number := func(pattern string) int {
 		m := regexp.MustCompile(pattern).FindStringSubmatch(text)
 		require.NotNil(t, m, "%s\n%s", pattern, text)

@@ -1,10 +1,8 @@
 package ir
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -27,11 +25,7 @@ var versions = []int{14, 16, 19, 22}
 // succeeded. A tool that is not installed fails the test.
 func llvm(t testing.TB, version int, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.Command(livetest.LLVM(t, version, tool), args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	return out.String(), errs.String(), err == nil
+	return livetest.Answer(t, fmt.Sprintf("%s-%d", tool, version), args...)
 }
 
 // opt runs opt -S over a file and returns the module it prints.

@@ -38,7 +38,7 @@ func TestCallsOfLibraries(t *testing.T) {
 				shortest = min(shortest, f.Size)
 			}
 			calls, others, alike := 0, 0, 0
-			for line := range strings.Lines(run(t, "", livetest.Tool(t, a.prefix+"-objdump"), "-d", "-j", ".text", library)) {
+			for line := range strings.Lines(livetest.Printed(t, a.prefix+"-objdump", "-d", "-j", ".text", library)) {
 				field := strings.Split(strings.TrimSpace(line), "\t")
 				if len(field) < 3 {
 					continue

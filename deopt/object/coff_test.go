@@ -28,7 +28,7 @@ type coffRow map[string]string
 func readobj(t *testing.T, path string) (sections, symbols []coffRow, base uint64) {
 	t.Helper()
 	var row coffRow
-	for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-readobj"), "--file-headers", "--sections", "--symbols", path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-readobj"), "--file-headers", "--sections", "--symbols", path)) {
 		text := strings.TrimSpace(line)
 		key, value, ok := strings.Cut(text, ": ")
 		switch {

@@ -50,7 +50,7 @@ func (c target) object(t testing.TB, version int, program string) string {
 func nm(t *testing.T, path string) map[string]machine.Addr {
 	t.Helper()
 	addrs := map[string]machine.Addr{}
-	for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-nm"), path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-nm"), path)) {
 		if f := strings.Fields(line); len(f) == 3 {
 			v, err := strconv.ParseUint(f[0], 16, 64)
 			require.NoError(t, err, line)
@@ -259,7 +259,7 @@ func TestSectionsOfEveryTarget(t *testing.T) {
 		path := c.object(t, c.versions[len(c.versions)-1], c.programs[0])
 		img := openFile(t, path)
 		n := 0
-		for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-readelf"), "-SW", path)) {
+		for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-readelf"), "-SW", path)) {
 			number, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "["), "]")
 			f := strings.Fields(rest)
 			if _, err := strconv.Atoi(strings.TrimSpace(number)); !ok || err != nil || len(f) < 9 {

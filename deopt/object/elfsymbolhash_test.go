@@ -21,7 +21,7 @@ func exported(t *testing.T, path string) (defined map[string]map[machine.Addr]bo
 	t.Helper()
 	defined = map[string]map[machine.Addr]bool{}
 	var undefined []string
-	for line := range strings.Lines(run(t, livetest.Tool(t, "readelf"), "-W", "--dyn-syms", path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.Tool(t, "readelf"), "-W", "--dyn-syms", path)) {
 		f := strings.Fields(line)
 		if len(f) < 8 || !strings.HasSuffix(f[0], ":") || f[0] == "Num:" || f[3] == "TLS" || f[3] == "SECTION" {
 			continue

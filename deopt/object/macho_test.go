@@ -111,7 +111,7 @@ type nmRow struct {
 
 func llvmNM(t *testing.T, path string) (rows []nmRow) {
 	t.Helper()
-	for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-nm"), path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-nm"), path)) {
 		f := strings.Fields(line)
 		if len(f) == 2 {
 			rows = append(rows, nmRow{kind: f[0], name: f[1]})
@@ -141,7 +141,7 @@ func checkMachOSections(t *testing.T, path string) {
 		require.NoError(t, err)
 		return v
 	}
-	for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-readobj"), "--sections", path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-readobj"), "--sections", path)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {
 			continue

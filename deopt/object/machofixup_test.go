@@ -69,7 +69,7 @@ func TestMachOFixups(t *testing.T) {
 			}
 		}
 		var want, got []string
-		for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-objdump"), "--macho", "--dyld-info", linked)) {
+		for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-objdump"), "--macho", "--dyld-info", linked)) {
 			f := strings.Fields(line)
 			switch {
 			case len(f) == 6 && f[4] == "rebase":

@@ -39,7 +39,7 @@ func TestMachORelocations(t *testing.T) {
 		}
 		var section string
 		total := 0
-		for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-objdump"), "-r", path)) {
+		for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-objdump"), "-r", path)) {
 			if name, ok := strings.CutPrefix(line, "RELOCATION RECORDS FOR ["); ok {
 				section, _, _ = strings.Cut(name, "]")
 				continue
@@ -89,7 +89,7 @@ func TestMachOCompactUnwind(t *testing.T) {
 	for arch, triple := range machoTriples {
 		path := livetest.Object(t, 22, "jit_pp.ll", "-mtriple="+triple)
 		var want []uint64
-		for line := range strings.Lines(run(t, livetest.LLVM(t, 22, "llvm-objdump"), "--macho", "--unwind-info", path)) {
+		for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-objdump"), "--macho", "--unwind-info", path)) {
 			if f := strings.Fields(line); len(f) > 2 && f[0] == "start:" {
 				addr, err := strconv.ParseUint(f[1], 0, 64)
 				require.NoError(t, err)

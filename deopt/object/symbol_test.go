@@ -27,7 +27,7 @@ type row struct {
 func readelf(t *testing.T, path string) []row {
 	t.Helper()
 	var rows []row
-	for line := range strings.Lines(run(t, livetest.Tool(t, "readelf"), "-sW", path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.Tool(t, "readelf"), "-sW", path)) {
 		f := strings.Fields(line)
 		if len(f) < 8 || !strings.HasSuffix(f[0], ":") || f[0] == "Num:" {
 			continue
@@ -263,7 +263,7 @@ func TestFileAddr(t *testing.T) {
 	path := livetest.CBinary(t, "threads.c")
 	img := openFile(t, path)
 	segments := 0
-	for line := range strings.Lines(run(t, livetest.Tool(t, "readelf"), "-lW", path)) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.Tool(t, "readelf"), "-lW", path)) {
 		f := strings.Fields(line)
 		if len(f) == 0 || f[0] != "LOAD" {
 			continue

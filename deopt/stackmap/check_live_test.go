@@ -382,7 +382,7 @@ type instruction struct {
 func disassembled(t testing.TB, tool, path, section string, more ...string) []instruction {
 	t.Helper()
 	args := append([]string{"-d", "-j", section, "-z", "--no-show-raw-insn"}, more...)
-	list := listing(t, run(t, tool, append(args, path)...))
+	list := listing(t, livetest.Printed(t, tool, append(args, path)...))
 	slices.SortFunc(list, func(a, b instruction) int { return cmp.Compare(a.addr, b.addr) })
 	return list
 }

@@ -26,7 +26,7 @@ func TestReadobj(t *testing.T) {
 				maps := parsed(t, section(t, path))
 				require.Len(t, maps, 1)
 				require.Equal(t, V3, maps[0].Dialect)
-				text := run(t, livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path)
+				text := livetest.Printed(t, livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path)
 				_, want, found := strings.Cut(text, "LLVM StackMap Version")
 				require.True(t, found, text)
 				require.Equal(t, "LLVM StackMap Version"+want, describe(maps))

@@ -43,7 +43,7 @@ func TestPLT(t *testing.T) {
 				require.NoError(t, os.Symlink(lld, filepath.Join(dir, "ld"))) // gcc looks there for one of that name
 				build.flags = append(build.flags, "-B"+dir)
 			}
-			run(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
+			livetest.Make(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
 			// Up to the first call, and as far into it as leads into the dynamic linker; then the second.
 			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
 			var caller *Frame // calls, where it last stood

@@ -84,7 +84,7 @@ func stepThrough(t *testing.T, llvm int, llcFlags, flags []string) *readProgram 
 		if llvm == 14 {
 			llcFlags = append([]string{"-opaque-pointers"}, llcFlags...)
 		}
-		run(t, livetest.LLVM(t, llvm, "llc"), append(llcFlags, "-filetype=obj", "-o", object, "testdata/reading.ll")...)
+		livetest.Make(t, livetest.LLVM(t, llvm, "llc"), append(llcFlags, "-filetype=obj", "-o", object, "testdata/reading.ll")...)
 		args = append(args, "-DLLVM", object)
 	}
 	run(t, "gcc", args...)

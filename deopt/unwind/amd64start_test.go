@@ -3,6 +3,7 @@ package unwind
 import (
 	"os"
 	"path/filepath"
+	"reframe/internal/livetest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestStackOfConstructor(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	run(t, "gcc", "-O2", "-shared", "-fPIC", "-o", library, filepath.Join(dir, "stops.c"))
+	livetest.Make(t, "gcc", "-O2", "-shared", "-fPIC", "-o", library, filepath.Join(dir, "stops.c"))
 	run(t, "gcc", "-O2", "-fPIE", "-pie", "-o", program, filepath.Join(dir, "program.c"), library, "-Wl,-rpath,"+dir)
 	want, c := underGDB(t, program)
 	s := stop{want, c}.walk()

@@ -16,7 +16,7 @@ func tails(t *testing.T, flags ...string) string {
 	dir := t.TempDir()
 	program, library := filepath.Join(dir, "tails"), filepath.Join(dir, "libtails.so")
 	flags = append([]string{"-O2", "-g", "-freorder-blocks-and-partition"}, flags...)
-	run(t, "gcc", append(flags, "-shared", "-fPIC", "-o", library, "testdata/tailslib.c")...)
+	livetest.Make(t, "gcc", append(flags, "-shared", "-fPIC", "-o", library, "testdata/tailslib.c")...)
 	run(t, "gcc", append(flags, "-fPIE", "-pie", "-o", program, "testdata/tails.c", library, "-Wl,-rpath,"+dir)...)
 	return program
 }
@@ -97,8 +97,8 @@ func TestTailCalls(t *testing.T) {
 func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	object, program := filepath.Join(dir, "parts.o"), filepath.Join(dir, "parts")
-	run(t, "llc-19", "-O2", "-relocation-model=pic", "-basic-block-sections=all", "-filetype=obj", "-o", object, "testdata/parts.ll")
-	run(t, "gcc", "-O2", "-fPIE", "-pie", "-o", program, "testdata/parts.c", object)
+	livetest.Make(t, "llc-19", "-O2", "-relocation-model=pic", "-basic-block-sections=all", "-filetype=obj", "-o", object, "testdata/parts.ll")
+	livetest.Make(t, "gcc", "-O2", "-fPIE", "-pie", "-o", program, "testdata/parts.c", object)
 	for _, s := range stops(t, []string{"run", "run"}, program) {
 		f := s.walk().Frames
 		require.Len(t, f, len(s.want))

@@ -26,7 +26,7 @@ func TestSurroundings(t *testing.T) {
 	} {
 		t.Run(test.how, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "field")
-			run(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-Wl,-z,notext", "-o", program, "testdata/field.c")
+			livetest.Make(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-Wl,-z,notext", "-o", program, "testdata/field.c")
 			s := stops(t, []string{"run"}, program, test.how)[0]
 			require.Equal(t, "endless", s.want[1].Name)
 			require.Equal(t, test.how, s.want[2].Name)

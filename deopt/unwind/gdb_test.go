@@ -35,8 +35,8 @@ func stacks(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	object, program := filepath.Join(dir, "bare.o"), filepath.Join(dir, "stacks")
-	run(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-c", "-o", object, "testdata/bare.c")
-	run(t, "gcc", append(flags, "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-pthread", "-o", program, "testdata/stacks.c", object)...)
+	livetest.Make(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-c", "-o", object, "testdata/bare.c")
+	livetest.Make(t, "gcc", append(flags, "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-pthread", "-o", program, "testdata/stacks.c", object)...)
 	return program
 }
 

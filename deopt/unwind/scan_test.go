@@ -16,7 +16,7 @@ import (
 func ways(t *testing.T, args []string, flags ...string) (s stop, program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "ways")
-	run(t, "gcc", append(flags, "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-o", program, "testdata/ways.c")...)
+	livetest.Make(t, "gcc", append(flags, "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-o", program, "testdata/ways.c")...)
 	s = stops(t, []string{"run"}, program, args...)[0]
 	require.Len(t, s.want, 6+len(args))
 	require.Equal(t, args[0], s.want[1].Name)

@@ -16,7 +16,7 @@ import (
 func signals(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "signals")
-	run(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-o", program, "testdata/signals.c", "testdata/signals.s")
+	livetest.Make(t, "gcc", "-O2", "-fno-optimize-sibling-calls", "-fPIE", "-pie", "-o", program, "testdata/signals.c", "testdata/signals.s")
 	return program
 }
 

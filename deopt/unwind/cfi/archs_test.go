@@ -23,7 +23,7 @@ var compilers = map[string]string{
 // linkedBy links a shared object with the gcc of an architecture.
 func linkedBy(t testing.TB, arch string, args ...string) string {
 	out := filepath.Join(t.TempDir(), "image.so")
-	run(t, compilers[arch], append([]string{"-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=none", "-o", out}, args...)...)
+	livetest.Make(t, compilers[arch], append([]string{"-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=none", "-o", out}, args...)...)
 	return out
 }
 
@@ -86,7 +86,7 @@ func TestLLVM(t *testing.T) {
 			for _, flag := range []string{"-dwarf64=false", "-dwarf64"} {
 				t.Run(triple+" "+version+" "+flag, func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "rare.o")
-					run(t, "llvm-mc-"+version, "-triple="+triple+"-linux-gnu", "-filetype=obj", flag, "-o", path, "testdata/anyarch.s")
+					livetest.Make(t, "llvm-mc-"+version, "-triple="+triple+"-linux-gnu", "-filetype=obj", flag, "-o", path, "testdata/anyarch.s")
 					moved := machine.Addr(0x1000)
 					if triple == "riscv64" {
 						path, moved = linkedBy(t, triple, path), 0
@@ -133,7 +133,7 @@ func TestSigned(t *testing.T) {
 	table, err := NewTable(sectionsOf(t, path, 0))
 	require.NoError(t, err)
 	signed, rows := 0, 0
-	for line := range strings.Lines(string(run(t, "llvm-dwarfdump-19", "--eh-frame", path))) {
+	for line := range strings.Lines(livetest.Printed(t, "llvm-dwarfdump-19", "--eh-frame", path)) {
 		m := stateRow.FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil {
 			continue
@@ -181,13 +181,13 @@ func TestBoth(t *testing.T) {
 	dir := t.TempDir()
 	one, other, source := filepath.Join(dir, "one.o"), filepath.Join(dir, "other.o"), filepath.Join(dir, "other.c")
 	require.NoError(t, os.WriteFile(source, []byte("long sink(void *, long);\nlong other(long n) { return sink(0, n) + n; }\n"), 0o644))
-	run(t, "gcc", "-c", "-fPIC", "-O2", "-o", one, "testdata/shapes.c")
-	run(t, "gcc", "-c", "-fPIC", "-O2", "-g", "-fno-asynchronous-unwind-tables", "-o", other, source)
+	livetest.Make(t, "gcc", "-c", "-fPIC", "-O2", "-o", one, "testdata/shapes.c")
+	livetest.Make(t, "gcc", "-c", "-fPIC", "-O2", "-g", "-fno-asynchronous-unwind-tables", "-o", other, source)
 	path := linkedBy(t, "x86-64", one, other)
 	const bias = 0x7f0000000000
 	table, err := NewTable(sectionsOf(t, path, bias))
 	require.NoError(t, err)
-	for line := range strings.Lines(string(run(t, "nm", path))) {
+	for line := range strings.Lines(livetest.Printed(t, "nm", path)) {
 		words := strings.Fields(line)
 		if len(words) != 3 || words[1] != "T" {
 			continue

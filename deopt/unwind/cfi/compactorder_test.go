@@ -79,7 +79,7 @@ func everyOrder() string {
 func assemble(t *testing.T, version int, triple, text string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "assembled.o")
-	run(t, livetest.LLVM(t, version, "llvm-mc"), "-filetype=obj", "-triple="+triple, "-o", out, module(t, "text.s", text))
+	livetest.Make(t, livetest.LLVM(t, version, "llvm-mc"), "-filetype=obj", "-triple="+triple, "-o", out, module(t, "text.s", text))
 	return out
 }
 

@@ -127,7 +127,7 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 	add("gcc, riscv64", debugFrame, sectionsOf(t, linkedBy(t, "riscv64", append(debug, source)...), 0))
 	add("gcc, ppc64, 64-bit DWARF", debugFrame, sectionsOf(t, linkedBy(t, "ppc64", append(debug, "-gdwarf64", source)...), 0))
 	object := filepath.Join(t.TempDir(), "rare.o")
-	run(t, "llvm-mc-19", "-triple=aarch64_be-linux-gnu", "-filetype=obj", "-o", object, "testdata/anyarch.s")
+	livetest.Make(t, "llvm-mc-19", "-triple=aarch64_be-linux-gnu", "-filetype=obj", "-o", object, "testdata/anyarch.s")
 	add("LLVM, aarch64 big-endian", ehFrame, sectionsOf(t, object, 0))
 	add("LLVM, aarch64 big-endian, .debug_frame", debugFrame, sectionsOf(t, object, 0))
 	return list

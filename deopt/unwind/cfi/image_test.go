@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/internal/unwindtest"
+	"reframe/internal/livetest"
 )
 
 // shared links a source of testdata into a shared object. gcc's own start-up
@@ -15,7 +16,7 @@ import (
 func shared(t testing.TB, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "image.so")
-	run(t, "gcc", append([]string{"-shared", "-fPIC", "-nostdlib", "-o", out}, args...)...)
+	livetest.Make(t, "gcc", append([]string{"-shared", "-fPIC", "-nostdlib", "-o", out}, args...)...)
 	return out
 }
 

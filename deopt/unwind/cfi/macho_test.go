@@ -98,7 +98,7 @@ var disassembled = regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\s+(\S+)`)
 // sites returns where the calls are, and the traps that the tests' own functions have in their bodies.
 func (m *machO) sites(t *testing.T) []machine.Addr {
 	t.Helper()
-	out := run(t, livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", m.path)
+	out := []byte(livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", m.path))
 	var sites []machine.Addr
 	for _, match := range disassembled.FindAllSubmatch(out, -1) {
 		switch string(match[2]) {

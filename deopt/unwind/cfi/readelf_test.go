@@ -180,7 +180,7 @@ func TestReadelf(t *testing.T) {
 	libc := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libc.so.6")))
 	libstdcxx := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libstdc++.so.6")))
 	object := filepath.Join(t.TempDir(), "shapes.o")
-	run(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
+	livetest.Make(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
 	for _, image := range []struct {
 		name, path string
 		sample     int // every how many-th FDE

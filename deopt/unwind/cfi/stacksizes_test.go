@@ -142,10 +142,10 @@ func TestStackSizesOfShapes(t *testing.T) {
 	stackObjects(t, func(t *testing.T, path string) {
 		f := openELF(t, path)
 		linked := filepath.Join(t.TempDir(), "linked.so")
-		run(t, livetest.Tool(t, "ld.lld-19"), "-shared", "-o", linked, path)
+		livetest.Make(t, livetest.Tool(t, "ld.lld-19"), "-shared", "-o", linked, path)
 		l := openELF(t, linked)
 		sizes := map[string]uint64{}
-		for _, m := range listed.FindAllStringSubmatch(string(run(t, livetest.LLVM(t, 22, "llvm-readobj"), "--stack-sizes", path)), -1) {
+		for _, m := range listed.FindAllStringSubmatch(livetest.Printed(t, livetest.LLVM(t, 22, "llvm-readobj"), "--stack-sizes", path), -1) {
 			size, err := strconv.ParseUint(m[2], 16, 64)
 			require.NoError(t, err)
 			sizes[m[1]] = size
@@ -163,7 +163,7 @@ func TestStackSizesOfShapes(t *testing.T) {
 		if f.arch == machine.AMD64 {
 			pushed = 8
 		}
-		code := string(run(t, livetest.LLVM(t, 22, "llvm-objdump"), "-d", "--no-show-raw-insn", path))
+		code := livetest.Printed(t, livetest.LLVM(t, 22, "llvm-objdump"), "-d", "--no-show-raw-insn", path)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, at := range functionLabel.FindAllStringSubmatchIndex(code, -1) {

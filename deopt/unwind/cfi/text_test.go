@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
 )
 
 func TestRuleText(t *testing.T) {
@@ -86,14 +87,14 @@ func TestExpressionTextAgainstReadelf(t *testing.T) {
 
 	table, err := NewTable(sectionsOf(t, library, 0))
 	require.NoError(t, err)
-	symbol := regexp.MustCompile(`(?m)^([0-9a-f]+) T f$`).FindSubmatch(run(t, "nm", library))
+	symbol := regexp.MustCompile(`(?m)^([0-9a-f]+) T f$`).FindSubmatch([]byte(livetest.Printed(t, "nm", library)))
 	require.NotNil(t, symbol)
 	fde, err := table.Find(address(t, string(symbol[1])))
 	require.NoError(t, err)
 	row, err := fde.Rules(fde.Start)
 	require.NoError(t, err)
 	var spelled []string
-	for _, m := range printedExpression.FindAllSubmatch(run(t, "readelf", "--wide", "--debug-dump=frames", library), -1) {
+	for _, m := range printedExpression.FindAllSubmatch([]byte(livetest.Printed(t, "readelf", "--wide", "--debug-dump=frames", library)), -1) {
 		spelled = append(spelled, string(m[1]))
 	}
 	require.Contains(t, spelled, row.CFA.Text(machine.AMD64))

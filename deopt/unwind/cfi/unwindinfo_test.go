@@ -32,7 +32,7 @@ var objdumpEntry = regexp.MustCompile(`function offset=0x([0-9a-f]+), encoding(\
 func (m *machO) functionsOf(t *testing.T) map[string]machine.Addr {
 	t.Helper()
 	functions := map[string]machine.Addr{}
-	for line := range strings.Lines(string(run(t, livetest.LLVM(t, 19, "llvm-nm"), "--defined-only", m.path))) {
+	for line := range strings.Lines(livetest.Printed(t, livetest.LLVM(t, 19, "llvm-nm"), "--defined-only", m.path)) {
 		f := strings.Fields(line)
 		if len(f) == 3 && f[1] == "T" {
 			functions[f[2]] = hexAddr(t, f[0]) + m.moved
@@ -115,7 +115,7 @@ func TestUnwindInfoAgainstObjdump(t *testing.T) {
 	kinds := map[string]int{}
 	machOFiles(t, func(t *testing.T, object, linked *machO) {
 		image := linked.image
-		out := string(run(t, livetest.LLVM(t, 19, "llvm-objdump"), "--macho", "--unwind-info", linked.path))
+		out := livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "--macho", "--unwind-info", linked.path)
 		total := 0
 		for page := range strings.SplitSeq(out, "Second level index[") {
 			entries := objdumpEntry.FindAllStringSubmatch(page, -1)
@@ -158,7 +158,7 @@ var objectRow = regexp.MustCompile(`start:\s+0x([0-9a-f]+).*\s+length:\s+0x([0-9
 // Every row of objects, as llvm-objdump lists it.
 func TestCompactAgainstObjdump(t *testing.T) {
 	machOFiles(t, func(t *testing.T, object, _ *machO) {
-		out := string(run(t, livetest.LLVM(t, 19, "llvm-objdump"), "--macho", "--unwind-info", object.path))
+		out := livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "--macho", "--unwind-info", object.path)
 		rows := objectRow.FindAllStringSubmatch(out, -1)
 		require.NotEmpty(t, rows)
 		require.Len(t, object.compact.rows, len(rows))

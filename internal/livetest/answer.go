@@ -1,0 +1,62 @@
+package livetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Answer is what a tool says of files that it only reads: what it prints, and whether it succeeds. It is kept under a hash of all that it
+// depends on, as what tools make is. Where it names a temporary file, it may be that of an earlier run.
+func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, ok bool) {
+	t.Helper()
+	r := recipe{output: "answer", tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
+	for _, a := range args {
+		if strings.Contains(a, os.TempDir()+"/") && !slices.Contains(r.inputs, a) {
+			return r.ask(t) // a part of it, which is another one each time
+		}
+	}
+	path := filepath.Join(cacheRoot(), r.key(t), r.output)
+	if kept, err := os.ReadFile(path); err == nil {
+		head, said, _ := bytes.Cut(kept, []byte("\n"))
+		var printed int
+		_, err := fmt.Sscan(string(head), &ok, &printed)
+		require.NoError(t, err, path)
+		return string(said[:printed]), string(said[printed:]), ok
+	}
+	stdout, stderr, ok = r.ask(t)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	fresh, err := os.CreateTemp(filepath.Dir(path), "answering-")
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(fresh, "%t %d\n%s%s", ok, len(stdout), stdout, stderr)
+	require.NoError(t, errors.Join(err, fresh.Close(), os.Rename(fresh.Name(), path)))
+	return stdout, stderr, ok
+}
+
+// Printed is what a tool prints of files that it only reads, which succeeds.
+func Printed(t testing.TB, tool string, args ...string) string {
+	t.Helper()
+	stdout, stderr, ok := Answer(t, tool, args...)
+	require.True(t, ok, "%s %q: %s", tool, args, stderr)
+	return stdout
+}
+
+// ask runs the tool.
+func (r recipe) ask(t testing.TB) (stdout, stderr string, ok bool) {
+	t.Helper()
+	var out, errs strings.Builder
+	cmd := exec.Command(r.tool, r.args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // of its own stack when it crashes, which takes long
+	err := cmd.Run()
+	require.NotNil(t, cmd.ProcessState, "%v", err)
+	return out.String(), errs.String(), err == nil
+}
