@@ -147,7 +147,7 @@ func TestOtherHosts(t *testing.T) {
 
 			live := [][]string{{"frames", "-p", "1"}, {"maps", "-p", "1"}, {"resume", "-p", "1"}, {"explain", "-p", "1"},
 				{"record", "-p", "1", "-o", filepath.Join(t.TempDir(), "core")},
-				{"trace", "-p", "1"}, {"trace", "--", "/bin/true"}, append(append([]string{"verify"}, names...), "--", "/bin/true")}
+				{"trace", "-p", "1"}, {"trace", "--", "/bin/true"}, append(append([]string{"verify"}, names...), "--", "/bin/true"), append(append([]string{"stress"}, names...), "--", "/bin/true")}
 			if arch == "arm64" {
 				live = nil // there they work, which TestLiveOnARM64 and TestControlOnARM64 show
 			}

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -159,22 +161,37 @@ func TestStressUsage(t *testing.T) {
 	}
 }
 
-// A signal ends it, and the command with it.
+// A signal ends it, and the command with it, in whichever run that is; and where reframe is killed, what it controls is killed too.
 func TestStressInterrupted(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	_, module := ticking(t)
-	for _, args := range [][]string{{"sleep", "1000"}} {
+	const endless = `echo $$ > "$0"; exec sleep 1000`
+	for _, c := range []struct {
+		signal syscall.Signal
+		script string
+		status int
+	}{
+		{syscall.SIGTERM, endless, 143},
+		{syscall.SIGINT, `if mkdir "$0.d"; then exit; fi; ` + endless, 130},
+		{syscall.SIGKILL, `if mkdir "$0.d"; then exit; fi; ` + endless, -1},
+	} {
 		pipe := filepath.Join(t.TempDir(), "pipe")
 		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-		c := command(t, append([]string{"stress", "--ir", module, "--time", "1h", "--", "sh", "-c", "echo > '" + pipe + "'; exec \"$@\"", "-"}, args...)...)
+		run := command(t, "stress", "--ir", module, "--time", "1h", "--", "sh", "-c", c.script, pipe)
 		var stderr strings.Builder
-		c.Stderr = &stderr
-		require.NoError(t, c.Start())
-		_, err := os.ReadFile(pipe) // it runs
+		run.Stderr = &stderr
+		require.NoError(t, run.Start())
+		text, err := os.ReadFile(pipe) // it runs
 		require.NoError(t, err)
-		require.NoError(t, c.Process.Signal(syscall.SIGTERM))
-		_ = c.Wait() // its status is what counts
-		require.Equal(t, 143, c.ProcessState.ExitCode(), stderr.String())
-		require.Contains(t, stderr.String(), "interrupted; the command was killed")
+		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		require.NoError(t, run.Process.Signal(c.signal))
+		_ = run.Wait() // its status is what counts
+		require.Equal(t, c.status, run.ProcessState.ExitCode(), stderr.String())
+		if c.status > 0 {
+			require.Contains(t, stderr.String(), "interrupted; the command was killed")
+		}
+		require.Eventually(t, func() bool { return syscall.Kill(number, 0) == syscall.ESRCH }, livetest.Patience, time.Millisecond)
 	}
 }
