@@ -298,6 +298,12 @@ func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
+// Pass has a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads are
+// stopped, and the thread has come to a hit. What runs alone ([Session.Alone]) does not count.
+func (s *Session) Pass(tid int, n uint64) error {
+	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
+}
+
 // request makes a request whose reply says only whether it was done.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {

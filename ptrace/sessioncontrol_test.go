@@ -187,6 +187,36 @@ func TestRunToPassesOthers(t *testing.T) {
 	}
 }
 
+// A thread passes as many hits as it is told to, which are counted, and the next one is reported.
+func TestPass(t *testing.T) {
+	path, site, _ := sitesProgram(t)
+	s, output := launch(t, path, "fault", "100")
+	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
+	at := uint64(0)
+	for _, n := range []uint64{0, 9, 1, 50, 1000} {
+		e, err := s.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Hit, e.Kind)
+		argument, err := e.Thread.Registers.Uint(rdi)
+		require.NoError(t, err)
+		require.Equal(t, at, argument)
+		require.Equal(t, at+1, e.Number)
+		hits, err := s.Hits()
+		require.NoError(t, err)
+		require.Equal(t, []Hits{{site, at + 1}}, hits)
+		require.NoError(t, s.Pass(e.Thread.ID, n))
+		require.ErrorIs(t, s.Pass(1<<22, n), ErrGone)
+		at += n + 1
+	}
+	_, end := follow(t, s, site)
+	require.Equal(t, 7, end.ExitCode)
+	hits, err := s.Hits()
+	require.NoError(t, err)
+	require.Equal(t, []Hits{{site, 100}}, hits)
+	require.NoError(t, s.Detach())
+	require.Equal(t, "ready\nfault 29900\n", output())
+}
+
 // Who does not want to wait any longer leaves a process that runs without breakpoints, and may wait again.
 func TestRunToGivenUp(t *testing.T) {
 	livetest.Slow(t)

@@ -50,10 +50,11 @@ type walker struct {
 	session *ptrace.Session
 	watcher *trace.Watcher
 	made    *attempt
-	threads []int             // the age of each that was seen, in ascending order
-	numbers map[int]uint64    // of the last exit, by the thread's number
-	native  map[int]uint64    // the same with those that native code ran through
-	hits    map[uint64]uint64 // of records, as native
+	threads []int          // the age of each that was seen, in ascending order
+	numbers map[int]uint64 // of the last exit, by the thread's number
+	native  map[int]uint64 // the same with those that native code ran through
+	passing map[int]uint64 // how many exits the thread is to pass before the next that is told
+	alone   uint64         // exits that native code ran through
 	last    time.Time
 	hit     hit
 	returns *ptrace.Return // where the thread of the last hit is to run through to
@@ -83,7 +84,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, hits: map[uint64]uint64{}, last: time.Now()}
+	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, passing: map[int]uint64{}, last: time.Now()}
 	defer io.finish(&w.made.Outcome)
 	if w.session, err = s.controlled(run, io); err != nil {
 		return nil, err
@@ -94,6 +95,13 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	w.watcher = trace.NewWatcher(w.session, trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}, w.exit)
 	err = w.watcher.Run(run, w.behind)
 	w.made.idle = time.Since(w.last)
+	if list, late := w.session.Hits(); late == nil { // with those that were passed last
+		w.made.exits = 0
+		for _, h := range list {
+			w.made.exits += h.Count
+		}
+		w.made.exits -= w.alone
+	}
 	var over trace.End
 	over, w.made.overwritten, _ = w.watcher.Finish()
 	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
@@ -111,17 +119,16 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 }
 
 // wants counts a hit, and says whether it is looked at.
-func (w *walker) wants(thread machine.Thread, points []*trace.Tracepoint) bool {
+func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	w.last = time.Now()
-	w.made.exits++
+	passed := w.passing[thread.ID] + 1
+	w.passing[thread.ID] = 0
+	w.made.exits += passed
 	if w.endless = w.bound > 0 && w.made.exits > w.bound; w.endless {
 		return false
 	}
-	for _, p := range points {
-		w.hits[p.Record]++
-	}
-	w.numbers[thread.ID]++
-	w.native[thread.ID]++
+	w.numbers[thread.ID] += passed
+	w.native[thread.ID] += passed
 	e := Exit{w.index(thread.ID), w.numbers[thread.ID]}
 	w.hit = hit{exit: e, do: w.plan.at(e), tid: thread.ID}
 	if w.hit.do == carry {
@@ -232,9 +239,39 @@ func (w *walker) behind() error {
 			return w.watcher.Leave()
 		}
 	case through:
-		return w.runThrough(h.tid)
+		if err := w.runThrough(h.tid); err != nil {
+			return err
+		}
 	}
-	return nil
+	return w.pass(h)
+}
+
+// maxPassed bounds the exits of which it is known at once what is done.
+const maxPassed = 1 << 16
+
+// pass has the thread of a hit run past all exits at which nothing is done: to be told of each takes ten times as long.
+func (w *walker) pass(h hit) error {
+	if h.tid == 0 { // nothing was hit
+		return nil
+	}
+	n := uint64(0)
+	for e := h.exit; n < maxPassed; n++ {
+		if e.Number++; w.plan.at(e) != pass {
+			break
+		}
+	}
+	if w.bound > 0 {
+		n = min(n, w.bound-min(w.bound, w.made.exits))
+	}
+	if n == 0 {
+		return nil
+	}
+	err := w.session.Pass(h.tid, n)
+	if errors.Is(err, ptrace.ErrGone) {
+		return nil // which is told as an event
+	}
+	w.passing[h.tid] = n
+	return err
 }
 
 // runThrough lets native code run to where its function returns, that thread alone.
@@ -244,10 +281,6 @@ func (w *walker) runThrough(tid int) error {
 	if to == nil {
 		w.made.uncounted = "where its function returns to is not known"
 		return nil
-	}
-	before, err := w.session.Hits()
-	if err != nil {
-		return err
 	}
 	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: throughTime})
 	switch {
@@ -259,27 +292,32 @@ func (w *walker) runThrough(tid int) error {
 		w.made.uncounted = "native code did not come to the return: " + run.Stopped
 	}
 	w.native[tid] += run.Passed
-	after, err := w.session.Hits()
-	if err != nil {
-		return err
-	}
-	counted := map[machine.Addr]uint64{}
-	for _, h := range before {
-		counted[h.Addr] = h.Count
-	}
-	for _, h := range after {
+	w.alone += run.Passed
+	return nil
+}
+
+// hits counts how often the process came to a record.
+func (w *walker) hits(record uint64) (n uint64, err error) {
+	list, err := w.session.Hits()
+	for _, h := range list {
 		for _, p := range w.watcher.At(h.Addr) {
-			w.hits[p.Record] += h.Count - counted[h.Addr]
+			if p.Record == record {
+				n += h.Count
+			}
 		}
 	}
-	return nil
+	return n, err
 }
 
 // show takes down what there is to say of an exit, and keeps the moment.
 func (w *walker) show(x *trace.Exited) error {
 	h := w.hit
 	c := culprit(&x.Frame.Frame)
-	c.Exit, c.Native, c.TID, c.Thread, c.Hit = h.exit, Exit{h.exit.Thread, w.native[h.tid]}, x.Thread.ID, x.Thread.Name, w.hits[x.Point.Record]
+	c.Exit, c.Native, c.TID, c.Thread = h.exit, Exit{h.exit.Thread, w.native[h.tid]}, x.Thread.ID, x.Thread.Name
+	var err error
+	if c.Hit, err = w.hits(x.Point.Record); err != nil {
+		return err
+	}
 	w.made.culprit = c
 	if w.options.Keep == "" {
 		return nil

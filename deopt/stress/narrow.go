@@ -73,7 +73,7 @@ func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, er
 		return nil, nil
 	}
 	r.Reruns++
-	s.options.Progress(fmt.Sprintf("run %d: %s", r.Reruns, what))
+	s.options.Progress(fmt.Sprintf("runs again, %d: %s", r.Reruns, what))
 	return s.attempt(ctx, p)
 }
 

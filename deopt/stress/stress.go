@@ -87,7 +87,7 @@ func Run(ctx context.Context, command []string, o Options) (*Report, error) {
 
 func (s *stresser) run(ctx context.Context) error {
 	r := &s.report
-	s.options.Progress("untouched")
+	s.options.Progress("runs untouched")
 	var err error
 	if r.Untouched, err = s.untouched(ctx); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *stresser) run(ctx context.Context) error {
 		r.undecided("untouched it runs for longer than %v: --time says how long it may", s.options.Time)
 		return nil
 	}
-	s.options.Progress("stressed")
+	s.options.Progress("runs stressed")
 	first, err := s.attempt(ctx, plan{at: func(e Exit) action {
 		if s.options.chooses(e) {
 			return carry

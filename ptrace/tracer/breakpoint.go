@@ -230,6 +230,10 @@ func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {
 		s.number++
+		if t.passes > 0 {
+			t.passes--
+			return nil
+		}
 		if s.counting.Every > 1 && s.number%s.counting.Every != 0 {
 			return nil
 		}

@@ -51,6 +51,7 @@ const (
 	Insert            // Breakpoints
 	Remove            // the breakpoints at Addrs
 	Count             // as Counting says
+	Pass              // let thread TID pass so many hits
 	Hits              // how often the breakpoints were hit
 	Look              // whether the target has written over breakpoints
 	Threads           // their registers; they are stopped
@@ -75,6 +76,7 @@ type Request struct {
 	Addrs       []uint64
 	Changes     []Change
 	Counting    Counting
+	Pass        uint64
 	Alone       AloneOptions
 	Raw         *Raw
 }

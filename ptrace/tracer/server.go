@@ -105,6 +105,13 @@ func (s *server) do(r Request, reply *Reply) error {
 	case Count:
 		s.counting, s.number, s.chosen = r.Counting, 0, 0
 		return nil
+	case Pass:
+		t := s.threads[r.TID]
+		if t == nil || !s.stopped {
+			return unix.ESRCH
+		}
+		t.passes = r.Pass
+		return nil
 	case Hits:
 		reply.Hits = s.hits()
 		return nil
