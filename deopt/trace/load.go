@@ -23,12 +23,13 @@ const (
 
 // loaded follows what a process has loaded and registered, and knows which breakpoints belong to it.
 type loaded struct {
-	view   *deopt.View
-	filter ExitFilter
-	at     []*names.Pattern
-	means  []meaning // what each of at means
-	hold   bool      // all threads are stopped at each exit
-	warn   func(format string, args ...any)
+	view    *deopt.View
+	filter  ExitFilter
+	at      []*names.Pattern
+	means   []meaning // what each of at means
+	entries bool      // the entries of functions with exits are places too
+	hold    bool      // all threads are stopped at each exit
+	warn    func(format string, args ...any)
 
 	modules map[*object.Image]*listing
 	objects map[*ptrace.Entry]*listing
@@ -55,7 +56,7 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), hold: o.Full || o.Stop != nil, warn: warn}
+	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn}
 }
 
 // start looks at a target anew.
@@ -258,7 +259,7 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 	if len(l.at) > 0 {
 		return l.symbols(c), nil
 	}
-	s := survey{view: l.view, filter: &l.filter, fresh: fresh}
+	s := survey{view: l.view, filter: &l.filter, entries: l.entries, fresh: fresh}
 	if err := s.of(c); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ type Tracepoint struct {
 	// Symbol is set where the breakpoint stands at the entry of that symbol and is about the
 	// frame that calls it. There is no record then.
 	Symbol string
+	// Entry says that the breakpoint stands at the entry of Function. There is no record, and no frame that is left.
+	Entry bool
 
 	code  *progspace.Objfile
 	match *deopt.Match
@@ -75,8 +77,9 @@ var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), str
 
 // survey looks for the places at which exits can be seen.
 type survey struct {
-	view   *deopt.View
-	filter *ExitFilter
+	view    *deopt.View
+	filter  *ExitFilter
+	entries bool // breakpoints at the entries of functions are wanted too
 	// fresh says that the objects were registered just now. MCJIT does that before it makes the code
 	// executable; of any other object, memory that is not executable is no code any more.
 	fresh   bool
@@ -107,6 +110,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 	}
 	text := isa.NewWindow(s.view.Target(), isa.Of(s.view.Target().Arch()))
 	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not meant
+	entered := map[*stackmap.Function]bool{}
 	all := c.Records.Range(0, math.MaxUint64)
 	s.known += all.Len()
 	for n := range all.Len() {
@@ -132,6 +136,10 @@ func (s *survey) of(c *progspace.Objfile) error {
 		case why != "":
 			s.refuse(why)
 		case s.filter.wantsSite(p.Site):
+			if s.entries && !entered[e.Function] {
+				entered[e.Function] = true
+				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: c.Starting(e.Function.Addr).Name, Module: c.Name, code: c, whole: true, wide: true})
+			}
 			s.points = append(s.points, p)
 		}
 	}

@@ -24,14 +24,16 @@ type Options struct {
 	ExitFilter
 	// At are functions. Where there are any, the breakpoints stand at their entries, in place of the
 	// sites of records, and an exit is the frame of the record that calls.
-	At    []*names.Pattern
-	Full  bool                 // all frames of the thread
-	Quiet bool                 // exits are counted, and none is reported
-	Every uint64               // each so-many-th hit is reported; 0 and 1: each
-	Limit uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
-	Stop  *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
-	Log   bool                 // with Stop: the exits before it are reported too
-	For   time.Duration        // the trace ends after this time; 0: no limit
+	At []*names.Pattern
+	// Entries says that there are breakpoints at the entries of the functions too in which there are exits: [Tracepoint].Entry.
+	Entries bool
+	Full    bool                 // all frames of the thread
+	Quiet   bool                 // exits are counted, and none is reported
+	Every   uint64               // each so-many-th hit is reported; 0 and 1: each
+	Limit   uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
+	Stop    *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
+	Log     bool                 // with Stop: the exits before it are reported too
+	For     time.Duration        // the trace ends after this time; 0: no limit
 	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
 	// counted. Nil: all are wanted.
 	Wants func(machine.Thread, []*Tracepoint) bool
@@ -234,7 +236,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 
 // fill makes the frame of an exit, or all of its thread.
 func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (err error) {
-	if t.options.Full || x.Point.Symbol != "" {
+	if t.options.Full || x.Point.Symbol != "" || x.Point.Entry {
 		return t.walk(x, v, registers)
 	}
 	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"})
@@ -260,7 +262,7 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 		var f *deopt.Frame
 		var err error
 		switch {
-		case n == left && left == 0:
+		case n == left && left == 0 && !x.Point.Entry:
 			f, err = x.Point.frame(v, physical)
 		case n == left:
 			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
@@ -273,7 +275,7 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 			return err
 		}
 		within = f
-		if n == left {
+		if n == left && !x.Point.Entry {
 			x.Frame = f
 		}
 		if all {

@@ -336,7 +336,9 @@ func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (
 	if slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
 		return "", true, ""
 	}
-	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n) })
+	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool {
+		return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n)
+	})
 	if len(p.twins) == maxTwins {
 		return "", false, "too many pointers to memory of the interpreter's own were passed"
 	}

@@ -127,7 +127,7 @@ type Summary struct {
 	Same          uint64            `json:"same"`
 	Different     uint64            `json:"different"`
 	NotComparable uint64            `json:"not_comparable"`
-	Skipped       uint64            `json:"passed"` // exits that were not looked at; the JSON keeps its older name
+	Skipped       uint64            `json:"passed"`  // exits that were not looked at; the JSON keeps its older name
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
 	Seconds       float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
