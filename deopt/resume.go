@@ -12,6 +12,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/ptrace"
 )
 
@@ -97,14 +98,25 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 		return nil, errors.New(strings.Join(missing, "\n"))
 	}
 	first := s.Frames[0]
-	v := first.view
 	var err error
+	p.Machine, err = first.view.machine(first.to.Module, s.symbols(), o)
+	return p, err
+}
+
+// machine binds a module to the target. Of the options, what belongs to that is filled in; without a Memory it is the target's.
+func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.Addr, bool), o interp.Options) (*interp.Interp, error) {
 	if o.Memory == nil {
 		o.Memory = v.target
 	}
-	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(first.to.Module), s.symbols(), v.space.StartingAt
-	p.Machine, err = interp.New(first.to.Module, o)
-	return p, err
+	o.Arch, o.Modules, o.Symbol, o.SymbolAt = v.target.Arch(), v.beside(m), symbols, v.space.StartingAt
+	return interp.New(m, o)
+}
+
+// Machine is an interpreter for a function of the modules, to be called in the place of the frame's own: names mean what they mean to the
+// frame's code. Of the options, what belongs to the target is filled in.
+func (f *Frame) Machine(fn *ir.Func, o interp.Options) (*interp.Interp, error) {
+	found := map[*ir.Module]func(string) (machine.Addr, bool){fn.Module: f.Symbols(fn)}
+	return f.view.machine(fn.Module, f.view.symbolsOf(found), o)
 }
 
 // boundFrame is one frame of a stack with the values that it resumes with, and the names of those that are live there and

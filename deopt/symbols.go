@@ -16,6 +16,11 @@ func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	for _, f := range s.Frames {
 		found[f.to.Module] = f.Symbols(f.to)
 	}
+	return v.symbolsOf(found)
+}
+
+// symbolsOf binds the names of any module: of those that were found by a frame as that has them.
+func (v *View) symbolsOf(found map[*ir.Module]func(string) (machine.Addr, bool)) func(*ir.Module, string) (machine.Addr, bool) {
 	return func(m *ir.Module, name string) (machine.Addr, bool) {
 		if found[m] == nil {
 			found[m] = v.symbols(m, v.imageOf(m))

@@ -21,6 +21,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	switch {
 	case p.signal != 0: // whoever handles it may do anything
 		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
+	case p.gone != "":
+		out.notComparable(p.gone)
 	case p.ask != nil:
 		p.missed()
 	case p.failed != nil:
@@ -61,8 +63,8 @@ func (p *prediction) atMost() uint64 {
 
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
-	result := abi.CompareResult(p.result.Value, p.cc, regs, p.run.Machine.Made)
-	memory := compareMemory(p.before, v.watcher.View().Target(), p.run.Machine.Touched(), p.dead, p.below, p.left, p.run.Machine.Made)
+	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
+	memory := compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.left, p.machine.Made)
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -155,14 +157,14 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 			last = slices.Delete(last, 0, len(last)-n)
 		}
 	}
-	again, err := p.stack.Prepare(o)
+	again, run, err := p.prepare(o)
 	if err != nil {
 		return nil
 	}
-	native = p.again(again.Machine, memory)
+	native = p.again(again, memory)
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = again.Machine.ResumeStack(ctx, again.Activations) // how it ends is known
+	_, _ = run(ctx) // how it ends is known
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}

@@ -25,7 +25,8 @@ type crossing struct {
 type handed struct {
 	value   interp.Value
 	memory  []changed
-	objects []changed // in the interpreter's own memory
+	after   *memoryImage // that memory is of
+	objects []changed    // in the interpreter's own memory
 }
 
 // twin is memory that native code has elsewhere than the interpreter, which made it.
@@ -38,26 +39,34 @@ const (
 	maxHanded  = 64 << 20
 )
 
-// asked says how the interpreter came out of a stretch: with a call that native code has to make, at its end, or that nothing can come of it.
+// asked says how the interpreter came out of a stretch: with a call that native code has to make, at its end, or that nothing can come of it:
+// what began at an entry is kept then for the exits that come.
 func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
+	if why, err = p.stands(v, c); p.entry != nil && why != "" {
+		p.gone, p.ask, why = why, nil, ""
+	}
+	return why, err
+}
+
+func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err error) {
 	p.ask = c
 	if c == nil {
 		return p.ended(v)
 	}
 	if c.Site() == nil {
-		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.callee(c)), nil
+		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.called(c)), nil
 	}
-	if p.entry = c.At; p.entry == 0 {
+	if p.callee = c.At; p.callee == 0 {
 		var ok bool
-		if p.entry, ok = p.symbol(c.Name); !ok {
+		if p.callee, ok = p.symbol(c.Name); !ok {
 			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
 		}
 	}
 	return "", nil
 }
 
-// callee names what the interpreter calls.
-func (p *prediction) callee(c *interp.Invocation) string {
+// called names what the interpreter calls.
+func (p *prediction) called(c *interp.Invocation) string {
 	if c.Name == "" {
 		return c.At.String()
 	}
@@ -90,7 +99,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	c := &crossing{back: run.Back}
 	var told []*prediction
 	for _, p := range v.beside() {
-		if p.ask == nil || p.entry != run.Entered {
+		if p.ask == nil || p.callee != run.Entered {
 			p.left = true // this one's interpreter does not come here, or not yet
 			continue
 		}
@@ -142,11 +151,8 @@ func (v *verifier) drop(done []*prediction) error {
 	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
 	for _, p := range done {
 		p.runner.finish()
-		if err := v.tell(p.out); err != nil {
-			return err
-		}
 	}
-	return nil
+	return v.report(done)
 }
 
 // cameBack hands what a callee did to those who called it. It is false where the thread came elsewhere.
@@ -194,18 +200,18 @@ func (v *verifier) cameBack(pc, sp machine.Addr, regs *machine.Registers) (bool,
 // hand gives the interpreter what native code did in the place of the call that it waits for, and lets it go on.
 func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
 	c := p.ask
-	h := handed{memory: list}
+	h := handed{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
-			return fmt.Sprintf("what %s returned: %v", p.callee(c), err), nil
+			return fmt.Sprintf("what %s returned: %v", p.called(c), err), nil
 		}
 	}
 	h.objects = p.changedObjects(list, after)
 	p.keepHanded(h)
 	p.before = p.before.with(list, after)
 	p.memory.image = p.before
-	if err := p.take(p.run.Machine, h); err != nil {
+	if err := p.take(p.machine, h); err != nil {
 		return "the interpreter cannot take what native code stored: " + err.Error(), nil
 	}
 	return p.asked(v, p.runner.tell(h.value))
@@ -242,7 +248,7 @@ func (p *prediction) again(in *interp.Interp, memory *imageMemory) interp.Builti
 		}
 		h := p.handed[n]
 		n++
-		memory.image = memory.image.with(h.memory, &memoryImage{})
+		memory.image = memory.image.with(h.memory, h.after)
 		return h.value, p.take(in, h)
 	}
 }
@@ -274,7 +280,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	for n, a := range abi.Arguments(s, regs.Arch()) {
 		value, err := a.Read(regs, mem)
 		if err != nil {
-			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, p.callee(c), err)
+			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, p.called(c), err)
 		}
 		attrs := ir.ParamAttrs{}
 		if n < len(s.Attrs) {
@@ -282,10 +288,10 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 		}
 		at, same, why := p.sameArgument(c.Args[n], value, attrs, s.Layout, mem)
 		if why != "" {
-			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, p.callee(c), why)
+			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, p.called(c), why)
 		}
 		if !same {
-			return &CallDifference{Callee: p.callee(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
+			return &CallDifference{Callee: p.called(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
 				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
 		}
 	}
@@ -301,7 +307,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 		return "", same, ""
 	}
 	b, _ := native.Uint()
-	if p.run.Machine.Made(a) {
+	if p.machine.Made(a) {
 		if t.Kind == ir.IntKind {
 			if !same {
 				why = "a number that is an address where the interpreter has memory of its own"
@@ -326,7 +332,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 // samePointee compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
 // object is not known: one that is gone may have had the address.
 func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (at string, same bool, why string) {
-	n := p.run.Machine.Extent(own, maxPointee)
+	n := p.machine.Extent(own, maxPointee)
 	if n == 0 {
 		return "", false, "it points to what the interpreter has an address of its own for"
 	}
@@ -349,7 +355,7 @@ func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (
 // changedObjects is what native code left in memory that the interpreter has elsewhere: what it changed, and what was not known before, for
 // that it may have stored too, what lay there already.
 func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
-	in := p.run.Machine
+	in := p.machine
 	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
 	for _, t := range p.twins {
 		for _, ch := range list {
@@ -384,7 +390,7 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
 	for done := uint64(0); done < size; {
 		n := min(size-done, imagePage-uint64(own)%imagePage)
-		if p.run.Machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
+		if p.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
 			return "", true // of what cannot be read nothing is known
 		}
 		for i := range n {
@@ -406,35 +412,34 @@ func (p *prediction) missed() {
 		callee = site.Block.Func.Module.Func(c.Name)
 	}
 	if p.left || callee == nil || callee.StoresNothing() || allocates(c.Name) {
-		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.callee(c)))
+		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.called(c)))
 		return
 	}
-	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.callee(c), Only: "interpreter", Line: c.Site().Line}
+	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
 }
 
 // extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.
 func (p *prediction) extra(v *verifier) *CallDifference {
-	f := p.stack.Frames[0]
-	if f.To() != f.NativeFunction() { // a layout's: native code goes there by calls of a runtime
+	if p.fn != p.native() { // a layout's: native code goes there by calls of a runtime
 		return nil
 	}
 	unwinder := v.watcher.View().Unwinder()
-	called := map[machine.Addr]bool{}
+	went := map[machine.Addr]bool{}
 	for _, at := range p.out.outside {
-		called[at] = true
+		went[at] = true
 		for range maxStubs {
 			if at = unwinder.Stub(at); at == 0 {
 				break
 			}
-			called[at] = true
+			went[at] = true
 		}
 	}
-	for _, callee := range f.To().Module.Funcs {
+	for _, callee := range p.fn.Module.Funcs {
 		if !callee.Declared() || strings.HasPrefix(callee.Name, "llvm.") || callee.StoresNothing() || !interp.LeftToNative(callee.Name) ||
 			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
 			continue
 		}
-		if at, ok := p.symbol(callee.Name); ok && called[at] {
+		if at, ok := p.symbol(callee.Name); ok && went[at] {
 			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
 		}
 	}

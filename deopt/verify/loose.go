@@ -29,7 +29,7 @@ var (
 
 // loose says why native code may come to something else than the interpreter, and both are right; or "".
 func (p *prediction) loose() string {
-	blocks := p.run.Machine.Profile()
+	blocks := p.machine.Profile()
 	for _, c := range p.result.Called {
 		switch {
 		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):

@@ -59,9 +59,9 @@ func (p *prediction) patched(v *verifier) string {
 
 // sitesPassed are the statepoints with bytes to be patched that the run came to, or may have: of a block that it left before its end, all.
 func (p *prediction) sitesPassed() (came []*ir.Site) {
-	m := p.stack.Frames[0].Match()
+	m := p.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
-	for _, b := range p.run.Machine.Profile() {
+	for _, b := range p.machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
 			siteList, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known
@@ -71,7 +71,7 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !sites.RecordsStatepoint(s) {
 				continue
 			}
-			if at := m.Site; at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
+			if at := m.Site; p.entry == nil && at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
 				// The run began in this block, at the site of the exit or behind it.
 				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.Moment == frame.After {
 					continue

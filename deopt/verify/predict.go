@@ -12,18 +12,26 @@ import (
 	"reframe/deopt/abi"
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
+	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
 
-// prediction is what the interpreter did from an exit on.
+// prediction is what the interpreter did from an exit, or an entry, on.
 type prediction struct {
 	out     *Verified
-	stack   *deopt.Stack
+	fn      *ir.Func     // whose return ends it
+	frame   *deopt.Frame // of the native code: at an exit the one that is left, at an entry the one that begins
+	prepare func(interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error)
+	start   interp.Activation // of an exit: where the interpreter begins
+	args    []interp.Value    // of an entry: what the function was called with
+	gone    string            // of an entry: why the run ended that nothing can be held against, or ""
+	entry   *entry            // what began here, or nil for an exit
 	to      ptrace.Return
 	cc      string
-	run     *deopt.Prepared
+	machine *interp.Interp
+	run     func(context.Context) (*interp.Result, error)
 	result  *interp.Result
 	failed  *interp.RunError // how the run ended where it did not return, or nil
 	first   *memoryImage     // of the exit
@@ -31,7 +39,7 @@ type prediction struct {
 	memory  *imageMemory     // that the interpreter sees
 	runner  *runner
 	ask     *interp.Invocation // the call that the interpreter waits for, or nil
-	entry   machine.Addr       // of what that calls
+	callee  machine.Addr       // what that calls
 	symbol  func(string) (machine.Addr, bool)
 	twins   []twin
 	handed  []handed // in order; nil where it was too much to be kept
@@ -81,9 +89,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 // begin lets the interpreter run from the exit.
 func (p *prediction) begin(v *verifier) (why string, err error) {
 	p.before, p.memory.image = p.first, p.first
-	p.runner.start(func(ctx context.Context) (*interp.Result, error) {
-		return p.run.Machine.ResumeStack(ctx, p.run.Activations)
-	})
+	p.runner.start(p.run)
 	return p.asked(v, p.runner.next())
 }
 
@@ -111,36 +117,54 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	if caller.Guess() != "" {
 		return nil, "its caller is not known for sure: " + caller.Guess(), nil
 	}
-	p = &prediction{to: ptrace.Return{Addr: caller.Physical().PC, CFA: f.Physical().CFA}}
-	p.stack = &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*deopt.Frame{f}}
+	p = &prediction{frame: f, fn: f.To()}
+	stack := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*deopt.Frame{f}}
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
-		p.stack.Returned = x.Thread.Registers
+		stack.Returned = x.Thread.Registers
 	}
-	p.symbol = f.Symbols(f.To())
+	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
+		run, err := stack.Prepare(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.start = run.Activations[0]
+		return run.Machine, func(ctx context.Context) (*interp.Result, error) {
+			return run.Machine.ResumeStack(ctx, run.Activations)
+		}, nil
+	}
 	if f.Match().Site != nil {
 		p.cc = f.Match().Site.Func.CC
 	}
+	why, err = v.place(p, x, at, maps)
+	return p, why, err
+}
+
+// place makes the interpreter of a prediction, and finds where the frame at that index of the thread returns to, and which memory is its own.
+func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	f, caller := x.Frames[at], x.Frames[at+1]
+	p.to = ptrace.Return{Addr: caller.Physical().PC, CFA: f.Physical().CFA}
 	p.memory = &imageMemory{now: v.watcher.View().Target()}
 	p.runner = newRunner(v.ctx, v.options.Time)
 	o := v.interpreter()
 	o.Memory, o.Native = p.memory, p.runner.native
-	if p.run, err = p.stack.Prepare(o); err != nil {
+	if p.machine, p.run, err = p.prepare(o); err != nil {
 		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
-			return nil, "", err
+			return "", err
 		}
-		return nil, err.Error(), nil
+		return err.Error(), nil
 	}
+	p.symbol = f.Symbols(p.fn)
 	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.Physical().CFA - 1) })
 	if at < 0 {
-		return nil, fmt.Sprintf("its stack, at %v, is not mapped", f.Physical().CFA), nil
+		return fmt.Sprintf("its stack, at %v, is not mapped", f.Physical().CFA), nil
 	}
 	kernel, err := v.session.KernelArea(x.Thread.ID)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	sp, err := f.Physical().Registers.Addr(v.watcher.View().Target().Arch().SP)
 	if err != nil {
-		return nil, err.Error(), nil
+		return err.Error(), nil
 	}
 	sp -= abi.RedZone
 	if maps[at].Path == "[stack]" {
@@ -148,8 +172,8 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	}
 	// A coroutine's stack may lie in the heap, among all else.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
-	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(f.NativeFunction(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
-	return p, "", nil
+	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	return "", nil
 }
 
 // interpreter are the options of a run that is held against native code.
@@ -195,7 +219,7 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
 		// Native code that returns from here does something else.
 		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
-			if p.run.Machine.Unknown(uint64(fault.Addr)) {
+			if p.machine.Unknown(uint64(fault.Addr)) {
 				break
 			}
 			if p.unused.Contains(machine.Addr(fault.Addr)) {

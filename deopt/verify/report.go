@@ -22,8 +22,11 @@ type Verified struct {
 	Hit    uint64 // of its record among those that are meant, from 1
 	Status string // one of the constants
 	Why    string // why it is not comparable
+	Entry  string // the function whose entry it is, of an activation that is held against a baseline; "" for an exit
 	Result []ResultPart
-	Memory []MemoryDifference
+	// Baseline is how it is held against a run from the function's entry; nil where it is not.
+	Baseline *Baseline
+	Memory   []MemoryDifference
 	// Call is the call of native code at which both parted, or nil: then neither the result nor memory was compared.
 	Call  *CallDifference
 	Calls uint64 // calls of native code that both came to
@@ -37,6 +40,7 @@ type Verified struct {
 	Core        string   // the file that holds the moment, or ""
 
 	outside []machine.Addr
+	entry   *entry // of whose activation the exit is, or nil
 }
 
 // VerifiedRun is one of the two runs.
@@ -89,7 +93,9 @@ type Report struct {
 	Resume      *frame.Resume      `json:"resume,omitempty"`
 	Status      string             `json:"status"`
 	Why         string             `json:"why,omitempty"`
+	Entry       string             `json:"entry,omitempty"` // the function, where it is no exit but an activation from its entry on
 	Result      []ResultPart       `json:"result,omitempty"`
+	Baseline    *Baseline          `json:"baseline,omitempty"`
 	Call        *CallDifference    `json:"call,omitempty"`
 	Calls       uint64             `json:"calls,omitempty"` // of native code that both came to
 	Memory      []MemoryDifference `json:"memory,omitempty"`
@@ -107,7 +113,7 @@ type Report struct {
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
-		Status: v.Status, Why: v.Why, Result: v.Result, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
+		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {
@@ -123,7 +129,8 @@ const SummarySchema = "reframe.verify.summary/v1"
 // Summary is what there is to say when a verification has ended.
 type Summary struct {
 	Schema        string            `json:"schema"`
-	Exits         uint64            `json:"exits"` // that were to be verified
+	Exits         uint64            `json:"exits"`             // that were to be verified
+	Entries       uint64            `json:"entries,omitempty"` // of functions, that were held against a baseline and have a verdict of their own
 	Same          uint64            `json:"same"`
 	Different     uint64            `json:"different"`
 	NotComparable uint64            `json:"not_comparable"`

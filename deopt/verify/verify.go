@@ -32,6 +32,12 @@ type Options struct {
 	Tail   int    // how many of the last instructions are reported where a difference is found; 0: 20
 	Keep   string // a directory for a core of each exit at which there is a difference; "": none
 	Wait   bool   // as in [trace.Options]
+	// FromEntry holds each exit against a run of its function's baseline from the entry on too. The baseline is what the layouts resume in,
+	// the function of the modules that is called Baseline, or the function's own IR. EntriesOf are functions of which each activation is
+	// verified from its entry on, in the place of exits.
+	FromEntry bool
+	Baseline  string
+	EntriesOf []*names.Pattern
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
 	For  time.Duration
 	Warn func(string)
@@ -65,7 +71,9 @@ type verifier struct {
 	// crossings are calls of native code under way, the innermost last.
 	crossings []*crossing
 	memory    *memoryImage // of the process at the last exit, while something is pending
-	number    uint64       // exits so far
+	number    uint64       // exits so far, or entries where those are what is verified
+	entries   uint64       // that were followed
+	warned    map[string]bool
 	hits      map[uint64]uint64
 	summary   Summary
 }
@@ -80,8 +88,12 @@ const maxPending = 16
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
-	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: o.At, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
+	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}}
+	at := o.At
+	if o.EntriesOf != nil {
+		at = o.EntriesOf
+	}
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: o.FromEntry, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
 	v.summary.Reasons = map[string]uint64{}
 	kind, err := v.run()
 	end, overwritten, took := v.watcher.Finish()
@@ -123,6 +135,9 @@ func (v *verifier) enough() bool {
 
 // exit handles a thread that came to an exit. It makes a prediction, or says why there is none.
 func (v *verifier) exit(x *trace.Exited) error {
+	if v.isEntry(x.Point) {
+		return v.entryHit(x)
+	}
 	v.number++
 	record := x.Point.Record
 	if x.Frame != nil && x.Frame.Record != nil {
@@ -153,8 +168,62 @@ func (v *verifier) exit(x *trace.Exited) error {
 			return err
 		}
 	}
+	if e := v.entryOf(p); e != nil {
+		v.hold(e, p)
+	}
 	v.pending = append(v.pending, p)
 	return nil
+}
+
+// entryHit handles a thread that came to the entry of a function that is followed from there.
+func (v *verifier) entryHit(x *trace.Exited) error {
+	o := &v.options
+	if o.EntriesOf != nil { // it is what is verified
+		v.number++
+		if v.number <= o.Skip || o.Every > 1 && v.number%o.Every != 0 {
+			v.summary.Skipped++
+			return nil
+		}
+	}
+	if v.enough() || len(v.pending)+2 > maxPending {
+		v.summary.Skipped += oneIf(o.EntriesOf != nil)
+		return nil
+	}
+	v.entries++
+	v.summary.Exits += oneIf(o.EntriesOf != nil)
+	before := len(v.pending)
+	why, err := v.enter(x)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		return nil
+	}
+	for _, p := range v.pending[before:] {
+		p.runner.finish()
+	}
+	v.pending = v.pending[:before]
+	if o.EntriesOf == nil {
+		why = fmt.Sprintf("@%s is not held against a baseline from its entry: %s", x.Point.Function, why)
+		if !v.warned[why] && len(v.warned) < maxWarned {
+			v.warned[why] = true
+			o.Warn(why)
+		}
+		return nil
+	}
+	out := &Verified{Exit: x, Entry: x.Point.Function, Number: v.entries, Hit: v.entries}
+	out.notComparable(why)
+	return v.tell(out)
+}
+
+// maxWarned bounds the reasons why entries are not followed that are told.
+const maxWarned = 50
+
+func oneIf(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // maxNamesakes bounds the cores of one name: processes have the same number again and again.
@@ -218,7 +287,7 @@ func (v *verifier) native() error {
 			o.Inside = v.watcher.Code()
 			for _, p := range v.beside() {
 				if p.ask != nil {
-					o.Entries = append(o.Entries, p.entry)
+					o.Entries = append(o.Entries, p.callee)
 				}
 			}
 		}
@@ -290,6 +359,9 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 	for _, h := range after {
 		n := h.Count - counted[h.Addr]
 		for _, point := range v.watcher.At(h.Addr) {
+			if point.Entry {
+				continue
+			}
 			v.number += n
 			v.hits[point.Record] += n
 			v.summary.Skipped += n
@@ -302,14 +374,11 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 func (v *verifier) abandon(why string) error {
 	pending := v.pending
 	v.pending, v.crossings = nil, nil
-	for _, p := range slices.Backward(pending) {
+	for _, p := range pending {
 		p.runner.finish()
 		p.out.notComparable(why)
-		if err := v.tell(p.out); err != nil {
-			return err
-		}
 	}
-	return nil
+	return v.report(pending)
 }
 
 // returned compares what has come to its return: all that are pending there, for several exits of one
@@ -347,8 +416,29 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 		} else {
 			p.out.notComparable("its frame was left without a return")
 		}
-		if err := v.tell(p.out); err != nil {
-			return err
+	}
+	return v.report(done)
+}
+
+// report tells of what is done with, the innermost first. Whoever is wrong at the exits of an activation is known when all of it is compared.
+func (v *verifier) report(done []*prediction) error {
+	for _, p := range done {
+		if p.entry != nil && p == p.entry.baseline {
+			p.entry.conclude()
+		}
+	}
+	for _, p := range slices.Backward(done) {
+		e := p.entry
+		switch {
+		case e != nil && p == e.own: // it says more of the baseline
+		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || len(e.exits) > 0):
+		default:
+			if e != nil && v.options.EntriesOf == nil {
+				v.summary.Entries++
+			}
+			if err := v.tell(p.out); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ define i32 @compare(ptr %a, ptr %b) {
   ret i32 %r
 }
 ; What it hands over lies in its own frame.
-define i64 @work(i64 %i, i64 %acc) noinline {
+define i64 @spell(i64 %i, i64 %acc) noinline {
   %room = alloca [4 x i64]
   %count = alloca i64
   %list = alloca ptr
@@ -75,7 +75,7 @@ loop:
   %before = getelementptr i64, ptr %cell, i64 1
   store i64 %acc, ptr %before
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 90, i32 0, i64 %i, i64 %acc, i64 %n, ptr %cell)
-  %r = call i64 @work(i64 %i, i64 %acc)
+  %r = call i64 @spell(i64 %i, i64 %acc)
   %at = getelementptr i64, ptr %cell, i64 1
   %f = call ptr @memfrob(ptr %at, i64 8)
   %x = load i64, ptr %at

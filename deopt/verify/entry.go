@@ -1,0 +1,175 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"reframe/deopt"
+	"reframe/deopt/abi"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+)
+
+// entry is an activation of a function that is followed from its entry on: beside native code its baseline runs in the interpreter, and
+// the function's own IR, where that is another one.
+type entry struct {
+	function string
+	fn       *ir.Func // whose native code it is, or nil
+	baseline *prediction
+	own      *prediction         // nil where it is the baseline, or fn is not known
+	exits    []*Verified         // of the activation, that wait for its return
+	reached  map[ir.Value]uint64 // which arrival an exit had last, by the instruction where it resumes
+}
+
+// entered is whether a hit is the entry of a function that is followed.
+func (v *verifier) isEntry(p *trace.Tracepoint) bool {
+	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
+}
+
+// enter begins to follow an activation. Where that cannot be it says why, "" where it is.
+func (v *verifier) enter(x *trace.Exited) (why string, err error) {
+	name := x.Point.Function
+	if len(x.Frames) < 2 {
+		return "its caller is not known: " + x.End.Reason, nil
+	}
+	f, caller := x.Frames[0], x.Frames[1]
+	switch {
+	case f.Physical().NoCFA != "":
+		return "where it returns to is not known: " + f.Physical().NoCFA, nil
+	case f.Uncertain() != "":
+		return "its frame is a guess: " + f.Uncertain(), nil
+	case caller.Guess() != "":
+		return "its caller is not known for sure: " + caller.Guess(), nil
+	}
+	e := &entry{function: name, reached: map[ir.Value]uint64{}}
+	var baseline *ir.Func
+	if e.fn, baseline, why = v.functions(name); why != "" {
+		return why, nil
+	}
+	args, why, err := v.arguments(x, e, baseline)
+	if err != nil || why != "" {
+		return why, err
+	}
+	t := v.watcher.View().Target()
+	maps, err := t.Mappings()
+	if err != nil {
+		return "", err
+	}
+	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
+		return err.Error(), nil
+	}
+	run := []*ir.Func{baseline}
+	if e.fn != nil && e.fn != baseline {
+		run = append(run, e.fn)
+	}
+	for n, fn := range run {
+		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, calls: map[machine.Addr]bool{}, first: v.memory}
+		if e.fn != nil {
+			p.cc = e.fn.CC
+		}
+		p.args = args
+		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries}
+		p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
+			in, err := f.Machine(fn, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return in, func(ctx context.Context) (*interp.Result, error) { return in.Call(ctx, fn, args) }, nil
+		}
+		why, err := v.place(p, x, 0, maps)
+		if err == nil && why == "" {
+			_, err = p.begin(v)
+		}
+		if err != nil {
+			return "", err
+		}
+		if why != "" {
+			return why, nil
+		}
+		if n == 0 {
+			e.baseline = p
+		} else {
+			e.own = p
+		}
+		v.pending = append(v.pending, p)
+	}
+	return "", nil
+}
+
+// functions are the function of the modules whose native code has a name, nil where none is it alone, and the one that it is held against: the
+// one that was asked for, that of the layouts, or itself.
+func (v *verifier) functions(name string) (own, baseline *ir.Func, why string) {
+	modules := v.watcher.View().Modules()
+	if all := modules.Definitions(name); len(all) == 1 {
+		own = all[0]
+	}
+	as := v.options.Baseline
+	if as == "" {
+		for _, l := range v.options.Layouts {
+			for _, x := range l.Exits {
+				if x.Function != name || x.Resume.Function == as {
+					continue
+				}
+				if as != "" {
+					return own, nil, fmt.Sprintf("its exits resume in @%s and in @%s; --baseline says which it is held against", as, x.Resume.Function)
+				}
+				as = x.Resume.Function
+			}
+		}
+	}
+	switch all := modules.Definitions(as); {
+	case as == "" && own == nil:
+		return nil, nil, fmt.Sprintf("no module defines @%s alone; --ir gives it, and --baseline another function to be held against", name)
+	case as == "":
+		return own, own, ""
+	case len(all) != 1:
+		return own, nil, fmt.Sprintf("%d functions of the modules are called @%s, which it is to be held against", len(all), as)
+	default:
+		return own, all[0], ""
+	}
+}
+
+// arguments reads what a function is called with.
+func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args []interp.Value, why string, err error) {
+	native := baseline
+	if e.fn != nil {
+		native = e.fn
+	}
+	same := slices.EqualFunc(native.Params, baseline.Params, func(a, b *ir.Param) bool { return deopt.SameType(a.Typ, b.Typ) })
+	switch {
+	case !same || !deopt.SameType(native.Sig.Elem, baseline.Sig.Elem):
+		return nil, fmt.Sprintf("@%s takes or returns other types than @%s", native.Name, baseline.Name), nil
+	case native.Sig.Variadic:
+		return nil, fmt.Sprintf("@%s takes a variable number of arguments", native.Name), nil
+	}
+	t := v.watcher.View().Target()
+	for n, a := range abi.Arguments(abi.SignatureOf(native), t.Arch()) {
+		value, err := a.Read(x.Thread.Registers, t)
+		if err != nil {
+			return nil, fmt.Sprintf("argument %d: %v", n+1, err), nil
+		}
+		args = append(args, value)
+	}
+	return args, "", nil
+}
+
+// native is the function whose native code runs, nil where it is not known.
+func (p *prediction) native() *ir.Func {
+	if p.entry != nil {
+		return p.entry.fn
+	}
+	return p.frame.NativeFunction()
+}
+
+// entryOf is the activation that is followed from its entry on and that an exit is of, or nil.
+func (v *verifier) entryOf(p *prediction) *entry {
+	for _, q := range slices.Backward(v.pending) {
+		if q.entry != nil && q == q.entry.baseline && q.to == p.to {
+			return q.entry
+		}
+	}
+	return nil
+}

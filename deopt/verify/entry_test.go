@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frametest"
+	"reframe/deopt/layout"
+	"reframe/deopt/names"
+	"reframe/internal/livetest"
+)
+
+// planted is baseline.ll with a fault in it: in what is compiled, and in what the module says.
+type planted struct {
+	name          string
+	native, given []string // pairs of what stands there and what is there instead; given: beside those of native
+	wrong         string   // what is said to be wrong
+}
+
+var plantedFaults = []planted{
+	{"none", nil, nil, ""},
+	{"swapped", []string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %acc, i64 %i)", "@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %acc, i64 %i)"}, nil,
+		"the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i"},
+	{"off by one", []string{"call void (i64, i32, ...) @llvm.experimental.stackmap(i64 95, i32 0, i64 %n, i64 %i,", "%i2 = add i64 %i, 1\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 95, i32 0, i64 %n, i64 %i2,",
+		"@resumed(i64 %n, i64 %i,", "@resumed(i64 %n, i64 %i2,"}, nil,
+		"the bundle: what %i should be, 4, is in %i of @plain_opt"},
+	{"a forgotten update", []string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %i, i64 %stale)", "@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %i, i64 %stale)",
+		"  %acc = phi i64 [ 0, %entry ], [ %acc1, %usual ]\n", "  %acc = phi i64 [ 0, %entry ], [ %acc1, %usual ]\n  %stale = phi i64 [ 0, %entry ], [ %acc, %usual ]\n"}, nil,
+		"the bundle: what %acc should be, 39, is in %acc of @plain_opt"},
+	{"a wrong constant in the optimized IR", []string{"  %acc1 = add i64 %acc, %f\n  store", "  %wrong = add i64 %f, 1\n  %acc1 = add i64 %acc, %wrong\n  store"}, nil,
+		"the optimized IR: @plain_opt has nowhere at the site what %acc should be"},
+	{"a wrong constant in the optimized code", []string{"  %acc1 = add i64 %acc, %f\n  store", "  %wrong = add i64 %f, 1\n  %acc1 = add i64 %acc, %wrong\n  store"},
+		[]string{"%wrong = add i64 %f, 1", "%wrong = add i64 %f, 0"},
+		"the stack map or the native code: record 95 does not hold what the function's own IR computes; %acc is 39 in @plain_opt's own IR and 42 in the record"},
+	{"a missing store", []string{"  %acc1 = add i64 %acc, %f\n  store i64 %acc1, ptr @last\n", "  %acc1 = add i64 %acc, %f\n"}, nil,
+		"the optimized code: it left other memory than the baseline has at the exit"},
+	{"the runtime's decoder", []string{"@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %i, i64 %n)"}, nil,
+		"the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"},
+	{"the runtime", []string{"  %sacc = xor i64 %acc, %v\n  br label %next\nnext:\n  %acc1 = select", "  %sacc = add i64 %acc, %v\n  br label %next\nnext:\n  %acc1 = select"}, nil,
+		"the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"},
+}
+
+func replaced(t *testing.T, text string, pairs []string) string {
+	t.Helper()
+	for n := 0; n < len(pairs); n += 2 {
+		require.Equal(t, 1, strings.Count(text, pairs[n]), "%q", pairs[n])
+		text = strings.Replace(text, pairs[n], pairs[n+1], 1)
+	}
+	return text
+}
+
+// build compiles a planted fault, and gives the options to verify it with.
+func (f *planted) build(t *testing.T, version int, level string) (command []string, o Options) {
+	t.Helper()
+	source, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))
+	require.NoError(t, err)
+	native := replaced(t, string(source), f.native)
+	path, _ := frametest.Written(t, "baseline.ll", native)
+	flags := []string{level, "-relocation-model=pic"}
+	if version == 14 {
+		flags = append(flags, "-opaque-pointers")
+	}
+	object := frametest.LLC(t, version, path, flags...)
+	_, m := frametest.Written(t, "baseline.ll", replaced(t, native, f.given))
+	l, err := layout.Read(livetest.Testdata(t, "programs", "baseline.layout.json"))
+	require.NoError(t, err)
+	o.Modules, o.Layouts = append(o.Modules, m), append(o.Layouts, l)
+	return livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2}), o
+}
+
+// Whoever is wrong is named: the bundle, the stack map, the optimized code or its IR, the runtime. Without a look at the baseline none of
+// these but the last is seen: native code and the interpreter go on from the same wrong values.
+func TestVerifyFromEntryNamesWhoIsWrong(t *testing.T) {
+	livetest.Slow(t)
+	for _, version := range []int{14, 19, 22} {
+		for _, level := range livetest.ShareOf([]string{"-O0", "-O1", "-O2", "-O3"}, "from the entry", version) {
+			for _, f := range plantedFaults {
+				command, o := f.build(t, version, level)
+				_, plain := verified(t, command, o)
+				require.Len(t, plain, 2)
+				o.FromEntry = true
+				summary, all := verified(t, command, o)
+				about := f.name + ", LLVM " + level
+				require.Len(t, all, 2, about)
+				for n, v := range all {
+					require.NotNil(t, v.Baseline, about)
+					if f.wrong == "" {
+						require.Equal(t, Same, v.Status, "%s: %s %+v", about, v.Why, v.Baseline)
+						require.Equal(t, uint64(4), v.Baseline.State.Arrival, about)
+						require.Equal(t, Same, v.Baseline.Status, "%s: %s", about, v.Baseline.Reason)
+						require.Equal(t, uint64(2), summary.Same)
+						continue
+					}
+					require.Equal(t, f.wrong, v.Baseline.Wrong, "%s: %+v", about, v.Baseline.State)
+					require.Equal(t, Different, v.Status, about)
+					if strings.HasPrefix(f.wrong, "the runtime") {
+						require.Equal(t, Different, plain[n].Status, about)
+					} else {
+						require.Equal(t, Same, plain[n].Status, about)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Of a function without records each activation is verified.
+func TestVerifyEntries(t *testing.T) {
+	object := livetest.PICObject(t, 19, "crossing.ll", "-O2")
+	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	o := Options{Options: frametest.ModuleOptions(t, 19, "crossing.ll"), EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, "spell")}}
+	summary, all := verified(t, command, o)
+	for _, v := range all {
+		require.Equal(t, Same, v.Status, v.Why)
+		require.Equal(t, "spell", v.Entry)
+		require.Equal(t, uint64(9), v.Calls)
+	}
+	require.Equal(t, uint64(6), summary.Same)
+}
