@@ -30,7 +30,9 @@ func given(flags *pflag.FlagSet, names ...string) (words []string) {
 			spelled = "-" + f.Shorthand
 		}
 		for _, v := range values {
-			if f.NoOptDefVal != "" {
+			if f.Value.Type() == "bool" && v == "true" {
+				words = append(words, "--"+name)
+			} else if f.NoOptDefVal != "" {
 				words = append(words, "--"+name+"="+v)
 			} else {
 				words = append(words, spelled, v)

@@ -48,7 +48,7 @@ func (scriptPrinter) Verified(w io.Writer, v *verify.Verified) error {
 }
 
 func (scriptPrinter) Summary(w io.Writer, s *verify.Summary) error {
-	_, err := io.WriteString(w, verifiedText(s, &watched{limit: s.Exits}))
+	_, err := io.WriteString(w, verifiedText(s, &watched{limit: s.Exits}, false))
 	return err
 }
 

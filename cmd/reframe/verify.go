@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/deopt/verify"
 	"reframe/internal/flags"
 )
@@ -36,6 +38,13 @@ the native code runs to the same return, that thread alone. What the function re
 compared, and every byte of memory that either wrote. Stack map, layout or code is wrong where they
 differ.
 
+--from-entry looks further back: a breakpoint at the entry of the function begins a run of its baseline (what
+the layout resumes in, --baseline NAME, or the function's own IR) beside native code. The state at the exit must be one that
+the baseline had where the exit resumes, in order, and baseline, native code and what is resumed from the exit must come
+to the same; where they do not the report says who is wrong: the stack map or the native code, the bundle, the
+layout, the optimized IR, or the runtime. --entry NAME verifies each activation of functions so, with or
+without records: any code whose IR there is.
+
 Of each difference it prints the frame with its slots, the first value and address that differ, the last
 instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
 before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core where that is
@@ -53,6 +62,8 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 		Example: `  reframe verify 41822 --ir loop.ll --layout loop.layout.json
   reframe verify --ir loop.ll --every 100 -- lli -jit-kind=mcjit loop.ll
   reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
+  reframe verify --from-entry --ir loop.ll --layout loop.layout.json -- ./host loop.o
+  reframe verify --entry sum_opt --baseline sum --ir loop.ll -- ./host loop.o
   reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -74,6 +85,9 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 		"steps":   "the native code may run `N` instructions for one exit",
 		"timeout": "the native code may run for so long for one exit (`TIME`: 100ms, 5s)",
 	})
+	f.BoolVar(&o.FromEntry, "from-entry", false, "hold each exit against a run of its function's baseline from the entry on too, and say who is wrong")
+	f.StringVar(&o.Baseline, "baseline", "", "the baseline is the function `NAME` of the modules, and not what the layout resumes in")
+	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry on, in the place of exits; may be given again")
 	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
 	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`")
@@ -94,6 +108,14 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	switch {
 	case len(k.Modules) == 0:
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
+	case len(o.EntriesOf) > 0 && len(k.exits.At) > 0:
+		return usage("--entry and --at: one of them; both say at the entry of which functions it stops")
+	case len(o.EntriesOf) > 0 && o.FromEntry:
+		return usage("--entry and --from-entry: one of them; --entry is about activations, --from-entry about exits")
+	case len(o.EntriesOf) > 0 && (len(k.exits.Filter.Records) > 0 || len(k.exits.Filter.Sites) > 0):
+		return usage("--entry: no exits are looked at, of which --record and --site say something")
+	case o.Baseline != "" && !o.FromEntry && len(o.EntriesOf) == 0:
+		return usage("--baseline %s: with --from-entry or --entry only; without them nothing is held against a baseline", o.Baseline)
 	case o.Steps == 0 || o.Steps > 1<<40:
 		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
 	case o.Time <= 0:
@@ -110,10 +132,26 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}
+	if name := o.Baseline; name != "" && !slices.ContainsFunc(o.Modules, func(m *ir.Module) bool { f := m.Func(name); return f != nil && !f.Declared() }) {
+		return usage("--baseline %s: no module defines @%s%s", name, name, nearest(name, o.Modules))
+	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
-	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "function", "memory", "site", "steps", "tail", "timeout"))
+	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "baseline", "entry", "from-entry", "function", "memory", "site", "steps", "tail", "timeout"))
 	k.command = args
 	return nil
+}
+
+// nearest proposes functions of the modules in the place of one that there is not.
+func nearest(name string, modules []*ir.Module) string {
+	near := names.NewNearest(name)
+	for _, m := range modules {
+		for _, f := range m.Funcs {
+			if !f.Declared() {
+				near.Add(f.Name)
+			}
+		}
+	}
+	return near.String()
 }
 
 // reproduce is a command that verifies only the exit that v is of. Where the exits are those of several
@@ -121,7 +159,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
 	skip := v.Hit - 1
-	if len(k.exits.At) > 0 {
+	if len(k.exits.At) > 0 || v.Entry != "" {
 		skip = v.Number - 1
 	} else {
 		words = append(words, "--record", fmt.Sprint(v.Exit.Frame.Record.ID))
@@ -159,7 +197,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if late := s.Detach(); err == nil {
 		err = late
 	}
-	end := ended{verdict(sum, err)}
+	end := ended{verdict(sum, err, len(k.options.EntriesOf) > 0)}
 	if a.json {
 		w.summary(verifySummary{sum, end.why()})
 	}
@@ -183,7 +221,11 @@ type verifySummary struct {
 }
 
 // verdict is the exit status of a verification that ended with err.
-func verdict(s *verify.Summary, err error) error {
+func verdict(s *verify.Summary, err error, entries bool) error {
+	what := "exit"
+	if entries {
+		what = "entry"
+	}
 	var by interruption
 	switch {
 	case errors.As(err, &by):
@@ -195,11 +237,11 @@ func verdict(s *verify.Summary, err error) error {
 	case err != nil:
 		return err
 	case s.Exits == 0 && s.Skipped > 0:
-		return &status{exitFailed, "no exit was verified: all were skipped"}
+		return &status{exitFailed, "no " + what + " was verified: all were skipped"}
 	case s.Exits == 0:
-		return &status{exitFailed, "there was no exit"}
+		return &status{exitFailed, "there was no " + what}
 	case s.Same == 0:
-		return &status{exitFailed, "no exit could be verified"}
+		return &status{exitFailed, "no " + what + " could be verified"}
 	case s.NotComparable > 0 || s.Overwritten > 0:
 		return &status{exitPartial, ""}
 	}

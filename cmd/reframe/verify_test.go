@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -216,4 +217,50 @@ func TestVerifyFailedWrite(t *testing.T) {
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Contains(t, r.stderr, syscall.ENOSPC.Error())
 	require.Equal(t, untraced(t, host), r.stdout)
+}
+
+// From the entry of its function an exit shows who is wrong, in text and as the schema has it; entries are verified by themselves.
+func TestVerifyFromEntry(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	swapped := swappedBundle(t)
+	host := livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{Rounds: 2})
+	on := func(args ...string) result {
+		return reframe(t, append(append([]string{"verify", "--ir", swapped + ".ll"}, args...), append([]string{"--"}, host...)...)...)
+	}
+	described := livetest.Testdata(t, "programs", "baseline.layout.json")
+	r := on("--layout", described)
+	require.Equal(t, 0, r.code, "%s: from the exit on both sides are alike", r.stderr)
+	r = on("--layout", described, "--from-entry")
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Contains(t, r.stderr, "wrong: the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i\n")
+	for _, args := range [][]string{{"--layout", described, "--from-entry"}, {"--entry", "plain_opt", "--baseline", "plain"}} {
+		r = on(append(args, "--json", "-o", "-", "--all")...)
+		require.Equal(t, 3, r.code, r.stderr)
+		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "{") }) // what the program prints
+		require.Len(t, lines, 3)
+		for _, line := range lines {
+			valid(t, "verify.schema.json", line)
+		}
+		require.Contains(t, lines[0], `"wrong":"the `)
+	}
+	r = on("--entry", "resumed", "--all")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^1  \d+ obj_host  entry of resumed  same, returns i64 \d+\n2 `, r.stderr)
+	require.Contains(t, r.stderr, "2 entries verified in ")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--entry", "plain_opt", "--baseline", "plan"}, "--baseline plan: no module defines @plan; near it: plain"},
+		{[]string{"--baseline", "plain"}, "--baseline plain: with --from-entry or --entry only"},
+		{[]string{"--entry", "plain", "--from-entry"}, "--entry and --from-entry: one of them"},
+		{[]string{"--entry", "plain", "--at", "plain"}, "--entry and --at: one of them"},
+		{[]string{"--entry", "plain", "--record", "95"}, "--entry: no exits are looked at"},
+	} {
+		r := on(c.args...)
+		require.Equal(t, 64, r.code, r.stderr)
+		require.Contains(t, r.stderr, c.says)
+	}
 }

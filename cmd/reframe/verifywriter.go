@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/deopt/verify"
 )
@@ -41,7 +42,9 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 func (w *verifyWriter) outcome(v *verify.Verified) {
 	x := v.Exit
 	where := ""
-	if f := x.Frame; f != nil {
+	if v.Entry != "" {
+		where = "entry of " + printable(names.Demangled(v.Entry))
+	} else if f := x.Frame; f != nil {
 		where = printable(place(&f.Frame))
 		if f.Record != nil {
 			where += fmt.Sprintf("  record %d %s", f.Record.ID, f.Record.Site)
@@ -78,8 +81,15 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	b := &w.line
 	s := w.style
 	f := v.Exit.Frame
-	fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
-	printFrame(b, s, &f.Frame)
+	if v.Entry != "" {
+		fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("entry %d, of %s, thread %s", v.Number, printable(names.Demangled(v.Entry)), thread(v))))
+	} else {
+		fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
+		printFrame(b, s, &f.Frame)
+	}
+	if v.Baseline != nil {
+		w.baseline(v)
+	}
 	if why := v.Interpreter.Failed; why != "" {
 		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not get there\n        %s\n", s.yellow("different"), printable(why))
 	}
@@ -102,7 +112,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		w.call(v.Call)
 	}
 	for _, d := range v.Memory[:min(1, len(v.Memory))] {
-		w.memory(&d, v)
+		w.memory(&d, v.Words)
 	}
 	if len(v.Outside) > 0 && v.Interpreter.Failed == "" && v.Call == nil {
 		fmt.Fprintf(b, "  what native code alone wrote is not compared: it called %s, which no module is about\n", printable(strings.Join(v.Outside, ", ")))
@@ -116,6 +126,46 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		fmt.Fprintf(b, "  reproduce: %s\n", w.k.reproduce(v))
 	}
 	b.WriteByte('\n')
+}
+
+// baseline shows how an exit is held against a run from the entry.
+func (w *verifyWriter) baseline(v *verify.Verified) {
+	b, s := v.Baseline, w.style
+	fn := printable("@" + b.Function)
+	if b.Wrong != "" {
+		fmt.Fprintf(&w.line, "  %s: %s\n", s.yellow("wrong"), printable(b.Wrong))
+	}
+	if st := b.State; st != nil {
+		switch {
+		case st.Why != "":
+			fmt.Fprintf(&w.line, "  the state at the exit is not held against %s: %s\n", fn, printable(st.Why))
+		case st.Arrival > 0:
+			fmt.Fprintf(&w.line, "  the state at the exit is that of %s at arrival %d of %d\n", fn, st.Arrival, st.Arrivals)
+		case st.Arrivals == 0:
+			fmt.Fprintf(&w.line, "  %s the state at the exit: %s never comes there\n", s.yellow("different"), fn)
+		default:
+			fmt.Fprintf(&w.line, "  %s the state at the exit: %s has it at none of its %s; the nearest is %d\n", s.yellow("different"), fn, count(int(st.Arrivals), "arrival"), st.Nearest)
+			for _, d := range st.Slots {
+				where := ""
+				if d.In != "" {
+					where = ", which is in " + printable(d.In)
+				}
+				fmt.Fprintf(&w.line, "        %s is %s, and in the baseline %s%s\n", printable(d.Slot), d.Exit, d.Baseline, where)
+			}
+			if st.Memory != nil {
+				w.memory(st.Memory, st.Words)
+			}
+		}
+	}
+	for _, p := range b.Result {
+		if v.Entry == "" && !p.Same {
+			fmt.Fprintf(&w.line, "  %s result%s of %s, %s in %s\n", s.yellow("different"), p.Path, fn, p.Type, p.Register)
+			w.rows([][2]string{{"baseline", p.Interpreter}, {"native code", p.Native}})
+		}
+	}
+	if b.Reason != "" {
+		fmt.Fprintf(&w.line, "  what %s does to the return is not comparable: %s\n", fn, printable(b.Reason))
+	}
 }
 
 // call shows a call of native code at which both parted.
@@ -140,7 +190,7 @@ func (w *verifyWriter) call(d *verify.CallDifference) {
 }
 
 // memory shows the first place of memory that differs.
-func (w *verifyWriter) memory(d *verify.MemoryDifference, v *verify.Verified) {
+func (w *verifyWriter) memory(d *verify.MemoryDifference, words uint64) {
 	b := &w.line
 	near := ""
 	if d.Near != "" {
@@ -152,7 +202,7 @@ func (w *verifyWriter) memory(d *verify.MemoryDifference, v *verify.Verified) {
 			w.rows([][2]string{{row[0][:len(row[0])*max(0, 1-n)], words}})
 		}
 	}
-	if more := v.Words - d.Size/8; more > 0 {
+	if more := words - d.Size/8; words > d.Size/8 {
 		fmt.Fprintf(b, "        and %s more\n", count(int(8*more), "byte"))
 	}
 }
@@ -182,13 +232,23 @@ const shownReasons = 20
 
 // printVerified says on standard error how a verification went.
 func (a *app) printVerified(s *verify.Summary, k *verified) {
-	fmt.Fprint(folded(a.stderr), verifiedText(s, &k.watched))
+	fmt.Fprint(folded(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
 }
 
-// verifiedText says how a verification went.
-func verifiedText(s *verify.Summary, k *watched) string {
+// verifiedText says how a verification went, of entries of functions or of exits.
+func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s verified in %.3f s: %d same, %d different, %d not comparable; ", count(int(s.Same+s.Different+s.NotComparable), "exit"), s.Seconds, s.Same, s.Different, s.NotComparable)
+	all := s.Same + s.Different + s.NotComparable
+	what := count(int(all-s.Entries), "exit")
+	switch {
+	case entries && all == 1:
+		what = "1 entry"
+	case entries:
+		what = fmt.Sprintf("%d entries", all)
+	case s.Entries > 0:
+		what += fmt.Sprintf(" and %d of their functions' entries", s.Entries)
+	}
+	fmt.Fprintf(&b, "%s verified in %.3f s: %d same, %d different, %d not comparable; ", what, s.Seconds, s.Same, s.Different, s.NotComparable)
 	if s.Skipped > 0 {
 		fmt.Fprintf(&b, "%d skipped; ", s.Skipped)
 	}
