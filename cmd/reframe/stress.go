@@ -29,6 +29,7 @@ type stressed struct {
 	options     stress.Options
 	again       []string // the flags that another stress of the same exits needs too
 	files       []string // of these, those that say what the code is
+	sites       []string // and those that say which sites are meant
 	command     []string
 }
 
@@ -134,6 +135,7 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	o.ExitFilter, o.At = k.exits.Filter, k.exits.At
 	k.again = given(c.Flags(), slices.Concat(fileFlags, []string{"at", "function", "record", "site", "stdin", "steps", "time"})...)
 	k.files, k.command = given(c.Flags(), fileFlags...), args
+	k.sites = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site"))
 	return nil
 }
 
@@ -202,6 +204,10 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.Failed > 0 && !a.json {
+		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
+		fmt.Fprintf(folded(a.stderr), "at %s that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
 	}
 	return stressVerdict(r)
 }

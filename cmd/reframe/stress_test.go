@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 )
 
@@ -52,6 +53,29 @@ $`, r.stdout)
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
 	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
+}
+
+// Where the interpreter does not get to the return nothing is done, and so nothing differs; but that is said.
+func TestStressFault(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	object = wrong(t, object, func(b *stackmap.Blob) { // %heap is the number 0
+		l := b.Functions[0].Records[0].Locations
+		l[0] = l[1]
+	})
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 3})
+	args := append([]string{"stress", "--ir", module, "--record", "31", "--probability", "1"}, append([]string{"--"}, host...)...)
+	r := reframe(t, args...)
+	require.Equal(t, 2, r.code, r.stderr)
+	require.Contains(t, r.stdout, "\n  3  @rewrite, block %entry, line ")
+	require.Contains(t, r.stderr, "at 3 exits that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n")
+	found := inShell(t, hints(r.stderr)[0])
+	require.Equal(t, 3, found.code, found.stderr)
+	require.Contains(t, found.stderr, "native code returns, and the interpreter does not get there")
+	r = reframe(t, append([]string{"stress", "--json"}, args[1:]...)...)
+	require.Contains(t, r.stdout, `"failed": 3,`)
+	valid(t, "stress.schema.json", r.stdout)
 }
 
 // A wrong stack map is found, shown and kept, and found again by the commands that the report names.

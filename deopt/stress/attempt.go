@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/commit"
+	"reframe/deopt/interp"
 	"reframe/deopt/machine"
 	"reframe/deopt/trace"
 	"reframe/ptrace"
@@ -36,6 +37,7 @@ type attempt struct {
 	exits, chosen uint64
 	carried       []Exit // in the order in which they were committed
 	reasons       trace.Reasons
+	failed        uint64 // exits at which the interpreter ran into an error of the program
 	overwritten   uint64
 	idle          time.Duration // since the last exit, when it ended
 	culprit       *Culprit      // the exit that was to be shown
@@ -74,6 +76,8 @@ type hit struct {
 	tid  int
 	done bool
 	why  string // it could not be done
+	// failed says that the interpreter ran into an error that native code may not come to.
+	failed bool
 }
 
 // attempt runs the command once. An error says that nothing is known of it.
@@ -215,12 +219,19 @@ func (w *walker) carry(x *trace.Exited) (why string, err error) {
 	case w.ctx.Err() != nil:
 		return "", context.Cause(w.ctx)
 	case err != nil:
+		w.hit.failed = ofProgram(err)
 		return err.Error(), nil
 	}
 	if shown {
 		w.made.culprit.resumed(out)
 	}
 	return "", nil
+}
+
+// ofProgram says that it is the program's own error by which a run of the interpreter ended, and not what the interpreter cannot do.
+func ofProgram(err error) bool {
+	run := (*interp.RunError)(nil)
+	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
 }
 
 // behind is called behind each event.
@@ -234,6 +245,9 @@ func (w *walker) behind() error {
 	case carry:
 		if !h.done {
 			w.made.reasons.Add(h.why)
+			if h.failed {
+				w.made.failed++
+			}
 		}
 		if w.plan.all > 0 && w.made.chosen == uint64(w.plan.all) {
 			return w.watcher.Leave()

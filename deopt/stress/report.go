@@ -29,19 +29,22 @@ type Report struct {
 	Why         string   `json:"why,omitempty"` // it is undecided
 	// Of the stressed run: exits that the program came to, those that were chosen, and of these those that were committed and those that
 	// were left to native code.
-	Exits       uint64        `json:"exits"`
-	Chosen      uint64        `json:"chosen"`
-	Committed   uint64        `json:"committed"`
-	Left        uint64        `json:"left"`
-	Reasons     trace.Reasons `json:"reasons"` // why exits were left
-	Overwritten uint64        `json:"overwritten,omitempty"`
-	Untouched   *Outcome      `json:"untouched"`
-	Stressed    *Outcome      `json:"stressed,omitempty"`
-	Differences []Difference  `json:"differences"`
-	Reruns      int           `json:"reruns"`
-	Narrowed    string        `json:"narrowed,omitempty"` // why no exit was found that makes the difference
-	Culprit     *Culprit      `json:"culprit,omitempty"`
-	Seconds     float64       `json:"seconds"`
+	Exits     uint64        `json:"exits"`
+	Chosen    uint64        `json:"chosen"`
+	Committed uint64        `json:"committed"`
+	Left      uint64        `json:"left"`
+	Reasons   trace.Reasons `json:"reasons"` // why exits were left
+	// Failed counts those of them at which the interpreter ran into an error of the program, such as a fault: native code may come to the same, or the
+	// frame is wrong.
+	Failed      uint64       `json:"failed,omitempty"`
+	Overwritten uint64       `json:"overwritten,omitempty"`
+	Untouched   *Outcome     `json:"untouched"`
+	Stressed    *Outcome     `json:"stressed,omitempty"`
+	Differences []Difference `json:"differences"`
+	Reruns      int          `json:"reruns"`
+	Narrowed    string       `json:"narrowed,omitempty"` // why no exit was found that makes the difference
+	Culprit     *Culprit     `json:"culprit,omitempty"`
+	Seconds     float64      `json:"seconds"`
 }
 
 func (r *Report) undecided(format string, args ...any) {

@@ -107,7 +107,7 @@ func (s *stresser) run(ctx context.Context) error {
 		return err
 	}
 	r.Stressed, r.Exits, r.Chosen, r.Committed = &first.Outcome, first.exits, first.chosen, uint64(len(first.carried))
-	r.Left, r.Reasons, r.Overwritten = first.chosen-r.Committed, first.reasons, first.overwritten
+	r.Left, r.Reasons, r.Failed, r.Overwritten = first.chosen-r.Committed, first.reasons, first.failed, first.overwritten
 	if r.Differences = differences(r.Untouched, r.Stressed); len(r.Differences) == 0 {
 		r.Status, r.Differences = Same, []Difference{}
 		return nil
