@@ -160,6 +160,7 @@ a reference interpreter resume from there.`,
   reframe frames 41822 --ir loop.ll            the frames of every thread
   reframe resume 41822 --ir loop.ll --layout loop.layout.json
   reframe verify --ir loop.ll -- ./host        native code and the interpreter
+  reframe stress --ir loop.ll -- ./host        a program deoptimized at random exits
   reframe record 41822 --ir loop.ll -o exit.core --script exit.txtar
   reframe replay ./osr/...                     recorded exits, run as tests`,
 		Version:       version(),

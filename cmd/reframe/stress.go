@@ -82,7 +82,7 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 	addExits(c, &k.exits)
 	f.StringVar(&k.probability, "probability", "1%", "which share of the exits is deoptimized, `P`: 0.01, 1%, 1 for all")
 	f.Uint64Var(&o.Seed, "seed", 0, "choose the exits by the number `N` (default: another one each time)")
-	f.StringArrayVar(&k.only, "only", nil, "deoptimize exit `N` alone, N:M the M-th of thread N (repeatable)")
+	f.StringArrayVar(&k.only, "only", nil, "deoptimize only exit `N`, or T:N, exit N of thread T (repeatable)")
 	f.StringVar(&k.stdin, "stdin", "", "what the command reads, in each run: `FILE`, or - for standard input (default /dev/null)")
 	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "the interpreter may run `N` instructions for one exit")
 	f.DurationVar(&o.Time, "time", stress.DefaultTime, "each run of the command may take so long (`TIME`: 500ms, 10s, 2h)")

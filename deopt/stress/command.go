@@ -93,10 +93,10 @@ func (s *stresser) controlled(ctx context.Context, io *streams) (*ptrace.Session
 	return ptrace.LaunchWith(ctx, s.command, ptrace.LaunchOptions{Stdin: s.options.Stdin, Stdout: io.stdout.path(), Stderr: io.stderr.path(), Bound: true})
 }
 
-// end kills what is left of a process, and ends the session.
-func end(s *ptrace.Session) error {
-	if p, err := os.FindProcess(s.PID()); err == nil {
-		_ = p.Kill() // it may have ended
+// end ends the session, and the process with it if that has not ended: then its number may be another's by now.
+func end(s *ptrace.Session, ended bool) error {
+	if p, err := os.FindProcess(s.PID()); err == nil && !ended {
+		_ = p.Kill() // who has killed it meanwhile was first
 	}
 	return s.Detach()
 }

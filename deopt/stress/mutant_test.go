@@ -40,7 +40,7 @@ func TestAdverse(t *testing.T) {
 			if h.Middle != "exec" { // which another thread may do while one is looked at
 				require.Zero(t, r.Left, r.Reasons)
 			}
-			require.Greater(t, r.Committed, uint64(40))
+			require.Positive(t, r.Committed)
 			if h.Middle == "" && h.Churn == 0 && h.Unload == 0 { // else the threads of the host have others beside them, or what they run is not there for a moment
 				again := run(t, command, o)
 				require.Equal(t, []uint64{r.Exits, r.Committed}, []uint64{again.Exits, again.Committed})
