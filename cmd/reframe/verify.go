@@ -167,7 +167,11 @@ func (k *verified) reproduce(v *verify.Verified) string {
 	if skip > 0 {
 		words = append(words, "--skip", fmt.Sprint(skip))
 	}
-	words = append(words, "--limit", "1")
+	limit := "1"
+	if v.Again != nil {
+		limit = "2" // the next hit is one
+	}
+	words = append(words, "--limit", limit)
 	if len(k.command) > 0 {
 		words = append(append(words, "--"), k.command...)
 	}

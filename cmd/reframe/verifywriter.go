@@ -51,6 +51,9 @@ func (w *verifyWriter) outcome(v *verify.Verified) {
 		}
 	}
 	what := w.style.green(v.Status) + results(v.Result)
+	if v.Again != nil {
+		what += fmt.Sprintf(" up to hit %d", v.Again.Hit)
+	}
 	if v.Status == verify.NotComparable {
 		what = w.style.yellow(v.Status) + ": " + printable(v.Why)
 	}
@@ -111,6 +114,9 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	if v.Call != nil {
 		w.call(v.Call)
 	}
+	if v.Again != nil {
+		w.again(v)
+	}
 	for _, d := range v.Memory[:min(1, len(v.Memory))] {
 		w.memory(&d, v.Words)
 	}
@@ -165,6 +171,18 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	}
 	if b.Reason != "" {
 		fmt.Fprintf(&w.line, "  what %s does to the return is not comparable: %s\n", fn, printable(b.Reason))
+	}
+}
+
+// again shows how an exit is held against the next hit of its record.
+func (w *verifyWriter) again(v *verify.Verified) {
+	fmt.Fprintf(&w.line, "  %s at hit %d of the record, to which native code came instead of the return\n", w.style.yellow("different"), v.Again.Hit)
+	for _, d := range v.Again.Slots {
+		fmt.Fprintf(&w.line, "  %s %s\n", w.style.yellow("different"), printable(d.Slot))
+		w.rows([][2]string{{"interpreter", d.Baseline}, {"native code", d.Exit}})
+	}
+	if v.Again.Memory != nil {
+		w.memory(v.Again.Memory, v.Again.Words)
 	}
 }
 

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,8 +45,8 @@ func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 // different says that it never had.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// visit runs what began at an entry once more, as far as native code has come, and calls look whenever it stands before an instruction of the
-// function that was entered. look's answer says to go on.
+// visit runs what began at an entry, or an exit, once more, as far as native code has come, and calls look whenever it comes before an
+// instruction of the function that was entered or left: where an exit resumes only when it comes there again. look's answer says to go on.
 func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Interp, x *interp.Execution) bool) (why string) {
 	if p.kept > maxHanded {
 		return "native code stored too much since the entry for it to be done again"
@@ -59,7 +60,12 @@ func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Inter
 		return err.Error()
 	}
 	native = p.again(in, memory)
-	x, err := in.StartCall(p.fn, p.args)
+	var x *interp.Execution
+	if p.entry != nil {
+		x, err = in.StartCall(p.fn, p.args)
+	} else {
+		x, err = in.StartStack([]interp.Activation{p.start})
+	}
 	if err != nil {
 		return err.Error()
 	}
@@ -68,7 +74,7 @@ func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Inter
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	first := at.Block.Index == 0 // where it stands already
+	first := p.entry != nil && at.Block.Index == 0 // where it stands already
 	for n := 0; n < maxArrivals; n++ {
 		if !first {
 			if result, err := x.Run(ctx); result != nil || err != nil {
@@ -117,11 +123,15 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	least := -1
 	now := &imageMemory{exit.first, v.watcher.View().Target()}
 	dead := slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
+	if p.entry == nil { // both are of one activation: what the function itself stored to in its frame is compared
+		dead = p.dead[1:]
+	}
 	s.Why = p.visit(v, at, func(in *interp.Interp, x *interp.Execution) bool {
 		s.Arrivals++
 		if s.Arrival > 0 {
 			return true // to be counted
 		}
+		more := p.entry != nil // of an exit it is the first one that native code came to
 		different := map[ir.Value]interp.Value{}
 		for value, have := range exit.start.Values {
 			want, ok := x.Value(0, value)
@@ -139,7 +149,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		}
 		if len(different) == 0 && len(memory.Diffs) == 0 && s.Arrivals >= after {
 			s.Arrival, s.Nearest, s.Slots, s.Words, s.Memory = s.Arrivals, 0, nil, 0, nil
-			return true
+			return more
 		}
 		slots := differences(exit, different, values)
 		weight := 0
@@ -147,7 +157,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 			weight += map[string]int{"slot": inSlot, "value": inValue, "": nowhere}[d.Of]
 		}
 		if least >= 0 && weight >= least {
-			return true
+			return more
 		}
 		least, s.Nearest, s.Slots = weight, s.Arrivals, slots
 		if s.Words, s.Memory = memory.Words, nil; len(memory.Diffs) > 0 {
@@ -155,7 +165,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 			s.Memory = &MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
 				Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
 		}
-		return true
+		return more
 	})
 	if s.Why == "" && s.Arrivals == 0 && (p.ask != nil || p.gone != "" || p.failed != nil) {
 		s.Why = "its run from the entry does not come there"
@@ -169,6 +179,39 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		}
 	}
 	return s
+}
+
+// Again is how an exit is held against the next hit of its record in the same activation, where native code did not come to the return.
+type Again struct {
+	Hit    uint64            `json:"hit"`             // of the record
+	Slots  []SlotDifference  `json:"slots,omitempty"` // that differ: what the interpreter has is called baseline
+	Words  uint64            `json:"memory_words,omitempty"`
+	Memory *MemoryDifference `json:"memory,omitempty"`
+}
+
+// untilNext decides an exit whose function does not return by the next hit of its record. It is false where there was none, or nothing can be
+// said of it.
+func (p *prediction) untilNext(v *verifier) bool {
+	if p.next == nil || p.gone != "" {
+		return false
+	}
+	s := p.stateAt(v, p.next, 0, nil)
+	if s.Why != "" || s.Arrivals == 0 {
+		return false
+	}
+	p.out.Again = &Again{Hit: p.next.out.Hit, Slots: s.Slots, Words: s.Words, Memory: s.Memory}
+	switch {
+	case s.same():
+		p.out.Status = Same
+	case p.result != nil && p.loose() != "":
+		return false
+	default:
+		p.out.Status = Different
+		if d := s.Memory; d != nil {
+			d.Near = v.whereabouts(p.out.Exit).memory(d.addr)
+		}
+	}
+	return true
 }
 
 // differences are the slots of an exit that differ from what a run from the entry has, with where else that is.
@@ -196,7 +239,12 @@ func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[s
 		}
 		list = append(list, d)
 	}
-	slices.SortFunc(list, func(a, b SlotDifference) int { return compareNames(a.Slot, b.Slot) })
+	place := func(d SlotDifference) int {
+		return slices.IndexFunc(exit.frame.Slots, func(s frame.Slot) bool { return s.Name == d.Slot })
+	}
+	slices.SortFunc(list, func(a, b SlotDifference) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), compareNames(a.Slot, b.Slot))
+	})
 	return list
 }
 

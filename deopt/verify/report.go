@@ -24,6 +24,8 @@ type Verified struct {
 	Why    string // why it is not comparable
 	Entry  string // the function whose entry it is, of an activation that is held against a baseline; "" for an exit
 	Result []ResultPart
+	// Again is what it was held against where native code did not come to the return; nil where it did.
+	Again *Again
 	// Baseline is how it is held against a run from the function's entry; nil where it is not.
 	Baseline *Baseline
 	Memory   []MemoryDifference
@@ -95,6 +97,7 @@ type Report struct {
 	Why         string             `json:"why,omitempty"`
 	Entry       string             `json:"entry,omitempty"` // the function, where it is no exit but an activation from its entry on
 	Result      []ResultPart       `json:"result,omitempty"`
+	Again       *Again             `json:"again,omitempty"`
 	Baseline    *Baseline          `json:"baseline,omitempty"`
 	Call        *CallDifference    `json:"call,omitempty"`
 	Calls       uint64             `json:"calls,omitempty"` // of native code that both came to
@@ -113,7 +116,7 @@ type Report struct {
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
-		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
+		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Again: v.Again, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {

@@ -43,6 +43,9 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 			b.State = e.baseline.stateAt(v, exit, e.reached[place], values)
 		}
 	}
+	if d := b.State.Memory; d != nil {
+		d.Near = v.whereabouts(exit.out.Exit).memory(d.addr)
+	}
 	exit.out.entry = e
 	e.exits = append(e.exits, exit.out)
 }

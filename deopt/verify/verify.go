@@ -171,6 +171,11 @@ func (v *verifier) exit(x *trace.Exited) error {
 	if e := v.entryOf(p); e != nil {
 		v.hold(e, p)
 	}
+	for _, q := range v.pending {
+		if q.next == nil && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
+			q.next = p
+		}
+	}
 	v.pending = append(v.pending, p)
 	return nil
 }
@@ -376,7 +381,10 @@ func (v *verifier) abandon(why string) error {
 	v.pending, v.crossings = nil, nil
 	for _, p := range pending {
 		p.runner.finish()
-		p.out.notComparable(why)
+		p.out.Native.Steps = p.steps
+		if !p.untilNext(v) {
+			p.out.notComparable(why)
+		}
 	}
 	return v.report(pending)
 }
