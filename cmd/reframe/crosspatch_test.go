@@ -113,7 +113,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 		runs = append(runs, run{[]string{"symbol"}, 12, false})
 	}
 	for _, way := range m.ways {
-		for _, at := range []int{0, 24} {
+		for _, at := range livetest.ShareOf([]int{0, 24}, c.Arch, way) {
 			runs = append(runs, run{[]string{way, fmt.Sprint(at)}, 13, false})
 		}
 	}

@@ -268,7 +268,7 @@ func TestSameBytesSameOutput(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
-	for range 2 {
+	for range livetest.Times(1, 2) {
 		r := reframe(t, "frames", "-p", pid(p), "--json")
 		stacks := list(t, r.object(t)["threads"])
 		// The main thread, spinners and churners are always there.

@@ -17,7 +17,7 @@ import (
 
 // kills is how often each test kills the program before it has ended, at moments spread
 // over the time that a look takes.
-const kills = 50
+var kills = livetest.Times(25, 50)
 
 // reframe is killed at any moment of frames: the target runs on.
 func TestKilledDuringFrames(t *testing.T) {
@@ -46,7 +46,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 		require.Less(t, n, 10*kills, "most runs have ended when they are to be killed")
 		c := exec.Command(binary, args...)
 		require.NoError(t, c.Start())
-		time.Sleep(whole * time.Duration(n%kills) / kills)
+		time.Sleep(whole * time.Duration(n%kills) / time.Duration(kills))
 		require.NoError(t, c.Process.Kill())
 		_ = c.Wait() // its error says how it ended, which is counted
 		if !c.ProcessState.Exited() {

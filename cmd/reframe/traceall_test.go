@@ -30,13 +30,13 @@ func TestTraceTellsEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	object, module := ticking(t)
 	for name, o := range map[string]livetest.ObjectHostOptions{
-		"one thread":          {Rounds: 20},
+		"one thread":          {Rounds: livetest.Times(5, 20)},
 		"16 threads":          {Threads: 16, Rounds: 2},
 		"signals":             {Threads: 4, Rounds: 2, Signals: true},
-		"unload":              {Threads: 2, Rounds: 6, Unload: 1},
-		"threads come and go": {Threads: 2, Rounds: 2, Churn: 20},
-		"fork":                {Threads: 4, Rounds: 4, Middle: "fork"},
-		"spawn":               {Threads: 4, Rounds: 4, Middle: "spawn"},
+		"unload":              {Threads: 2, Rounds: livetest.Times(3, 6), Unload: 1},
+		"threads come and go": {Threads: 2, Rounds: 2, Churn: livetest.Times(8, 20)},
+		"fork":                {Threads: 4, Rounds: livetest.Times(2, 4), Middle: "fork"},
+		"spawn":               {Threads: 4, Rounds: livetest.Times(2, 4), Middle: "spawn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "exits")

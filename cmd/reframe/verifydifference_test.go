@@ -200,7 +200,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 		all := strings.SplitAfter(r.stderr, "\n\n")
 		all = all[:len(all)-1] // behind it is the summary
 		require.GreaterOrEqual(t, len(all), c.least, "%v", c.flags)
-		for n := 0; n < len(all); n += len(all) / 4 {
+		for n := 0; n < len(all); n += len(all) / livetest.Times(2, 4) {
 			found := again(t, all[n])
 			require.Equal(t, 3, found.code, found.stderr)
 			require.Equal(t, told(all[n]), told(found.stderr))
