@@ -309,8 +309,8 @@ func TestCaptureWithoutLeader(t *testing.T) {
 // A process that dies while it is captured: a capture, or an error that says so.
 func TestCaptureDying(t *testing.T) {
 	livetest.Slow(t)
-	good, gone := 0, 0
-	for i := range 40 {
+	good, gone, rounds := 0, 0, livetest.Times(15, 40)
+	for i := range rounds {
 		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")
 		killed := make(chan struct{})
 		go func() {
@@ -333,6 +333,6 @@ func TestCaptureDying(t *testing.T) {
 		}
 		<-killed
 	}
-	require.Equal(t, 40, gone)
+	require.Equal(t, rounds, gone)
 	t.Logf("%d captures before the end", good)
 }

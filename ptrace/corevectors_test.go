@@ -123,7 +123,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 	require.NoError(t, err)
 	other := processor{"of which no table knows", 0x802e7, map[int][2]int{2: {576, 256}, 5: {960, 64}, 6: {1024, 512}, 7: {1536, 1024}, 9: {2560, 8}, 19: {2624, 128}}, 2752, 3696, 0x2e7, 64, 2696}
 	unheard := processor{"that keeps what nobody knows", 1<<23 | 0xe7, map[int][2]int{2: {576, 256}, 5: {960, 64}, 6: {1024, 512}, 7: {1536, 1024}, 23: {2560, 8}}, 2568, 3520, 1<<23 | 0xe7, 64, 0}
-	for _, cpu := range append(append([]processor{}, knownProcessors...), other, unheard) {
+	for n, cpu := range append(append([]processor{}, knownProcessors...), other, unheard) {
 		t.Run(cpu.name, func(t *testing.T) {
 			m.threads = []coreThread{{p.PID, rawRegisters{arch, [][]byte{target.raw[0].raw.sets[0], cpu.area()}}}}
 			m.vectors = cpu.layout()
@@ -140,6 +140,9 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 				return
 			}
 			require.Len(t, written[regset.X86XState], cpu.standard)
+			if !livetest.Whole() && n%3 != 0 {
+				return // others read a third of them
+			}
 			for name, want := range gdbVectors(t, exe, path, cpu.width) {
 				require.Equal(t, want[0], want[1], name)
 			}

@@ -98,7 +98,7 @@ func TestPatchedCode(t *testing.T) {
 				requireTrue(t, before, thin)
 			}
 			cores := ways(t, p)
-			for _, how := range inOrder(cores) {
+			for _, how := range livetest.ShareOf(inOrder(cores), kind) {
 				path := cores[how]()
 				core := openCore(t, path)
 				requireCode(how, core)
@@ -146,7 +146,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				require.True(t, bytes.Equal(bytes.Repeat([]byte{turn[0] - 1}, len(code)-written), code[written:]), "%s: of several moments", how)
 				require.True(t, turn[0] != turn[1] || written == len(code), how)
 			}
-			for range livetest.Times(20, 50) {
+			for range livetest.Times(12, 50) {
 				for how, o := range map[string]Options{"let go": {}, "held": {Hold: true}, "recorded": {Record: true}} {
 					target, err := Capture(p.PID, o)
 					require.NoError(t, err)

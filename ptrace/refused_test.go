@@ -109,7 +109,7 @@ func TestThreadTraced(t *testing.T) {
 	other := newSeizer()
 	defer other.end()
 	require.NoError(t, other.do(func() error { return system.Request(ptraceSeize, last, 0) }))
-	for range 200 {
+	for range livetest.Times(70, 200) {
 		for _, hold := range []bool{false, true} {
 			_, err := Capture(p.PID, Options{Hold: hold})
 			var tracers []string

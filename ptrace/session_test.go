@@ -150,8 +150,8 @@ func TestSessionHits(t *testing.T) {
 			require.Equal(t, 7, w.end.ExitCode)
 		}
 		part := func(mode string, test func(t *testing.T)) {
-			if parts++; !livetest.Whole() && (parts+at)%3 != 0 {
-				return // each part with two of the cases
+			if parts++; !livetest.Whole() && (parts+at)%5 != 0 {
+				return // each part with one of the cases or two, and each of them
 			}
 			t.Run(mode+" "+c.name, test)
 		}
@@ -225,7 +225,7 @@ func TestSessionHits(t *testing.T) {
 			require.Equal(t, 3, w.end.ExitCode)
 		})
 	}
-	for _, cflags := range [][]string{nil, {stepped}} {
+	for _, cflags := range livetest.ShareOf([][]string{nil, {stepped}}, "come") {
 		path, site, _ := sitesProgram(t, cflags...)
 		t.Run(fmt.Sprintf("come %v", cflags), func(t *testing.T) {
 			w := watch(t, []Breakpoint{{Addr: site, Hardware: cflags == nil}}, path, "come", "200")

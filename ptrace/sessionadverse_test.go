@@ -27,7 +27,7 @@ import (
 // program's handlers stay its own. So it is where the thread is followed alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
 	livetest.Slow(t)
-	const n = 3000
+	n := livetest.Times(1000, 3000)
 	path, site, _ := sitesProgram(t)
 	poking := symbols(t, path)["poking"]
 	require.NotZero(t, poking)
@@ -63,7 +63,7 @@ func TestSessionOfAChurning(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	hits := 0
-	for range livetest.Times(2, 6) {
+	for range livetest.Times(1, 6) {
 		w, s := openAtWork(t, path, "churn", 100_000_000, 5*time.Millisecond) // however slow: see there
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}

@@ -120,7 +120,7 @@ func TestRunTo(t *testing.T) {
 func TestRunToAgain(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
-	const n = 300
+	n := livetest.Times(100, 300)
 	for mode, threads := range map[string]int{"plain": 1, "threads": 16, "fault": 1} {
 		t.Run(mode, func(t *testing.T) {
 			s, output := launch(t, path, mode, fmt.Sprint(n))
