@@ -55,13 +55,14 @@ define run-tests
 	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; exit $$status
 endef
 
+# One package more than there are processors is tested at a time, as tests wait, too.
 # Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs everything.
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
 	@scripts/kernel.sh
 	go vet ./...
-	$(call run-tests,$(FASTER) -timeout 40m ./...)
+	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 40m ./...)
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million

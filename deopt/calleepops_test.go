@@ -84,7 +84,7 @@ func TestCalleesThatPop(t *testing.T) {
 			text := prelude + start + strings.NewReplacer("CC", cc).Replace(strings.NewReplacer("CALL", c.call, "ATTRIBUTE", c.attribute,
 				"WAITS", livetest.Statepoint(2, "@wait", "1", "i64 %a, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k"),
 				"WAIT1", livetest.Statepoint(4, "@wait", "1", "i64 %a")).Replace(popping))
-			for _, version := range []int{16, 19, 22} {
+			for _, version := range livetest.ShareOf([]int{16, 19, 22}, c.name, cc) {
 				t.Run(fmt.Sprintf("%s %s lli-%d", c.name, cc, version), func(t *testing.T) {
 					p := livetest.Lli(t, version, program(t, text), "mcjit", "-tailcallopt")
 					v := frametest.Look(t, p, true, frametest.Known(t, p))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fast part of the suite under conditions that other machines, CIs and shells have, and prints a table of them. What fails is
 # listed with where its output lies. Usage: scripts/anywhere.sh [-w] [-n TIMES] [CONDITION...]; -l lists the conditions. Without one all
-# are run. -w is for the whole suite in place of its fast part: scripts/anywhere.sh -w -n 5 nohup load-20
+# are run, and of some that are joined by + all hold at once, where none but the last starts the round by another program (umask-077+nohup). -w is for the whole suite in place of its fast part: scripts/anywhere.sh -w -n 5 nohup load-20
 #
 # It is for root, as the suite is: mounts and capabilities are changed for the programs that it starts, nothing of the machine's.
 # Packages with their tests are the fast part: what starts programs, reads processes, files and what tools print, in a minute or two.
@@ -42,7 +42,7 @@ while getopts ln:w option; do
   l) printf '%s\n' $conditions; exit ;;
   n) times=$OPTARG ;;
   w) whole=1 ;;
-  *) sed -n '2,7p' "$0" >&2; exit 64 ;;
+  *) sed -n '2,8p' "$0" >&2; exit 64 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -107,6 +107,7 @@ under() {
   local condition=$1
   shift
   case $condition in
+  *+*) under "${condition%%+*}" under "${condition#*+}" "$@" ;;
   plain) "$@" ;;
   nohup) nohup "$@" >/dev/null 2>&1 </dev/null ;;
   signals-ignored) env --ignore-signal=INT,QUIT,PIPE,CHLD,HUP,TSTP,TTIN,TTOU,USR1,USR2,ALRM "$@" ;;

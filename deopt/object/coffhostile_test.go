@@ -38,7 +38,7 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			original := bytes.Clone(data)
 			usual := livetest.Allocated(func() { survey(t, data) })
-			for at := 0; at < len(data); at += livetest.Step(7) {
+			for at := 0; at < len(data); at += livetest.Step(13) {
 				values := []byte{0, 1, 0x7f, 0xff, original[at] + 1, original[at] - 1, original[at] ^ 8}
 				spent := livetest.Allocated(func() {
 					for _, v := range values {

@@ -205,7 +205,7 @@ func TestCompressedEveryByte(t *testing.T) {
 		changed := data[header.Offset:][:min(header.FileSize, 120)]
 		good, bad := 0, 0
 		for i, old := range changed {
-			for v := range 256 {
+			for v := i % livetest.Step(3); v < 256; v += livetest.Step(3) {
 				changed[i] = byte(v)
 				if _, err := image(t, data).all[s.index].Data(); err == nil {
 					good++

@@ -147,7 +147,7 @@ func TestEveryInstruction(t *testing.T) {
 		{long: true, name: "gcc -O2 with frame pointers", flags: []string{"-O2", "-fno-omit-frame-pointer"}, function: .96, returns: .85},
 		{long: true, name: "gcc -O2 with probes", flags: []string{"-O2", "-fstack-clash-protection", "-fcf-protection=full"}, function: .93, returns: .84},
 		{name: "gcc -O3 with AVX and canaries", flags: []string{"-O3", "-mavx2", "-fstack-protector-all"}, function: .95, returns: .88},
-		{name: "llc 14", llvm: 14, flags: []string{"-O2"}, function: .97, returns: .86},
+		{long: true, name: "llc 14", llvm: 14, flags: []string{"-O2"}, function: .97, returns: .86},
 		{long: true, name: "llc 19", llvm: 19, flags: []string{"-O2"}, function: .97, returns: .86},
 		{name: "llc 22", llvm: 22, flags: []string{"-O2"}, function: .97, returns: .86},
 		{long: true, name: "llc 22 -O0", llvm: 22, llc: []string{"-O0"}, flags: []string{"-O2"}, function: .97, returns: .86},

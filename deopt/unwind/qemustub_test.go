@@ -252,7 +252,7 @@ func TestQEMU(t *testing.T) {
 				}
 				p := buildQEMU(t, a, []string{"-fno-omit-frame-pointer"}, build.flags...)
 				for _, way := range qemuWays {
-					if way != "deep" && !livetest.Share(4, a.Arch, build.name, way) {
+					if way != "deep" && !livetest.Share(8, a.Arch, build.name, way) {
 						continue
 					}
 					t.Run(build.name+"/"+way, func(t *testing.T) {

@@ -142,7 +142,7 @@ func TestEveryByte(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			require.NoError(t, survey(x.sections, x.pcs))
 			for i, old := range x.changed {
-				for v := range 256 {
+				for v := i % livetest.Step(3); v < 256; v += livetest.Step(3) {
 					x.changed[i] = byte(v)
 					if err := survey(x.sections, x.pcs); err != nil {
 						require.NoError(t, err, "byte %#x is %#x", i, v)
