@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the fast part of the suite under conditions that other machines, CIs and shells have, and prints a table of them. What fails is
 # listed with where its output lies. Usage: scripts/anywhere.sh [-w] [-n TIMES] [CONDITION...]; -l lists the conditions. Without one all
-# are run, and of some that are joined by + all hold at once, where none but the last starts the round by another program (umask-077+nohup). -w is for the whole suite in place of its fast part: scripts/anywhere.sh -w -n 5 nohup load-20
+# are run; umask-077+nohup is both at once, where none but the last starts the round by another program. -w is for the whole suite in
+# place of its fast part: scripts/anywhere.sh -w -n 5 nohup load-20
 #
 # It is for root, as the suite is: mounts and capabilities are changed for the programs that it starts, nothing of the machine's.
 # Packages with their tests are the fast part: what starts programs, reads processes, files and what tools print, in a minute or two.
