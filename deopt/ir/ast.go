@@ -75,14 +75,16 @@ type Func struct {
 	Line    int
 	Module  *Module
 
-	typ    *Type
-	space  int  // address space
-	nextID int  // the first number that the parameters leave to blocks and instructions
-	debug  span // of its !dbg, in the module's source
-	body   lazyBody
-	live   lazyLiveness
-	pure   bool     // by an attribute of its own
-	groups []string // of attributes
+	typ     *Type
+	space   int  // address space
+	nextID  int  // the first number that the parameters leave to blocks and instructions
+	debug   span // of its !dbg, in the module's source
+	body    lazyBody
+	live    lazyLiveness
+	pure    bool     // by an attribute of its own
+	naked   bool     // alike
+	ordered bool     // its body has uselistorder
+	groups  []string // of attributes
 
 	described lazyDescriptions
 }
@@ -98,6 +100,18 @@ func (f *Func) StoresNothing() bool {
 		return g != nil && g.pure
 	})
 }
+
+// Naked says that the function has no frame: its body is assembly that returns by itself (LangRef, "Function Attributes").
+func (f *Func) Naked() bool {
+	return f.naked || slices.ContainsFunc(f.groups, func(id string) bool {
+		g := f.Module.attrGroups[id]
+		return g != nil && g.naked
+	})
+}
+
+// OrdersUses says whether the body, which was asked for, says in which order values are used (LangRef, "Use-list Order Directives"): what
+// uses one more makes it wrong.
+func (f *Func) OrdersUses() bool { return f.ordered }
 
 // Param is one parameter of a function.
 type Param struct {
@@ -168,6 +182,7 @@ type Instr struct {
 	Block  *Block
 	Index  int // in the block
 	Line   int
+	Pos    int // of its first byte, in the module's text
 
 	debug span // of its !dbg, in the module's source
 }
@@ -182,6 +197,7 @@ type Call struct {
 	ArgAttrs  []ParamAttrs
 	ElemTypes []*Type // elementtype(…) of each argument, or nil
 	Bundles   []Bundle
+	BundlesAt int               // where they stand, or would stand, in the module's text: the first byte of what follows the attributes
 	Attrs     map[string]string // string attributes at the call: "statepoint-id"="7"
 	// Preallocated is the type that a call of llvm.call.preallocated.arg says of the
 	// memory, or nil.
@@ -264,9 +280,10 @@ const (
 	Reassoc
 	Volatile
 	Atomic
-	NUSW     // getelementptr; inbounds includes it
-	Cleanup  // landingpad
-	InAlloca // alloca
+	NUSW       // getelementptr; inbounds includes it
+	Cleanup    // landingpad
+	InAlloca   // alloca
+	SwiftError // alloca
 )
 
 // Type returns the type of the value.

@@ -49,6 +49,7 @@ type attributes struct {
 	strings map[string]string // "key"="value", without those of groups
 	groups  []string          // the numbers of attribute groups
 	pure    bool              // what has it stores nothing
+	naked   bool              // what has it has no frame
 }
 
 // attrGroup is what an attribute group says that matters to a reader.
@@ -56,6 +57,7 @@ type attrGroup struct {
 	strings      map[string]string
 	preallocated *Type
 	pure         bool
+	naked        bool
 }
 
 // parseAttributes reads as many attributes as there are: words, strings and
@@ -130,6 +132,8 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.SwiftError, a.param.Apart = true, true
 	case "readnone", "readonly":
 		a.pure = true
+	case "naked":
+		a.naked = true
 	case "memory":
 		if p.isPunct('(') {
 			a.pure = !strings.Contains(p.skipBalanced(), "write")

@@ -73,6 +73,7 @@ func (p *parser) parseBlocks() {
 		p.parseBlock()
 	}
 	for p.err == nil && p.isUseListOrder() {
+		b.fn.ordered = true
 		p.skipUseListOrder()
 	}
 	if p.err == nil && p.tok.kind != tokEOF {

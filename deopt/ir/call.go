@@ -32,6 +32,7 @@ func (p *parser) parseCall(in *Instr) {
 	call.Sig, in.Typ = t, t.Elem
 	after := p.parseAttributes(behindList)
 	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
+	call.BundlesAt = p.tok.pos
 	p.parseBundles(call)
 	switch in.Op {
 	case OpInvoke:

@@ -117,7 +117,7 @@ func (p *parser) numbered(pos int, name string, next *int) string {
 func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
 		a := p.parseAttributes(behindList)
-		f.pure, f.groups = f.pure || a.pure, append(f.groups, a.groups...)
+		f.pure, f.naked, f.groups = f.pure || a.pure, f.naked || a.naked, append(f.groups, a.groups...)
 		switch {
 		case p.isWord("unnamed_addr"), p.isWord("local_unnamed_addr"):
 			p.next()

@@ -105,7 +105,7 @@ func (p *parser) predicate(op Op) string {
 // parseInstr reads one instruction into block.
 func (p *parser) parseInstr(block *Block) *Instr {
 	start := p.tok
-	in := &Instr{Typ: Void, Block: block, Line: start.line, Index: len(block.Instrs)}
+	in := &Instr{Typ: Void, Block: block, Line: start.line, Pos: start.pos, Index: len(block.Instrs)}
 	if start.kind == tokLocal {
 		in.Name = start.text
 		p.next()

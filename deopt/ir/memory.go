@@ -101,7 +101,9 @@ func (p *parser) parseAlloca(in *Instr) {
 	if p.acceptWord("inalloca") {
 		in.Flags |= InAlloca
 	}
-	p.acceptWord("swifterror")
+	if p.acceptWord("swifterror") {
+		in.Flags |= SwiftError
+	}
 	for p.skipUnknown("flag", p.typeAhead) {
 	}
 	pos := p.tok.pos
