@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"deopt/progspace"},
 	{"deopt/layout", "deopt/patched"},
 	{"deopt/maps", "deopt/lint"},
-	{"deopt"},
+	{"deopt", "deopt/instrument"},
 	{"deopt/explain", "deopt/commit", "deopt/trace"},
 	{"deopt/verify", "deopt/stress"},
 	{"internal/flags"},

@@ -12,14 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/instrument"
 	"reframe/deopt/ir"
-	"reframe/deopt/sites"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 )
 
 // Everywhere is one random C program, and how it is compiled: to IR by clang of a release
 // at a level, and from there with a stackmap in every block of its functions, and a deopt
-// bundle at every call of one of them, by llc of a release. llc-14 crashes where an i1 is to be recorded, which is so for most of them.
+// bundle at every call of one of them, by llc of a release.
 type Everywhere struct {
 	Seed  int
 	Clang int
@@ -67,11 +68,9 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	// A function that is inlined has no blocks of its own.
 	Command(t, "", livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
 		"-S", "-emit-llvm", "-o", plain, source)
-	m, err = ir.ParseFile(plain)
-	require.NoError(t, err)
 	text, err = os.ReadFile(plain)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(ll, instrumented(t, m, text), 0o600))
+	require.NoError(t, os.WriteFile(ll, e.instrumented(t, text), 0o600))
 	m, err = ir.ParseFile(ll)
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
@@ -98,56 +97,17 @@ func Command(t *testing.T, dir, name string, args ...string) {
 var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
 
 // instrumented writes a stackmap with all values that are live there into each block of the
-// chosen functions: behind its phis, and in the first one behind the allocas, whose places
-// in the stack are values too. Calls of one another get a deopt bundle with all values that
+// chosen functions. Calls of one another get a deopt bundle with all values that
 // are live behind them. Blocks have ids from 1, calls from 1000001, in the order of the text.
-func instrumented(t *testing.T, m *ir.Module, text []byte) []byte {
+func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
 	t.Helper()
 	// A private global has no symbol: what it holds cannot be known.
-	lines := strings.Split(strings.ReplaceAll(string(text), " = private ", " = internal "), "\n")
-	id, calls := 0, 1000000
-	for _, f := range m.Funcs {
-		if f.Declared() || !chosen.MatchString(f.Name) {
-			continue
-		}
-		body, err := f.Body()
-		require.NoError(t, err)
-		for _, b := range body {
-			at := slices.IndexFunc(b.Instrs, func(i *ir.Instr) bool { return i.Op != ir.OpPhi && i.Op != ir.OpAlloca })
-			id++
-			// A byte of shadow keeps the records of two blocks apart.
-			line := &lines[b.Instrs[at].Line-1]
-			*line = fmt.Sprintf("  call void (i64, i32, ...) @llvm.experimental.stackmap(%s)\n%s",
-				operands(t, b, at, fmt.Sprintf("i64 %d", id), "i32 1"), *line)
-			for _, i := range b.Instrs {
-				if i.Call == nil || !chosen.MatchString(sites.CalledName(i)) {
-					continue
-				}
-				calls++
-				line := &lines[i.Line-1]
-				call, metadata, found := strings.Cut(*line, ", !")
-				if found {
-					metadata = ", !" + metadata
-				}
-				*line = fmt.Sprintf(`%s "statepoint-id"="%d" [ "deopt"(%s) ]%s`, call, calls, operands(t, b, i.Index+1), metadata)
-			}
-		}
-	}
-	return []byte(strings.Join(lines, "\n") + "\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
-}
-
-// operands are those of the text first, and what is live before instruction at of a block but
-// for what the one before it returns.
-func operands(t *testing.T, b *ir.Block, at int, first ...string) string {
-	t.Helper()
-	live, err := ir.LiveAt(b, at)
+	m, err := ir.Parse("plain.ll", []byte(strings.ReplaceAll(string(text), " = private ", " = internal ")))
 	require.NoError(t, err)
-	for _, v := range live {
-		if at == 0 || v != ir.Value(b.Instrs[at-1]) || b.Instrs[at-1].Call == nil {
-			first = append(first, fmt.Sprintf("%v %s", v.Type(), v.Ref()))
-		}
-	}
-	return strings.Join(first, ", ")
+	r, err := instrument.Module(m, instrument.Options{Function: Pattern(names.Loose, chosen.String()), Blocks: true, Release: e.LLC, Bundles: chosen.MatchString, FirstBundle: 1000001})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Sites)
+	return []byte(r.Text)
 }
 
 // Everywheres are the programs of the test by itself: of the first sixty seeds those that have
@@ -171,12 +131,10 @@ func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.
 	plain, ll, object, path := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o"), filepath.Join(dir, "p")
 	Command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
 		"-S", "-emit-llvm", "-o", plain, source)
-	m, err := ir.ParseFile(plain)
-	require.NoError(t, err)
 	text, err := os.ReadFile(plain)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(ll, instrumented(t, m, text), 0o600))
-	m, err = ir.ParseFile(ll)
+	require.NoError(t, os.WriteFile(ll, e.instrumented(t, text), 0o600))
+	m, err := ir.ParseFile(ll)
 	require.NoError(t, err)
 	start := filepath.Join(dir, "main.c")
 	require.NoError(t, os.WriteFile(start, []byte(starter), 0o600))
