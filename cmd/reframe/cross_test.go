@@ -74,6 +74,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	require.NoError(t, err)
 	for _, program := range programs {
 		add("lint", program)
+		add("instrument", "--at", "blocks,calls,sites", program)
 		add("run", "--steps", "100000", program)
 	}
 	add("run", "--profile", livetest.CModule(t, 19, []string{"-O1"}, "testdata/hosts.c"))

@@ -39,6 +39,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 		"record --script": launched("record", "-o", at("new.core"), "--script", "FILE"),
 		"trace -o":        launched("trace", "-o", "FILE"),
 		"verify -o":       launched("verify", "--ir", module, "-o", "FILE", "--limit", "1"),
+		"instrument -o":   {"instrument", module, "-o", "FILE"},
 		"replay --junit":  {"replay", at("pass.txtar"), "--junit", "FILE"},
 	}
 	for what, way := range ways {
@@ -107,6 +108,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			{append([]string{"trace", "-o", at("tick.ll"), "--ir", at("soft.ll"), "--"}, host...), "that file is read, by --ir"},
 			{append([]string{"verify", "-o", at("soft.ll"), "--ir", at("tick.ll"), "--"}, host...), "that file is read, by --ir"},
 			{[]string{"trace", "-p", strconv.Itoa(os.Getpid()), "--object", at("tick.o") + "@0x1000", "-o", at("tick.o")}, "that file is read, by --object"},
+			{[]string{"instrument", at("tick.ll"), "-o", at("soft.ll")}, "that file is read, by instrument"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "that file is read, by replay"},
 			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "that file is read, by --ir"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},

@@ -74,14 +74,15 @@ func TestFilesAreNotObeyed(t *testing.T) {
 // fullDisks are command lines of verbs that print data, lint of a sound module in JSON alone; PID and IR are a process and its module, TICK is that of
 // what the command HOST runs.
 var fullDisks = map[string][]string{
-	"frames":  {"frames -p PID", "frames -p PID --json"},
-	"resume":  {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
-	"maps":    {"maps -p PID", "maps -p PID --json"},
-	"explain": {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json"},
-	"lint":    {"lint IR --json"},
-	"record":  {"record -p PID -o -"},
-	"demo":    {"demo"},
-	"stress":  {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},
+	"frames":     {"frames -p PID", "frames -p PID --json"},
+	"resume":     {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
+	"maps":       {"maps -p PID", "maps -p PID --json"},
+	"explain":    {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json"},
+	"lint":       {"lint IR --json"},
+	"instrument": {"instrument IR"},
+	"record":     {"record -p PID -o -"},
+	"demo":       {"demo"},
+	"stress":     {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},
 }
 
 // toldElsewhere is where the others are told that there is no room.

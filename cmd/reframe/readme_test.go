@@ -78,7 +78,7 @@ func TestVerbsShowRealScreens(t *testing.T) {
 		require.Equal(t, status, c.ProcessState.ExitCode(), "%v: %s", err, command)
 		parts[n+1] = command + "\n" + heldScreen(t, shown, string(screen), steady) + end + after
 	}
-	require.Len(t, parts, 1+11)
+	require.Len(t, parts, 1+12)
 	if os.Getenv("README") == "update" {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(parts, begin)), 0o644))
 	}

@@ -27,6 +27,12 @@ func Free(path string) error {
 	return nil
 }
 
+// Regular says whether [Create] may make the file: nothing is there, or a regular file.
+func Regular(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
 // Create begins the file that is to come into being where path is given, or at what a symbolic link leads to. One that
 // is there already is replaced only with replace, or where it is empty; else the error wraps [os.ErrExist].
 // Devices, pipes and directories are not replaced. Nobody else may read it, unless [os.File.Chmod] lets them.

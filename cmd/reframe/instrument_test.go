@@ -1,0 +1,93 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// What instrument writes is compiled, does the same, and at none of its sites is the native code different from the interpreter.
+func TestInstrumentAndVerify(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	for n, program := range []string{"tick.ll", "memory.ll", "recursion.ll", "floats.ll", "state.ll"} {
+		for _, version := range livetest.ShareOf([]int{14, 16, 19, 22}, "instrument", n) {
+			for _, level := range livetest.ShareOf([]string{"-O0", "-O1", "-O2", "-O3"}, "instrument", program) {
+				checksum, _ := livetest.Twin(t, program, livetest.ObjectHostOptions{Rounds: 2})
+				path := filepath.Join(t.TempDir(), "probed.ll")
+				r := reframe(t, "instrument", livetest.IR(t, version, program), "-o", path, "--at", "blocks,calls,sites", "--id", "1000", "--llvm", "14", "--most", "10")
+				require.Equal(t, 0, r.code, r.stderr)
+				require.Empty(t, r.stdout)
+				require.Regexp(t, `(?m)^\S+`+strings.TrimSuffix(program, ".ll")+`\S*\.ll: \d+ sites in \d+ functions?, ids 1000 to 10\d\d, \d+ values$`, r.stderr)
+				r = reframe(t, "lint", path)
+				require.NotContains(t, r.stdout, "not-compiled")
+				object := filepath.Join(t.TempDir(), "probed.o")
+				out, err := exec.Command(livetest.LLVM(t, version, "llc"), level, "-relocation-model=pic", "-filetype=obj", "-o", object, path).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+				r = reframe(t, append([]string{"verify", "--ir", path, "--limit", "60", "--every", "3", "--"}, host...)...)
+				require.Contains(t, []int{0, 1}, r.code, "%s, LLVM %d %s: %s%s", program, version, level, r.stdout, r.stderr) // 1: a value was left out
+				require.Contains(t, r.stdout, checksum)
+				require.Regexp(t, `exits verified in .*: [1-9]\d* same, 0 different`, r.stderr)
+			}
+		}
+	}
+}
+
+// What is left out is said with the first place, and where nothing is left to write there is no file.
+func TestInstrumentSays(t *testing.T) {
+	t.Parallel()
+	module := write(t, "m.ll", `declare void @g()
+define { i32, i64 } @f({ i32, i64 } %n) {
+  call void @g()
+  ret { i32, i64 } %n
+}
+define void @h(i1 %c) {
+  br label %next
+next:
+  %x = and i1 %c, %c
+  ret void
+}
+`)
+	r := reframe(t, "instrument", module, "--llvm", "14")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, 3, strings.Count(r.stdout, "call void (i64, i32, ...) @llvm.experimental.stackmap("))
+	require.Equal(t, module+`: 3 sites in 2 functions, ids 1 to 3, 0 values
+3 sites without a value that is live there: a frame at one cannot be resumed
+left out: 1 value, { i32, i64 } is recorded by its first element alone; the first: %n of @f, `+module+`:3
+left out: 2 values, i1 crashes the code generator of LLVM 14; the first: %c of @h, `+module+`:7
+`, r.stderr)
+
+	output := filepath.Join(t.TempDir(), "out.ll")
+	for args, want := range map[string]string{
+		"--function nosuch":            "no place for a site in the functions of --function nosuch",
+		"--function f$ --complete":     "no place for a site in the functions of --function f$",
+		"--at sites":                   "no place for a site",
+		"--id 18446744073709551615":    "there are no more ids",
+		"--at calls --function /^h$/":  "no place for a site",
+		"--at calls --llvm 22 -o /x/y": "/x",
+	} {
+		r := reframe(t, append([]string{"instrument", module, "-o", output}, strings.Fields(args)...)...)
+		require.Equal(t, 2, r.code, "%s: %s", args, r.stderr)
+		require.Contains(t, r.stderr, want)
+		require.Empty(t, r.stdout)
+		require.NoFileExists(t, output)
+	}
+
+	// What is no file is written to as it is.
+	r = reframe(t, "instrument", module, "-o", "/dev/null")
+	require.Equal(t, 0, r.code, r.stderr)
+	r = reframe(t, "instrument", module, "-o", "/dev/full")
+	r.fails(t, 2, "no space left on device")
+	r = reframe(t, "instrument", module, "-o", output)
+	require.Equal(t, 0, r.code, r.stderr)
+	info, err := os.Stat(output)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode())
+}
