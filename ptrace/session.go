@@ -208,6 +208,15 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	return s, nil
 }
 
+// Kill ends the session, and the process with it. ended says that the process has ended already: its number may be another's by now, and nothing
+// is killed.
+func (s *Session) Kill(ended bool) error {
+	if p, err := os.FindProcess(s.pid); err == nil && !ended {
+		_ = p.Kill() // who has killed it meanwhile was first
+	}
+	return s.Detach()
+}
+
 func newSession(pid int, conn *tracer.Conn) *Session {
 	s := &Session{pid: pid, tracer: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]tracer.Code{}},
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}

@@ -17,7 +17,6 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/trace"
 	"reframe/internal/flags"
-	"reframe/internal/newfile"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -448,25 +447,11 @@ func bytesOf(n uint64) string {
 func (a *app) writeScript(ctx context.Context, k *recording) error {
 	first := replay.First{Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts}
 	if k.script != standard {
-		return writeFirst(ctx, first, k.force)
+		return first.Write(ctx, k.force)
 	}
 	text, err := replay.FirstScript(ctx, first)
 	if err == nil {
 		_, err = a.stdout.WriteString(text)
 	}
 	return err
-}
-
-// writeFirst writes a first script into its file. It is there whole or not at all.
-func writeFirst(ctx context.Context, first replay.First, force bool) error {
-	text, err := replay.FirstScript(ctx, first)
-	if err != nil {
-		return err
-	}
-	f, err := newfile.Create(first.Script, force)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return f.Finish(errors.Join(err, f.Chmod(0o644)))
 }

@@ -237,7 +237,7 @@ func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
 		return err
 	}
 	c.Script = path
-	return writeFirst(ctx, replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}, false)
+	return replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
 }
 
 // stressVerdict is the exit status.

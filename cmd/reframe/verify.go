@@ -12,18 +12,22 @@ import (
 
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 	"reframe/deopt/verify"
 	"reframe/internal/flags"
+	"reframe/ptrace"
+	"reframe/replay"
 )
 
 // verified is what verify was asked for.
 type verified struct {
 	watched
-	memory  string
-	all     bool
-	options verify.Options
-	again   []string // the flags that a command must have which is to find a difference again
-	command []string
+	memory      string
+	all         bool
+	interesting string // what the report of a difference has to say for the exit status that llvm-reduce asks for, or ""
+	options     verify.Options
+	again       []string // the flags that a command must have which is to find a difference again
+	command     []string
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -48,7 +52,9 @@ without records: any code whose IR there is.
 Of each difference it prints the frame with its slots, the first value and address that differ, the last
 instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
 before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core where that is
-there already: none is overwritten. Where interpreter and native code cannot be compared, such as
+there already: none is overwritten; beside it lie the modules, the layouts and a first script for reframe
+replay. --interesting is for llvm-reduce, which makes the module of a difference small (doc/verify.md): the
+COMMAND is only tried, and killed when it is known whether there is a difference, or after 10 s (--for). Where interpreter and native code cannot be compared, such as
 behind a call that prints, the exit is counted with the reason. doc/verify.md says what is compared.
 
 Differences are written to standard output; with COMMAND, which has that for itself, to standard
@@ -90,7 +96,9 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry on, in the place of exits; may be given again")
 	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
-	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`")
+	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`, with the modules, the layouts and a script")
+	f.StringVar(&k.interesting, "interesting", "", "end at the first difference of which the report says `TEXT`, with exit status 0, and with 1 where there is none: llvm-reduce's --test; without =TEXT at any")
+	f.Lookup("interesting").NoOptDefVal = anyDifference
 	f.BoolVar(&k.all, "all", false, "show every exit that was verified, not only differences")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+verify.Schema+")")
 	return c
@@ -116,6 +124,8 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--entry: no exits are looked at, of which --record and --site say something")
 	case o.Baseline != "" && !o.FromEntry && len(o.EntriesOf) == 0:
 		return usage("--baseline %s: with --from-entry or --entry only; without them nothing is held against a baseline", o.Baseline)
+	case k.interesting != "" && (a.json || k.all):
+		return usage("--interesting: nothing is shown, so that --json and --all have no meaning beside it")
 	case o.Steps == 0 || o.Steps > 1<<40:
 		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
 	case o.Time <= 0:
@@ -136,6 +146,9 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--baseline %s: no module defines @%s%s", name, name, nearest(name, o.Modules))
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
+	if k.interesting != "" && o.For == 0 {
+		o.For = tried
+	}
 	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "baseline", "entry", "from-entry", "function", "memory", "site", "steps", "tail", "timeout"))
 	k.command = args
 	return nil
@@ -191,15 +204,22 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &verifyWriter{newExitWriter(a, out, cancel), k}
+	w := &verifyWriter{newExitWriter(a, out, cancel), k, ctx}
 	k.options.Warn = w.warn
-	s, err := k.open(ctx, k.command)
+	s, err := k.started(ctx)
 	if err != nil {
 		return err
 	}
 	sum, err := verify.Run(ctx, s, k.options, w.verified)
-	if late := s.Detach(); err == nil {
+	if k.interesting != "" && len(k.command) > 0 { // it was run to be tried
+		if late := s.Kill(sum.End.Kind == trace.EndExited || sum.End.Kind == trace.EndKilled); err == nil {
+			err = late
+		}
+	} else if late := s.Detach(); err == nil {
 		err = late
+	}
+	if k.interesting != "" {
+		return interesting(sum, err)
 	}
 	end := ended{verdict(sum, err, len(k.options.EntriesOf) > 0)}
 	if a.json {
@@ -216,6 +236,57 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		a.printVerified(sum, k)
 	}
 	return end.error
+}
+
+// anyDifference is --interesting without a text.
+const anyDifference = "different"
+
+// keep writes beside the core of an exit what it takes to look at it anywhere.
+func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
+	if v.Core == "" {
+		return nil
+	}
+	var modules []string
+	for _, fn := range []*ir.Func{v.Exit.Frame.NativeFunction(), v.Exit.Frame.To()} {
+		if fn != nil && !slices.Contains(modules, fn.Module.Name) {
+			modules = append(modules, fn.Module.Name)
+		}
+	}
+	for _, m := range k.options.Modules { // what else was named belongs to the program
+		if !m.Found && !slices.Contains(modules, m.Name) {
+			modules = append(modules, m.Name)
+		}
+	}
+	v.Script, err = replay.Keep(ctx, v.Core, modules, k.Layouts)
+	return err
+}
+
+// started is the process, or the command under control: one that is only tried ends with reframe.
+func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
+	if k.interesting != "" && len(k.command) > 0 {
+		return ptrace.LaunchWith(ctx, k.command, ptrace.LaunchOptions{Bound: true})
+	}
+	return k.open(ctx, k.command)
+}
+
+// tried bounds, where --for does not, how long a command may take that is only tried: what is left of a program may not end.
+const tried = 10 * time.Second
+
+// errInteresting ends a verification at the first difference.
+var errInteresting = errors.New("there is a difference")
+
+// interesting is the exit status that llvm-reduce wants of a test: 0 for a module that shows what is looked for.
+func interesting(s *verify.Summary, err error) error {
+	var by interruption
+	switch {
+	case errors.Is(err, errInteresting):
+		return nil
+	case errors.As(err, &by):
+		return &status{by.status(), ""}
+	case err != nil:
+		return err
+	}
+	return &status{exitPartial, fmt.Sprintf("not interesting: %d same, %d not comparable, none different", s.Same, s.NotComparable)}
 }
 
 // verifySummary is the last object of --json.

@@ -2,9 +2,11 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 )
@@ -267,4 +270,78 @@ func TestVerifyFromEntry(t *testing.T) {
 		require.Equal(t, 64, r.code, r.stderr)
 		require.Contains(t, r.stderr, c.says)
 	}
+}
+
+// The reduction that doc/verify.md goes through keeps the fault and leaves out the rest; a module without it is not interesting.
+func TestVerifyReduces(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	dir := t.TempDir()
+	doc, err := os.ReadFile("../../doc/verify.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(doc), "```sh\n")
+	require.True(t, found)
+	test, rest, _ := strings.Cut(rest, "```\n")
+	require.Contains(t, test, " --for 2s ")
+	test = strings.Replace(test, " --for 2s ", " --for 1m ", 1) // this machine may be slow
+	_, reduce, _ := strings.Cut(rest, "\n    llvm-reduce-19 ")
+	reduce, _, _ = strings.Cut(reduce, "\n")
+	swapped := swappedBundle(t)
+	text, err := os.ReadFile(swapped + ".ll")
+	require.NoError(t, err)
+	more := "define i64 @needless(i64 %x) {\n  %y = mul i64 %x, 3\n  ret i64 %y\n}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sum.ll"), append(text, more...), 0o600))
+	put(t, livetest.Testdata(t, "programs", "baseline.ll"), filepath.Join(dir, "right.ll"))
+	put(t, livetest.Testdata(t, "programs", "baseline.layout.json"), filepath.Join(dir, "sum.layout.json"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "interesting.sh"), []byte(test), 0o755))
+	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
+	run := func(command string) int {
+		c := exec.Command(livetest.Tool(t, "sh"), "-c", command)
+		c.Dir, c.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+			require.NoError(t, err, "%s", out)
+		}
+		return c.ProcessState.ExitCode()
+	}
+	require.Equal(t, 0, run("./interesting.sh sum.ll"))
+	require.Equal(t, 1, run("./interesting.sh right.ll"))
+	require.Equal(t, 0, run("timeout 300 llvm-reduce-19 "+strings.Replace(reduce, "function-bodies,basic-blocks,instructions", "function-bodies", 1)), "the pass with few runs")
+	require.Equal(t, 0, run("./interesting.sh small.ll"))
+	size := func(name string) int {
+		m, err := ir.ParseFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		n := 0
+		for _, f := range m.Funcs {
+			if !f.Declared() {
+				body, err := f.Body()
+				require.NoError(t, err)
+				for _, b := range body {
+					n += len(b.Instrs)
+				}
+			}
+		}
+		return n
+	}
+	require.Less(t, size("small.ll"), size("sum.ll"))
+}
+
+// What is kept of a difference says all that it takes to look at it, and its script passes.
+func TestVerifyKeeps(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	swapped, kept := swappedBundle(t), filepath.Join(t.TempDir(), "it's kept")
+	host := livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{Rounds: 2})
+	r := reframe(t, append([]string{"verify", "--keep", kept, "--from-entry", "--ir", swapped + ".ll", "--layout", livetest.Testdata(t, "programs", "baseline.layout.json"), "--"}, host...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Regexp(t, `(?m)^  core: .*/it's kept/verify-\d+-2.core\n  script: .*/it's kept/verify-\d+-2.core.txtar$`, r.stderr)
+	names, err := filepath.Glob(filepath.Join(kept, "*"))
+	require.NoError(t, err)
+	require.Len(t, names, 6, "two cores, two scripts, one module, one layout: %v", names)
+	require.NoError(t, os.Remove(swapped+".ll")) // nothing but what was kept is needed
+	scripts, err := filepath.Glob(filepath.Join(kept, "*.txtar"))
+	require.NoError(t, err)
+	require.Len(t, scripts, 2)
+	r = reframe(t, append([]string{"replay"}, scripts...)...)
+	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 
@@ -13,12 +14,26 @@ import (
 // verifyWriter writes what came of exits.
 type verifyWriter struct {
 	*exitWriter
-	k *verified
+	k   *verified
+	ctx context.Context // of the verification
 }
 
 // verified writes one exit: a difference, or any that was verified where all are wanted.
 func (w *verifyWriter) verified(v *verify.Verified) error {
 	different := v.Status == verify.Different
+	if different {
+		if err := w.k.keep(w.ctx, v); err != nil {
+			return err
+		}
+		if w.k.interesting != "" {
+			w.line.Reset()
+			w.difference(v)
+			if strings.Contains(w.line.String(), w.k.interesting) {
+				return errInteresting
+			}
+			return nil
+		}
+	}
 	switch {
 	case !different && !w.k.all:
 		return nil
@@ -127,6 +142,9 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	w.tail("native code", &v.Native)
 	if v.Core != "" {
 		fmt.Fprintf(b, "  core: %s\n", printable(v.Core))
+	}
+	if v.Script != "" {
+		fmt.Fprintf(b, "  script: %s\n", printable(v.Script))
 	}
 	if w.k != nil { // a script is what reproduces it
 		fmt.Fprintf(b, "  reproduce: %s\n", w.k.reproduce(v))

@@ -109,7 +109,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	var over trace.End
 	over, w.made.overwritten, _ = w.watcher.Finish()
 	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
-	switch late := end(w.session, over.Kind == trace.EndExited || over.Kind == trace.EndKilled); {
+	switch late := w.session.Kill(over.Kind == trace.EndExited || over.Kind == trace.EndKilled); {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case w.made.TimedOut:

@@ -92,11 +92,3 @@ func (s *stresser) untouched(ctx context.Context) (*Outcome, error) {
 func (s *stresser) controlled(ctx context.Context, io *streams) (*ptrace.Session, error) {
 	return ptrace.LaunchWith(ctx, s.command, ptrace.LaunchOptions{Stdin: s.options.Stdin, Stdout: io.stdout.path(), Stderr: io.stderr.path(), Bound: true})
 }
-
-// end ends the session, and the process with it if that has not ended: then its number may be another's by now.
-func end(s *ptrace.Session, ended bool) error {
-	if p, err := os.FindProcess(s.PID()); err == nil && !ended {
-		_ = p.Kill() // who has killed it meanwhile was first
-	}
-	return s.Detach()
-}

@@ -40,6 +40,7 @@ type Verified struct {
 	Native      VerifiedRun
 	Outside     []string // code that native code called and no module is about, where there is a difference
 	Core        string   // the file that holds the moment, or ""
+	Script      string   // what whoever kept it has written for it, or ""
 
 	outside []machine.Addr
 	entry   *entry // of whose activation the exit is, or nil
@@ -109,6 +110,7 @@ type Report struct {
 	Outside     []string           `json:"outside,omitempty"`
 	Slots       []frame.Slot       `json:"slots,omitempty"`
 	Core        string             `json:"core,omitempty"`
+	Script      string             `json:"script,omitempty"`    // for reframe replay
 	Reproduce   string             `json:"reproduce,omitempty"` // a command
 }
 
@@ -116,7 +118,7 @@ type Report struct {
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
-		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Again: v.Again, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core}
+		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Again: v.Again, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core, Script: v.Script}
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {

@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"reframe/internal/newfile"
+)
+
+// maxCopies bounds the files of one name that differ in a directory.
+const maxCopies = 1000
+
+// Keep writes beside a core what it takes to look at it anywhere: copies of the modules and layouts that it is read by, given by their paths, and
+// a first script, whose path it returns. What is no file, as a module that was found in a process, has no copy. Nothing is overwritten.
+func Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
+	first := First{Script: core + ".txtar", Core: core}
+	if first.Modules, err = copies(filepath.Dir(core), modules); err != nil {
+		return "", err
+	}
+	if first.Layouts, err = copies(filepath.Dir(core), layouts); err != nil {
+		return "", err
+	}
+	return first.Script, first.Write(ctx, false)
+}
+
+// Write writes the script where it is to be; with force also over another file. It is there whole or not at all.
+func (o First) Write(ctx context.Context, force bool) error {
+	text, err := FirstScript(ctx, o)
+	if err != nil {
+		return err
+	}
+	f, err := newfile.Create(o.Script, force)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return f.Finish(errors.Join(err, f.Chmod(0o644)))
+}
+
+// copies are the files of these paths in a directory, each under its own name, or name-2 where that is another file.
+func copies(dir string, paths []string) (list []string, err error) {
+	for _, from := range paths {
+		if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		to, err := copyTo(dir, filepath.Base(from), text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, to)
+	}
+	return list, nil
+}
+
+func copyTo(dir, name string, text []byte) (path string, err error) {
+	ext := filepath.Ext(name)
+	for n := 1; n <= maxCopies; n++ {
+		as := name
+		if n > 1 {
+			as = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+		}
+		path = filepath.Join(dir, as)
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+			return path, nil
+		}
+		f, err := newfile.Create(path, false)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(text)
+		return path, f.Finish(errors.Join(err, f.Chmod(0o644)))
+	}
+	return "", fmt.Errorf("%s has %d files called %s already", dir, maxCopies, name)
+}
