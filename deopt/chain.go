@@ -3,7 +3,6 @@ package deopt
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"reframe/deopt/frame"
@@ -131,7 +130,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 		return f.WhyNotResumed().Error()
 	case f.to == nil:
 		return fmt.Sprintf("no module defines @%s, where %s resumes", f.Resume.Function, f.Title())
-	case !reflect.DeepEqual(f.to.Module.Layout, callee.to.Module.Layout):
+	case !f.to.Module.Layout.Equal(callee.to.Module.Layout):
 		return fmt.Sprintf("the data layout of %s is not that of %s, where %s resumes", f.to.Module.Name, callee.to.Module.Name, callee.Title())
 	}
 	call, result, why := f.awaited()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -163,7 +162,7 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 func (v *View) beside(m *ir.Module) []*ir.Module {
 	var others []*ir.Module
 	for _, other := range v.modules.All {
-		if other != m && reflect.DeepEqual(other.Layout, m.Layout) {
+		if other != m && other.Layout.Equal(m.Layout) {
 			others = append(others, other)
 		}
 	}

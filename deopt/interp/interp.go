@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"reflect"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"

@@ -2,8 +2,10 @@ package ir
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,6 +92,13 @@ type structLayout struct {
 	offsets []uint64
 	size    uint64
 	align   int
+}
+
+// Equal says that two are the same. What either keeps of structs that were asked for does not count.
+func (l *DataLayout) Equal(other *DataLayout) bool {
+	return l.BigEndian == other.BigEndian && l.ProgramSpace == other.ProgramSpace && l.GlobalSpace == other.GlobalSpace && l.AllocaSpace == other.AllocaSpace &&
+		l.Mangling == other.Mangling && l.Text == other.Text && l.aggregate == other.aggregate && maps.Equal(l.pointers, other.pointers) &&
+		slices.Equal(l.ints, other.ints) && slices.Equal(l.floats, other.floats) && slices.Equal(l.vectors, other.vectors)
 }
 
 // ParseDataLayout parses the string of a target datalayout line. An empty

@@ -88,6 +88,21 @@ func TestWidthOfAnIndex(t *testing.T) {
 	}
 }
 
+// What was asked of one before makes no difference.
+func TestEqualLayouts(t *testing.T) {
+	a, err := ParseDataLayout("")
+	require.NoError(t, err)
+	b, err := ParseDataLayout("")
+	require.NoError(t, err)
+	require.Equal(t, uint64(16), a.Size(&Type{Kind: StructKind, Fields: []*Type{I8, I64}}))
+	require.True(t, a.Equal(b))
+	for _, text := range []string{"E", "e-p:32:32", "e-i64:32", "e-a:0:32", "e-v128:32"} {
+		other, err := ParseDataLayout(text)
+		require.NoError(t, err)
+		require.False(t, a.Equal(other), text)
+	}
+}
+
 func TestSizesWithoutASize(t *testing.T) {
 	d, err := ParseDataLayout("")
 	require.NoError(t, err)
