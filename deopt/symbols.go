@@ -54,6 +54,11 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 		if linkage == "private" {
 			return 0, false
 		}
+		if weak(linkage) { // a JIT may have taken another image's
+			if at, ok := v.linked(m, img, name); ok {
+				return at, true
+			}
+		}
 		if img != nil && linkage != "internal" {
 			if sym, ok := img.Exported(name); ok {
 				return sym.Addr, true
@@ -65,13 +70,44 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 				return sym.Addr, true
 			}
 		}
-		if linkage == "internal" {
-			return 0, false
+		if linkage != "internal" {
+			if sym, ok := v.target.FindSymbol(name); ok {
+				return sym.Addr, true
+			}
 		}
-		sym, ok := v.target.FindSymbol(name)
-		return sym.Addr, ok
+		return v.linked(m, img, name)
 	}
 }
+
+// weak says of a linkage that one of several definitions is taken (LangRef, "Linkage Types").
+func weak(linkage string) bool {
+	switch linkage {
+	case "weak", "weak_odr", "linkonce", "linkonce_odr", "common", "extern_weak":
+		return true
+	}
+	return false
+}
+
+// linked is where a JIT has put what an image names without an address, by what stands in the image's code.
+func (v *View) linked(m *ir.Module, img *object.Image, name string) (machine.Addr, bool) {
+	if img == nil {
+		return 0, false
+	}
+	at, ok := img.Linked(name, v.target)
+	if _, function := m.Lookup(name).(*ir.Func); ok && function {
+		for range maxStubs {
+			to := v.Unwinder().Stub(at)
+			if to == 0 {
+				break
+			}
+			at = to
+		}
+	}
+	return at, ok
+}
+
+// maxStubs bounds how many stubs lead from one to the next.
+const maxStubs = 4
 
 // imageOf returns the image that a function's module was compiled into, or nil where it
 // is not known: the frame's own, where its site is in that module or the image has the

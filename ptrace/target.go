@@ -165,7 +165,7 @@ func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason strin
 }
 
 // FindSymbol returns the address of what the target exports under a name: an object that was given, the newest
-// registered object that defines it, or else the first module that does. Of a held
+// registered object that defines it, rather than for others to replace it, or else the first module that does. Of a held
 // process every registered object is searched, of another those that were read.
 func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	for _, g := range t.given {
@@ -173,6 +173,7 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 			return sym, true
 		}
 	}
+	var weak object.Symbol
 	for _, r := range t.Registries {
 		for n, e := range r.Entries {
 			if t.held != nil {
@@ -181,10 +182,20 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 			if e.image == nil {
 				continue
 			}
-			if sym, ok := e.image.Exported(name); ok {
-				return sym, true
+			sym, ok := e.image.Exported(name)
+			if !ok {
+				continue
+			}
+			if strong, ok := e.image.Strong(name); ok {
+				return strong, true
+			}
+			if weak.Name == "" {
+				weak = sym
 			}
 		}
+	}
+	if weak.Name != "" {
+		return weak, true
 	}
 	for _, m := range t.Modules {
 		if m.Image == nil {

@@ -147,10 +147,24 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 			found, owner = other, m
 		}
 	}
-	if found == nil {
+	if found == nil || owner != nil && b.elsewhere(v, own, owner, name) {
 		found = v
 	}
 	return found, nil
+}
+
+// elsewhere says of a definition that others may replace that the code of its module does not mean the one that replaces it: a JIT may have
+// known only the first when it came to that.
+func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool {
+	if _, defines := definition(v); !defines {
+		return false
+	}
+	meant, ok := b.symbol(own, name)
+	if !ok {
+		return false
+	}
+	at, ok := b.symbol(owner, name)
+	return ok && at != meant
 }
 
 // strong says whether a definition of such a linkage is the only one.

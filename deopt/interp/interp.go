@@ -160,7 +160,7 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 		return nil, located(troublef(KindModule, "the module's byte order is not that of %s", o.Arch.Title))
 	}
 	for _, other := range o.Modules {
-		if !reflect.DeepEqual(other.Layout, m.Layout) {
+		if !other.Layout.Equal(m.Layout) {
 			return nil, located(troublef(KindModule, "the data layout of %s is not that of %s", other.Name, m.Name))
 		}
 	}

@@ -77,6 +77,8 @@ type Image struct {
 	covered      map[machine.Addr]covering
 	coveredBytes int64
 
+	linked []linkedPlace // of symbols without an address; nil until one is asked for
+
 	// What SymbolsStarting has returned.
 	named      map[machine.Addr][]Symbol
 	namedBytes int64

@@ -126,6 +126,11 @@ func (i *Image) Exported(name string) (Symbol, bool) {
 	return i.lookup(name, func(s rawSymbol) bool { return s.binding != local })
 }
 
+// Strong is Exported of a symbol that no other image's replaces.
+func (i *Image) Strong(name string) (Symbol, bool) {
+	return i.lookup(name, func(s rawSymbol) bool { return s.binding == global })
+}
+
 // Only returns the symbol that the image defines under that name, local ones too, and
 // false where several of them have different addresses: each of the objects that were
 // linked into an image may keep a name to itself.

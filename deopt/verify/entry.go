@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"reframe/deopt"
 	"reframe/deopt/abi"
@@ -103,7 +104,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 // one that was asked for, that of the layouts, or itself.
 func (v *verifier) functions(name string) (own, baseline *ir.Func, why string) {
 	modules := v.watcher.View().Modules()
-	if all := modules.Definitions(name); len(all) == 1 {
+	if all := alone(modules.Definitions(name)); len(all) == 1 {
 		own = all[0]
 	}
 	as := v.options.Baseline
@@ -120,7 +121,7 @@ func (v *verifier) functions(name string) (own, baseline *ir.Func, why string) {
 			}
 		}
 	}
-	switch all := modules.Definitions(as); {
+	switch all := alone(modules.Definitions(as)); {
 	case as == "" && own == nil:
 		return nil, nil, fmt.Sprintf("no module defines @%s alone; --ir gives it, and --baseline another function to be held against", name)
 	case as == "":
@@ -130,6 +131,18 @@ func (v *verifier) functions(name string) (own, baseline *ir.Func, why string) {
 	default:
 		return own, all[0], ""
 	}
+}
+
+// alone leaves out what others replace: of definitions all of which do the same, one is enough (LangRef, "Linkage Types").
+func alone(all []*ir.Func) []*ir.Func {
+	same := func(f *ir.Func) bool {
+		return strings.HasSuffix(f.Linkage, "_odr") || f.Linkage == "available_externally"
+	}
+	rest := slices.DeleteFunc(slices.Clone(all), same)
+	if len(rest) == 0 && len(all) > 0 {
+		rest = all[:1]
+	}
+	return rest
 }
 
 // arguments reads what a function is called with.

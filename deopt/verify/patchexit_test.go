@@ -74,8 +74,7 @@ func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	})
 }
 
-// JITLink of LLVM 19 registers objects in which nothing says where .bss lies: a global in it has no address, rather than 0, and what
-// touches it is not comparable.
+// JITLink of LLVM 19 registers objects in which nothing says where .bss lies: a global in it has the address that stands in the code.
 func TestGlobalWithoutAddress(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
 	require.NoError(t, err)
@@ -83,8 +82,8 @@ func TestGlobalWithoutAddress(t *testing.T) {
 	p := livetest.PatchExit(t, 19, "orc", module, "sled", "bare")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
 	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sled")), deopt.Limits{})
-	require.ErrorContains(t, err, "the global @seen has no address in the target")
+	require.NoError(t, err)
 	v.Target().Close()
 	summary := verifyPatched(t, 19, "orc", module, "sled", frametest.Known(t, p))
-	require.EqualValues(t, 3, summary.NotComparable)
+	require.EqualValues(t, 3, summary.Same)
 }

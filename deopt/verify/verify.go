@@ -287,7 +287,7 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Steps: stretch.steps, Time: stretch.left(), Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
 		if v.crossingNow() == nil {
 			o.Inside = v.watcher.Code()
 			for _, p := range v.beside() {
@@ -302,6 +302,7 @@ func (v *verifier) native() error {
 		for _, p := range v.pending {
 			o.Returns = append(o.Returns, p.to)
 		}
+		began := time.Now()
 		run, err := v.session.Alone(v.ctx, first.out.Exit.Thread.ID, o)
 		if err != nil {
 			if errors.Is(err, ptrace.ErrGone) {
@@ -320,7 +321,7 @@ func (v *verifier) native() error {
 		for _, p := range v.beside() { // of the others what was called is a part of what native code does in the place of a call
 			p.went(run.Calls)
 		}
-		stretch.took(run)
+		stretch.took(run, began)
 		switch {
 		case run.Stopped != "":
 			err = v.abandon("native code did not come to the return: " + run.Stopped)
@@ -342,14 +343,15 @@ func (v *verifier) native() error {
 // stretch is what native code may still run up to the next exit or return.
 type stretch struct {
 	steps uint64
-	until time.Time
+	time  time.Duration
 }
 
-func newStretch(o *Options) *stretch { return &stretch{o.Steps, time.Now().Add(o.Time)} }
+func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time} }
 
-func (s *stretch) left() time.Duration { return max(time.Millisecond, time.Until(s.until)) }
-
-func (s *stretch) took(run *ptrace.AloneRun) { s.steps -= min(s.steps, run.Steps) }
+func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
+	s.steps -= min(s.steps, run.Steps)
+	s.time = max(time.Millisecond, s.time-time.Since(since))
+}
 
 // pass counts the exits that the thread passed on its way.
 func (v *verifier) pass(before []ptrace.Hits) error {
