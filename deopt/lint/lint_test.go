@@ -89,6 +89,8 @@ func TestLintPrograms(t *testing.T) {
 		"patching.ll":  {},
 		"state.ll":     {},
 		"memory.ll":    {},
+		"crossing.ll":  {},
+		"baseline.ll":  {},
 		"floats.ll":    {},
 		"recursion.ll": {},
 		"returned.ll":  {},
