@@ -19,7 +19,34 @@ import (
 type Limits struct {
 	Steps  uint64
 	Memory uint64
+	// Calls are what functions return that exist only as native code, by their names, as [ParseValue] reads it; "" of one that returns nothing. Each
+	// call returns the same, and does nothing else.
+	Calls map[string]string
 }
+
+// returning are the functions that return what was given for them.
+func returning(calls map[string]string) map[string]interp.Builtin {
+	funcs := map[string]interp.Builtin{}
+	for name, text := range calls {
+		funcs[name] = func(c *interp.Invocation) (interp.Value, error) {
+			switch {
+			case c.Result.Kind == ir.VoidKind && text == "":
+				return interp.Value{}, nil
+			case c.Result.Kind == ir.VoidKind:
+				return interp.Value{}, fmt.Errorf("@%s returns nothing, and %s was given for it", name, text)
+			}
+			v, err := ParseValue(c.Result, text)
+			if err != nil {
+				return v, fmt.Errorf("what @%s returns: %w", name, err)
+			}
+			return v, nil
+		}
+	}
+	return funcs
+}
+
+// callHint is what can be done about a call of what exists only as native code.
+const callHint = "give the module that defines it too (a second --ir), say what it returns (--call NAME=VALUE), or resume a frame further out"
 
 // Run lets the reference interpreter resume from the frames of a stack, over a
 // copy-on-write view of the target's memory, until the function of the outermost one
@@ -39,7 +66,7 @@ type Ran struct {
 // Run does what [View.Run] says, and keeps what ran. shift is by how many bytes the memory that is the interpreter's own lies
 // elsewhere than it does with 0, as in [interp.Options]. The report is there where the run failed, too.
 func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *Ran, error) {
-	p, err := s.Prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift})
+	p, err := s.Prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift, Funcs: returning(l.Calls), Hint: callHint})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package deopt_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,5 +132,20 @@ define void @keep() {
 		}
 		require.NoError(t, err)
 		require.Equal(t, want, out.Result.Value)
+	}
+}
+
+// What a function returns that exists only as native code can be said; it is not run then, also where the interpreter has one of that name.
+func TestResumeWithCalls(t *testing.T) {
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	main := slices.IndexFunc(v.Threads[0].Frames, func(f *deopt.Frame) bool { return f.Function == "main" && f.Record != nil })
+	s := &deopt.Stack{Thread: &v.Threads[0], Frames: v.Threads[0].Frames[main : main+1], Result: "5"}
+	out, err := v.Run(t.Context(), s, deopt.Limits{Calls: map[string]string{"printf": "77"}})
+	require.NoError(t, err)
+	require.Empty(t, out.Output, "printf was not run")
+	for text, want := range map[string]string{"": "what @printf returns", "ten": "what @printf returns"} {
+		_, err = v.Run(t.Context(), s, deopt.Limits{Calls: map[string]string{"printf": text}})
+		require.ErrorContains(t, err, want)
 	}
 }

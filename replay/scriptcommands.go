@@ -47,7 +47,7 @@ func scriptCommands() []scriptCommand {
 		{"expect", "SLOT = VALUE | SLOT hex BITS | SLOT type TYPE | SLOT at LOCATION | SLOT undef |\n       SLOT guess | SLOT unavailable [RE] | record ID | site KIND | moment MOMENT |\n       function NAME | resume FUNCTION [BLOCK]",
 			"say what the frame must hold. SLOT is as frames prints it: %i, loc0, '#0'. VALUE is read\nin the slot's type: 25 is 0x19. LOCATION is what frames prints in brackets; its kind may\nstand before it: '[rsp+16]', 'Indirect [rsp+16]'. RE is searched in the reason", (*call).expect, true},
 		{"set", "SLOT VALUE", "give a slot another value for the resume that follows; nothing is written to the program", (*call).set, false},
-		{"resume", "[-t TID] [-f N] [--function NAME] [--to-frame N|all] [--result VALUE]\n       [--force] [--steps N] [--timeout TIME] [--json]",
+		{"resume", "[-t TID] [-f N] [--function NAME] [--to-frame N|all] [--result VALUE] [--call NAME=VALUE]\n       [--force] [--steps N] [--timeout TIME] [--json]",
 			"let the reference interpreter resume, and print what came of it, as `reframe resume`\ndoes. `! resume` wants it to fail; stderr is why", (*call).resume, false},
 		{"returns", "[TYPE] VALUE | nothing", "say what the interpreter must have returned", (*call).returns, true},
 		{"prints", "TEXT", "say what the program, or the interpreter, must have printed. The newline at its end may\nbe missing", (*call).prints, true},

@@ -9,7 +9,14 @@ import (
 )
 
 // nativeHint is what can be done about a function that is not here.
-const nativeHint = "it exists only as native code; link the module that defines it (llvm-link), or resume a frame further out"
+func (in *Interp) nativeHint() string {
+	if in.opt.Hint != "" {
+		return onlyNative + in.opt.Hint
+	}
+	return onlyNative + "link the module that defines it (llvm-link), or resume a frame further out"
+}
+
+const onlyNative = "it exists only as native code; "
 
 // call decodes a call: of an intrinsic, of a function, or through a pointer.
 func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
@@ -102,7 +109,7 @@ func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 	case name == "" && a < pageSize:
 		return callTarget{}, troublef(KindFault, "call of a null pointer")
 	case name == "" && (in.opt.Native == nil || in.view.ranges.own(a)):
-		return callTarget{}, unsupported(nativeHint, "a call of %v, where no function of the module is,", a)
+		return callTarget{}, unsupported(in.nativeHint(), "a call of %v, where no function of the module is,", a)
 	}
 	return callTarget{f, name, a}, nil
 }
@@ -399,7 +406,7 @@ func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) e
 	name := t.name
 	f := in.external(name)
 	if f == nil {
-		return unsupported(nativeHint, "a call of @%s", name)
+		return unsupported(in.nativeHint(), "a call of @%s", name)
 	}
 	if err := in.work(64); err != nil {
 		return err

@@ -34,6 +34,8 @@ type Options struct {
 	// [Effect] is [EffectState] or [EffectOutside], and what lies at an address without a name. Those that go on elsewhere
 	// than behind their call (setjmp, exceptions) stay built in. With nil the call of one that is not built in ends the run.
 	Native Builtin
+	// Hint is what a run that ends at a call of what exists only as native code says of what can be done; "" for the usual.
+	Hint string
 	// Files are what the program finds and may change as its files, in memory of the run: their contents, which stay as they
 	// are, by name. Names are absolute, or begin in "/", the working directory; one that ends in a slash is a directory.
 	// Without files, not even an empty map, what opens one ends the run. [Interp.Files] returns them as they are later.

@@ -114,3 +114,15 @@ define i32 @f(ptr %p, ptr %q) {
 		t.Fatal("it stored nothing")
 	}
 }
+
+// Where nobody runs it, the run ends and says what can be done.
+func TestNativeHint(t *testing.T) {
+	m, err := ir.Parse("native.ll", []byte("declare void @elsewhere()\ndefine void @f() {\n  call void @elsewhere()\n  ret void\n}\n"))
+	require.NoError(t, err)
+	for hint, want := range map[string]string{"": "it exists only as native code; link the module that defines it (llvm-link), or resume a frame further out", "ask somebody": "it exists only as native code; ask somebody"} {
+		in, err := interp.New(m, interp.Options{Hint: hint})
+		require.NoError(t, err)
+		_, err = in.Call(context.Background(), m.Func("f"), nil)
+		require.ErrorContains(t, err, "a call of @elsewhere is not supported: "+want)
+	}
+}

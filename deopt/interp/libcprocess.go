@@ -104,7 +104,7 @@ func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
 	fn, name := c.in.names.funcAt(f)
 	switch {
 	case fn == nil && name != "":
-		return Value{}, unsupported(nativeHint, "a call of @%s by @%s", name, c.Name)
+		return Value{}, unsupported(c.in.nativeHint(), "a call of @%s by @%s", name, c.Name)
 	case fn == nil:
 		return Value{}, troublef(KindFault, "@%s calls %v, where no function of the module is", c.Name, f)
 	}

@@ -60,7 +60,7 @@ func (in *Interp) prepareHandler(a machine.Addr) error {
 	case err != nil:
 		return err
 	case f == nil && name != "":
-		return unsupported(nativeHint, "the constructor @%s", name)
+		return unsupported(in.nativeHint(), "the constructor @%s", name)
 	case f == nil:
 		return troublef(KindFault, "the constructor %v is no function of the module", a)
 	}

@@ -140,20 +140,22 @@ type Resume struct {
 	Timeout time.Duration
 	Result  string
 
-	to string
+	to    string
+	calls []string
 }
 
-// Add adds --frame, --function, --to-frame, --result, --force, --steps and --timeout.
+// Add adds --frame, --function, --to-frame, --result, --call, --force, --steps and --timeout.
 func (r *Resume) Add(f *pflag.FlagSet, u Usage) {
 	Choice(f, &r.Choice, u)
 	f.StringVar(&r.to, "to-frame", "", u["to-frame"])
 	f.StringVar(&r.Result, "result", "", u["result"])
+	f.StringArrayVar(&r.calls, "call", nil, u["call"])
 	f.BoolVar(&r.Choice.Force, "force", false, u["force"])
 	f.Uint64Var(&r.Limits.Steps, "steps", 0, u["steps"])
 	f.DurationVar(&r.Timeout, "timeout", 10*time.Second, u["timeout"])
 }
 
-// Read reads --to-frame, and refuses a result that is empty.
+// Read reads --to-frame and --call, and refuses a result that is empty.
 func (r *Resume) Read(f *pflag.FlagSet) error {
 	switch r.to {
 	case "":
@@ -165,6 +167,19 @@ func (r *Resume) Read(f *pflag.FlagSet) error {
 			return fmt.Errorf("--to-frame %s: the number of a caller's frame, or all", r.to)
 		}
 		r.Choice.To = n
+	}
+	for _, text := range r.calls {
+		name, value, ok := strings.Cut(text, "=")
+		if name = strings.TrimPrefix(name, "@"); !ok || name == "" {
+			return fmt.Errorf("--call %s: NAME=VALUE, what the function returns; NAME= of one that returns nothing", text)
+		}
+		if _, twice := r.Limits.Calls[name]; twice {
+			return fmt.Errorf("--call %s: @%s is given twice", text, name)
+		}
+		if r.Limits.Calls == nil {
+			r.Limits.Calls = map[string]string{}
+		}
+		r.Limits.Calls[name] = value
 	}
 	if f.Changed("result") && r.Result == "" {
 		return errors.New("the value of --result is empty")
