@@ -32,7 +32,7 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	default:
 		p.compareAll(v, regs)
 	}
-	if out.Status == Different {
+	if p.undecided(); out.Status == Different {
 		p.explain(v)
 	}
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,9 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		switch {
 		case different != nil:
 			p.out.Status, p.out.Call = Different, different
-			p.explain(v)
+			if p.undecided(); p.out.Status == Different {
+				p.explain(v)
+			}
 			told = append(told, p)
 		case why != "":
 			p.out.notComparable(why)
@@ -206,7 +209,9 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
 			return fmt.Sprintf("what %s returned: %v", p.called(c), err), nil
 		}
+		h.value = p.ownResult(h.value)
 	}
+	p.retained = p.retained || p.keeps(list, after)
 	h.objects = p.changedObjects(list, after)
 	p.keepHanded(h)
 	p.before = p.before.with(list, after)
@@ -325,31 +330,30 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 			size = max(size, layout.Size(in))
 		}
 	}
-	at, same = p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem)
-	return at, same, ""
+	return p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem, 0)
 }
 
 // samePointee compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
 // object is not known: one that is gone may have had the address.
 func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (at string, same bool, why string) {
+	return p.sameObject(own, native, mem, 0)
+}
+
+func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
 	n := p.machine.Extent(own, maxPointee)
 	if n == 0 {
 		return "", false, "it points to what the interpreter has an address of its own for"
 	}
-	if at, same = p.sameMemory(own, native, n, mem); !same {
-		return at, false, ""
+	if !slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
+		p.twins = slices.DeleteFunc(p.twins, func(t twin) bool {
+			return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n)
+		})
+		if len(p.twins) == maxTwins {
+			return "", false, "too many pointers to memory of the interpreter's own were passed"
+		}
+		p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
 	}
-	if slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
-		return "", true, ""
-	}
-	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool {
-		return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n)
-	})
-	if len(p.twins) == maxTwins {
-		return "", false, "too many pointers to memory of the interpreter's own were passed"
-	}
-	p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
-	return "", true, ""
+	return p.sameMemory(own, native, n, mem, depth)
 }
 
 // changedObjects is what native code left in memory that the interpreter has elsewhere: what it changed, and what was not known before, for
@@ -382,25 +386,40 @@ func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects
 			done += machine.Addr(len(now))
 		}
 	}
-	return objects
+	return append(objects, p.ownWords(objects, after)...)
 }
 
-// sameMemory compares what the interpreter sees at an address with what native code has at another. What is not known is like anything.
-func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory) (at string, same bool) {
+// sameMemory compares what the interpreter sees at an address with what native code has at another. What is not known is like anything, and
+// a pointer to memory of the interpreter's own is like one to what native code has in its place.
+func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory, depth int) (at string, same bool, why string) {
 	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
 	for done := uint64(0); done < size; {
 		n := min(size-done, imagePage-uint64(own)%imagePage)
 		if p.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
-			return "", true // of what cannot be read nothing is known
+			return "", true, "" // of what cannot be read nothing is known
 		}
-		for i := range n {
-			if (data[i]^have[i])&^undefined[i] != 0 {
-				return fmt.Sprintf("+%d", done+i), false
+		for i := uint64(0); i < n; i++ {
+			if (data[i]^have[i])&^undefined[i] == 0 {
+				continue
 			}
+			if k := i - (uint64(own)+i)%8; k < n && k+8 <= n { // not of a word that began before
+				word := binary.LittleEndian.Uint64(data[k:])
+				if binary.LittleEndian.Uint64(undefined[k:]) == 0 && p.machine.Made(word) {
+					same, why := p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[k:])), mem, depth)
+					if why != "" {
+						return "", false, why
+					}
+					if same {
+						i = k + 7
+						continue
+					}
+				}
+			}
+			return fmt.Sprintf("+%d", done+i), false, ""
 		}
 		done, own, native = done+n, own+machine.Addr(n), native+machine.Addr(n)
 	}
-	return "", true
+	return "", true, ""
 }
 
 // missed is for a call that native code returned without.

@@ -43,17 +43,19 @@ type prediction struct {
 	callee  machine.Addr       // what that calls
 	symbol  func(string) (machine.Addr, bool)
 	twins   []twin
-	handed  []handed // in order; nil where it was too much to be kept
-	kept    int      // bytes in it
-	dead    []machine.Range
-	below   machine.Range         // what may be stack below the function's frame, and may be memory of another kind
-	unused  machine.Range         // of the function's stack, and not mapped before it is touched
-	calls   map[machine.Addr]bool // outside code that the native code went to
-	left    bool                  // it went to some
-	steps   uint64                // of native code
-	outside time.Duration         // that code outside took
-	signal  int                   // that its instructions raised, or 0
-	tail    []machine.Addr
+	// retained says that native code has stored a pointer to one of them where the interpreter may find it.
+	retained bool
+	handed   []handed // in order; nil where it was too much to be kept
+	kept     int      // bytes in it
+	dead     []machine.Range
+	below    machine.Range         // what may be stack below the function's frame, and may be memory of another kind
+	unused   machine.Range         // of the function's stack, and not mapped before it is touched
+	calls    map[machine.Addr]bool // outside code that the native code went to
+	left     bool                  // it went to some
+	steps    uint64                // of native code
+	outside  time.Duration         // that code outside took
+	signal   int                   // that its instructions raised, or 0
+	tail     []machine.Addr
 }
 
 // predict runs the interpreter from an exit on, to where native code has to go on too. Where nothing can come of that it says why in out,

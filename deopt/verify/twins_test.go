@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frametest"
+	"reframe/deopt/names"
+	"reframe/internal/livetest"
+)
+
+const linkedNodes = `
+%node = type { ptr, ptr, i64 }
+@kept = global %node zeroinitializer
+declare void @insque(ptr, ptr)
+declare void @remque(ptr)
+declare ptr @memfrob(ptr, i64)
+define i64 @nodes(i64 %n) noinline {
+  %head = alloca %node
+  %one = alloca %node
+  %two = alloca %node
+  %hp = getelementptr %node, ptr %head, i64 0, i32 1
+  store ptr %head, ptr %head ; a ring of one
+  store ptr %head, ptr %hp
+  %hv = getelementptr %node, ptr %head, i64 0, i32 2
+  store i64 %n, ptr %hv
+  %ov = getelementptr %node, ptr %one, i64 0, i32 2
+  store i64 7, ptr %ov
+  %tv = getelementptr %node, ptr %two, i64 0, i32 2
+  store i64 8, ptr %tv
+  call void @insque(ptr %one, ptr %head)
+  call void @insque(ptr %two, ptr %one)
+  %first = load ptr, ptr %head
+  %is = icmp eq ptr %first, %one
+  %second = load ptr, ptr %first
+  %sv = getelementptr %node, ptr %second, i64 0, i32 2
+  %r = call ptr @memfrob(ptr %sv, i64 1)
+  %x = load i64, ptr %tv
+  call void @remque(ptr %one)
+  %now = load ptr, ptr %head
+  %also = icmp eq ptr %now, %two
+  %a = select i1 %is, i64 %x, i64 0
+  %b = select i1 %also, i64 100, i64 0
+  %c = add i64 %a, %b
+  %back = load i64, ptr %r
+  %d = add i64 %c, %back
+  KEEP
+  %e = load i64, ptr %hv
+  %f = add i64 %d, %e
+  ret i64 %f
+}
+define i32 @main() {
+  %a = call i64 @nodes(i64 1)
+  %b = call i64 @nodes(i64 %a)
+  ret i32 0
+}
+`
+
+// Memory that the interpreter has elsewhere may point to itself, and to more of it: those pointers are what native code has in their places,
+// also those that a callee stores and returns.
+func TestVerifyPointersToOwnMemory(t *testing.T) {
+	livetest.Slow(t)
+	for _, version := range []int{19, 22} {
+		for _, c := range []struct{ keep, wrong, status, why string }{
+			{"", "", Same, ""},
+			// What a callee keeps of it elsewhere may lead anywhere.
+			{"call void @insque(ptr @kept, ptr %head)\n %kp = load ptr, ptr getelementptr (%node, ptr @kept, i64 0, i32 1)\n %kv = getelementptr %node, ptr %kp, i64 0, i32 2\n store i64 5, ptr %kv",
+				"", NotComparable, "a callee has kept a pointer"},
+			{"", "store ptr %one, ptr %hp", Different, ""},
+		} {
+			text := strings.Replace(linkedNodes, "KEEP", c.keep, 1)
+			a, m := frametest.Written(t, "nodes.ll", text)
+			if c.wrong != "" {
+				_, m = frametest.Written(t, "wrong.ll", strings.Replace(text, "store ptr %head, ptr %hp", c.wrong, 1))
+			}
+			t.Setenv("JITDUMPDIR", t.TempDir())
+			o := Options{EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, "nodes")}}
+			o.Modules = append(o.Modules, m)
+			_, all := verified(t, []string{livetest.LLVM(t, version, "lli"), "-jit-kind=mcjit", a}, o)
+			require.Len(t, all, 2)
+			for _, v := range all {
+				require.Equal(t, c.status, v.Status, "%s: %s %+v", c.keep, v.Why, v.Call)
+				require.Contains(t, v.Why, c.why)
+			}
+		}
+	}
+}
