@@ -66,7 +66,7 @@ func TestWrongUsage(t *testing.T) {
 		{"instrument a.ll --id 0", "--id 0: 1 or more"},
 		{"instrument a.ll --llvm 13", "--llvm 13: a release from 14 to 22"},
 		{"instrument a.ll --most 0", "--most 0: a number above 0"},
-		{"instrument a.ll -o=", "the name behind -o is empty"},
+		{"instrument a.ll --output=", "the name behind -o is empty"},
 		{"explain 0x10", "-p PID"},
 		{"explain -p 1 0xfg", `"0xfg": an address is a hexadecimal number of 64 bits`},
 		{"explain -p 1 0x10000000000000000", "an address is a hexadecimal number of 64 bits"},

@@ -131,16 +131,17 @@ func TestVerifyDifference(t *testing.T) {
         tick\+.*
         tick\+0x[0-9a-f]+ retq
   core: .*/cores/today/verify-\d+-%d.core
+  script: .*/cores/today/verify-\d+-%d.core.txtar
   reproduce: reframe verify --ir '.*/it'\\''s here/tick.ll' --function '\^t\(i\|o\)ck\$' --tail 4 --timeout 3m0s --record 1 --skip %d --limit 1 -- .*
 
 1 exit verified in .*: 0 same, 1 different, 0 not comparable; .*the limit of 1 was reached
-$`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpreter.result(), native.result(), interpreter.result(), n, n-1), r.stderr)
+$`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpreter.result(), native.result(), interpreter.result(), n, n, n-1), r.stderr)
 		found := again(t, r.stderr)
 		require.Equal(t, 3, found.code, found.stderr)
 		require.Equal(t, told(r.stderr), told(found.stderr))
 		require.Contains(t, found.stderr, fmt.Sprintf("exit %d, hit %d of record 1, ", n, n))
 	}
-	list, err := filepath.Glob(filepath.Join(cores, "*"))
+	list, err := filepath.Glob(filepath.Join(cores, "*.core"))
 	require.NoError(t, err)
 	require.Len(t, list, 3)
 	for _, core := range list {
@@ -152,7 +153,7 @@ $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpr
 		require.NoError(t, err)
 		wrong := tickAt(n)
 		wrong.x = wrong.y
-		script := core + ".txtar"
+		script := core + ".small.txtar"
 		r = reframe(t, "record", "--core", core, "--ir", filepath.Join(dir, "tick.ll"), "-o", core+".small", "--script", script)
 		require.Equal(t, 0, r.code, r.stderr)
 		text, err := os.ReadFile(script)
