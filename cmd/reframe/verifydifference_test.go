@@ -86,7 +86,7 @@ func again(t *testing.T, text string) result {
 
 // told is one difference without what changes from run to run.
 func told(text string) string {
-	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
+	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|script|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
 		text = regexp.MustCompile(r).ReplaceAllString(text, "")
 	}
 	return strings.TrimSpace(text)
