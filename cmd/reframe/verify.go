@@ -204,8 +204,11 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &verifyWriter{newExitWriter(a, out, cancel), k, ctx}
-	k.options.Warn = w.warn
+	w := newVerifyWriter(ctx, a, k, out, cancel)
+	k.options.Warn = func(text string) {
+		w.clear()
+		w.warn(text)
+	}
 	s, err := k.started(ctx)
 	if err != nil {
 		return err
@@ -218,6 +221,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	} else if late := s.Detach(); err == nil {
 		err = late
 	}
+	w.clear()
 	if k.interesting != "" {
 		return interesting(sum, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -344,4 +345,32 @@ func TestVerifyKeeps(t *testing.T) {
 	require.Len(t, scripts, 2)
 	r = reframe(t, append([]string{"replay"}, scripts...)...)
 	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
+}
+
+// On a terminal it shows how far it is, and takes that away; a program that writes there itself is left alone.
+func TestVerifyShowsProgress(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := ticking(t)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 5})
+	run := func(stdout func(slave *os.File) *os.File) string {
+		c := command(t, append([]string{"verify", "--ir", module, "-o", "-", "--"}, host...)...)
+		master, slave := livetest.Terminal(t)
+		defer master.Close()
+		c.Stderr, c.Stdout = slave, stdout(slave)
+		require.NoError(t, c.Start())
+		require.NoError(t, slave.Close())
+		var out strings.Builder
+		_, _ = io.Copy(&out, master) // up to EIO: the other end is closed
+		require.NoError(t, c.Wait())
+		return out.String()
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	shown := regexp.MustCompile(`\r\d+ exits?: \d+ same, 0 different, 0 not comparable\x1b\[K`)
+	alone := run(func(*os.File) *os.File { return null })
+	require.Regexp(t, shown, alone)
+	require.Regexp(t, `\r\x1b\[K\d+ exits verified in `, alone)
+	require.NotRegexp(t, shown, run(func(slave *os.File) *os.File { return slave }))
 }

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
+	"time"
+
+	"golang.org/x/term"
 
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
@@ -16,12 +20,52 @@ type verifyWriter struct {
 	*exitWriter
 	k   *verified
 	ctx context.Context // of the verification
+
+	progress      bool // counts are shown on the terminal while it goes on
+	began, quiet  time.Time
+	shown         bool
+	same, not, no uint64 // of exits: not comparable, different
+}
+
+// newVerifyWriter makes one. Counts are shown where standard error is a terminal that nothing else writes to.
+func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fail func(error)) *verifyWriter {
+	w := &verifyWriter{exitWriter: newExitWriter(a, out, fail), k: k, ctx: ctx, began: time.Now()}
+	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+	w.progress = terminal(a.stderr) && !k.all && k.interesting == "" && (len(k.command) == 0 || !terminal(a.stdout) && out != a.stderr)
+	return w
+}
+
+// counts shows, a few times a second, how far it is. A line that is written is out of the way before the next is shown.
+func (w *verifyWriter) counts(v *verify.Verified) {
+	switch v.Status {
+	case verify.Same:
+		w.same++
+	case verify.Different:
+		w.no++
+	default:
+		w.not++
+	}
+	if now := time.Now(); w.progress && now.Sub(w.began) >= progressAfter && now.After(w.quiet) {
+		w.quiet, w.shown = now.Add(progressAfter/5), true
+		fmt.Fprintf(w.app.stderr, "\r%s: %d same, %d different, %d not comparable\x1b[K", count(int(w.same+w.not+w.no), "exit"), w.same, w.no, w.not)
+	}
+}
+
+// clear takes the counts away.
+func (w *verifyWriter) clear() {
+	if w.shown {
+		w.shown = false
+		fmt.Fprint(w.app.stderr, "\r\x1b[K")
+	}
 }
 
 // verified writes one exit: a difference, or any that was verified where all are wanted.
 func (w *verifyWriter) verified(v *verify.Verified) error {
 	different := v.Status == verify.Different
+	w.counts(v)
 	if different {
+		w.clear()
+		w.quiet = time.Now().Add(3 * flushAfter) // it is written by then
 		if err := w.k.keep(w.ctx, v); err != nil {
 			return err
 		}
