@@ -282,6 +282,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	if len(site.Call.ArgAttrs) == len(c.Args) { // of a statepoint or patchpoint there are more
 		s.Attrs = site.Call.ArgAttrs
 	}
+	p.passed = map[machine.Addr]machine.Addr{}
 	for n, a := range abi.Arguments(s, regs.Arch()) {
 		value, err := a.Read(regs, mem)
 		if err != nil {
@@ -319,6 +320,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 			}
 			return "", same, why
 		}
+		p.passed[machine.Addr(b)] = machine.Addr(a)
 		return p.samePointee(machine.Addr(a), machine.Addr(b), mem)
 	}
 	if !same || t.Kind != ir.PointerKind || a == 0 {
@@ -341,7 +343,13 @@ func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (
 
 func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
 	n := p.machine.Extent(own, maxPointee)
-	if n == 0 {
+	switch {
+	case n == 0 && p.machine.Extent(own-1, 1) > 0: // right behind it
+		if t, ok := p.toOwn(native); ok && t == own {
+			return "", true, ""
+		}
+		return p.sameObject(own-1, native-1, mem, depth)
+	case n == 0:
 		return "", false, "it points to what the interpreter has an address of its own for"
 	}
 	if !slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {

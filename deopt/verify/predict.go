@@ -43,6 +43,7 @@ type prediction struct {
 	callee  machine.Addr       // what that calls
 	symbol  func(string) (machine.Addr, bool)
 	twins   []twin
+	passed  map[machine.Addr]machine.Addr // what the call was given of them, by where native code has it
 	// retained says that native code has stored a pointer to one of them where the interpreter may find it.
 	retained bool
 	handed   []handed // in order; nil where it was too much to be kept

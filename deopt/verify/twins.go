@@ -12,11 +12,16 @@ import (
 // maxNested bounds how deep pointers from memory of the interpreter's own to more of it are followed.
 const maxNested = 8
 
-// toOwn is where the interpreter has what native code has at an address, of what was passed.
+// toOwn is where the interpreter has what native code has at an address, of what was passed; the address may also be right behind that.
 func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 	for _, t := range slices.Backward(p.twins) {
 		if t.native.Contains(native) {
 			return t.own.Start + native - t.native.Start, true
+		}
+	}
+	for _, t := range slices.Backward(p.twins) {
+		if t.native.End == native {
+			return t.own.End, true
 		}
 	}
 	return 0, false
@@ -25,7 +30,11 @@ func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 // ownResult is what native code returned as the interpreter has it: a pointer to what was passed is one to its own.
 func (p *prediction) ownResult(v interp.Value) interp.Value {
 	if at, ok := v.Uint(); ok && v.Type().Kind == ir.PointerKind {
-		if own, ok := p.toOwn(machine.Addr(at)); ok {
+		own, ok := p.passed[machine.Addr(at)] // what lies behind one may be another
+		if !ok {
+			own, ok = p.toOwn(machine.Addr(at))
+		}
+		if ok {
 			return interp.FromUint(v.Type(), uint64(own))
 		}
 	}

@@ -45,9 +45,16 @@ define i64 @nodes(i64 %n) noinline {
   %b = select i1 %also, i64 100, i64 0
   %c = add i64 %a, %b
   %back = load i64, ptr %r
+  %end = getelementptr %node, ptr %two, i64 1
+  %none = call ptr @memfrob(ptr %end, i64 0) ; right behind it
+  %m = getelementptr i8, ptr %none, i64 -8
+  store i64 3, ptr %m
   %d = add i64 %c, %back
   KEEP
-  %e = load i64, ptr %hv
+  %tail = load i64, ptr %tv
+  %more = mul i64 %tail, 1000
+  %h = load i64, ptr %hv
+  %e = add i64 %h, %more
   %f = add i64 %d, %e
   ret i64 %f
 }
