@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-extern "C" void stackmap(long id, int nops, ...) __asm("llvm.experimental.stackmap"); // id and nops are constants
+extern "C" void stackmap(long id, int nops, ...) noexcept __asm("llvm.experimental.stackmap"); // id and nops are constants; it may not be invoked
 
 static __attribute__((noinline)) void tick(long i) {
   if (i != 26) return;
