@@ -85,7 +85,7 @@ func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Inter
 		if x.Depth() != 1 {
 			continue
 		}
-		for x.At(0) != at && x.Depth() >= 1 {
+		for x.Depth() != 1 || x.At(0) != at { // what it calls may come to the same place in an activation of its own
 			if result, err := x.Step(ctx); result != nil || err != nil {
 				return ""
 			}
