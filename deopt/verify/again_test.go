@@ -36,6 +36,18 @@ func TestVerifyUntilTheNextHit(t *testing.T) {
 	}
 	require.Equal(t, 18, compared, "of 20: the last of 16, and of the 4 that followed, has no next one")
 
+	// The one that is verified next need not be the next one.
+	o.Every, o.Limit = 3, 10
+	summary, all = verified(t, command, o)
+	require.Equal(t, uint64(0), summary.Different)
+	require.Equal(t, uint64(9), summary.Same)
+	for _, v := range all {
+		if v.Status == Same {
+			require.Equal(t, &Again{Hit: v.Hit + 3}, v.Again)
+		}
+	}
+	o.Every = 0
+
 	for _, c := range []struct{ old, new, slot string }{
 		{"%a = mul i64 %acc, 31", "%a = mul i64 %acc, 33", "%acc"},
 		{"store i64 %x1, ptr @kept", "store i64 %y1, ptr @kept", ""},

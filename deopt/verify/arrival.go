@@ -131,7 +131,10 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		if s.Arrival > 0 {
 			return true // to be counted
 		}
-		more := p.entry != nil // of an exit it is the first one that native code came to
+		more := p.entry != nil // of an exit it is the one that native code came to
+		if !more && s.Arrivals <= p.passed {
+			return true
+		}
 		different := map[ir.Value]interp.Value{}
 		for value, have := range exit.start.Values {
 			want, ok := x.Value(0, value)
@@ -196,7 +199,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 		return false
 	}
 	s := p.stateAt(v, p.next, 0, nil)
-	if s.Why != "" || s.Arrivals == 0 {
+	if s.Why != "" || s.Arrivals <= p.passed {
 		return false
 	}
 	p.out.Again = &Again{Hit: p.next.out.Hit, Slots: s.Slots, Words: s.Words, Memory: s.Memory}

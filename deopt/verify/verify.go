@@ -148,6 +148,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	switch {
 	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0, v.enough():
 		v.summary.Skipped++
+		v.passedBy(record, x.Frame)
 		return nil
 	}
 	v.summary.Exits++
@@ -157,6 +158,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 		return err
 	}
 	if p == nil {
+		v.passedBy(record, x.Frame)
 		return v.tell(out)
 	}
 	if o.Keep != "" {
@@ -172,12 +174,25 @@ func (v *verifier) exit(x *trace.Exited) error {
 		v.hold(e, p)
 	}
 	for _, q := range v.pending {
-		if q.next == nil && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
+		if q.next == nil && !q.blurred && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
 			q.next = p
 		}
 	}
 	v.pending = append(v.pending, p)
 	return nil
+}
+
+// passedBy notes that a record was hit, in a frame or in one that is not known, and that nothing was predicted from there.
+func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
+	for _, q := range v.pending {
+		switch {
+		case q.entry != nil || q.next != nil || q.frame.Record.ID != record:
+		case f == nil || f.Physical() == nil:
+			q.blurred = true
+		case f.Physical().CFA == q.to.CFA:
+			q.passed++
+		}
+	}
 }
 
 // entryHit handles a thread that came to the entry of a function that is followed from there.
@@ -372,6 +387,9 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 			v.number += n
 			v.hits[point.Record] += n
 			v.summary.Skipped += n
+			if n > 0 {
+				v.passedBy(point.Record, nil)
+			}
 		}
 	}
 	return nil
