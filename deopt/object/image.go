@@ -76,6 +76,7 @@ type Image struct {
 	// What SymbolAt has found, and how many bytes its names have.
 	covered      map[machine.Addr]covering
 	coveredBytes int64
+	answers      map[asked]covering
 
 	linked []linkedPlace // of symbols without an address; nil until one is asked for
 

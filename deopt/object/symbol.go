@@ -117,13 +117,17 @@ func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
 
 // Lookup returns the symbol that the image defines under that name, local ones too.
 func (i *Image) Lookup(name string) (Symbol, bool) {
-	return i.lookup(name, func(rawSymbol) bool { return true })
+	return i.answered(asked{name, anyone}, func() (Symbol, bool) {
+		return i.lookup(name, func(rawSymbol) bool { return true })
+	})
 }
 
 // Exported returns the symbol that the image defines under that name for others
 // to use: a global or weak one.
 func (i *Image) Exported(name string) (Symbol, bool) {
-	return i.lookup(name, func(s rawSymbol) bool { return s.binding != local })
+	return i.answered(asked{name, others}, func() (Symbol, bool) {
+		return i.lookup(name, func(s rawSymbol) bool { return s.binding != local })
+	})
 }
 
 // Strong is Exported of a symbol that no other image's replaces.
@@ -135,12 +139,14 @@ func (i *Image) Strong(name string) (Symbol, bool) {
 // false where several of them have different addresses: each of the objects that were
 // linked into an image may keep a name to itself.
 func (i *Image) Only(name string) (Symbol, bool) {
-	first, ok := i.Lookup(name)
-	if !ok {
-		return Symbol{}, false
-	}
-	_, another := i.lookupAt(name, func(_ rawSymbol, at machine.Addr) bool { return at != first.Addr })
-	return first, !another
+	return i.answered(asked{name, alone}, func() (Symbol, bool) {
+		first, ok := i.Lookup(name)
+		if !ok {
+			return Symbol{}, false
+		}
+		_, another := i.lookupAt(name, func(_ rawSymbol, at machine.Addr) bool { return at != first.Addr })
+		return first, !another
+	})
 }
 
 func (i *Image) lookup(name string, accept func(rawSymbol) bool) (Symbol, bool) {
