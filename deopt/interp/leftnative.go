@@ -1,6 +1,9 @@
 package interp
 
 import (
+	"strings"
+	"sync"
+
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
@@ -25,7 +28,25 @@ func leftToNative(name string, b Builtin, effect Effect) bool {
 }
 
 // LeftToNative says of a function that no module defines that [Options].Native runs it, where there is one.
-func LeftToNative(name string) bool { return leftToNative(name, libc[name], EffectOf(name)) }
+func LeftToNative(name string) bool {
+	return leftToNative(name, libc[name], EffectOf(name)) && !runtimeFuncs()[name]
+}
+
+// runtimeFuncs are the functions of libstdc++ that the interpreter has as IR.
+var runtimeFuncs = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for line := range strings.Lines(runtimeText(64)) {
+		if rest, ok := strings.CutPrefix(line, "define "); ok {
+			_, rest, _ = strings.Cut(rest, "@")
+			name, _, _ := strings.Cut(rest, "(")
+			names[name] = true
+		}
+	}
+	return names
+})
+
+// Own says whether a module is none of the program's, but what the interpreter has in the place of libstdc++.
+func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }
 
 // Site is the instruction of the module that called, nil where a function of the C library did.
 func (c *Invocation) Site() *ir.Instr {

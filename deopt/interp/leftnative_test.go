@@ -12,6 +12,14 @@ import (
 	"reframe/deopt/machine"
 )
 
+// Functions of libstdc++ that are there as IR are not left to native code.
+func TestLeftToNative(t *testing.T) {
+	for name, want := range map[string]bool{"printf": true, "elsewhere": true, "strlen": false, "longjmp": false, "_ZNSt9exceptionD2Ev": false,
+		"_ZNSt11logic_erroraSERKS_": false, "_ZN5Other4nameEv": true} {
+		require.Equal(t, want, interp.LeftToNative(name), name)
+	}
+}
+
 // What exists only as native code is asked for; what is built in and says nothing of the process is not.
 func TestNative(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte(`

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -54,8 +55,14 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	if c == nil {
 		return p.ended(v)
 	}
+	if why := outside(p.machine.Called()); why != "" {
+		return why, nil
+	}
 	if c.Site() == nil {
 		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.called(c)), nil
+	}
+	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library does so by itself, or otherwise
+		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
 	}
 	if p.callee = c.At; p.callee == 0 {
 		var ok bool
@@ -133,9 +140,44 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		}
 		return v.drop(c.members)
 	}
+	for _, p := range c.members {
+		p.dead = append(p.dead, bound(p.before, c.before, run.Entered, maps)...)
+	}
 	v.memory, c.pending = c.before, len(v.pending)
 	v.crossings = append(v.crossings, c)
 	return nil
+}
+
+// bound finds where the dynamic linker has noted, on the way to the entry of a function, where that is: in the slot of the procedure linkage
+// table, which held the address of code that asks it (lazy binding, ld.so(8), LD_BIND_NOW), and in data of its own. The interpreter knows nothing of it.
+func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
+	code := func(at machine.Addr) bool {
+		return slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
+	}
+	defer func() {
+		if len(slots) == 0 {
+			return
+		}
+		for _, m := range maps { // it counts what it binds
+			if m.Write && strings.HasPrefix(filepath.Base(m.Path), "ld-") {
+				slots = append(slots, machine.Range{Start: m.Start, End: m.End})
+			}
+		}
+	}()
+	for n := range now.blocks {
+		b := &now.blocks[n]
+		was := before.block(b.addr)
+		if b.data == nil || was == nil || was.data == nil || was.addr != b.addr || was.size != b.size || &was.data[0] == &b.data[0] {
+			continue
+		}
+		for at := 0; at+diffWord <= b.size; at += diffWord {
+			old := binary.LittleEndian.Uint64(was.data[at:])
+			if binary.LittleEndian.Uint64(b.data[at:]) == uint64(entry) && old != uint64(entry) && code(machine.Addr(old)) {
+				slots = append(slots, machine.Range{Start: b.addr + machine.Addr(at), End: b.addr + machine.Addr(at+diffWord)})
+			}
+		}
+	}
+	return slots
 }
 
 // drop reports exits of which everything is known, and forgets them.

@@ -202,10 +202,8 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 	}
 	if p.result != nil {
 		p.out.Interpreter.Steps = p.result.Steps
-		for _, c := range p.result.Called {
-			if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
-				return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name), nil
-			}
+		if why := outside(p.result.Called); why != "" {
+			return why, nil
 		}
 		if p.result.ExitCode != nil {
 			return "it ends the program", nil
@@ -236,6 +234,17 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 		return "", nil
 	}
 	return "the interpreter cannot run it: " + err.Error(), nil
+}
+
+// outside says why what the interpreter comes to cannot be compared, after what it has called: it knows nothing of the state that this depends on,
+// such as the exceptions that are in flight.
+func outside(list []interp.Called) string {
+	for _, c := range list {
+		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
+			return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name)
+		}
+	}
+	return ""
 }
 
 // ran takes over what native code did.
