@@ -132,7 +132,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 			return true // to be counted
 		}
 		more := p.entry != nil // of an exit it is the one that native code came to
-		if !more && s.Arrivals <= p.passed {
+		if !more && s.Arrivals <= p.between {
 			return true
 		}
 		different := map[ir.Value]interp.Value{}
@@ -199,7 +199,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 		return false
 	}
 	s := p.stateAt(v, p.next, 0, nil)
-	if s.Why != "" || s.Arrivals <= p.passed {
+	if s.Why != "" || s.Arrivals <= p.between {
 		return false
 	}
 	p.out.Again = &Again{Hit: p.next.out.Hit, Slots: s.Slots, Words: s.Words, Memory: s.Memory}

@@ -29,7 +29,7 @@ type prediction struct {
 	gone    string            // of an entry: why the run ended that nothing can be held against, or ""
 	entry   *entry            // what began here, or nil for an exit
 	next    *prediction       // of a later hit of the same record in the same activation, or nil
-	passed  uint64            // such hits before that which were not verified
+	between uint64            // such hits before that which were not verified
 	blurred bool              // how many these were is not known
 	to      ptrace.Return
 	cc      string

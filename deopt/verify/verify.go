@@ -190,7 +190,7 @@ func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 		case f == nil || f.Physical() == nil:
 			q.blurred = true
 		case f.Physical().CFA == q.to.CFA:
-			q.passed++
+			q.between++
 		}
 	}
 }
