@@ -14,7 +14,7 @@ type changed struct {
 	data []byte
 }
 
-// changes are those between two images, in ascending order: bytes that differ, and what the second has and the first has not. Their data is
+// changes are those between two images, in ascending order: words in which bytes differ, and what the second has and the first has not. Their data is
 // the second's.
 func changes(before, after *memoryImage) (list []changed) {
 	for i := range after.blocks {
@@ -48,18 +48,21 @@ func sameData(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// appendDifferent adds the bytes of a page that differ, those that lie together as one.
+// appendDifferent adds the words of a page in which bytes differ, those that lie together as one. Whoever stored a part of a word may have stored the
+// rest of it too, of which the same was there already: of a key that free leaves behind, say, one byte.
 func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
-	for at := 0; at < len(now); {
-		if was[at] == now[at] {
-			at++
+	same := func(at int) bool {
+		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
+	}
+	for at := 0; at < len(now); at += 8 {
+		if same(at) {
 			continue
 		}
-		end := at + 1
-		for end < len(now) && was[end] != now[end] {
-			end++
+		end := at + 8
+		for end < len(now) && !same(end) {
+			end += 8
 		}
-		list = append(list, changed{addr + machine.Addr(at), now[at:end]})
+		list = append(list, changed{addr + machine.Addr(at), now[at:min(end, len(now))]})
 		at = end
 	}
 	return list
