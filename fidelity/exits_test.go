@@ -105,19 +105,30 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 		o.Function, err = names.Loose(p.only)
 		require.NoError(t, err)
 	}
-	r, err := instrument.Module(m, o)
-	require.NoError(t, err)
-	if len(r.Sites) == 0 {
-		return nil, nil // all lack a value
+	path, object := filepath.Join(t.TempDir(), "sites.ll"), ""
+	for object == "" {
+		r, err := instrument.Module(m, o)
+		require.NoError(t, err)
+		if len(r.Sites) == 0 {
+			return nil, nil // all lack a value
+		}
+		require.NoError(t, os.WriteFile(path, []byte(r.Text), 0o600))
+		if w.how != "ahead" && o.Most > 0 {
+			break
+		}
+		failure := ""
+		object, failure = livetest.TryMade(t, livetest.LLVM(t, w.release, "llc"), "sites.o", w.level, "-filetype=obj", "-relocation-model=pic", path)
+		if failure != "" { // LLVM runs out of registers over what many values are live at, at higher levels too
+			require.Contains(t, failure, "ran out of registers")
+			require.Zero(t, o.Most, failure)
+			o.Most = 8
+		}
 	}
-	path := filepath.Join(t.TempDir(), "sites.ll")
-	require.NoError(t, os.WriteFile(path, []byte(r.Text), 0o600))
 	m, err = ir.ParseFile(path)
 	require.NoError(t, err)
 	if w.how != "ahead" {
 		return append([]string{livetest.LLVM(t, w.release, "lli"), w.level, "-jit-kind=" + w.how, path}, p.args...), m
 	}
-	object := livetest.Made(t, livetest.LLVM(t, w.release, "llc"), "sites.o", w.level, "-filetype=obj", "-relocation-model=pic", path)
 	program := livetest.Made(t, "g++", "program", object, "-lm")
 	return append([]string{program}, p.args...), m
 }

@@ -158,9 +158,8 @@ func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 		in, err := interp.New(module, interp.Options{MaxSteps: 1e6})
 		require.NoError(t, err)
 		r, err := in.Call(context.Background(), module.Func("entry"), []interp.Value{interp.FromUint(ir.I64, uint64(n))})
-		if err != nil {
-			out += err.Error() + "\n"
-			continue
+		if err != nil { // it never ends, or faults: there is no run of native code to look at
+			return "", false
 		}
 		baseline, err := interp.New(module, interp.Options{MaxSteps: 1e6})
 		require.NoError(t, err)
@@ -195,12 +194,22 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	want, ok := original.does(t, &right.Exits[0])
 	require.True(t, ok)
 	list := irMutants(original.module, original.layout)
-	found, same, cannot := map[string]int{}, map[string]int{}, 0
+	found, same, cannot, endless := map[string]int{}, map[string]int{}, 0, 0
 	var turn livetest.Turns
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
 			for _, m := range list {
 				if turn.Out(47) {
+					continue
+				}
+				l, err := layout.Parse("baseline.layout.json", []byte(m.layout))
+				if err != nil { // a name comes twice
+					found[m.kind]++
+					continue
+				}
+				does, ok := m.does(t, &l.Exits[0])
+				if does == "" {
+					endless++
 					continue
 				}
 				about := fmt.Sprintf("%s: %s, LLVM %d %s", m.kind, m.what, version, level)
@@ -209,15 +218,9 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 				if version == 14 {
 					flags = append(flags, "-opaque-pointers")
 				}
-				l, err := layout.Parse("baseline.layout.json", []byte(m.layout))
-				if err != nil { // a name comes twice
-					found[m.kind]++
-					continue
-				}
 				o := Options{FromEntry: true, Steps: 20_000}
 				o.Modules, o.Layouts = append(o.Modules, module), append(o.Layouts, l)
 				summary, all := verified(t, livetest.ObjectHostCommand(t, frametest.LLC(t, version, path, flags...), livetest.ObjectHostOptions{Rounds: mutantRounds}), o)
-				does, ok := m.does(t, &l.Exits[0])
 				switch {
 				case summary.Different > 0:
 					found[m.kind]++
@@ -232,7 +235,7 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d mutants of each way; found %v, doing the same %v, %d that no exit can be resumed with", len(list), found, same, cannot)
+	t.Logf("%d mutants of each way; found %v, doing the same %v, %d that no exit can be resumed with, %d that do not end", len(list), found, same, cannot, endless)
 	for _, kind := range []string{"exchanged", "replaced", "stale", "layout", "constant", "comparison", "store", "operand"} {
 		require.Positive(t, found[kind], kind)
 	}
