@@ -96,7 +96,7 @@ python() { # NAME IR MODE SCRIPT ARGUMENT…: a row for a process that waits for
     if start /usr/bin/python3 "$@"; then
       go_on
       # shellcheck disable=SC2086 # mode has several
-      verify "$name" "$binary" -p "$(pgrep -P "$group" | head -1)" --ir "$ir" --for 200s $mode
+      verify "$name" "$binary" -p "$(pgrep -P "$group" | head -1)" --ir "$ir" --for 380s $mode
     else
       failed "$name" "$(tail -1 "$work/out.started" | cut -c1-100)"
     fi
