@@ -95,19 +95,12 @@ func (v *View) linked(m *ir.Module, img *object.Image, name string) (machine.Add
 	}
 	at, ok := img.Linked(name, v.target)
 	if _, function := m.Lookup(name).(*ir.Func); ok && function {
-		for range maxStubs {
-			to := v.Unwinder().Stub(at)
-			if to == 0 {
-				break
-			}
+		for to := range v.Unwinder().Stubs(at) {
 			at = to
 		}
 	}
 	return at, ok
 }
-
-// maxStubs bounds how many stubs lead from one to the next.
-const maxStubs = 4
 
 // imageOf returns the image that a function's module was compiled into, or nil where it
 // is not known: the frame's own, where its site is in that module or the image has the

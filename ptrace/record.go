@@ -223,6 +223,20 @@ func (p piecemeal) readMany(wants []system.Want) error {
 
 func (p piecemeal) size() uint64 { return p.of.size() }
 
+// maxNamesakes bounds the cores of one name: processes have the same number again and again.
+const maxNamesakes = 10000
+
+// KeepCore is [Target.WriteCore] under a name in a directory, or under name-2.core and so on where that is taken. It returns the path.
+func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions) (path string, err error) {
+	return newfile.Unused(dir, name, maxNamesakes, func(path string) error {
+		if _, err := os.Lstat(path); err == nil { // or it is known only when the core is written
+			return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
+		}
+		_, err := t.WriteCore(ctx, path, o)
+		return err
+	})
+}
+
 // WriteCore keeps the target as an ELF core (core(5)), which gdb, eu-stack and [OpenCore] read: one that was captured with
 // [Options.Record], one of a session that is stopped, or a core. Of a core, and of a process that was let go on, only a minimal
 // one can be made.

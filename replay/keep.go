@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"reframe/internal/newfile"
 )
@@ -61,26 +59,17 @@ func copies(dir string, paths []string) (list []string, err error) {
 	return list, nil
 }
 
+// copyTo makes a copy, unless there is the same one already.
 func copyTo(dir, name string, text []byte) (path string, err error) {
-	ext := filepath.Ext(name)
-	for n := 1; n <= maxCopies; n++ {
-		as := name
-		if n > 1 {
-			as = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
-		}
-		path = filepath.Join(dir, as)
+	return newfile.Unused(dir, name, maxCopies, func(path string) error {
 		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
-			return path, nil
+			return nil
 		}
 		f, err := newfile.Create(path, false)
-		if errors.Is(err, os.ErrExist) {
-			continue
-		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		_, err = f.Write(text)
-		return path, f.Finish(errors.Join(err, f.Chmod(0o644)))
-	}
-	return "", fmt.Errorf("%s has %d files called %s already", dir, maxCopies, name)
+		return f.Finish(errors.Join(err, f.Chmod(0o644)))
+	})
 }

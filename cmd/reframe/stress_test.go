@@ -148,7 +148,7 @@ $`, r.stdout)
 func TestStressUsage(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
-	for _, c := range []struct{ args, want string }{
+	refused(t, []refusal{
 		{"stress --ir x", "the command to run, behind --, is missing"},
 		{"stress -- ls", "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
 		{"stress --ir x --probability 0 -- ls", `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
@@ -162,14 +162,9 @@ func TestStressUsage(t *testing.T) {
 		{"stress --ir x --keep - -- ls", "--keep -: a directory"},
 		{"stress --ir x --at f --record 3 -- ls", "--at takes the place of sites"},
 		{"stress --ir x --site nosuch -- ls", "--site nosuch: one of "},
-	} {
-		r := reframe(t, strings.Fields(c.args)...)
-		require.Equal(t, 64, r.code, c.args)
-		require.Contains(t, r.stderr, c.want, c.args)
-		require.Contains(t, r.stderr, "try: reframe stress --help", c.args)
-	}
+	})
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
-	for args, want := range map[string]string{
+	failing(t, map[string]string{
 		"stress --ir " + module + " -- /nothing/here":                 "/nothing/here",
 		"stress --ir /nothing/here.ll -- ls":                          "/nothing/here.ll",
 		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
@@ -179,11 +174,7 @@ func TestStressUsage(t *testing.T) {
 		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
 		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",
 		"stress --ir " + module + " --time 1ms -- sleep 100":          "untouched it runs for longer than 1ms",
-	} {
-		r := reframe(t, strings.Fields(args)...)
-		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
-		require.Contains(t, r.stderr, want, args)
-	}
+	})
 }
 
 // A signal ends it, and the command with it, in whichever run that is; and where reframe is killed, what it controls is killed too.

@@ -339,10 +339,7 @@ func TestTraceEndings(t *testing.T) {
 
 func TestTraceUsage(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		args string
-		want string
-	}{
+	refused(t, []refusal{
 		{"trace", "trace needs a process: -p PID, or -- COMMAND"},
 		{"trace -p 1 -- ls", "-p and a command to start: one of them"},
 		{"trace -p 0", "-p 0: a process number is above 0"},
@@ -362,24 +359,15 @@ func TestTraceUsage(t *testing.T) {
 		{"trace --function ( -- ls", "--function (: error parsing regexp"},
 		{"trace --stop-at %i=3 -- ls", `--stop-at: %i=3: at "=3": what compares is ==`},
 		{"trace --limit x -- ls", `--limit "x": a whole number, 0 or more`},
-	} {
-		r := reframe(t, strings.Fields(c.args)...)
-		require.Equal(t, 64, r.code, c.args)
-		require.Contains(t, r.stderr, c.want, c.args)
-		require.Contains(t, r.stderr, "try: reframe trace --help", c.args)
-	}
-	for args, want := range map[string]string{
+	})
+	failing(t, map[string]string{
 		"trace -- /nothing/here":              "/nothing/here",
 		"trace -p 4194303":                    "no such process",
 		"trace -o /nothing/here -- ls":        "/nothing/here",
 		"trace --ir /nothing/here.ll -- ls":   "/nothing/here.ll",
 		"trace -- true":                       "there was no exit",
 		"trace --at no_such_function -- true": "there was no exit",
-	} {
-		r := reframe(t, strings.Fields(args)...)
-		require.Equal(t, 2, r.code, args)
-		require.Contains(t, r.stderr, want, args)
-	}
+	})
 }
 
 // Help says what the flags say, and a shell can complete the kinds of site.

@@ -211,3 +211,28 @@ func onTerminal(t *testing.T, c *exec.Cmd) string {
 	require.NoError(t, c.Wait())
 	return out.String()
 }
+
+// refusal is a command line that is wrong as it stands, and what is said.
+type refusal struct{ args, want string }
+
+// refused runs command lines that are refused, each with where help is.
+func refused(t *testing.T, list []refusal) {
+	t.Helper()
+	for _, c := range list {
+		words := strings.Fields(c.args)
+		r := reframe(t, words...)
+		require.Equal(t, 64, r.code, c.args)
+		require.Contains(t, r.stderr, c.want, c.args)
+		require.Contains(t, r.stderr, "try: reframe "+words[0]+" --help", c.args)
+	}
+}
+
+// failing runs command lines that cannot be done, with what is said.
+func failing(t *testing.T, list map[string]string) {
+	t.Helper()
+	for args, want := range list {
+		r := reframe(t, strings.Fields(args)...)
+		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
+		require.Contains(t, r.stderr, want, args)
+	}
+}

@@ -180,7 +180,7 @@ func TestVerifyUsage(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	object, module := ticking(t)
-	for _, c := range []struct{ args, want string }{
+	refused(t, []refusal{
 		{"verify", "verify needs a process: -p PID, or -- COMMAND"},
 		{"verify -- ls", "verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
 		{"verify -p 1 -- ls", "-p and a command to start: one of them"},
@@ -193,14 +193,9 @@ func TestVerifyUsage(t *testing.T) {
 		{"verify --ir x --memory 0 -- ls", "--memory 0: a size such as 64M or 2G"},
 		{"verify --ir x --at f --record 3 -- ls", "--at takes the place of sites"},
 		{"verify --ir x --stop-at %i>3 -- ls", "--stop-at"},
-	} {
-		r := reframe(t, strings.Fields(c.args)...)
-		require.Equal(t, 64, r.code, c.args)
-		require.Contains(t, r.stderr, c.want, c.args)
-		require.Contains(t, r.stderr, "try: reframe verify --help", c.args)
-	}
+	})
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
-	for args, want := range map[string]string{
+	failing(t, map[string]string{
 		"verify --ir " + module + " -- /nothing/here":                      "/nothing/here",
 		"verify --ir /nothing/here.ll -- ls":                               "/nothing/here.ll",
 		"verify --ir " + module + " -p 4194303":                            "no such process",
@@ -209,11 +204,7 @@ func TestVerifyUsage(t *testing.T) {
 		"verify --ir " + module + " --skip 5000 -- " + host:                "no exit was verified: all were skipped",
 		"verify --ir " + module + " --limit 3 --memory 4K -- " + host:      "no exit could be verified",
 		"verify --ir " + module + " --limit 1 -o /nothing/here -- " + host: "/nothing/here",
-	} {
-		r := reframe(t, strings.Fields(args)...)
-		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
-		require.Contains(t, r.stderr, want, args)
-	}
+	})
 }
 
 // A reader that goes away, or a disk that is full, ends it, and the process goes on.

@@ -369,12 +369,13 @@ func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machin
 
 // leadsTo says whether an address is that of a function, or of a stub that jumps to it.
 func (p *Finder) leadsTo(at, function machine.Addr) bool {
-	const stubs = 4
-	for n := 0; n <= stubs && at != 0; n++ {
-		if at == function {
+	if at == function {
+		return true
+	}
+	for to := range p.Unwinder.Stubs(at) {
+		if to == function {
 			return true
 		}
-		at = p.Unwinder.Stub(at)
 	}
 	return false
 }

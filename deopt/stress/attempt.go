@@ -174,7 +174,10 @@ func (w *walker) exit(x *trace.Exited) error {
 	switch {
 	case h.done:
 	case h.do == through:
-		w.returns, h.done = returning(x), true
+		if to, ok := x.Returns(slices.Index(x.Frames, x.Frame)); ok {
+			w.returns = &to
+		}
+		h.done = true
 	default:
 		why, err := w.carry(x)
 		if err != nil {
@@ -186,15 +189,6 @@ func (w *walker) exit(x *trace.Exited) error {
 		h.why = why
 	}
 	return nil
-}
-
-// returning is where the function of an exit returns to, or nil.
-func returning(x *trace.Exited) *ptrace.Return {
-	at := slices.Index(x.Frames, x.Frame)
-	if at < 0 || at+1 >= len(x.Frames) {
-		return nil
-	}
-	return &ptrace.Return{Addr: x.Frames[at+1].Physical().PC, CFA: x.Frame.Physical().CFA}
 }
 
 // interpMemory is what a run of the interpreter may have of memory, in bytes.
@@ -340,15 +334,7 @@ func (w *walker) show(x *trace.Exited) error {
 	if err != nil {
 		return err
 	}
-	c.Core, err = w.keep(t, h.exit, x.Thread.ID)
+	name := fmt.Sprintf("stress-%d-%d-%d.core", w.session.PID(), h.exit.Thread, h.exit.Number)
+	c.Core, err = t.KeepCore(w.ctx, w.options.Keep, name, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID})
 	return err
-}
-
-// nameOf is the file of a core.
-func nameOf(pid int, e Exit, namesakes int) string {
-	name := fmt.Sprintf("stress-%d-%d-%d", pid, e.Thread, e.Number)
-	if namesakes > 1 {
-		name += fmt.Sprintf("-%d", namesakes)
-	}
-	return name + ".core"
 }

@@ -49,8 +49,8 @@ func TestAdverse(t *testing.T) {
 	}
 }
 
-// swaps are all pairs of neighbours that an object's records can have the wrong way round.
-func swaps(t *testing.T, object string) (list []swapped) {
+// functionsOf are the functions of an object's stack map.
+func functionsOf(t *testing.T, object string) []stackmap.BlobFunction {
 	t.Helper()
 	f, err := elf.Open(object)
 	require.NoError(t, err)
@@ -59,7 +59,13 @@ func swaps(t *testing.T, object string) (list []swapped) {
 	require.NoError(t, err)
 	parsed, err := stackmap.Parse(section, stackmap.Options{Order: binary.LittleEndian, Dialect: stackmap.V3})
 	require.NoError(t, err)
-	for _, f := range parsed.Maps[0].Blob().Functions {
+	return parsed.Maps[0].Blob().Functions
+}
+
+// swaps are all pairs of neighbours that an object's records can have the wrong way round.
+func swaps(t *testing.T, object string) (list []swapped) {
+	t.Helper()
+	for _, f := range functionsOf(t, object) {
 		for _, r := range f.Records {
 			first := 0
 			if _, is := r.AsStatepoint(); is {

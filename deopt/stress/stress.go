@@ -2,10 +2,7 @@ package stress
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"reframe/deopt"
@@ -121,22 +118,4 @@ func (s *stresser) warn(text string) {
 		s.warned[text] = true
 		s.options.Warn(text)
 	}
-}
-
-// maxNamesakes bounds the cores of one name: processes have the same number again and again.
-const maxNamesakes = 10000
-
-// keep writes a core of an exit under a name that is not taken, and returns that.
-func (w *walker) keep(t *ptrace.Target, e Exit, thread int) (path string, err error) {
-	for n := 1; n <= maxNamesakes; n++ {
-		path = filepath.Join(w.options.Keep, nameOf(w.session.PID(), e, n))
-		if _, err = os.Lstat(path); err == nil {
-			err = fmt.Errorf("%s: %w", path, os.ErrExist)
-			continue
-		}
-		if _, err = t.WriteCore(w.ctx, path, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: thread}); !errors.Is(err, os.ErrExist) {
-			break
-		}
-	}
-	return path, err
 }

@@ -287,14 +287,7 @@ func TestFaultsAreFound(t *testing.T) {
 // firstWith is the id of the first record of an object that has that location and where it is in no constant.
 func firstWith(t *testing.T, object string, location int) stackmap.RecordID {
 	t.Helper()
-	f, err := elf.Open(object)
-	require.NoError(t, err)
-	defer f.Close()
-	section, err := f.Section(".llvm_stackmaps").Data()
-	require.NoError(t, err)
-	parsed, err := stackmap.Parse(section, stackmap.Options{Order: binary.LittleEndian, Dialect: stackmap.V3})
-	require.NoError(t, err)
-	for _, f := range parsed.Maps[0].Blob().Functions {
+	for _, f := range functionsOf(t, object) {
 		for _, r := range f.Records {
 			if len(r.Locations) > location {
 				return r.ID

@@ -125,3 +125,11 @@ func (x *Exited) Stack() *deopt.Stack {
 	}
 	return s
 }
+
+// Returns says where the frame of that index of x.Frames returns to, as far as it is known; ok is false for the last one.
+func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
+	if at < 0 || at+1 >= len(x.Frames) {
+		return to, false
+	}
+	return ptrace.Return{Addr: x.Frames[at+1].Physical().PC, CFA: x.Frames[at].Physical().CFA}, true
+}

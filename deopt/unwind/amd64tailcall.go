@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"encoding/binary"
+	"iter"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -137,6 +138,17 @@ func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 		return loadedJump(code)
 	}
 	return 0
+}
+
+// Stubs yields where the stub at an address leads, and the stubs that lie there: nothing where none is at the address.
+func (u *Unwinder) Stubs(addr machine.Addr) iter.Seq[machine.Addr] {
+	return func(yield func(machine.Addr) bool) {
+		for range maxStubs {
+			if addr = u.Stub(addr); addr == 0 || !yield(addr) {
+				return
+			}
+		}
+	}
 }
 
 // loadedJump is where code goes that begins with a movabs to a register and a jump through it, or 0.

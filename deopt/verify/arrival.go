@@ -48,18 +48,10 @@ func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 // visit runs what began at an entry, or an exit, once more, as far as native code has come, and calls look whenever it comes before an
 // instruction of the function that was entered or left: where an exit resumes only when it comes there again. look's answer says to go on.
 func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Interp, x *interp.Execution) bool) (why string) {
-	if p.kept > maxHanded {
-		return "native code stored too much since the entry for it to be done again"
-	}
-	var native interp.Builtin
-	o := v.interpreter()
-	memory := &imageMemory{p.first, v.watcher.View().Target()}
-	o.Memory, o.Native = memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
-	in, _, err := p.prepare(o)
+	in, _, err := p.rerun(v, nil)
 	if err != nil {
 		return err.Error()
 	}
-	native = p.again(in, memory)
 	var x *interp.Execution
 	if p.entry != nil {
 		x, err = in.StartCall(p.fn, p.args)
@@ -101,11 +93,7 @@ func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Inter
 }
 
 // What a slot that differs weighs: what the baseline has may be in another slot, or in a value of the function that was left, or nowhere.
-const (
-	inSlot  = 2
-	inValue = 3
-	nowhere = 8
-)
+var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
 // stateAt holds the state of an exit against a run from the entry, where that comes to the place where the exit resumes. values are
 // those of the function that was left, at the site, by their names: nil where they are not known.
@@ -157,16 +145,15 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		slots := differences(exit, different, values)
 		weight := 0
 		for _, d := range slots {
-			weight += map[string]int{"slot": inSlot, "value": inValue, "": nowhere}[d.Of]
+			weight += weights[d.Of]
 		}
 		if least >= 0 && weight >= least {
 			return more
 		}
 		least, s.Nearest, s.Slots = weight, s.Arrivals, slots
 		if s.Words, s.Memory = memory.Words, nil; len(memory.Diffs) > 0 {
-			d := memory.Diffs[0]
-			s.Memory = &MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
-				Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
+			d := memory.Diffs[0].report()
+			s.Memory = &d
 		}
 		return more
 	})
@@ -258,16 +245,7 @@ func alike(a, b interp.Value) bool {
 
 // compareNames orders names, shorter ones first: %2 before %10.
 func compareNames(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
 // recordIsTrue says whether the record of an exit holds what the function's own IR computes: what its run from the entry has in the operands of

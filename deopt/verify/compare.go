@@ -27,10 +27,12 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 		p.missed()
 	case p.failed != nil:
 		p.compareFailed(v)
-	case p.left && p.extra(v) != nil:
-		out.Status, out.Call = Different, p.extra(v)
 	default:
-		p.compareAll(v, regs)
+		if out.Call = p.extra(v); out.Call != nil {
+			out.Status = Different
+		} else {
+			p.compareAll(v, regs)
+		}
 	}
 	if p.undecided(); out.Status == Different {
 		p.explain(v)
@@ -82,8 +84,7 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	}
 	out.NativeOnly, out.Words = !p.left, memory.Words
 	for _, d := range memory.Diffs {
-		out.Memory = append(out.Memory, MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
-			Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)})
+		out.Memory = append(out.Memory, d.report())
 	}
 	switch {
 	case different:
@@ -95,6 +96,12 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	default:
 		out.Status = Same
 	}
+}
+
+// report is the difference as it is reported.
+func (d *memoryDiff) report() MemoryDifference {
+	return MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
+		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
 }
 
 // hexBytes spells bytes in the order of their addresses; those that have an undefined bit are "??".
@@ -140,14 +147,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	n := v.options.Tail
 	var last []ran
-	if p.kept > maxHanded {
-		return nil
-	}
-	var native interp.Builtin
-	o := v.interpreter()
-	memory := &imageMemory{p.first, v.watcher.View().Target()}
-	o.Memory, o.Native = memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
-	o.Trace = func(t interp.Traced) {
+	_, run, err := p.rerun(v, func(t interp.Traced) {
 		b := t.Instr.Block
 		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
 		if !t.Value.IsNone() {
@@ -156,12 +156,10 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 		if last = append(last, r); len(last) > 2*n {
 			last = slices.Delete(last, 0, len(last)-n)
 		}
-	}
-	again, run, err := p.prepare(o)
+	})
 	if err != nil {
 		return nil
 	}
-	native = p.again(again, memory)
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
 	_, _ = run(ctx) // how it ends is known

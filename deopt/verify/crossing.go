@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -264,7 +266,7 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	return p.asked(v, p.runner.tell(h.value))
 }
 
-// keepHanded keeps it for [prediction.interpreterTail], if there is not too much.
+// keepHanded keeps it for [prediction.rerun], if there is not too much.
 func (p *prediction) keepHanded(h handed) {
 	for _, c := range h.memory {
 		p.kept += len(c.data)
@@ -284,6 +286,22 @@ func (p *prediction) take(in *interp.Interp, h handed) error {
 		}
 	}
 	return nil
+}
+
+// rerun makes the interpreter once more, for a run that gets what native code did as the first one did. The error says
+// why it cannot be done, for one that what native code did was too much to be kept.
+func (p *prediction) rerun(v *verifier, trace func(interp.Traced)) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
+	if p.kept > maxHanded {
+		return nil, nil, errors.New("native code stored too much for the run to be done again")
+	}
+	var native interp.Builtin
+	memory := &imageMemory{p.first, v.watcher.View().Target()}
+	o := v.interpreter()
+	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
+	if in, run, err = p.prepare(o); err == nil {
+		native = p.again(in, memory)
+	}
+	return in, run, err
 }
 
 // again is how a second run of the interpreter gets what native code did.
@@ -363,7 +381,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 			return "", same, why
 		}
 		p.passed[machine.Addr(b)] = machine.Addr(a)
-		return p.samePointee(machine.Addr(a), machine.Addr(b), mem)
+		return p.sameObject(machine.Addr(a), machine.Addr(b), mem, 0)
 	}
 	if !same || t.Kind != ir.PointerKind || a == 0 {
 		return "", same, ""
@@ -377,12 +395,8 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 	return p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem, 0)
 }
 
-// samePointee compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
-// object is not known: one that is gone may have had the address.
-func (p *prediction) samePointee(own, native machine.Addr, mem machine.Memory) (at string, same bool, why string) {
-	return p.sameObject(own, native, mem, 0)
-}
-
+// sameObject compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
+// object is not known: one that is gone may have had the address. depth is how many pointers led there.
 func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
 	n := p.machine.Extent(own, maxPointee)
 	switch {
@@ -489,18 +503,15 @@ func (p *prediction) missed() {
 
 // extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.
 func (p *prediction) extra(v *verifier) *CallDifference {
-	if p.fn != p.native() { // a layout's: native code goes there by calls of a runtime
+	if !p.left || p.fn != p.native() { // a layout's: native code goes there by calls of a runtime
 		return nil
 	}
 	unwinder := v.watcher.View().Unwinder()
 	went := map[machine.Addr]bool{}
 	for _, at := range p.out.outside {
 		went[at] = true
-		for range maxStubs {
-			if at = unwinder.Stub(at); at == 0 {
-				break
-			}
-			went[at] = true
+		for to := range unwinder.Stubs(at) {
+			went[to] = true
 		}
 	}
 	for _, callee := range p.fn.Module.Funcs {
@@ -514,9 +525,6 @@ func (p *prediction) extra(v *verifier) *CallDifference {
 	}
 	return nil
 }
-
-// maxStubs bounds how many stubs lead from one to the next.
-const maxStubs = 4
 
 // allocates says of functions that a compiler may leave out, or make of two one.
 func allocates(name string) bool {

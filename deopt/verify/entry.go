@@ -21,30 +21,22 @@ type entry struct {
 	fn       *ir.Func // whose native code it is, or nil
 	baseline *prediction
 	own      *prediction         // nil where it is the baseline, or fn is not known
-	exits    []*Verified         // of the activation, that wait for its return
+	exits    int                 // of the activation
+	over     bool                // it has returned, or its baseline and native code have parted
 	reached  map[ir.Value]uint64 // which arrival an exit had last, by the instruction where it resumes
 }
 
-// entered is whether a hit is the entry of a function that is followed.
+// isEntry says whether a hit is the entry of a function that is followed.
 func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
 // enter begins to follow an activation. Where that cannot be it says why, "" where it is.
 func (v *verifier) enter(x *trace.Exited) (why string, err error) {
-	name := x.Point.Function
-	if len(x.Frames) < 2 {
-		return "its caller is not known: " + x.End.Reason, nil
+	if why := unsure(x, 0); why != "" {
+		return why, nil
 	}
-	f, caller := x.Frames[0], x.Frames[1]
-	switch {
-	case f.Physical().NoCFA != "":
-		return "where it returns to is not known: " + f.Physical().NoCFA, nil
-	case f.Uncertain() != "":
-		return "its frame is a guess: " + f.Uncertain(), nil
-	case caller.Guess() != "":
-		return "its caller is not known for sure: " + caller.Guess(), nil
-	}
+	name, f := x.Point.Function, x.Frames[0]
 	e := &entry{function: name, reached: map[ir.Value]uint64{}}
 	var baseline *ir.Func
 	if e.fn, baseline, why = v.functions(name); why != "" {
@@ -67,11 +59,10 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		run = append(run, e.fn)
 	}
 	for n, fn := range run {
-		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, calls: map[machine.Addr]bool{}, first: v.memory}
+		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args, calls: map[machine.Addr]bool{}, first: v.memory}
 		if e.fn != nil {
 			p.cc = e.fn.CC
 		}
-		p.args = args
 		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries}
 		p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 			in, err := f.Machine(fn, o)
@@ -80,15 +71,12 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 			}
 			return in, func(ctx context.Context) (*interp.Result, error) { return in.Call(ctx, fn, args) }, nil
 		}
-		why, err := v.place(p, x, 0, maps)
-		if err == nil && why == "" {
-			_, err = p.begin(v)
+		if why, err := v.place(p, x, 0, maps); err != nil || why != "" {
+			return why, err
 		}
-		if err != nil {
+		if _, err := p.begin(v); err != nil {
+			p.runner.finish()
 			return "", err
-		}
-		if why != "" {
-			return why, nil
 		}
 		if n == 0 {
 			e.baseline = p

@@ -100,15 +100,6 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	return out
 }
 
-// index is which block an address lies in, or -1.
-func (img *memoryImage) index(addr machine.Addr) int {
-	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
-	if i < len(img.blocks) && img.blocks[i].addr <= addr {
-		return i
-	}
-	return -1
-}
-
 // take makes room for a block of memory that is new, in whole or behind what there is of it.
 func (img *memoryImage) take(b *imageOf) {
 	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr >= b.addr })

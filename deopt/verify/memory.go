@@ -79,11 +79,19 @@ func (img *memoryImage) block(addr machine.Addr) *imageOf {
 	if img == nil {
 		return nil
 	}
-	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
-	if i < len(img.blocks) && img.blocks[i].addr <= addr {
+	if i := img.index(addr); i >= 0 {
 		return &img.blocks[i]
 	}
 	return nil
+}
+
+// index is which block an address lies in, or -1.
+func (img *memoryImage) index(addr machine.Addr) int {
+	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
+	if i < len(img.blocks) && img.blocks[i].addr <= addr {
+		return i
+	}
+	return -1
 }
 
 // same returns the image's own bytes where they are those of a block, or nil.

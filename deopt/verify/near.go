@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"reframe/deopt"
-	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/progspace"
@@ -89,35 +86,12 @@ func (n *whereabouts) called(at machine.Addr) string {
 	if name := n.Space().Named(at); name != "" {
 		return name
 	}
-	to, ok := n.stub(at)
-	if !ok {
+	to := n.Unwinder().Stub(at)
+	if to == 0 {
 		to = at
 	}
 	if name := n.memory(to); name != "" {
 		return name
 	}
 	return at.String()
-}
-
-// stub returns where `jmp *x(%rip)` leads, which is what linkers make to reach what is far, also
-// behind an endbr64.
-func (n *whereabouts) stub(at machine.Addr) (to machine.Addr, ok bool) {
-	t := n.Target()
-	if t.Arch() != machine.AMD64 {
-		return 0, false
-	}
-	inst, _, err := amd64.Read(t, at)
-	if err == nil && inst.Op == x86asm.NOP {
-		at += machine.Addr(inst.Len)
-		inst, _, err = amd64.Read(t, at)
-	}
-	mem, is := inst.Args[0].(x86asm.Mem)
-	if err != nil || inst.Op != x86asm.JMP || !is || mem.Base != x86asm.RIP || mem.Index != 0 {
-		return 0, false
-	}
-	var p [8]byte
-	if t.ReadMemory(p[:], at+machine.Addr(inst.Len)+machine.Addr(mem.Disp)) != nil {
-		return 0, false
-	}
-	return machine.Addr(t.Arch().Order.Uint64(p[:])), true
 }

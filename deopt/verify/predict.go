@@ -10,7 +10,6 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/abi"
-	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -95,39 +94,22 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 // begin lets the interpreter run from the exit.
 func (p *prediction) begin(v *verifier) (why string, err error) {
 	p.before, p.memory.image = p.first, p.first
-	p.runner.start(p.run)
+	p.runner.start(v.ctx, p.run)
 	return p.asked(v, p.runner.next())
 }
 
 // prepare makes the frame of an exit ready to run, and finds where its function returns to.
 func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+	if why := x.WhyNone(); why != "" {
+		return nil, why, nil
+	}
 	f := x.Frame
-	switch {
-	case f == nil:
-		return nil, "no frame was found: " + x.End.Reason, nil
-	case f.Record == nil:
-		return nil, "no record describes the place" + frame.Noted(f.Notes), nil
-	case x.Point.Doubtful():
-		return nil, "the place may be reached without its site" + frame.Noted(f.Notes), nil
-	case f.Physical().NoCFA != "":
-		return nil, "where its function returns to is not known: " + f.Physical().NoCFA, nil
-	}
 	at := slices.Index(x.Frames, f)
-	if at < 0 || at+1 >= len(x.Frames) {
-		return nil, "its caller is not known: " + x.End.Reason, nil
-	}
-	if why := f.Uncertain(); why != "" {
-		return nil, "its frame is a guess: " + why, nil
-	}
-	caller := x.Frames[at+1]
-	if caller.Guess() != "" {
-		return nil, "its caller is not known for sure: " + caller.Guess(), nil
+	if why := unsure(x, at); why != "" {
+		return nil, why, nil
 	}
 	p = &prediction{frame: f, fn: f.To()}
-	stack := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames}, Frames: []*deopt.Frame{f}}
-	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
-		stack.Returned = x.Thread.Registers
-	}
+	stack := x.Stack()
 	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 		run, err := stack.Prepare(o)
 		if err != nil {
@@ -145,12 +127,29 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	return p, why, err
 }
 
+// unsure says why it is not known for sure which frame that of the given index is, and where its function returns to, or "".
+func unsure(x *trace.Exited, at int) string {
+	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
+		return "where its function returns to is not known: " + x.Frames[at].Physical().NoCFA
+	}
+	if _, known := x.Returns(at); !known {
+		return "its caller is not known: " + x.End.Reason
+	}
+	if why := x.Frames[at].Uncertain(); why != "" {
+		return "its frame is a guess: " + why
+	}
+	if why := x.Frames[at+1].Guess(); why != "" {
+		return "its caller is not known for sure: " + why
+	}
+	return ""
+}
+
 // place makes the interpreter of a prediction, and finds where the frame at that index of the thread returns to, and which memory is its own.
 func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
-	f, caller := x.Frames[at], x.Frames[at+1]
-	p.to = ptrace.Return{Addr: caller.Physical().PC, CFA: f.Physical().CFA}
+	f := x.Frames[at]
+	p.to, _ = x.Returns(at)
 	p.memory = &imageMemory{now: v.watcher.View().Target()}
-	p.runner = newRunner(v.ctx, v.options.Time)
+	p.runner = newRunner(v.options.Time)
 	o := v.interpreter()
 	o.Memory, o.Native = p.memory, p.runner.native
 	if p.machine, p.run, err = p.prepare(o); err != nil {

@@ -12,7 +12,7 @@ import (
 // runner is a run of the interpreter that goes side by side with native code: it waits where it calls what exists only as native code, until
 // it is told what that did.
 type runner struct {
-	ctx    context.Context
+	ctx    context.Context // of the run, nil before it was started
 	stop   context.CancelCauseFunc
 	left   time.Duration // that it may still run
 	asks   chan *interp.Invocation
@@ -25,10 +25,8 @@ type runner struct {
 // errAbandoned ends a run that nobody waits for any more.
 var errAbandoned = errors.New("the run was given up")
 
-func newRunner(ctx context.Context, limit time.Duration) *runner {
-	r := &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
-	r.ctx, r.stop = context.WithCancelCause(ctx)
-	return r
+func newRunner(limit time.Duration) *runner {
+	return &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
 }
 
 // native is the interpreter's way to ask, [interp.Options].Native.
@@ -47,7 +45,8 @@ func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 }
 
 // start lets run go on, in which the interpreter asks r. Whoever starts it ends it, by finish.
-func (r *runner) start(run func(context.Context) (*interp.Result, error)) {
+func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.Result, error)) {
+	r.ctx, r.stop = context.WithCancelCause(ctx)
 	r.ended = make(chan struct{})
 	go func() {
 		defer close(r.ended)
@@ -83,9 +82,7 @@ func (r *runner) tell(v interp.Value) *interp.Invocation {
 // finish ends the run, if it has not ended.
 func (r *runner) finish() {
 	r.stop(errAbandoned)
-	if r.ended != nil {
-		<-r.ended
-	}
+	<-r.ended
 }
 
 // imageMemory is the memory of the process as an image has it; what could not be written to when that was taken is as it is now.

@@ -10,8 +10,7 @@ import (
 
 // Baseline is how an exit, or an activation, is held against a run of its baseline from the function's entry.
 type Baseline struct {
-	Function string `json:"function"` // the baseline
-	Why      string `json:"why,omitempty"`
+	Function string `json:"function"`        // the baseline
 	State    *State `json:"state,omitempty"` // of an exit
 	// Result is what the baseline returned beside what native code did.
 	Result []ResultPart `json:"result,omitempty"`
@@ -47,7 +46,7 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 		d.Near = v.whereabouts(exit.out.Exit).memory(d.addr)
 	}
 	exit.out.entry = e
-	e.exits = append(e.exits, exit.out)
+	e.exits++
 }
 
 // known says that all bits of a scalar are.
@@ -56,16 +55,21 @@ func known(v interp.Value) bool {
 	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
 }
 
-// conclude says of each exit of an activation that has returned, and of the activation, who is wrong.
+// judge says who is wrong at an exit of which all is compared. Where the activation is not over yet, the state at the exit is all that is known.
+func (e *entry) judge(out *Verified) {
+	b := out.Baseline
+	if base := e.baseline.out; e.over {
+		b.Status, b.Reason, b.Result = base.Status, base.Why, base.Result
+	}
+	if b.Wrong = b.who(out, e); b.Wrong != "" || b.State.different() || b.Status == Different {
+		out.Status, out.Why = Different, ""
+	}
+}
+
+// conclude says who is wrong in an activation that is over, of which its exits say the rest.
 func (e *entry) conclude() {
 	base := e.baseline.out
-	for _, out := range e.exits {
-		b := out.Baseline
-		b.Status, b.Reason, b.Result = base.Status, base.Why, base.Result
-		if b.Wrong = b.who(out, e); b.Wrong != "" || b.State.different() || base.Status == Different {
-			out.Status, out.Why = Different, ""
-		}
-	}
+	e.over = true
 	base.Baseline = &Baseline{Function: e.baseline.fn.Name, Status: base.Status, Reason: base.Why}
 	if base.Status != Different {
 		return
@@ -75,8 +79,6 @@ func (e *entry) conclude() {
 		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it does something else than @%s", e.baseline.fn.Name)
 	case e.own == nil:
 		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s", e.fn.Name)
-	case len(e.exits) > 0:
-		base.Baseline.Wrong = "see its exits"
 	case e.own.out.Status == Different:
 		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.fn.Name)
 		if e.own.machine != nil && !sameResults(e.own, e.baseline) {
@@ -110,6 +112,10 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 			list = append(list, fmt.Sprintf("%s is %s in @%s's own IR and %s in the record", d.Slot, d.Baseline, own, d.Exit))
 		}
 		return fmt.Sprintf("the stack map or the native code: %s does not hold what the function's own IR computes; %s", record, strings.Join(list, ", "))
+	case s.different() && s.Arrivals == 0:
+		return "the optimized code, the bundle or the layout: it left for where the baseline never comes"
+	case s.different() && len(s.Slots) == 0 && s.Words == 0:
+		return "the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, and not behind it"
 	case s.different() && len(s.Slots) == 0:
 		return "the optimized code: it left other memory than the baseline has at the exit"
 	case s.different():

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -166,7 +165,8 @@ func (v *verifier) exit(x *trace.Exited) error {
 		if err != nil {
 			return err
 		}
-		if out.Core, err = v.keep(t, x.Thread.ID); err != nil {
+		name := fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number)
+		if out.Core, err = t.KeepCore(v.ctx, o.Keep, name, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID}); err != nil {
 			return err
 		}
 	}
@@ -244,28 +244,6 @@ func oneIf(is bool) uint64 {
 		return 1
 	}
 	return 0
-}
-
-// maxNamesakes bounds the cores of one name: processes have the same number again and again.
-const maxNamesakes = 10000
-
-// keep writes a core of the moment under a name that is not taken, and returns that.
-func (v *verifier) keep(t *ptrace.Target, thread int) (path string, err error) {
-	for n := 1; n <= maxNamesakes; n++ {
-		name := fmt.Sprintf("verify-%d-%d.core", v.session.PID(), v.number)
-		if n > 1 {
-			name = fmt.Sprintf("verify-%d-%d-%d.core", v.session.PID(), v.number, n)
-		}
-		path = filepath.Join(v.options.Keep, name)
-		if _, err = os.Lstat(path); err == nil {
-			err = os.ErrExist // or it is known only when the core is written
-			continue
-		}
-		if _, err = t.WriteCore(v.ctx, path, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: thread}); !errors.Is(err, os.ErrExist) {
-			break
-		}
-	}
-	return path, err
 }
 
 // tell reports what came of an exit. The core of one that shows nothing is not kept.
@@ -455,11 +433,16 @@ func (v *verifier) report(done []*prediction) error {
 			p.entry.conclude()
 		}
 	}
+	for _, p := range done {
+		if e := p.out.entry; e != nil {
+			e.judge(p.out)
+		}
+	}
 	for _, p := range slices.Backward(done) {
 		e := p.entry
 		switch {
 		case e != nil && p == e.own: // it says more of the baseline
-		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || len(e.exits) > 0):
+		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0):
 		default:
 			if e != nil && v.options.EntriesOf == nil {
 				v.summary.Entries++

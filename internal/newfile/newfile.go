@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -31,6 +32,23 @@ func Free(path string) error {
 func Regular(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()
+}
+
+// Unused has a file made under a name in a directory, or under name-2, name-3 and so on, before the extension, up to so many: make is given each path in turn, and
+// its error wraps [os.ErrExist] where that is taken. The path is that of the last.
+func Unused(dir, name string, most int, make func(path string) error) (path string, err error) {
+	ext := filepath.Ext(name)
+	for n := 1; n <= most; n++ {
+		as := name
+		if n > 1 {
+			as = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+		}
+		path = filepath.Join(dir, as)
+		if err = make(path); !errors.Is(err, os.ErrExist) {
+			break
+		}
+	}
+	return path, err
 }
 
 // Create begins the file that is to come into being where path is given, or at what a symbolic link leads to. One that

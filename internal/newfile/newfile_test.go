@@ -154,3 +154,24 @@ func TestSame(t *testing.T) {
 		require.Equal(t, c.same, Same(at(c.one), dir+"/"+c.other), c)
 	}
 }
+
+// A name that is taken gets a number; what is no matter of names ends it.
+func TestUnused(t *testing.T) {
+	dir := t.TempDir()
+	create := func(path string) error {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	}
+	for _, want := range []string{"a.core", "a-2.core", "a-3.core"} {
+		path, err := Unused(dir, "a.core", 3, create)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(dir, want), path)
+	}
+	_, err := Unused(dir, "a.core", 3, create)
+	require.ErrorIs(t, err, os.ErrExist)
+	_, err = Unused(filepath.Join(dir, "nowhere"), "a.core", 3, create)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
