@@ -13,15 +13,6 @@
 #   SYSTEM            these alone, by their first words
 set -u
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-chmod 755 "$work" # PostgreSQL runs as another user
-group=
-server=
-input=
-trap 'stop; test -z "$server" || kill "$server"; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
-
 packages="python3-numba python3-llvmlite postgresql-15 clang-tools-19 clang-19 llvm-19 python3-halide libstdc++-12-dev"
 installed=
 before=
@@ -33,31 +24,13 @@ while :; do
   esac
   shift
 done
-if test -z "$installed"; then
-  # shellcheck disable=SC2086 # they are words
-  apt-get install -y --no-install-recommends $packages >"$work/apt" 2>&1 || { tail -3 "$work/apt" >&2; echo "scripts/field-verify.sh: going on with what is there" >&2; }
-fi
-wanted="$*"
+wanted="$*" width=28
+. "$(dirname "$0")/field/common.sh"
+install
 
 CGO_ENABLED=0 go -C "$here/.." build -o "$work/now" ./cmd/reframe || exit 1
 binaries=now
 if test -n "$before"; then cp "$before" "$work/before" && binaries="before now" || exit 1; fi
-
-stop() {
-  test -z "$input" || exec {input}>&-
-  input=
-  test -z "$group" || { kill -KILL -- "-$group" && wait "$group"; } 2>/dev/null
-  group=
-}
-
-asked() { # NAME: is it to be run?
-  test -z "$wanted" && return
-  local word
-  for word in $wanted; do case $1 in "$word"*) return ;; esac; done
-  return 1
-}
-
-failed() { printf '%-28s %s\n' "$1" "did not start: $2"; }
 
 # verify NAME BINARY ARGUMENT…: a row. Of a binary without --entry there is none for entries.
 verify() {
@@ -80,8 +53,13 @@ start() {
     kill -0 "$group" 2>/dev/null || break
     sleep 0.2
   done
-  stop
+  ended
   return 1
+}
+
+ended() {
+  exec {input}>&-
+  stop
 }
 
 go_on() { # in two seconds, when breakpoints are set
@@ -100,7 +78,7 @@ python() { # NAME IR MODE SCRIPT ARGUMENT…: a row for a process that waits for
     else
       failed "$name" "$(tail -1 "$work/out.started" | cut -c1-100)"
     fi
-    stop
+    test -z "$group" || ended
   done
 }
 
@@ -118,22 +96,9 @@ compiled() { # NAME MODE COMMAND…: calls.cpp
   done
 }
 
-psql() { command psql -X -q -A -t -h "$work/pg" -U postgres "$@"; }
-
 postgresql() {
-  local name="PostgreSQL 15" bin=/usr/lib/postgresql/15/bin as="setpriv --reuid=postgres --regid=postgres --clear-groups"
-  asked "$name" || return
-  test -x $bin/initdb || { failed "$name" "no $bin/initdb"; return; }
-  mkdir "$work/pg" && chown postgres "$work/pg"
-  (
-    cd "$work/pg" || exit
-    $as $bin/initdb -A trust -D "$work/pg/data" >"$work/out" 2>&1 || exit
-    exec $as $bin/postgres -D "$work/pg/data" -k "$work/pg" -c listen_addresses= -c shared_buffers=2MB -c jit_above_cost=0 -c jit_inline_above_cost=0 -c jit_optimize_above_cost=0 \
-      -c max_parallel_workers_per_gather=0 -c jit_dump_bitcode=on -c jit_debugging_support=on
-  ) >>"$work/out" 2>&1 &
-  server=$!
-  for _ in $(seq 100); do test -S "$work/pg/.s.PGSQL.5432" && break; sleep 0.2; done
-  sleep 2
+  local name="PostgreSQL 15"
+  asked "$name" && serve "$name" -c shared_buffers=2MB -c jit_dump_bitcode=on -c jit_debugging_support=on || return
   psql >>"$work/out" 2>&1 <<'SQL'
 create table t as select i, i::text||'x' as s, (i%7)::numeric as n, i*1.5::float8 as f from generate_series(1,300000) i;
 create function twice(i int) returns int language plpgsql as $$ begin return i*2+1; end $$;
@@ -145,9 +110,7 @@ SQL
   query numeric "select sum(n*1.5+g), avg(f::numeric) from t, generate_series(1,100000) g where n/2 < 5"
   query "calls back" "select sum(twice(i)) from t, generate_series(1,100000) g where twice(g)>3"
   query prints "select sum(says(i)) from t, generate_series(1,100000) g"
-  kill -INT "$server" 2>/dev/null
-  wait "$server" 2>/dev/null
-  server=
+  served
 }
 
 query() { # WHAT SQL

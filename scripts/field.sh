@@ -12,40 +12,19 @@
 # A system that cannot be started is a row that says so. Every step is bounded, and all that is started is stopped.
 set -u
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-chmod 755 "$work" # PostgreSQL runs as another user
-group=
-server=
-trap 'stop; test -z "$server" || kill "$server"; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
-
 packages="gdb elfutils gcc libc6-dev python3-numba python3-llvmlite postgresql-15 clang-tools-16 clang-tools-19 python3-halide libosmesa6-dev
   mlir-16-tools faust libfaust2 pocl-opencl-icd ocl-icd-opencl-dev opencl-c-headers llvm-14 llvm-19"
 
+installed=
 if test "${1-}" = --installed; then
+  installed=1
   shift
-else
-  # shellcheck disable=SC2086 # they are words
-  apt-get install -y --no-install-recommends $packages >"$work/apt" 2>&1 || { tail -3 "$work/apt" >&2; echo "scripts/field.sh: going on with what is there" >&2; }
 fi
-wanted="$*"
+wanted="$*" width=22
+. "$(dirname "$0")/field/common.sh"
+install
 
 CGO_ENABLED=0 go -C "$here/.." build -o "$work/reframe" ./cmd/reframe && gcc -O2 -o "$work/stood" "$here/field/stood.c" || exit 1
-
-stop() {
-  test -z "$group" || { kill -KILL -- "-$group" && wait "$group"; } 2>/dev/null
-  group=
-}
-
-asked() { # NAME: is it to be run?
-  test -z "$wanted" && return
-  local word
-  for word in $wanted; do case $1 in "$word"*) return ;; esac; done
-  return 1
-}
-
-failed() { printf '%-22s %s\n' "$1" "did not start: $2"; }
 
 # start NAME COMMAND…: runs it in a group of its own until it says that it is ready, and one second longer.
 start() {
@@ -92,28 +71,16 @@ built() { # NAME SOURCE LIBRARY…: a row for a small program in C
 }
 
 postgresql() {
-  local name="PostgreSQL 15" bin=/usr/lib/postgresql/15/bin as="setpriv --reuid=postgres --regid=postgres --clear-groups"
-  asked "$name" || return
-  test -x $bin/initdb || { failed "$name" "no $bin/initdb"; return; }
-  mkdir "$work/pg" && chown postgres "$work/pg"
-  (
-    cd "$work/pg" || exit
-    $as $bin/initdb -A trust -D "$work/pg/data" >"$work/out" 2>&1 || exit
-    exec $as $bin/postgres -D "$work/pg/data" -k "$work/pg" -c listen_addresses= -c jit_above_cost=0 -c jit_inline_above_cost=0 -c jit_optimize_above_cost=0 -c max_parallel_workers_per_gather=0
-  ) >>"$work/out" 2>&1 &
-  server=$!
-  for _ in $(seq 100); do test -S "$work/pg/.s.PGSQL.5432" && break; sleep 0.2; done
-  sleep 1
-  setsid timeout -k 1 900 psql -X -h "$work/pg" -U postgres -c 'select sum(sqrt(i) * (i % 7)) from generate_series(1, 100000000) i where i % 3 <> 1' >>"$work/out" 2>&1 </dev/null &
+  local name="PostgreSQL 15"
+  asked "$name" && serve "$name" || return
+  setsid timeout -k 1 900 psql -X -h "$work/pg" -U postgres -c 'select sum(sqrt(i) * (i % 7)) from generate_series(1, 1000000) i, generate_series(1, 10000) g where i % 3 <> 1' >>"$work/out" 2>&1 </dev/null &
   group=$!
-  sleep 20 # the rows are made first, and then summed
+  sleep 10 # the rows are made first, and then joined and summed, for as long as anybody looks
   local pid
-  pid=$(psql -X -A -t -h "$work/pg" -U postgres -c "select pid from pg_stat_activity where query like 'select sum%'" 2>>"$work/out" | head -1)
+  pid=$(psql -c "select pid from pg_stat_activity where query like 'select sum%'" 2>>"$work/out" | head -1)
   if test -n "$pid"; then measure "$name" "$pid"; else failed "$name" "$(tail -1 "$work/out" | cut -c1-100)"; fi
   stop
-  kill -INT "$server" 2>/dev/null
-  wait "$server" 2>/dev/null
-  server=
+  served
 }
 
 repl() { # RELEASE
