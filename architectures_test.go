@@ -47,7 +47,6 @@ var namesArchitecture = map[string]string{
 	"deopt/sites/irfacts.go":       "symbols of x86 conventions",
 	"deopt/stackmap/checkrules.go": "pairs of Power's vector registers share a number",
 	"deopt/trace/patch.go":         "whether x86-64 code at a record does nothing",
-	"deopt/verify/near.go":         "the stubs that linkers make for x86-64",
 	"deopt/unwind/call.go":         "calls of x86-64 have many lengths",
 	"deopt/unwind/cfi/compact.go":  "one encoding of compact unwind information for each",
 	"deopt/unwind/cfi/program.go":  "two instructions of CFI are AArch64's alone",

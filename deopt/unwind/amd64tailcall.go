@@ -116,6 +116,9 @@ func (w *walk) starts(addr machine.Addr) bool {
 // or cannot be read. It knows jmp, jmp through a word in memory, and through a register that it loads with a number, after an endbr64.
 // Only x86-64 code is read.
 func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
+	if u.Arch != machine.AMD64 {
+		return 0
+	}
 	var b [24]byte
 	code := readable(u.Memory, b[:], addr)
 	at := addr
