@@ -58,7 +58,7 @@ are such sites, 2 it failed.`,
 	f := c.Flags()
 	k.AddLayouts(f, inputUsage)
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+lint.Schema+")")
-	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeInputs(c)
 	return c
 }
 

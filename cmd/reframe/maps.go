@@ -91,7 +91,7 @@ there is no stack map; 2 it failed.`,
 	flags.StringVar(&f.dialect, "dialect", "", "read the section in this `LAYOUT`, whatever it looks like: "+dialects())
 	flags.StringVar(&f.arch, "arch", "", "the `ARCHITECTURE` of the bytes of a section alone: "+archs())
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeInputs(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "llvm"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(strings.Split(dialects(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(strings.Split(archs(), ", "), cobra.ShellCompDirectiveNoFileComp))

@@ -116,8 +116,7 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	f.StringArrayVar(&k.inputs.files.DebugDirs, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
 	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
-	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeInputs(c)
 	_ = c.RegisterFlagCompletionFunc("each", cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 

@@ -77,8 +77,7 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 	f := c.Flags()
 	f.SetInterspersed(false) // what follows the command's name is its own
 	k.Inputs.Add(f, inputUsage)
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
-	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeInputs(c)
 	addExits(c, &k.exits)
 	f.StringVar(&k.probability, "probability", "1%", "which share of the exits is deoptimized, `P`: 0.01, 1%, 1 for all")
 	f.Uint64Var(&o.Seed, "seed", 0, "choose the exits by the number `N` (default: another one each time)")

@@ -99,8 +99,14 @@ func (k *inputs) controlFlags(c *cobra.Command) {
 	flags.Thread(f, &k.thread, flags.Usage{"thread": "only the thread of this `TID`"})
 	k.Inputs.Add(f, inputUsage)
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
-	_ = c.RegisterFlagCompletionFunc("ir", cobra.FixedCompletions([]string{"ll", "bc"}, cobra.ShellCompDirectiveFilterFileExt))
-	_ = c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeInputs(c)
+}
+
+// completeInputs offers files of their kinds for --ir and --layout, of a verb that has one of them or both.
+func completeInputs(c *cobra.Command) {
+	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json"}} {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: it has not
+	}
 }
 
 // inputUsage is what help says of modules and layouts.

@@ -93,8 +93,9 @@ type writer struct {
 	edits []edit
 	size  int
 	taken map[uint64]bool
-	next  [2]uint64 // the next id of a stackmap and of a bundle
-	end   string    // of a line
+	sites map[*ir.Instr]bool // that are there
+	next  [2]uint64          // the next id of a stackmap and of a bundle
+	end   string             // of a line
 }
 
 // edit is text that comes to a place in the module's.
@@ -105,7 +106,7 @@ type edit struct {
 
 // Module writes sites into a module. The error is of the module: a body that cannot be read, or a site that is not what LangRef says it must be.
 func Module(m *ir.Module, o Options) (*Result, error) {
-	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
+	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
 	if w.Release == 0 {
 		w.Release = 16
 		if m.TypedPointers() {
@@ -115,7 +116,7 @@ func Module(m *ir.Module, o Options) (*Result, error) {
 	if strings.Contains(m.Text(), "\r\n") {
 		w.end = "\r\n"
 	}
-	if err := w.ids(); err != nil {
+	if err := w.find(); err != nil {
 		return nil, err
 	}
 	for _, f := range m.Funcs {
@@ -137,8 +138,8 @@ func Module(m *ir.Module, o Options) (*Result, error) {
 	return &w.out, nil
 }
 
-// ids notes those that are there.
-func (w *writer) ids() error {
+// find notes the sites that are there, and their ids.
+func (w *writer) find() error {
 	// What LLVM gives to statepoints that ask for none (StatepointDirectives).
 	w.taken[0xABCDEF00], w.taken[0xABCDEF0F] = true, true
 	for _, f := range w.m.Funcs {
@@ -147,6 +148,7 @@ func (w *writer) ids() error {
 			return err
 		}
 		for _, s := range list {
+			w.sites[s.Instr] = true
 			for _, id := range s.IDs() {
 				w.taken[id] = true
 			}

@@ -17,14 +17,14 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 		if i.Call == nil {
 			continue
 		}
-		if w.Sites && isSite(i) {
+		if w.Sites && w.isSite(i) {
 			wanted[b] = append(wanted[b], i.Index)
 		}
-		if !w.Calls || !isCall(i) {
+		if !w.Calls || !w.isCall(i) {
 			continue
 		}
 		switch {
-		case isSite(i):
+		case w.isSite(i):
 			// Its record may be found by the address that this one would have.
 			w.leave("site", "the call before it is a site itself", w.at(i))
 		case i.Call.Tail == "musttail":
@@ -70,35 +70,15 @@ func called(i *ir.Instr, name string) bool {
 }
 
 // isCall says whether an instruction calls code, or is a site: intrinsics and assembly do not.
-func isCall(i *ir.Instr) bool {
+func (w *writer) isCall(i *ir.Instr) bool {
 	if _, assembly := i.Call.Callee.(*ir.InlineAsm); assembly {
 		return false
 	}
-	return !strings.HasPrefix(sites.CalledName(i), "llvm.") || isSite(i)
+	return !strings.HasPrefix(sites.CalledName(i), "llvm.") || w.isSite(i)
 }
 
 // isSite says whether an instruction has a record already, or will have one.
-func isSite(i *ir.Instr) bool {
-	if i.Call == nil {
-		return false
-	}
-	for _, name := range []string{"stackmap", "patchpoint.void", "patchpoint", "gc.statepoint", "deoptimize", "guard"} {
-		if called(i, "llvm.experimental."+name) {
-			return true
-		}
-	}
-	return !strings.HasPrefix(sites.CalledName(i), "llvm.") && has(i, "deopt")
-}
-
-// has says whether a call has an operand bundle.
-func has(i *ir.Instr, tag string) bool {
-	for _, b := range i.Call.Bundles {
-		if b.Tag == tag {
-			return true
-		}
-	}
-	return false
-}
+func (w *writer) isSite(i *ir.Instr) bool { return w.sites[i] }
 
 // allowed says whether a site may stand before an instruction, and counts it where not.
 func (w *writer) allowed(i *ir.Instr) bool {
@@ -106,7 +86,7 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	switch {
 	case i.Op == ir.OpUnreachable:
 		why = "nothing runs there: the block ends in unreachable"
-	case behindSite(i):
+	case w.behindSite(i):
 		why = "a site that is there is right before it, and would have its address"
 	case called(i, "llvm.experimental.gc.relocate"), called(i, "llvm.experimental.gc.result"):
 		why = "values of a statepoint are taken out of it there"
@@ -118,10 +98,10 @@ func (w *writer) allowed(i *ir.Instr) bool {
 }
 
 // behindSite says whether no code lies between a site and an instruction of its block.
-func behindSite(i *ir.Instr) bool {
+func (w *writer) behindSite(i *ir.Instr) bool {
 	for n := i.Index - 1; n >= 0; n-- {
 		before := i.Block.Instrs[n]
-		if isSite(before) {
+		if w.isSite(before) {
 			return true
 		}
 		if before.Call == nil || !called(before, "llvm.dbg") && !called(before, "llvm.lifetime") && !called(before, "llvm.assume") {
@@ -135,7 +115,7 @@ func behindSite(i *ir.Instr) bool {
 func (w *writer) bundled(i *ir.Instr) bool {
 	why := ""
 	switch {
-	case !isCall(i) || i.Op == ir.OpCallBr || isSite(i):
+	case !w.isCall(i) || i.Op == ir.OpCallBr || w.isSite(i):
 		return false
 	case i.Call.Tail == "musttail":
 		why = "a musttail call takes no deopt bundle"
