@@ -127,7 +127,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	m, err = ir.ParseFile(path)
 	require.NoError(t, err)
 	if w.how != "ahead" {
-		return append([]string{livetest.LLVM(t, w.release, "lli"), w.level, "-jit-kind=" + w.how, path}, p.args...), m
+		return slices.Concat(livetest.LliWords(t, w.release), []string{w.level, "-jit-kind=" + w.how, path}, p.args), m
 	}
 	program := livetest.Made(t, "g++", "program", object, "-lm")
 	return append([]string{program}, p.args...), m

@@ -140,7 +140,7 @@ func TestProgramsDoTheSame(t *testing.T) {
 				require.Equal(t, want, output(t, livetest.ModuleBinary(t, version, path, level)), "seed %d, LLVM %d %s", seed, version, level)
 				for _, kind := range livetest.ShareOf([]string{"mcjit", "orc"}, "same", seed, version) {
 					for _, later := range livetest.ShareOf(releases[slices.Index(releases, version):], "same", seed, kind) {
-						require.Equal(t, want, output(t, livetest.LLVM(t, later, "lli"), "-jit-kind="+kind, level, path), "seed %d, clang-%d %s, lli-%d %s", seed, version, level, later, kind)
+						require.Equal(t, want, output(t, append(livetest.LliWords(t, later), "-jit-kind="+kind, level, path)...), "seed %d, clang-%d %s, lli-%d %s", seed, version, level, later, kind)
 					}
 				}
 				ran++
@@ -150,9 +150,9 @@ func TestProgramsDoTheSame(t *testing.T) {
 	require.GreaterOrEqual(t, ran, len(seeds))
 }
 
-func output(t *testing.T, name string, args ...string) string {
+func output(t *testing.T, command ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).Output()
-	require.NoError(t, err, "%s %q", name, args)
+	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).Output()
+	require.NoError(t, err, "%q", command)
 	return string(out)
 }

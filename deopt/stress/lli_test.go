@@ -19,7 +19,7 @@ func lli(t *testing.T, version int, kind, text, told string) ([]string, Options)
 	t.Helper()
 	m, err := ir.ParseFile(livetest.Raw(t, told))
 	require.NoError(t, err)
-	command := []string{livetest.LLVM(t, version, "lli"), "-jit-kind=" + kind}
+	command := append(livetest.LliWords(t, version), "-jit-kind="+kind)
 	if version == 14 {
 		command = append(command, "-opaque-pointers") // the default from 15 on
 	}

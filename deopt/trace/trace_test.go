@@ -363,7 +363,7 @@ func TestTraceWhatIsRegisteredLater(t *testing.T) {
 				module := livetest.IR(t, version, "deoptimize.ll")
 				ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 				defer cancel()
-				s, err := ptrace.Launch(ctx, []string{livetest.Tool(t, "env"), "JITDUMPDIR=" + t.TempDir(), livetest.LLVM(t, version, "lli"), "-jit-kind=" + kind, module})
+				s, err := ptrace.Launch(ctx, append(livetest.LliWords(t, version), "-jit-kind="+kind, module))
 				require.NoError(t, err)
 				defer func() {
 					require.NoError(t, syscall.Kill(s.PID(), syscall.SIGKILL))

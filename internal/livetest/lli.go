@@ -48,6 +48,13 @@ func lliCommand(t testing.TB, version int, ir, kind string, flags ...string) *ex
 	return cmd
 }
 
+// LliWords is lli as the first words of a command that somebody else starts. What MCJIT's perf listener writes is gone with
+// the test, as in the processes that are started here.
+func LliWords(t testing.TB, version int) []string {
+	t.Helper()
+	return []string{Tool(t, "env"), "JITDUMPDIR=" + t.TempDir(), "LLVM_DISABLE_SYMBOLIZATION=1", LLVM(t, version, "lli")}
+}
+
 // IR returns the module that a program of testdata/programs, or any .ll file given by its absolute path, becomes for an
 // LLVM release.
 func IR(t testing.TB, version int, program string) string {
