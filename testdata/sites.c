@@ -18,6 +18,7 @@
 //	traps    a SIGTRAP every 1,000 calls: of an int3 of its own and of raise(3), by turns
 //	vforks   meanwhile another thread waits in vfork(2) for children that take their time
 //	alarms   an instruction reads address 0 each time, under a timer, and its handler repairs that
+//	int1     an INT1 in front of an instruction that a debug register holds: to the kernel as if a hypervisor had lost why that stopped
 //	another  the first thread ends, and another thread becomes another program: this one, in mode plain
 //	churn    threads that do nothing start and end all the time, beside those that call site()
 #define _GNU_SOURCE
@@ -55,6 +56,14 @@ __attribute__((noinline)) long poke(volatile char *p) {
   long n;
   __asm__ volatile(".globl poking\npoking: movsbq (%1), %0" : "=r"(n) : "a"(p));
   return n;
+}
+
+// The breakpoint is on the instruction behind the INT1. Without a debug register there the program ends by SIGTRAP.
+__attribute__((noinline)) long unreasoned(long n) {
+#ifdef __x86_64__
+  __asm__ volatile(".byte 0xf1\n.globl behind\nbehind: nop" : "+D"(n));
+#endif
+  return n * 3 + 1;
 }
 
 static void mend(int number, siginfo_t *info, void *context) {
@@ -259,6 +268,8 @@ int main(int argc, char **argv) {
   else if (!strcmp(mode, "traps")) sum = traps();
   else if (!strcmp(mode, "vforks")) sum = vforks();
   else if (!strcmp(mode, "alarms")) sum = alarms();
+  else if (!strcmp(mode, "int1"))
+    for (long n = 0; n < count; n++) sum += unreasoned(n);
   else if (!strcmp(mode, "churn")) sum = churned();
   else if (!strcmp(mode, "another")) {
     pthread_t t;

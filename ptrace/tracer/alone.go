@@ -306,7 +306,7 @@ func (a *solo) proceed(request int, regs *General) string {
 			a.news(t, event)
 			continue
 		}
-		info, err := getSigInfo(t.tid)
+		info, err := t.sigInfo()
 		switch {
 		case err != nil:
 			continue

@@ -23,6 +23,7 @@ func (g *General) pass()                                       {}
 func (g *General) arrive()                                     {}
 func (g General) resembles(General) bool                       { return false }
 func (info *sigInfo) steppedCall() bool                        { return false }
+func (info *sigInfo) noReason() bool                           { return false }
 func (t *thread) setDebug(debugRegisters) error                { return errors.ErrUnsupported }
 func (t *thread) clearDebug([]uint64) error                    { return errors.ErrUnsupported }
 func (b *breakpoint) decode(int, bool)                         {}

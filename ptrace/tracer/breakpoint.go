@@ -109,7 +109,7 @@ func (s *server) rewind(b *breakpoint) {
 			continue
 		}
 		var regs General
-		info, err := getSigInfo(t.tid)
+		info, err := t.sigInfo()
 		if err != nil || getRegs(t.tid, &regs) != nil {
 			continue
 		}

@@ -83,7 +83,7 @@ func (s *server) linger() {
 			continue
 		}
 		signal := unix.Signal(0)
-		if info, err := getSigInfo(tid); int(ws)>>16 == 0 && !(err == nil && info.Code == trapHardware && ws.StopSignal() == unix.SIGTRAP) {
+		if info, err := t.sigInfo(); int(ws)>>16 == 0 && !(err == nil && info.Code == trapHardware && ws.StopSignal() == unix.SIGTRAP) {
 			signal = ws.StopSignal()
 		}
 		_ = t.setDebug(debugRegisters{})

@@ -86,7 +86,7 @@ func (s *server) run(t *thread) {
 // trap handles a SIGTRAP: a breakpoint, or else one for the target itself. It says whether nothing
 // more is to be done about the thread.
 func (s *server) trap(t *thread) (done bool) {
-	info, err := getSigInfo(t.tid)
+	info, err := t.sigInfo()
 	if err != nil {
 		return true // it was killed, which it reports next
 	}

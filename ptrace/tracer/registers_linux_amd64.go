@@ -13,6 +13,11 @@ const trapCode = 0x80
 // steppedCall says whether SIGTRAP says of a single step that it ended with a system call: TRAP_BRKPT.
 func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
 
+// noReason says whether the kernel found nothing in DR6 that would say why there was a debug exception: TRAP_BRKPT (get_si_code of Linux's
+// arch/x86/include/asm/traps.h). So it is behind INT1, an instruction of the program's own; and where a hypervisor loses the bit of a
+// breakpoint, as some do once in a few thousand hits.
+func (info *sigInfo) noReason() bool { return info.Code == 1 }
+
 func getRegs(tid int, r *General) error {
 	return ptraceAt(unix.PTRACE_GETREGS, tid, 0, unsafe.Pointer(r))
 }

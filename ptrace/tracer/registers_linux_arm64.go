@@ -13,6 +13,9 @@ const trapCode = 1
 // it (user_single_step_report of Linux's include/linux/ptrace.h).
 func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
 
+// noReason is for x86-64's DR6.
+func (info *sigInfo) noReason() bool { return false }
+
 // prStatus is the set of the general registers: NT_PRSTATUS (linux/elf.h).
 const prStatus = 1
 

@@ -137,6 +137,23 @@ func (t *thread) stepped(info *sigInfo) bool {
 	return t.stepping && info.Signo == int32(unix.SIGTRAP) && (info.Code == trapTrace || info.Code == trapAtHandler || info.steppedCall())
 }
 
+// sigInfo is what the kernel says of the signal at which a thread is stopped. A SIGTRAP without a reason, where a debug register holds the
+// next instruction, is that register's, and is left as the kernel leaves those that it knows the reason of: the thread may pass.
+func (t *thread) sigInfo() (sigInfo, error) {
+	info, err := getSigInfo(t.tid)
+	if err == nil && info.Signo == int32(unix.SIGTRAP) && info.noReason() && !t.stepped(&info) {
+		var regs General
+		if getRegs(t.tid, &regs) == nil && t.debug.holds(regs.pc()) {
+			regs.pass()
+			if err := setRegs(t.tid, &regs); err != nil {
+				return info, err
+			}
+			info.Code = trapHardware
+		}
+	}
+	return info, err
+}
+
 // synchronous says whether the instruction that was just run raised the signal.
 func synchronous(info *sigInfo) bool {
 	switch unix.Signal(info.Signo) {
