@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"slices"
+	"sync"
 
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
@@ -10,6 +11,37 @@ import (
 
 // maxUnsaved bounds how much code of a function is looked at; a longer one that saves nothing is believed to change everything.
 const maxUnsaved = 64 << 10
+
+// clobbered keeps what functions change, by their code: many stacks, and many cores, go through the same few functions.
+var clobbered = clobbers{sets: map[string]amd64.Set{}}
+
+// maxClobbers bounds the code that is kept.
+const maxClobbers = 4 << 20
+
+type clobbers struct {
+	mu   sync.Mutex
+	sets map[string]amd64.Set
+	size int // bytes of all code
+}
+
+func (c *clobbers) of(text []byte) amd64.Set {
+	c.mu.Lock()
+	set, known := c.sets[string(text)]
+	c.mu.Unlock()
+	if known {
+		return set
+	}
+	set = amd64.Clobbers(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size+len(text) > maxClobbers {
+		clear(c.sets)
+		c.size = 0
+	}
+	c.sets[string(text)] = set
+	c.size += len(text)
+	return set
+}
 
 // unsavedBy finds the registers that C's functions keep, which the code of a function changes though its CFI never says where it saved
 // them. Conventions have such functions: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Nothing but a module
@@ -33,6 +65,6 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	if w.Memory.ReadMemory(text, s.Start) != nil {
 		return nil // a core without its program: there is nothing to say that it is not C's convention
 	}
-	changed := amd64.Clobbers(text)
+	changed := clobbered.of(text)
 	return slices.DeleteFunc(silent, func(reg machine.DWARFReg) bool { return !changed.Has(reg) })
 }
