@@ -1,0 +1,231 @@
+// The way back from compiled code: reads the record of the call that left (LLVM's stack map, version 3), rebuilds the frames that the bundle
+// describes, makes the objects that did not exist, and lets the interpreter go on. This is what a VM has to do for itself; reframe does the
+// same from outside, and knows nothing of this file.
+#include "vm.h"
+
+#include <cstdio>
+#include <cstring>
+#include <elf.h>
+#include <map>
+
+namespace tinyvm {
+
+long exits_taken = 0;
+
+namespace {
+
+enum { REGISTER = 1, DIRECT = 2, INDIRECT = 3, CONSTANT = 4, CONSTANT_INDEX = 5 };
+
+struct Location {
+  uint8_t kind;
+  uint16_t size, reg;
+  int64_t value; // offset, or the constant
+};
+
+struct Record {
+  uint64_t id;
+  std::vector<Location> locations;
+};
+
+std::map<uint64_t, Record> records; // by the return address of their calls
+
+// Reads little-endian numbers one after the other.
+struct Cursor {
+  const char *base;
+  size_t at;
+  template <typename T> T next() {
+    T v;
+    memcpy(&v, base + at, sizeof v);
+    at += sizeof v;
+    return v;
+  }
+  void align() { at = (at + 7) & ~size_t(7); }
+};
+
+void read_records(const char *section, uint64_t function) { // of which there is one in each of our objects
+  Cursor c{section, 4};
+  uint32_t functions = c.next<uint32_t>(), constants = c.next<uint32_t>(), count = c.next<uint32_t>();
+  c.at += 24 * functions;
+  std::vector<int64_t> large;
+  for (uint32_t i = 0; i < constants; i++) large.push_back(c.next<int64_t>());
+  for (uint32_t i = 0; i < count; i++) {
+    Record r{c.next<uint64_t>(), {}};
+    uint64_t offset = c.next<uint32_t>();
+    c.next<uint16_t>();
+    for (int n = c.next<uint16_t>(); n > 0; n--) {
+      Location l{};
+      l.kind = c.next<uint8_t>(), c.next<uint8_t>();
+      l.size = c.next<uint16_t>(), l.reg = c.next<uint16_t>(), c.next<uint16_t>();
+      l.value = c.next<int32_t>();
+      if (l.kind == CONSTANT_INDEX) l.value = large[l.value];
+      r.locations.push_back(l);
+    }
+    c.align();
+    c.next<uint16_t>();
+    c.at += 4 * c.next<uint16_t>();
+    c.align();
+    records[function + offset] = r;
+  }
+}
+
+} // namespace
+
+// Finds the stack map in the object that LLVM made. It is read before it is linked, when the address of the function is not in it yet.
+bool register_records(const char *elf, size_t size, uint64_t function) {
+  if (size < sizeof(Elf64_Ehdr)) return false;
+  auto *header = reinterpret_cast<const Elf64_Ehdr *>(elf);
+  auto *sections = reinterpret_cast<const Elf64_Shdr *>(elf + header->e_shoff);
+  const char *names = elf + sections[header->e_shstrndx].sh_offset;
+  for (int i = 0; i < header->e_shnum; i++)
+    if (!strcmp(names + sections[i].sh_name, ".llvm_stackmaps")) read_records(elf + sections[i].sh_offset, function);
+  return true;
+}
+
+namespace {
+
+// What enter.S pushes, and what is above it: the stack of the code that left.
+struct Left {
+  uint64_t r15, r14, r13, r12, rbp, rbx, return_address;
+};
+
+uint64_t read(const Location &l, const Left &left) {
+  if (l.kind == CONSTANT || l.kind == CONSTANT_INDEX) return l.value;
+  uint64_t base = 0; // registers by their DWARF numbers: those that a call keeps, and rsp
+  switch (l.reg) {
+  case 3: base = left.rbx; break;
+  case 6: base = left.rbp; break;
+  case 7: base = reinterpret_cast<uint64_t>(&left + 1); break;
+  case 12: base = left.r12; break;
+  case 13: base = left.r13; break;
+  case 14: base = left.r14; break;
+  case 15: base = left.r15; break;
+  default: fprintf(stderr, "tinyvm: a value is in DWARF register %d, which calls overwrite\n", l.reg), _Exit(70);
+  }
+  if (l.kind == REGISTER) return base;
+  base += l.value;
+  if (l.kind == DIRECT) return base;
+  uint64_t v = 0;
+  memcpy(&v, reinterpret_cast<void *>(base), l.size < 8 ? l.size : 8);
+  return v;
+}
+
+enum What { FRAME = 1, LOCAL = 2, STACK = 3, MONITOR = 4, OBJECT = 5, FIELD = 6, EXTRA = 7 };
+enum How { TYPED = 0, AS_BOXED = 1, AS_REF = 2, AS_VIRTUAL = 3, AS_DEAD = 4 };
+enum Mode { REEXECUTE = 0, AFTER = 1, IN_CALL = 2 };
+
+struct Decoder {
+  const Left &left;
+  const Record &record;
+  size_t at = 3, end; // behind the calling convention, flags, and the number of operands
+  const char *kinds;  // 'i' or 'd' for each operand that is no box and no reference
+
+  struct Item {
+    What what;
+    int how, index, of; // frame or object
+    uint64_t bits;
+  };
+  std::vector<Item> items;
+  std::vector<Frame> frames;
+  std::vector<int> modes;
+  std::map<int, Object *> objects;
+  int64_t depth = 0;
+
+  uint64_t next() {
+    if (at >= end) fprintf(stderr, "tinyvm: a bundle ends too early\n"), _Exit(70);
+    return read(record.locations[at++], left);
+  }
+
+  Value value(const Item &i) {
+    double d;
+    switch (i.how) {
+    case TYPED:
+      if (*kinds++ == 'i') return box_int(i.bits);
+      memcpy(&d, &i.bits, sizeof d);
+      return box_double(d);
+    case AS_BOXED:
+    case AS_REF: return i.bits;
+    case AS_VIRTUAL: return reinterpret_cast<Value>(objects[i.bits]);
+    default: return null;
+    }
+  }
+
+  void parse() {
+    int object = -1;
+    while (at < end) {
+      uint64_t tag = next();
+      Item i{static_cast<What>(tag >> 32), static_cast<int>(tag >> 24 & 0xff), static_cast<int>(tag & 0xffffff), static_cast<int>(frames.size()) - 1, next()};
+      if (i.what == FRAME) {
+        Frame f{};
+        for (Method *m : methods)
+          if (reinterpret_cast<uint64_t>(m->name) == i.bits) f.method = m;
+        f.position = next();
+        f.locals.assign(f.method->locals, null);
+        frames.push_back(f), modes.push_back(i.index);
+      } else if (i.what == OBJECT) {
+        object = i.index;
+        objects[object] = allocate(class_named(reinterpret_cast<const char *>(i.bits)));
+        next(); // how many fields: they say themselves what they are
+      } else if (i.what == EXTRA) {
+        depth = i.bits;
+      } else {
+        if (i.what == FIELD) i.of = object;
+        items.push_back(i);
+      }
+    }
+  }
+
+  // Now all objects are there, so that places may lead to those that were described behind them.
+  void fill() {
+    for (const Item &i : items) {
+      Value v = value(i);
+      if (i.what == FIELD) {
+        Object *o = objects[i.of];
+        int field = (i.index - fields_at) / sizeof(Value);
+        if (field < o->count) o->fields[field] = v;
+        continue;
+      }
+      Frame &f = frames[i.of];
+      if (i.what == LOCAL) f.locals[i.index] = v;
+      if (i.what == STACK && f.stack.size() <= size_t(i.index)) f.stack.resize(i.index + 1, null);
+      if (i.what == STACK) f.stack[i.index] = v;
+      if (i.what == MONITOR) f.monitors.push_back(v);
+      if (i.what == MONITOR && i.index == 1 && object(v)) object(v)->lock++; // nobody took it as long as nobody could see the object
+    }
+    for (size_t n = 0; n < frames.size(); n++) {
+      Frame &f = frames[n];
+      const Method *m = f.method;
+      if (modes[n] == AFTER) f.position++;
+      if (size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) f.position = 0; // a bundle that is wrong
+      // Where what the bundle says does not fit the position, as with some of the faults that can be planted, the VM goes on with what
+      // it has, as most do: that is what reframe is there to find.
+      const Instruction &i = m->code[f.position];
+      bool waits = modes[n] == IN_CALL && i.op == CALL;
+      f.stack.resize(m->depth[f.position] - (waits ? i.callee->args : 0), null);
+      f.monitors.resize(m->held[f.position], null);
+    }
+  }
+};
+
+} // namespace
+
+} // namespace tinyvm
+
+using namespace tinyvm;
+
+extern "C" uint64_t tinyvm_leave(const Left *left) {
+  auto found = records.find(left->return_address);
+  if (found == records.end()) fprintf(stderr, "tinyvm: no record at %#lx\n", static_cast<long>(left->return_address)), _Exit(70);
+  const Record &r = found->second;
+  const std::string *kinds = kinds_of(r.id);
+  if (!kinds) fprintf(stderr, "tinyvm: record %ld is of no site\n", static_cast<long>(r.id)), _Exit(70);
+  Decoder d{*left, r, 3, 3 + size_t(r.locations[2].value), kinds->c_str(), {}, {}, {}, {}, 0};
+  d.parse();
+  d.fill();
+  exits_taken++;
+  Method *m = d.frames[0].method;
+  if (++m->exits % 4 == 0) { // bets that are lost so often are made anew, with what has been seen since
+    m->compiled = nullptr;
+    m->refused = m->versions >= 4;
+  }
+  return interpret(std::move(d.frames), d.depth);
+}

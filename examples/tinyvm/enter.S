@@ -1,0 +1,69 @@
+// How compiled code is called, and how it is left at a deoptimize. LLVM's call of __llvm_deoptimize has nothing behind it that could take a
+// result, so the runtime abandons the frame: what the interpreter comes to is returned to whoever called the compiled code. The .cfi lines
+// let debuggers walk through. For x86-64.
+  .text
+  .globl tinyvm_enter, __llvm_deoptimize
+  .type tinyvm_enter, @function
+  .type __llvm_deoptimize, @function
+
+.macro keep r
+  push %\r
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset %\r, 0
+.endm
+.macro restore r
+  pop %\r
+  .cfi_adjust_cfa_offset -8
+  .cfi_restore %\r
+.endm
+
+// tinyvm_enter(code, depth, args): nobody restores the callee-saved registers that code has saved when it is left, so they are kept here.
+tinyvm_enter:
+  .cfi_startproc
+  keep rbp
+  keep rbx
+  keep r12
+  keep r13
+  keep r14
+  keep r15
+  push kept(%rip) // of the activation outside this one
+  .cfi_adjust_cfa_offset 8
+  mov %rsp, kept(%rip)
+  mov %rdi, %rax
+  mov %rsi, %rdi
+  mov %rdx, %rsi
+  call *%rax
+returned:
+  pop kept(%rip)
+  .cfi_adjust_cfa_offset -8
+  restore r15
+  restore r14
+  restore r13
+  restore r12
+  restore rbx
+  restore rbp
+  ret
+  .cfi_endproc
+  .size tinyvm_enter, .-tinyvm_enter
+
+// Called by compiled code that leaves: struct Left of deopt.cpp is what is pushed here, and the return address.
+__llvm_deoptimize:
+  .cfi_startproc
+  keep rbx
+  keep rbp
+  keep r12
+  keep r13
+  keep r14
+  keep r15
+  mov %rsp, %rdi
+  sub $8, %rsp // a call is made at a multiple of 16
+  .cfi_adjust_cfa_offset 8
+  call tinyvm_leave
+  mov kept(%rip), %rsp
+  jmp returned
+  .cfi_endproc
+  .size __llvm_deoptimize, .-__llvm_deoptimize
+
+  .local kept
+  .comm kept, 8, 8
+  .section .note.GNU-stack, "", @progbits

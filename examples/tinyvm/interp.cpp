@@ -1,0 +1,208 @@
+// The plain interpreter: what a program means. It knows nothing of stack maps; its log is what others are held against.
+#include "vm.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <map>
+
+namespace tinyvm {
+
+namespace {
+
+// The log: one line of JSON for each arrival at a position, before its instruction runs. Objects are numbered in the order in which
+// they are found, so that where they lie does not count.
+struct Log {
+  FILE *file = nullptr;
+  long left = 0;
+  std::map<Value, int> numbers;
+  std::vector<Value> found;
+
+  void value(Value v) {
+    if (is_int(v)) fprintf(file, "{\"int\":%d}", static_cast<int32_t>(v));
+    else if (v == null) fprintf(file, "null");
+    else if (!is_ref(v)) fprintf(file, "{\"double\":\"%016" PRIx64 "\"}", v - double_offset);
+    else {
+      auto known = numbers.emplace(v, found.size());
+      if (known.second) found.push_back(v);
+      fprintf(file, "{\"ref\":%d}", known.first->second);
+    }
+  }
+
+  void values(const char *name, const Value *v, size_t n) {
+    fprintf(file, ",\"%s\":[", name);
+    for (size_t i = 0; i < n; i++) fputs(i ? "," : "", file), value(v[i]);
+    fputs("]", file);
+  }
+
+  void arrival(const std::vector<Frame> &frames) {
+    if (left-- <= 0) return;
+    numbers.clear(), found.clear();
+    const Frame &top = frames.back();
+    fprintf(file, "{\"fuel\":%ld,\"method\":\"%s\",\"position\":%d,\"depth\":%zu,\"frames\":[", tinyvm_fuel, top.method->name, top.position, frames.size() - 1);
+    for (size_t i = frames.size(); i-- > 0;) {
+      const Frame &f = frames[i];
+      fprintf(file, "{\"method\":\"%s\",\"position\":%d", f.method->name, f.position);
+      values("locals", f.locals.data(), f.locals.size());
+      values("stack", f.stack.data(), f.stack.size());
+      values("monitors", f.monitors.data(), f.monitors.size());
+      fputs(i ? "}," : "}", file);
+    }
+    fputs("],\"heap\":[", file);
+    for (size_t i = 0; i < found.size(); i++) { // grows while it is written
+      const Object *o = object(found[i]);
+      fprintf(file, "%s{\"class\":\"%s\",\"lock\":%d", i ? "," : "", o->name, o->lock);
+      values("fields", o->fields, o->count);
+      fputs("}", file);
+    }
+    fputs("]}\n", file);
+  }
+};
+
+Log *open_log() {
+  static Log log;
+  if (!log.file && options.log) {
+    log.file = fopen(options.log, "w");
+    if (!log.file) perror("tinyvm: log"), _Exit(1);
+    log.left = options.log_limit;
+  }
+  return log.file ? &log : nullptr;
+}
+
+Value error(const Frame &f, const char *what) { return stop(std::string("error: ") + what + " in " + f.method->name + " @ " + std::to_string(f.position)); }
+
+bool spend() { // of fuel
+  if (tinyvm_fuel <= 0) return stop("out of fuel"), false;
+  tinyvm_fuel--;
+  return true;
+}
+
+Frame enter(Method *m, const Value *args) {
+  Frame f{};
+  f.method = m;
+  f.locals.assign(args, args + m->args);
+  f.locals.resize(m->locals, null);
+  m->interpreted++;
+  return f;
+}
+
+} // namespace
+
+Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value result) {
+  Log *log = open_log();
+  for (;;) {
+    Frame &f = frames.back();
+    std::vector<Value> &stack = f.stack;
+    auto pop = [&] {
+      Value v = stack.back();
+      stack.pop_back();
+      return v;
+    };
+    if (returned) { // the call at f's position did
+      returned = false;
+      if (tinyvm_stopped) return null;
+      Instruction &i = f.method->code[f.position];
+      i.notes.result |= saw(result);
+      stack.push_back(result);
+      f.position++;
+    }
+    if (log) log->arrival(frames);
+    Instruction &i = f.method->code[f.position];
+    Notes &notes = i.notes;
+    size_t n = stack.size();
+    if (f.method->header[f.position])
+      for (size_t l = 0; l < f.locals.size(); l++) f.method->types[f.position][l] |= saw(f.locals[l]);
+    switch (i.op) {
+    case CONST: stack.push_back(i.value); break;
+    case GET: stack.push_back(f.locals[i.a]); break;
+    case SET: f.locals[i.a] = pop(); break;
+    case DUP: stack.push_back(stack.back()); break;
+    case POP: pop(); break;
+    case JUMP:
+    case IF: {
+      bool taken = i.op == JUMP;
+      if (i.op == IF) {
+        notes.a |= saw(stack.back());
+        taken = truth(stack.back());
+      }
+      if (taken && i.a <= f.position && !spend()) return null;
+      if (i.op == IF) {
+        pop();
+        taken ? notes.taken++ : notes.not_taken++;
+      }
+      f.position = taken ? i.a : f.position + 1;
+      continue;
+    }
+    case NEW: stack.push_back(reinterpret_cast<Value>(allocate(i.cls))); break;
+    case GETFIELD:
+    case PUTFIELD: {
+      Value &owner = stack[n - (i.op == GETFIELD ? 1 : 2)];
+      Object *o = object(owner);
+      const Class *c = o ? class_of(o) : nullptr;
+      int at = c ? c->find(i.name) : -1;
+      notes.a |= saw(owner);
+      if (at < 0) return error(f, "no such field");
+      notes.classes |= notes.cls && notes.cls != c;
+      notes.cls = c;
+      if (i.op == GETFIELD) {
+        owner = o->fields[at];
+        notes.result |= saw(owner);
+      } else {
+        o->fields[at] = pop();
+        pop();
+      }
+      break;
+    }
+    case ENTER: {
+      notes.a |= saw(stack.back());
+      Object *o = object(stack.back());
+      if (!o) return error(f, "no object to hold");
+      o->lock++;
+      f.monitors.push_back(pop());
+      break;
+    }
+    case EXIT:
+      if (Object *o = object(f.monitors.back())) o->lock--; // which it always is, unless a bundle was wrong
+      f.monitors.pop_back();
+      break;
+    case PRINT: print(pop()); break;
+    case CALL: {
+      if (depth + static_cast<int64_t>(frames.size()) >= max_depth) return error(f, "the stack is full");
+      if (!spend()) return null;
+      Method *m = i.callee;
+      std::vector<Value> args(stack.end() - m->args, stack.end());
+      stack.resize(n - m->args);
+      if (!options.interpret && m->interpreted >= options.jit && !m->compiled) compile(m);
+      if (m->compiled) {
+        result = tinyvm_enter(m->compiled, depth + frames.size(), args.data());
+        returned = true;
+      } else {
+        frames.push_back(enter(m, args.data()));
+      }
+      continue;
+    }
+    case RETURN:
+      result = pop();
+      frames.pop_back();
+      if (frames.empty()) return result;
+      returned = true;
+      continue;
+    default: { // arithmetic
+      notes.a |= saw(stack[n - 2]), notes.b |= saw(stack[n - 1]);
+      Value v = arithmetic(i.op, stack[n - 2], stack[n - 1]);
+      if (v == trap) return error(f, "no numbers");
+      notes.result |= saw(v);
+      stack.resize(n - 2);
+      stack.push_back(v);
+    }
+    }
+    f.position++;
+  }
+}
+
+Value call(Method *m, int64_t depth, const Value *args) {
+  if (!options.interpret && m->interpreted >= options.jit && !m->compiled) compile(m);
+  if (m->compiled) return tinyvm_enter(m->compiled, depth, args);
+  return interpret({enter(m, args)}, depth);
+}
+
+} // namespace tinyvm

@@ -1,0 +1,58 @@
+// What the compiler knows at a point of the code: the frames there, inlined ones on top of their callers, and the objects that do not
+// exist, because no one but these frames could see them. Values are names in the IR, or constants.
+#pragma once
+#include "vm.h"
+
+#include <map>
+
+namespace tinyvm {
+
+struct Val {
+  enum Kind { DEAD, BOXED, INT, DOUBLE, REF, VIRTUAL } kind = DEAD;
+  std::string name = {};      // %local2, or a constant as IR writes it
+  int object = -1;            // the id of a virtual one
+  const Class *cls = nullptr; // of a reference: it is not null, and of this class
+  bool constant() const { return name[0] != '%'; }
+  bool operator==(const Val &o) const { return kind == o.kind && name == o.name && object == o.object; }
+};
+
+struct VFrame {
+  Method *method;
+  int position;
+  std::vector<Val> locals, stack, monitors;
+  std::map<int, Val> before; // what locals were before they were last set (for a fault alone)
+};
+
+struct VObject {
+  const Class *cls;
+  std::vector<Val> fields;
+};
+
+// A place that holds a value: in a frame, or a field of a virtual object.
+struct Place {
+  enum Where { LOCAL, STACK, MONITOR, FIELD } where;
+  int of, index; // frame or object
+};
+
+struct State {
+  std::vector<VFrame> frames;
+  std::map<int, VObject> objects;
+
+  Val &operator[](const Place &p);
+  std::vector<Place> places() const; // those of frames, then those of objects by their ids
+  void forget_dead(uint64_t live);   // locals of the last frame, and objects that nothing leads to
+  int locks(int object) const;       // how often a virtual object's monitor is held
+  void replace(Val old, Val now);
+};
+
+// How a frame goes on: tags of the `simple` encoding.
+enum Mode { REEXECUTE = 0, AFTER = 1, IN_CALL = 2 };
+
+// The operands of a deopt bundle that describes s, whose last frame is at `position`. kinds becomes one letter for each value that has its IR
+// type's form: 'i' or 'd'. What an operand's type was is not in a stack map, and a constant 0 may be either.
+std::string bundle(const State &s, Mode mode, int position, std::string &kinds);
+
+extern const char *const ref_type; // LLVM 14's pointers have types: all of ours lead to i64
+extern const char *const ptr_type;
+
+} // namespace tinyvm
