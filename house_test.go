@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
-	{"deopt/frametest"},
+	{"deopt/frametest", "internal/tinyvmtest"},
 	{"bench", "fidelity", "fidelity/truth", "scripts/release"},
 }
 

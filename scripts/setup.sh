@@ -56,7 +56,7 @@ fail() {
 case ${1-} in
 demo) packages= ;;
 test)
-  packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 gdb elfutils gcc g++ libc6-dev binutils python3 make git"
+  packages="llvm-14 llvm-14-dev llvm-16 llvm-19 llvm-19-dev lld-19 llvm-22 llvm-22-dev gdb elfutils gcc g++ libc6-dev binutils python3 make git"
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev libc6-dev-i386 lib32gcc-12-dev"
   # What else reads cores and compresses them, and disks that are full.

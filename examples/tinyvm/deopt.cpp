@@ -223,7 +223,7 @@ extern "C" uint64_t tinyvm_leave(const Left *left) {
   d.fill();
   exits_taken++;
   Method *m = d.frames[0].method;
-  if (++m->exits % 4 == 0) { // bets that are lost so often are made anew, with what has been seen since
+  if (++m->exits % 8 == 0) { // bets that are lost so often are made anew, with what has been seen since
     m->compiled = nullptr;
     m->refused = m->versions >= 4;
   }
