@@ -262,7 +262,9 @@ func TestCoreRegisters(t *testing.T) {
 			require.NoError(t, err)
 			g, err := got.Registers.Bytes(17 + reg)
 			require.NoError(t, err)
-			require.Equal(t, w[:min(len(w), 32)], g, "xmm%d", reg) // where the rest lies differs between processors
+			// Where the rest lies differs between processors: of some, a core without their layout has it where it is standard.
+			require.GreaterOrEqual(t, len(g), min(len(w), 32), "xmm%d", reg)
+			require.Equal(t, w[:min(len(w), len(g))], g, "xmm%d", reg)
 		}
 		_, err := got.Registers.Bytes(33)
 		require.EqualError(t, err, "st0: not in the core")
