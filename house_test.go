@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"deopt/abi"},
 	{"deopt/sites"},
 	{"deopt/progspace"},
-	{"deopt/layout", "deopt/patched"},
+	{"deopt/layout", "deopt/vmlayout", "deopt/patched"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt", "deopt/instrument"},
 	{"deopt/explain", "deopt/commit", "deopt/trace"},

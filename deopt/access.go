@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -25,6 +26,9 @@ func (v *View) Modules() *sites.Modules { return v.modules }
 
 // Layouts are those that the view was made with ([Options].Layouts).
 func (v *View) Layouts() []*layout.Layout { return v.layouts }
+
+// VMs are those that the view was made with ([Options].VMs).
+func (v *View) VMs() []*vmlayout.Layout { return v.vms }
 
 // View is the view that the frame is of.
 func (f *Frame) View() *View { return f.view }
@@ -62,12 +66,14 @@ func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
 // Move takes the view to the process as it is now. The frames that it has are of the moment before.
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
+	v.source = v.source.Moved(t, t)
 }
 
 // Reading is the view with values that are read from other memory than the target's, such as what came with an event.
 func (v *View) Reading(m machine.Memory) *View {
 	with := *v
 	with.memory = m
+	with.source = v.source.Moved(m, v.target)
 	return &with
 }
 
@@ -95,7 +101,7 @@ func (f *Frame) As(m *Match) (*Frame, error) {
 // bare is the frame without what its record says.
 func (f *Frame) bare() *Frame {
 	plain := *f
-	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to = nil, nil, nil, nil, nil
+	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM = nil, nil, nil, nil, nil, nil
 	return &plain
 }
 

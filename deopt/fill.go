@@ -33,6 +33,7 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 	} else {
 		f.fillRaw(r)
 	}
+	f.fillVM()
 	exit, layout, err := f.ExitOf(layouts)
 	switch {
 	case err != nil:

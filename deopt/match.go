@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/sites"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/unwind"
+	"reframe/deopt/vmlayout"
 )
 
 // Match is a record that describes the place where a frame stands.
@@ -31,6 +32,8 @@ type Match struct {
 
 	compared bool
 	agreed   []sites.Agreed // what its sites agree on, where they were compared
+
+	read *vmlayout.Reading // what a layout makes of the record, where that was asked
 }
 
 // UnknownSite is the kind of a site in [frame.Record] that no module tells.

@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -21,7 +22,8 @@ import (
 type Options struct {
 	Modules []*ir.Module
 	Layouts []*layout.Layout
-	Thread  int // only the thread of that number; 0 for all
+	VMs     []*vmlayout.Layout // of the user's own virtual machine; the first that reads a record has it
+	Thread  int                // only the thread of that number; 0 for all
 }
 
 // View is all frames of one moment. Its frames do not change.
@@ -33,6 +35,8 @@ type View struct {
 	space   *progspace.Space
 	modules *sites.Modules
 	layouts []*layout.Layout
+	vms     []*vmlayout.Layout
+	source  *vmlayout.Source // of the values of their frames
 
 	unwinder *unwind.Unwinder
 
@@ -102,7 +106,8 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 // New makes a view that has no frames yet. The error is that of a layout which does not
 // fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts}
+	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs}
+	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
 	v.modules.Pointer = t.Arch().Pointer
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}

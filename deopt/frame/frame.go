@@ -68,6 +68,7 @@ type Frame struct {
 	Record    *Record  `json:"record,omitempty"`
 	Resume    *Resume  `json:"resume,omitempty"`
 	Slots     []Slot   `json:"slots,omitempty"`
+	VM        *VM      `json:"vm,omitempty"`    // of a record that a VM's layout reads
 	Notes     []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
 }
 

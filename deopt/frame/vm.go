@@ -1,0 +1,108 @@
+package frame
+
+// VM are the frames of the user's own virtual machine that one physical frame holds, as a layout has them. They stand beside the slots and
+// point to them: the numbers of physical frames stay.
+type VM struct {
+	Layout  string     `json:"layout"`            // its name
+	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: what was inlined, and at last the function's own
+	Objects []VMObject `json:"objects,omitempty"` // that exist only as their fields, in ascending order of their ids
+	Error   string     `json:"error,omitempty"`   // why there are none: where in the layout, and which operand of the record
+}
+
+// How a VM frame is resumed.
+const (
+	Reexecute = "reexecute" // the instruction at its position has not run
+	Behind    = "after"     // it has run
+	Calling   = "in-call"   // it is a call that is running, and its result is not there yet
+	Rethrow   = "rethrow"   // it has thrown
+)
+
+// VMFrame is one activation of a method.
+type VMFrame struct {
+	Method   string             `json:"method,omitempty"`   // its name, or what the record has for it
+	Position *int64             `json:"position,omitempty"` // in its code, as the VM counts; nil where it is not known
+	Resume   string             `json:"resume"`             // reexecute, after, in-call, rethrow
+	Locals   []VMValue          `json:"locals,omitempty"`
+	Stack    []VMValue          `json:"stack,omitempty"` // of operands, bottom first
+	Monitors []VMMonitor        `json:"monitors,omitempty"`
+	Extra    map[string]VMValue `json:"extra,omitempty"`
+	Info     map[string]string  `json:"info,omitempty"`   // what the layout says of the position, such as a source line
+	Reason   string             `json:"reason,omitempty"` // why the method or the position is not known
+}
+
+// VMValue is one value of a VM frame or object. Where it is an object that exists only as its fields, it has Object and no status.
+type VMValue struct {
+	Index  *int64 `json:"index,omitempty"` // of a local or of a place on the stack
+	Name   string `json:"name,omitempty"`  // where the layout gives it one
+	Type   string `json:"type,omitempty"`  // as the layout or the module spells it: i32, f64, ref
+	Value  string `json:"value,omitempty"` // text in the type's natural form
+	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, before they were decoded
+	Status Status `json:"status,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
+	Slot   *int   `json:"slot,omitempty"`   // index of the slot that it was read from
+}
+
+// Dead is the status of a VM value that its method does not need any more.
+const Dead Status = "dead"
+
+// VMMonitor is a lock that a frame holds.
+type VMMonitor struct {
+	Owner      VMValue `json:"owner"`
+	Eliminated bool    `json:"eliminated,omitempty"` // the compiler has left the locking out
+}
+
+// VMObject is an object that was not allocated.
+type VMObject struct {
+	ID     int64     `json:"id"`
+	Class  string    `json:"class,omitempty"` // its name, or what the record has for it
+	Fields []VMField `json:"fields,omitempty"`
+	Reason string    `json:"reason,omitempty"` // why the class is not known
+}
+
+// VMField is a field of an object, or an element of an array.
+type VMField struct {
+	At int64 `json:"at"` // offset in bytes, or number of the element
+	VMValue
+}
+
+func (v *VM) missing() bool {
+	bad := func(x *VMValue) bool { return x.Status == Missing || x.Status == Guessed }
+	for i := range v.Frames {
+		f := &v.Frames[i]
+		if f.Reason != "" {
+			return true
+		}
+		for _, list := range [][]VMValue{f.Locals, f.Stack} {
+			for k := range list {
+				if bad(&list[k]) {
+					return true
+				}
+			}
+		}
+		for k := range f.Monitors {
+			if bad(&f.Monitors[k].Owner) {
+				return true
+			}
+		}
+		for _, x := range f.Extra {
+			if bad(&x) {
+				return true
+			}
+		}
+	}
+	for i := range v.Objects {
+		if v.Objects[i].Reason != "" {
+			return true
+		}
+		for k := range v.Objects[i].Fields {
+			if bad(&v.Objects[i].Fields[k].VMValue) {
+				return true
+			}
+		}
+	}
+	return v.Error != ""
+}
+
+// Partial says that a value of the VM's frames is not there, or that there are no frames.
+func (v *VM) Partial() bool { return v != nil && v.missing() }

@@ -1,0 +1,209 @@
+package vmlayout
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// Layout is a program that reads an encoding. It may be used by several goroutines at once.
+type Layout struct {
+	Name string // a file, or the name of one that comes with reframe
+	Text []byte
+
+	frames     starlark.Callable
+	methodName starlark.Callable // optional, as the next ones
+	className  starlark.Callable
+	info       starlark.Callable
+}
+
+// Limits of what one call of a layout's function may do. A record has some hundred operands; twenty steps for each are plenty.
+const (
+	maxSteps  = 2_000_000
+	maxText   = 1 << 20
+	maxFrames = 1 << 10
+	maxPlaced = 1 << 16 // values of all frames and objects
+)
+
+//go:embed layouts/*.star
+var builtin embed.FS
+
+// Builtin are the names of the layouts that come with reframe, in alphabetical order.
+func Builtin() (names []string) {
+	entries, _ := builtin.ReadDir("layouts")
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".star"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// IsLayout says whether what a user gives as a layout is one of this package: a file that ends in .star, or a name that [Builtin] has.
+func IsLayout(name string) bool {
+	return strings.HasSuffix(name, ".star") || slices.Contains(Builtin(), name)
+}
+
+// Read reads a layout by the name that a user gives. Errors of the text are [*Error]s.
+func Read(name string) (*Layout, error) {
+	if slices.Contains(Builtin(), name) {
+		text, err := builtin.ReadFile(path.Join("layouts", name+".star"))
+		if err != nil {
+			return nil, err
+		}
+		return Parse(name, text)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text := make([]byte, maxText+1)
+	n := 0
+	for n < len(text) {
+		k, err := f.Read(text[n:])
+		if n += k; err != nil || k == 0 {
+			break
+		}
+	}
+	return Parse(name, text[:n])
+}
+
+// Parse runs the text of a layout up to its end, so that its functions are there.
+func Parse(name string, text []byte) (*Layout, error) {
+	if len(text) > maxText {
+		return nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
+	}
+	l := &Layout{Name: name, Text: text}
+	options := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
+	globals, err := starlark.ExecFileOptions(options, l.thread(nil), name, text, l.universe())
+	if err != nil {
+		return nil, l.wrong(nil, err)
+	}
+	globals.Freeze()
+	for _, f := range []struct {
+		name string
+		to   *starlark.Callable
+	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}} {
+		v, there := globals[f.name]
+		if !there {
+			continue
+		}
+		call, ok := v.(starlark.Callable)
+		if !ok {
+			return nil, &Error{File: name, Err: fmt.Errorf("%s is a %s, and a function is wanted", f.name, v.Type())}
+		}
+		*f.to = call
+	}
+	if l.frames == nil {
+		return nil, &Error{File: name, Err: errors.New("it defines no frames(site)")}
+	}
+	return l, nil
+}
+
+// thread is what one call runs in.
+func (l *Layout) thread(r *run) *starlark.Thread {
+	t := &starlark.Thread{Name: l.Name, Print: func(*starlark.Thread, string) {}}
+	t.SetMaxExecutionSteps(maxSteps)
+	if r != nil {
+		t.SetLocal(runKey, r)
+	}
+	return t
+}
+
+// call calls a function of the layout at an exit. The source is nil where no memory may be read.
+func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value) (starlark.Value, error) {
+	v, err := starlark.Call(l.thread(&run{layout: l, source: from}), f, args, nil)
+	if err != nil {
+		return nil, l.wrong(nil, err)
+	}
+	return v, nil
+}
+
+// Frames runs the layout for a site. The shape is nil where the layout says that the site is none of its own: frames returned None. The
+// error is an [*Error].
+func (l *Layout) Frames(site *Site) (*Shape, error) {
+	r := newRun(l, site)
+	v, err := starlark.Call(l.thread(r), l.frames, starlark.Tuple{&siteValue{r}}, nil)
+	if err != nil {
+		return nil, l.wrong(r, err)
+	}
+	if v == starlark.None {
+		return nil, nil
+	}
+	shape, err := r.shape(v)
+	if err != nil {
+		return nil, l.wrong(r, err)
+	}
+	return shape, nil
+}
+
+// Error says what is wrong with a layout, or with a record that it reads.
+type Error struct {
+	File   string
+	At     string // line:column in the file, "" where it is not known
+	Site   *Site  // nil where it is not about a record
+	Err    error
+	Frames bool // the layout ran, and what it made is wrong
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	where := e.File
+	if e.At != "" {
+		where += ":" + e.At
+	}
+	if e.Site != nil {
+		where += fmt.Sprintf(": record %d of @%s", e.Site.Record, e.Site.Function)
+	}
+	return fmt.Sprintf("%s: %v", where, e.Err)
+}
+
+// Unwrap returns what was wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// wrong makes an [Error] of what Starlark says.
+func (l *Layout) wrong(r *run, err error) *Error {
+	var mine *Error
+	if errors.As(err, &mine) {
+		return mine
+	}
+	e := &Error{File: l.Name, Err: err}
+	if r != nil {
+		e.Site = r.site
+	}
+	var at *placed
+	if errors.As(err, &at) {
+		e.At, e.Err = at.at, at.err
+		return e
+	}
+	var resolved syntax.Error
+	var eval *starlark.EvalError
+	switch {
+	case errors.As(err, &resolved):
+		e.At, e.Err = lineOf(resolved.Pos), errors.New(resolved.Msg)
+	case errors.As(err, &eval):
+		for n := range eval.CallStack {
+			if pos := eval.CallStack.At(n).Pos; pos.Filename() == l.Name {
+				e.At = lineOf(pos)
+				break
+			}
+		}
+		e.Err = errors.New(eval.Msg)
+		if strings.Contains(eval.Msg, "too many steps") {
+			e.Err = fmt.Errorf("it has not ended after %d steps", maxSteps)
+		}
+	}
+	if list := (resolveErrors)(nil); errors.As(err, &list) {
+		e.At, e.Err = lineOf(list[0].Pos), errors.New(list[0].Msg)
+	}
+	return e
+}
+
+func lineOf(p syntax.Position) string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }

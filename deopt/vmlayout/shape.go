@@ -1,0 +1,96 @@
+package vmlayout
+
+// Shape is what a layout makes of a record: VM frames of tokens. It does not change.
+type Shape struct {
+	Layout  *Layout
+	Frames  []Frame // innermost first
+	Objects []Object
+}
+
+// Frame is one VM frame.
+type Frame struct {
+	Method, Position *Value // nil where the layout gives none
+	Resume           string
+	Locals, Stack    []Placed
+	Monitors         []Monitor
+	Extra            []Placed // by their names
+}
+
+// Placed is a value at a place: a local, a place on the operand stack, a field, an extra of a frame.
+type Placed struct {
+	At   int64
+	Name string
+	Value
+	Run *Run // for as many values as the target says; Value is the first
+}
+
+// Run is a row of values in memory, of which the target says how many there are.
+type Run struct {
+	Count  Value
+	Stride int64
+}
+
+// Monitor is a lock.
+type Monitor struct {
+	Owner      Value
+	Eliminated bool
+}
+
+// Object is one that exists only as its fields.
+type Object struct {
+	ID     int64
+	Class  *Value
+	Fields []Placed
+	where  string // in the layout, for messages
+}
+
+// ValueKind says what a token stands for.
+type ValueKind int
+
+// The kinds of token.
+const (
+	OperandValue ValueKind = iota // a live value of the record
+	DeadValue                     // nothing: its method does not need it
+	ObjectValue                   // an object of the shape
+	ConstValue                    // what the layout says
+	LoadValue                     // what lies in memory, at an address that is a token
+	MergeValue                    // one of several objects, which a token says
+)
+
+// Value is a token.
+type Value struct {
+	Kind    ValueKind
+	Operand int     // of OperandValue
+	Object  int64   // of ObjectValue
+	Const   Typed   // of ConstValue
+	Base    *Value  // of LoadValue: the address
+	Offset  int64   // of LoadValue, in bytes
+	Index   *Value  // of LoadValue: times Scale is added to the address; nil for none
+	Scale   int64   // of LoadValue, in bytes
+	Of      []int64 // of MergeValue: ids of objects
+	Which   *Value  // of MergeValue: an index into Of
+
+	As    string // the type that the bits have; "" for the slot's own
+	Codec Codec  // nil for none
+}
+
+// walk calls a function for each token of a shape with the place that it stands at: local[0], object[3].8.
+func (s *Shape) walk(each func(frame int, what string, at int64, p *Placed)) {
+	for n := range s.Frames {
+		f := &s.Frames[n]
+		for k := range f.Locals {
+			each(n, "local", f.Locals[k].At, &f.Locals[k])
+		}
+		for k := range f.Stack {
+			each(n, "stack", f.Stack[k].At, &f.Stack[k])
+		}
+		for k := range f.Extra {
+			each(n, "extra", 0, &f.Extra[k])
+		}
+	}
+	for n := range s.Objects {
+		for k := range s.Objects[n].Fields {
+			each(-1, "object", s.Objects[n].Fields[k].At, &s.Objects[n].Fields[k])
+		}
+	}
+}

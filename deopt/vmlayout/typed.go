@@ -1,0 +1,75 @@
+package vmlayout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"reframe/deopt/frame"
+)
+
+// Typed is a value with its type, as a codec makes it of bits.
+type Typed struct {
+	Type string // i1 to i64, u8 to u64, f32, f64, ref, null, symbol
+	Bits uint64
+	Text string // of a symbol
+}
+
+// widths are the bits of the types that have a width.
+var widths = map[string]int{"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64, "f32": 32, "f64": 64, "ref": 64}
+
+// plain are the types of widths as slots have them.
+var plain = func() map[string]frame.Type {
+	all := map[string]frame.Type{}
+	for name, bits := range widths {
+		t := frame.Type{Kind: frame.Int, Bits: bits, Source: name}
+		switch name[0] {
+		case 'f':
+			t.Kind = frame.Float
+		case 'r':
+			t.Kind = frame.Pointer
+		}
+		all[name] = t
+	}
+	return all
+}()
+
+// known says whether there is a type of a name.
+func known(t string) error {
+	if _, ok := widths[t]; ok {
+		return nil
+	}
+	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
+}
+
+// cut leaves the bits that a type has.
+func cut(bits uint64, t string) uint64 {
+	if w := widths[t]; w < 64 {
+		return bits & (1<<w - 1)
+	}
+	return bits
+}
+
+// String is the text of a value in its natural form.
+func (t Typed) String() string {
+	switch t.Type {
+	case "null":
+		return "null"
+	case "symbol":
+		return t.Text
+	case "u8", "u16", "u32", "u64":
+		return strconv.FormatUint(cut(t.Bits, t.Type), 10)
+	}
+	var raw [8]byte
+	binary.LittleEndian.PutUint64(raw[:], t.Bits)
+	return plain[t.Type].Format(raw[:], binary.LittleEndian)
+}
+
+// signed is the number that bits of a type are.
+func (t Typed) signed() int64 {
+	if t.Type != "" && t.Type[0] == 'i' && t.Type != "i1" {
+		unused := 64 - widths[t.Type]
+		return int64(t.Bits<<unused) >> unused
+	}
+	return int64(cut(t.Bits, t.Type))
+}
