@@ -292,6 +292,9 @@ func (f *Frame) Lacks() string {
 			return fmt.Sprintf("%s: unavailable: %s", s.Name, s.Reason)
 		}
 	}
+	if f.VM != nil && f.VM.Error != "" {
+		return f.VM.Error
+	}
 	return f.blind
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"reframe/deopt/vmlayout"
 	"reframe/internal/newfile"
 )
 
@@ -40,9 +41,14 @@ func (o First) Write(ctx context.Context, force bool) error {
 	return f.Finish(errors.Join(err, f.Chmod(0o644)))
 }
 
-// copies are the files of these paths in a directory, each under its own name, or name-2 where that is another file.
+// copies are the files of these paths in a directory, each under its own name, or name-2 where that is another file. A layout that comes
+// with reframe is there already.
 func copies(dir string, paths []string) (list []string, err error) {
 	for _, from := range paths {
+		if vmlayout.IsBuiltin(from) {
+			list = append(list, from)
+			continue
+		}
 		if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() {
 			continue
 		}

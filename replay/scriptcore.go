@@ -12,6 +12,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/vmlayout"
 	"reframe/internal/flags"
 	"reframe/ptrace"
 )
@@ -20,7 +21,9 @@ import (
 func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 	for _, list := range [][]string{i.Modules, i.Layouts} {
 		for k := range list {
-			list[k] = c.file(list[k])
+			if !vmlayout.IsBuiltin(list[k]) {
+				list[k] = c.file(list[k])
+			}
 		}
 	}
 	return readInputs(i.Modules, i.Layouts)

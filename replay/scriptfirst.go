@@ -17,6 +17,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/irset"
 	"reframe/deopt/layout"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -78,14 +79,28 @@ func readInputs(modules, layouts []string) (o deopt.Options, err error) {
 	if o.Modules, _, err = irset.Read(modules); err != nil {
 		return o, err
 	}
-	for _, path := range layouts {
-		l, err := layout.Read(path)
+	err = ReadLayouts(&o, layouts)
+	return o, err
+}
+
+// ReadLayouts adds layouts to what is known: files of JSON, programs in Starlark, and those that come with reframe, by their names.
+func ReadLayouts(o *deopt.Options, names []string) error {
+	for _, name := range names {
+		if vmlayout.IsLayout(name) {
+			l, err := vmlayout.Read(name)
+			if err != nil {
+				return err
+			}
+			o.VMs = append(o.VMs, l)
+			continue
+		}
+		l, err := layout.Read(name)
 		if err != nil {
-			return o, err
+			return err
 		}
 		o.Layouts = append(o.Layouts, l)
 	}
-	return o, nil
+	return nil
 }
 
 // open is the command that opens the core.
@@ -108,7 +123,9 @@ func (s *firstScript) open(o First) error {
 			continue
 		}
 		word, err := "", error(nil)
-		if f.name == "ir" || f.name == "layout" {
+		if vmlayout.IsBuiltin(f.path) {
+			word = f.path
+		} else if f.name == "ir" || f.name == "layout" {
 			word, err = s.embed(f.path)
 		} else {
 			word, err = s.path(f.path)

@@ -20,7 +20,7 @@ import (
 
 func (a *app) framesCommand() *cobra.Command {
 	var k inputs
-	choice, hold, source := deopt.Choice{Frame: -1}, false, false
+	choice, hold, source, vm := deopt.Choice{Frame: -1}, false, false, false
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
@@ -34,7 +34,8 @@ stack, or a stack in several pieces.
 
 Each frame that stands at a recorded site shows the record's values. With --ir they
 have names and types; with --layout the frame is shown as that of the function that
-resumes.
+resumes. A layout of a virtual machine (doc/layouts.md) shows its frames and objects
+below the frame that holds them, and --vm shows them alone.
 
 Where there is debug information, a frame has its line in the source, and the functions
 that were inlined there: of programs, libraries and registered objects by their DWARF,
@@ -68,6 +69,8 @@ frame, or it failed.`,
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
+			} else if vm {
+				err = printVMStacks(folded(a.stdout), a.style(), view, t)
 			} else if err = printView(folded(a.stdout), a.style(), view, t); err == nil {
 				a.hint(c.Flags(), view)
 				a.hintSource(costly)
@@ -86,6 +89,7 @@ frame, or it failed.`,
 	unnumbered(c)
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
 	sourceFlag(c, &source)
+	c.Flags().BoolVar(&vm, "vm", false, "only the frames of the virtual machine that a layout reads, as a stack trace")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
 	return c
 }
@@ -260,6 +264,9 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
+	}
+	if f.VM != nil {
+		printVM(w, s, f.VM)
 	}
 }
 

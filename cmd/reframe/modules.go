@@ -7,9 +7,9 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
-	"reframe/deopt/layout"
 	"reframe/deopt/sites"
 	"reframe/ptrace"
+	"reframe/replay"
 )
 
 // options reads the files. A file that is broken stops here, before any process is touched; of a
@@ -36,14 +36,8 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		a.modules = append(a.modules, o.Modules...)
 		a.warn()
 	}
-	for _, path := range k.Layouts {
-		l, err := layout.Read(path)
-		if err != nil {
-			return o, err
-		}
-		o.Layouts = append(o.Layouts, l)
-	}
-	return o, nil
+	err = replay.ReadLayouts(&o, k.Layouts)
+	return o, err
 }
 
 // inProcess stands for the IR that the target has in it.

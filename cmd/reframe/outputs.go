@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt/irset"
+	"reframe/deopt/vmlayout"
 	"reframe/internal/newfile"
 )
 
@@ -55,6 +56,9 @@ func (k *inputs) inputFiles(command []string) []named {
 		list = append(list, named{"--ir", f.Path})
 	}
 	for _, path := range k.Layouts {
+		if vmlayout.IsBuiltin(path) {
+			continue
+		}
 		list = append(list, named{"--layout", path})
 	}
 	objects, _ := k.given() // alike

@@ -329,7 +329,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, co
 		}
 		t.KeepTouched()
 		if len(o.Modules) > 0 {
-			view, err := deopt.Frames(t, deopt.Options{Modules: o.Modules, Layouts: o.Layouts})
+			view, err := deopt.Frames(t, deopt.Options{Modules: o.Modules, Layouts: o.Layouts, VMs: o.VMs})
 			if err != nil {
 				return err
 			}

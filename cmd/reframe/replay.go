@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt/irset"
+	"reframe/deopt/vmlayout"
 	"reframe/internal/filekind"
 	"reframe/internal/flags"
 	"reframe/ptrace"
@@ -321,6 +322,10 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 	}
 	content := func(flag string, paths ...string) error {
 		for _, path := range paths {
+			if vmlayout.IsBuiltin(path) {
+				out = append(out, fmt.Sprintf("--%s %s", flag, path))
+				continue
+			}
 			sum, err := contentSum(path)
 			if err != nil {
 				return err

@@ -104,7 +104,7 @@ func (k *inputs) controlFlags(c *cobra.Command) {
 
 // completeInputs offers files of their kinds for --ir and --layout, of a verb that has one of them or both.
 func completeInputs(c *cobra.Command) {
-	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json"}} {
+	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json", "star"}} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: it has not
 	}
 }
@@ -112,7 +112,7 @@ func completeInputs(c *cobra.Command) {
 // inputUsage is what help says of modules and layouts.
 var inputUsage = flags.Usage{
 	"ir":     "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)",
-	"layout": "how exits map to other functions, `FILE.json` (repeatable)",
+	"layout": "how exits map to other functions, `FILE.json`, or which frames of a virtual machine they are, FILE.star or a name, such as simple (repeatable)",
 }
 
 // check refuses what cannot be meant.

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+)
+
+// vmTitle is a VM frame in a line: its method, its position and how it is resumed.
+func vmTitle(s style, f *frame.VMFrame) string {
+	name := printable(f.Method)
+	if name == "" {
+		name = "?"
+	}
+	at := "?"
+	if f.Position != nil {
+		at = fmt.Sprint(*f.Position)
+	}
+	line := s.bold(name+" @ "+at) + ", " + strings.ReplaceAll(f.Resume, "-", " ")
+	for _, key := range sortedKeys(f.Info) {
+		line += fmt.Sprintf(", %s %s", printable(key), printable(f.Info[key]))
+	}
+	return line
+}
+
+func sortedKeys[V any](m map[string]V) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields.
+func printVM(w io.Writer, s style, vm *frame.VM) {
+	if vm.Error != "" {
+		fmt.Fprintf(w, "        %s\n", s.yellow("no VM frames: "+printable(vm.Error)))
+		return
+	}
+	for n := range vm.Frames {
+		f := &vm.Frames[n]
+		lead := "vm "
+		if n > 0 {
+			lead = "   inlined into "
+		}
+		fmt.Fprintf(w, "      %s%s\n", lead, vmTitle(s, f))
+		if f.Reason != "" {
+			fmt.Fprintf(w, "           %s\n", s.yellow(printable(f.Reason)))
+		}
+		for k := range f.Locals {
+			printVMValue(w, s, placeOf("local", &f.Locals[k]), &f.Locals[k])
+		}
+		for k := range f.Stack {
+			printVMValue(w, s, placeOf("stack", &f.Stack[k]), &f.Stack[k])
+		}
+		for k := range f.Monitors {
+			name := "lock"
+			if f.Monitors[k].Eliminated {
+				name = "lock, eliminated"
+			}
+			printVMValue(w, s, name, &f.Monitors[k].Owner)
+		}
+		for _, name := range sortedKeys(f.Extra) {
+			v := f.Extra[name]
+			printVMValue(w, s, printable(name), &v)
+		}
+	}
+	for n := range vm.Objects {
+		o := &vm.Objects[n]
+		class := printable(o.Class)
+		if o.Reason != "" {
+			class += "  " + s.yellow(printable(o.Reason))
+		}
+		fmt.Fprintf(w, "         object %d, not allocated: %s\n", o.ID, class)
+		for k := range o.Fields {
+			name := fmt.Sprintf("+%d", o.Fields[k].At)
+			if o.Fields[k].Name != "" {
+				name += " " + printable(o.Fields[k].Name)
+			}
+			printVMValue(w, s, name, &o.Fields[k].VMValue)
+		}
+	}
+}
+
+// placeOf is what a local or a place on the stack is called: local[2], and its name where it has one.
+func placeOf(what string, v *frame.VMValue) string {
+	if v.Index != nil {
+		what = fmt.Sprintf("%s[%d]", what, *v.Index)
+	}
+	if v.Name != "" {
+		what += " " + printable(v.Name)
+	}
+	return what
+}
+
+func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
+	plain, where := printable(v.Value), ""
+	if plain == "" {
+		plain = string(v.Hex)
+	}
+	value := plain
+	switch {
+	case v.Object != nil:
+		plain = fmt.Sprintf("object %d", *v.Object)
+		value = plain
+	case v.Status == frame.Dead:
+		plain = "dead"
+		value = s.dim(plain)
+	case v.Status == frame.Missing, v.Status == frame.Undefined:
+		plain = string(v.Status) + ": " + printable(v.Reason)
+		value = s.yellow(plain)
+	case v.Status == frame.Guessed:
+		plain = "guess: " + plain
+		value = s.yellow(plain)
+	}
+	if v.Slot != nil {
+		where = fmt.Sprintf("slot %d", *v.Slot)
+	}
+	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.dim(where))
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+// printVMStacks prints the VM frames of each thread alone, innermost first: the stack as a user of that VM would read it.
+func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
+	var out strings.Builder
+	fmt.Fprintln(&out, titleOf(s, t))
+	for i := range v.Threads {
+		thread := &v.Threads[i]
+		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
+		number := 0
+		for _, f := range thread.Frames {
+			if f.VM == nil || len(f.VM.Frames) == 0 {
+				if f.VM != nil {
+					fmt.Fprintf(&out, "  %s\n", s.yellow(fmt.Sprintf("frame #%d: %s", f.Index, printable(f.VM.Error))))
+				}
+				continue
+			}
+			for k := range f.VM.Frames {
+				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), vmTitle(s, &f.VM.Frames[k]), s.dim(fmt.Sprintf("(frame #%d)", f.Index)))
+				number++
+			}
+		}
+		if number == 0 {
+			fmt.Fprintf(&out, "  %s\n", s.dim(fmt.Sprintf("(none of %s holds frames of a virtual machine; --layout says how they are read)", count(len(thread.Frames), "frame"))))
+		}
+		if !thread.End.Complete {
+			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
