@@ -2,13 +2,10 @@ package deopt
 
 import "reframe/deopt/vmlayout"
 
-// fillVM reads the frames of the user's virtual machine out of the slots of the record.
-func (f *Frame) fillVM() {
+// readVM is what the first of the view's layouts of virtual machines makes of the frame's record. It is the same at each exit.
+func (f *Frame) readVM() *vmlayout.Reading {
 	m := f.match
-	if len(f.view.vms) == 0 {
-		return
-	}
-	if m.read == nil { // it is the same at each exit
+	if m.read == nil {
 		if known := m.Site != nil || m.agreements() != nil || m.counted(); known {
 			site := vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded())
 			site.Function, site.Record, site.Kind = f.Function, f.Record.ID, f.Record.Site
@@ -17,6 +14,18 @@ func (f *Frame) fillVM() {
 			m.read = vmlayout.Uncounted(f.view.vms, f.Record.ID)
 		}
 	}
-	f.view.source.Slots = f.Slots
-	f.VM = m.read.Read(f.view.source)
+	return m.read
+}
+
+// Follows says that a layout of a virtual machine reads memory at the frame's record, beside what its locations are.
+func (f *Frame) Follows() bool {
+	return len(f.view.vms) > 0 && f.readVM().Shape.Follows()
+}
+
+// fillVM reads the frames of the user's virtual machine out of the slots of the record.
+func (f *Frame) fillVM() {
+	if len(f.view.vms) > 0 {
+		f.view.source.Slots = f.Slots
+		f.VM = f.readVM().Read(f.view.source)
+	}
 }

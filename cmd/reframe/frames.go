@@ -260,7 +260,9 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		}
 	}
 	for i := range f.Slots {
-		printSlot(w, s, &f.Slots[i], width)
+		if !f.VM.Shows(&f.Slots[i]) {
+			printSlot(w, s, &f.Slots[i], width)
+		}
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))

@@ -171,7 +171,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := k.target(hold)
+	t, err := k.target(hold || len(o.VMs) > 0) // layouts follow pointers
 	if err == nil && k.embedded {
 		err = k.inProcess(a, t, &o)
 		if err != nil {

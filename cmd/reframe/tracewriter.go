@@ -221,12 +221,20 @@ func (w *exitWriter) place(x *trace.Exited) {
 		b.WriteByte('\n')
 		return
 	}
+	if vm := f.VM; vm != nil && len(vm.Frames) > 0 {
+		w.vmFrames(vm)
+		b.WriteByte('\n')
+		return
+	}
 	for i := range f.Slots {
 		b.WriteByte(' ')
 		if i == 0 {
 			b.WriteByte(' ')
 		}
 		w.slot(&f.Slots[i])
+	}
+	if f.VM != nil {
+		fmt.Fprintf(b, "  %s", w.style.yellow("no VM frames: "+printable(f.VM.Error)))
 	}
 	if len(f.Slots) == 0 && len(f.Notes) > 0 {
 		fmt.Fprintf(b, "  %s", w.style.dim("("+printable(f.Notes[len(f.Notes)-1])+")"))
@@ -236,6 +244,57 @@ func (w *exitWriter) place(x *trace.Exited) {
 
 // shortReason bounds the reason that is given on the line of an exit, in characters.
 const shortReason = 40
+
+// vmFrames writes the VM frames of an exit, with the values of the innermost one.
+func (w *exitWriter) vmFrames(vm *frame.VM) {
+	b := &w.line
+	for n := range vm.Frames {
+		f := &vm.Frames[n]
+		if n > 0 {
+			b.WriteString("  in ")
+		} else {
+			b.WriteString("  ")
+		}
+		b.WriteString(vmTitle(w.style, f))
+		if n > 0 {
+			continue
+		}
+		for k := range f.Locals {
+			fmt.Fprintf(b, " %s=%s", placeOf("local", &f.Locals[k]), w.vmValue(&f.Locals[k]))
+		}
+		for k := range f.Stack {
+			fmt.Fprintf(b, " %s=%s", placeOf("stack", &f.Stack[k]), w.vmValue(&f.Stack[k]))
+		}
+		for _, name := range sortedKeys(f.Extra) {
+			v := f.Extra[name]
+			fmt.Fprintf(b, " %s=%s", printable(name), w.vmValue(&v))
+		}
+	}
+}
+
+// vmValue is a value on the line of an exit.
+func (w *exitWriter) vmValue(v *frame.VMValue) string {
+	switch {
+	case v.Object != nil:
+		return fmt.Sprintf("object(%d)", *v.Object)
+	case v.Status == frame.Missing:
+		return w.style.yellow("unavailable(" + shortened(v.Reason) + ")")
+	case v.Status == frame.Dead, v.Status == frame.Undefined:
+		return string(v.Status)
+	case v.Status == frame.Guessed:
+		return w.style.yellow("guess(" + printable(cmp.Or(v.Value, string(v.Hex))) + ")")
+	}
+	return printable(cmp.Or(v.Value, string(v.Hex)))
+}
+
+// shortened is a reason as it is given on the line of an exit.
+func shortened(reason string) string {
+	why := printable(reason)
+	if utf8.RuneCountInString(why) > shortReason {
+		why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
+	}
+	return why
+}
 
 func (w *exitWriter) slot(s *frame.Slot) {
 	name := printable(s.Name)
@@ -251,11 +310,7 @@ func (w *exitWriter) slot(s *frame.Slot) {
 	case s.Status == frame.Undefined:
 		w.line.WriteString("undef")
 	case s.Status == frame.Missing:
-		why := printable(s.Reason)
-		if utf8.RuneCountInString(why) > shortReason {
-			why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
-		}
-		w.line.WriteString(w.style.yellow("unavailable(" + why + ")"))
+		w.line.WriteString(w.style.yellow("unavailable(" + shortened(s.Reason) + ")"))
 	default:
 		value := cmp.Or(s.Value, string(s.Hex))
 		if s.Status == frame.Guessed {

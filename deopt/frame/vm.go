@@ -66,6 +66,12 @@ type VMField struct {
 	VMValue
 }
 
+// Shows says that nothing of a slot is left to be shown beside the frames: it is a constant of the record, which says what others are, or is
+// a value of a frame.
+func (v *VM) Shows(s *Slot) bool {
+	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
+}
+
 func (v *VM) missing() bool {
 	bad := func(x *VMValue) bool { return x.Status == Missing || x.Status == Guessed }
 	for i := range v.Frames {

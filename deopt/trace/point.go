@@ -183,6 +183,11 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	}
 	p.Moment, p.meant = p.match.Moment, s.patching(p)
 	p.plan(v.Target().Arch())
+	if len(v.VMs()) > 0 {
+		f := v.FrameAt(c, p.Addr, p.match)
+		f.Function, f.Record = p.Function, &frame.Record{ID: p.Record, Site: p.Site}
+		p.whole = p.whole || f.Follows()
+	}
 	p.wide = p.wide || s.filter.AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil
 }

@@ -74,6 +74,28 @@ type Value struct {
 	Codec Codec  // nil for none
 }
 
+// Follows says that a token is something in memory which no location of the record is: it is there to be read while the target is stopped.
+func (s *Shape) Follows() (yes bool) {
+	if s == nil {
+		return false
+	}
+	of := func(v *Value) {
+		yes = yes || v != nil && (v.Kind == LoadValue || v.Which != nil && v.Which.Kind == LoadValue)
+	}
+	s.walk(func(_ int, _ string, _ int64, p *Placed) { of(&p.Value) })
+	for n := range s.Frames {
+		of(s.Frames[n].Method)
+		of(s.Frames[n].Position)
+		for k := range s.Frames[n].Monitors {
+			of(&s.Frames[n].Monitors[k].Owner)
+		}
+	}
+	for n := range s.Objects {
+		of(s.Objects[n].Class)
+	}
+	return yes
+}
+
 // walk calls a function for each token of a shape with the place that it stands at: local[0], object[3].8.
 func (s *Shape) walk(each func(frame int, what string, at int64, p *Placed)) {
 	for n := range s.Frames {
