@@ -22,8 +22,8 @@ func OfModule(s *ir.Site) *Site {
 
 // OfRecord is a site as its record has it: what is a constant there. only is the site of the module that the record is, or nil; all are those that it may
 // be; recorded are the locations of the live values where no module says more.
-func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []stackmap.Location) *Site {
-	out := &Site{}
+func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []stackmap.Location, function string, r *frame.Record) *Site {
+	out := &Site{Function: function, Record: r.ID, Kind: r.Site}
 	number := func(o *Operand, l stackmap.Location, there bool) {
 		if !there || l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
 			return
