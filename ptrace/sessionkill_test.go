@@ -69,6 +69,26 @@ func TestSessionDetach(t *testing.T) {
 	}
 }
 
+// A program that is let go while a thread of it runs alone in code outside, and runs into a breakpoint there that is placed for it, finishes as if nobody
+// had watched: reframe killed in the middle of verify --entry ended one by SIGTRAP.
+func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
+	path, site, _ := sitesProgram(t)
+	for range 40 {
+		s, output := launch(t, path, "plain", "20000")
+		require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
+		e, err := s.Next(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, s.Remove(site))
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel) // any moment will do, fast or slow
+		// It comes to the place all the time, and never returns from so far out.
+		run, err := s.Alone(ctx, e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Returns: []Return{{Addr: site, CFA: 1 << 63}}, Steps: 1 << 40, Time: livetest.Patience})
+		require.ErrorIs(t, err, context.Canceled, "%+v", run)
+		require.NoError(t, s.Detach())
+		eventually(t, output, "ready\nplain 599990000\n")
+	}
+}
+
 // TestSessionWatcher is no test by itself: it is the one who is killed by TestSessionKilled.
 func TestSessionWatcher(t *testing.T) {
 	command, site := os.Getenv("WATCHED"), os.Getenv("WATCHED_SITE")

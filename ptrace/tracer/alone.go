@@ -209,10 +209,7 @@ func (a *solo) through(regs *General) string {
 		}
 		a.place(regs.pc())
 		why := a.proceed(unix.PTRACE_CONT, regs)
-		for at, code := range a.placed {
-			exchange(a.memory, at, Trap, code)
-		}
-		a.placed = nil
+		a.unplace()
 		if why != "" {
 			return why
 		}
@@ -255,9 +252,28 @@ func (a *solo) place(pc uint64) {
 	}
 }
 
+// unplace takes out what place has set. A thread that was stopped because its time was up, and ran into one of them just then, is put before
+// it: there is none any more, and the signal would end the program.
+func (a *solo) unplace() {
+	for at, code := range a.placed {
+		exchange(a.memory, at, Trap, code)
+	}
+	t := a.t
+	if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 && t.report.StopSignal() == unix.SIGTRAP {
+		var regs General
+		info, err := t.sigInfo()
+		if err == nil && info.Code == trapCode && getRegs(t.tid, &regs) == nil && a.isPlaced(regs.trapped()) {
+			if regs.rewind(); setRegs(t.tid, &regs) == nil {
+				t.hasReport = false
+			}
+		}
+	}
+	a.placed = nil
+}
+
 // trapped says whether the thread ran into a breakpoint of ours, and puts it before that.
 func (a *solo) trapped(info *sigInfo, regs *General) bool {
-	if _, placed := a.placed[regs.trapped()]; placed && info.Code == trapCode {
+	if info.Code == trapCode && a.isPlaced(regs.trapped()) {
 		regs.rewind()
 		return true
 	}

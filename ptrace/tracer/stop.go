@@ -77,10 +77,10 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 // signal would end it when it is let go.
 func (s *server) settle(t *thread) {
 	var regs General
-	if len(s.breakpoints) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {
+	if len(s.breakpoints) == 0 && len(s.placed) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {
 		return
 	}
-	mayTrap := t.stepping || s.breakpoints[regs.trapped()] != nil || t.debug.holds(regs.pc())
+	mayTrap := t.stepping || s.breakpoints[regs.trapped()] != nil || s.isPlaced(regs.trapped()) || t.debug.holds(regs.pc())
 	if !mayTrap || !trapPending(t.tid) {
 		return
 	}
@@ -103,6 +103,12 @@ func (s *server) settle(t *thread) {
 		return
 	}
 	t.running, t.late = true, true
+}
+
+// isPlaced says whether a breakpoint for a thread that runs alone lies at an address.
+func (s *server) isPlaced(addr uint64) bool {
+	_, placed := s.placed[addr]
+	return placed
 }
 
 // resume lets all threads go on. What was reported while they were being stopped is handled
