@@ -44,6 +44,7 @@ var namesArchitecture = map[string]string{
 	"deopt/patched/patched.go":     "the same",
 	"deopt/patched/jump.go":        "the same",
 	"deopt/siteconvention.go":      "calls through the GOT of x86-64",
+	"deopt/sites/evidence.go":      "how x86-64 code holds constants",
 	"deopt/sites/irfacts.go":       "symbols of x86 conventions",
 	"deopt/stackmap/checkrules.go": "pairs of Power's vector registers share a number",
 	"deopt/trace/patch.go":         "whether x86-64 code at a record does nothing",

@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"deopt/layout", "deopt/vmlayout", "deopt/patched"},
 	{"deopt/maps", "deopt/lint"},
 	{"deopt", "deopt/instrument"},
-	{"deopt/explain", "deopt/commit", "deopt/trace"},
+	{"deopt/explain", "deopt/commit", "deopt/trace", "deopt/provenance"},
 	{"deopt/verify", "deopt/stress"},
 	{"internal/flags"},
 	{"demo", "replay"},

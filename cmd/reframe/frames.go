@@ -171,6 +171,9 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 		fmt.Fprintln(&out, s.yellow(printable(note)))
 	}
 	fmt.Fprintln(&out, summary(v.Summary()))
+	for _, line := range sureLines(compiledFrom(v)) {
+		fmt.Fprintln(&out, line)
+	}
 	for i := range v.Threads {
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))

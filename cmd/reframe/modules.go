@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	"reframe/deopt"
+	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
+	"reframe/deopt/names"
+	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -81,4 +84,60 @@ func (a *app) warn() {
 			fmt.Fprintf(folded(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
 		}
 	}
+}
+
+// compiledFrom asks of each frame whether the module that was given is what its code was compiled from, and warns where it is not.
+func (a *app) compiledFrom(v *deopt.View) {
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			f.CompiledFrom = provenance.OfFrame(f)
+		}
+	}
+	for _, from := range compiledFrom(v) {
+		if from.Sure == string(sites.Contradicted) {
+			fmt.Fprintln(folded(a.stderr), "reframe: warning: "+printableLines(from.Why))
+		}
+	}
+}
+
+// compiledFrom lists what is known of the modules of a view's frames, each function once.
+func compiledFrom(v *deopt.View) (all []frame.CompiledFrom) {
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			if from := f.CompiledFrom; from != nil && !slices.Contains(all, *from) {
+				all = append(all, *from)
+			}
+		}
+	}
+	return all
+}
+
+// sureLines say of each module how sure it is that it was compiled, one line each: by the function that says the worst. Where nothing tells
+// there is none.
+func sureLines(all []frame.CompiledFrom) (lines []string) {
+	rank := func(f frame.CompiledFrom) int {
+		return slices.Index([]sites.Sureness{sites.Contradicted, sites.Certain, sites.Likely, sites.Open}, sites.Sureness(f.Sure))
+	}
+	var modules []string
+	worst := map[string]frame.CompiledFrom{}
+	for _, f := range all {
+		if known, ok := worst[f.Module]; !ok || rank(f) < rank(known) {
+			if worst[f.Module] = f; !ok {
+				modules = append(modules, f.Module)
+			}
+		}
+	}
+	for _, m := range modules {
+		f := worst[m]
+		name, function := base(m), "@"+printable(names.Short(f.Function))
+		switch sites.Sureness(f.Sure) {
+		case sites.Contradicted:
+			lines = append(lines, fmt.Sprintf("%s is not what was compiled: see the warning", name))
+		case sites.Certain:
+			lines = append(lines, fmt.Sprintf("%s is certainly what was compiled: %s: %s", name, function, printable(f.Why)))
+		case sites.Likely:
+			lines = append(lines, fmt.Sprintf("%s is likely what was compiled: %s: %s", name, function, printable(f.Why)))
+		}
+	}
+	return lines
 }

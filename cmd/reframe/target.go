@@ -178,7 +178,11 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 			t.Close()
 		}
 	}
-	return framesOf(t, err, o)
+	t, view, err := framesOf(t, err, o)
+	if err == nil {
+		a.compiledFrom(view)
+	}
+	return t, view, err
 }
 
 // target captures the process, or opens the core.

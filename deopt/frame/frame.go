@@ -70,6 +70,17 @@ type Frame struct {
 	Slots     []Slot   `json:"slots,omitempty"`
 	VM        *VM      `json:"vm,omitempty"`    // of a record that a VM's layout reads
 	Notes     []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
+	// CompiledFrom is asked of those that show it alone.
+	CompiledFrom *CompiledFrom `json:"compiled_from,omitempty"`
+}
+
+// CompiledFrom is how sure it is that code was compiled from a function of a module that was given.
+type CompiledFrom struct {
+	Module    string `json:"module"` // its file
+	Function  string `json:"function"`
+	Demangled string `json:"demangled,omitempty"` // where it differs
+	Sure      string `json:"sure"`                // certain, likely, open: nothing tells, contradicted
+	Why       string `json:"why"`
 }
 
 // Source is a place in the source. A call that waits is where it is written.

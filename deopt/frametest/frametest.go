@@ -15,6 +15,8 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/names"
+	"reframe/deopt/provenance"
+	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
@@ -27,6 +29,13 @@ func Look(t *testing.T, p *livetest.Process, hold bool, o deopt.Options) *deopt.
 	t.Cleanup(target.Close)
 	v, err := deopt.Frames(target, o)
 	require.NoError(t, err)
+	for _, thread := range v.Threads {
+		for _, f := range thread.Frames {
+			if from := provenance.OfFrame(f); from != nil { // tests give the modules that were compiled
+				require.NotEqual(t, string(sites.Contradicted), from.Sure, from.Why)
+			}
+		}
+	}
 	return v
 }
 

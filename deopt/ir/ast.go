@@ -202,6 +202,7 @@ type Call struct {
 	// Preallocated is the type that a call of llvm.call.preallocated.arg says of the
 	// memory, or nil.
 	Preallocated *Type
+	Pure         bool // an attribute of the call says that it stores nothing
 }
 
 // Bundle is an operand bundle of a call.

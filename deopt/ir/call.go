@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // parseCall reads a call, invoke or callbr from the keyword, or from tail, musttail or
 // notail, on.
 func (p *parser) parseCall(in *Instr) {
@@ -31,6 +33,7 @@ func (p *parser) parseCall(in *Instr) {
 	}
 	call.Sig, in.Typ = t, t.Elem
 	after := p.parseAttributes(behindList)
+	call.Pure = after.pure || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].pure })
 	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
 	call.BundlesAt = p.tok.pos
 	p.parseBundles(call)

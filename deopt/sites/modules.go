@@ -28,6 +28,9 @@ type findings struct {
 	linked   map[*object.Section]*linkedCode
 	steps    int // that are left to compare orders by
 
+	provenances map[provenance]Provenance
+	embedded    map[*object.Image][]*ir.Module // the modules that an image has in itself
+
 	described map[*ir.Site][]string // the variables of the live values of each site
 }
 
@@ -42,7 +45,8 @@ type comparison struct {
 func NewModules(all []*ir.Module) *Modules {
 	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
-		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{}}}
+		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{},
+		provenances: map[provenance]Provenance{}, embedded: map[*object.Image][]*ir.Module{}}}
 }
 
 // Only returns some of the modules.

@@ -219,7 +219,7 @@ func (ms *Modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 	if section == nil || size == 0 || size > MaxFunction || uint64(start-section.Loaded())+size > section.Size {
 		return nil, "no symbol says where its code ends"
 	}
-	c := &ordersCode{stretch: stretch{start: start, step: set.Step}, image: img, at: uint64(start - section.Loaded())}
+	c := &ordersCode{stretch: stretch{start: start, step: set.Step}, arch: arch, image: img, at: uint64(start - section.Loaded())}
 	if !img.Relocatable() {
 		c.code = make([]byte, size)
 		if _, err := section.ReadAt(c.code, int64(c.at)); err != nil {
@@ -255,6 +255,7 @@ func (ms *Modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 // ordersCode is a stretch of code in an image.
 type ordersCode struct {
 	stretch
+	arch   *machine.Arch
 	image  *object.Image
 	at     uint64 // in its section
 	filled []object.Relocation

@@ -8,9 +8,11 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/abi"
+	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/provenance"
 	"reframe/deopt/trace"
 )
 
@@ -41,6 +43,9 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	var baseline *ir.Func
 	if e.fn, baseline, why = v.functions(name); why != "" {
 		return why, nil
+	}
+	if e.fn != nil {
+		v.from(x.Point.Addr, func() *frame.CompiledFrom { return provenance.OfCode(v.watcher.View(), x.Point.Addr, e.fn) })
 	}
 	args, why, err := v.arguments(x, e, baseline)
 	if err != nil || why != "" {

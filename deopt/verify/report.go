@@ -143,8 +143,10 @@ type Summary struct {
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
 	Seconds       float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
-	Overwritten uint64    `json:"overwritten,omitempty"`
-	End         trace.End `json:"end"`
+	Overwritten uint64 `json:"overwritten,omitempty"`
+	// CompiledFrom says of each function that was verified how sure it is that it was compiled from the module that was given.
+	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
+	End          trace.End            `json:"end"`
 }
 
 func (s *Summary) add(v *Verified) {

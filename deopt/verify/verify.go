@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"reframe/deopt"
+	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/provenance"
+	"reframe/deopt/sites"
 	"reframe/deopt/trace"
 	"reframe/ptrace"
 )
@@ -73,6 +76,7 @@ type verifier struct {
 	number    uint64       // exits so far, or entries where those are what is verified
 	entries   uint64       // that were followed
 	warned    map[string]bool
+	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
 	hits      map[uint64]uint64
 	summary   Summary
 }
@@ -87,7 +91,7 @@ const maxPending = 16
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
-	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}}
+	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}}
 	at := o.At
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
@@ -151,6 +155,9 @@ func (v *verifier) exit(x *trace.Exited) error {
 		return nil
 	}
 	v.summary.Exits++
+	if x.Frame != nil {
+		v.from(x.Point.Addr, func() *frame.CompiledFrom { return provenance.OfFrame(x.Frame) })
+	}
 	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record]}
 	p, err := v.predict(x, out)
 	if err != nil {
@@ -234,6 +241,22 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	out := &Verified{Exit: x, Entry: x.Point.Function, Number: v.entries, Hit: v.entries}
 	out.notComparable(why)
 	return v.tell(out)
+}
+
+// from takes down how sure it is that what runs at a breakpoint was compiled from the module, and warns where it was not. It is asked once.
+func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
+	if v.asked[at] || len(v.asked) == maxWarned {
+		return
+	}
+	v.asked[at] = true
+	f := ask() // nil: no module is known to be what it is of
+	if f == nil || slices.Contains(v.summary.CompiledFrom, *f) {
+		return
+	}
+	v.summary.CompiledFrom = append(v.summary.CompiledFrom, *f)
+	if f.Sure == string(sites.Contradicted) {
+		v.options.Warn(f.Why)
+	}
 }
 
 // maxWarned bounds the reasons why entries are not followed that are told.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frametest"
+	"reframe/deopt/names"
+	"reframe/deopt/sites"
 	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -24,7 +27,9 @@ func verified(t *testing.T, command []string, o Options) (*Summary, []*Verified)
 	defer cancel()
 	s := frametest.Launched(t, command)
 	o.Wait = true
-	o.Warn = func(string) {}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
 	if o.Time == 0 { // what native code is stepped through for takes as long as the machine is slow
 		o.Time = livetest.Patience / 2
 	}
@@ -69,6 +74,10 @@ func TestVerifyFindsNothing(t *testing.T) {
 					require.NotEqual(t, Different, v.Status, "%s: exit %d: %+v", about, v.Number, v.Report())
 				}
 				require.Equal(t, uint64(len(list)), summary.Exits, about)
+				require.NotEmpty(t, summary.CompiledFrom, about)
+				for _, from := range summary.CompiledFrom {
+					require.NotEqual(t, string(sites.Contradicted), from.Sure, "%s: %s", about, from.Why)
+				}
 				require.Positive(t, summary.Same, about)
 				for why, count := range summary.Reasons {
 					require.Equal(t, "native code raised SIGSEGV", why, about)
@@ -88,7 +97,7 @@ func TestVerifyChoosesExits(t *testing.T) {
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 10})
 	o := frametest.ModuleOptions(t, 19, "patch.ll")
 	whole, _ := verified(t, command, Options{Options: o})
-	require.Equal(t, Summary{Schema: SummarySchema, Exits: 50, Same: 50, Reasons: map[string]uint64{}, Seconds: whole.Seconds, End: trace.End{Kind: trace.EndExited}}, *whole)
+	require.Equal(t, Summary{Schema: SummarySchema, Exits: 50, Same: 50, Reasons: map[string]uint64{}, Seconds: whole.Seconds, CompiledFrom: whole.CompiledFrom, End: trace.End{Kind: trace.EndExited}}, *whole)
 	for _, c := range []struct {
 		o      Options
 		exits  []uint64 // their numbers
@@ -179,5 +188,31 @@ func TestVerifyUnderLli(t *testing.T) {
 		summary, all := signalled(t, version, "chain.ll", "-O2", 5)
 		require.Equal(t, uint64(5), summary.Same, "LLVM %d: %+v", version, all[0].Report())
 		require.Equal(t, uint64(1), all[4].Calls, "of printf")
+	}
+}
+
+// A module with the same sites as the one that was compiled is said to be another one, and what differs, before anything else does.
+func TestVerifySaysWhichModule(t *testing.T) {
+	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
+	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
+	for _, c := range []struct{ old, new, want string }{
+		{"%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 80)", "crossing.ll defines @entry with 80 for @memfrob, in line 80, where the code has 8"},
+		{"  %spelled = call ptr @l64a(i64 %acc)", "  %spelled = call ptr @malloc(i64 %acc)", "crossing.ll defines @spell without @l64a, which the code calls"},
+	} {
+		for _, entry := range []string{"", "spell"} {
+			if (entry == "") == strings.Contains(c.want, "@spell") {
+				continue
+			}
+			o := Options{FromEntry: entry == ""}
+			if entry != "" {
+				o.EntriesOf = []*names.Pattern{frametest.Pattern(names.Exact, entry)}
+			}
+			var warnings []string
+			o.Options, o.Limit, o.Warn = changedModule(t, "crossing.ll", c.old, c.new), 1, func(text string) { warnings = append(warnings, text) }
+			summary, _ := verified(t, command, o)
+			require.Len(t, warnings, 1)
+			require.True(t, strings.HasSuffix(warnings[0], c.want), warnings[0])
+			require.Equal(t, warnings[0], summary.CompiledFrom[0].Why)
+		}
 	}
 }

@@ -1,0 +1,145 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Difference says where the body of a function is not that of another one, "" where it is: whatever their values and blocks are called, and
+// whatever is told of them to debuggers. comparable is false where that cannot be said: one is a declaration or cannot be read, or
+// only one is of the time when pointers had types, of which LLVM's releases make other instructions.
+func Difference(f, g *Func) (what string, comparable bool) {
+	if f.Module.typed != g.Module.typed {
+		return "", false
+	}
+	blocks, err := f.Body()
+	others, otherErr := g.Body()
+	if err != nil || otherErr != nil || len(blocks) == 0 || len(others) == 0 {
+		return "", false
+	}
+	c := &comparison{number: map[*Instr]int{}}
+	for _, b := range slices.Concat(blocks, others) {
+		for n, i := range told(b) {
+			c.number[i] = n
+		}
+	}
+	switch {
+	case len(f.Params) != len(g.Params) || !alikeTypes(f.Sig, g.Sig):
+		return fmt.Sprintf("@%s is of type %v there and %v here", f.Name, g.Sig, f.Sig), true
+	case len(blocks) != len(others):
+		return fmt.Sprintf("@%s has %d blocks there and %d here", f.Name, len(others), len(blocks)), true
+	}
+	for n, b := range blocks {
+		if what := c.block(b, others[n]); what != "" {
+			return what, true
+		}
+	}
+	return "", true
+}
+
+// comparison holds two functions against each other. Values are the same that stand at the same place.
+type comparison struct{ number map[*Instr]int }
+
+func (c *comparison) block(b, o *Block) string {
+	here, there := told(b), told(o)
+	for n := range min(len(here), len(there)) {
+		if !c.instr(here[n], there[n]) {
+			return fmt.Sprintf("line %d has %s and there is %s", here[n].Line, here[n].line(), there[n].line())
+		}
+	}
+	if len(here) != len(there) {
+		return fmt.Sprintf("block %s has %d instructions here and %d there", b.Ref(), len(here), len(there))
+	}
+	return ""
+}
+
+// told are the instructions of a block without those for debuggers.
+func told(b *Block) []*Instr {
+	return slices.DeleteFunc(slices.Clone(b.Instrs), func(i *Instr) bool {
+		if i.Call == nil {
+			return false
+		}
+		f, ok := i.Call.Callee.(*Func)
+		return ok && strings.HasPrefix(f.Name, "llvm.dbg.")
+	})
+}
+
+// line is the instruction's line as it is written, without what stands around it.
+func (i *Instr) line() string {
+	text := i.Block.Func.Module.src
+	line := text[strings.LastIndexByte(text[:i.Pos], '\n')+1:]
+	line, _, _ = strings.Cut(line, "\n")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+func (c *comparison) instr(a, b *Instr) bool {
+	same := a.Op == b.Op && a.Pred == b.Pred && a.Flags == b.Flags && (a.Align == b.Align || a.Align == 0 || b.Align == 0) &&
+		alikeTypes(a.Typ, b.Typ) && alikeTypes(a.Elem, b.Elem) && slices.Equal(a.Path, b.Path) && c.values(a.Args, b.Args) &&
+		slices.EqualFunc(a.Blocks, b.Blocks, func(a, b *Block) bool { return a.Index == b.Index }) && len(a.Cases) == len(b.Cases) && (a.Call == nil) == (b.Call == nil)
+	if !same {
+		return false
+	}
+	for n, v := range a.Cases {
+		if v.Cmp(b.Cases[n]) != 0 {
+			return false
+		}
+	}
+	return a.Call == nil || c.value(a.Call.Callee, b.Call.Callee) && a.Call.CC == b.Call.CC && alikeTypes(a.Call.Sig, b.Call.Sig) &&
+		slices.EqualFunc(a.Call.Bundles, b.Call.Bundles, func(a, b Bundle) bool { return a.Tag == b.Tag && c.values(a.Args, b.Args) })
+}
+
+func (c *comparison) values(a, b []Value) bool { return slices.EqualFunc(a, b, c.value) }
+
+// value says it of two operands. Constants lie as deep in each other as the parser lets them.
+func (c *comparison) value(a, b Value) bool {
+	switch a := a.(type) {
+	case *Const:
+		b, ok := b.(*Const)
+		return ok && c.constant(a, b)
+	case *Instr:
+		b, ok := b.(*Instr)
+		return ok && a.Block.Index == b.Block.Index && c.number[a] == c.number[b]
+	case *Param:
+		b, ok := b.(*Param)
+		return ok && a.Index == b.Index
+	case *Block:
+		b, ok := b.(*Block)
+		return ok && a.Index == b.Index
+	case *Func, *Global, *Alias:
+		return a.Ref() == b.Ref()
+	case *InlineAsm:
+		b, ok := b.(*InlineAsm)
+		return ok && *a == *b
+	case *Metadata: // numbers of nodes are given anew by whoever prints them
+		_, ok := b.(*Metadata)
+		return ok
+	}
+	return false
+}
+
+func (c *comparison) constant(a, b *Const) bool {
+	if a.Kind != b.Kind || !alikeTypes(a.Typ, b.Typ) || a.Op != b.Op || a.Pred != b.Pred || a.Block != b.Block ||
+		string(a.Bytes) != string(b.Bytes) || !slices.Equal(a.Path, b.Path) || !alikeTypes(a.Source, b.Source) || (a.Int == nil) != (b.Int == nil) {
+		return false
+	}
+	if a.Int != nil && a.Int.Cmp(b.Int) != 0 {
+		return false
+	}
+	if (a.Target == nil) != (b.Target == nil) || a.Target != nil && a.Target.Ref() != b.Target.Ref() {
+		return false
+	}
+	return slices.EqualFunc(a.Elems, b.Elems, c.constant)
+}
+
+// alikeTypes says it of types, whatever structs are called: a linker gives other names to those of several modules.
+func alikeTypes(a, b *Type) bool {
+	switch {
+	case a == nil || b == nil:
+		return a == b
+	case a.Kind == PointerKind && b.Kind == PointerKind:
+		return a.AddrSpace == b.AddrSpace // what a pointer to a struct leads to may be that struct
+	}
+	return a.Kind == b.Kind && a.Bits == b.Bits && a.Len == b.Len && a.Packed == b.Packed && a.Variadic == b.Variadic && a.Scalable == b.Scalable &&
+		alikeTypes(a.Elem, b.Elem) && slices.EqualFunc(a.Fields, b.Fields, alikeTypes)
+}

@@ -1,0 +1,114 @@
+package sites
+
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/object"
+)
+
+// Provenance is how sure it is that the code of a function was compiled from one of a module.
+type Provenance struct {
+	Sure Sureness
+	Why  string // what says so; of [Contradicted] what differs
+}
+
+// Sureness is one of the constants.
+type Sureness string
+
+// How sure it is.
+const (
+	Certain      Sureness = "certain"      // who wrote the code wrote the same IR beside it
+	Likely       Sureness = "likely"       // what the code tells is so in the module
+	Open         Sureness = "open"         // the code tells nothing
+	Contradicted Sureness = "contradicted" // it is not so in the module
+)
+
+// provenance is a function of a module and the code of one that were held against each other.
+type provenance struct {
+	f     *ir.Func
+	image *object.Image
+	start machine.Addr
+}
+
+// ProvenanceOf holds a function of a module against the code that starts at an address of an image: against IR that the image has of it, else
+// by what the code generator leaves as it is: which functions and variables are named, in which order functions are called, constants that are
+// handed on. The code is that of the file or registered object, whatever was written over it since. It is asked once.
+func (ms *Modules) ProvenanceOf(img *object.Image, start machine.Addr, f *ir.Func) Provenance {
+	key := provenance{f, img, start}
+	p, known := ms.provenances[key]
+	if !known {
+		p = ms.provenanceOf(img, start, f)
+		ms.provenances[key] = p
+	}
+	return p
+}
+
+func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Func) Provenance {
+	if img == nil {
+		return Provenance{Open, "its code is in no object that is known"}
+	}
+	if p, ok := ms.byIR(img, f); ok {
+		return p
+	}
+	code, why := ms.stretchOf(img, start)
+	if why != "" {
+		return Provenance{Open, why}
+	}
+	t, why := code.tells(f)
+	if why != "" {
+		return Provenance{Open, why}
+	}
+	if differs := t.differs(); differs != "" {
+		return Provenance{Contradicted, fmt.Sprintf("%s defines @%s %s", f.Module.Name, f.Name, differs)}
+	}
+	if len(t.shared) == 0 && len(t.constants) == 0 {
+		return Provenance{Open, "the code names nothing and hands on no constant"}
+	}
+	says := ""
+	if len(t.shared) > 0 {
+		says = Plural(len(t.shared), "name")
+	}
+	if len(t.constants) > 0 {
+		if says != "" {
+			says += " and "
+		}
+		says += Plural(len(t.constants), "constant")
+	}
+	return Provenance{Likely, "the code has " + says + " of it"}
+}
+
+// byIR holds a function against the IR that an image has in itself. ok is false where it has none of it.
+func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
+	if img.Section(bitcodeSection) == nil {
+		return Provenance{}, false
+	}
+	own, read := ms.embedded[img]
+	if !read {
+		e := &embedded{}
+		e.image(img.Name, img)
+		own = e.modules
+		ms.embedded[img] = own
+	}
+	if slices.Contains(own, f.Module) {
+		return Provenance{Certain, "it was read from the section " + bitcodeSection}, true
+	}
+	differs := ""
+	for _, m := range own {
+		g := Emitted(m, f.Name)
+		if g == nil {
+			continue
+		}
+		what, comparable := ir.Difference(f, g)
+		switch {
+		case !comparable:
+		case what == "":
+			return Provenance{Certain, "the section " + bitcodeSection + " has the same"}, true
+		case differs == "":
+			differs = what
+		}
+	}
+	return Provenance{Contradicted, fmt.Sprintf("%s defines another @%s than the section %s: %s", f.Module.Name, f.Name, bitcodeSection, differs)}, differs != ""
+}
