@@ -203,10 +203,23 @@ func (s *Site) statepoint() error {
 	}
 	s.Callee = s.Instr.Args[2]
 	s.Live, s.GCLive = bundle(s.Instr, "deopt"), bundle(s.Instr, "gc-live")
-	if f, ok := s.Callee.(*Func); ok && f.Name == "__llvm_deoptimize" {
+	if leaves(s.Callee) {
 		s.Kind = DeoptimizeSite
 	}
 	return nil
+}
+
+// leaves says that a callee is what the pass has an exit call. With typed pointers (LLVM 14) it is a bitcast where the module defines the
+// function with another type than the exit has.
+func leaves(callee Value) bool {
+	c, ok := callee.(*Const)
+	for ok && c.Kind == ConstExpr && c.Op == OpBitCast {
+		if c = c.Elems[0]; c.Kind == ConstRef {
+			callee, ok = c.Target, false
+		}
+	}
+	f, ok := callee.(*Func)
+	return ok && f.Name == "__llvm_deoptimize"
 }
 
 // bundled reads a call that LLVM has yet to make into a statepoint.

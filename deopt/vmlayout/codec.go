@@ -1,9 +1,10 @@
 package vmlayout
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 )
@@ -21,66 +22,26 @@ func errNoBits(codec string, v Typed) error {
 	return fmt.Errorf("%s has no bits for %s %s", codec, v.Type, v)
 }
 
-// nanBox is the encoding of doubles by adding a number to their bits, so that integers and references have room above and below:
-// JavaScriptCore's, and those that follow it.
-type nanBox struct {
-	ints    uint64 // the upper 16 bits of integers
-	offset  uint64 // that is added to the bits of a double
-	symbols map[uint64]string
+// symbols are values that have a name: undefined, true, a hole. One that is called null is the value of that type.
+type symbols map[uint64]string
+
+func (s symbols) decode(bits uint64) (Typed, bool) {
+	name, ok := s[bits]
+	if name == "null" {
+		return Typed{Type: "null"}, ok
+	}
+	return Typed{Type: "symbol", Bits: bits, Text: name}, ok
 }
 
-const canonicalNaN = 0x7ff8_0000_0000_0000
-
-func (c *nanBox) Decode(bits uint64) (Typed, error) {
-	if name, ok := c.symbols[bits]; ok {
-		return Typed{Type: "symbol", Bits: bits, Text: name}, nil
+// encode finds the bits of a symbol; of several the lowest.
+func (s symbols) encode(codec string, v Typed) (uint64, error) {
+	name := v.Text
+	if v.Type == "null" {
+		name = v.Type
 	}
-	switch top := bits >> 48; {
-	case top == c.ints:
-		if bits>>32&0xffff != 0 {
-			return Typed{}, fmt.Errorf("%#x: an integer has 32 bits", bits)
-		}
-		return Typed{Type: "i32", Bits: bits & math.MaxUint32}, nil
-	case bits == 0:
-		return Typed{Type: "null"}, nil
-	case top == 0:
-		return Typed{Type: "ref", Bits: bits}, nil
-	case bits < c.offset:
-		return Typed{}, fmt.Errorf("%#x is no number and no reference", bits)
-	}
-	d := bits - c.offset
-	if f := math.Float64frombits(d); f != f && d != canonicalNaN {
-		return Typed{}, fmt.Errorf("%#x is no number and no reference", bits)
-	}
-	return Typed{Type: "f64", Bits: d}, nil
-}
-
-func (c *nanBox) Encode(v Typed) (uint64, error) {
-	switch v.Type {
-	case "i32":
-		return c.ints<<48 | v.Bits&math.MaxUint32, nil
-	case "f64":
-		if math.IsNaN(math.Float64frombits(v.Bits)) {
-			return canonicalNaN + c.offset, nil
-		}
-		return v.Bits + c.offset, nil
-	case "null":
-		return 0, nil
-	case "ref":
-		if v.Bits>>48 == 0 {
-			return v.Bits, nil
-		}
-	case "symbol":
-		return bitsOf("nan_box", c.symbols, v)
-	}
-	return 0, errNoBits("nan_box", v)
-}
-
-// bitsOf finds the bits of a symbol; of several the lowest.
-func bitsOf(codec string, symbols map[uint64]string, v Typed) (uint64, error) {
 	found, bits := false, uint64(0)
-	for b, name := range symbols {
-		if name == v.Text && (!found || b < bits) {
+	for b, is := range s {
+		if is == name && (!found || b < bits) {
 			found, bits = true, b
 		}
 	}
@@ -90,18 +51,106 @@ func bitsOf(codec string, symbols map[uint64]string, v Typed) (uint64, error) {
 	return bits, nil
 }
 
+// null are the bits of null: what the symbols call so, or else those given, where the symbols do not have them for another value.
+func (s symbols) null(codec string, otherwise uint64) (uint64, error) {
+	v := Typed{Type: "null"}
+	bits, err := s.encode(codec, v)
+	if err == nil {
+		return bits, nil
+	}
+	if _, taken := s[otherwise]; taken {
+		return 0, err
+	}
+	return otherwise, nil
+}
+
+// nanBox is the encoding of doubles by adding a number to their bits, so that integers and references have room above and below:
+// JavaScriptCore's, and those that follow it.
+type nanBox struct {
+	ints    uint64 // the upper 16 bits of integers
+	offset  uint64 // that is added to the bits of a double
+	extend  bool   // bits 32 to 47 of an integer have its sign
+	below   bool   // integers are below the doubles, not above
+	symbols symbols
+}
+
+const canonicalNaN = 0x7ff8_0000_0000_0000
+
+// int32 is the box of an integer.
+func (c *nanBox) int32(v uint64) uint64 {
+	if c.extend && v>>31&1 != 0 {
+		v |= 0xffff << 32
+	}
+	return c.ints<<48 | v
+}
+
+func (c *nanBox) Decode(bits uint64) (Typed, error) {
+	if v, ok := c.symbols.decode(bits); ok {
+		return v, nil
+	}
+	switch top := bits >> 48; {
+	case top == c.ints:
+		if bits != c.int32(bits&math.MaxUint32) {
+			return Typed{}, fmt.Errorf("%#x: an integer has 32 bits", bits)
+		}
+		return Typed{Type: "i32", Bits: bits & math.MaxUint32}, nil
+	case bits == 0:
+		if _, err := c.symbols.encode("nan_box", Typed{Type: "null"}); err == nil {
+			return Typed{}, errors.New("0x0 is no number and no reference")
+		}
+		return Typed{Type: "null"}, nil
+	case top == 0:
+		return Typed{Type: "ref", Bits: bits}, nil
+	case bits < c.offset || !c.below && top > c.ints:
+		return Typed{}, fmt.Errorf("%#x is no number and no reference", bits)
+	}
+	return Typed{Type: "f64", Bits: bits - c.offset}, nil
+}
+
+func (c *nanBox) Encode(v Typed) (uint64, error) {
+	switch v.Type {
+	case "i32":
+		return c.int32(v.Bits & math.MaxUint32), nil
+	case "f64":
+		// The processor's own NaNs have a box. One with all bits set, which no arithmetic makes, would be an integer.
+		if sum := v.Bits + c.offset; sum >= c.offset && (c.below || sum>>48 < c.ints) {
+			return sum, nil
+		}
+		return canonicalNaN + c.offset, nil
+	case "null":
+		return c.symbols.null("nan_box", 0)
+	case "ref":
+		if v.Bits == 0 {
+			return c.symbols.null("nan_box", 0)
+		}
+		if _, taken := c.symbols[v.Bits]; v.Bits>>48 == 0 && !taken {
+			return v.Bits, nil
+		}
+	case "symbol":
+		return c.symbols.encode("nan_box", v)
+	}
+	return 0, errNoBits("nan_box", v)
+}
+
 // nanTag is the encoding of all but doubles as NaNs, with a tag above and a payload below: LuaJIT's and SpiderMonkey's.
 type nanTag struct {
-	shift uint
-	tags  map[uint64]string // types, or symbols
+	shift   uint
+	tags    map[uint64]string // types, "ref" with the kind of object, or symbols
+	symbols symbols           // of all 64 bits
 }
 
 func (c *nanTag) Decode(bits uint64) (Typed, error) {
+	if v, ok := c.symbols.decode(bits); ok {
+		return v, nil
+	}
 	kind, ok := c.tags[bits>>c.shift]
 	if !ok {
 		return Typed{Type: "f64", Bits: bits}, nil
 	}
 	payload := bits & (1<<c.shift - 1)
+	if of, isRef := strings.CutPrefix(kind, "ref "); isRef {
+		return Typed{Type: "ref", Bits: payload, Text: of}, nil
+	}
 	if known(kind) != nil {
 		return Typed{Type: "symbol", Bits: bits, Text: kind}, nil
 	}
@@ -112,48 +161,63 @@ func (c *nanTag) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *nanTag) Encode(v Typed) (uint64, error) {
-	if v.Type == "f64" {
-		if _, taken := c.tags[v.Bits>>c.shift]; taken {
+	switch v.Type {
+	case "f64":
+		_, taken := c.tags[v.Bits>>c.shift]
+		if _, named := c.symbols[v.Bits]; taken || named {
 			return 0, errNoBits("nan_tag", v)
 		}
 		return v.Bits, nil
-	}
-	for _, tag := range c.inOrder() {
-		kind := c.tags[tag]
-		payload := cut(v.Bits, kind)
-		switch {
-		case v.Type == "symbol" && v.Text == kind:
-			return tag<<c.shift | v.Bits&(1<<c.shift-1), nil
-		case v.Type == kind && payload>>c.shift == 0:
-			return tag<<c.shift | payload, nil
+	case "null", "symbol":
+		if bits, err := c.symbols.encode("nan_tag", v); err == nil {
+			return bits, nil
 		}
 	}
-	return 0, errNoBits("nan_tag", v)
-}
-
-func (c *nanTag) inOrder() (list []uint64) {
-	for tag := range c.tags {
-		list = append(list, tag)
+	found, bits := 0, uint64(0)
+	for tag, kind := range c.tags {
+		payload := cut(v.Bits, v.Type)
+		switch of, isRef := strings.CutPrefix(kind, "ref "); {
+		case v.Type == "symbol" && v.Text == kind:
+			payload &= 1<<c.shift - 1
+		case isRef && v.Type == "ref" && (v.Text == of || v.Text == ""):
+		case kind != v.Type || v.Text != "":
+			continue
+		}
+		if payload>>c.shift == 0 {
+			found, bits = found+1, tag<<c.shift|payload
+		}
 	}
-	slices.Sort(list)
-	return list
+	if found > 1 {
+		return 0, fmt.Errorf("nan_tag has %d tags for %s %s: its kind says which", found, v.Type, v)
+	}
+	if _, named := c.symbols[bits]; found == 0 || named {
+		return 0, errNoBits("nan_tag", v)
+	}
+	return bits, nil
 }
 
 // lowTag is the encoding with a tag in the lowest bits: integers shifted left, pointers that are aligned.
 type lowTag struct {
 	bits    uint
+	shift   uint   // of integers: at least bits; what is between is 0
+	width   uint   // of a value
 	ints    uint64 // the tag of integers
 	refs    uint64 // the tag of references
-	symbols map[uint64]string
+	symbols symbols
 }
 
 func (c *lowTag) Decode(bits uint64) (Typed, error) {
-	if name, ok := c.symbols[bits]; ok {
-		return Typed{Type: "symbol", Bits: bits, Text: name}, nil
+	unused := 64 - c.width
+	bits = bits << unused >> unused
+	if v, ok := c.symbols.decode(bits); ok {
+		return v, nil
 	}
 	switch tag := bits & (1<<c.bits - 1); tag {
 	case c.ints:
-		return Typed{Type: "i64", Bits: uint64(int64(bits) >> c.bits)}, nil
+		if bits&(1<<c.shift-1) != c.ints {
+			return Typed{}, fmt.Errorf("%#x: an integer has no bits below bit %d", bits, c.shift)
+		}
+		return Typed{Type: "i64", Bits: uint64(int64(bits<<unused) >> unused >> c.shift)}, nil
 	case c.refs:
 		if bits == c.refs {
 			return Typed{Type: "null"}, nil
@@ -165,22 +229,34 @@ func (c *lowTag) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *lowTag) Encode(v Typed) (uint64, error) {
+	unused := 64 - c.width
+	bits := uint64(0)
 	switch v.Type {
 	case "i64":
-		bits := v.Bits << c.bits
-		if uint64(int64(bits)>>c.bits) == v.Bits {
-			return bits | c.ints, nil
+		bits = v.Bits << c.shift << unused >> unused
+		if uint64(int64(bits<<unused)>>unused>>c.shift) != v.Bits {
+			return 0, errNoBits("low_tag", v)
 		}
+		bits |= c.ints
 	case "null":
-		return c.refs, nil
+		return c.symbols.null("low_tag", c.refs)
 	case "ref":
-		if v.Bits&(1<<c.bits-1) == 0 {
-			return v.Bits + c.refs, nil
+		if v.Bits == 0 {
+			return c.symbols.null("low_tag", c.refs)
 		}
+		if v.Bits&(1<<c.bits-1) != 0 || v.Bits<<unused>>unused != v.Bits {
+			return 0, errNoBits("low_tag", v)
+		}
+		bits = v.Bits + c.refs
 	case "symbol":
-		return bitsOf("low_tag", c.symbols, v)
+		return c.symbols.encode("low_tag", v)
+	default:
+		return 0, errNoBits("low_tag", v)
 	}
-	return 0, errNoBits("low_tag", v)
+	if _, named := c.symbols[bits]; named {
+		return 0, errNoBits("low_tag", v)
+	}
+	return bits, nil
 }
 
 // compressed is the encoding of references as 32 bits, which are shifted and added to a base. 0 is null.
@@ -197,7 +273,7 @@ func (c *compressed) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *compressed) Encode(v Typed) (uint64, error) {
-	if v.Type == "null" {
+	if v.Type == "null" || v.Type == "ref" && v.Bits == 0 {
 		return 0, nil
 	}
 	n := (v.Bits - c.base) >> c.shift
@@ -208,20 +284,20 @@ func (c *compressed) Encode(v Typed) (uint64, error) {
 }
 
 // interned is the encoding of values as numbers that a table names.
-type interned struct{ names map[uint64]string }
+type interned struct{ names symbols }
 
 func (c *interned) Decode(bits uint64) (Typed, error) {
-	if name, ok := c.names[bits]; ok {
-		return Typed{Type: "symbol", Bits: bits, Text: name}, nil
+	if v, ok := c.names.decode(bits); ok {
+		return v, nil
 	}
 	return Typed{}, fmt.Errorf("%d is none of the names", bits)
 }
 
 func (c *interned) Encode(v Typed) (uint64, error) {
-	if v.Type != "symbol" {
+	if v.Type != "symbol" && v.Type != "null" {
 		return 0, errNoBits("interned", v)
 	}
-	return bitsOf("interned", c.names, v)
+	return c.names.encode("interned", v)
 }
 
 // written is a codec of two functions of a layout.

@@ -131,7 +131,8 @@ func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value)
 // error is an [*Error].
 func (l *Layout) Frames(site *Site) (*Shape, error) {
 	r := newRun(l, site)
-	v, err := starlark.Call(l.thread(r), l.frames, starlark.Tuple{&siteValue{r}}, nil)
+	r.thread = l.thread(r)
+	v, err := starlark.Call(r.thread, l.frames, starlark.Tuple{&siteValue{r}}, nil)
 	if err != nil {
 		return nil, l.wrong(r, err)
 	}

@@ -200,7 +200,7 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 func (from *Source) all(list []Placed) (out []frame.VMValue) {
 	for k := range list {
 		p := &list[k]
-		count := uint64(1)
+		count, mask := uint64(1), raw{}
 		if p.Run != nil {
 			n := from.raw(&p.Run.Count)
 			if n.status == frame.OK && n.bits > maxRow {
@@ -217,8 +217,21 @@ func (from *Source) all(list []Placed) (out []frame.VMValue) {
 			v := p.Value
 			if p.Run != nil {
 				v.Offset += int64(i) * p.Run.Stride
+				if p.Run.Refs != nil {
+					if i%64 == 0 {
+						word := *p.Run.Refs
+						word.Offset += int64(i / 8)
+						mask = from.raw(&word)
+					}
+					if mask.bits>>(i%64)&1 != 0 {
+						v.As = "ref"
+					}
+				}
 			}
 			is := from.value(&v)
+			if mask.status == frame.Missing {
+				is.Status, is.Reason, is.Value = frame.Missing, "whether it is a reference: "+mask.reason, ""
+			}
 			at := p.At + int64(i)
 			is.Index, is.Name = &at, p.Name
 			out = append(out, is)
@@ -275,6 +288,9 @@ func (from *Source) value(v *Value) frame.VMValue {
 		return out
 	}
 	out.Type, out.Value = is.Type, is.String()
+	if is.Type == "ref" && is.Text != "" {
+		out.Type += " " + is.Text
+	}
 	return out
 }
 

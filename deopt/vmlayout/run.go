@@ -21,6 +21,7 @@ type run struct {
 	layout *Layout
 	site   *Site
 	source *Source // at an exit; nil before
+	thread *starlark.Thread
 
 	taken   []string // of each operand where it was read as a constant, skipped or loaded from; "" for nowhere
 	used    []string // of each operand where it was put into a frame
@@ -40,8 +41,11 @@ type placed struct {
 
 func (p *placed) Error() string { return p.err.Error() }
 
-// here is where the layout's own code is.
+// here is where the layout's own code is. The thread is nil in an attribute: Starlark does not tell there.
 func (r *run) here(t *starlark.Thread) string {
+	if t == nil {
+		t = r.thread
+	}
 	for n := range t.CallStackDepth() {
 		if pos := t.CallFrame(n).Pos; pos.Filename() == r.layout.Name {
 			return lineOf(pos)
@@ -106,7 +110,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		which, err := r.token(t, v.which)
 		return Value{Kind: MergeValue, Of: v.of, Which: &which}, err
 	}
-	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), load(…) or a typed value is wanted", v.Type())
+	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), a pointee or a typed value is wanted", v.Type())
 }
 
 // load makes a token of what lies at an address. The operands of the address may be used for several.
@@ -130,7 +134,7 @@ func (r *run) load(v *loadValue) (Value, error) {
 			is.Const.Type = "i64"
 			is.Const.Bits, err = bits64(from)
 		default:
-			err = fmt.Errorf("a %s, and an operand, a load or a number is wanted", from.Type())
+			err = fmt.Errorf("a %s, and an operand, a pointee or a number is wanted", from.Type())
 		}
 		if err != nil {
 			return out, err

@@ -28,6 +28,7 @@ type Placed struct {
 type Run struct {
 	Count  Value
 	Stride int64
+	Refs   *Value // the first of the words whose bits say which values are references, the lowest bit first; nil for none
 }
 
 // Monitor is a lock.

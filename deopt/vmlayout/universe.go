@@ -115,7 +115,7 @@ func (l *Layout) universe() starlark.StringDict {
 	})
 	add("row", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		r := &rowValue{base: base{"row"}}
-		err := starlark.UnpackArgs("row", args, kwargs, "first", &r.first, "count", &r.count, "stride", &r.stride)
+		err := starlark.UnpackArgs("row", args, kwargs, "first", &r.first, "count", &r.count, "stride", &r.stride, "refs?", &r.refs)
 		return r, err
 	})
 	add("skip", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -165,11 +165,14 @@ func (l *Layout) addCodecs(add adder) {
 	add("nan_box", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		c := &nanBox{ints: 0xffff, offset: 1 << 48}
 		names := &starlark.Dict{}
-		if err := starlark.UnpackArgs("nan_box", args, kwargs, "ints?", &c.ints, "offset?", &c.offset, "symbols?", &names); err != nil {
+		if err := starlark.UnpackArgs("nan_box", args, kwargs, "ints?", &c.ints, "offset?", &c.offset, "symbols?", &names, "extend?", &c.extend); err != nil {
 			return nil, err
 		}
 		if c.ints == 0 || c.ints > math.MaxUint16 || c.offset < 1<<48 || c.offset > math.MaxUint64-0xfff0<<48 {
 			return nil, errors.New("ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits")
+		}
+		if c.below = c.ints<<48 < c.offset; !c.below && c.ints <= 0xfff0+c.offset>>48 {
+			return nil, errors.New("the integers lie among the doubles")
 		}
 		var err error
 		c.symbols, err = table(names)
@@ -177,8 +180,8 @@ func (l *Layout) addCodecs(add adder) {
 	})
 	add("nan_tag", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		c := &nanTag{}
-		names := &starlark.Dict{}
-		if err := starlark.UnpackArgs("nan_tag", args, kwargs, "tags", &names, "shift?", &c.shift); err != nil {
+		tags, names := &starlark.Dict{}, &starlark.Dict{}
+		if err := starlark.UnpackArgs("nan_tag", args, kwargs, "tags", &tags, "shift?", &c.shift, "symbols?", &names); err != nil {
 			return nil, err
 		}
 		if c.shift == 0 {
@@ -188,14 +191,23 @@ func (l *Layout) addCodecs(add adder) {
 			return nil, errors.New("a tag begins at bit 32 to 52")
 		}
 		var err error
-		c.tags, err = table(names)
+		if c.tags, err = table(tags); err != nil {
+			return nil, err
+		}
+		c.symbols, err = table(names)
 		return codecValue{base{"codec"}, c}, err
 	})
 	add("low_tag", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		c := &lowTag{bits: 1, refs: 1}
+		c := &lowTag{bits: 1, refs: 1, width: 64}
 		names := &starlark.Dict{}
-		if err := starlark.UnpackArgs("low_tag", args, kwargs, "bits?", &c.bits, "ints?", &c.ints, "refs?", &c.refs, "symbols?", &names); err != nil {
+		if err := starlark.UnpackArgs("low_tag", args, kwargs, "bits?", &c.bits, "ints?", &c.ints, "refs?", &c.refs, "symbols?", &names, "shift?", &c.shift, "width?", &c.width); err != nil {
 			return nil, err
+		}
+		if c.shift == 0 {
+			c.shift = c.bits
+		}
+		if c.width != 32 && c.width != 64 || c.shift < c.bits || c.shift >= c.width {
+			return nil, errors.New("a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits")
 		}
 		if c.bits == 0 || c.bits > 8 || c.ints == c.refs || c.ints>>c.bits != 0 || c.refs>>c.bits != 0 {
 			return nil, errors.New("1 to 8 bits, and two tags of so many")
@@ -268,14 +280,23 @@ func addReads(add adder) {
 	})
 	add("read_string", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		var at uint64
-		if err := starlark.UnpackArgs("read_string", args, kwargs, "address", &at); err != nil {
+		length := -1
+		if err := starlark.UnpackArgs("read_string", args, kwargs, "address", &at, "length?", &length); err != nil {
 			return nil, err
 		}
 		r := runOf(t)
 		if r == nil || r.source == nil {
 			return nil, errNoMemory
 		}
+		if length > maxString {
+			return nil, fmt.Errorf("a string of %d bytes; up to %d are read", length, maxString)
+		}
 		var text []byte
+		if length >= 0 {
+			text = make([]byte, length)
+			err := r.source.Static.ReadMemory(text, machine.Addr(at))
+			return starlark.String(text), err
+		}
 		for len(text) < maxString {
 			var part [32]byte
 			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // no further than the page that has what is wanted

@@ -231,7 +231,7 @@ func (*operandValue) Freeze()               {}
 func (*operandValue) Truth() starlark.Bool  { return true }
 func (*operandValue) Hash() (uint32, error) { return 0, errors.New("unhashable: operand") }
 func (*operandValue) AttrNames() []string {
-	return names("as_type", "bits", "constant", "decoded_by", "index", "is_constant", "is_undef", "load", "name", "type", "width")
+	return names("as_type", "bits", "constant", "decoded_by", "index", "is_constant", "is_undef", "name", "pointee", "type", "width")
 }
 
 func (v *operandValue) is() *Operand {
@@ -299,7 +299,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 			}
 			return &operandValue{v.r, v.k, v.arg, t, v.codec}, known(t)
 		}), nil
-	case "load":
+	case "pointee":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			v.take(t)
 			return newLoad(name, v, args, kwargs)
@@ -316,14 +316,14 @@ type loadValue struct {
 	codec         Codec
 }
 
-func (*loadValue) String() string        { return "load" }
-func (*loadValue) Type() string          { return "load" }
+func (*loadValue) String() string        { return "pointee" }
+func (*loadValue) Type() string          { return "pointee" }
 func (*loadValue) Freeze()               {}
 func (*loadValue) Truth() starlark.Bool  { return true }
 func (*loadValue) Hash() (uint32, error) { return 0, errors.New("unhashable: load") }
-func (*loadValue) AttrNames() []string   { return names("load", "decoded_by") }
+func (*loadValue) AttrNames() []string   { return names("decoded_by", "pointee") }
 
-// newLoad is TOKEN.load(type, at = 0, index = None, scale = 0).
+// newLoad is TOKEN.pointee(type, at = 0, index = None, scale = 0): load is a word of Starlark itself.
 func newLoad(name string, from starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	l := &loadValue{base: from}
 	if err := starlark.UnpackArgs(name, args, kwargs, "type", &l.as, "at?", &l.offset, "index?", &l.index, "scale?", &l.scale); err != nil {
@@ -340,7 +340,7 @@ func newLoad(name string, from starlark.Value, args starlark.Tuple, kwargs []sta
 
 func (l *loadValue) Attr(name string) (starlark.Value, error) {
 	switch name {
-	case "load":
+	case "pointee":
 		return method(name, func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			return newLoad(name, l, args, kwargs)
 		}), nil
@@ -534,7 +534,7 @@ func (f *frameValue) head(v starlark.Value) (*Value, error) {
 	case typedValue:
 		return &Value{Kind: ConstValue, Const: v.is}, nil
 	}
-	return nil, fmt.Errorf("a %s, and an operand, a load, a number or a name is wanted", v.Type())
+	return nil, fmt.Errorf("a %s, and an operand, a pointee, a number or a name is wanted", v.Type())
 }
 
 func (f *frameValue) put(t *starlark.Thread, to *[]Placed, p Placed, v starlark.Value) (err error) {
@@ -564,7 +564,18 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	if err != nil {
 		return first, nil, err
 	}
-	return first, &Run{*count, row.stride}, nil
+	run := &Run{Count: *count, Stride: row.stride}
+	if row.refs != nil {
+		mask, err := runOf(t).load(row.refs)
+		if err == nil && widths[mask.As] != 64 {
+			err = fmt.Errorf("a mask of %s, and words of 64 bits are wanted", mask.As)
+		}
+		if err != nil {
+			return first, nil, err
+		}
+		run.Refs = &mask
+	}
+	return first, run, nil
 }
 
 // rowValue is a token for as many values in memory as another token says.
@@ -573,6 +584,7 @@ type rowValue struct {
 	first  *loadValue
 	count  starlark.Value
 	stride int64
+	refs   *loadValue
 }
 
 func (f *frameValue) sort() {

@@ -3,7 +3,7 @@ target triple = "x86_64-pc-linux-gnu"
 ; An exit of a virtual machine in the convention `simple`: Foo.bar @ 17, which was inlined into Foo.main @ 9, with boxed values, an operand stack, a
 ; dead local, a lock that was left out, and an object that exists only as its fields, one of which is the object itself.
 declare i32 @pause()
-declare i32 @puts(ptr)
+declare i32 @puts(i8*)
 declare i64 @llvm.experimental.deoptimize.i64(...)
 @msg = private constant [6 x i8] c"ready\00"
 @name.main = private constant [9 x i8] c"Foo.main\00"
@@ -13,7 +13,7 @@ declare i64 @llvm.experimental.deoptimize.i64(...)
 @work.given = global [3 x i64] [i64 41, i64 4615063718147915776, i64 700]
 
 define i64 @__llvm_deoptimize() noinline {
-  %x = call i32 @puts(ptr @msg)
+  %x = call i32 @puts(i8* getelementptr ([6 x i8], [6 x i8]* @msg, i64 0, i64 0))
   br label %l
 l:
   %r = call i32 @pause()
@@ -31,14 +31,14 @@ entry:
   br i1 %fits, label %done, label %exit
 exit:
   %r = call i64 (...) @llvm.experimental.deoptimize.i64(i32 1) [ "deopt"(i64 4294967298,
-    ptr @name.main,
+    [9 x i8]* @name.main,
     i32 9,
     i64 8589934592,
     i32 %n,
     i64 8657043457,
     i64 0,
     i64 4294967296,
-    ptr @name.bar,
+    [8 x i8]* @name.bar,
     i32 17,
     i64 8606711808,
     i64 %boxed,
@@ -47,7 +47,7 @@ exit:
     i64 8589934594,
     double %d,
     i64 12918456320,
-    ptr @heap,
+    [4 x i64]* @heap,
     i64 12901679105,
     i64 %small,
     i64 17230200833,
@@ -55,7 +55,7 @@ exit:
     i64 30064771073,
     i64 %fuel,
     i64 21474836484,
-    ptr @name.Point,
+    [6 x i8]* @name.Point,
     i32 2,
     i64 25786581000,
     i64 %small,
@@ -67,12 +67,13 @@ done:
 }
 
 define i32 @main() {
-  %n64 = load volatile i64, ptr @work.given
+  %n64 = load volatile i64, i64* getelementptr ([3 x i64], [3 x i64]* @work.given, i64 0, i64 0)
   %n = trunc i64 %n64 to i32
-  %dp = getelementptr [3 x i64], ptr @work.given, i64 0, i64 1
-  %d = load volatile double, ptr %dp
-  %fp = getelementptr [3 x i64], ptr @work.given, i64 0, i64 2
-  %fuel = load volatile i64, ptr %fp
+  %dp = getelementptr [3 x i64], [3 x i64]* @work.given, i64 0, i64 1
+  %dp2 = bitcast i64* %dp to double*
+  %d = load volatile double, double* %dp2
+  %fp = getelementptr [3 x i64], [3 x i64]* @work.given, i64 0, i64 2
+  %fuel = load volatile i64, i64* %fp
   %r = call i64 @compiled(i32 %n, double %d, i64 %fuel)
   ret i32 0
 }
