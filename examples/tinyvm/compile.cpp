@@ -50,7 +50,7 @@ struct Body { // of a method, compiled or inlined
 struct Dead_end {}; // the code never gets further
 struct Again {};    // something was assumed of a loop that does not hold
 
-constexpr int max_inlined = 5, max_callee = 60, max_size = 3000;
+constexpr int max_inlined = 5, max_callee = 120, max_size = 3000;
 constexpr uint64_t count_shift = 32;
 
 std::string hex(uint64_t v) {

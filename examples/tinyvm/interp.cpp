@@ -28,21 +28,26 @@ struct Log {
     }
   }
 
-  void values(const char *name, const Value *v, size_t n) {
+  void values(const char *name, const Value *v, size_t n, uint64_t dead = 0) {
     fprintf(file, ",\"%s\":[", name);
-    for (size_t i = 0; i < n; i++) fputs(i ? "," : "", file), value(v[i]);
+    for (size_t i = 0; i < n; i++) {
+      if (i) fputs(",", file);
+      if (i < 64 && dead >> i & 1) fputs("\"dead\"", file);
+      else value(v[i]);
+    }
     fputs("]", file);
   }
 
-  void arrival(const std::vector<Frame> &frames) {
+  // depth is how many frames there are under the first.
+  void arrival(const std::vector<Frame> &frames, int64_t depth) {
     if (left-- <= 0) return;
     numbers.clear(), found.clear();
     const Frame &top = frames.back();
-    fprintf(file, "{\"fuel\":%ld,\"method\":\"%s\",\"position\":%d,\"depth\":%zu,\"frames\":[", tinyvm_fuel, top.method->name, top.position, frames.size() - 1);
+    fprintf(file, "{\"fuel\":%ld,\"method\":\"%s\",\"position\":%d,\"depth\":%zu,\"frames\":[", tinyvm_fuel, top.method->name, top.position, depth + frames.size() - 1);
     for (size_t i = frames.size(); i-- > 0;) {
       const Frame &f = frames[i];
       fprintf(file, "{\"method\":\"%s\",\"position\":%d", f.method->name, f.position);
-      values("locals", f.locals.data(), f.locals.size());
+      values("locals", f.locals.data(), f.locals.size(), f.dead);
       values("stack", f.stack.data(), f.stack.size());
       values("monitors", f.monitors.data(), f.monitors.size());
       fputs(i ? "}," : "}", file);
@@ -58,14 +63,14 @@ struct Log {
   }
 };
 
-Log *open_log() {
-  static Log log;
-  if (!log.file && options.log) {
-    log.file = fopen(options.log, "w");
-    if (!log.file) perror("tinyvm: log"), _Exit(1);
+Log *open_log(Log &log, const char *name) {
+  if (!name) return nullptr;
+  if (!log.file) {
+    log.file = fopen(name, "w");
+    if (!log.file) perror(name), _Exit(1);
     log.left = options.log_limit;
   }
-  return log.file ? &log : nullptr;
+  return &log;
 }
 
 Value error(const Frame &f, const char *what) { return stop(std::string("error: ") + what + " in " + f.method->name + " @ " + std::to_string(f.position)); }
@@ -88,7 +93,8 @@ Frame enter(Method *m, const Value *args) {
 } // namespace
 
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value result) {
-  Log *log = open_log();
+  static Log arrivals;
+  Log *log = open_log(arrivals, options.log);
   for (;;) {
     Frame &f = frames.back();
     std::vector<Value> &stack = f.stack;
@@ -105,7 +111,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       stack.push_back(result);
       f.position++;
     }
-    if (log) log->arrival(frames);
+    if (log) log->arrival(frames, depth);
     Instruction &i = f.method->code[f.position];
     Notes &notes = i.notes;
     size_t n = stack.size();
@@ -197,6 +203,11 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
     }
     f.position++;
   }
+}
+
+void log_exit(const std::vector<Frame> &frames, int64_t depth) {
+  static Log exits;
+  if (Log *log = open_log(exits, options.log_exits)) log->arrival(frames, depth);
 }
 
 Value call(Method *m, int64_t depth, const Value *args) {

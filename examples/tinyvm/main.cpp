@@ -14,9 +14,11 @@ static const char usage[] =
     "  --opt 0|2       let LLVM's passes at -O2 run, or none but that which makes statepoints (2)\n"
     "  --fuel N        how many backward jumps and calls the program may make (100000)\n"
     "  --log FILE      interpret, and write each arrival at a position as a line of JSON\n"
+    "  --log-exits F   write the frames that are rebuilt at each exit of compiled code, in the same form\n"
     "  --log-limit N   at most so many lines (100000)\n"
     "  --dump DIR      write the IR of each compiled method, after the passes\n"
     "  --exits         say at the end, on stderr, how often compiled code was left\n"
+    "  --stand N       print \"ready\" at the N-th exit of compiled code and wait there, for ten minutes at most\n"
     "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object\n";
 
 int main(int argc, char **argv) {
@@ -32,9 +34,11 @@ int main(int argc, char **argv) {
     else if (flag == "--opt") options.opt = atoi(value());
     else if (flag == "--fuel") tinyvm_fuel = atol(value());
     else if (flag == "--log") options.log = value(), options.interpret = true;
+    else if (flag == "--log-exits") options.log_exits = value();
     else if (flag == "--log-limit") options.log_limit = atol(value());
     else if (flag == "--dump") options.dump = value();
     else if (flag == "--exits") options.exits = true;
+    else if (flag == "--stand") options.stand = atol(value());
     else if (flag == "--fault") options.fault = value();
     else if (flag[0] == '-' || file) fputs(usage, stderr), exit(64);
     else file = argv[i];

@@ -93,16 +93,18 @@ struct Frame {
   Method *method;
   int position = 0;
   std::vector<Value> locals, stack, monitors;
+  uint64_t dead = 0; // locals of which a bundle says that nobody will read them
 };
 
 struct Options {
   bool interpret = false;
   int jit = 3;               // a method is compiled once it was interpreted that often
   int opt = 2;
-  const char *log = nullptr; // file
-  long log_limit = 100000;   // lines of it
+  const char *log = nullptr, *log_exits = nullptr; // files
+  long log_limit = 100000;                         // lines of each
   const char *dump = nullptr;
   bool exits = false;
+  long stand = 0; // at which exit it waits
   std::string fault;
 };
 extern Options options;
@@ -129,6 +131,7 @@ extern std::string why_stopped;
 // Runs the last frame of a stack, then its callers, until the first returns. depth is how many frames there are under the first.
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned = false, Value result = null);
 Value call(Method *m, int64_t depth, const Value *args);
+void log_exit(const std::vector<Frame> &frames, int64_t depth); // frames that were rebuilt
 
 // Translates a method to IR; `kinds` are what deopt.cpp needs to know of values in the bundles (see bundle.cpp).
 struct Translation {

@@ -24,6 +24,9 @@ func Program(seed uint64) string {
 	for level := range 4 + g.random.IntN(3) {
 		g.method(level)
 	}
+	for level := range 4 {
+		g.link(level)
+	}
 	g.main()
 	return g.text.String()
 }
@@ -44,7 +47,7 @@ type generator struct {
 	// Of the method that is being made: its locals by what is in them.
 	numbers, objects, counters []int
 	locals                     int
-	loops, size                int
+	loops, calls, size         int
 }
 
 func (g *generator) line(format string, args ...any) { fmt.Fprintf(&g.text, format+"\n", args...) }
@@ -63,7 +66,7 @@ func pick(g *generator, of []int) int { return of[g.random.IntN(len(of))] }
 func (g *generator) method(level int) {
 	m := method{name: fmt.Sprintf("Level%d.run", level), numbers: 1 + g.random.IntN(3), objects: g.random.IntN(2), recursive: g.one(6)}
 	args := m.numbers + m.objects
-	g.locals, g.size, g.loops = args, 0, 0
+	g.locals, g.size, g.loops, g.calls = args, 0, 0, 0
 	g.numbers, g.objects, g.counters = nil, nil, nil
 	for l := range args {
 		if l < m.numbers {
@@ -92,7 +95,7 @@ func (g *generator) method(level int) {
 		g.op("new %s", g.class())
 		g.op("set %d", g.object())
 	}
-	for range 2 + g.random.IntN(4) {
+	for range 2 + g.random.IntN(3) {
 		g.statement(0)
 	}
 	g.expression(2)
@@ -102,6 +105,40 @@ func (g *generator) method(level int) {
 	g.text.WriteString(body.String())
 	g.line("method %s %d %d", m.name, args, g.locals)
 	g.text.WriteString(code.String())
+	g.methods = append(g.methods, m)
+}
+
+// link writes a method of a chain, each of which calls the one below with its arguments, and with an object of its own: short ones, so that all
+// are inlined into the highest, which main calls. What is unusual comes to the lowest when all are compiled.
+func (g *generator) link(level int) {
+	m := method{name: fmt.Sprintf("Chain%d.run", level), numbers: 2, objects: 1}
+	g.size, g.loops, g.calls, g.locals = 25, 2, 2, 4
+	g.numbers, g.objects = []int{0, 1}, []int{2, 3}
+	g.line("method %s 3 4", m.name)
+	g.op("new %s\n  set 3", g.class())
+	monitor := g.one(2)
+	if monitor {
+		g.op("get %d\n  enter", 2+g.random.IntN(2))
+	}
+	g.op("get 3\n  get %d\n  putfield r", 2+g.random.IntN(2))
+	if g.one(2) {
+		g.op("get 2\n  get 3\n  putfield r")
+	}
+	if g.one(2) {
+		g.statement(3)
+	}
+	g.expression(1)
+	if level > 0 {
+		g.op("get %d\n  get %d\n  get 3\n  call Chain%d.run", g.random.IntN(2), g.random.IntN(2), level-1)
+		g.op("add")
+	} else {
+		g.op("get %d\n  get %d\n  %s", g.random.IntN(2), g.random.IntN(2), []string{"mul", "add", "sub"}[g.random.IntN(3)])
+		g.op("add")
+	}
+	if monitor {
+		g.op("exit")
+	}
+	g.op("return")
 	g.methods = append(g.methods, m)
 }
 
@@ -134,7 +171,7 @@ func (g *generator) constant() string {
 
 // expression leaves a number on the stack.
 func (g *generator) expression(depth int) {
-	if depth == 0 || g.size > 60 {
+	if depth == 0 || g.size > 35 {
 		if g.one(3) {
 			g.op("%s", g.constant())
 		} else {
@@ -171,10 +208,11 @@ func (g *generator) known() {
 }
 
 func (g *generator) call(depth int) {
-	if len(g.methods) == 0 {
+	if len(g.methods) == 0 || g.calls >= 2 { // more would make the programs long
 		g.expression(0)
 		return
 	}
+	g.calls++
 	m := g.methods[len(g.methods)-1-g.random.IntN(min(2, len(g.methods)))]
 	for range m.numbers {
 		g.expression(min(depth, 1))
@@ -195,7 +233,7 @@ func (g *generator) anObject() {
 
 // statement leaves the stack as it was.
 func (g *generator) statement(nested int) {
-	if g.size > 80 {
+	if g.size > 45 {
 		return
 	}
 	switch n := g.random.IntN(16); {
@@ -249,12 +287,16 @@ func (g *generator) statement(nested int) {
 
 func (g *generator) loop(nested int) {
 	g.loops++
+	if calls := g.calls; g.one(2) {
+		g.calls = 2
+		defer func() { g.calls = calls }()
+	}
 	counter, l := g.local(), g.label()
 	g.op("int 0\n  set %d\n%s:", counter, l)
 	for range 1 + g.random.IntN(3) {
 		g.statement(nested + 1)
 	}
-	g.op("get %d\n  int 1\n  add\n  dup\n  set %d\n  int %d\n  lt\n  if %s", counter, counter, 1+g.random.IntN(6), l)
+	g.op("get %d\n  int 1\n  add\n  dup\n  set %d\n  int %d\n  lt\n  if %s", counter, counter, 1+g.random.IntN(4), l)
 }
 
 func (g *generator) branch(nested int) {
@@ -277,15 +319,15 @@ func (g *generator) branch(nested int) {
 
 // main calls the highest methods with the number of the round, and in some rounds with something else.
 func (g *generator) main() {
-	top := g.methods[len(g.methods)-min(3, len(g.methods)):]
+	top := append(g.methods[len(g.methods)-6:len(g.methods)-4], g.methods[len(g.methods)-1])
 	g.line("method Main.main 0 3")
-	rounds := 20 + g.random.IntN(30)
+	rounds := 12 + g.random.IntN(24)
 	g.line("  int 0\n  set 0\nround:")
 	for n, m := range top {
 		for a := range m.numbers {
 			l := fmt.Sprintf("arg%d.%d", n, a)
 			if a > 0 || !m.recursive {
-				g.line("  get 0\n  int %d\n  eq\n  if %s", 5+g.random.IntN(rounds), l)
+				g.line("  get 0\n  int %d\n  eq\n  if %s", 5+g.random.IntN(rounds-5), l)
 			} else {
 				g.line("  int 0\n  if %s", l)
 			}
@@ -294,7 +336,7 @@ func (g *generator) main() {
 		}
 		for a := range m.objects {
 			l := fmt.Sprintf("object%d.%d", n, a)
-			g.line("  get 0\n  int %d\n  lt\n  if %s\n  new %s\n  jump %s.end\n%s:\n  new %s\n%s.end:", 5+g.random.IntN(rounds), l, g.class(), l, l, g.class(), l)
+			g.line("  get 0\n  int %d\n  lt\n  if %s\n  new %s\n  jump %s.end\n%s:\n  new %s\n%s.end:", 5+g.random.IntN(rounds-5), l, g.class(), l, l, g.class(), l)
 		}
 		g.line("  call %s\n  print", m.name)
 	}

@@ -67,12 +67,15 @@ type Result struct {
 
 var exits = regexp.MustCompile(`(?m)^(\d+) exits$`)
 
-// Run runs tinyvm with the given arguments, for a minute at most. A VM that a signal ends has the status -1.
+// Fuel is what programs are run with. Most need a few hundred; the log of one that needs much more would be long.
+const Fuel = "3000"
+
+// Run runs tinyvm with the given arguments and Fuel, for a minute at most. A VM that a signal ends has the status -1.
 func Run(t testing.TB, binary string, args ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"--fuel", Fuel}, args...)...)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
 	failure := cmd.Run()

@@ -2,45 +2,128 @@ package tinyvmtest
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt/ir"
 	"reframe/internal/livetest"
+	"reframe/ptrace"
 )
 
+// seeds are how many programs there are; their numbers are below it.
 const seeds = 1000
 
-// Compiled code, with all of its exits, does what the plain interpreter does.
+// Compiled code does what the plain interpreter does, and the frames that it is left with are those that the interpreter has there.
 func TestBothTiers(t *testing.T) {
 	livetest.Slow(t)
 	for _, llvm := range Versions {
 		t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
 			t.Parallel()
 			binary := Binary(t, llvm)
-			runs, exits, clean := 0, 0, 0
+			runs, exits, deep, clean := 0, 0, 0, 0
 			for seed := range uint64(seeds) {
-				if !livetest.Share(25, "tinyvm", llvm, seed) {
+				if !livetest.Share(50, "tinyvm", llvm, seed) {
 					continue
 				}
 				file := File(t, seed)
-				plain := Run(t, binary, "--interpret", file)
-				if plain.Status == 0 {
+				arrivals := filepath.Join(t.TempDir(), "arrivals")
+				want := Run(t, binary, "--log", arrivals, "--log-limit", "300000", file)
+				if want.Status == 0 {
 					clean++
 				}
 				for _, opt := range livetest.ShareOf([]string{"0", "2"}, llvm, seed) {
-					compiled := Run(t, binary, "--opt", opt, "--exits", file)
-					require.Equal(t, plain.Output, compiled.Output, "seed %d, --opt %s: %s", seed, opt, compiled.Errors)
-					require.Equal(t, plain.Status, compiled.Status)
+					log := filepath.Join(t.TempDir(), "exits")
+					got := Run(t, binary, "--opt", opt, "--exits", "--log-exits", log, file)
+					require.Equal(t, want.Output, got.Output, "seed %d, --opt %s: %s", seed, opt, got.Errors)
+					require.Equal(t, want.Status, got.Status)
+					rebuilt := map[Key]Arrival{}
+					for _, e := range ReadLog(t, log, func(Key) bool { return true }) {
+						rebuilt[e.Key()] = e
+						if len(e.Frames) > 3 {
+							deep++
+						}
+					}
+					for _, was := range ReadLog(t, arrivals, func(k Key) bool { return rebuilt[k].Frames != nil }) {
+						require.Empty(t, Compare(was, rebuilt[was.Key()]), "seed %d, --opt %s: %v", seed, opt, was.Key())
+						delete(rebuilt, was.Key()) // of which the log has no second
+					}
+					require.Empty(t, rebuilt, "seed %d, --opt %s: the interpreter never was there", seed, opt)
 					runs++
-					exits += compiled.Exits
+					exits += got.Exits
 				}
 			}
-			t.Logf("%d runs, %d exits, %d programs that ended by themselves", runs, exits, clean)
-			require.Greater(t, exits, 10*runs)
+			t.Logf("%d runs, %d exits, %d of them inlined three deep or more; %d programs ended by themselves", runs, exits, deep, clean)
+			require.Greater(t, exits, 5*runs)
+			require.Positive(t, deep)
 		})
+	}
+}
+
+// What a compiled module registers has the name of its layout and its IR in it, and a debugger that stands at an exit finds both.
+func TestSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	for _, llvm := range Versions {
+		p := livetest.Program(t, Binary(t, llvm), "--fuel", Fuel, "--stand", "2", File(t, 2))
+		target, err := ptrace.Capture(p.PID, ptrace.Options{})
+		require.NoError(t, err)
+		seen := 0
+		for _, r := range target.Registries {
+			for _, e := range r.Entries {
+				image := e.Image()
+				require.NotNil(t, image, e.Bad)
+				layout, err := image.Section(".reframe.layout").Data()
+				require.NoError(t, err)
+				require.Equal(t, "simple\x00", string(layout))
+				text, err := image.Section(".reframe.ir").Data()
+				require.NoError(t, err)
+				module, err := ir.Parse("module", text)
+				require.NoError(t, err)
+				require.NoError(t, module.Check())
+				seen++
+			}
+		}
+		require.Positive(t, seen, "LLVM %d", llvm)
+		p.Kill()
+	}
+}
+
+// Each of the faults that can be planted is seen by who compares with the plain interpreter: in what a program prints, or in frames at exits.
+func TestFaults(t *testing.T) {
+	livetest.Slow(t)
+	binary := Binary(t, 19)
+	for _, fault := range []string{"constant", "guard", "swap", "field", "position", "mode", "stack", "class", "stale", "object"} {
+		output, frames, runs := 0, 0, 0
+		for seed := range uint64(livetest.Times(30, 200)) {
+			file := File(t, seed)
+			arrivals, log := filepath.Join(t.TempDir(), "arrivals"), filepath.Join(t.TempDir(), "exits")
+			want := Run(t, binary, "--log", arrivals, "--log-limit", "300000", file)
+			got := Run(t, binary, "--log-exits", log, "--fault", fault, file)
+			runs++
+			if want.Output != got.Output {
+				output++
+			}
+			rebuilt := map[Key]Arrival{}
+			for _, e := range ReadLog(t, log, func(Key) bool { return true }) {
+				rebuilt[e.Key()] = e
+			}
+			for _, was := range ReadLog(t, arrivals, func(k Key) bool { return rebuilt[k].Frames != nil }) {
+				if Compare(was, rebuilt[was.Key()]) == "" {
+					delete(rebuilt, was.Key())
+				}
+			}
+			if len(rebuilt) > 0 {
+				frames++
+			}
+			if !livetest.Whole() && output > 0 && (frames > 0 || fault == "constant" || fault == "guard") {
+				break
+			}
+		}
+		t.Logf("%-9s %3d runs, other output in %d, other frames in %d", fault, runs, output, frames)
+		require.Positive(t, output+frames, fault)
 	}
 }
 
