@@ -1,6 +1,8 @@
 package deopt
 
 import (
+	"slices"
+
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
@@ -104,6 +106,9 @@ func (f *Frame) bare() *Frame {
 	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM = nil, nil, nil, nil, nil, nil
 	return &plain
 }
+
+// Values are the slots of the frame, and the values of a virtual machine's frames as slots ([frame.VM.Slots]).
+func (f *Frame) Values() []frame.Slot { return slices.Concat(f.Slots, f.VM.Slots()) }
 
 // Holds are the values of the module that a slot holds.
 func (f *Frame) Holds(slot int) (list []ir.Value) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 )
 
@@ -33,14 +34,20 @@ func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 	if !set {
 		return nil, nil, f.whyNotSet(slot)
 	}
+	return v.with(f, &changed, slot)
+}
+
+// with is the view with another frame in place of f, in which a slot was set.
+func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
 	changed.Notes = append(changed.Notes, slot+" has the value that was set, not the one that was there")
+	changed.fillVM()
 	out := *v
 	out.Threads = slices.Clone(v.Threads)
 	for i := range out.Threads {
 		if k := slices.Index(out.Threads[i].Frames, f); k >= 0 {
 			out.Threads[i].Frames = slices.Clone(out.Threads[i].Frames)
-			out.Threads[i].Frames[k] = &changed
-			return &out, &changed, nil
+			out.Threads[i].Frames[k] = changed
+			return &out, changed, nil
 		}
 	}
 	return nil, nil, fmt.Errorf("%s is not of this view", f.Title())
@@ -63,7 +70,7 @@ func (f *Frame) whyNotSet(slot string) error {
 // ParseSlot reads a value of a slot's type, as [ParseValue] does: the bytes are what [frame.Slot].Bytes would be. Of a slot
 // without a type it is a number of as many bytes as the slot has.
 func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
-	t, size := irType(s.Type), s.Type.Size()
+	t, size := interp.IRType(s.Type), s.Type.Size()
 	if s.Type.IsZero() {
 		size = len(s.Bytes)
 		t = &ir.Type{Kind: ir.IntKind, Bits: 8 * size}
@@ -94,58 +101,6 @@ func fixed(n *big.Int, bits, size int, order binary.ByteOrder) []byte {
 		slices.Reverse(raw)
 	}
 	return raw
-}
-
-// irType is the type of the IR that a slot's is, or nil where that is none of which a value can be given.
-func irType(t frame.Type) *ir.Type {
-	switch t.Kind {
-	case frame.Int:
-		return &ir.Type{Kind: ir.IntKind, Bits: t.Bits}
-	case frame.Pointer:
-		return ir.Ptr
-	case frame.BFloat:
-		return &ir.Type{Kind: ir.BFloatKind}
-	case frame.Float:
-		if kind, known := floatKinds[t.Bits]; known {
-			return &ir.Type{Kind: kind}
-		}
-	}
-	return nil
-}
-
-var floatKinds = map[int]ir.TypeKind{16: ir.HalfKind, 32: ir.FloatKind, 64: ir.DoubleKind, 80: ir.X86FP80Kind, 128: ir.FP128Kind}
-
-// SameValue says whether a text spells a result: as it is spelled there, or as [ParseValue] reads it of the result's type.
-func SameValue(r *frame.Result, text string) (bool, error) {
-	if text == r.Value {
-		return true, nil
-	}
-	t := scalar(r.Type)
-	if t == nil {
-		return false, nil // of an aggregate or vector there is one spelling
-	}
-	v, err := ParseValue(t, text)
-	switch {
-	case err != nil:
-		return false, err
-	case r.Value == "nan" && v.Format() == r.Value: // spelled by its bits
-		return false, fmt.Errorf("%s: which nan it is, a result does not say", text)
-	}
-	return v.Format() == r.Value, nil
-}
-
-// scalar is the type of that spelling, or nil where it is none of which a value can be given.
-func scalar(spelling string) *ir.Type {
-	for _, t := range []*ir.Type{ir.Ptr, {Kind: ir.HalfKind}, {Kind: ir.BFloatKind}, {Kind: ir.FloatKind}, {Kind: ir.DoubleKind}, {Kind: ir.X86FP80Kind}, {Kind: ir.FP128Kind}} {
-		if t.String() == spelling {
-			return t
-		}
-	}
-	bits := 0
-	if n, err := fmt.Sscanf(spelling, "i%d", &bits); n != 1 || err != nil || fmt.Sprintf("i%d", bits) != spelling || bits < 1 || bits > 1<<16 {
-		return nil
-	}
-	return &ir.Type{Kind: ir.IntKind, Bits: bits}
 }
 
 // Masked returns the bytes of a slot without the bits that are above its type's width, which may be anything.

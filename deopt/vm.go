@@ -1,6 +1,12 @@
 package deopt
 
-import "reframe/deopt/vmlayout"
+import (
+	"fmt"
+	"slices"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/vmlayout"
+)
 
 // readVM is what the first of the view's layouts of virtual machines makes of the frame's record. It is the same at each exit.
 func (f *Frame) readVM() *vmlayout.Reading {
@@ -24,4 +30,33 @@ func (f *Frame) fillVM() {
 		f.view.source.Slots = f.Slots
 		f.VM = f.readVM().Read(f.view.source)
 	}
+}
+
+// SetVM is [View.Set] of a value of the VM's frames, which is called as [frame.VM.Slots] has it. Its slot gets the bits that the layout's
+// codec has for the text, read in the type that the value has now.
+func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
+	all := f.VM.Slots()
+	at := slices.IndexFunc(all, func(s frame.Slot) bool { return s.Name == name })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("%s has no %s", f.Title(), name)
+	}
+	raw, err := f.ParseSlot(&all[at], text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
+	}
+	order := f.view.target.Arch().Order
+	k, bits, err := f.readVM().Shape.Encode(name, all[at].Type.Source, frame.Number(raw, order).Uint64())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
+	}
+	changed := *f
+	changed.Slots, changed.Notes = slices.Clone(f.Slots), slices.Clone(f.Notes)
+	slot := slices.IndexFunc(changed.Slots, func(s frame.Slot) bool { return s.Index == k })
+	if slot < 0 || changed.Slots[slot].Bytes == nil {
+		return nil, nil, fmt.Errorf("%s of %s: live value %d is not among the slots that were read", name, f.Title(), k)
+	}
+	s := &changed.Slots[slot]
+	s.Bytes = fixed(bits, 8*len(s.Bytes), len(s.Bytes), order)
+	s.Value, s.Hex, s.Location = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil
+	return v.with(f, &changed, name)
 }

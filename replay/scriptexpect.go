@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -23,6 +24,8 @@ func (c *call) expect() error {
 	switch what := c.args[0]; what {
 	case "record", "site", "moment", "function", "resume":
 		return c.expectFrame(f, what, c.args[1:])
+	case "method", "position":
+		return c.expectVM(f, what, c.args[1:])
 	}
 	s, err := slotOf(f, c.args[0])
 	if err != nil {
@@ -89,15 +92,14 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	if f.Record == nil {
 		return nil, fmt.Errorf("%s has no record%s", f.Title(), frame.Noted(f.Notes))
 	}
-	for i := range f.Slots {
-		s := &f.Slots[i]
+	all := f.Values()
+	var names []string
+	for i := range all {
+		s := &all[i]
 		if spelled(s) == name {
 			return s, nil
 		}
-	}
-	var names []string
-	for i := range f.Slots {
-		names = append(names, spelled(&f.Slots[i]))
+		names = append(names, spelled(s))
 	}
 	return nil, fmt.Errorf("there is no slot %s in %s; it has %s", name, titled(f), strings.Join(names, " "))
 }
@@ -117,8 +119,9 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "=", "hex", "type", "at":
 	case "unavailable":
 		least = 0
-	case "undef", "guess":
+	case "undef", "guess", "dead":
 		least, most = 0, 0
+	case "object":
 	default:
 		return c.wrong("")
 	}
@@ -128,6 +131,11 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	switch verb {
 	case "unavailable":
 		return expectUnavailable(f, s, want)
+	case "object", "dead":
+		if is := vmOnly(f, s); is != strings.Join(append([]string{verb}, want...), " ") {
+			return otherwise("%s is %s, not %s, in %s", spelled(s), cmp.Or(is, shown(s)), strings.Join(append([]string{verb}, want...), " "), titled(f))
+		}
+		return nil
 	case "undef":
 		if s.Status != frame.Undefined {
 			return otherwise("%s is %s, not undef, in %s", spelled(s), shown(s), titled(f))
@@ -163,6 +171,46 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 		return otherwise("%s is %s, not %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	return nil
+}
+
+// vmOnly is what a value of a virtual machine's frame is that no slot is: object 4, or dead.
+func vmOnly(f *deopt.Frame, s *frame.Slot) string {
+	for _, v := range f.VM.All() {
+		switch {
+		case v.Name != s.Name:
+		case v.Value.Object != nil:
+			return fmt.Sprintf("object %d", *v.Value.Object)
+		case v.Value.Status == frame.Dead:
+			return "dead"
+		}
+	}
+	return ""
+}
+
+// expectVM compares the innermost frame of the virtual machine.
+func (c *call) expectVM(f *deopt.Frame, what string, want []string) error {
+	if len(want) != 1 {
+		return c.wrong("")
+	}
+	if f.VM == nil || len(f.VM.Frames) == 0 {
+		why := "no layout of a virtual machine reads it"
+		if f.VM != nil {
+			why = f.VM.Error
+		}
+		return fmt.Errorf("%s has no frames of a virtual machine: %s", f.Title(), why)
+	}
+	is := &f.VM.Frames[0]
+	if is.Reason != "" {
+		return fmt.Errorf("%s of %s: %s", what, titled(f), is.Reason)
+	}
+	got := is.Method
+	if what == "position" {
+		got = "none"
+		if is.Position != nil {
+			got = fmt.Sprint(*is.Position)
+		}
+	}
+	return c.expectWord(f, what, got, want[0])
 }
 
 // ofSlot says which slot an error is about.

@@ -31,21 +31,30 @@ func (c *call) set() error {
 	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
 		return ofSlot(f, s, err)
 	}
+	if strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") {
+		return c.changed(t)(v.SetVM(f, s.Name, c.args[1]))
+	}
 	if s.Name == "" {
 		return otherwise("%s of %s: it has no name by which the code could take it", spelled(s), titled(f))
 	}
-	changed, g, err := v.Set(f, s.Name, c.args[1])
-	if err != nil {
-		return unmet{err}
-	}
-	for i := range changed.Threads {
-		if changed.Threads[i].ID == t.ID {
-			t = &changed.Threads[i]
+	return c.changed(t)(v.Set(f, s.Name, c.args[1]))
+}
+
+// changed takes a view in which a value of a thread's frame was set.
+func (c *call) changed(t *deopt.Thread) func(*deopt.View, *deopt.Frame, error) error {
+	return func(changed *deopt.View, f *deopt.Frame, err error) error {
+		if err != nil {
+			return unmet{err}
 		}
+		for i := range changed.Threads {
+			if changed.Threads[i].ID == t.ID {
+				t = &changed.Threads[i]
+			}
+		}
+		c.view, c.frame, c.thread = changed, f, t
+		c.forget()
+		return nil
 	}
-	c.view, c.frame, c.thread = changed, g, t
-	c.forget()
-	return nil
 }
 
 func (c *call) resume() error {
@@ -122,7 +131,7 @@ func (c *call) returns() error {
 	case want == "nothing":
 		return otherwise("it returned %s %s, not nothing", r.Type, r.Value)
 	}
-	same, err := deopt.SameValue(r, c.args[len(c.args)-1])
+	same, err := sameResult(r, c.args[len(c.args)-1])
 	if err != nil {
 		return err
 	}

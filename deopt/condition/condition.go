@@ -4,7 +4,8 @@
 // # Language
 //
 // A slot is called as the output calls it, with % or without: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name
-// with anything in it but letters, digits, dots, _ and $ needs the quotation marks. Numbers are decimal, 0x, 0o or 0b, or floating-point
+// with anything in it but letters, digits, dots, _ and $ needs the quotation marks. Values of a virtual machine's frames are called
+// local[2], stack[0], caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point
 // ones, inf and nan. What joins them, the tighter first:
 //
 //	! -                ! before what is true or false, - before a number

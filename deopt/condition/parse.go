@@ -251,7 +251,7 @@ func (p *parser) operand() *node {
 		}
 		return made(&node{op: slotOp, name: Name{Text: rest[2 : end+2], at: at}}, end+3)
 	case rest[0] == '%':
-		if n := span(rest[1:], letters+digits+"."); n > 0 {
+		if n := path(rest[1:]); n > 0 {
 			return made(&node{op: slotOp, name: Name{Text: rest[1 : n+1], at: at}}, n+1)
 		}
 	case rest[0] == '#':
@@ -266,7 +266,7 @@ func (p *parser) operand() *node {
 		}
 		return p.fail(at, "%s is no number that can be read", shortened(word))
 	case span(rest, letters) > 0:
-		word := rest[:span(rest, letters+digits+".")]
+		word := rest[:path(rest)]
 		switch word {
 		case "true", "false":
 			return made(&node{op: truthOp, is: word == "true", bool: true}, len(word))
@@ -277,6 +277,20 @@ func (p *parser) operand() *node {
 		return made(&node{op: slotOp, name: Name{Text: word, at: at}}, len(word))
 	}
 	return p.fail(at, what)
+}
+
+// path is how many bytes of a text are a name: letters, digits, dots, and numbers in brackets, as in object[4].x.
+func path(text string) int {
+	n := span(text, letters+digits+".")
+	for n > 0 && n < len(text) && text[n] == '[' {
+		inside := span(text[n+1:], digits)
+		if inside == 0 || !strings.HasPrefix(text[n+1+inside:], "]") {
+			break
+		}
+		n += inside + 2
+		n += span(text[n:], letters+digits+".")
+	}
+	return n
 }
 
 // span is how many bytes of a set a text begins with.

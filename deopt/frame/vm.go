@@ -1,5 +1,11 @@
 package frame
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
 // VM are the frames of the user's own virtual machine that one physical frame holds, as a layout has them. They stand beside the slots and
 // point to them: the numbers of physical frames stay.
 type VM struct {
@@ -41,6 +47,76 @@ type VMValue struct {
 	Reason string `json:"reason,omitempty"`
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that it was read from
+
+	// Kind and Bytes are the type and the bits of the value, decoded. Bytes are nil unless it is read.
+	Kind  Type   `json:"-"`
+	Bytes []byte `json:"-"`
+}
+
+// as makes a slot of a value, under a name.
+func (v *VMValue) as(name string) Slot {
+	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Reason: v.Reason, Bytes: v.Bytes}
+	s.Type.Source = v.Type
+	switch {
+	case v.Object != nil:
+		s.Status, s.Reason = Missing, fmt.Sprintf("it is object %d, which was not allocated", *v.Object)
+	case v.Status == Dead:
+		s.Status, s.Reason = Missing, "it is dead"
+	}
+	if v.Slot != nil {
+		s.Index = *v.Slot
+	}
+	return s
+}
+
+// Slots are [VM.All] as slots.
+func (v *VM) Slots() (list []Slot) {
+	for _, n := range v.All() {
+		list = append(list, n.Value.as(n.Name))
+	}
+	return list
+}
+
+// Named is a value by where it stands.
+type Named struct {
+	Name  string
+	Value *VMValue
+}
+
+// All are the values of the VM's frames and objects, named by where they stand: local[2] and stack[0] of the innermost frame, caller[1].local[2]
+// of the one that called it, object[4].8 or object[4].x of objects, and an extra by its own name.
+func (v *VM) All() (list []Named) {
+	if v == nil {
+		return nil
+	}
+	for n := range v.Frames {
+		f := &v.Frames[n]
+		of := ""
+		if n > 0 {
+			of = fmt.Sprintf("caller[%d].", n)
+		}
+		for k := range f.Locals {
+			list = append(list, Named{fmt.Sprintf("%slocal[%d]", of, *f.Locals[k].Index), &f.Locals[k]})
+		}
+		for k := range f.Stack {
+			list = append(list, Named{fmt.Sprintf("%sstack[%d]", of, *f.Stack[k].Index), &f.Stack[k]})
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
+			x := f.Extra[name]
+			list = append(list, Named{of + name, &x})
+		}
+	}
+	for n := range v.Objects {
+		o := &v.Objects[n]
+		for k := range o.Fields {
+			at := fmt.Sprint(o.Fields[k].At)
+			if o.Fields[k].Name != "" {
+				at = o.Fields[k].Name
+			}
+			list = append(list, Named{fmt.Sprintf("object[%d].%s", o.ID, at), &o.Fields[k].VMValue})
+		}
+	}
+	return list
 }
 
 // Dead is the status of a VM value that its method does not need any more.

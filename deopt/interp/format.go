@@ -134,3 +134,22 @@ func ones(n uint) *big.Int {
 	one := big.NewInt(1)
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
+
+// IRType is the type of the IR that a type of a slot is, or nil where that is none of which a value can be given.
+func IRType(t abstract.Type) *ir.Type {
+	switch t.Kind {
+	case abstract.Int:
+		return &ir.Type{Kind: ir.IntKind, Bits: t.Bits}
+	case abstract.Pointer:
+		return ir.Ptr
+	case abstract.BFloat:
+		return &ir.Type{Kind: ir.BFloatKind}
+	case abstract.Float:
+		if kind, known := floatKinds[t.Bits]; known {
+			return &ir.Type{Kind: kind}
+		}
+	}
+	return nil
+}
+
+var floatKinds = map[int]ir.TypeKind{16: ir.HalfKind, 32: ir.FloatKind, 64: ir.DoubleKind, 80: ir.X86FP80Kind, 128: ir.FP128Kind}

@@ -40,7 +40,7 @@ func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	if f == nil {
 		return c.Of(nil)
 	}
-	return c.Of(f.Slots)
+	return c.Of(f.Values())
 }
 
 // prepare finds out what is the same each time that the place is reached.

@@ -53,6 +53,9 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter) err
 			siteList = append(siteList, names)
 		}
 	}
+	if len(o.VMs) > 0 && slices.ContainsFunc(c.Names(), func(n condition.Name) bool { return strings.Contains(n.Text, "[") }) {
+		return nil // which places a record has, its layout says when it is there
+	}
 	siteList = append(siteList, nil) // one of which no module says more
 	all := map[string]string{}       // every name, as the output has it
 	for _, names := range siteList {

@@ -274,12 +274,12 @@ func (from *Source) value(v *Value) frame.VMValue {
 		return out
 	}
 	if got.slot != nil && v.As == "" && v.Codec == nil { // vectors and wide numbers too
-		out.Value, out.Hex = got.slot.Value, got.slot.Hex
+		out.Value, out.Hex, out.Kind, out.Bytes = got.slot.Value, got.slot.Hex, got.slot.Type, got.slot.Bytes
 		return out
 	}
 	out.Hex = frame.HexOf(got.bits)
 	if v.Codec == nil {
-		out.Value = Typed{Type: v.As, Bits: got.bits}.String()
+		from.decoded(&out, Typed{Type: v.As, Bits: got.bits})
 		return out
 	}
 	is, err := v.Codec.Decode(got.bits)
@@ -287,11 +287,31 @@ func (from *Source) value(v *Value) frame.VMValue {
 		out.Status, out.Reason, out.Value, out.Type = frame.Missing, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
 		return out
 	}
-	out.Type, out.Value = is.Type, is.String()
+	from.decoded(&out, is)
 	if is.Type == "ref" && is.Text != "" {
 		out.Type += " " + is.Text
 	}
 	return out
+}
+
+// decoded gives a value its type, its text and its bits.
+func (from *Source) decoded(v *frame.VMValue, is Typed) {
+	v.Type, v.Value = is.Type, is.String()
+	t, ok := plain[is.Type]
+	if is.Type == "null" {
+		t, ok = plain["ref"], true
+	}
+	if !ok {
+		return
+	}
+	v.Kind, v.Bytes = t, make([]byte, t.Size())
+	for i := range v.Bytes {
+		at := i
+		if from.Order == binary.ByteOrder(binary.BigEndian) {
+			at = len(v.Bytes) - 1 - i
+		}
+		v.Bytes[at] = byte(is.Bits >> (8 * i))
+	}
 }
 
 // raw reads the bits of a token.

@@ -206,8 +206,12 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 			}
 		}
 	}
-	s.walk(func(n int, what string, at int64, p *Placed) {
-		check(fmt.Sprintf("%s[%d] of frame %d", what, at, n), &p.Value)
+	s.walk(func(of int, what string, at int64, p *Placed) {
+		if what == "object" {
+			check(fmt.Sprintf("object[%d].%d", of, at), &p.Value)
+		} else {
+			check(fmt.Sprintf("%s[%d] of frame %d", what, at, of), &p.Value)
+		}
 	})
 	for n := range s.Frames {
 		for k := range s.Frames[n].Monitors {

@@ -1,5 +1,11 @@
 package vmlayout
 
+import (
+	"errors"
+	"fmt"
+	"math/big"
+)
+
 // Shape is what a layout makes of a record: VM frames of tokens. It does not change.
 type Shape struct {
 	Layout  *Layout
@@ -97,8 +103,42 @@ func (s *Shape) Follows() (yes bool) {
 	return yes
 }
 
-// walk calls a function for each token of a shape with the place that it stands at: local[0], object[3].8.
-func (s *Shape) walk(each func(frame int, what string, at int64, p *Placed)) {
+// Encode finds the operand that a value of the shape is read from, and the bits that it has for another value. The name is that of
+// [frame.VM.Slots].
+func (s *Shape) Encode(name, kind string, bits uint64) (operand int, out *big.Int, err error) {
+	var found *Value
+	s.walk(func(n int, what string, at int64, p *Placed) {
+		is := fmt.Sprintf("%s[%d]", what, at)
+		switch {
+		case what == "extra":
+			is = p.Name
+		case what == "object":
+			is = fmt.Sprintf("object[%d].%d", n, at)
+			if p.Name != "" {
+				is = fmt.Sprintf("object[%d].%s", n, p.Name)
+			}
+		}
+		if n > 0 && what != "object" {
+			is = fmt.Sprintf("caller[%d].%s", n, is)
+		}
+		if is == name {
+			found = &p.Value
+		}
+	})
+	switch {
+	case found == nil:
+		return 0, nil, errors.New("it is one of a row in memory")
+	case found.Kind != OperandValue:
+		return 0, nil, errors.New("no location of the record holds it")
+	case found.Codec == nil:
+		return found.Operand, new(big.Int).SetUint64(bits), nil
+	}
+	encoded, err := found.Codec.Encode(Typed{Type: kind, Bits: bits})
+	return found.Operand, new(big.Int).SetUint64(encoded), err
+}
+
+// walk calls a function for each token of a shape with the place that it stands at: of a frame, by its number, or of an object, by its id.
+func (s *Shape) walk(each func(of int, what string, at int64, p *Placed)) {
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		for k := range f.Locals {
@@ -113,7 +153,7 @@ func (s *Shape) walk(each func(frame int, what string, at int64, p *Placed)) {
 	}
 	for n := range s.Objects {
 		for k := range s.Objects[n].Fields {
-			each(-1, "object", s.Objects[n].Fields[k].At, &s.Objects[n].Fields[k])
+			each(int(s.Objects[n].ID), "object", s.Objects[n].Fields[k].At, &s.Objects[n].Fields[k])
 		}
 	}
 }

@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"fmt"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+)
+
+// sameResult says whether a text spells a result: as it is spelled there, or as [deopt.ParseValue] reads it of the result's type.
+func sameResult(r *frame.Result, text string) (bool, error) {
+	if text == r.Value {
+		return true, nil
+	}
+	t := scalar(r.Type)
+	if t == nil {
+		return false, nil // of an aggregate or vector there is one spelling
+	}
+	v, err := deopt.ParseValue(t, text)
+	switch {
+	case err != nil:
+		return false, err
+	case r.Value == "nan" && v.Format() == r.Value: // spelled by its bits
+		return false, fmt.Errorf("%s: which nan it is, a result does not say", text)
+	}
+	return v.Format() == r.Value, nil
+}
+
+// scalar is the type of that spelling, or nil where it is none of which a value can be given.
+func scalar(spelling string) *ir.Type {
+	for _, t := range []*ir.Type{ir.Ptr, {Kind: ir.HalfKind}, {Kind: ir.BFloatKind}, {Kind: ir.FloatKind}, {Kind: ir.DoubleKind}, {Kind: ir.X86FP80Kind}, {Kind: ir.FP128Kind}} {
+		if t.String() == spelling {
+			return t
+		}
+	}
+	bits := 0
+	if n, err := fmt.Sscanf(spelling, "i%d", &bits); n != 1 || err != nil || fmt.Sprintf("i%d", bits) != spelling || bits < 1 || bits > 1<<16 {
+		return nil
+	}
+	return &ir.Type{Kind: ir.IntKind, Bits: bits}
+}
