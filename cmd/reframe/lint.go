@@ -36,6 +36,8 @@ could not be resumed:
   layout             a layout names what is not there, or is of another type
   swapped            a layout gives an operand under the name of another operand
   no-layout          nothing says where a deoptimize resumes
+  vm-layout          a layout of a virtual machine does not read the operands, or takes one
+                     for what it cannot be
   unknown-word       a calling convention, attribute, flag or the like that is none of
                      LLVM's: a fork's, or a later release's
 
@@ -46,6 +48,7 @@ Exit status: 0 no site is known that cannot be resumed (there may be warnings), 
 are such sites, 2 it failed.`,
 		Example: `  reframe lint loop.ll
   reframe lint loop.ll --layout loop.layout.json
+  reframe lint vm.ll --layout simple
   reframe lint loop.ll --json
   reframe lint optimized.ll baseline.ll --layout loop.layout.json`,
 		Args: needs("MODULE.ll"),
@@ -67,7 +70,7 @@ func (a *app) lint(k *inputs) error {
 	if err != nil {
 		return err
 	}
-	report, err := lint.Lint(o.Modules, o.Layouts)
+	report, err := lint.Lint(o.Modules, o.Layouts, o.VMs...)
 	if err != nil {
 		return err
 	}

@@ -129,5 +129,5 @@ func TestLintHelp(t *testing.T) {
 		require.Contains(t, r.stdout, "  "+flag+" ")
 	}
 	require.Contains(t, reframe(t, "__complete", "lint", "").stdout, "ll\n:8\n")
-	require.Contains(t, reframe(t, "__complete", "lint", "--layout", "").stdout, "json\n:8\n")
+	require.Contains(t, reframe(t, "__complete", "lint", "--layout", "").stdout, "json\nstar\n:8\n")
 }

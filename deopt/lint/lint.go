@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/sites"
+	"reframe/deopt/vmlayout"
 )
 
 // Schema names the JSON of a [Report].
@@ -51,6 +52,7 @@ const (
 	LayoutMisfit     Rule = "layout"            // a layout names what is not there
 	Swapped          Rule = "swapped"           // a layout gives a value under the name of another one
 	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize resumes
+	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine does not read the operands
 	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
 )
 
@@ -79,6 +81,7 @@ const MaxNames = 64
 type linter struct {
 	ms      *sites.Modules
 	layouts []*layout.Layout
+	vms     []*vmlayout.Layout
 	out     *Report
 	targets map[carried]*target      // where exits resume
 	ids     map[uint64]*ir.Site      // the first site of each id
@@ -88,8 +91,11 @@ type linter struct {
 // Lint looks for sites of the modules that could not be resumed: by layouts where one of
 // them has an exit for a site, else behind the site itself. The error is of a module: a
 // body that cannot be read, or a site that is not what LangRef says it must be.
-func Lint(given []*ir.Module, layouts []*layout.Layout) (*Report, error) {
-	l := &linter{ms: sites.NewModules(given), layouts: layouts, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
+//
+// Layouts of virtual machines are run over each site. Of a site that one of them reads it is not asked where IR resumes: the machine's own
+// interpreter does.
+func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
+	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
 		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}}
 	for _, m := range given {
 		l.out.Modules = append(l.out.Modules, m.Name)
@@ -201,8 +207,10 @@ func (l *linter) block(sites []*ir.Site) error {
 		if err != nil {
 			return err
 		}
-		if err := l.values(s, l.exitsOf(s), live); err != nil {
-			return err
+		if !l.readByVM(s) {
+			if err := l.values(s, l.exitsOf(s), live); err != nil {
+				return err
+			}
 		}
 		l.compiles(s)
 		l.patchable(s)

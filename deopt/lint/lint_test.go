@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
 	"reframe/deopt/lint"
+	"reframe/deopt/vmlayout"
 	"reframe/internal/livetest"
 )
 
@@ -315,4 +317,49 @@ l:
 	require.Len(t, report.Findings, 1)
 	require.Equal(t, "l.json:3: exits[0].slots[1].name: %\"$n\" a second time",
 		fmt.Sprintf("%s:%d: %s: %s", report.Findings[0].File, report.Findings[0].Line, report.Findings[0].Path, report.Findings[0].What))
+}
+
+// A layout of a virtual machine is run over every site. With it a deoptimize needs no other.
+func TestLintVMLayouts(t *testing.T) {
+	simple, err := vmlayout.Read("simple")
+	require.NoError(t, err)
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmsimple.ll"))
+	require.NoError(t, err)
+	found := func(from, to string) (what []string) {
+		changed := strings.Replace(string(text), from, to, 1)
+		require.True(t, from == to || changed != string(text), from)
+		m, err := ir.Parse("vm.ll", []byte(changed))
+		require.NoError(t, err)
+		report, err := lint.Lint([]*ir.Module{m}, nil, simple)
+		require.NoError(t, err)
+		for _, f := range report.Findings {
+			require.Equal(t, lint.VMLayout, f.Rule)
+			require.Equal(t, lint.CannotResume, f.Severity)
+			require.EqualValues(t, 2882400000, *f.ID)
+			what = append(what, f.What)
+		}
+		return what
+	}
+	require.Empty(t, found("", ""))
+	const at = "simple does not read its operands: simple:"
+	for _, c := range []struct{ name, from, to, says string }{
+		{"two operands swapped", "i64 12901679105,\n    i64 %small", "i64 %small,\n    i64 12901679105", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value, and a tag is wanted there"},
+		{"a tag left out", "i64 12901679105,\n    i64 %small", "i64 %small", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value, and a tag is wanted there"},
+		{"an object that is not there", "i64 21474836484", "i64 21474836485", "record 2882400000 of @compiled: local[1] of frame 0 is object 4, which is not defined"},
+		{"a place twice", "i64 12901679105", "i64 12901679104", "record 2882400000 of @compiled: two values for place 0"},
+		{"a frame that would run twice", "i64 4294967298", "i64 4294967296", `frame 1 is resumed by "reexecute"`},
+		{"fewer fields than it says", "i32 2,", "i32 1,", "record 2882400000 of @compiled: fail: operand 29 is no tag: 6"},
+		{"a boxed double", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    double %d", "simple: local[0] of frame 0, operand 11 (%d): it is double, and the layout decodes bits"},
+		{"undef", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    i64 undef", "simple: local[0] of frame 0, operand 11: the module has undef or poison there; a dead place says so itself"},
+		{"a double for a reference", "ptr @heap", "double %d", "simple: stack[0] of frame 0, operand 17 (%d): it is double, and the layout has ref there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			what := found(c.from, c.to)
+			require.Len(t, what, 1)
+			require.Contains(t, what[0], c.says)
+			if !strings.HasPrefix(c.says, "simple: ") {
+				require.Contains(t, what[0], at[:len(at)-1])
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package vmlayout
 
 import (
 	"math/big"
+	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
@@ -14,7 +15,13 @@ import (
 func OfModule(s *ir.Site) *Site {
 	out := &Site{Function: s.Func.Name, Record: s.ID, Kind: string(s.Kind)}
 	for _, v := range s.Live {
-		out.Operands = append(out.Operands, operandOf(s.Func.Module, v))
+		o := operandOf(s.Func.Module, v)
+		if len(s.GCLive) > 0 && o.Constant == nil && !o.Undef && o.Type.Kind == frame.Pointer {
+			if o.Pair = Unpaired; slices.Contains(s.GCLive, v) {
+				o.Pair = Base
+			}
+		}
+		out.Operands = append(out.Operands, o)
 	}
 	out.Args = ArgsOf(s)
 	return out

@@ -1,0 +1,73 @@
+package vmlayout
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+)
+
+// Misfits are what is wrong with a shape as far as a module tells: a type that the operand cannot have, a reference that the collector does not
+// know of, a derived pointer where an object is meant, undef where a value is.
+func (s *Shape) Misfits(site *Site) (list []string) {
+	check := func(where string, v *Value) {
+		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
+			return
+		}
+		o := &site.Operands[v.Operand]
+		name := fmt.Sprintf("%s, operand %d", where, v.Operand)
+		if o.Name != "" {
+			name += " (" + o.Name + ")"
+		}
+		switch {
+		case o.Undef:
+			list = append(list, name+": the module has undef or poison there; a dead place says so itself")
+		case v.As == "ref" && o.Pair == Unpaired:
+			list = append(list, name+": a reference that the statepoint does not list for the collector")
+		case v.As == "ref" && o.Pair == Derived:
+			list = append(list, name+": a pointer into an object, where a reference is meant")
+		}
+		if why := misfit(v, o.Type); why != "" {
+			list = append(list, name+": "+why)
+		}
+	}
+	s.walk(func(of int, what string, at int64, p *Placed) {
+		switch {
+		case what == "object":
+			check(fmt.Sprintf("object[%d].%d", of, at), &p.Value)
+		case what == "extra":
+			check(fmt.Sprintf("%s of frame %d", p.Name, of), &p.Value)
+		default:
+			check(fmt.Sprintf("%s[%d] of frame %d", what, at, of), &p.Value)
+		}
+	})
+	for n := range s.Frames {
+		for k := range s.Frames[n].Monitors {
+			check(fmt.Sprintf("lock %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
+		}
+	}
+	return list
+}
+
+// misfit says why an operand of a type cannot be what the layout takes it for.
+func misfit(v *Value, t frame.Type) string {
+	if t.IsZero() {
+		return ""
+	}
+	want := v.As
+	if v.Codec != nil && want == "" {
+		if t.Kind == frame.Float || t.Bits > 64 || t.Composite() {
+			return "it is " + t.Source + ", and the layout decodes bits"
+		}
+		return ""
+	}
+	switch as := plain[want]; {
+	case want == "":
+	case t.Composite() || t.Bits < as.Bits:
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	case t.Kind == frame.Float && (as.Kind != frame.Float || as.Bits != t.Bits):
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	case t.Kind == frame.Pointer && as.Kind == frame.Float:
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	}
+	return ""
+}
