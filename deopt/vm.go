@@ -40,6 +40,9 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 	if at < 0 {
 		return nil, nil, fmt.Errorf("%s has no %s", f.Title(), name)
 	}
+	if !all[at].Read() {
+		return nil, nil, fmt.Errorf("%s of %s: %s", name, f.Title(), all[at].Reason)
+	}
 	raw, err := f.ParseSlot(&all[at], text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)

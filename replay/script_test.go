@@ -23,7 +23,7 @@ func programsOf(t *testing.T, version int) []string {
 	t.Helper()
 	env := []string{"IR=" + filepath.Dir(livetest.Testdata(t, "programs", "tick.ll"))}
 	if version > 14 {
-		env = append(env, "JITDUMPDIR="+t.TempDir(), "LLI="+livetest.LLVM(t, version, "lli"), "LLI_IR="+livetest.IR(t, version, "deoptimize.ll"))
+		env = append(env, "JITDUMPDIR="+t.TempDir(), "LLI="+livetest.LLVM(t, version, "lli"), "LLI_IR="+livetest.IR(t, version, "deoptimize.ll"), "VM_IR="+livetest.IR(t, version, "vmsimple.ll"))
 	}
 	for name, program := range map[string]string{"TICK": "tick.ll", "GUARDS": "guards.ll", "STATE": "state.ll"} {
 		object := livetest.PICObject(t, version, program, "-O2")
@@ -66,12 +66,12 @@ func TestScripts(t *testing.T) {
 	variables := map[string]string{"guards": "SUM=" + sum(t, "guards.ll", 40), "tick": fmt.Sprintf("RESULT=%d", tick(0)), "state": "SUM=" + sum(t, "state.ll", 4)}
 	paths, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
-	require.Len(t, paths, 7)
+	require.Len(t, paths, 8)
 	for _, version := range []int{14, 19, 22} {
 		env := programsOf(t, version)
 		for _, path := range paths {
 			name := strings.TrimSuffix(filepath.Base(path), ".txtar")
-			if version == 14 && strings.Contains("lli patchpoint", name) {
+			if version == 14 && strings.Contains("lli patchpoint vm", name) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, version), func(t *testing.T) {

@@ -28,10 +28,14 @@ func (c *call) set() error {
 	if err != nil {
 		return err
 	}
+	ofVM := strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%")
+	if ofVM && !s.Read() {
+		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // which says why not
+	}
 	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
 		return ofSlot(f, s, err)
 	}
-	if strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") {
+	if ofVM {
 		return c.changed(t)(v.SetVM(f, s.Name, c.args[1]))
 	}
 	if s.Name == "" {
