@@ -76,6 +76,8 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	odd := livetest.Lli(t, 19, "odd_types.ll", "orc")
 	refused := livetest.Lli(t, 19, "false_match.ll", "orc")
 	plain := livetest.C(t, "nojit.c", nil)
+	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
+	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
 	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
 	object, tick := ticking(t)
 	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
@@ -93,6 +95,9 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"frames", "-p", pid(odd), "--ir", odd.IR},
 		{"frames", "-p", pid(plain)},
 		{"frames", "-p", pid(refused), "--ir", refused.IR},
+		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple"},
+		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", informed},
+		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", "simple"},
 		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
 		{"frames", "--core", core, "--sysroot", t.TempDir()},
 		{"frames", "--core", stackmap, "--ir", tick},
