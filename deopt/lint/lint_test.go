@@ -351,7 +351,7 @@ func TestLintVMLayouts(t *testing.T) {
 		{"fewer fields than it says", "i32 2,", "i32 1,", "record 2882400000 of @compiled: fail: operand 29 is no tag: 6"},
 		{"a boxed double", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    double %d", "simple: local[0] of frame 0, operand 11 (%d): it is double, and the layout decodes bits"},
 		{"undef", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    i64 undef", "simple: local[0] of frame 0, operand 11: the module has undef or poison there; a dead place says so itself"},
-		{"a double for a reference", "ptr @heap", "double %d", "simple: stack[0] of frame 0, operand 17 (%d): it is double, and the layout has ref there"},
+		{"a double for a reference", "[4 x i64]* @heap", "double %d", "simple: stack[0] of frame 0, operand 17 (%d): it is double, and the layout has ref there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			what := found(c.from, c.to)
