@@ -178,7 +178,7 @@ func (c *nanTag) Encode(v Typed) (uint64, error) {
 		payload := cut(v.Bits, v.Type)
 		switch of, isRef := strings.CutPrefix(kind, "ref "); {
 		case v.Type == "symbol" && v.Text == kind:
-			payload &= 1<<c.shift - 1
+			payload = v.Bits & (1<<c.shift - 1)
 		case isRef && v.Type == "ref" && (v.Text == of || v.Text == ""):
 		case kind != v.Type || v.Text != "":
 			continue
