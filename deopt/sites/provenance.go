@@ -1,8 +1,8 @@
 package sites
 
 import (
+	"bytes"
 	"fmt"
-	"slices"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
@@ -80,23 +80,39 @@ func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 	return Provenance{Likely, "the code has " + says + " of it"}
 }
 
+// textSection is where a JIT compiler that describes itself leaves the text of the module, and maxOwnText bounds what is read of it.
+const (
+	textSection = ".reframe.ir"
+	maxOwnText  = 8 << 20
+)
+
+// ownIR are the modules that an image has in itself, each called by its section.
+func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
+	own, read := ms.embedded[img]
+	if read {
+		return own
+	}
+	e := &embedded{}
+	e.image(img.Name, img)
+	for _, m := range e.modules {
+		m.Name = bitcodeSection
+	}
+	own = e.modules
+	if s := img.Section(textSection); s != nil && s.Size <= maxOwnText {
+		if text, err := s.Data(); err == nil {
+			if m, err := ir.Parse(textSection, bytes.TrimRight(text, "\x00")); err == nil {
+				own = append(own, m)
+			}
+		}
+	}
+	ms.embedded[img] = own
+	return own
+}
+
 // byIR holds a function against the IR that an image has in itself. ok is false where it has none of it.
 func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
-	if img.Section(bitcodeSection) == nil {
-		return Provenance{}, false
-	}
-	own, read := ms.embedded[img]
-	if !read {
-		e := &embedded{}
-		e.image(img.Name, img)
-		own = e.modules
-		ms.embedded[img] = own
-	}
-	if slices.Contains(own, f.Module) {
-		return Provenance{Certain, "it was read from the section " + bitcodeSection}, true
-	}
 	differs := ""
-	for _, m := range own {
+	for _, m := range ms.ownIR(img) {
 		g := Emitted(m, f.Name)
 		if g == nil {
 			continue
@@ -105,10 +121,10 @@ func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
 		switch {
 		case !comparable:
 		case what == "":
-			return Provenance{Certain, "the section " + bitcodeSection + " has the same"}, true
+			return Provenance{Certain, "the section " + m.Name + " has the same"}, true
 		case differs == "":
-			differs = what
+			differs = fmt.Sprintf("%s defines another @%s than the section %s: %s", f.Module.Name, f.Name, m.Name, what)
 		}
 	}
-	return Provenance{Contradicted, fmt.Sprintf("%s defines another @%s than the section %s: %s", f.Module.Name, f.Name, bitcodeSection, differs)}, differs != ""
+	return Provenance{Contradicted, differs}, differs != ""
 }

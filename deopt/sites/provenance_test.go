@@ -3,6 +3,7 @@ package sites_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,5 +150,24 @@ func TestProvenanceByBitcode(t *testing.T) {
 		require.NoError(t, err)
 		p := provenances(t, img, m)["sum_opt"]
 		require.Equal(t, c.want, p)
+	}
+}
+
+// The same by the text of a module, which a JIT that describes itself leaves.
+func TestProvenanceByText(t *testing.T) {
+	text := strings.ReplaceAll(sumModule, "%v", "%value")
+	own := strings.NewReplacer("\\", "\\5C", "\n", "\\0A", `"`, "\\22").Replace(text)
+	described := sumModule + fmt.Sprintf("@ir = constant [%d x i8] c\"%s\\00\", section \".reframe.ir\"\n", len(text)+1, own)
+	img := objectImage(t, livetest.Object(t, 19, livetest.Module(t, described), "-O2"))
+	for _, c := range []struct {
+		other string
+		want  sites.Provenance
+	}{
+		{sumModule, sites.Provenance{Sure: sites.Certain, Why: "the section .reframe.ir has the same"}},
+		{strings.ReplaceAll(sumModule, "i32 1001", "i32 1002"), sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll defines another @sum_opt than the section .reframe.ir: line 18 has ret i32 1002 and there is ret i32 1001"}},
+	} {
+		m, err := ir.Parse("sum.ll", []byte(c.other))
+		require.NoError(t, err)
+		require.Equal(t, c.want, provenances(t, img, m)["sum_opt"])
 	}
 }

@@ -1,0 +1,147 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frametest"
+	"reframe/deopt/ir"
+	"reframe/deopt/names"
+	"reframe/internal/livetest"
+)
+
+// lineChanges are those of an instruction's line, each of which keeps it sound: a constant, a comparison, an operation, a store that is missing.
+var lineChanges = []struct {
+	kind    string
+	pattern *regexp.Regexp
+	change  func(random *rand.Rand, line string, at []int) string
+}{
+	{"constant", regexp.MustCompile(`^  %\S+ = (?:add|sub|xor|or|and|mul|icmp \w+)\b.*, (-?\d+)$`), func(random *rand.Rand, line string, at []int) string {
+		return line[:at[2]] + fmt.Sprint(random.IntN(100)+2)
+	}},
+	{"comparison", regexp.MustCompile(`^  %\S+ = icmp (\w+) `), func(random *rand.Rand, line string, at []int) string {
+		return line[:at[2]] + []string{"eq", "ne", "slt", "sge", "ult", "ugt"}[random.IntN(6)] + line[at[3]:]
+	}},
+	{"operation", regexp.MustCompile(`^  %\S+ = (add|sub|xor|or|and|mul)(?: n[su]w| disjoint)* `), func(random *rand.Rand, line string, at []int) string {
+		return line[:at[2]] + []string{"add", "sub", "xor", "or", "and", "mul"}[random.IntN(6)] + " " + line[at[1]:]
+	}},
+	{"stored constant", regexp.MustCompile(`^  store i\d+ (-?\d+), ptr`), func(random *rand.Rand, line string, at []int) string {
+		return line[:at[2]] + fmt.Sprint(random.IntN(100)+2) + line[at[3]:]
+	}},
+	{"store", regexp.MustCompile(`^  store [^,]*, ptr`), func(*rand.Rand, string, []int) string { return "" }},
+}
+
+// randomMutant is a module of csmith with one line of one of its functions changed.
+type randomMutant struct{ kind, function, was, is, module string }
+
+// randomMutants makes some of a module, of each kind where it has lines of that.
+func randomMutants(random *rand.Rand, module string, count int) (list []randomMutant) {
+	lines := strings.SplitAfter(module, "\n")
+	type place struct{ line, change int }
+	var places []place
+	function := ""
+	begin := regexp.MustCompile(`^define .*@(func_\d+)\(`)
+	of := map[int]string{}
+	for n, line := range lines {
+		if m := begin.FindStringSubmatch(line); m != nil {
+			function = m[1]
+		}
+		if strings.HasPrefix(line, "}") {
+			function = ""
+		}
+		for k, c := range lineChanges {
+			if function != "" && c.pattern.MatchString(strings.TrimSuffix(line, "\n")) {
+				places = append(places, place{n, k})
+				of[n] = function
+			}
+		}
+	}
+	for tries := 0; len(list) < count && tries < 20*count && len(places) > 0; tries++ {
+		p := places[random.IntN(len(places))]
+		line := strings.TrimSuffix(lines[p.line], "\n")
+		c := lineChanges[p.change]
+		is := c.change(random, line, c.pattern.FindStringSubmatchIndex(line))
+		if is == line || strings.HasPrefix(is, "  %") && strings.Contains(is, "i1 ") { // of one bit it is no number
+			continue
+		}
+		list = append(list, randomMutant{c.kind, of[p.line], line, is, strings.Join(lines[:p.line], "") + is + "\n" + strings.Join(lines[p.line+1:], "")})
+	}
+	return list
+}
+
+// What a native program prints, and how it ends; "" where it does not end soon.
+func prints(t *testing.T, program string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program).CombinedOutput()
+	if ctx.Err() != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s%v", out, err)
+}
+
+// Native code of random programs of which one line was changed before it was compiled is held against their IR as clang -O0 wrote it, at each activation
+// of the function. Each is found, or prints what the original does.
+func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
+	livetest.Slow(t)
+	random := rand.New(rand.NewPCG(19, 3))
+	found, same, cannot, left := map[string]int{}, map[string]int{}, map[string]int{}, 0
+	for n, e := range frametest.Everywheres {
+		if !livetest.Whole() && n >= 4 {
+			break
+		}
+		source := livetest.Csmith(t, e.Seed)
+		text, err := os.ReadFile(livetest.CModule(t, 19, []string{"-O0", "-fno-inline", "-Xclang", "-disable-O0-optnone", "-w", "-I/usr/include/csmith"}, source))
+		require.NoError(t, err)
+		// A private global has no symbol: what it holds cannot be known.
+		original := strings.ReplaceAll(string(text), " = private ", " = internal ")
+		m, err := ir.Parse("original.ll", []byte(original))
+		require.NoError(t, err)
+		want := ""
+		for k, mutant := range append([]randomMutant{{"none", "func_1", "", "", original}}, randomMutants(random, original, livetest.Times(8, 30))...) {
+			level := []string{"-O0", "-O1", "-O2", "-O3"}[k%4]
+			path, _ := frametest.Written(t, "mutant.ll", mutant.module)
+			object := frametest.LLC(t, 19, path, level, "-relocation-model=pic")
+			program := filepath.Join(t.TempDir(), "program")
+			livetest.Make(t, livetest.Tool(t, "gcc"), object, "-o", program, "-lm")
+			does := prints(t, program)
+			if k == 0 {
+				want = does
+				require.NotEmpty(t, want)
+			}
+			if does == "" {
+				left++ // it never ends
+				continue
+			}
+			o := Options{Options: deopt.Options{Modules: []*ir.Module{m}}, EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, mutant.function)}, Steps: 20_000, Limit: 60}
+			summary, _ := verified(t, []string{program}, o)
+			about := fmt.Sprintf("csmith %d, LLVM 19 %s, @%s: %q is %q", e.Seed, level, mutant.function, mutant.was, mutant.is)
+			switch {
+			case summary.Different > 0:
+				require.NotEqual(t, "none", mutant.kind, about)
+				found[mutant.kind]++
+			case does == want:
+				same[mutant.kind]++
+			case summary.NotComparable > 0 || summary.Exits == o.Limit:
+				cannot[mutant.kind]++ // and it says why
+				t.Logf("%s: %d entries, %v", about, summary.Exits, summary.Reasons)
+			default:
+				t.Errorf("%s: not found in %d activations, and it prints %s", about, summary.Exits, does)
+			}
+		}
+	}
+	t.Logf("found %v, doing the same %v, not comparable %v, %d that do not end", found, same, cannot, left)
+	require.NotEmpty(t, found)
+}
