@@ -1,0 +1,53 @@
+package fidelity_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frametest"
+	"reframe/deopt/ir"
+	"reframe/deopt/names"
+	"reframe/deopt/stress"
+	"reframe/deopt/trace"
+	"reframe/internal/livetest"
+)
+
+// luaFunctions are those of Lua whose exits are deoptimized: tables, strings, the garbage collector, the parser, and the library of strings and tables. Together they come to
+// many exits in each script; the loop that runs bytecode comes to millions.
+const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
+
+// Lua runs the scripts that come with it, while its functions are deoptimized at random: it prints what it prints untouched.
+func TestStressOfLuasOwnScripts(t *testing.T) {
+	livetest.Slow(t)
+	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))
+	require.NoError(t, err)
+	require.Len(t, scripts, 19)
+	p := packagedExits(t, "lua")
+	p.args = []string{"-"}
+	committed := uint64(0)
+	for _, w := range livetest.ShareOf([]way{{19, "-O2", "ahead"}, {14, "-O1", "ahead"}, {22, "-O3", "ahead"}}, "lua's scripts") {
+		command, m := p.build(t, w)
+		for n, script := range scripts {
+			name := filepath.Base(script)
+			if slices.Contains([]string{"fib.lua", "printf.lua", "life.lua"}, name) || !livetest.Whole() && n%5 != 0 {
+				continue // those print the time, or run for long
+			}
+			t.Run(fmt.Sprintf("%s, %v", name, w), func(t *testing.T) {
+				o := stress.Options{Options: deopt.Options{Modules: []*ir.Module{m}}, ExitFilter: trace.ExitFilter{Function: frametest.Pattern(names.Loose, luaFunctions)}, Seed: 1, Probability: 0.02,
+					Stdin: script, Time: livetest.Patience, Warn: func(text string) { t.Log(text) }}
+				r, err := stress.Run(context.Background(), command, o)
+				require.NoError(t, err)
+				require.Equal(t, stress.Same, r.Status, "%s: %+v", r.Why, r)
+				committed += uint64(r.Committed)
+				t.Logf("%d exits, %d chosen, %d committed, %v, %.1f s", r.Exits, r.Chosen, r.Committed, r.Reasons, r.Seconds)
+			})
+		}
+	}
+	require.Positive(t, committed)
+}
