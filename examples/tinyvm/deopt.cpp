@@ -89,13 +89,13 @@ struct Left {
   uint64_t r15, r14, r13, r12, rbp, rbx, return_address;
 };
 
-uint64_t read(const Location &l, const Left &left) {
+uint64_t read(const Location &l, const Left &left, uint64_t rsp) {
   if (l.kind == CONSTANT || l.kind == CONSTANT_INDEX) return l.value;
   uint64_t base = 0; // registers by their DWARF numbers: those that a call keeps, and rsp
   switch (l.reg) {
   case 3: base = left.rbx; break;
   case 6: base = left.rbp; break;
-  case 7: base = reinterpret_cast<uint64_t>(&left + 1); break;
+  case 7: base = rsp; break;
   case 12: base = left.r12; break;
   case 13: base = left.r13; break;
   case 14: base = left.r14; break;
@@ -116,6 +116,7 @@ enum Mode { REEXECUTE = 0, AFTER = 1, IN_CALL = 2 };
 
 struct Decoder {
   const Left &left;
+  uint64_t rsp; // of the code that called, behind its call
   const Record &record;
   size_t at = 3, end; // behind the calling convention, flags, and the number of operands
   const char *kinds;  // 'i' or 'd' for each operand that is no box and no reference
@@ -133,7 +134,7 @@ struct Decoder {
 
   uint64_t next() {
     if (at >= end) fprintf(stderr, "tinyvm: a bundle ends too early\n"), _Exit(70);
-    return read(record.locations[at++], left);
+    return read(record.locations[at++], left, rsp);
   }
 
   Value value(const Item &i) {
@@ -208,6 +209,19 @@ struct Decoder {
   }
 };
 
+// What the bundle of the call that returns to that address describes.
+Decoder decode(uint64_t return_address, uint64_t rsp, const Left &left) {
+  auto found = records.find(return_address);
+  if (found == records.end()) fprintf(stderr, "tinyvm: no record at %#lx\n", static_cast<long>(return_address)), _Exit(70);
+  const Record &r = found->second;
+  const std::string *kinds = kinds_of(r.id);
+  if (!kinds) fprintf(stderr, "tinyvm: record %ld is of no site\n", static_cast<long>(r.id)), _Exit(70);
+  Decoder d{left, rsp, r, 3, 3 + size_t(r.locations[2].value), kinds->c_str(), {}, {}, {}, {}, 0};
+  d.parse();
+  d.fill();
+  return d;
+}
+
 } // namespace
 
 } // namespace tinyvm
@@ -215,20 +229,23 @@ struct Decoder {
 using namespace tinyvm;
 
 extern "C" uint64_t tinyvm_leave(const Left *left) {
-  auto found = records.find(left->return_address);
-  if (found == records.end()) fprintf(stderr, "tinyvm: no record at %#lx\n", static_cast<long>(left->return_address)), _Exit(70);
-  const Record &r = found->second;
-  const std::string *kinds = kinds_of(r.id);
-  if (!kinds) fprintf(stderr, "tinyvm: record %ld is of no site\n", static_cast<long>(r.id)), _Exit(70);
-  Decoder d{*left, r, 3, 3 + size_t(r.locations[2].value), kinds->c_str(), {}, {}, {}, {}, 0};
-  d.parse();
-  d.fill();
   if (++exits_taken == options.stand) puts("ready"), fflush(stdout), sleep(600);
-  log_exit(d.frames, d.depth);
+  Decoder d = decode(left->return_address, reinterpret_cast<uint64_t>(left + 1), *left);
+  if (options.log_exits) log_exit(d.frames, d.depth, nullptr);
   Method *m = d.frames[0].method;
   if (++m->exits % 8 == 0) { // bets that are lost so often are made anew, with what has been seen since
     m->compiled = nullptr;
     m->refused = m->versions >= 4;
   }
   return interpret(std::move(d.frames), d.depth);
+}
+
+// A call that compiled code makes. Nobody here needs the frames that wait for it; they are rebuilt for the log alone, which says whether the
+// bundle is right. All that it describes is on the stack, and the frame address is two words under what rsp was before the call.
+extern "C" uint64_t tinyvm_call(Method *m, int64_t depth, const uint64_t *args) {
+  if (options.log_exits) {
+    Decoder d = decode(reinterpret_cast<uint64_t>(__builtin_return_address(0)), reinterpret_cast<uint64_t>(__builtin_frame_address(0)) + 16, Left{});
+    log_exit(d.frames, d.depth, m);
+  }
+  return call(m, depth, args);
 }

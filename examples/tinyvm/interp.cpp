@@ -38,12 +38,14 @@ struct Log {
     fputs("]", file);
   }
 
-  // depth is how many frames there are under the first.
-  void arrival(const std::vector<Frame> &frames, int64_t depth) {
+  // depth is how many frames there are under the first; callee is what they wait for, or nullptr.
+  void arrival(const std::vector<Frame> &frames, int64_t depth, const Method *callee) {
     if (left-- <= 0) return;
     numbers.clear(), found.clear();
     const Frame &top = frames.back();
-    fprintf(file, "{\"fuel\":%ld,\"method\":\"%s\",\"position\":%d,\"depth\":%zu,\"frames\":[", tinyvm_fuel, top.method->name, top.position, depth + frames.size() - 1);
+    fprintf(file, "{\"fuel\":%ld,\"method\":\"%s\",\"position\":%d,\"depth\":%zu", tinyvm_fuel, top.method->name, top.position, depth + frames.size() - 1);
+    if (callee) fprintf(file, ",\"call\":\"%s\"", callee->name);
+    fputs(",\"frames\":[", file);
     for (size_t i = frames.size(); i-- > 0;) {
       const Frame &f = frames[i];
       fprintf(file, "{\"method\":\"%s\",\"position\":%d", f.method->name, f.position);
@@ -111,7 +113,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       stack.push_back(result);
       f.position++;
     }
-    if (log) log->arrival(frames, depth);
+    if (log) log->arrival(frames, depth, nullptr);
     Instruction &i = f.method->code[f.position];
     Notes &notes = i.notes;
     size_t n = stack.size();
@@ -205,9 +207,9 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
   }
 }
 
-void log_exit(const std::vector<Frame> &frames, int64_t depth) {
+void log_exit(const std::vector<Frame> &frames, int64_t depth, const Method *callee) {
   static Log exits;
-  if (Log *log = open_log(exits, options.log_exits)) log->arrival(frames, depth);
+  open_log(exits, options.log_exits)->arrival(frames, depth, callee);
 }
 
 Value call(Method *m, int64_t depth, const Value *args) {

@@ -14,7 +14,7 @@ static const char usage[] =
     "  --opt 0|2       let LLVM's passes at -O2 run, or none but that which makes statepoints (2)\n"
     "  --fuel N        how many backward jumps and calls the program may make (100000)\n"
     "  --log FILE      interpret, and write each arrival at a position as a line of JSON\n"
-    "  --log-exits F   write the frames that are rebuilt at each exit of compiled code, in the same form\n"
+    "  --log-exits F   write the frames that are rebuilt at each exit of compiled code and each of its calls, in the same form\n"
     "  --log-limit N   at most so many lines (100000)\n"
     "  --dump DIR      write the IR of each compiled method, after the passes\n"
     "  --exits         say at the end, on stderr, how often compiled code was left\n"

@@ -130,7 +130,6 @@ uint64_t tinyvm_arithmetic(uint64_t op, uint64_t a, uint64_t b) { return arithme
 uint64_t tinyvm_truth(uint64_t v) { return truth(v); }
 Object *tinyvm_new(const Class *c) { return allocate(c); }
 void tinyvm_print(uint64_t v) { print(v); }
-uint64_t tinyvm_call(Method *m, int64_t depth, const uint64_t *args) { return call(m, depth, args); }
 
 uint64_t tinyvm_getfield(uint64_t v, const char *name) {
   Object *o = object(v);

@@ -131,7 +131,7 @@ extern std::string why_stopped;
 // Runs the last frame of a stack, then its callers, until the first returns. depth is how many frames there are under the first.
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned = false, Value result = null);
 Value call(Method *m, int64_t depth, const Value *args);
-void log_exit(const std::vector<Frame> &frames, int64_t depth); // frames that were rebuilt
+void log_exit(const std::vector<Frame> &frames, int64_t depth, const Method *callee); // frames that were rebuilt
 
 // Translates a method to IR; `kinds` are what deopt.cpp needs to know of values in the bundles (see bundle.cpp).
 struct Translation {
