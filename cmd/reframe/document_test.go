@@ -234,6 +234,21 @@ func TestHostDocument(t *testing.T) {
 	}
 }
 
+// doc/layouts.md is typed from its beginning to its end, where the programs and layouts are that it shows.
+func TestLayoutsDocument(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := filepath.Glob(livetest.Testdata(t, "programs") + "/vm*")
+	require.NoError(t, err)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600))
+	}
+	typeDocument(t, "../../doc/layouts.md", dir)
+}
+
 // What doc/host.md says of a call with a "deopt" bundle that no pass has made a statepoint.
 func TestBundleWithoutPass(t *testing.T) {
 	t.Parallel()

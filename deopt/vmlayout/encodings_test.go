@@ -69,8 +69,10 @@ func TestWrongRecords(t *testing.T) {
 		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: there are 2 operands, and one more is wanted"},
 		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands are no pairs"},
 		{"ark, no depth", "ark", Site{Operands: []Operand{i32(-2), i32(5)}}, "neither the record nor the call says how deep the frames are inlined"},
-		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
-		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5)}}, "no operand is of depth 0"},
+		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // it searched until it was stopped
+		{"ark, deeper than there are operands", "ark", Site{Operands: []Operand{i32(-1), i64(1 << 40)}}, "frames that are inlined 1099511627776 deep, and there are 2 operands"},
+		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5), i32(-10), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
+		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5), i32(-7), value("ref", "%a")}}, "no operand is of depth 0"},
 		{"ark, another key", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-9), i32(5)}}, "operand 2 is no key: -9"},
 		{"ark, a key twice", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-3), value("ref", "%a"), i32(-3), value("ref", "%b")}}, "extra: acc is there a second time"},
 	} {
