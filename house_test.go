@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"deopt/sites"},
 	{"deopt/progspace"},
 	{"deopt/layout", "deopt/vmlayout", "deopt/patched"},
-	{"deopt/maps", "deopt/lint"},
+	{"deopt/maps", "deopt/lint", "deopt/described"},
 	{"deopt", "deopt/instrument"},
 	{"deopt/explain", "deopt/commit", "deopt/trace", "deopt/provenance"},
 	{"deopt/verify", "deopt/stress"},

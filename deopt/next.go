@@ -61,6 +61,7 @@ func (f *Frame) Wants() (kind, text string) {
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
 	case f.match.Site == nil:
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
+	case f.VM != nil && f.VM.Error == "": // its own interpreter resumes
 	case f.Resume == nil && f.match.Kind == ir.DeoptimizeSite:
 		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it resumes, --layout FILE.json", f.Title())
 	}

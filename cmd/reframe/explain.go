@@ -80,6 +80,7 @@ is nothing to explain or it failed.`,
 		},
 	}
 	k.addFlags(c)
+	k.selfFlag(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")

@@ -85,6 +85,7 @@ frame, or it failed.`,
 		},
 	}
 	k.addFlags(c)
+	k.selfFlag(c)
 	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "only the frame of this `number`", "function": "only frames of the function of this `NAME`, or /RE/"})
 	unnumbered(c)
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")

@@ -2,15 +2,21 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
 	"reframe/deopt/names"
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -59,6 +65,57 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	a.modules = append(a.modules, modules...)
 	a.warn()
 	return nil
+}
+
+// describes says that a target is to be asked what it says of itself: of what nobody has given.
+func (k *inputs) describes() bool {
+	return !k.mute && (len(k.Modules) == 0 || len(k.Layouts) == 0)
+}
+
+// description takes IR and layouts from what a target says of itself. A layout that is no name of one that comes with reframe runs in a process of its own, which
+// ends with this one.
+func (k *inputs) description(a *app, t *ptrace.Target, o *deopt.Options) {
+	d := described.Of(t, len(k.Layouts) == 0, len(k.Modules) == 0)
+	var said []string
+	for _, l := range d.Layouts {
+		name := string(l.Text)
+		if vmlayout.IsBuiltin(name) {
+			if is, err := vmlayout.Read(name); err == nil {
+				o.VMs = append(o.VMs, is)
+				said = append(said, fmt.Sprintf("layout %s (%s)", name, l.Where))
+			}
+			continue
+		}
+		self, err := os.Executable()
+		if err == nil {
+			var is *vmlayout.Layout
+			if is, _, err = vmlayout.Start([]string{self, layoutCommand}, l.Where+", layout", l.Text); err == nil {
+				o.VMs = append(o.VMs, is)
+				said = append(said, "layout of "+l.Where)
+			}
+		}
+		if err != nil {
+			d.Notes = append(d.Notes, err.Error())
+		}
+	}
+	if n := len(d.Modules); n > 0 {
+		o.Modules = append(o.Modules, d.Modules...)
+		said = append(said, count(n, "module"))
+	}
+	if len(said) > 0 {
+		a.note("it describes itself: " + strings.Join(said, ", ") + "; --no-self-description leaves that out")
+	}
+	for _, note := range d.Notes {
+		a.note("what it says of itself: " + note)
+	}
+}
+
+// layoutCommand runs a target's layout for another process of reframe.
+const layoutCommand = "__layout"
+
+func layoutServer() *cobra.Command {
+	return &cobra.Command{Use: layoutCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return vmlayout.Serve(os.Stdin, os.Stdout) }}
 }
 
 // shownWords is how many words of a module are named that are not known; lint lists them.

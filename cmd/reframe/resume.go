@@ -86,6 +86,7 @@ the run ends there and says which.`,
 		},
 	}
 	k.addFlags(c)
+	k.selfFlag(c)
 	f := c.Flags()
 	o.Add(f, flags.Usage{
 		"frame":    "the frame of this `number`",

@@ -23,6 +23,12 @@ type inputs struct {
 
 	looks    bool // the verb looks at one moment, so that IR can be taken from the target
 	embedded bool // it is to be
+	mute     bool // what a target says of itself is not asked
+}
+
+// selfFlag adds --no-self-description.
+func (k *inputs) selfFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&k.mute, "no-self-description", false, "do not take IR and layouts from the target where --ir or --layout is not given")
 }
 
 // coreHelp is what every verb says of cores that can look at one.
@@ -171,11 +177,18 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := k.target(hold || len(o.VMs) > 0) // layouts follow pointers
+	asks := k.describes()
+	t, err := k.target(hold || asks || len(o.VMs) > 0) // layouts follow pointers
 	if err == nil && k.embedded {
 		err = k.inProcess(a, t, &o)
 		if err != nil {
 			t.Close()
+		}
+	}
+	if err == nil && asks {
+		k.description(a, t, &o)
+		if !hold && len(o.VMs) == 0 {
+			t.Release()
 		}
 	}
 	t, view, err := framesOf(t, err, o)

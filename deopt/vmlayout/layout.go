@@ -22,6 +22,8 @@ type Layout struct {
 	methodName starlark.Callable // optional, as the next ones
 	className  starlark.Callable
 	info       starlark.Callable
+
+	child *Child // that runs it; nil where it runs here
 }
 
 // Limits of what one call of a layout's function may do. A record has some hundred operands; twenty steps for each are plenty.
@@ -130,6 +132,9 @@ func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value)
 // Frames runs the layout for a site. The shape is nil where the layout says that the site is none of its own: frames returned None. The
 // error is an [*Error].
 func (l *Layout) Frames(site *Site) (*Shape, error) {
+	if l.child != nil {
+		return l.child.frames(l, site)
+	}
 	r := newRun(l, site)
 	r.thread = l.thread(r)
 	v, err := starlark.Call(r.thread, l.frames, starlark.Tuple{&siteValue{r}}, nil)

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.starlark.net/starlark"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 )
@@ -65,7 +63,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Resume: f.Resume}
 		var method uint64
-		is.Method, method, is.Reason = s.name(from, "method", s.Layout.methodName, f.Method)
+		is.Method, method, is.Reason = s.name(from, "method", f.Method)
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
@@ -94,7 +92,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 	for n := range s.Objects {
 		o := &s.Objects[n]
 		is := frame.VMObject{ID: o.ID}
-		is.Class, _, is.Reason = s.name(from, "class", s.Layout.className, o.Class)
+		is.Class, _, is.Reason = s.name(from, "class", o.Class)
 		for _, v := range from.all(o.Fields) {
 			at := *v.Index
 			v.Index = nil
@@ -121,7 +119,7 @@ func signedOf(bits int) string {
 }
 
 // name is what a layout calls a method or a class: by its function, or else what the record has for it.
-func (s *Shape) name(from *Source, what string, by starlark.Callable, v *Value) (name string, bits uint64, why string) {
+func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, why string) {
 	if v == nil {
 		return "", 0, ""
 	}
@@ -133,20 +131,16 @@ func (s *Shape) name(from *Source, what string, by starlark.Callable, v *Value) 
 		return "", 0, fmt.Sprintf("its %s: %s", what, got.reason)
 	}
 	text := string(frame.HexOf(got.bits))
-	if by == nil || got.bits == 0 {
+	if !s.Layout.has(what) || got.bits == 0 {
 		return text, got.bits, ""
 	}
 	key := nameKey{what, got.bits}
 	if known, ok := from.names[key]; ok {
 		return known, got.bits, ""
 	}
-	is, err := s.Layout.call(by, from, starlark.MakeUint64(got.bits))
+	named, err := s.Layout.nameOf(what, from, got.bits)
 	if err != nil {
 		return text, got.bits, fmt.Sprintf("the name of its %s: %v", what, err)
-	}
-	named, ok := starlark.AsString(is)
-	if !ok {
-		return text, got.bits, fmt.Sprintf("the name of its %s: %s gives a %s", what, by.Name(), is.Type())
 	}
 	if from.names == nil {
 		from.names = map[nameKey]string{}
@@ -159,33 +153,17 @@ func (s *Shape) name(from *Source, what string, by starlark.Callable, v *Value) 
 
 // info is what the layout says of a position.
 func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFrame) map[string]string {
-	if s.Layout.info == nil {
+	if !s.Layout.has("info") {
 		return nil
 	}
 	key := infoKey{method, position}
 	if known, ok := from.infos[key]; ok {
 		return known
 	}
-	is, err := s.Layout.call(s.Layout.info, from, starlark.MakeUint64(method), starlark.MakeInt64(position))
+	out, err := s.Layout.infoOf(from, method, position)
 	if err != nil {
 		f.Reason = join(f.Reason, "what is said of its position: "+err.Error())
 		return nil
-	}
-	out := map[string]string{}
-	d, ok := is.(*starlark.Dict)
-	if !ok {
-		return nil
-	}
-	for _, item := range d.Items() {
-		name, ok := starlark.AsString(item[0])
-		if !ok || len(out) > 64 {
-			continue
-		}
-		if text, ok := starlark.AsString(item[1]); ok {
-			out[name] = text
-		} else {
-			out[name] = item[1].String()
-		}
 	}
 	if from.infos == nil {
 		from.infos = map[infoKey]map[string]string{}

@@ -8,7 +8,7 @@ import (
 
 // Shape is what a layout makes of a record: VM frames of tokens. It does not change.
 type Shape struct {
-	Layout  *Layout
+	Layout  *Layout `json:"-"`
 	Frames  []Frame // innermost first
 	Objects []Object
 }
@@ -78,7 +78,9 @@ type Value struct {
 	Which   *Value  // of MergeValue: an index into Of
 
 	As    string // the type that the bits have; "" for the slot's own
-	Codec Codec  // nil for none
+	Codec Codec  `json:"-"` // nil for none
+
+	CodecNumber int // of it, where it is another process's
 }
 
 // Follows says that a token is something in memory which no location of the record is: it is there to be read while the target is stopped.

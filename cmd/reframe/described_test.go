@@ -1,0 +1,134 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// describing is vmsimple.ll with a layout, and IR, in sections of it.
+func describing(t *testing.T, layout string, ir []byte) string {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmsimple.ll"))
+	require.NoError(t, err)
+	var b strings.Builder
+	b.Write(text)
+	var used []string
+	for _, s := range []struct {
+		symbol, section string
+		data            []byte
+	}{{"__reframe_layout", ".reframe.layout", append([]byte(layout), 0)}, {"__reframe_ir", ".reframe.ir", ir}} {
+		if len(s.data) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "@%s = constant [%d x i8] c\"", s.symbol, len(s.data))
+		for _, c := range s.data {
+			fmt.Fprintf(&b, "\\%02x", c)
+		}
+		fmt.Fprintf(&b, "\", section \"%s\"\n", s.section)
+		used = append(used, "ptr @"+s.symbol)
+	}
+	fmt.Fprintf(&b, "@llvm.used = appending global [%d x ptr] [%s], section \"llvm.metadata\"\n", len(used), strings.Join(used, ", "))
+	return write(t, "described.ll", b.String())
+}
+
+// A JIT that describes itself needs no flag: its IR and its layout are taken from the registered object.
+func TestSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
+	require.NoError(t, err)
+	packer, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	own, err := os.ReadFile("../../deopt/vmlayout/layouts/simple.star")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		layout string
+		ir     []byte
+		says   string
+	}{
+		"by its name":     {"simple", module, "layout simple (JIT object 1), 1 module"},
+		"compressed":      {"simple", packer.EncodeAll(module, nil), "layout simple (JIT object 1), 1 module"},
+		"by its own text": {string(own), module, "layout of JIT object 1, 1 module"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
+			r := reframe(t, "frames", "-p", pid(p))
+			require.Equal(t, 0, r.code, r.stderr)
+			require.Contains(t, r.stderr, "note: it describes itself: "+c.says+"; --no-self-description leaves that out\n")
+			for _, line := range []string{
+				"      vm Foo.bar @ 17, reexecute\n           local[0]         f64    3.5                    slot 11\n           local[1]                object 4\n           local[2]         double 3.5                    slot 15\n",
+				"           fuel             i64    700                    slot 23\n",
+				"         inlined into Foo.main @ 9, in call\n           local[0]         i32    41                     slot 4\n           local[1]                dead\n",
+				"         object 4, not allocated: Point\n           +8               i32    41                     slot 28\n           +16                     object 4\n",
+			} {
+				require.Contains(t, r.stdout, line)
+			}
+			require.Contains(t, reframe(t, "frames", "-p", pid(p), "--vm").stdout, "  0    Foo.bar @ 17, reexecute  (frame #2)\n  1    Foo.main @ 9, in call  (frame #2)\n")
+			r = reframe(t, "frames", "-p", pid(p), "--no-self-description")
+			require.NotContains(t, r.stdout+r.stderr, "Foo.bar")
+			require.NotContains(t, r.stderr, "describes itself")
+		})
+	}
+}
+
+// What a target says of itself is its word, however it is meant: each is one line, and the rest of the output stands.
+func TestHostileSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		layout string
+		ir     []byte
+		says   string // a line of standard error, or a part of the output
+	}{
+		"no layout at all":   {"\x1b[2Jnot a program", module, "what it says of itself: JIT object 1, layout:1:1: unexpected input character '\\x1b'"},
+		"an endless loop":    {"while True: pass", module, "what it says of itself: JIT object 1, layout:1:1: it has not ended after 2000000 steps"},
+		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 512 MiB"},
+		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 512 MiB"},
+		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended, as it does where it wants over 512 MiB"},
+		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it has not ended after 2000000 steps"},
+		"endless recursion":  {"def frames(site):\n  return frames(site)\n", module, "no VM frames: JIT object 1, layout:2:10: record 2882400000 of @compiled: function frames called recursively"},
+		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it has not ended after 2000000 steps"},
+		"memory of others":   {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  return read_string(1 << 62)\n", module, "the name of its method: read_string: 32 bytes at 0x4000000000000000"},
+		"hostile IR":         {"simple", []byte("define void @f( {{{{ \x00\xff"), "what it says of itself: JIT object 1, .reframe.ir:1:"},
+		"a bomb":             {"simple", bomb(t), "what it says of itself: JIT object 1, .reframe.ir: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
+			r := reframe(t, "frames", "-p", pid(p))
+			require.Contains(t, unfolded(r.stdout+r.stderr), c.says)
+			require.Contains(t, r.stdout, "  #2   jit     compiled+0x")
+			require.Contains(t, r.stdout, "native  _start+0x")
+			require.NotContains(t, r.stdout+r.stderr, "\x1b")
+		})
+	}
+}
+
+// bomb is a GiB of zeros, compressed.
+func bomb(t *testing.T) []byte {
+	t.Helper()
+	var out strings.Builder
+	w, err := zstd.NewWriter(&out)
+	require.NoError(t, err)
+	zeros := make([]byte, 1<<20)
+	for range 1 << 10 {
+		_, err := w.Write(zeros)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return []byte(out.String())
+}
+
+// unfolded takes the breaks out of lines that were broken for a terminal.
+func unfolded(text string) string {
+	return strings.Join(strings.Fields(text), " ")
+}
+

@@ -1,0 +1,162 @@
+// Package described finds what a target says of itself: the IR that its code was compiled from, and the layout of its virtual machine.
+//
+// Its main type is [Description]; [Of] makes one. A file or a registered object says it by
+//
+//   - a section .reframe.layout, or what lies at the symbol __reframe_layout up to a NUL: the text of a layout, or the name of one that comes
+//     with reframe;
+//   - a section .reframe.ir: the text of a module of LLVM IR, plain or compressed by zstd.
+//
+// # Security
+//
+// All of it is the target's word. Sizes are bounded, and modules are marked as found, so that they are held against the code before they name
+// anything. Layouts are not run here.
+package described
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/ptrace"
+)
+
+const (
+	layoutSection = ".reframe.layout"
+	layoutSymbol  = "__reframe_layout"
+	irSection     = ".reframe.ir"
+)
+
+// Bounds on what a target says of itself.
+const (
+	maxLayouts = 16
+	maxLayout  = 1 << 20
+	maxModules = 256
+	maxIR      = 64 << 20 // of all modules
+)
+
+// Description is what a target says of itself.
+type Description struct {
+	Layouts []Layout
+	Modules []*ir.Module
+	Notes   []string // what could not be read
+}
+
+// Layout is the text of a layout, or a name.
+type Layout struct {
+	Where string // such as JIT object 1
+	Text  []byte
+}
+
+// Of reads the descriptions of a target's files, and of those registered objects that were read.
+func Of(t *ptrace.Target, layouts, modules bool) *Description {
+	d := &Description{}
+	room := maxIR
+	image := func(name string, img *object.Image) {
+		if img == nil {
+			return
+		}
+		if layouts && len(d.Layouts) < maxLayouts {
+			d.layout(name, img)
+		}
+		if modules && len(d.Modules) < maxModules {
+			d.module(name, img, &room)
+		}
+	}
+	for _, r := range t.Registries {
+		for n, entry := range r.Entries {
+			image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
+		}
+	}
+	for _, img := range t.Given() {
+		image(img.Name, img)
+	}
+	for _, m := range t.Modules {
+		image(m.Path, m.Image)
+	}
+	return d
+}
+
+// note notes what could not be read; the first few say enough.
+func (d *Description) note(format string, args ...any) {
+	const enough = 8
+	if len(d.Notes) < enough {
+		d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// data is what a section has from an offset on, if it is no more than a bound.
+func data(s *object.Section, from uint64, most int) ([]byte, error) {
+	if s.Size > uint64(most) {
+		return nil, fmt.Errorf("%d bytes; up to %d are read", s.Size, most)
+	}
+	all, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	return all[min(from, uint64(len(all))):], nil
+}
+
+func (d *Description) layout(name string, img *object.Image) {
+	s, from := img.Section(layoutSection), uint64(0)
+	if s == nil {
+		var found bool
+		if s, from, found = img.InSection(layoutSymbol); !found {
+			return
+		}
+	}
+	text, err := data(s, from, maxLayout)
+	if err != nil {
+		d.note("%s, %s: %v", name, layoutSection, err)
+		return
+	}
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || slices.ContainsFunc(d.Layouts, func(l Layout) bool { return bytes.Equal(l.Text, text) }) {
+		return
+	}
+	d.Layouts = append(d.Layouts, Layout{name, text})
+}
+
+func (d *Description) module(name string, img *object.Image, room *int) {
+	s := img.Section(irSection)
+	if s == nil {
+		return
+	}
+	name += ", " + irSection
+	text, err := data(s, 0, *room)
+	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878, 3.1.1
+		text, err = unpacked(text, *room)
+	}
+	if err != nil {
+		d.note("%s: %v", name, err)
+		return
+	}
+	*room -= len(text)
+	m, err := ir.Parse(name, bytes.TrimRight(text, "\x00"))
+	if err != nil {
+		d.note("%v", err)
+		return
+	}
+	m.Found = true
+	d.Modules = append(d.Modules, m)
+}
+
+func unpacked(packed []byte, most int) ([]byte, error) {
+	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxIR), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("over %d bytes", most)
+	}
+	return text, err
+}

@@ -1,0 +1,73 @@
+package vmlayout
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+)
+
+// maxInfo bounds what a layout says of a position.
+const maxInfo = 64
+
+// optional is the function of a layout that names methods or classes, or that says more of a position.
+func (l *Layout) optional(what string) starlark.Callable {
+	switch what {
+	case "method":
+		return l.methodName
+	case "class":
+		return l.className
+	}
+	return l.info
+}
+
+func (l *Layout) has(what string) bool {
+	if l.child != nil {
+		return l.child.has[what]
+	}
+	return l.optional(what) != nil
+}
+
+// nameOf is what a layout calls a method or a class.
+func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) {
+	if l.child != nil {
+		return l.child.name(from, what, bits)
+	}
+	by := l.optional(what)
+	is, err := l.call(by, from, starlark.MakeUint64(bits))
+	if err != nil {
+		return "", err
+	}
+	named, ok := starlark.AsString(is)
+	if !ok {
+		return "", fmt.Errorf("%s gives a %s", by.Name(), is.Type())
+	}
+	return named, nil
+}
+
+// infoOf is what a layout says of a position.
+func (l *Layout) infoOf(from *Source, method uint64, position int64) (map[string]string, error) {
+	if l.child != nil {
+		return l.child.info(from, method, position)
+	}
+	is, err := l.call(l.info, from, starlark.MakeUint64(method), starlark.MakeInt64(position))
+	if err != nil || is == starlark.None {
+		return nil, err
+	}
+	d, ok := is.(*starlark.Dict)
+	if !ok {
+		return nil, fmt.Errorf("info gives a %s, and a dict is wanted", is.Type())
+	}
+	out := map[string]string{}
+	for _, item := range d.Items() {
+		name, ok := starlark.AsString(item[0])
+		if !ok || len(out) == maxInfo {
+			continue
+		}
+		if text, ok := starlark.AsString(item[1]); ok {
+			out[name] = text
+		} else {
+			out[name] = item[1].String()
+		}
+	}
+	return out, nil
+}
