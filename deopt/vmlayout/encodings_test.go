@@ -121,6 +121,27 @@ func TestJLLVMMask(t *testing.T) {
 	}
 }
 
+// The bundle that JLLVM's own test of its compiler wants (tests/Compiler/locals-deopt-types.j): an int, a long in two words, a float and a double as
+// integers, a reference.
+func TestJLLVMOwnTest(t *testing.T) {
+	poison := Operand{Undef: true, Type: plain["i8"]}
+	shape, err := builtinLayout(t, "jllvm").Frames(&Site{Function: "Test.test:()V", Operands: []Operand{
+		constant("i16", 22), constant("i16", 7), value("i32", "%i"), value("i64", "%l"), poison, value("i32", "%f"), value("ref", "%o"), value("i64", "%d"), poison,
+		constant("i64", 16),
+	}})
+	require.NoError(t, err)
+	type local struct {
+		kind    ValueKind
+		operand int
+		as      string
+	}
+	var got []local
+	for _, v := range shape.Frames[0].Locals {
+		got = append(got, local{v.Kind, v.Operand, v.As})
+	}
+	require.Equal(t, []local{{operand: 2}, {operand: 3}, {kind: DeadValue}, {operand: 5}, {operand: 6, as: "ref"}, {operand: 7}, {kind: DeadValue}}, got)
+}
+
 // Older releases of Ark have the depth in the call, not in the record.
 func TestArkDepthOfTheCall(t *testing.T) {
 	site := Site{Kind: "deoptimize", Operands: []Operand{constant("i32", -5), constant("i32", 17), constant("i32", -4), constant("i32", 9)},
