@@ -35,7 +35,7 @@ var floors = [][]string{
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
 	{"deopt/frametest", "internal/tinyvmtest"},
-	{"bench", "fidelity", "fidelity/truth", "scripts/release"},
+	{"bench", "fidelity", "fidelity/truth", "fidelity/vmframes", "scripts/release"},
 }
 
 func TestImportsGoDown(t *testing.T) {

@@ -1,0 +1,314 @@
+package vmframes_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+	"reframe/deopt/vmlayout"
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+	"reframe/ptrace"
+)
+
+// rdi has the first argument of a call (System V ABI for AMD64, figure 3.36).
+const rdi = machine.DWARFReg(5)
+
+// seeds are how many programs there are; their numbers are below it.
+const seeds = 1000
+
+// A way is how tinyvm is built and how it compiles.
+type way struct {
+	llvm  int
+	opt   string
+	fault string // that is planted, or ""
+}
+
+func (w way) String() string { return fmt.Sprintf("LLVM %d, --opt %s", w.llvm, w.opt) }
+
+// flags are those of the machine.
+func (w way) flags(more ...string) []string {
+	f := append([]string{"--opt", w.opt}, more...)
+	if w.fault != "" {
+		f = append(f, "--fault", w.fault)
+	}
+	return f
+}
+
+// An exit is what was shown of one.
+type exit struct {
+	key     tinyvmtest.Key
+	skip    int    // frames of the arrival that are further in than the first of these
+	wrong   string // why there are no frames that could be compared, or ""
+	arrival tinyvmtest.Arrival
+	where   string
+}
+
+// tally counts what was compared.
+type tally struct {
+	runs, leaves, calls, outer, inlined, deepest, virtual, monitors, eliminated, objects int
+}
+
+func (c *tally) add(o tally) {
+	c.runs, c.leaves, c.calls, c.outer = c.runs+o.runs, c.leaves+o.leaves, c.calls+o.calls, c.outer+o.outer
+	c.inlined, c.deepest = c.inlined+o.inlined, max(c.deepest, o.deepest)
+	c.virtual, c.monitors, c.eliminated, c.objects = c.virtual+o.virtual, c.monitors+o.monitors, c.eliminated+o.eliminated, c.objects+o.objects
+}
+
+func (c *tally) exits() int { return c.leaves + c.calls }
+
+func (c tally) String() string {
+	return fmt.Sprintf("%d runs, %d exits compared (%d that leave compiled code, %d calls) and %d frames further out; %d with inlined frames, up to %d deep; %d virtual objects, %d others, %d monitors, %d of them eliminated",
+		c.runs, c.exits(), c.leaves, c.calls, c.outer, c.inlined, c.deepest, c.virtual, c.objects, c.monitors, c.eliminated)
+}
+
+// saw counts what a frame has in it.
+func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
+	if len(vm.Frames) > 1 {
+		c.inlined++
+	}
+	c.deepest = max(c.deepest, len(vm.Frames))
+	for n := range vm.Frames {
+		for _, m := range vm.Frames[n].Monitors {
+			c.monitors++
+			if m.Eliminated {
+				c.eliminated++
+			}
+		}
+	}
+	c.virtual += len(vm.Objects)
+	c.objects += len(a.Heap) - min(len(a.Heap), len(vm.Objects))
+}
+
+// dumped runs a program without anybody looking, and reads the IR that it dumps, which is the same in each run.
+func dumped(t *testing.T, w way, file string) (tinyvmtest.Result, []*ir.Module) {
+	t.Helper()
+	dir := t.TempDir()
+	r := tinyvmtest.Run(t, tinyvmtest.Binary(t, w.llvm), w.flags("--exits", "--dump", dir, file)...)
+	files, err := filepath.Glob(filepath.Join(dir, "*.ll"))
+	require.NoError(t, err)
+	var modules []*ir.Module
+	for _, f := range files {
+		m, err := ir.ParseFile(f)
+		require.NoError(t, err)
+		modules = append(modules, m)
+	}
+	return r, modules
+}
+
+// traced runs a program under a trace, and gives each exit of it, with the fuel that is left and the method that is called there, if one is. It returns
+// what the program printed.
+func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
+	defer cancel()
+	out := filepath.Join(t.TempDir(), "stdout")
+	command := append([]string{tinyvmtest.Binary(t, w.llvm), "--fuel", tinyvmtest.Fuel}, w.flags(file)...)
+	s, err := ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Stdin: os.DevNull, Stdout: out, Stderr: os.DevNull, Bound: true})
+	require.NoError(t, err)
+	ended := false
+	defer func() { require.NoError(t, s.Kill(ended)) }()
+	options := trace.Options{Options: o, Full: true, Wait: true, Warn: func(text string) { t.Errorf("%v %s: %s", w, file, text) }}
+	var at machine.Addr // of tinyvm_fuel
+	summary, err := trace.Run(ctx, s, options, func(x *trace.Exited) error {
+		target := x.Frame.View().Target()
+		for _, m := range target.Modules {
+			if at != 0 || m.Image == nil {
+				continue
+			}
+			if symbol, ok := m.Image.Lookup("tinyvm_fuel"); ok {
+				at = symbol.Addr
+			}
+		}
+		fuel, err := word(target, at)
+		if err != nil {
+			return err
+		}
+		callee := ""
+		if x.Point.Site == string(ir.StatepointSite) { // of tinyvm_call, whose first argument is a method, whose first word is its name
+			method, err := x.Thread.Registers.Uint(rdi)
+			if err != nil {
+				return err
+			}
+			name, err := word(target, machine.Addr(method))
+			if err != nil {
+				return err
+			}
+			if callee, err = text(target, name); err != nil {
+				return err
+			}
+		}
+		return each(x, int64(fuel), callee)
+	})
+	require.NoError(t, err, "%v %s", w, file)
+	require.Equal(t, trace.EndExited, summary.End.Kind, "%v %s", w, file)
+	ended = true
+	printed, err := os.ReadFile(out)
+	require.NoError(t, err)
+	return string(printed)
+}
+
+// seen are the exits of a run as they are shown.
+func seen(t *testing.T, w way, file string, o deopt.Options, c *tally) (all []exit, printed string) {
+	t.Helper()
+	printed = traced(t, w, file, o, func(x *trace.Exited, fuel int64, callee string) error {
+		memory := x.Frame.View().Target()
+		if callee == "" {
+			c.leaves++
+		} else {
+			c.calls++
+		}
+		first := exitOf(x.Frame.VM, memory, fuel, callee)
+		first.where = fmt.Sprintf("%s+%#x", x.Point.Function, x.Point.Offset)
+		if first.wrong == "" {
+			c.saw(x.Frame.VM, &first.arrival)
+		}
+		all = append(all, first)
+		if first.wrong != "" {
+			return nil
+		}
+		// Frames further out wait for a call, and are part of what the log has for the same arrival: but for those that were left,
+		// which stay on the stack under the interpreter that goes on with what they held.
+		for _, f := range x.Frames {
+			if f == x.Frame || f.Record == nil || f.Record.Site == string(ir.DeoptimizeSite) {
+				continue
+			}
+			c.outer++
+			further := exitOf(f.VM, memory, fuel, "")
+			further.where = fmt.Sprintf("%s, called at %s+%#x", first.where, f.Function, *f.Offset)
+			if further.wrong == "" {
+				further.key = first.key
+				further.skip = first.key.Depth - further.arrival.Depth
+			}
+			all = append(all, further)
+		}
+		return nil
+	})
+	return all, printed
+}
+
+func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string) exit {
+	a, err := arrival(vm, memory, fuel, callee)
+	if err != nil {
+		return exit{wrong: err.Error()}
+	}
+	return exit{key: a.Key(), arrival: a}
+}
+
+// compare says what differs between what was shown and what the log has for it, or "".
+func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
+	if e.wrong != "" {
+		return e.wrong
+	}
+	was, ok := log[e.key]
+	if !ok {
+		return fmt.Sprintf("the interpreter never came to %+v", e.key)
+	}
+	if e.skip < 0 || e.skip >= len(was.Frames) {
+		return fmt.Sprintf("%d frames, and this one would be number %d", len(was.Frames), e.skip)
+	}
+	was.Frames = was.Frames[e.skip:]
+	return tinyvmtest.Compare(was, e.arrival)
+}
+
+// arrivals reads those that exits name.
+func arrivals(t *testing.T, log string, exits ...[]exit) map[tinyvmtest.Key]tinyvmtest.Arrival {
+	t.Helper()
+	wanted := map[tinyvmtest.Key]bool{}
+	for _, list := range exits {
+		for _, e := range list {
+			if e.wrong == "" {
+				wanted[e.key] = true
+			}
+		}
+	}
+	all := map[tinyvmtest.Key]tinyvmtest.Arrival{}
+	for _, a := range tinyvmtest.ReadLog(t, log, func(k tinyvmtest.Key) bool { return wanted[k] }) {
+		all[a.Key()] = a
+	}
+	return all
+}
+
+// interpreted runs a program in the plain interpreter, and returns its log.
+func interpreted(t *testing.T, llvm int, file string) (tinyvmtest.Result, string) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "arrivals")
+	return tinyvmtest.Run(t, tinyvmtest.Binary(t, llvm), "--log", log, "--log-limit", "300000", file), log
+}
+
+func layout(t *testing.T, name string) *vmlayout.Layout {
+	t.Helper()
+	l, err := vmlayout.Read(name)
+	require.NoError(t, err)
+	return l
+}
+
+// What reframe shows from outside at each exit of tinyvm's compiled code is what its plain interpreter, which knows no stack maps, has there: the frame
+// that is left, those that were inlined into it, and the frames of compiled code further out; all live values, monitors, and the objects
+// that can be reached, those among them that exist only as fields.
+func TestExitsAreAsLogged(t *testing.T) {
+	livetest.Slow(t)
+	simple := layout(t, "simple")
+	var sum tally
+	programs := 0
+	by := map[string]*tally{}
+	for seed := range uint64(seeds) {
+		var ways []way
+		for _, llvm := range tinyvmtest.Versions {
+			// An odd number: of an even one the hash would leave ShareOf one of two.
+			if livetest.Share(81, "vmframes", llvm, seed) {
+				for _, opt := range livetest.ShareOf([]string{"0", "2"}, llvm, seed) {
+					ways = append(ways, way{llvm: llvm, opt: opt})
+				}
+			}
+		}
+		if len(ways) == 0 {
+			continue
+		}
+		programs++
+		file := tinyvmtest.File(t, seed)
+		want, log := interpreted(t, ways[0].llvm, file)
+		all := make([][]exit, len(ways))
+		for n, w := range ways {
+			plain, modules := dumped(t, w, file)
+			var c tally
+			var printed string
+			all[n], printed = seen(t, w, file, deopt.Options{Modules: modules, VMs: []*vmlayout.Layout{simple}}, &c)
+			require.Equal(t, want.Output, printed, "seed %d, %v", seed, w)
+			require.Equal(t, plain.Exits, c.leaves, "seed %d, %v: exits that tinyvm took", seed, w)
+			c.runs++
+			sum.add(c)
+			if by[w.String()] == nil {
+				by[w.String()] = &tally{}
+			}
+			by[w.String()].add(c)
+		}
+		was := arrivals(t, log, all...)
+		for n, w := range ways {
+			for _, e := range all[n] {
+				require.Empty(t, e.compare(was), "seed %d, %v, %s: %+v", seed, w, e.where, e.key)
+			}
+		}
+		require.NoError(t, os.Remove(log))
+		if programs%25 == 0 {
+			t.Logf("%d programs: %v", programs, sum)
+		}
+	}
+	for _, w := range slices.Sorted(maps.Keys(by)) {
+		t.Logf("%s: %v", w, by[w])
+	}
+	t.Logf("%d programs: %v", programs, sum)
+	require.GreaterOrEqual(t, sum.exits(), livetest.Times(1500, 100_000))
+	require.Equal(t, 4, sum.deepest)
+}
