@@ -104,6 +104,7 @@ func dumped(t *testing.T, w way, file string) (tinyvmtest.Result, []*ir.Module) 
 		require.NoError(t, err)
 		modules = append(modules, m)
 	}
+	require.NoError(t, os.RemoveAll(dir)) // of thousands of runs it would be much
 	return r, modules
 }
 
