@@ -35,8 +35,9 @@ type object struct {
 	is      bool // virtual
 }
 
-// arrival is what the frames say of the arrival that they stand at. The callee is that of frames that wait for a call, or "".
-func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string) (a tinyvmtest.Arrival, err error) {
+// arrival is what the frames say of the arrival that they stand at. The callee is that of the call that they are about to make, or "" where they are
+// left; calling says that they wait for one.
+func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string, calling bool) (a tinyvmtest.Arrival, err error) {
 	if vm == nil {
 		return a, fmt.Errorf("no frames")
 	}
@@ -51,6 +52,10 @@ func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string) (a 
 		f, err := s.frame(&vm.Frames[n])
 		if err != nil {
 			return a, fmt.Errorf("frame %d: %w", n, err)
+		}
+		// All wait for a call but for one that is left, which is the innermost.
+		if waits := calling || n > 0; waits != (vm.Frames[n].Resume == frame.Calling) {
+			return a, fmt.Errorf("frame %d: it is resumed %s", n, vm.Frames[n].Resume)
 		}
 		a.Frames = append(a.Frames, f)
 	}
