@@ -81,6 +81,45 @@ func (b *bench) steppedTick() string {
 	return path
 }
 
+// vmTraces measures what it costs to show the frames of a virtual machine at each exit, beside the same exits without.
+func (b *bench) vmTraces() {
+	b.section("Exits reported a second with VM frames (tick.ll with 20 values in the convention simple; 100,000 exits), %d runs", traceRuns)
+	module := b.vmTick(0)
+	object := livetest.PICObject(b, 19, module, "-O2")
+	var with, without, boxed times
+	otherModule := b.vmTick(1)
+	other := livetest.PICObject(b, 19, otherModule, "-O2")
+	interleave(traceRuns,
+		func() {
+			without.add(b.exitTime(object, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", module) }))
+		},
+		func() {
+			with.add(b.exitTime(object, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", module, "--layout", "simple") }))
+		},
+		func() {
+			boxed.add(b.exitTime(other, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", otherModule, "--layout", "simple") }))
+		},
+	)
+	plain := rates("trace --layout simple", "trace", without, with)
+	plain.target = "at least 0.8: " + verdict(0.8*float64(with.median()) <= float64(without.median()))
+	b.print(plain, rates("", "trace, all boxed", without, boxed))
+}
+
+// vmTick is tick.ll with a frame of 20 locals at its stackmap, in the convention simple, encoded in a way of it: 0 as they are, 1 boxed.
+func (b *bench) vmTick(how int) string {
+	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
+	require.NoError(b, err)
+	operands := fmt.Sprintf("i64 %d, i64 0, i32 7", 1<<32)
+	for n := range 20 {
+		operands += fmt.Sprintf(", i64 %d, i64 %s", 2<<32|how<<24|n, []string{"%i", "%acc", "%x", "%y"}[n%4])
+	}
+	before, behind, found := strings.Cut(string(text), "i64 %i, i64 %acc, i64 %x, i64 %y)")
+	require.True(b, found)
+	path := filepath.Join(b.TempDir(), "tick.ll")
+	require.NoError(b, os.WriteFile(path, []byte(before+operands+")"+behind), 0o644))
+	return path
+}
+
 // rates compares how many exits a second were reported, given how long each took.
 func rates(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: rate(theirs), ours: rate(ours), ratio: ratio(theirs.median(), ours.median())}
@@ -152,7 +191,7 @@ func (b *bench) locate(p *tickProcess) {
 			p.values = append(p.values, fmt.Sprintf("*(long*)($%s%+d)", l.Register, l.Offset))
 		}
 	}
-	require.Len(b, p.values, 4, text)
+	require.NotEmpty(b, p.values, text)
 }
 
 // command starts a tool whose output is read until a line says that it is attached, and the rest later.
@@ -200,7 +239,7 @@ func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
 		}
 		text, err := os.ReadFile(file)
 		require.NoError(b, err)
-		return bytes.Count(text, []byte("  record 1 stackmap  %i="))
+		return bytes.Count(text, []byte("  record 1 stackmap  "))
 	}
 }
 
