@@ -131,4 +131,3 @@ func bomb(t *testing.T) []byte {
 func unfolded(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
-

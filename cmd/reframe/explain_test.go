@@ -116,6 +116,7 @@ func TestExplainSchema(t *testing.T) {
 	chain := livetest.Lli(t, 19, "chain.ll", "orc")
 	exit := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	silent := livetest.Host(t, 14, "orc", "block")
+	vm := livetest.Lli(t, 19, "vmsimple.ll", "orc")
 	plain := livetest.C(t, "nojit.c", nil)
 	frames := reframe(t, "frames", "-p", pid(plain), "--json")
 	for _, args := range [][]string{
@@ -126,6 +127,8 @@ func TestExplainSchema(t *testing.T) {
 		{"-p", pid(chain), "2"},
 		{"-p", pid(chain), "--ir", chain.IR, "2", "-f", "3"},
 		{"-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
+		{"-p", pid(vm), "--ir", vm.IR, "--layout", "simple"},
+		{"-p", pid(vm), "--ir", vm.IR, "--layout", "ark"}, // which does not read it
 		{"-p", pid(silent)},
 		{"-p", pid(plain), "-f", "1"},
 		{"-p", pid(plain), fmt.Sprint(frameOf(t, frames.object(t), "main")["pc"])},
@@ -134,4 +137,24 @@ func TestExplainSchema(t *testing.T) {
 		require.Contains(t, []int{0, 1}, r.code, "%v\n%s", args, r.stderr)
 		valid(t, "explain.schema.json", r.stdout)
 	}
+}
+
+// From a value of a virtual machine's frame it goes down to the value of the record, and from there to its bytes.
+func TestExplainVM(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	r := reframe(t, "explain", "-p", pid(p), "--ir", p.IR, "--layout", "simple")
+	require.Equal(t, 0, r.code, r.stderr)
+	for _, text := range []string{
+		"the frames of the virtual machine in it, by the layout simple\n  frame 0: Foo.bar @ 17, reexecute\n  frame 1: Foo.main @ 9, in call\n  object 4: Point, which was not allocated\n",
+		"  local[0]             f64    3.5\n    value 11 above, %boxed: 0x400d000000000000 is 3.5\n",
+		"  local[1]                    object 4, by a constant of the record\n",
+		"  caller[1].local[1]          dead, by a constant of the record\n",
+		"  object[4].8          i32    41\n    value 28 above, %small: 0xffff000000000029 is 41\n",
+		"    00 00 00 00 00 00 0d 40   i64: all of it\n", // %boxed, in memory
+	} {
+		require.Contains(t, r.stdout, text)
+	}
+	r = reframe(t, "explain", "-p", pid(p), "--ir", p.IR, "--layout", "ark")
+	require.Contains(t, r.stdout, "the frames of the virtual machine in it, by the layout ark\n  none: ark:")
 }

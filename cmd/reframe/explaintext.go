@@ -48,6 +48,9 @@ func (p *explainer) place(at *explain.Place) {
 			p.value(&at.Values[n])
 		}
 	}
+	if at.VM != nil {
+		p.vm(at)
+	}
 	if at.Carries != nil {
 		p.carries(at.Carries)
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"reframe/deopt"
+	"reframe/deopt/explain"
 	"reframe/deopt/frame"
 	"reframe/ptrace"
 )
@@ -123,6 +125,54 @@ func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
 	}
 	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+// vm says of each value of a virtual machine's frames which value of the record it is, and how its bits became it.
+func (p *explainer) vm(at *explain.Place) {
+	p.title("the frames of the virtual machine in it, by the layout " + printable(at.VM.Layout))
+	if at.VM.Error != "" {
+		p.line("  %s", p.yellow("none: "+printable(at.VM.Error)))
+		return
+	}
+	for n := range at.VM.Frames {
+		p.line("  frame %d: %s", n, vmTitle(p.style, &at.VM.Frames[n]))
+		if why := at.VM.Frames[n].Reason; why != "" {
+			p.line("    %s", p.yellow(printable(why)))
+		}
+	}
+	for _, o := range at.VM.Objects {
+		p.line("  object %d: %s, which was not allocated", o.ID, printable(o.Class))
+	}
+	for _, v := range at.VM.All() {
+		is := v.Value
+		text := cmp.Or(is.Value, string(is.Hex))
+		switch {
+		case is.Object != nil:
+			text = fmt.Sprintf("object %d, by a constant of the record", *is.Object)
+		case is.Status == frame.Dead:
+			text = "dead, by a constant of the record"
+		case is.Status == frame.Missing, is.Status == frame.Undefined:
+			text = p.yellow(string(is.Status) + ": " + printable(is.Reason))
+		}
+		p.line("  %-20s %-6s %s", printable(v.Name), printable(is.Type), text)
+		if is.Slot == nil {
+			continue
+		}
+		from := fmt.Sprintf("value %d", *is.Slot)
+		for k := range at.Values {
+			if at.Values[k].Index == *is.Slot && at.Values[k].Name != "" {
+				from += " above, " + printable(at.Values[k].Name)
+			}
+		}
+		switch {
+		case is.Hex == "":
+			p.line("    %s", from)
+		case is.Value != "" && is.Value != string(is.Hex):
+			p.line("    %s: %s is %s", from, is.Hex, printable(is.Value))
+		default:
+			p.line("    %s: %s", from, is.Hex)
+		}
+	}
 }
 
 // printVMStacks prints the VM frames of each thread alone, innermost first: the stack as a user of that VM would read it.

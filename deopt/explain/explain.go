@@ -35,6 +35,7 @@ type Place struct {
 	Stack   []UnwoundFrame `json:"stack,omitempty"` // from frame #0 up to this one
 	Records []NearRecord   `json:"records"`         // that matched, and those near
 	Values  []Value        `json:"values,omitempty"`
+	VM      *frame.VM      `json:"vm,omitempty"` // frames of a virtual machine, whose values say which of Values they are read from
 	Carries *CarriesOn     `json:"carries_on,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
 	Code    *Disassembly   `json:"code,omitempty"` // nil where the place is one of several of a record
@@ -223,7 +224,7 @@ func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 		p.Notes = withoutRecords(f)
 	}
 	if f.Match() != nil {
-		p.Values, p.Carries = s.values(), carries(f)
+		p.Values, p.VM, p.Carries = s.values(), f.VM, carries(f)
 	}
 	return p
 }
