@@ -131,3 +131,27 @@ func bomb(t *testing.T) []byte {
 func unfolded(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// The records of an object are held against a layout without any module: their constants are all that it asks for.
+func TestMapsCheckVM(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	for _, version := range []int{14, 19, 22} {
+		object := livetest.PICObject(t, version, "vmsimple.ll", "-O2")
+		r := reframe(t, "maps", object, "--check", "--layout", "simple")
+		require.Equal(t, 0, r.code, r.stdout)
+		require.Contains(t, r.stdout, "  kept    a layout of a virtual machine reads every record  1\n")
+		// In one field less than it says there is the tag of a second one.
+		wrong := livetest.PICObject(t, version, edited(t, livetest.Testdata(t, "programs", "vmsimple.ll"), "i32 2,", "i32 1,"), "-O2")
+		r = reframe(t, "maps", wrong, "--check", "--layout", "simple")
+		require.Equal(t, 1, r.code, r.stdout)
+		require.Contains(t, unfolded(r.stdout), "BROKEN a layout of a virtual machine reads every record 1 of 1 because tags")
+		require.Contains(t, unfolded(r.stdout), "compiled: simple:")
+		require.Contains(t, unfolded(r.stdout), "record 2882400000 of @compiled: fail: operand 29 is no tag: 6")
+		r = reframe(t, "maps", object, "--check", "--layout", "simple", "--json")
+		valid(t, "check.schema.json", r.stdout)
+	}
+	r := reframe(t, "maps", "vm.o", "--layout", "simple")
+	require.Equal(t, 64, r.code)
+	require.Contains(t, r.stderr, "--layout goes with --check")
+}

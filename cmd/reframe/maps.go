@@ -16,6 +16,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/progspace"
 	"reframe/deopt/stackmap"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -31,6 +32,7 @@ type mapsFlags struct {
 	function *names.Pattern
 	records  []string
 	address  string
+	vms      []*vmlayout.Layout
 }
 
 func (a *app) mapsCommand() *cobra.Command {
@@ -59,6 +61,7 @@ there is no stack map; 2 it failed.`,
   reframe maps libjit.a --function 'sum.*' --json
   reframe maps 41822 --address 0x7f184e5d308b
   reframe maps loop.o --ir loop.ll --check
+  reframe maps vm.o --check --layout simple
   reframe maps section.bin --arch s390x
   diff <(llvm-readobj --stackmap loop.o | sed '1,/^LoadName/d') <(reframe maps --format=llvm loop.o)`,
 		Args: cobra.MaximumNArgs(1),
@@ -81,6 +84,7 @@ there is no stack map; 2 it failed.`,
 	f.inputs.coreFlags(c)
 	f.inputs.objectFlag(c)
 	f.inputs.AddModules(flags, inputUsage)
+	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "with --check: a layout of a virtual machine that is to read every record, `FILE.star` or a name (repeatable)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
@@ -131,7 +135,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	}
 	defer release()
 	if f.check {
-		return a.checkMaps(maps)
+		return a.checkMaps(maps, f.vms)
 	}
 	if err := maps.Unreadable(); err != nil {
 		return err
@@ -170,7 +174,7 @@ func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error
 	switch {
 	case !a.json:
 	case f.check:
-		err = a.checkMaps(none)
+		err = a.checkMaps(none, f.vms)
 	default:
 		_, err = a.writeMaps(none, want)
 	}
@@ -214,6 +218,8 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 		return o, nil, usage("--format llvm prints all that llvm-readobj would; it goes with no filter, --check or --json")
 	case f.check && filtered:
 		return o, nil, usage("--check looks at whole maps; it goes with no filter")
+	case given("layout") && !f.check:
+		return o, nil, usage("--layout goes with --check: it says which frames of a virtual machine the records hold")
 	case given("arch") && len(args) == 0:
 		return o, nil, usage("--arch is for the bytes of a section alone")
 	}
@@ -235,6 +241,10 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	}
 	read, err := f.inputs.options(a)
 	o.Modules = read.Modules
+	f.vms = read.VMs
+	if err == nil && len(read.Layouts) > 0 {
+		err = usage("--layout %s: with maps a layout of a virtual machine, FILE.star or a name; reframe lint holds FILE.json against modules", read.Layouts[0].Name)
+	}
 	return o, want, err
 }
 

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"reframe/deopt/maps"
+	"reframe/deopt/vmlayout"
 )
 
 // checkMaps prints how the rules are kept, and says with its status whether they are.
-func (a *app) checkMaps(m *maps.Maps) error {
-	report, err := m.Check()
+func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
+	report, err := m.Check(vms...)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"reframe/deopt/object"
 	"reframe/deopt/progspace"
 	"reframe/deopt/stackmap"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -51,9 +52,9 @@ type CheckViolation struct {
 	What      string    `json:"what"`
 }
 
-// Check holds all maps against the rules that they must keep. The error is one of the
-// modules.
-func (m *Maps) Check() (*CheckReport, error) {
+// Check holds all maps against the rules that they must keep, and their records against layouts of virtual machines, where there are some. The
+// error is one of the modules.
+func (m *Maps) Check(vms ...*vmlayout.Layout) (*CheckReport, error) {
 	out := &CheckReport{Schema: CheckSchema, Source: m.Source, Images: []CheckImage{}}
 	for _, i := range m.Images {
 		head := i.JSON()
@@ -64,7 +65,11 @@ func (m *Maps) Check() (*CheckReport, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, r := range append(results, more...) {
+			results = append(results, more...)
+			if len(vms) > 0 {
+				results = append(results, i.checkVM(vms))
+			}
+			for _, r := range results {
 				image.Rules = append(image.Rules, i.rule(r))
 			}
 		}
