@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the demo's target from demo/target/ and puts three files into a directory (default: demo/):
+# Builds the demo's target from demo/target/ and puts these files into a directory (default: demo/):
 #
 #   target-gcc12-llc19-amd64   the program
 #   target-llc19.ll            the IR that its object was compiled from, after rewrite-statepoints-for-gc
@@ -16,6 +16,12 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 opt-19 -passes=rewrite-statepoints-for-gc -S <"$here/target/target.ll" >target-llc19.ll
 llc-19 -O2 -relocation-model=pic -filetype=obj <target-llc19.ll -o target.o
+# The method that tinyvm compiled. As when tinyvm runs it, the object has the IR in it, and the name of the layout that reads its frames. That
+# tinyvm_fuel is near the code spares the target a table of addresses.
+sed 's/^@tinyvm_fuel = external/& dso_local/' <"$here/target/orders.ll" >orders.ll
+printf simple >layout
+llc-19 -O2 -relocation-model=static -filetype=obj <orders.ll -o orders.o
+objcopy --add-section .reframe.ir=orders.ll --add-section .reframe.layout=layout orders.o
 cp "$here"/target/*.c "$here"/target/*.h .
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -static -fno-pie -no-pie \
   -fno-stack-protector -fcf-protection=none -fno-tree-loop-distribute-patterns -fasynchronous-unwind-tables \

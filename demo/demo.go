@@ -2,6 +2,8 @@
 // LLVM-compiled code into an OSR exit, so that the whole story can be told on a machine without LLVM. Its main type
 // is [Process], the running target.
 //
+// The same program has a method that the JIT of examples/tinyvm compiled, and runs into an exit of that where it is started for it.
+//
 // The program is built from demo/target by demo/build.sh; a test builds it anew and compares.
 //
 // # Security

@@ -18,13 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
 )
 
 const sumOfSquaresBelow1000 = 999 * 1000 * 1999 / 6
 
 // Both ways of starting the program end with the sum that its native code computes.
 func TestStart(t *testing.T) {
-	ways := map[string]func() (*Process, error){"memfd": startInMemory, "file": startFromFile}
+	ways := map[string]func(...string) (*Process, error){"memfd": startInMemory, "file": startFromFile}
 	for name, start := range ways {
 		t.Run(name, func(t *testing.T) {
 			p, err := start()
@@ -41,6 +42,16 @@ func TestStart(t *testing.T) {
 			if p.file != "" {
 				require.NoFileExists(t, p.file)
 			}
+
+			vm, err := start(ofVM)
+			require.NoError(t, err)
+			t.Cleanup(vm.Kill)
+			require.NoError(t, vm.expect("ready"))
+			comm, err = os.ReadFile(fmt.Sprintf("/proc/%d/comm", vm.PID))
+			require.NoError(t, err)
+			require.Equal(t, "demo-vm\n", string(comm))
+			require.NoError(t, vm.Wake())
+			require.NoError(t, vm.cmd.Wait())
 		})
 	}
 }
@@ -58,20 +69,28 @@ func TestKill(t *testing.T) {
 
 // gdb reads the registered object and unwinds through it by the CFI of both the JIT code and its host.
 func TestGDBSeesEveryFrame(t *testing.T) {
-	p, err := Start()
-	require.NoError(t, err)
-	t.Cleanup(p.Kill)
-	// By itself gdb does not find an executable that is a memfd.
-	text, err := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "bt",
-		fmt.Sprintf("/proc/%d/exe", p.PID), fmt.Sprint(p.PID)).CombinedOutput()
-	require.NoError(t, err)
-	var functions []string
-	for line := range strings.Lines(string(text)) {
-		if number, rest, found := strings.Cut(line, " in "); found && strings.HasPrefix(number, "#") {
-			functions = append(functions, strings.Fields(rest)[0])
+	for _, target := range []struct {
+		start func() (*Process, error)
+		want  string
+	}{
+		{Start, "__llvm_deoptimize sum_opt call_optimized main_jit run _start"},
+		{StartVM, "__llvm_deoptimize Shop.total#1 call_optimized run _start"},
+	} {
+		p, err := target.start()
+		require.NoError(t, err)
+		t.Cleanup(p.Kill)
+		// By itself gdb does not find an executable that is a memfd.
+		text, err := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "bt",
+			fmt.Sprintf("/proc/%d/exe", p.PID), fmt.Sprint(p.PID)).CombinedOutput()
+		require.NoError(t, err)
+		var functions []string
+		for line := range strings.Lines(string(text)) {
+			if number, rest, found := strings.Cut(line, " in "); found && strings.HasPrefix(number, "#") {
+				functions = append(functions, strings.Fields(rest)[0])
+			}
 		}
+		require.Equal(t, target.want, strings.Join(functions, " "), "%s", text)
 	}
-	require.Equal(t, []string{"__llvm_deoptimize", "sum_opt", "call_optimized", "main_jit", "run", "_start"}, functions, "%s", text)
 }
 
 func TestEmbeddedFiles(t *testing.T) {
@@ -105,7 +124,8 @@ func TestRebuild(t *testing.T) {
 		return content
 	}
 	const program = "target-gcc12-llc19-amd64"
-	if bytes.Equal(read("target-versions"), read(filepath.Join(dir, "target-versions"))) {
+	same := bytes.Equal(read("target-versions"), read(filepath.Join(dir, "target-versions")))
+	if same {
 		require.True(t, bytes.Equal(Target, read(filepath.Join(dir, program))), "the program is stale: run make generate")
 		require.Equal(t, string(IR), string(read(filepath.Join(dir, "target-llc19.ll"))), "the IR is stale: run make generate")
 	}
@@ -117,6 +137,18 @@ func TestRebuild(t *testing.T) {
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("ready\nnative %d\n", sumOfSquaresBelow1000), string(out))
+	}
+	out, err := exec.Command(filepath.Join(dir, program), ofVM).Output()
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", string(out))
+
+	// The method's IR is what tinyvm makes of the program.
+	r := tinyvmtest.Run(t, tinyvmtest.Binary(t, 19), "--dump", dir, "target/orders.tvm")
+	require.Zero(t, r.Status, "%s", r.Errors)
+	require.Equal(t, strings.Repeat("284500.5\n", 4)+"4\n", r.Output)
+	if same {
+		const made = "Shop.total#1.ll"
+		require.Equal(t, string(read(filepath.Join(dir, made))), string(read("target/orders.ll")), "stale: examples/tinyvm/tinyvm --dump DIR demo/target/orders.tvm makes it")
 	}
 }
 

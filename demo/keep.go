@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 )
 
-// Kept is a target that outlives the process which started it. It ends when something is written to its Go, when it is killed, or
-// by itself after an hour.
+// Kept is a target that outlives the process which started it, and one with a virtual machine's method. Each ends when something is written
+// to its Go, when it is killed, or by itself after an hour.
 type Kept struct {
 	PID int
+	VM  int    // the process with the virtual machine's method
 	Dir string // holds the files below
 }
 
@@ -23,9 +24,12 @@ const (
 	KeptLayout  = "target.layout.json"
 	KeptGo      = "go"     // a FIFO, the target's standard input
 	KeptOutput  = "output" // its standard output: "ready", and at its end what its native code computed
+
+	KeptVMGo     = "go-vm"
+	KeptVMOutput = "output-vm" // "ready"
 )
 
-// Keep starts the target in a new directory for temporary files, with what is known of it beside it, and returns once it stands at its
+// Keep starts the targets in a new directory for temporary files, with what is known of it beside it, and returns once each stands at its
 // exit. Where it cannot, nothing is left.
 func Keep(ctx context.Context) (*Kept, error) {
 	dir, err := os.MkdirTemp("", "reframe-demo-")
@@ -48,8 +52,8 @@ func Keep(ctx context.Context) (*Kept, error) {
 
 func (k *Kept) path(name string) string { return filepath.Join(k.Dir, name) }
 
-// ready says whether the target has got to its exit.
-func (k *Kept) ready() bool {
-	text, err := os.ReadFile(k.path(KeptOutput))
+// ready says whether the target that writes there has got to its exit.
+func (k *Kept) ready(output string) bool {
+	text, err := os.ReadFile(k.path(output))
 	return err == nil && bytes.HasPrefix(text, []byte("ready\n"))
 }

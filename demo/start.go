@@ -21,10 +21,19 @@ import (
 // Start runs the target and returns once it stands at its exit: it has entered __llvm_deoptimize and reads its
 // standard input, or is about to. The caller ends it with Wake and Result, or with Kill; should the caller die, the target dies
 // with it.
-func Start() (*Process, error) {
-	p, err := startInMemory()
+func Start() (*Process, error) { return started() }
+
+// StartVM runs the target too: at its exit the code of a virtual machine's method stands, which says itself how its frames are read. It has no
+// Result. The caller ends it with Kill.
+func StartVM() (*Process, error) { return started(ofVM) }
+
+// ofVM is the program's argument for the virtual machine's method.
+const ofVM = "vm"
+
+func started(args ...string) (*Process, error) {
+	p, err := startInMemory(args...)
 	if err != nil {
-		p, err = startFromFile()
+		p, err = startFromFile(args...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("demo: starting the target: %w", err)
@@ -37,32 +46,42 @@ func Start() (*Process, error) {
 	return p, nil
 }
 
-// start starts a kept target in a session of its own, so that neither the end of this process nor that of its terminal reaches it.
-func (k *Kept) start(ctx context.Context) error {
-	if err := unix.Mkfifo(k.path(KeptGo), 0o600); err != nil {
+func (k *Kept) start(ctx context.Context) (err error) {
+	if k.PID, err = k.startOne(ctx, KeptGo, KeptOutput); err != nil {
 		return err
+	}
+	if k.VM, err = k.startOne(ctx, KeptVMGo, KeptVMOutput, ofVM); err != nil {
+		return errors.Join(err, unix.Kill(k.PID, unix.SIGKILL))
+	}
+	return nil
+}
+
+// startOne starts a kept target in a session of its own, so that neither the end of this process nor that of its terminal reaches it.
+func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string) (pid int, err error) {
+	if err := unix.Mkfifo(k.path(goes), 0o600); err != nil {
+		return 0, err
 	}
 	// Opened for writing too it never ends: the target waits for what somebody else writes. Not by os.OpenFile, which has reads not wait.
-	fd, err := unix.Open(k.path(KeptGo), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(k.path(goes), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	stdin := os.NewFile(uintptr(fd), k.path(KeptGo))
+	stdin := os.NewFile(uintptr(fd), k.path(goes))
 	defer stdin.Close()
-	stdout, err := os.Create(k.path(KeptOutput))
+	stdout, err := os.Create(k.path(output))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer stdout.Close()
 	command := func(path string) *exec.Cmd {
-		return &exec.Cmd{Path: path, Args: []string{"reframe-demo-target"}, Dir: "/", Stdin: stdin, Stdout: stdout, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		return &exec.Cmd{Path: path, Args: arguments(args), Dir: "/", Stdin: stdin, Stdout: stdout, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	}
 	cmd := command(k.path(KeptProgram))
 	err = cmd.Start()
 	if errors.Is(err, os.ErrPermission) { // the directory is mounted noexec
 		var program *os.File
 		if program, err = programInMemory(); err != nil {
-			return err
+			return 0, err
 		}
 		defer program.Close()
 		cmd = command("/proc/self/fd/3")
@@ -70,22 +89,21 @@ func (k *Kept) start(ctx context.Context) error {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	k.PID = cmd.Process.Pid
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for !k.ready() {
+	for !k.ready(output) {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("it ended: %v", err)
+			return 0, fmt.Errorf("it ended: %v", err)
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), cmd.Process.Kill())
+			return 0, errors.Join(context.Cause(ctx), cmd.Process.Kill())
 		case <-time.After(time.Millisecond):
 		}
 	}
-	settle(k.PID)
-	return nil
+	settle(cmd.Process.Pid)
+	return cmd.Process.Pid, nil
 }
 
 // settle gives the target the moment that it needs from its last word to its sleep in
@@ -103,7 +121,7 @@ func settle(pid int) {
 
 // startInMemory runs the program from a memfd: a directory for temporary files may be mounted noexec, and
 // nothing has to be cleaned up.
-func startInMemory() (*Process, error) {
+func startInMemory(args ...string) (*Process, error) {
 	program, err := programInMemory()
 	if err != nil {
 		return nil, err
@@ -111,7 +129,7 @@ func startInMemory() (*Process, error) {
 	defer program.Close()
 	cmd := exec.Command("/proc/self/fd/3") // the first of ExtraFiles, once in the child
 	cmd.ExtraFiles = []*os.File{program}
-	return start(cmd)
+	return start(cmd, args)
 }
 
 func programInMemory() (*os.File, error) {
@@ -127,7 +145,7 @@ func programInMemory() (*os.File, error) {
 }
 
 // startFromFile is for kernels that do not let a memfd be executed (vm.memfd_noexec).
-func startFromFile() (*Process, error) {
+func startFromFile(args ...string) (*Process, error) {
 	f, err := os.CreateTemp("", "reframe-demo-target-")
 	if err != nil {
 		return nil, err
@@ -136,7 +154,7 @@ func startFromFile() (*Process, error) {
 	err = errors.Join(err, f.Chmod(0o700), f.Close())
 	var p *Process
 	if err == nil {
-		p, err = start(exec.Command(f.Name()))
+		p, err = start(exec.Command(f.Name()), args)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(f.Name()))
@@ -145,8 +163,11 @@ func startFromFile() (*Process, error) {
 	return p, nil
 }
 
-func start(cmd *exec.Cmd) (*Process, error) {
-	cmd.Args = []string{"reframe-demo-target"}
+// arguments are those of the program, with the name that ps shows.
+func arguments(args []string) []string { return append([]string{"reframe-demo-target"}, args...) }
+
+func start(cmd *exec.Cmd, args []string) (*Process, error) {
+	cmd.Args = arguments(args)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,9 @@ import (
 // Start fails: the target is a program for Linux on x86-64.
 func Start() (*Process, error) { return nil, errElsewhere() }
 
+// StartVM fails as well.
+func StartVM() (*Process, error) { return nil, errElsewhere() }
+
 func (k *Kept) start(context.Context) error { return errElsewhere() }
 
 func errElsewhere() error {

@@ -54,7 +54,8 @@ core() {
 }
 
 told=$("$old" demo --keep 2>&1)
-pid=$(grep -oE 'process [0-9]+' <<<"$told" | grep -oE '[0-9]+')
+pids=($(grep -oE 'process [0-9]+' <<<"$told" | grep -oE '[0-9]+')) # of one target, or of two
+pid=${pids[0]}
 files=$(sed -n 's/^ *cd //p' <<<"$told")
 given=(--ir "$files/target.ll" --layout "$files/target.layout.json")
 if "$old" record -p "$pid" "${given[@]}" -o "$work/demo.core" >"$work/said" 2>&1; then
@@ -63,7 +64,7 @@ else
   cat "$work/said"
   differ=$((differ + 1))
 fi
-kill "$pid"
+kill "${pids[@]}"
 rm -rf "$files"
 
 # Programs under lli, run to an exit: those of testdata that have a stackmap or a patchpoint and a main.

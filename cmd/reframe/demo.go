@@ -11,6 +11,7 @@ import (
 
 	"reframe/demo"
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
@@ -25,11 +26,12 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: `demo starts a small program that it carries: code that LLVM compiled, mapped and
 registered with the GDB JIT interface as a JIT would, which runs into an OSR exit. It
 shows the frames, resumes the one at the exit in the reference interpreter, lets the
-native code run on, and compares. It needs no LLVM.
+native code run on, and compares. Then it shows the frames of a virtual machine, whose
+code describes itself. It needs no LLVM.
 
-With --keep it leaves the program standing at its exit, with its IR and its layout
-beside it, and prints commands to try. The program ends when it is told to, or by
-itself after an hour.
+With --keep it leaves the program standing at both exits, with its IR and its layout
+beside it, and prints commands to try. The processes end when they are told to, or by
+themselves after an hour.
 
 Exit status 3 says that the interpreter and the native code disagree.`,
 		Example: "  reframe demo\n  reframe demo --keep",
@@ -57,10 +59,11 @@ func (a *app) demoKept(ctx context.Context) error {
 	files := []string{"--ir", demo.KeptIR, "--layout", demo.KeptLayout}
 	fmt.Fprintf(a.stdout, `started a target, process %d; its guard has failed and it stands at an OSR exit
 its IR, its layout and the program itself are in %s
+started another, process %d, at an exit of a virtual machine's method, which describes itself
 
 try:
   cd %[2]s
-`, kept.PID, quoted(kept.Dir))
+`, kept.PID, quoted(kept.Dir), kept.VM)
 	for _, words := range [][]string{
 		slices.Concat([]string{"frames"}, pid),
 		slices.Concat([]string{"frames"}, pid, files),
@@ -69,15 +72,18 @@ try:
 		slices.Concat([]string{"resume"}, pid, files, []string{"--commit", "--dry-run"}),
 		slices.Concat([]string{"record"}, pid, files, []string{"-o", "exit.core"}),
 		slices.Concat([]string{"resume", "--core", "exit.core"}, files),
+		{"frames", "-p", strconv.Itoa(kept.VM)},
+		{"frames", "-p", strconv.Itoa(kept.VM), "--vm"},
 	} {
 		fmt.Fprintf(a.stdout, "  %s\n", commandLine(words...))
 	}
 	fmt.Fprintf(a.stdout, `
-end it, or it ends by itself after an hour:
-  echo > %s      # it leaves its exit, runs to its end, and writes the sum to %s
-  kill %-7d    # or at once
+end them, or they end by themselves after an hour:
+  echo > %-13s # it leaves its exit, runs to its end, and writes the sum to %s
+  echo > %-13s # the other ends
+  kill %-15s # or both at once
   rm -r %s
-`, demo.KeptGo, demo.KeptOutput, kept.PID, quoted(kept.Dir))
+`, demo.KeptGo, demo.KeptOutput, demo.KeptVMGo, fmt.Sprintf("%d %d ", kept.PID, kept.VM), quoted(kept.Dir))
 	return nil
 }
 
@@ -129,6 +135,43 @@ func (a *app) demo(ctx context.Context) error {
 		return &status{exitDisagree, fmt.Sprintf("they disagree: interpreter %s, native code %s", resumed.Result.Value, native.value)}
 	}
 	fmt.Fprintln(a.stdout, "they agree")
+	return a.demoVM()
+}
+
+// demoVM shows frames of a virtual machine: of what `reframe frames` prints, the frame that holds them, without the operands of its record,
+// all of which the VM's frames show in their own words.
+func (a *app) demoVM() error {
+	process, err := demo.StartVM()
+	if err != nil {
+		return err
+	}
+	defer process.Kill()
+	t, err := ptrace.Capture(process.PID, ptrace.Options{Hold: true}) // layouts follow pointers
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	var o deopt.Options
+	said, notes := take(described.Of(t, true, true), &o)
+	view, err := deopt.Frames(t, o)
+	if err != nil {
+		return err
+	}
+	w := folded(a.stdout)
+	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it describes itself: %s\n\n", process.PID, said)
+	for _, note := range notes {
+		fmt.Fprintln(w, printable(note))
+	}
+	stack, err := view.Pick(deopt.Choice{Frame: -1})
+	if err != nil {
+		return err
+	}
+	exit := stack.Frames[0].Frame
+	if exit.VM == nil || exit.VM.Error != "" {
+		return fmt.Errorf("demo: frame #%d: the frames of the virtual machine cannot be read", exit.Index)
+	}
+	exit.Slots = nil
+	printFrame(w, a.style(), &exit)
 	return nil
 }
 

@@ -43,9 +43,27 @@ func tellsTheStory(t *testing.T, r result) {
 	require.Contains(t, r.stdout, "deoptimize, in call   → sum, block %loop\n")
 	require.Contains(t, r.stdout, "and returns i64 "+sumOfSquaresBelow1000+" after ")
 	require.Regexp(t, `(?m)^the native code runs on and returns to \w+\+0x[0-9a-f]+ with `+sumOfSquaresBelow1000+`$`, r.stdout)
-	require.True(t, strings.HasSuffix(r.stdout, "\nthey agree\n"), r.stdout)
+	require.Regexp(t, `\nthey agree\n\nstarted another, process \d+, [^\n]* it describes itself: layout simple \(JIT object 1\), 1 module\n`, r.stdout)
+	require.True(t, strings.HasSuffix(r.stdout, ordersFrames), r.stdout)
 	require.NotContains(t, r.stdout, escape)
 }
+
+// What demo/target/orders.tvm computes up to the day on which a price times a count gets too large: the sum of 1000 × day² - 50, and 0.5.
+const ordersFrames = `
+      vm Order.total @ 4, reexecute
+           local[0]                object 0
+           stack[0]         i32    146600                 slot 17
+           stack[1]         i32    14660                  slot 19
+         inlined into Shop.total @ 18, in call
+           local[0]         i32    2000                   slot 6
+           local[1]         i32    1466                   slot 8
+           local[2]         double 1.0491464917005e+12    slot 10
+           extra 2          i64    0                      slot 4
+         object 0, not allocated: Order
+           +16              i32    146600                 slot 24
+           +24              i32    14660                  slot 26
+           +32              i32    50                     slot 28
+`
 
 // No PATH, no HOME, no file in reach, and, the second time, no rights: all that the demo
 // needs is in the program.
@@ -110,22 +128,29 @@ func TestDemoKeep(t *testing.T) {
 		require.Equal(t, 0, r.code, r.stderr)
 		require.Empty(t, r.stderr)
 		pid := regexp.MustCompile(`process (\d+);`).FindStringSubmatch(r.stdout)[1]
-		number, err := strconv.Atoi(pid)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // it may have ended
-		session, err := unix.Getsid(number)
-		require.NoError(t, err)
-		require.Equal(t, number, session)
+		vm := regexp.MustCompile(`another, process (\d+),`).FindStringSubmatch(r.stdout)[1]
+		var numbers []int
+		for _, text := range []string{pid, vm} {
+			number, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			numbers = append(numbers, number)
+			t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // it may have ended
+			session, err := unix.Getsid(number)
+			require.NoError(t, err)
+			require.Equal(t, number, session)
+		}
 
 		lines := regexp.MustCompile(`(?m)^  (.*)$`).FindAllStringSubmatch(r.stdout, -1)
-		require.Len(t, lines, 11)
-		ends := map[string]bool{"go": strings.HasPrefix(lines[8][1], "echo > go "), "kill": strings.HasPrefix(lines[9][1], "kill "+pid+" ")}
-		require.True(t, ends["go"] && ends["kill"], r.stdout)
+		require.Len(t, lines, 14)
+		ends := []string{"echo > go ", "echo > go-vm ", "kill " + pid + " " + vm + " ", "rm -r "}
+		for n, end := range ends {
+			require.True(t, strings.HasPrefix(lines[10+n][1], end), r.stdout)
+		}
 		dir := strings.TrimPrefix(lines[0][1], "cd ")
 		s := newShell(t, "/")
 		screens := ""
 		for n, line := range lines {
-			if n == 8 && mode == "kill" || n == 9 && mode == "go" || n == 10 {
+			if (n == 10 || n == 11) && mode == "kill" || n == 12 && mode == "go" || n == 13 {
 				continue
 			}
 			screens += "$ " + line[1] + "\n" + s.typeLine(line[1]+` || printf 'failed: %s\n' $?`)
@@ -135,15 +160,20 @@ func TestDemoKeep(t *testing.T) {
 		require.Regexp(t, `(?m)^ +%i +i64 +26 `, screens)
 		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+sumOfSquaresBelow1000+" after 6819 instructions"), screens)
 		require.Contains(t, screens, "the thread goes on at call_optimized+0x20")
-		// A container's first process may leave what ended as a zombie.
-		require.Eventually(t, func() bool {
-			state := status(number, number, "State")
-			return state == "" || strings.HasPrefix(state, "Z")
-		}, livetest.Patience, time.Millisecond)
+		require.Contains(t, screens, "it describes itself")
+		require.Contains(t, screens, ordersFrames)
+		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1)")
+		for _, number := range numbers {
+			// A container's first process may leave what ended as a zombie.
+			require.Eventually(t, func() bool {
+				state := status(number, number, "State")
+				return state == "" || strings.HasPrefix(state, "Z")
+			}, livetest.Patience, time.Millisecond)
+		}
 		written, err := os.ReadFile(filepath.Join(dir, "output"))
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{"go": "ready\nnative " + sumOfSquaresBelow1000 + "\n", "kill": "ready\n"}[mode], string(written))
-		require.Empty(t, s.typeLine(lines[10][1]))
+		require.Empty(t, s.typeLine(lines[13][1]))
 		require.NoDirExists(t, dir)
 	}
 }
@@ -156,7 +186,7 @@ func TestDemoKeepElsewhere(t *testing.T) {
 	finish(t, c).failsEmpty(t, 2, "/nonexistent")
 
 	dir := t.TempDir()
-	script := `mount -t tmpfs -o noexec none "$1" && TMPDIR="$1" "$2" demo --keep && cat "$1"/*/output && for go in "$1"/*/go; do echo > "$go"; done`
+	script := `mount -t tmpfs -o noexec none "$1" && TMPDIR="$1" "$2" demo --keep && cat "$1"/*/output && for go in "$1"/*/go*; do echo > "$go"; done`
 	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, binary).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "\nready\n")

@@ -72,10 +72,20 @@ func (k *inputs) describes() bool {
 	return !k.mute && (len(k.Modules) == 0 || len(k.Layouts) == 0)
 }
 
-// description takes IR and layouts from what a target says of itself. A layout that is no name of one that comes with reframe runs in a process of its own, which
-// ends with this one.
+// description takes IR and layouts from what a target says of itself.
 func (k *inputs) description(a *app, t *ptrace.Target, o *deopt.Options) {
-	d := described.Of(t, len(k.Layouts) == 0, len(k.Modules) == 0)
+	said, notes := take(described.Of(t, len(k.Layouts) == 0, len(k.Modules) == 0), o)
+	if said != "" {
+		a.note("it describes itself: " + said + "; --no-self-description leaves that out")
+	}
+	for _, note := range notes {
+		a.note("what it says of itself: " + note)
+	}
+}
+
+// take adds what a target says of itself to the options, and says what that is and what could not be read. A layout that is no name of one that comes with
+// reframe runs in a process of its own, which ends with this one.
+func take(d *described.Description, o *deopt.Options) (what string, notes []string) {
 	var said []string
 	for _, l := range d.Layouts {
 		name := string(l.Text)
@@ -102,12 +112,7 @@ func (k *inputs) description(a *app, t *ptrace.Target, o *deopt.Options) {
 		o.Modules = append(o.Modules, d.Modules...)
 		said = append(said, count(n, "module"))
 	}
-	if len(said) > 0 {
-		a.note("it describes itself: " + strings.Join(said, ", ") + "; --no-self-description leaves that out")
-	}
-	for _, note := range d.Notes {
-		a.note("what it says of itself: " + note)
-	}
+	return strings.Join(said, ", "), d.Notes
 }
 
 // layoutCommand runs a target's layout for another process of reframe.

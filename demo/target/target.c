@@ -3,6 +3,9 @@
 // waits for a byte (or the end) of its standard input, has the baseline code compute the sum, leaves the optimized
 // function with that value, and writes "native 332833500". After an hour SIGALRM ends it wherever it is.
 //
+// With an argument it does so with a method that examples/tinyvm compiled instead, of orders.tvm, up to "ready": no interpreter is here that
+// could go on, so it ends once it is told to.
+//
 // It uses no library, so that the one small binary runs on any x86-64 Linux. demo/build.sh builds it.
 #include "gdbjit.h"
 #include "load.h"
@@ -11,15 +14,18 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { N = 1000, LIMIT = 5000, PAGE = 4096, HOUR = 3600 };
+enum { N = 1000, LIMIT = 5000, DAYS = 2000, PAGE = 4096, HOUR = 3600 };
 
-// The object, in writable memory: loading it fills in sh_addr.
+// The objects, in writable memory: loading one fills in sh_addr.
 __asm__(".pushsection .data\n"
         ".balign 16\n"
         "object: .incbin \"target.o\"\n"
         "object_end:\n"
+        ".balign 16\n"
+        "orders: .incbin \"orders.o\"\n"
+        "orders_end:\n"
         ".popsection");
-extern char object[], object_end[];
+extern char object[], object_end[], orders[], orders_end[];
 
 static long syscall6(long number, long a, long b, long c, long d, long e, long f) {
   long result;
@@ -97,7 +103,7 @@ __asm__(".pushsection .text\n"
         ".size leave_optimized, .-leave_optimized\n"
         ".popsection");
 
-static uint64_t (*baseline)(uint64_t);
+static uint64_t (*baseline)(uint64_t); // 0 where the virtual machine's method runs
 
 // The runtime's part of an OSR exit. LLVM calls it by this name; its argument is the one that the IR gave to
 // @llvm.experimental.deoptimize.
@@ -106,12 +112,16 @@ _Noreturn void __llvm_deoptimize(int reason) {
   (void)reason;
   print(1, "ready\n");
   syscall3(SYS_read, 0, (long)&byte, 1);
+  if (!baseline) quit(0);
   leave_optimized(baseline(N));
 }
 
+// What tinyvm's code refers to: how many backward jumps and calls it may make.
+static long tinyvm_fuel = 100000;
+
 static uint64_t resolve(const char *name) {
   static const struct { const char *name; void *address; } host[] = {
-    {"__llvm_deoptimize", __llvm_deoptimize}, {"call_optimized", call_optimized},
+    {"__llvm_deoptimize", __llvm_deoptimize}, {"call_optimized", call_optimized}, {"tinyvm_fuel", &tinyvm_fuel},
   };
   for (size_t i = 0; i < sizeof host / sizeof host[0]; i++) {
     const char *a = host[i].name, *b = name;
@@ -121,7 +131,7 @@ static uint64_t resolve(const char *name) {
   return 0;
 }
 
-static void load_and_register(void) {
+static void load_and_register(char *object, char *end) {
   static const int protection[GROUPS] = {PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE};
   static struct jit_code_entry entry;
   struct layout l = lay_out(object, PAGE);
@@ -135,7 +145,7 @@ static void load_and_register(void) {
     if (size && syscall3(SYS_mprotect, memory + l.offset[g], size, protection[g])) die("mprotect failed");
   }
   entry.symfile_addr = object;
-  entry.symfile_size = object_end - object;
+  entry.symfile_size = end - object;
   jit_register(&entry);
 }
 
@@ -148,13 +158,34 @@ static void print_result(uint64_t value) {
   print(1, p);
 }
 
-__attribute__((used)) static _Noreturn void run(void) {
-  syscall3(SYS_prctl, PR_SET_NAME, (long)"demo-target", 0);
+// tinyvm has the names of classes, fields and methods at addresses that are always the same, and the code has these addresses in it: those of
+// its heap's beginning, in the order in which orders.tvm has the names, each at a multiple of 16.
+static void put_names(void) {
+  static const char names[][16] = {"Order", "price", "count", "discount", "Main.main", "Shop.total", "Order.total"};
+  char *heap = (char *)0x100000000000;
+  long got = syscall6(SYS_mmap, (long)heap, sizeof names, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got != (long)heap) die("the heap's address is not free");
+  for (size_t i = 0; i < sizeof names; i++) heap[i] = ((const char *)names)[i];
+}
+
+static void run_method(void) {
+  uint64_t arguments[] = {0xffffull << 48 | DAYS}; // an int in tinyvm's boxes
+  put_names();
+  load_and_register(orders, orders_end);
+  uint64_t method = function_address(orders, "Shop.total#1");
+  if (!method) die("the object lacks the method");
+  call_optimized(method, 0, (uint64_t)arguments);
+  die("the method has returned");
+}
+
+__attribute__((used)) static _Noreturn void run(long arguments) {
+  syscall3(SYS_prctl, PR_SET_NAME, (long)(arguments > 1 ? "demo-vm" : "demo-target"), 0);
   syscall3(SYS_alarm, HOUR, 0, 0); // one that was left running (reframe demo --keep) ends by itself
   // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/rationale.md). It fails
   // where there is no Yama.
   syscall3(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0);
-  load_and_register();
+  if (arguments > 1) run_method();
+  load_and_register(object, object_end);
   baseline = (uint64_t(*)(uint64_t))function_address(object, "sum");
   uint64_t (*main_jit)(uint64_t, uint64_t) = (uint64_t(*)(uint64_t, uint64_t))function_address(object, "main_jit");
   if (!baseline || !main_jit) die("the object lacks a function");
@@ -170,6 +201,7 @@ __asm__(".pushsection .text\n"
         "  .cfi_startproc\n"
         "  .cfi_undefined %rip\n"
         "  xor %ebp, %ebp\n"
+        "  mov (%rsp), %rdi\n" // the number of arguments, with the program's name
         "  and $-16, %rsp\n"
         "  call run\n"
         "  ud2\n"
