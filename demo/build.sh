@@ -5,6 +5,8 @@
 #   target-llc19.ll            the IR that its object was compiled from, after rewrite-statepoints-for-gc
 #   target-versions            what built it; the same versions make the same bytes
 #
+# orders.ll is what examples/tinyvm, built with LLVM 19, dumps as Shop.total#1.ll of demo/target/orders.tvm (--dump DIR).
+#
 # Needs gcc, binutils and llvm-19. Usage: demo/build.sh [DIRECTORY]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
