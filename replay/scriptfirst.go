@@ -251,6 +251,36 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 			s.line("expect %s hex %s", name, slot.Hex)
 		}
 	}
+	s.vmExpectations(f)
+}
+
+// vmExpectations say what the frames of a virtual machine hold.
+func (s *firstScript) vmExpectations(f *deopt.Frame) {
+	if f.VM == nil || len(f.VM.Frames) == 0 {
+		return
+	}
+	inner := &f.VM.Frames[0]
+	if inner.Reason == "" && inner.Method != "" {
+		s.line("expect method %s", quoted(inner.Method))
+	}
+	if inner.Reason == "" && inner.Position != nil {
+		s.line("expect position %d", *inner.Position)
+	}
+	for _, n := range f.VM.All() {
+		name, v := quoted(n.Name), n.Value
+		switch {
+		case v.Object != nil:
+			s.line("expect %s object %d", name, *v.Object)
+		case v.Status == frame.Dead:
+			s.line("expect %s dead", name)
+		case v.Status != frame.OK:
+			s.line("expect %s unavailable", name)
+		case v.Value != "" && v.Bytes != nil:
+			s.line("expect %s = %s", name, quoted(v.Value))
+		case v.Hex != "":
+			s.line("expect %s hex %s", name, v.Hex)
+		}
+	}
 }
 
 // firstRun bounds what the interpreter may take for a first script, so that it passes on slower machines too.

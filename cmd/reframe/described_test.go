@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -154,4 +155,47 @@ func TestMapsCheckVM(t *testing.T) {
 	r := reframe(t, "maps", "vm.o", "--layout", "simple")
 	require.Equal(t, 64, r.code)
 	require.Contains(t, r.stderr, "--layout goes with --check")
+}
+
+// Values of a virtual machine's frames are those that a trace stops at, and that a first script of a core expects.
+func TestVMInTracesAndScripts(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	// The program ends where the other one waits.
+	module := livetest.IR(t, 19, edited(t, edited(t, livetest.Testdata(t, "programs", "vmsimple.ll"),
+		"  %r = call i32 @pause()\n  br label %l\n", "  call void @exit(i32 0)\n  unreachable\n"), "declare i32 @pause()", "declare void @exit(i32)"))
+	program := livetest.LliWords(t, 19)
+	dir := t.TempDir()
+	core, script := filepath.Join(dir, "exit.core"), filepath.Join(dir, "exit.txtar")
+	traced := func(args ...string) result {
+		return reframe(t, append(append(append([]string{"trace", "--ir", module, "--layout", "simple"}, args...), "--"), append(program, module)...)...)
+	}
+	r := traced("--stop-at", "local[0] > 3 && local[0] < 4 && caller[1].local[0] == 41 && object[4].8 == stack[1]")
+	require.Contains(t, r.stderr, "vm Foo.bar @ 17, reexecute")
+	require.Contains(t, r.stderr, "local[0] > 3")
+	r = traced("--stop-at", "local[0] > 4")
+	require.NotContains(t, r.stderr, "Foo.bar")
+	r = traced("--limit", "1")
+	require.Contains(t, unfolded(r.stderr), "Foo.bar @ 17, reexecute local[0]=3.5 local[1]=object(4) local[2]=3.5 stack[0]=0x")
+	require.Contains(t, unfolded(r.stderr), " stack[1]=41 fuel=700 in Foo.main @ 9, in call ")
+	r = traced("--limit", "1", "--json")
+	exit := strings.SplitN(r.stderr, "\n", 2)[0]
+	valid(t, "trace.schema.json", exit)
+	require.Contains(t, exit, `"vm":{"layout":"simple","frames":[{"method":"Foo.bar","position":17,"resume":"reexecute","locals":[{"index":0,"type":"f64","value":"3.5","hex":"0x400d000000000000","status":"ok","slot":11},{"index":1,"object":4}`)
+
+	r = reframe(t, append([]string{"record", "--ir", module, "--layout", "simple", "-o", core, "--script", script, "--"}, append(program, module)...)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	for _, line := range []string{"expect method Foo.bar\n", "expect position 17\n", "expect local[0] = 3.5\n", "expect local[1] object 4\n", "expect caller[1].local[1] dead\n", "expect object[4].8 = 41\n"} {
+		require.Contains(t, string(text), line)
+	}
+	r = reframe(t, "replay", script)
+	require.Equal(t, 0, r.code, r.stdout+r.stderr)
+	for from, c := range map[string][2]string{"position 17": {"position 18", "position 17, not 18"}, "local[0] = 3.5": {"local[0] = 3.25", "local[0] is 3.5"}, "object 4": {"object 5", "is object 4, not object 5"}} {
+		require.NoError(t, os.WriteFile(script, []byte(strings.Replace(string(text), from, c[0], 1)), 0o600))
+		r = reframe(t, "replay", script)
+		require.NotEqual(t, 0, r.code)
+		require.Contains(t, r.stdout+r.stderr, c[1])
+	}
 }

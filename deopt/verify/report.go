@@ -109,6 +109,7 @@ type Report struct {
 	Native      VerifiedRun        `json:"native"`
 	Outside     []string           `json:"outside,omitempty"`
 	Slots       []frame.Slot       `json:"slots,omitempty"`
+	VM          *frame.VM          `json:"vm,omitempty"` // frames of a virtual machine, with the slots
 	Core        string             `json:"core,omitempty"`
 	Script      string             `json:"script,omitempty"`    // for reframe replay
 	Reproduce   string             `json:"reproduce,omitempty"` // a command
@@ -122,7 +123,7 @@ func (v *Verified) Report() *Report {
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {
-			r.Slots = f.Slots
+			r.Slots, r.VM = f.Slots, f.VM
 		}
 	}
 	return r
