@@ -65,6 +65,12 @@ func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m 
 // Fill reads the values of the frame's record. The error is a [*layout.Error].
 func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
 
+// Learn adds modules and layouts of virtual machines that became known later. What was made of records before stays.
+func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
+	v.modules.Add(modules)
+	v.vms = append(v.vms, vms...)
+}
+
 // Move takes the view to the process as it is now. The frames that it has are of the moment before.
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t

@@ -54,14 +54,11 @@ type Matcher struct {
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// Find returns the record of the frame at pc. Where there is none, notes say what
-// was near and why it was refused.
+// Find returns the record of the frame at pc. Where there is none, notes say what was near and why it was refused.
 //
-// A record's offset is the place of the site by the convention of its kind (LLVM,
-// "Stack maps and patch points"): of a stackmap the point itself, of a patchpoint
-// the start of the region that may be patched, of a statepoint and a deoptimize
-// call the return address. Neither the kind nor the length of the region is
-// recorded.
+// A record's offset is the place of the site by the convention of its kind (LLVM, "Stack maps and patch points"): of a stackmap the point
+// itself, of a patchpoint the start of the region that may be patched, of a statepoint and a deoptimize call the return address. Neither the
+// kind nor the length of the region is recorded.
 func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
 	if m.Records == nil {
 		return nil, nil, nil

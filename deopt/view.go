@@ -74,9 +74,8 @@ type bound struct {
 	slot  int // in Frame.Slots
 }
 
-// Frames makes the abstract frames of a target. The error is a [*MismatchError], a
-// [*layout.Error] or an error of the IR reader where what the user gave does not fit;
-// what is missing in the target is said in the frames.
+// Frames makes the abstract frames of a target. The error is a [*MismatchError], a [*layout.Error] or an error of the IR reader where what the
+// user gave does not fit; what is missing in the target is said in the frames.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
 	v, err := New(t, o)
 	if err != nil {
@@ -103,8 +102,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-// New makes a view that has no frames yet. The error is that of a layout which does not
-// fit the modules.
+// New makes a view that has no frames yet. The error is that of a layout which does not fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs}
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}

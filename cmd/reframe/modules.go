@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
 	"reframe/deopt/names"
+	"reframe/deopt/object"
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
 	"reframe/deopt/vmlayout"
@@ -88,31 +89,58 @@ func (k *inputs) description(a *app, t *ptrace.Target, o *deopt.Options) {
 func take(d *described.Description, o *deopt.Options) (what string, notes []string) {
 	var said []string
 	for _, l := range d.Layouts {
-		name := string(l.Text)
-		if vmlayout.IsBuiltin(name) {
-			if is, err := vmlayout.Read(name); err == nil {
-				o.VMs = append(o.VMs, is)
-				said = append(said, fmt.Sprintf("layout %s (%s)", name, l.Where))
-			}
-			continue
-		}
-		self, err := os.Executable()
-		if err == nil {
-			var is *vmlayout.Layout
-			if is, _, err = vmlayout.Start([]string{self, layoutCommand}, l.Where+", layout", l.Text); err == nil {
-				o.VMs = append(o.VMs, is)
-				said = append(said, "layout of "+l.Where)
-			}
-		}
+		is, name, err := describedLayout(l)
 		if err != nil {
 			d.Notes = append(d.Notes, err.Error())
+			continue
 		}
+		o.VMs = append(o.VMs, is)
+		said = append(said, name)
 	}
 	if n := len(d.Modules); n > 0 {
 		o.Modules = append(o.Modules, d.Modules...)
 		said = append(said, count(n, "module"))
 	}
 	return strings.Join(said, ", "), d.Notes
+}
+
+// describedLayout starts a layout that a target has of itself, and says which it is.
+func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
+	if name := string(l.Text); vmlayout.IsBuiltin(name) {
+		is, err := vmlayout.Read(name)
+		return is, fmt.Sprintf("layout %s (%s)", name, l.Where), err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	is, _, err := vmlayout.Start([]string{self, layoutCommand}, l.Where+", layout", l.Text)
+	return is, "layout of " + l.Where, err
+}
+
+// describer is description for a target that goes on and tells more of itself with each object that it registers.
+func (k *inputs) describer(warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+	d, said := &described.Description{}, false
+	return func(where string, img *object.Image) (_ []*ir.Module, vms []*vmlayout.Layout) {
+		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)
+		d.Add(where, img, len(k.Layouts) == 0, len(k.Modules) == 0)
+		for _, l := range d.Layouts[layouts:] {
+			is, _, err := describedLayout(l)
+			if err != nil {
+				d.Notes = append(d.Notes, err.Error())
+				continue
+			}
+			vms = append(vms, is)
+		}
+		if !said && len(d.Modules)+len(vms) > 0 {
+			said = true
+			warn("note: it describes itself; --no-self-description leaves that out")
+		}
+		for _, note := range d.Notes[notes:] {
+			warn("note: what it says of itself: " + note)
+		}
+		return d.Modules[modules:], vms
+	}
 }
 
 // layoutCommand runs a target's layout for another process of reframe.

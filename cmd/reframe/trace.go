@@ -34,9 +34,9 @@ func (a *app) traceCommand() *cobra.Command {
 		Short: "Log every exit of a process as it happens",
 		Long: `trace sets a breakpoint at the site of each stack map record and logs each exit, with
 the record's values, while the process runs on: one line an exit, in order per thread. It follows
-what the process loads and what its JIT registers, and takes breakpoints out when their code is
-unregistered. All bytes are put back when the trace ends, however it ends, that by SIGKILL
-included. Where the program is meant to patch its code, as in the shadow of a stackmap or in the
+what the process loads and what its JIT registers, asks each whether it has IR and a layout in it,
+and takes breakpoints out when their code is unregistered. All bytes are put back when the trace
+ends, however it ends, that by SIGKILL included. Where the program is meant to patch its code, as in the shadow of a stackmap or in the
 sled of a patchpoint, debug registers hold the breakpoint (four on x86-64), which leave the code as
 it is. Any other that the program overwrites is set again within 10 ms, where that is safe; that
 exits may be missing is said, and the exit status is 1.
@@ -80,6 +80,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 		ValidArgsFunction: completeCommand,
 	}
 	k.addFlags(c)
+	k.selfFlag(c)
 	f := c.Flags()
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
 	f.BoolVar(&o.Quiet, "count", false, "only count exits")
@@ -132,6 +133,9 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
 	k.options.Warn = w.warn
+	if k.describes() {
+		k.options.Describe = k.describer(w.warn)
+	}
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return err
@@ -193,6 +197,9 @@ func (a *app) plan(k *traced) error {
 	defer t.Close()
 	w := newExitWriter(a, a.stdout, func(error) {})
 	k.options.Warn = w.warn
+	if k.describes() {
+		k.options.Describe = k.describer(w.warn)
+	}
 	list, none := trace.Plan(t, k.options)
 	for i := range list {
 		w.planned(&list[i])

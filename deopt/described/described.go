@@ -35,7 +35,7 @@ const (
 const (
 	maxLayouts = 16
 	maxLayout  = 1 << 20
-	maxModules = 256
+	maxModules = 4096
 	maxIR      = 64 << 20 // of all modules
 )
 
@@ -44,6 +44,8 @@ type Description struct {
 	Layouts []Layout
 	Modules []*ir.Module
 	Notes   []string // what could not be read
+
+	taken int // bytes of IR
 }
 
 // Layout is the text of a layout, or a name.
@@ -55,18 +57,7 @@ type Layout struct {
 // Of reads the descriptions of a target's files, and of those registered objects that were read.
 func Of(t *ptrace.Target, layouts, modules bool) *Description {
 	d := &Description{}
-	room := maxIR
-	image := func(name string, img *object.Image) {
-		if img == nil {
-			return
-		}
-		if layouts && len(d.Layouts) < maxLayouts {
-			d.layout(name, img)
-		}
-		if modules && len(d.Modules) < maxModules {
-			d.module(name, img, &room)
-		}
-	}
+	image := func(name string, img *object.Image) { d.Add(name, img, layouts, modules) }
 	for _, r := range t.Registries {
 		for n, entry := range r.Entries {
 			image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
@@ -79,6 +70,19 @@ func Of(t *ptrace.Target, layouts, modules bool) *Description {
 		image(m.Path, m.Image)
 	}
 	return d
+}
+
+// Add adds what one image says, as far as it is wanted and there is room. The image may be nil.
+func (d *Description) Add(name string, img *object.Image, layouts, modules bool) {
+	if img == nil {
+		return
+	}
+	if layouts && len(d.Layouts) < maxLayouts {
+		d.layout(name, img)
+	}
+	if modules {
+		d.module(name, img)
+	}
 }
 
 // note notes what could not be read; the first few say enough.
@@ -124,21 +128,26 @@ func (d *Description) layout(name string, img *object.Image) {
 	d.Layouts = append(d.Layouts, Layout{name, text})
 }
 
-func (d *Description) module(name string, img *object.Image, room *int) {
+func (d *Description) module(name string, img *object.Image) {
 	s := img.Section(irSection)
 	if s == nil {
 		return
 	}
 	name += ", " + irSection
-	text, err := data(s, 0, *room)
+	room := maxIR - d.taken
+	if len(d.Modules) == maxModules {
+		d.note("%s: over %d modules", name, maxModules)
+		return
+	}
+	text, err := data(s, 0, room)
 	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878, 3.1.1
-		text, err = unpacked(text, *room)
+		text, err = unpacked(text, room)
 	}
 	if err != nil {
 		d.note("%s: %v", name, err)
 		return
 	}
-	*room -= len(text)
+	d.taken += len(text)
 	m, err := ir.Parse(name, bytes.TrimRight(text, "\x00"))
 	if err != nil {
 		d.note("%v", err)

@@ -49,6 +49,12 @@ func NewModules(all []*ir.Module) *Modules {
 		provenances: map[provenance]Provenance{}, embedded: map[*object.Image][]*ir.Module{}}}
 }
 
+// Add adds modules that became known later.
+func (ms *Modules) Add(more []*ir.Module) {
+	ms.All, ms.given = slices.Concat(ms.All, more), slices.Concat(ms.given, more)
+	ms.having = nil
+}
+
 // Only returns some of the modules.
 func (ms *Modules) Only(some []*ir.Module) *Modules { return &Modules{some, ms.findings} }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"reframe/deopt"
+	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/progspace"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -30,6 +32,8 @@ type loaded struct {
 	entries bool      // the entries of functions with exits are places too
 	hold    bool      // all threads are stopped at each exit
 	warn    func(format string, args ...any)
+	ask     func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) // what an image says of itself; nil: none is asked
+	asked   map[*object.Image]bool
 
 	modules map[*object.Image]*listing
 	objects map[*ptrace.Entry]*listing
@@ -56,7 +60,15 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn}
+	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
+}
+
+// learn takes in what an image says of itself, before its records are looked at.
+func (l *loaded) learn(where string, img *object.Image) {
+	if l.ask != nil && img != nil && !l.asked[img] {
+		l.asked[img] = true
+		l.view.Learn(l.ask(where, img))
+	}
 }
 
 // start looks at a target anew.
@@ -66,7 +78,7 @@ func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 		l.means[n].now = 0
 	}
 	l.modules, l.objects, l.found, l.known = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0
-	l.given = map[*object.Image]*listing{}
+	l.given, l.asked = map[*object.Image]*listing{}, map[*object.Image]bool{}
 	l.places, l.watches, l.changed = map[machine.Addr]*place{}, map[machine.Addr]bool{}, map[machine.Addr]bool{}
 	return err
 }
@@ -99,6 +111,7 @@ func (l *loaded) updateGiven(t *ptrace.Target) error {
 		if l.given[img] != nil {
 			continue
 		}
+		l.learn(img.Name, img)
 		x, err := l.list(l.view.Space().OfObject(img), false)
 		if err != nil {
 			return err
@@ -125,6 +138,7 @@ func (l *loaded) updateModules(t *ptrace.Target) error {
 		if m.Image == nil || l.modules[m.Image] != nil {
 			continue
 		}
+		l.learn(m.Path, m.Image)
 		x, err := l.module(m)
 		if err != nil {
 			return err
@@ -160,6 +174,7 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 		if img == nil {
 			l.warn("the JIT object that is registered at %v cannot be used: %s", e.Addr, e.Bad)
 		} else {
+			l.learn(fmt.Sprintf("the JIT object at %v", e.Addr), img)
 			var err error
 			if x, err = l.list(l.view.Space().OfObject(img), fresh); err != nil {
 				return err
@@ -186,6 +201,7 @@ func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
 		if !there[e] {
 			delete(l.objects, e)
 			delete(l.view.Space().Objects, x.image)
+			delete(l.asked, x.image)
 			l.drop(x)
 		}
 	}

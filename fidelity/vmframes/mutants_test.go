@@ -102,7 +102,7 @@ func TestLayoutMutants(t *testing.T) {
 		for _, w := range livetest.ShareOf([]way{{llvm: 14, opt: "0"}, {llvm: 19, opt: "2"}, {llvm: 22, opt: "0"}, {llvm: 22, opt: "2"}}, seed) {
 			file := tinyvmtest.File(t, seed)
 			_, log := interpreted(t, w.llvm, file)
-			_, modules := dumped(t, w, file)
+			modules := dumped(t, w, file)
 			require.Zero(t, lints(t, modules, simple))
 			for n := range mutants {
 				results[n].lint += lints(t, modules, layouts[n])
@@ -174,7 +174,7 @@ func TestBundleFaults(t *testing.T) {
 				w.fault = fault.name
 				file := tinyvmtest.File(t, seed)
 				_, log := interpreted(t, w.llvm, file)
-				_, modules := dumped(t, w, file)
+				modules := dumped(t, w, file)
 				r.lint += lints(t, modules, simple)
 				var all []exit
 				traced(t, w, file, deopt.Options{Modules: modules, VMs: []*vmlayout.Layout{simple}}, func(x *trace.Exited, fuel int64, callee string) error {

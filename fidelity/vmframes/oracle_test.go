@@ -12,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/object"
 	"reframe/deopt/trace"
 	"reframe/deopt/vmlayout"
 	"reframe/internal/livetest"
@@ -92,35 +94,38 @@ func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 }
 
 // dumped runs a program without anybody looking, and reads the IR that it dumps, which is the same in each run.
-func dumped(t *testing.T, w way, file string) (tinyvmtest.Result, []*ir.Module) {
+func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 	t.Helper()
 	dir := t.TempDir()
-	r := tinyvmtest.Run(t, tinyvmtest.Binary(t, w.llvm), w.flags("--exits", "--dump", dir, file)...)
+	tinyvmtest.Run(t, tinyvmtest.Binary(t, w.llvm), w.flags("--dump", dir, file)...)
 	files, err := filepath.Glob(filepath.Join(dir, "*.ll"))
 	require.NoError(t, err)
-	var modules []*ir.Module
 	for _, f := range files {
 		m, err := ir.ParseFile(f)
 		require.NoError(t, err)
 		modules = append(modules, m)
 	}
 	require.NoError(t, os.RemoveAll(dir)) // of thousands of runs it would be much
-	return r, modules
+	return modules
 }
 
-// traced runs a program under a trace, and gives each exit of it, with the fuel that is left and the method that is called there, if one is. It returns
-// what the program printed.
-func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) string {
+// traced runs a program under a trace, and gives each exit of it, with the fuel that is left and the method that is called there, if one is. Where no
+// layout is given, nor a module, the machine describes itself.
+func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 	defer cancel()
-	out := filepath.Join(t.TempDir(), "stdout")
-	command := append([]string{tinyvmtest.Binary(t, w.llvm), "--fuel", tinyvmtest.Fuel}, w.flags(file)...)
-	s, err := ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Stdin: os.DevNull, Stdout: out, Stderr: os.DevNull, Bound: true})
+	dir := t.TempDir()
+	out, errors := filepath.Join(dir, "stdout"), filepath.Join(dir, "stderr")
+	command := append([]string{tinyvmtest.Binary(t, w.llvm), "--fuel", tinyvmtest.Fuel}, w.flags("--exits", file)...)
+	s, err := ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Stdin: os.DevNull, Stdout: out, Stderr: errors, Bound: true})
 	require.NoError(t, err)
 	ended := false
 	defer func() { require.NoError(t, s.Kill(ended)) }()
 	options := trace.Options{Options: o, Full: true, Wait: true, Warn: func(text string) { t.Errorf("%v %s: %s", w, file, text) }}
+	if o.Modules == nil && o.VMs == nil {
+		options.Describe = describer(t)
+	}
 	var at machine.Addr // of tinyvm_fuel
 	summary, err := trace.Run(ctx, s, options, func(x *trace.Exited) error {
 		target := x.Frame.View().Target()
@@ -154,18 +159,36 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 	})
 	require.NoError(t, err, "%v %s", w, file)
 	if w.fault == "" { // what is compiled wrong may end as it likes
-		require.Equal(t, trace.EndExited, summary.End.Kind, "%v %s", w, file)
+		require.Equal(t, trace.EndExited, summary.End.Kind, "%v %s: %+v", w, file, summary.End)
 	}
 	ended = true
 	printed, err := os.ReadFile(out)
 	require.NoError(t, err)
-	return string(printed)
+	said, err := os.ReadFile(errors)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(dir))
+	return tinyvmtest.Told(summary.End.ExitCode, string(printed), string(said))
+}
+
+// describer reads what the registered objects of a run say of themselves.
+func describer(t *testing.T) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+	d := &described.Description{}
+	return func(where string, img *object.Image) (_ []*ir.Module, layouts []*vmlayout.Layout) {
+		modules, known := len(d.Modules), len(d.Layouts)
+		d.Add(where, img, true, true)
+		for _, l := range d.Layouts[known:] {
+			require.Equal(t, "simple", string(l.Text))
+			layouts = append(layouts, layout(t, "simple"))
+		}
+		require.Empty(t, d.Notes)
+		return d.Modules[modules:], layouts
+	}
 }
 
 // seen are the exits of a run as they are shown.
-func seen(t *testing.T, w way, file string, o deopt.Options, c *tally) (all []exit, printed string) {
+func seen(t *testing.T, w way, file string, c *tally) (all []exit, r tinyvmtest.Result) {
 	t.Helper()
-	printed = traced(t, w, file, o, func(x *trace.Exited, fuel int64, callee string) error {
+	r = traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
 		memory := x.Frame.View().Target()
 		if callee == "" {
 			c.leaves++
@@ -198,7 +221,7 @@ func seen(t *testing.T, w way, file string, o deopt.Options, c *tally) (all []ex
 		}
 		return nil
 	})
-	return all, printed
+	return all, r
 }
 
 func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string, calling bool) exit {
@@ -259,59 +282,64 @@ func layout(t *testing.T, name string) *vmlayout.Layout {
 
 // What reframe shows from outside at each exit of tinyvm's compiled code is what its plain interpreter, which knows no stack maps, has there: the frame
 // that is left, those that were inlined into it, and the frames of compiled code further out; all live values, monitors, and the objects
-// that can be reached, those among them that exist only as fields.
+// that can be reached, those among them that exist only as fields. It is given nothing: the machine describes itself.
 func TestExitsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
-	simple := layout(t, "simple")
-	var sum tally
-	programs := 0
-	by := map[string]*tally{}
-	for seed := range uint64(seeds) {
-		var ways []way
-		for _, llvm := range tinyvmtest.Versions {
-			// An odd number: of an even one the hash would leave ShareOf one of two.
-			if livetest.Share(81, "vmframes", llvm, seed) {
-				for _, opt := range livetest.ShareOf([]string{"0", "2"}, llvm, seed) {
-					ways = append(ways, way{llvm: llvm, opt: opt})
-				}
-			}
+	sums := make([]tally, len(tinyvmtest.Versions))
+	t.Run("all", func(t *testing.T) {
+		for n, llvm := range tinyvmtest.Versions {
+			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
+				t.Parallel()
+				sums[n] = asLogged(t, llvm)
+			})
 		}
-		if len(ways) == 0 {
+	})
+	var sum tally
+	for _, s := range sums {
+		sum.add(s)
+	}
+	t.Logf("%v", sum)
+	require.GreaterOrEqual(t, sum.exits(), livetest.Times(1500, 100_000))
+	require.GreaterOrEqual(t, sum.deepest, 4)
+}
+
+// asLogged runs the programs in a tinyvm of one release.
+func asLogged(t *testing.T, llvm int) (sum tally) {
+	t.Helper()
+	by := map[string]*tally{}
+	programs := 0
+	for seed := range uint64(seeds) {
+		// An odd number: of an even one the hash would leave ShareOf one of two.
+		if !livetest.Share(81, "vmframes", llvm, seed) {
 			continue
 		}
 		programs++
 		file := tinyvmtest.File(t, seed)
-		want, log := interpreted(t, ways[0].llvm, file)
-		all := make([][]exit, len(ways))
-		for n, w := range ways {
-			plain, modules := dumped(t, w, file)
-			var c tally
-			var printed string
-			all[n], printed = seen(t, w, file, deopt.Options{Modules: modules, VMs: []*vmlayout.Layout{simple}}, &c)
-			require.Equal(t, want.Output, printed, "seed %d, %v", seed, w)
-			require.Equal(t, plain.Exits, c.leaves, "seed %d, %v: exits that tinyvm took", seed, w)
-			c.runs++
-			sum.add(c)
-			if by[w.String()] == nil {
-				by[w.String()] = &tally{}
-			}
-			by[w.String()].add(c)
-		}
-		was := arrivals(t, log, all...)
-		for n, w := range ways {
-			for _, e := range all[n] {
+		want, log := interpreted(t, llvm, file)
+		for _, opt := range livetest.ShareOf([]string{"0", "2"}, llvm, seed) {
+			w := way{llvm: llvm, opt: opt}
+			c := tally{runs: 1}
+			all, r := seen(t, w, file, &c)
+			require.Equal(t, want.Output, r.Output, "seed %d, %v", seed, w)
+			require.Equal(t, want.Status, r.Status, "seed %d, %v", seed, w)
+			require.Equal(t, r.Exits, c.leaves, "seed %d, %v: exits that tinyvm took", seed, w)
+			was := arrivals(t, log, all)
+			for _, e := range all {
 				require.Empty(t, e.compare(was), "seed %d, %v, %s: %+v", seed, w, e.where, e.key)
 			}
+			sum.add(c)
+			if by[opt] == nil {
+				by[opt] = &tally{}
+			}
+			by[opt].add(c)
 		}
 		require.NoError(t, os.Remove(log))
 		if programs%25 == 0 {
 			t.Logf("%d programs: %v", programs, sum)
 		}
 	}
-	for _, w := range slices.Sorted(maps.Keys(by)) {
-		t.Logf("%s: %v", w, by[w])
+	for _, opt := range slices.Sorted(maps.Keys(by)) {
+		t.Logf("%d programs, --opt %s: %v", programs, opt, by[opt])
 	}
-	t.Logf("%d programs: %v", programs, sum)
-	require.GreaterOrEqual(t, sum.exits(), livetest.Times(1500, 100_000))
-	require.Equal(t, 4, sum.deepest)
+	return sum
 }

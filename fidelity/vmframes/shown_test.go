@@ -23,13 +23,13 @@ const (
 type shown struct {
 	vm      *frame.VM
 	memory  machine.Memory // of the process, which is stopped
-	numbers map[object]int
-	found   []object
+	numbers map[reached]int
+	found   []reached
 	locks   map[int64]int // of objects that do not exist: how often a frame holds them
 }
 
-// An object is at an address, or exists only as its fields.
-type object struct {
+// A reached object is at an address, or exists only as its fields.
+type reached struct {
 	addr    uint64
 	virtual int64
 	is      bool // virtual
@@ -47,7 +47,7 @@ func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string, cal
 	if len(vm.Frames) == 0 {
 		return a, fmt.Errorf("a list of no frames")
 	}
-	s := &shown{vm: vm, memory: memory, numbers: map[object]int{}, locks: map[int64]int{}}
+	s := &shown{vm: vm, memory: memory, numbers: map[reached]int{}, locks: map[int64]int{}}
 	for n := range vm.Frames {
 		f, err := s.frame(&vm.Frames[n])
 		if err != nil {
@@ -138,7 +138,7 @@ func (s *shown) row(what string, list []frame.VMValue) (out []tinyvmtest.Value, 
 func (s *shown) value(v *frame.VMValue) (out tinyvmtest.Value, err error) {
 	switch {
 	case v.Object != nil:
-		return s.reference(object{virtual: *v.Object, is: true}), nil
+		return s.reference(reached{virtual: *v.Object, is: true}), nil
 	case v.Status == frame.Dead:
 		return tinyvmtest.Value{Dead: true}, nil
 	case v.Status != frame.OK:
@@ -164,7 +164,7 @@ func (s *shown) value(v *frame.VMValue) (out tinyvmtest.Value, err error) {
 		if bits == 0 {
 			return out, nil
 		}
-		return s.reference(object{addr: bits}), nil
+		return s.reference(reached{addr: bits}), nil
 	}
 	return out, fmt.Errorf("%s %s is of no type that the machine has", v.Type, v.Value)
 }
@@ -184,7 +184,7 @@ func double(bits uint64) tinyvmtest.Value {
 }
 
 // reference numbers an object.
-func (s *shown) reference(o object) tinyvmtest.Value {
+func (s *shown) reference(o reached) tinyvmtest.Value {
 	n, known := s.numbers[o]
 	if !known {
 		n = len(s.found)
@@ -194,7 +194,7 @@ func (s *shown) reference(o object) tinyvmtest.Value {
 }
 
 // object reads one, of memory or of the frames.
-func (s *shown) object(o object) (out tinyvmtest.Object, err error) {
+func (s *shown) object(o reached) (out tinyvmtest.Object, err error) {
 	if !o.is {
 		return s.allocated(o.addr)
 	}
@@ -248,7 +248,7 @@ func (s *shown) allocated(addr uint64) (out tinyvmtest.Object, err error) {
 		case 0:
 			v := tinyvmtest.Value{}
 			if bits != 0 {
-				v = s.reference(object{addr: bits})
+				v = s.reference(reached{addr: bits})
 			}
 			out.Fields = append(out.Fields, v)
 		default:

@@ -83,7 +83,12 @@ func Run(t testing.TB, binary string, args ...string) Result {
 	if exit := (*exec.ExitError)(nil); !errors.As(failure, &exit) {
 		require.NoError(t, failure, "%s", cmd)
 	}
-	r := Result{Output: out.String(), Errors: err.String(), Status: cmd.ProcessState.ExitCode()}
+	return Told(cmd.ProcessState.ExitCode(), out.String(), err.String())
+}
+
+// Told is the result of a run that somebody else has started.
+func Told(status int, output, errors string) Result {
+	r := Result{Output: output, Errors: errors, Status: status}
 	if m := exits.FindStringSubmatch(r.Errors); m != nil {
 		r.Exits, _ = strconv.Atoi(m[1])
 	}
