@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 )
 
 // codecs are encodings of real virtual machines, in the words of a layout, and one that two functions of a layout make.
@@ -72,7 +73,7 @@ func codecOfTest(t *testing.T, name string) Codec {
 	t.Helper()
 	l, err := Parse("codecs.star", []byte(codecs))
 	require.NoError(t, err)
-	v, err := starlark.ExecFile(l.thread(nil), "codecs.star", codecs, l.universe())
+	v, err := starlark.ExecFileOptions(&syntax.FileOptions{}, l.thread(nil), "codecs.star", codecs, l.universe())
 	require.NoError(t, err)
 	return v[name].(codecValue).Codec
 }
