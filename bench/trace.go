@@ -109,9 +109,9 @@ func (b *bench) vmTraces() {
 func (b *bench) vmTick(how int) string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
-	operands := fmt.Sprintf("i64 %d, i64 0, i32 7", 1<<32)
+	operands := fmt.Sprintf("i64 %d, i64 0, i32 7", int64(1)<<32)
 	for n := range 20 {
-		operands += fmt.Sprintf(", i64 %d, i64 %s", 2<<32|how<<24|n, []string{"%i", "%acc", "%x", "%y"}[n%4])
+		operands += fmt.Sprintf(", i64 %d, i64 %s", 2<<32|int64(how)<<24|int64(n), []string{"%i", "%acc", "%x", "%y"}[n%4])
 	}
 	before, behind, found := strings.Cut(string(text), "i64 %i, i64 %acc, i64 %x, i64 %y)")
 	require.True(b, found)

@@ -336,7 +336,7 @@ func TestLintVMLayouts(t *testing.T) {
 		for _, f := range report.Findings {
 			require.Equal(t, lint.VMLayout, f.Rule)
 			require.Equal(t, lint.CannotResume, f.Severity)
-			require.EqualValues(t, 2882400000, *f.ID)
+			require.EqualValues(t, uint64(2882400000), *f.ID)
 			what = append(what, f.What)
 		}
 		return what
