@@ -73,15 +73,27 @@ func (k *inputs) describes() bool {
 	return !k.mute && (len(k.Modules) == 0 || len(k.Layouts) == 0)
 }
 
-// description takes IR and layouts from what a target says of itself.
-func (k *inputs) description(a *app, t *ptrace.Target, o *deopt.Options) {
-	said, notes := take(described.Of(t, len(k.Layouts) == 0, len(k.Modules) == 0), o)
+// description takes from what a target says of itself what nobody has given: IR and layouts. A process that has a layout, and was let go, is
+// looked at once more, and held: all others are stopped no longer than for a copy.
+func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
+	layouts, modules := len(k.Layouts) == 0, len(k.Modules) == 0
+	if layouts && !held && k.core == "" {
+		if layouts = len(described.Of(t, true, false).Layouts) > 0; layouts {
+			t.Close()
+			var err error
+			if t, err = k.target(true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	said, notes := take(described.Of(t, layouts, modules), o)
 	if said != "" {
 		a.note("it describes itself: " + said + "; --no-self-description leaves that out")
 	}
 	for _, note := range notes {
 		a.note("what it says of itself: " + note)
 	}
+	return t, nil
 }
 
 // take adds what a target says of itself to the options, and says what that is and what could not be read. A layout that is no name of one that comes with
@@ -121,25 +133,19 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 // describer is description for a target that goes on and tells more of itself with each object that it registers.
 func (k *inputs) describer(warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	d, said := &described.Description{}, false
-	return func(where string, img *object.Image) (_ []*ir.Module, vms []*vmlayout.Layout) {
+	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)
 		d.Add(where, img, len(k.Layouts) == 0, len(k.Modules) == 0)
-		for _, l := range d.Layouts[layouts:] {
-			is, _, err := describedLayout(l)
-			if err != nil {
-				d.Notes = append(d.Notes, err.Error())
-				continue
-			}
-			vms = append(vms, is)
-		}
-		if !said && len(d.Modules)+len(vms) > 0 {
+		var o deopt.Options
+		what, more := take(&described.Description{Layouts: d.Layouts[layouts:], Modules: d.Modules[modules:], Notes: slices.Clone(d.Notes[notes:])}, &o)
+		if !said && what != "" {
 			said = true
 			warn("note: it describes itself; --no-self-description leaves that out")
 		}
-		for _, note := range d.Notes[notes:] {
+		for _, note := range more {
 			warn("note: what it says of itself: " + note)
 		}
-		return d.Modules[modules:], vms
+		return o.Modules, o.VMs
 	}
 }
 

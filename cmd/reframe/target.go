@@ -177,19 +177,16 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	if err != nil {
 		return nil, nil, err
 	}
-	asks := k.describes()
-	t, err := k.target(hold || asks || len(o.VMs) > 0) // layouts follow pointers
+	hold = hold || len(o.VMs) > 0 // layouts of virtual machines follow pointers
+	t, err := k.target(hold)
 	if err == nil && k.embedded {
 		err = k.inProcess(a, t, &o)
 		if err != nil {
 			t.Close()
 		}
 	}
-	if err == nil && asks {
-		k.description(a, t, &o)
-		if !hold && len(o.VMs) == 0 {
-			t.Release()
-		}
+	if err == nil && k.describes() {
+		t, err = k.description(a, t, hold, &o)
 	}
 	t, view, err := framesOf(t, err, o)
 	if err == nil {
