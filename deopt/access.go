@@ -114,7 +114,12 @@ func (f *Frame) bare() *Frame {
 }
 
 // Values are the slots of the frame, and the values of a virtual machine's frames as slots ([frame.VM.Slots]).
-func (f *Frame) Values() []frame.Slot { return slices.Concat(f.Slots, f.VM.Slots()) }
+func (f *Frame) Values() []frame.Slot {
+	if f.VM == nil { // at each exit of a trace
+		return f.Slots
+	}
+	return slices.Concat(f.Slots, f.VM.Slots())
+}
 
 // Holds are the values of the module that a slot holds.
 func (f *Frame) Holds(slot int) (list []ir.Value) {

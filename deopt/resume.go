@@ -292,8 +292,8 @@ func (f *Frame) Lacks() string {
 			return fmt.Sprintf("%s: unavailable: %s", s.Name, s.Reason)
 		}
 	}
-	if f.VM != nil && f.VM.Error != "" {
-		return f.VM.Error
+	if why := f.VM.Lacks(); why != "" {
+		return why
 	}
 	return f.blind
 }

@@ -108,6 +108,9 @@ func TestHostileSelfDescription(t *testing.T) {
 			require.Contains(t, unfolded(r.stdout+r.stderr), c.says)
 			require.Contains(t, r.stdout, "  #2   jit     compiled+0x")
 			require.Contains(t, r.stdout, "native  _start+0x")
+			if strings.Contains(c.says, "VM frames") || strings.Contains(c.says, "its method") {
+				require.Equal(t, 1, r.code, "what a layout was to name is not there")
+			}
 			require.NotContains(t, r.stdout+r.stderr, "\x1b")
 		})
 	}

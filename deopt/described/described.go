@@ -15,20 +15,17 @@ package described
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
-
-	"github.com/klauspost/compress/zstd"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/object"
+	"reframe/deopt/sites"
 	"reframe/ptrace"
 )
 
 const (
 	layoutSection = ".reframe.layout"
 	layoutSymbol  = "__reframe_layout"
-	irSection     = ".reframe.ir"
 )
 
 // Bounds on what a target says of itself.
@@ -57,18 +54,7 @@ type Layout struct {
 // Of reads the descriptions of a target's files, and of those registered objects that were read.
 func Of(t *ptrace.Target, layouts, modules bool) *Description {
 	d := &Description{}
-	image := func(name string, img *object.Image) { d.Add(name, img, layouts, modules) }
-	for _, r := range t.Registries {
-		for n, entry := range r.Entries {
-			image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
-		}
-	}
-	for _, img := range t.Given() {
-		image(img.Name, img)
-	}
-	for _, m := range t.Modules {
-		image(m.Path, m.Image)
-	}
+	sites.EachImage(t, func(name string, img *object.Image) { d.Add(name, img, layouts, modules) })
 	return d
 }
 
@@ -93,18 +79,6 @@ func (d *Description) note(format string, args ...any) {
 	}
 }
 
-// data is what a section has from an offset on, if it is no more than a bound.
-func data(s *object.Section, from uint64, most int) ([]byte, error) {
-	if s.Size > uint64(most) {
-		return nil, fmt.Errorf("%d bytes; up to %d are read", s.Size, most)
-	}
-	all, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	return all[min(from, uint64(len(all))):], nil
-}
-
 func (d *Description) layout(name string, img *object.Image) {
 	s, from := img.Section(layoutSection), uint64(0)
 	if s == nil {
@@ -113,11 +87,16 @@ func (d *Description) layout(name string, img *object.Image) {
 			return
 		}
 	}
-	text, err := data(s, from, maxLayout)
+	var text []byte
+	err := fmt.Errorf("%d bytes; up to %d are read", s.Size, maxLayout)
+	if s.Size <= maxLayout {
+		text, err = s.Data()
+	}
 	if err != nil {
 		d.note("%s, %s: %v", name, layoutSection, err)
 		return
 	}
+	text = text[min(from, uint64(len(text))):]
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
 	}
@@ -129,43 +108,25 @@ func (d *Description) layout(name string, img *object.Image) {
 }
 
 func (d *Description) module(name string, img *object.Image) {
-	s := img.Section(irSection)
-	if s == nil {
+	if img.Section(sites.TextSection) == nil {
 		return
 	}
-	name += ", " + irSection
-	room := maxIR - d.taken
+	name += ", " + sites.TextSection
 	if len(d.Modules) == maxModules {
 		d.note("%s: over %d modules", name, maxModules)
 		return
 	}
-	text, err := data(s, 0, room)
-	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878, 3.1.1
-		text, err = unpacked(text, room)
-	}
+	text, err := sites.OwnText(img, maxIR-d.taken)
 	if err != nil {
 		d.note("%s: %v", name, err)
 		return
 	}
 	d.taken += len(text)
-	m, err := ir.Parse(name, bytes.TrimRight(text, "\x00"))
+	m, err := ir.Parse(name, text)
 	if err != nil {
 		d.note("%v", err)
 		return
 	}
 	m.Found = true
 	d.Modules = append(d.Modules, m)
-}
-
-func unpacked(packed []byte, most int) ([]byte, error) {
-	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxIR), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
-	if err == nil && len(text) > most {
-		err = fmt.Errorf("over %d bytes", most)
-	}
-	return text, err
 }

@@ -142,49 +142,40 @@ type VMField struct {
 	VMValue
 }
 
-// Shows says that nothing of a slot is left to be shown beside the frames: it is a constant of the record, which says what others are, or is
-// a value of a frame.
+// Shows says that nothing of a slot is left to be shown beside the frames: it is a constant of the record, as tags and counts are.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
 
-func (v *VM) missing() bool {
-	bad := func(x *VMValue) bool { return x.Status == Missing || x.Status == Guessed }
+// Lacks says which value of the VM's frames is not there for sure, and why; "" where all are.
+func (v *VM) Lacks() string {
+	switch {
+	case v == nil:
+		return ""
+	case v.Error != "":
+		return v.Error
+	}
 	for i := range v.Frames {
-		f := &v.Frames[i]
-		if f.Reason != "" {
-			return true
+		if why := v.Frames[i].Reason; why != "" {
+			return why
 		}
-		for _, list := range [][]VMValue{f.Locals, f.Stack} {
-			for k := range list {
-				if bad(&list[k]) {
-					return true
-				}
-			}
-		}
-		for k := range f.Monitors {
-			if bad(&f.Monitors[k].Owner) {
-				return true
-			}
-		}
-		for _, x := range f.Extra {
-			if bad(&x) {
-				return true
+		for k := range v.Frames[i].Monitors {
+			if owner := &v.Frames[i].Monitors[k].Owner; owner.unsure() {
+				return "the owner of a lock: " + owner.Reason
 			}
 		}
 	}
 	for i := range v.Objects {
-		if v.Objects[i].Reason != "" {
-			return true
-		}
-		for k := range v.Objects[i].Fields {
-			if bad(&v.Objects[i].Fields[k].VMValue) {
-				return true
-			}
+		if why := v.Objects[i].Reason; why != "" {
+			return why
 		}
 	}
-	return v.Error != ""
+	for _, n := range v.All() {
+		if n.Value.unsure() {
+			return n.Name + ": unavailable: " + n.Value.Reason
+		}
+	}
+	return ""
 }
 
-// Partial says that a value of the VM's frames is not there, or that there are no frames.
-func (v *VM) Partial() bool { return v != nil && v.missing() }
+func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }

@@ -1,8 +1,12 @@
 package sites
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/object"
@@ -26,17 +30,7 @@ var ErrNoBitcode = errors.New("none of its files and of the registered objects t
 // was compiled from the other: they are modules that were found ([ir.Module].Found). notes say what could not be read. The error is that nothing could.
 func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err error) {
 	e := &embedded{}
-	for _, r := range t.Registries {
-		for n, entry := range r.Entries {
-			e.image(fmt.Sprintf("JIT object %d", n+1), entry.Image())
-		}
-	}
-	for _, img := range t.Given() {
-		e.image(img.Name, img)
-	}
-	for _, m := range t.Modules {
-		e.image(m.Path, m.Image)
-	}
+	EachImage(t, e.image)
 	switch {
 	case len(e.modules) == 0 && len(e.notes) > 0:
 		return nil, nil, errors.New(e.notes[0])
@@ -44,6 +38,54 @@ func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err err
 		return nil, nil, fmt.Errorf("%v: %w", t, ErrNoBitcode)
 	}
 	return e.modules, e.notes, nil
+}
+
+// EachImage calls a function for each image that a target has, with what it is called: registered objects, those that were given, files. Of what was
+// not read the image is nil.
+func EachImage(t *ptrace.Target, each func(name string, img *object.Image)) {
+	for _, r := range t.Registries {
+		for n, entry := range r.Entries {
+			each(fmt.Sprintf("JIT object %d", n+1), entry.Image())
+		}
+	}
+	for _, img := range t.Given() {
+		each(img.Name, img)
+	}
+	for _, m := range t.Modules {
+		each(m.Path, m.Image)
+	}
+}
+
+// TextSection is where a JIT compiler that describes itself leaves the text of the module, plain or compressed by zstd.
+const TextSection = ".reframe.ir"
+
+// OwnText is the text of the module that an image has in itself, of so many bytes at most; nil where it has none.
+func OwnText(img *object.Image, most int) ([]byte, error) {
+	s := img.Section(TextSection)
+	if s == nil {
+		return nil, nil
+	}
+	if s.Size > uint64(most) {
+		return nil, fmt.Errorf("%d bytes; up to %d are read", s.Size, most)
+	}
+	text, err := s.Data()
+	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878, 3.1.1
+		text, err = unpacked(text, most)
+	}
+	return bytes.TrimRight(text, "\x00"), err
+}
+
+func unpacked(packed []byte, most int) ([]byte, error) {
+	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEmbeddedBytes), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("over %d bytes", most)
+	}
+	return text, err
 }
 
 type embedded struct {

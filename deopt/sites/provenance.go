@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"bytes"
 	"fmt"
 
 	"reframe/deopt/ir"
@@ -80,11 +79,8 @@ func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 	return Provenance{Likely, "the code has " + says + " of it"}
 }
 
-// textSection is where a JIT compiler that describes itself leaves the text of the module, and maxOwnText bounds what is read of it.
-const (
-	textSection = ".reframe.ir"
-	maxOwnText  = 8 << 20
-)
+// maxOwnText bounds what is read of the text of a module in an image, which only confirms another one.
+const maxOwnText = 8 << 20
 
 // ownIR are the modules that an image has in itself, each called by its section.
 func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
@@ -98,11 +94,9 @@ func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
 		m.Name = bitcodeSection
 	}
 	own = e.modules
-	if s := img.Section(textSection); s != nil && s.Size <= maxOwnText {
-		if text, err := s.Data(); err == nil {
-			if m, err := ir.Parse(textSection, bytes.TrimRight(text, "\x00")); err == nil {
-				own = append(own, m)
-			}
+	if text, err := OwnText(img, maxOwnText); err == nil && text != nil {
+		if m, err := ir.Parse(TextSection, text); err == nil {
+			own = append(own, m)
 		}
 	}
 	ms.embedded[img] = own

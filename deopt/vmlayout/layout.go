@@ -153,11 +153,10 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 
 // Error says what is wrong with a layout, or with a record that it reads.
 type Error struct {
-	File   string
-	At     string // line:column in the file, "" where it is not known
-	Site   *Site  // nil where it is not about a record
-	Err    error
-	Frames bool // the layout ran, and what it made is wrong
+	File string
+	At   string // line:column in the file, "" where it is not known
+	Site *Site  // nil where it is not about a record
+	Err  error
 }
 
 // Error implements error.
