@@ -265,7 +265,7 @@ func (w *exitWriter) vmFrames(vm *frame.VM) {
 		for k := range f.Stack {
 			fmt.Fprintf(b, " %s=%s", placeOf("stack", &f.Stack[k]), w.vmValue(&f.Stack[k]))
 		}
-		for _, name := range sortedKeys(f.Extra) {
+		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 			v := f.Extra[name]
 			fmt.Fprintf(b, " %s=%s", printable(name), w.vmValue(&v))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,18 +25,10 @@ func vmTitle(s style, f *frame.VMFrame) string {
 		at = fmt.Sprint(*f.Position)
 	}
 	line := s.bold(name+" @ "+at) + ", " + strings.ReplaceAll(f.Resume, "-", " ")
-	for _, key := range sortedKeys(f.Info) {
+	for _, key := range slices.Sorted(maps.Keys(f.Info)) {
 		line += fmt.Sprintf(", %s %s", printable(key), printable(f.Info[key]))
 	}
 	return line
-}
-
-func sortedKeys[V any](m map[string]V) (keys []string) {
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields.
@@ -67,7 +60,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 			}
 			printVMValue(w, s, name, &f.Monitors[k].Owner)
 		}
-		for _, name := range sortedKeys(f.Extra) {
+		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 			v := f.Extra[name]
 			printVMValue(w, s, printable(name), &v)
 		}
@@ -100,26 +93,27 @@ func placeOf(what string, v *frame.VMValue) string {
 	return what
 }
 
-func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
-	plain, where := printable(v.Value), ""
-	if plain == "" {
-		plain = string(v.Hex)
-	}
-	value := plain
+// vmText is a value in words, plain and as a terminal shows it.
+func vmText(s style, v *frame.VMValue) (plain, painted string) {
+	plain = printable(cmp.Or(v.Value, string(v.Hex)))
 	switch {
 	case v.Object != nil:
 		plain = fmt.Sprintf("object %d", *v.Object)
-		value = plain
 	case v.Status == frame.Dead:
-		plain = "dead"
-		value = s.dim(plain)
+		return "dead", s.dim("dead")
 	case v.Status == frame.Missing, v.Status == frame.Undefined:
 		plain = string(v.Status) + ": " + printable(v.Reason)
-		value = s.yellow(plain)
+		return plain, s.yellow(plain)
 	case v.Status == frame.Guessed:
 		plain = "guess: " + plain
-		value = s.yellow(plain)
+		return plain, s.yellow(plain)
 	}
+	return plain, plain
+}
+
+func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
+	plain, value := vmText(s, v)
+	where := ""
 	if v.Slot != nil {
 		where = fmt.Sprintf("slot %d", *v.Slot)
 	}
@@ -145,14 +139,9 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 	for _, v := range at.VM.All() {
 		is := v.Value
-		text := cmp.Or(is.Value, string(is.Hex))
-		switch {
-		case is.Object != nil:
-			text = fmt.Sprintf("object %d, by a constant of the record", *is.Object)
-		case is.Status == frame.Dead:
-			text = "dead, by a constant of the record"
-		case is.Status == frame.Missing, is.Status == frame.Undefined:
-			text = p.yellow(string(is.Status) + ": " + printable(is.Reason))
+		_, text := vmText(p.style, is)
+		if is.Object != nil || is.Status == frame.Dead {
+			text += ", by a constant of the record"
 		}
 		p.line("  %-20s %-6s %s", printable(v.Name), printable(is.Type), text)
 		if is.Slot == nil {

@@ -9,7 +9,7 @@ import (
 // Misfits are what is wrong with a shape as far as a module tells: a type that the operand cannot have, a reference that the collector does not
 // know of, a derived pointer where an object is meant, undef where a value is.
 func (s *Shape) Misfits(site *Site) (list []string) {
-	check := func(where string, v *Value) {
+	s.places(func(where string, v *Value) {
 		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
 			return
 		}
@@ -29,22 +29,7 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 		if why := misfit(v, o.Type); why != "" {
 			list = append(list, name+": "+why)
 		}
-	}
-	s.walk(func(of int, what string, at int64, p *Placed) {
-		switch {
-		case what == "object":
-			check(fmt.Sprintf("object[%d].%d", of, at), &p.Value)
-		case what == "extra":
-			check(fmt.Sprintf("%s of frame %d", p.Name, of), &p.Value)
-		default:
-			check(fmt.Sprintf("%s[%d] of frame %d", what, at, of), &p.Value)
-		}
 	})
-	for n := range s.Frames {
-		for k := range s.Frames[n].Monitors {
-			check(fmt.Sprintf("lock %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
-		}
-	}
 	return list
 }
 

@@ -136,8 +136,7 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 		return l.child.frames(l, site)
 	}
 	r := newRun(l, site)
-	r.thread = l.thread(r)
-	v, err := starlark.Call(r.thread, l.frames, starlark.Tuple{&siteValue{r}}, nil)
+	v, err := starlark.Call(l.thread(r), l.frames, starlark.Tuple{&siteValue{r}}, nil)
 	if err != nil {
 		return nil, l.wrong(r, err)
 	}

@@ -1,6 +1,7 @@
 package vmlayout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,16 +22,15 @@ type run struct {
 	layout *Layout
 	site   *Site
 	source *Source // at an exit; nil before
-	thread *starlark.Thread
 
-	taken   []string // of each operand where it was read as a constant, skipped or loaded from; "" for nowhere
+	taken   []bool   // of each operand whether it was read as a constant, skipped or loaded from
 	used    []string // of each operand where it was put into a frame
 	objects []*objectValue
 	values  int
 }
 
 func newRun(l *Layout, s *Site) *run {
-	return &run{layout: l, site: s, taken: make([]string, len(s.Operands)), used: make([]string, len(s.Operands))}
+	return &run{layout: l, site: s, taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
 }
 
 // placed is an error with the place in the layout that it is about.
@@ -41,11 +41,8 @@ type placed struct {
 
 func (p *placed) Error() string { return p.err.Error() }
 
-// here is where the layout's own code is. The thread is nil in an attribute: Starlark does not tell there.
+// here is where the layout's own code is.
 func (r *run) here(t *starlark.Thread) string {
-	if t == nil {
-		t = r.thread
-	}
 	for n := range t.CallStackDepth() {
 		if pos := t.CallFrame(n).Pos; pos.Filename() == r.layout.Name {
 			return lineOf(pos)
@@ -97,24 +94,37 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		return Value{Kind: ObjectValue, Object: v.id}, nil
 	case *objectValue:
 		return Value{Kind: ObjectValue, Object: v.id}, nil
-	case typedValue:
-		return Value{Kind: ConstValue, Const: v.is}, nil
-	case starlark.Int:
-		bits, err := bits64(v)
-		return Value{Kind: ConstValue, Const: Typed{Type: "i64", Bits: bits}}, err
-	case starlark.String:
-		return Value{Kind: ConstValue, Const: Typed{Type: "symbol", Text: string(v)}}, nil
 	case *loadValue:
-		return r.load(v)
+		return load(v)
 	case *mergeValue:
 		which, err := r.token(t, v.which)
 		return Value{Kind: MergeValue, Of: v.of, Which: &which}, err
 	}
+	if out, ok, err := literal(v); ok {
+		return out, err
+	}
 	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), a pointee or a typed value is wanted", v.Type())
 }
 
+// literal makes a token of what stands in the layout itself: a number, a text, a typed value. ok is false of anything else.
+func literal(v starlark.Value) (out Value, ok bool, err error) {
+	out.Kind = ConstValue
+	switch v := v.(type) {
+	case typedValue:
+		out.Const = v.is
+	case starlark.Int:
+		out.Const.Type = "i64"
+		out.Const.Bits, err = bits64(v)
+	case starlark.String:
+		out.Const = Typed{Type: "symbol", Text: string(v)}
+	default:
+		return Value{}, false, nil
+	}
+	return out, true, err
+}
+
 // load makes a token of what lies at an address. The operands of the address may be used for several.
-func (r *run) load(v *loadValue) (Value, error) {
+func load(v *loadValue) (Value, error) {
 	out := Value{Kind: LoadValue, Offset: v.offset, Scale: v.scale, As: v.as, Codec: v.codec}
 	for _, part := range []struct {
 		from starlark.Value
@@ -128,11 +138,9 @@ func (r *run) load(v *loadValue) (Value, error) {
 		case *operandValue:
 			is = Value{Operand: from.k, As: from.as, Codec: from.codec}
 		case *loadValue:
-			is, err = r.load(from)
+			is, err = load(from)
 		case starlark.Int:
-			is.Kind = ConstValue
-			is.Const.Type = "i64"
-			is.Const.Bits, err = bits64(from)
+			is, _, err = literal(from)
 		default:
 			err = fmt.Errorf("a %s, and an operand, a pointee or a number is wanted", from.Type())
 		}
@@ -142,6 +150,17 @@ func (r *run) load(v *loadValue) (Value, error) {
 		*part.to = &is
 	}
 	return out, nil
+}
+
+// inOrder sorts values by their places, and says at which there are two.
+func inOrder(list []Placed) (at int64, twice bool) {
+	slices.SortStableFunc(list, func(a, b Placed) int { return cmp.Compare(a.At, b.At) })
+	for k := 1; k < len(list); k++ {
+		if list[k].At == list[k-1].At {
+			return list[k].At, true
+		}
+	}
+	return 0, false
 }
 
 // shape makes a shape of what frames(site) returned, and checks what a layout easily gets wrong.
@@ -173,56 +192,38 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 		if n > 0 && f.Resume != frame.Calling {
 			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: only the innermost frame stands at anything but a call that is running (%q)", n, f.Resume, frame.Calling)}
 		}
-		f.sort()
 		for _, list := range [][]Placed{f.Locals, f.Stack} {
-			for k := 1; k < len(list); k++ {
-				if list[k].At == list[k-1].At {
-					return nil, &placed{f.where, fmt.Errorf("two values for place %d", list[k].At)}
-				}
+			if at, twice := inOrder(list); twice {
+				return nil, &placed{f.where, fmt.Errorf("two values for place %d", at)}
 			}
 		}
 		s.Frames = append(s.Frames, f.Frame)
 	}
-	slices.SortFunc(r.objects, func(a, b *objectValue) int { return int(min(max(a.id-b.id, -1), 1)) })
+	slices.SortFunc(r.objects, func(a, b *objectValue) int { return cmp.Compare(a.id, b.id) })
 	ids := map[int64]string{}
 	for _, o := range r.objects {
 		if before, twice := ids[o.id]; twice {
 			return nil, &placed{o.where, fmt.Errorf("object %d is defined a second time, first in line %s", o.id, before)}
 		}
 		ids[o.id] = o.where
-		slices.SortStableFunc(o.Fields, func(a, b Placed) int { return int(min(max(a.At-b.At, -1), 1)) })
-		for k := 1; k < len(o.Fields); k++ {
-			if o.Fields[k].At == o.Fields[k-1].At {
-				return nil, &placed{o.where, fmt.Errorf("object %d has two fields at %d", o.id, o.Fields[k].At)}
-			}
+		if at, twice := inOrder(o.Fields); twice {
+			return nil, &placed{o.where, fmt.Errorf("object %d has two fields at %d", o.id, at)}
 		}
 		s.Objects = append(s.Objects, o.Object)
 	}
 	var err error
-	check := func(where string, v *Value) {
-		for _, id := range append(slices.Clone(v.Of), v.Object) {
-			if _, there := ids[id]; !there && err == nil && (v.Kind == ObjectValue && id == v.Object || v.Kind == MergeValue && slices.Contains(v.Of, id)) {
+	s.places(func(where string, v *Value) {
+		for _, id := range v.objects() {
+			if _, there := ids[id]; !there && err == nil {
 				err = fmt.Errorf("%s is object %d, which is not defined", where, id)
 			}
 		}
-	}
-	s.walk(func(of int, what string, at int64, p *Placed) {
-		if what == "object" {
-			check(fmt.Sprintf("object[%d].%d", of, at), &p.Value)
-		} else {
-			check(fmt.Sprintf("%s[%d] of frame %d", what, at, of), &p.Value)
-		}
 	})
-	for n := range s.Frames {
-		for k := range s.Frames[n].Monitors {
-			check(fmt.Sprintf("monitor %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
 	for k := range r.site.Operands {
-		if r.used[k] == "" && r.taken[k] == "" {
+		if r.used[k] == "" && !r.taken[k] {
 			return nil, fmt.Errorf("%s is neither used nor skipped: skip(operand, why) says that it is no part of a frame", r.operandText(k))
 		}
 	}

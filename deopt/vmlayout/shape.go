@@ -85,22 +85,8 @@ type Value struct {
 
 // Follows says that a token is something in memory which no location of the record is: it is there to be read while the target is stopped.
 func (s *Shape) Follows() (yes bool) {
-	if s == nil {
-		return false
-	}
-	of := func(v *Value) {
-		yes = yes || v != nil && (v.Kind == LoadValue || v.Which != nil && v.Which.Kind == LoadValue)
-	}
-	s.walk(func(_ int, _ string, _ int64, p *Placed) { of(&p.Value) })
-	for n := range s.Frames {
-		of(s.Frames[n].Method)
-		of(s.Frames[n].Position)
-		for k := range s.Frames[n].Monitors {
-			of(&s.Frames[n].Monitors[k].Owner)
-		}
-	}
-	for n := range s.Objects {
-		of(s.Objects[n].Class)
+	if s != nil {
+		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue })
 	}
 	return yes
 }
@@ -137,6 +123,36 @@ func (s *Shape) Encode(name, kind string, bits uint64) (operand int, out *big.In
 	}
 	encoded, err := found.Codec.Encode(Typed{Type: kind, Bits: bits})
 	return found.Operand, new(big.Int).SetUint64(encoded), err
+}
+
+// places calls a function for each value of a shape, with where it stands, in words.
+func (s *Shape) places(each func(where string, v *Value)) {
+	s.walk(func(of int, what string, at int64, p *Placed) {
+		where := fmt.Sprintf("%s[%d] of frame %d", what, at, of)
+		switch what {
+		case "object":
+			where = fmt.Sprintf("object[%d].%d", of, at)
+		case "extra":
+			where = fmt.Sprintf("%s of frame %d", p.Name, of)
+		}
+		each(where, &p.Value)
+	})
+	for n := range s.Frames {
+		for k := range s.Frames[n].Monitors {
+			each(fmt.Sprintf("lock %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
+		}
+	}
+}
+
+// objects are the ids of those that a token stands for.
+func (v *Value) objects() []int64 {
+	switch v.Kind {
+	case ObjectValue:
+		return []int64{v.Object}
+	case MergeValue:
+		return v.Of
+	}
+	return nil
 }
 
 // walk calls a function for each token of a shape with the place that it stands at: of a frame, by its number, or of an object, by its id.

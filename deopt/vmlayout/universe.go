@@ -125,7 +125,7 @@ func (l *Layout) universe() starlark.StringDict {
 			return nil, err
 		}
 		if o, ok := what.(*operandValue); ok {
-			o.take(t)
+			o.take()
 			return nil, nil
 		}
 		list, ok := what.(starlark.Iterable)
@@ -137,7 +137,7 @@ func (l *Layout) universe() starlark.StringDict {
 			if !ok {
 				return nil, fmt.Errorf("a %s among the operands", v.Type())
 			}
-			o.take(t)
+			o.take()
 		}
 		return nil, nil
 	})

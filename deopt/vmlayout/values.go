@@ -190,7 +190,7 @@ func (r *reader) Attr(name string) (starlark.Value, error) {
 			if name == "peek" {
 				r.n--
 			}
-			return v.constant(t, what)
+			return v.constant(what)
 		}), nil
 	case "skip":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -203,7 +203,7 @@ func (r *reader) Attr(name string) (starlark.Value, error) {
 				if err != nil {
 					return nil, err
 				}
-				v.take(t)
+				v.take()
 			}
 			return nil, nil
 		}), nil
@@ -242,18 +242,18 @@ func (v *operandValue) is() *Operand {
 }
 
 // take notes that the layout has looked at an operand that goes into no frame.
-func (v *operandValue) take(t *starlark.Thread) {
-	if !v.arg && v.r.taken[v.k] == "" {
-		v.r.taken[v.k] = v.r.here(t) + " "
+func (v *operandValue) take() {
+	if !v.arg {
+		v.r.taken[v.k] = true
 	}
 }
 
-func (v *operandValue) constant(t *starlark.Thread, what string) (starlark.Value, error) {
+func (v *operandValue) constant(what string) (starlark.Value, error) {
 	c := v.is().Constant
 	if c == nil {
 		return nil, fmt.Errorf("%s is a value, and %s is wanted there", v, what)
 	}
-	v.take(t)
+	v.take()
 	return number(c), nil
 }
 
@@ -273,7 +273,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 	case "is_undef":
 		return starlark.Bool(o.Undef), nil
 	case "constant", "bits":
-		c, err := v.constant(nil, "a constant")
+		c, err := v.constant("a constant")
 		if err != nil || name == "constant" || o.Constant.Sign() >= 0 {
 			return c, err
 		}
@@ -301,7 +301,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 		}), nil
 	case "pointee":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			v.take(t)
+			v.take()
 			return newLoad(name, v, args, kwargs)
 		}), nil
 	}
@@ -333,7 +333,7 @@ func newLoad(name string, from starlark.Value, args starlark.Tuple, kwargs []sta
 		l.index = nil
 	}
 	if o, ok := l.index.(*operandValue); ok {
-		o.r.taken[o.k] = "loaded"
+		o.take()
 	}
 	return l, known(l.as)
 }
@@ -495,7 +495,7 @@ func (f *frameValue) Attr(name string) (starlark.Value, error) {
 func (f *frameValue) SetField(name string, v starlark.Value) error {
 	switch name {
 	case "method", "position":
-		token, err := f.head(v)
+		token, err := head(v)
 		if name == "method" {
 			f.method, f.Method = v, token
 		} else {
@@ -514,25 +514,19 @@ func (f *frameValue) SetField(name string, v starlark.Value) error {
 }
 
 // head makes a token of a frame's method or position, which may stand in several frames and may be a number of the layout's.
-func (f *frameValue) head(v starlark.Value) (*Value, error) {
+func head(v starlark.Value) (*Value, error) {
 	switch v := v.(type) {
 	case starlark.NoneType:
 		return nil, nil
 	case *operandValue:
-		if v.r.taken[v.k] == "" {
-			v.r.taken[v.k] = f.where + " "
-		}
+		v.take()
 		return &Value{Operand: v.k, As: v.as, Codec: v.codec}, nil
 	case *loadValue:
-		out, err := (&run{}).load(v)
+		out, err := load(v)
 		return &out, err
-	case starlark.Int:
-		bits, err := bits64(v)
-		return &Value{Kind: ConstValue, Const: Typed{Type: "i64", Bits: bits}}, err
-	case starlark.String:
-		return &Value{Kind: ConstValue, Const: Typed{Type: "symbol", Text: string(v)}}, nil
-	case typedValue:
-		return &Value{Kind: ConstValue, Const: v.is}, nil
+	}
+	if out, ok, err := literal(v); ok {
+		return &out, err
 	}
 	return nil, fmt.Errorf("a %s, and an operand, a pointee, a number or a name is wanted", v.Type())
 }
@@ -553,11 +547,11 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 		out, err := runOf(t).token(t, v)
 		return out, nil, err
 	}
-	first, err := runOf(t).load(row.first)
+	first, err := load(row.first)
 	if err != nil {
 		return first, nil, err
 	}
-	count, err := (&frameValue{}).head(row.count)
+	count, err := head(row.count)
 	if err == nil && count == nil {
 		err = errors.New("a row without a count")
 	}
@@ -566,7 +560,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	}
 	run := &Run{Count: *count, Stride: row.stride}
 	if row.refs != nil {
-		mask, err := runOf(t).load(row.refs)
+		mask, err := load(row.refs)
 		if err == nil && widths[mask.As] != 64 {
 			err = fmt.Errorf("a mask of %s, and words of 64 bits are wanted", mask.As)
 		}
@@ -585,12 +579,6 @@ type rowValue struct {
 	count  starlark.Value
 	stride int64
 	refs   *loadValue
-}
-
-func (f *frameValue) sort() {
-	for _, list := range [][]Placed{f.Locals, f.Stack} {
-		slices.SortStableFunc(list, func(a, b Placed) int { return int(min(max(a.At-b.At, -1), 1)) })
-	}
 }
 
 // objectValue is an object that is being made.
@@ -627,6 +615,6 @@ func (o *objectValue) SetField(name string, v starlark.Value) (err error) {
 	if name != "cls" {
 		return starlark.NoSuchAttrError(fmt.Sprintf("an object has no attribute %s to be set", name))
 	}
-	o.Class, err = (&frameValue{where: o.where}).head(v)
+	o.Class, err = head(v)
 	return err
 }
