@@ -192,18 +192,26 @@ func killAttached(t *testing.T, v victim, w way, args []string, pause time.Durat
 		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
 	}
 	c.over(t, tracing)
-	if stop && stands(t, p.PID) {
-		require.Equal(t, "0", status(p.PID, p.PID, "TracerPid"))
-		for at, is := range executable(t, p.PID) {
-			if was, known := code[at]; known && len(was) == len(is) {
-				require.True(t, bytes.Equal(was, is), "the code at %#x", at)
-				compared = true
-			}
-		}
-	}
+	compared = stop && restored(t, p.PID, code)
 	_ = unix.Kill(p.PID, unix.SIGCONT)
 	require.NoError(t, p.Wait(), p.Output())
 	finished(t, v, p.Output())
+	return compared
+}
+
+// restored wants a process that has stopped to be traced by nobody, and its code to be what it was, and says whether it has not ended before.
+func restored(t *testing.T, pid int, code map[uint64][]byte) (compared bool) {
+	t.Helper()
+	if !stands(t, pid) {
+		return false
+	}
+	require.Equal(t, "0", status(pid, pid, "TracerPid"))
+	for at, is := range executable(t, pid) {
+		if was, known := code[at]; known && len(was) == len(is) {
+			require.True(t, bytes.Equal(was, is), "the code at %#x", at)
+			compared = true
+		}
+	}
 	return compared
 }
 
@@ -220,6 +228,29 @@ func stands(t *testing.T, pid int) (stopped bool) {
 	return !gone(pid)
 }
 
+// hostOf finds the tracer of a reframe that starts a host, and the host: 0 where they are gone before they are seen.
+func hostOf(t *testing.T, pid int) (tracing, process int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		if tracing = childOf(pid); tracing != 0 {
+			process = childOf(tracing)
+		}
+		return process != 0 && status(process, process, "Name") == "obj_host" || gone(pid)
+	}, livetest.Patience, time.Millisecond)
+	return tracing, process
+}
+
+// endedWell wants the exit status of a host to be 0.
+func endedWell(t *testing.T, process int) {
+	t.Helper()
+	var ws unix.WaitStatus
+	if process == 0 {
+		// It was let go before it was seen.
+	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
+		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
+	}
+}
+
 // killLaunched ends a reframe that has started the process itself.
 func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Duration) {
 	file := filepath.Join(t.TempDir(), "output")
@@ -228,13 +259,7 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	c := watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...) // which is the process's own; the exits go to standard error
 	out.Close()
-	var tracing, process int
-	require.Eventually(t, func() bool {
-		if tracing = childOf(c.Process.Pid); tracing != 0 {
-			process = childOf(tracing)
-		}
-		return process != 0 && status(process, process, "Name") == "obj_host" || gone(c.Process.Pid)
-	}, livetest.Patience, time.Millisecond)
+	tracing, process := hostOf(t, c.Process.Pid)
 	time.Sleep(pause)
 	if err := w.end(c); err != nil {
 		require.ErrorIs(t, err, os.ErrProcessDone)
@@ -246,12 +271,7 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 		require.NoError(t, err)
 		return strings.Contains(string(text), checksum)
 	}, livetest.Patience, time.Millisecond)
-	var ws unix.WaitStatus
-	if process == 0 {
-		// It was let go before it was seen.
-	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
-		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
-	}
+	endedWell(t, process)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	finished(t, v, string(text))

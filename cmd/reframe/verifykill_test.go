@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -113,15 +112,7 @@ func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w
 	_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
 	watching{c, out, nil}.over(t, tracing)
 	ended = verifiedAll(c)
-	if stands(t, p.PID) {
-		require.Equal(t, "0", status(p.PID, p.PID, "TracerPid"))
-		for at, is := range executable(t, p.PID) {
-			if was, known := code[at]; known && len(was) == len(is) {
-				require.True(t, bytes.Equal(was, is), "the code at %#x", at)
-				compared = true
-			}
-		}
-	}
+	compared = restored(t, p.PID, code)
 	_ = unix.Kill(p.PID, unix.SIGCONT)
 	require.NoError(t, p.Wait(), p.Output())
 	require.Equal(t, "ready\n"+want, p.Output()) // that it has loaded the object
@@ -140,23 +131,12 @@ func killedCrossingOf(t *testing.T, host []string, w way, args []string, exits i
 	c.Stdout, c.Stderr = out, in // the program's own, and the exits
 	require.NoError(t, c.Start())
 	in.Close()
-	tracing, process := 0, 0
-	require.Eventually(t, func() bool {
-		if tracing = childOf(c.Process.Pid); tracing != 0 {
-			process = childOf(tracing)
-		}
-		return process != 0 && status(process, process, "Name") == "obj_host" || gone(c.Process.Pid)
-	}, livetest.Patience, time.Millisecond)
+	tracing, process := hostOf(t, c.Process.Pid)
 	exitsOf(t, said, exits)
 	time.Sleep(pause)
 	_ = w.end(watching{c, said, nil}) // it may have ended
 	watching{c, said, nil}.over(t, tracing)
-	var ws unix.WaitStatus
-	if process == 0 {
-		// It was let go before it was seen.
-	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
-		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
-	}
+	endedWell(t, process)
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
