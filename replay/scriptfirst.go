@@ -3,7 +3,9 @@ package replay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,6 +97,9 @@ func ReadLayouts(o *deopt.Options, names []string) error {
 			continue
 		}
 		l, err := layout.Read(name)
+		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // it was meant to be a name
+			err = fmt.Errorf("%w; the layouts that come with reframe are %s", err, strings.Join(vmlayout.Builtin(), ", "))
+		}
 		if err != nil {
 			return err
 		}

@@ -155,7 +155,10 @@ func TestMapsCheckVM(t *testing.T) {
 		r = reframe(t, "maps", object, "--check", "--layout", "simple", "--json")
 		valid(t, "check.schema.json", r.stdout)
 	}
-	r := reframe(t, "maps", "vm.o", "--layout", "simple")
+	r := reframe(t, "lint", livetest.Testdata(t, "programs", "vmsimple.ll"), "--layout", "Simple")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "open Simple: no such file or directory; the layouts that come with reframe are ark, jeandle, jllvm, simple, wanco")
+	r = reframe(t, "maps", "vm.o", "--layout", "simple")
 	require.Equal(t, 64, r.code)
 	require.Contains(t, r.stderr, "--layout goes with --check")
 }
