@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"slices"
-
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
@@ -111,14 +109,6 @@ func (f *Frame) bare() *Frame {
 	plain := *f
 	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM = nil, nil, nil, nil, nil, nil
 	return &plain
-}
-
-// Values are the slots of the frame, and the values of a virtual machine's frames as slots ([frame.VM.Slots]).
-func (f *Frame) Values() []frame.Slot {
-	if f.VM == nil { // at each exit of a trace
-		return f.Slots
-	}
-	return slices.Concat(f.Slots, f.VM.Slots())
 }
 
 // Holds are the values of the module that a slot holds.

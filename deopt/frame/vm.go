@@ -179,3 +179,11 @@ func (v *VM) Lacks() string {
 }
 
 func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }
+
+// Values are the slots of the frame, and the values of a virtual machine's frames as slots ([VM.Slots]).
+func (f *Frame) Values() []Slot {
+	if f.VM == nil { // at each exit of a trace
+		return f.Slots
+	}
+	return slices.Concat(f.Slots, f.VM.Slots())
+}
