@@ -1,0 +1,207 @@
+package vmproto
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+)
+
+// Overlay is memory of a target with what an interpreter has written, which goes nowhere else.
+type Overlay struct {
+	below  machine.Memory
+	maps   []machine.Mapping // of the target, in ascending order
+	pages  map[machine.Addr]*page
+	room   machine.Range // that the target does not use
+	next   machine.Addr  // in room: what is allocated next
+	blocks []machine.Range
+	writes int
+}
+
+const pageSize = interp.PageSize
+
+// Bounds of what one run may have.
+const (
+	maxPages     = 1 << 16 // 256 MiB
+	maxAllocated = 256 << 20
+)
+
+type page struct {
+	data   [pageSize]byte
+	stored [pageSize / 8]byte // a bit for each byte
+}
+
+// NewOverlay makes one of a target's memory, which has those mappings and pointers of so many bytes.
+func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *Overlay {
+	o := &Overlay{below: below, maps: mappings, pages: map[machine.Addr]*page{}}
+	o.room = unused(mappings, pointer)
+	o.next = o.room.Start
+	return o
+}
+
+// unused is the middle of the widest range in which nothing is mapped.
+func unused(mappings []machine.Mapping, pointer int) machine.Range {
+	end := machine.Addr(1) << 47 // what programs have on most 64-bit Linux systems; tagged pointers need the bits above
+	if pointer == 4 {
+		end = 1 << 32
+	}
+	widest, last := machine.Range{}, machine.Addr(1<<20) // never the addresses that a null pointer with an offset has
+	see := func(start machine.Addr) {
+		if start > last && start-last > widest.End-widest.Start {
+			widest = machine.Range{Start: last, End: start}
+		}
+	}
+	for _, m := range mappings {
+		if m.Start >= end {
+			break
+		}
+		see(m.Start)
+		last = max(last, m.End)
+	}
+	see(end)
+	start := widest.Start + (widest.End-widest.Start)/4&^(1<<20-1)
+	return machine.Range{Start: start, End: min(widest.End, start+maxAllocated)}
+}
+
+// ReadMemory implements [machine.Memory].
+func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
+	for len(p) > 0 {
+		at := addr &^ (pageSize - 1)
+		n := int(min(machine.Addr(len(p)), at+pageSize-addr))
+		if mine := o.pages[at]; mine != nil {
+			copy(p[:n], mine.data[addr-at:])
+		} else if o.room.Contains(addr) {
+			if addr >= o.next {
+				return fmt.Errorf("%v was not allocated", addr)
+			}
+			clear(p[:n])
+		} else if err := o.below.ReadMemory(p[:n], addr); err != nil {
+			return err
+		}
+		p, addr = p[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
+
+// Writable says why a range cannot be written to, or is nil.
+func (o *Overlay) Writable(r machine.Range) error {
+	if r.End < r.Start {
+		return fmt.Errorf("%v and %d bytes end beyond all memory", r.Start, uint64(r.End-r.Start))
+	}
+	if o.room.Contains(r.Start) && r.End <= o.next {
+		return nil
+	}
+	for at := r.Start; at < r.End; {
+		k, found := slices.BinarySearchFunc(o.maps, at, func(m machine.Mapping, at machine.Addr) int {
+			switch {
+			case m.End <= at:
+				return -1
+			case m.Start > at:
+				return 1
+			}
+			return 0
+		})
+		switch {
+		case !found:
+			return fmt.Errorf("%v is not mapped", at)
+		case !o.maps[k].Write:
+			return fmt.Errorf("%v is not writable", at)
+		}
+		at = o.maps[k].End
+	}
+	return nil
+}
+
+// Write stores bytes. Whoever calls it has asked whether the range is writable.
+func (o *Overlay) Write(data []byte, addr machine.Addr) error {
+	o.writes++
+	for len(data) > 0 {
+		at := addr &^ (pageSize - 1)
+		n := int(min(machine.Addr(len(data)), at+pageSize-addr))
+		mine, err := o.page(at)
+		if err != nil {
+			return err
+		}
+		copy(mine.data[addr-at:], data[:n])
+		for i := int(addr - at); i < int(addr-at)+n; i++ {
+			mine.stored[i/8] |= 1 << (i % 8)
+		}
+		data, addr = data[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
+
+// page is the copy of a page, which is made where there is none.
+func (o *Overlay) page(at machine.Addr) (*page, error) {
+	mine := o.pages[at]
+	if mine != nil {
+		return mine, nil
+	}
+	if len(o.pages) >= maxPages {
+		return nil, fmt.Errorf("over %d MiB were written", maxPages*pageSize>>20)
+	}
+	mine = &page{}
+	if !o.room.Contains(at) {
+		if err := o.below.ReadMemory(mine.data[:], at); err != nil {
+			return nil, err
+		}
+	}
+	o.pages[at] = mine
+	return mine, nil
+}
+
+// Allocate makes room, filled with zeros.
+func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
+	if align == 0 {
+		align = 16
+	}
+	if align&(align-1) != 0 || align > pageSize {
+		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, pageSize)
+	}
+	at := (o.next + machine.Addr(align) - 1) &^ (machine.Addr(align) - 1)
+	size = max(size, 1) // so that each has an address of its own
+	if at >= o.room.End || size > uint64(o.room.End-at) {
+		return 0, fmt.Errorf("%d bytes: all that is allocated has at most %d MiB", size, maxAllocated>>20)
+	}
+	o.next = at + machine.Addr(size)
+	o.blocks = append(o.blocks, machine.Range{Start: at, End: o.next})
+	return at, nil
+}
+
+// Made says whether an address is in what was allocated.
+func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
+
+// Block is what was allocated together with an address.
+func (o *Overlay) Block(addr machine.Addr) (machine.Range, bool) {
+	k, _ := slices.BinarySearchFunc(o.blocks, addr, func(b machine.Range, at machine.Addr) int {
+		if b.End <= at {
+			return -1
+		}
+		return 1
+	})
+	if k < len(o.blocks) && o.blocks[k].Contains(addr) {
+		return o.blocks[k], true
+	}
+	return machine.Range{}, false
+}
+
+// Allocated counts the bytes that were.
+func (o *Overlay) Allocated() uint64 { return uint64(o.next - o.room.Start) }
+
+// Writes counts the ranges that were written.
+func (o *Overlay) Writes() int { return o.writes }
+
+// Touched yields the pages of the target that were stored to, in ascending order.
+func (o *Overlay) Touched() iter.Seq[interp.Touched] {
+	return func(yield func(interp.Touched) bool) {
+		known := make([]byte, pageSize) // which bits are undefined: none
+		for _, at := range slices.Sorted(maps.Keys(o.pages)) {
+			if p := o.pages[at]; !o.room.Contains(at) && !yield(interp.Touched{Addr: at, Data: p.data[:], Undefined: known, Stored: p.stored[:]}) {
+				return
+			}
+		}
+	}
+}
