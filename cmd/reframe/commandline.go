@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"reframe/deopt"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -118,6 +119,6 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 		fmt.Fprintln(&b, try(slices.Concat([]string{"explain"}, in(next.Lacking.Thread), []string{"-f", strconv.Itoa(next.Lacking.Frames[0].Index)})...))
 	}
 	if b.Len() > 0 {
-		_, _ = io.WriteString(folded(a.stderr), "\n"+b.String())
+		_, _ = io.WriteString(fold.To(a.stderr), "\n"+b.String())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/layout"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -157,7 +158,7 @@ func (a *app) demoVM() error {
 	if err != nil {
 		return err
 	}
-	w := folded(a.stdout)
+	w := fold.To(a.stdout)
 	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it describes itself: %s\n", process.PID, said)
 	for _, note := range notes {
 		fmt.Fprintln(w, printable(note))
@@ -182,7 +183,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return printView(folded(a.stdout), a.style(), view, target)
+	return printView(fold.To(a.stdout), a.style(), view, target)
 }
 
 // returned is what native code brought back to a caller.

@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt/explain"
 	"reframe/deopt/machine"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -71,7 +72,7 @@ is nothing to explain or it failed.`,
 			if a.json {
 				err = writeJSON(a.stdout, e)
 			} else {
-				err = printExplanation(folded(a.stdout), a.style(), e, t)
+				err = printExplanation(fold.To(a.stdout), a.style(), e, t)
 			}
 			if err == nil && e.Partial() {
 				return &status{exitPartial, ""}

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
+	"reframe/internal/fold"
 )
 
 // explainer prints an explanation as text.
@@ -239,7 +240,7 @@ const dumpedBytes = 16
 
 // dumped are the lines that show the bytes of a value, and what was made of them.
 func dumped(raw, reading string) []string {
-	rows := wordsInRows(raw, dumpedBytes)
+	rows := fold.WordsInRows(raw, dumpedBytes)
 	switch {
 	case reading == "":
 	case len(rows) == 1:

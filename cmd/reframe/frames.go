@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/unwind"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -70,8 +71,8 @@ frame, or it failed.`,
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if vm {
-				err = printVMStacks(folded(a.stdout), a.style(), view, t)
-			} else if err = printView(folded(a.stdout), a.style(), view, t); err == nil {
+				err = printVMStacks(fold.To(a.stdout), a.style(), view, t)
+			} else if err = printView(fold.To(a.stdout), a.style(), view, t); err == nil {
 				a.hint(c.Flags(), view)
 				a.hintSource(costly)
 			}
@@ -125,7 +126,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 
 // note says what is no failure and a user may want to know.
 func (a *app) note(text string) {
-	fmt.Fprintln(folded(a.stderr), "reframe: note: "+printableLines(text))
+	fmt.Fprintln(fold.To(a.stderr), "reframe: note: "+printableLines(text))
 }
 
 // digits are what differs between the guesses of one kind.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"reframe/internal/fold"
 )
 
 // helpWidth is how wide help is where the terminal is no narrower.
@@ -15,7 +17,7 @@ const helpWidth = 80
 // help prints what a command does and how it is called. No line is wider than the terminal, or than 80 cells.
 func (a *app) help(c *cobra.Command, out *os.File) {
 	width := helpWidth
-	if w := widthOf(out); w > 0 {
+	if w := fold.Width(out); w > 0 {
 		width = min(w, helpWidth)
 	}
 	var b strings.Builder
@@ -34,7 +36,7 @@ func (a *app) help(c *cobra.Command, out *os.File) {
 // usageOf writes how a command is called: its arguments, examples, commands and flags.
 func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold(line, width, more) {
+		for _, part := range fold.Line(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
@@ -49,8 +51,8 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 		b.WriteString("\nExamples:\n")
 		for line := range strings.Lines(c.Example) {
 			line = strings.TrimSuffix(line, "\n")
-			if cells(line) > width {
-				line = "  " + foldCommand(shellWords(strings.TrimSpace(line)), width-2)
+			if fold.Cells(line) > width {
+				line = "  " + fold.Command(fold.ShellWords(strings.TrimSpace(line)), width-2)
 				line = strings.ReplaceAll(line, "\n", "\n  ")
 			}
 			b.WriteString(line + "\n")
@@ -88,7 +90,7 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 // text, are part of it.
 func filled(b *strings.Builder, text string, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold(line, width, more) {
+		for _, part := range fold.Line(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
@@ -105,7 +107,7 @@ func filled(b *strings.Builder, text string, width int) {
 			line = ""
 		case line == "":
 			line = next
-		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == hanging(line, width, 0):
+		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == fold.Hanging(line, width, 0):
 			line += " " + next[indent:]
 		case indent > 0 && !strings.HasPrefix(line, " "): // a heading
 			write(line, 7)

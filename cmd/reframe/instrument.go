@@ -12,6 +12,7 @@ import (
 	"reframe/deopt/instrument"
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
+	"reframe/internal/fold"
 	"reframe/internal/newfile"
 )
 
@@ -114,7 +115,7 @@ func (a *app) instrument(path string, k *instrumented) error {
 	if err != nil {
 		return err
 	}
-	words := folded(a.stderr)
+	words := fold.To(a.stderr)
 	if len(r.Sites) > 0 {
 		if err := a.writeModule(k, r.Text); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt/lint"
+	"reframe/internal/fold"
 )
 
 func (a *app) lintCommand() *cobra.Command {
@@ -87,7 +88,7 @@ func (a *app) lint(k *inputs) error {
 
 // printLint prints one line for each finding, and how many there are for people.
 func (a *app) printLint(r *lint.Report) error {
-	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
+	out, s := bufio.NewWriter(fold.To(a.stdout)), a.style()
 	for n := range r.Findings {
 		printFinding(out, s, &r.Findings[n])
 	}
@@ -96,10 +97,10 @@ func (a *app) printLint(r *lint.Report) error {
 	}
 	modules := printable(strings.Join(r.Modules, ", "))
 	if r.Sites == 0 {
-		fmt.Fprintf(folded(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
+		fmt.Fprintf(fold.To(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
 		return nil
 	}
-	fmt.Fprintf(folded(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
+	fmt.Fprintf(fold.To(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
 		r.Count(lint.CannotResume), count(r.Count(lint.LintWarning), "warning"))
 	return nil
 }

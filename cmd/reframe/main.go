@@ -22,6 +22,7 @@ import (
 
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
+	"reframe/internal/fold"
 	"reframe/internal/near"
 )
 
@@ -126,7 +127,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		code = exitUsage
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(folded(stderr), "reframe: %s\n", printableLines(text))
+		fmt.Fprintf(fold.To(stderr), "reframe: %s\n", printableLines(text))
 	}
 	var where *ir.Error
 	if errors.As(err, &where) && where.Text != "" {

@@ -6,6 +6,7 @@ import (
 
 	"reframe/deopt/maps"
 	"reframe/deopt/vmlayout"
+	"reframe/internal/fold"
 )
 
 // checkMaps prints how the rules are kept, and says with its status whether they are.
@@ -26,7 +27,7 @@ func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 }
 
 func (a *app) printCheck(report *maps.CheckReport) error {
-	out, s := bufio.NewWriter(folded(a.stdout)), a.style()
+	out, s := bufio.NewWriter(fold.To(a.stdout)), a.style()
 	for n, i := range report.Images {
 		if n > 0 {
 			out.WriteByte('\n')

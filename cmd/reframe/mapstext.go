@@ -9,6 +9,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/maps"
 	"reframe/deopt/stackmap"
+	"reframe/internal/fold"
 )
 
 // mapsText prints stack maps to be read. There may be a million records, so their lines
@@ -39,7 +40,7 @@ func (p *mapsText) flush() {
 func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
 
 func (a *app) printMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
-	p := &mapsText{out: folded(a.stdout), style: a.style(), want: want}
+	p := &mapsText{out: fold.To(a.stdout), style: a.style(), want: want}
 	for _, note := range m.Notes {
 		p.printf("%s\n", p.style.yellow(printable(note)))
 	}

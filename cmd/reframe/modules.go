@@ -18,6 +18,7 @@ import (
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
 	"reframe/deopt/vmlayout"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -39,7 +40,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	o.Modules = modules
 	if a != nil {
 		for _, note := range notes {
-			fmt.Fprintln(folded(a.stderr), printable(note))
+			fmt.Fprintln(fold.To(a.stderr), printable(note))
 		}
 	}
 	if a != nil {
@@ -60,7 +61,7 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(folded(a.stderr), printable(note))
+		fmt.Fprintln(fold.To(a.stderr), printable(note))
 	}
 	o.Modules = append(o.Modules, modules...)
 	a.modules = append(a.modules, modules...)
@@ -174,10 +175,10 @@ func (a *app) warn() {
 			}
 			a.warned[said] = true
 			if n == shownWords {
-				fmt.Fprintf(folded(a.stderr), "%s: %s that are not known; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more word"))
+				fmt.Fprintf(fold.To(a.stderr), "%s: %s that are not known; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more word"))
 				continue
 			}
-			fmt.Fprintf(folded(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
+			fmt.Fprintf(fold.To(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (a *app) compiledFrom(v *deopt.View) {
 	}
 	for _, from := range compiledFrom(v) {
 		if from.Sure == string(sites.Contradicted) {
-			fmt.Fprintln(folded(a.stderr), "reframe: warning: "+printableLines(from.Why))
+			fmt.Fprintln(fold.To(a.stderr), "reframe: warning: "+printableLines(from.Why))
 		}
 	}
 }

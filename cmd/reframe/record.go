@@ -17,6 +17,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/trace"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -307,7 +308,7 @@ var errRecorded = errors.New("recorded")
 
 // recordExit waits for an exit and keeps that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
-	o.Warn = func(text string) { fmt.Fprintln(folded(a.stderr), "reframe: "+printableLines(text)) }
+	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return nil, err
@@ -387,11 +388,11 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	for _, left := range r.LeftOut {
 		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
 	}
-	if _, err := io.WriteString(folded(out), b.String()); err != nil {
+	if _, err := io.WriteString(fold.To(out), b.String()); err != nil {
 		return err
 	}
 	if k.core == "" {
-		fmt.Fprintln(folded(a.stderr), stoodStill("it", r.pause, r.stopped))
+		fmt.Fprintln(fold.To(a.stderr), stoodStill("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil
@@ -400,7 +401,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.script != "" && k.script != standard {
 		next = []string{"replay", k.script}
 	}
-	fmt.Fprintf(folded(a.stderr), "\n%s\n", try(next...))
+	fmt.Fprintf(fold.To(a.stderr), "\n%s\n", try(next...))
 	return nil
 }
 

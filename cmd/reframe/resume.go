@@ -12,6 +12,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -20,7 +21,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var o flags.Resume
 	var write commitOptions
 	c := &cobra.Command{
-		Use:   "resume {PID | CORE} --ir FILE.ll [-f N] [--to-frame N]",
+		Use:   "resume {PID | CORE} {--ir FILE.ll | --with COMMAND} [-f N] [--to-frame N]",
 		Short: "Run frames of a process or a core in the reference interpreter",
 		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
 resume from there until the function returns. It reads the process's memory as it
@@ -36,6 +37,10 @@ goes on from it without --force, and what comes of it then is as good as the gue
 
 Where the frame waits for a call, --result says what that returns: an integer, a
 pointer (0x..., null) or a float, of the call's type.
+
+With --with the VM's own interpreter goes on, and no IR is needed: sh -c runs COMMAND, which is
+handed the frames of the virtual machine that a layout reads, and reads and writes memory through reframe; what it
+writes stays in the copy. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
 
 With --commit the process does not go on as it was: what the interpreter stored is
 written to its memory, and the thread goes on in the caller of the outermost of these
@@ -53,7 +58,8 @@ the run ends there and says which.`,
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame 4
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1
   reframe resume -p 41822 --ir loop.ll --layout loop.layout.json --commit --dry-run
-  reframe resume --core exit.core --ir loop.ll --layout loop.layout.json`,
+  reframe resume --core exit.core --ir loop.ll --layout loop.layout.json
+  reframe resume -p 41822 --layout simple --with './vm --serve program.vm'`,
 		Args:              onlyTarget,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -69,6 +75,9 @@ the run ends there and says which.`,
 			if write.commit && k.core != "" {
 				return usage("--commit writes into a process, and a core is none: -p PID")
 			}
+			if write.commit && o.With != "" {
+				return usage("--with and --commit: one of them; what the VM's own interpreter did is not written into a process yet")
+			}
 			if err := k.check(c); err != nil {
 				return err
 			}
@@ -82,6 +91,9 @@ the run ends there and says which.`,
 				return err
 			}
 			defer t.Close()
+			if o.With != "" {
+				return a.resumeWith(ctx, t, view, &o)
+			}
 			return a.resume(ctx, t, view, o.Choice, o.Result, o.Limits)
 		},
 	}
@@ -94,6 +106,7 @@ the run ends there and says which.`,
 		"to-frame": "its callers too, up to the frame of this `number`, or all",
 		"call":     "a function that exists only as native code returns this: `NAME=VALUE`; NAME= where it returns nothing; may be given again",
 		"result":   "the `value` that the call returns for which the frame waits",
+		"with":     "the VM's own interpreter goes on in its frames: `COMMAND`, for sh, which speaks doc/protocol.md",
 		"force":    "go on from frames, too, that are a guess",
 		"steps":    "stop after `N` instructions (default 1000000000)",
 		"timeout":  "let go of the process after this time",
@@ -145,10 +158,10 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 		return writeJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil || t.Core != "" {
+	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil || t.Core != "" {
 		return err
 	}
-	fmt.Fprintln(folded(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/commit"
 	"reframe/deopt/frame"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -53,10 +54,10 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, c deopt.Choice, r
 		return writeJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := printResumed(folded(a.stdout), a.style(), out, stack); err != nil {
+	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil {
 		return err
 	}
-	fmt.Fprintln(folded(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
+	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/internal/fold"
 )
 
 // sourceFlag has a verb read all debug information.
@@ -32,7 +33,7 @@ func (a *app) hintSource(costly []string) {
 	if n := len(costly) - 1; n > 0 {
 		more = fmt.Sprintf(" and %s", count(n, "other file"))
 	}
-	fmt.Fprintf(folded(a.stderr), "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
+	fmt.Fprintf(fold.To(a.stderr), "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
 }
 
 // lineWidth is how wide a line may become to which something is put.

@@ -15,6 +15,7 @@ import (
 
 	"reframe/deopt/stress"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/internal/newfile"
 	"reframe/replay"
 )
@@ -173,7 +174,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if err != nil {
 		return err
 	}
-	o.Warn = func(text string) { fmt.Fprintln(folded(a.stderr), "reframe: "+printableLines(text)) }
+	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		o.Progress = func(what string) { fmt.Fprintf(a.stderr, "\r%s\x1b[K", what) }
@@ -199,14 +200,14 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if a.json {
 		err = writeJSON(a.stdout, r)
 	} else {
-		_, err = io.WriteString(folded(a.stdout), stressText(a.style(), r))
+		_, err = io.WriteString(fold.To(a.stdout), stressText(a.style(), r))
 	}
 	if err != nil {
 		return err
 	}
 	if r.Failed > 0 && !a.json {
 		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
-		fmt.Fprintf(folded(a.stderr), "at %s that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
+		fmt.Fprintf(fold.To(a.stderr), "at %s that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
 	}
 	return stressVerdict(r)
 }

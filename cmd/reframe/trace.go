@@ -16,6 +16,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -254,7 +255,7 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 	if s.Absent > 0 {
 		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))
 	}
-	_, _ = io.WriteString(folded(a.stderr), b.String())
+	_, _ = io.WriteString(fold.To(a.stderr), b.String())
 }
 
 // overwritten says that exits may be missing.

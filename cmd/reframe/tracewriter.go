@@ -20,6 +20,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
+	"reframe/internal/fold"
 )
 
 // exitWriter writes exits, each as a whole, some at a time.
@@ -47,7 +48,7 @@ const maxAsked = 1000
 // hints says, once, what would name the values that were shown without a name.
 func (w *exitWriter) hints() {
 	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
-		fmt.Fprintln(folded(w.app.stderr), printable(w.wanted[kind]))
+		fmt.Fprintln(fold.To(w.app.stderr), printable(w.wanted[kind]))
 	}
 }
 
@@ -71,7 +72,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	if a.json {
 		return to
 	}
-	return folded(to)
+	return fold.To(to)
 }
 
 func (w *exitWriter) flushing() {

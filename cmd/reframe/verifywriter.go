@@ -13,6 +13,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/deopt/verify"
+	"reframe/internal/fold"
 )
 
 // verifyWriter writes what came of exits.
@@ -278,7 +279,7 @@ func (w *verifyWriter) memory(d *verify.MemoryDifference, words uint64) {
 	}
 	fmt.Fprintf(b, "  %s memory, %s at %s%s\n", w.style.yellow("different"), count(int(d.Size), "byte"), d.Address, near)
 	for _, row := range [][2]string{{"before", d.Before}, {"interpreter", d.Interpreter}, {"native code", d.Native}} {
-		for n, words := range wordsInRows(row[1], dumpedWords) {
+		for n, words := range fold.WordsInRows(row[1], dumpedWords) {
 			w.rows([][2]string{{row[0][:len(row[0])*max(0, 1-n)], words}})
 		}
 	}
@@ -312,7 +313,7 @@ const shownReasons = 20
 
 // printVerified says on standard error how a verification went.
 func (a *app) printVerified(s *verify.Summary, k *verified) {
-	fmt.Fprint(folded(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
+	fmt.Fprint(fold.To(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
 }
 
 // verifiedText says how a verification went, of entries of functions or of exits.

@@ -11,7 +11,7 @@ type Resumed struct {
 	Demangled string `json:"demangled,omitempty"` // where it differs
 	TID       int    `json:"tid"`
 	Frame     int    `json:"frame"`
-	Resume    Resume `json:"resume"`
+	Resume    Resume `json:"resume,omitzero"` // of the innermost frame; none where the VM's own interpreter went on
 	// Frames are those that ran as one stack, innermost first: the one above, and its
 	// callers where they were asked for. End says why no more of them did.
 	Frames []ResumedFrame `json:"frames"`
@@ -25,6 +25,8 @@ type Resumed struct {
 	PauseUS  *int64  `json:"pause_us,omitempty"` // for how long the target was stopped; nil for a core
 
 	Committed *Committed `json:"committed,omitempty"` // nil where no commit was asked for
+
+	With *With `json:"with,omitempty"` // what a VM's own interpreter came to; nil where the reference interpreter ran
 }
 
 // ResumedFrame is one frame of a stack that ran.
@@ -33,7 +35,7 @@ type ResumedFrame struct {
 	Function  string  `json:"function"` // that was left
 	Demangled string  `json:"demangled,omitempty"`
 	Moment    Moment  `json:"moment"`
-	Resume    Resume  `json:"resume"`
+	Resume    Resume  `json:"resume,omitzero"`
 	Given     *Result `json:"given,omitempty"` // what the user said that its call returns
 }
 
@@ -41,4 +43,18 @@ type ResumedFrame struct {
 type Result struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
+}
+
+// With is what the user's own interpreter came to from VM frames on.
+type With struct {
+	Command     string   `json:"command"`
+	Interpreter string   `json:"interpreter,omitempty"` // as it calls itself
+	Method      string   `json:"method,omitempty"`      // of the outermost VM frame, which is where that was
+	Position    *int64   `json:"position,omitempty"`
+	Bits        Hex      `json:"bits,omitempty"`        // of the result, as compiled code returns it
+	Threw       *string  `json:"threw,omitempty"`       // the exception that left the outermost frame
+	Unsupported string   `json:"unsupported,omitempty"` // why the interpreter cannot do it
+	Requests    int      `json:"requests"`              // that it made
+	Allocated   uint64   `json:"allocated"`             // bytes
+	Tail        []string `json:"tail,omitempty"`        // its last instructions, oldest first, where they were asked for
 }

@@ -227,7 +227,9 @@ func (from *Source) value(v *Value) frame.VMValue {
 		id := v.Object
 		return frame.VMValue{Object: &id}
 	case ConstValue:
-		return frame.VMValue{Type: v.Const.Type, Value: v.Const.String(), Status: frame.OK}
+		out := frame.VMValue{Status: frame.OK}
+		from.decoded(&out, v.Const)
+		return out
 	case MergeValue:
 		n := from.raw(v.Which)
 		if n.status == frame.OK && n.bits >= uint64(len(v.Of)) {

@@ -282,7 +282,7 @@ func TestCancelled(t *testing.T) {
 	why := errors.New("enough")
 	c, err := vmproto.Start(ctx, greets+`sleep 600`, hello, nil)
 	require.NoError(t, err)
-	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) // the script never answers, so that it is soon enough on a slow machine too
 	_, err = c.Resume(ctx, &vmproto.Resume{}, host())
 	require.Equal(t, why, err)
 	_, err = c.Resume(t.Context(), &vmproto.Resume{}, host())

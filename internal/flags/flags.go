@@ -139,17 +139,19 @@ type Resume struct {
 	Limits  deopt.Limits
 	Timeout time.Duration
 	Result  string
+	With    string // the command of the VM's own interpreter; "" for the reference interpreter
 
 	to    string
 	calls []string
 }
 
-// Add adds --frame, --function, --to-frame, --result, --call, --force, --steps and --timeout.
+// Add adds --frame, --function, --to-frame, --result, --call, --with, --force, --steps and --timeout.
 func (r *Resume) Add(f *pflag.FlagSet, u Usage) {
 	Choice(f, &r.Choice, u)
 	f.StringVar(&r.to, "to-frame", "", u["to-frame"])
 	f.StringVar(&r.Result, "result", "", u["result"])
 	f.StringArrayVar(&r.calls, "call", nil, u["call"])
+	f.StringVar(&r.With, "with", "", u["with"])
 	f.BoolVar(&r.Choice.Force, "force", false, u["force"])
 	f.Uint64Var(&r.Limits.Steps, "steps", 0, u["steps"])
 	f.DurationVar(&r.Timeout, "timeout", 10*time.Second, u["timeout"])
@@ -181,8 +183,13 @@ func (r *Resume) Read(f *pflag.FlagSet) error {
 		}
 		r.Limits.Calls[name] = value
 	}
-	if f.Changed("result") && r.Result == "" {
+	switch {
+	case f.Changed("result") && r.Result == "":
 		return errors.New("the value of --result is empty")
+	case f.Changed("with") && strings.TrimSpace(r.With) == "":
+		return errors.New("the command of --with is empty")
+	case r.With != "" && len(r.calls) > 0:
+		return errors.New("--with and --call: one of them; the VM's own interpreter calls what it calls")
 	}
 	return nil
 }

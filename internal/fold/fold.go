@@ -1,4 +1,11 @@
-package main
+// Package fold breaks lines that are wider than the terminal, so that what is set in stays set in and words stay whole.
+//
+// Its main function is [To], a writer that does so where it writes to a terminal, and else writes what it is given.
+//
+// # Security
+//
+// Text may be hostile: an escape that sets no colour is text like any other, and whoever writes has made it printable.
+package fold
 
 import (
 	"bytes"
@@ -13,28 +20,28 @@ import (
 	"golang.org/x/term"
 )
 
-// widthOf is how many cells a line on a terminal has, as COLUMNS or the terminal says, and 0 where out is none: what goes into
+// Width is how many cells a line on a terminal has, as COLUMNS or the terminal says, and 0 where out is none: what goes into
 // a pipe or a file is data, of which each line stays one.
-func widthOf(out *os.File) int {
+func Width(out *os.File) int {
 	if !term.IsTerminal(int(out.Fd())) {
 		return 0
 	}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return max(n, narrowest)
+		return max(n, Narrowest)
 	}
 	if n, _, err := term.GetSize(int(out.Fd())); err == nil && n > 0 {
-		return max(n, narrowest)
+		return max(n, Narrowest)
 	}
 	return 80
 }
 
-// narrowest is the width below which nothing can be read any more.
-const narrowest = 20
+// Narrowest is the width below which nothing can be read any more.
+const Narrowest = 20
 
-// folded is a writer that breaks lines which are wider than the terminal; what it is given ends with a line's end, at
+// To is a writer that breaks lines which are wider than the terminal; what it is given ends with a line's end, at
 // last. To other files it writes what it is given.
-func folded(out *os.File) io.Writer {
-	if width := widthOf(out); width > 0 {
+func To(out *os.File) io.Writer {
+	if width := Width(out); width > 0 {
 		return &folder{out: out, width: width}
 	}
 	return out
@@ -56,10 +63,10 @@ func (f *folder) Write(p []byte) (int, error) {
 	for line := range strings.Lines(string(f.rest[:end])) {
 		line = strings.TrimSuffix(line, "\n")
 		parts := []string{}
-		if m := proposal.FindString(line); m != "" && cells(line) > f.width {
-			parts = append(parts, m+foldCommand(shellWords(line[len(m):]), f.width-len(m)))
+		if m := proposal.FindString(line); m != "" && Cells(line) > f.width {
+			parts = append(parts, m+Command(ShellWords(line[len(m):]), f.width-len(m)))
 		} else {
-			parts = fold(line, f.width, 4)
+			parts = Line(line, f.width, 4)
 		}
 		for _, part := range parts {
 			b.WriteString(part + "\n")
@@ -72,13 +79,13 @@ func (f *folder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fold breaks a line at spaces, so that no part is wider than width: what has no space, such as a hex dump, where it must be. Further
+// Line breaks a line at spaces, so that no part is wider than width: what has no space, such as a hex dump, where it must be. Further
 // parts stand below the text behind the line's label, if it has one, or else are set in by so much more than the line.
-func fold(line string, width, more int) []string {
-	if cells(line) <= width {
+func Line(line string, width, more int) []string {
+	if Cells(line) <= width {
 		return []string{line}
 	}
-	hang := hanging(line, width, more)
+	hang := Hanging(line, width, more)
 	var parts []string
 	part, wide, last := "", 0, 0 // last is where in the part the last space is behind its beginning
 	begins := len(line) - len(strings.TrimLeft(line, " "))
@@ -105,8 +112,8 @@ func fold(line string, width, more int) []string {
 	return parts
 }
 
-// hanging is where the second part of a line begins.
-func hanging(line string, width, more int) int {
+// Hanging is where the second part of a line begins.
+func Hanging(line string, width, more int) int {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	plain := []rune(escapes(line))
 	hang := indent + more
@@ -158,8 +165,8 @@ func escapes(line string) string {
 	return b.String()
 }
 
-// cells is how many cells of a terminal a line takes.
-func cells(line string) int {
+// Cells is how many cells of a terminal a line takes.
+func Cells(line string) int {
 	n := 0
 	for _, r := range escapes(line) {
 		n += cellsOf(r)
@@ -180,13 +187,13 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// foldCommand breaks a line that a shell reads at the words that it was made of, each part but the last with a backslash at its end, so
+// Command breaks a line that a shell reads at the words that it was made of, each part but the last with a backslash at its end, so
 // that it can be copied. Words that are wider than the line stay whole.
-func foldCommand(words []string, width int) string {
+func Command(words []string, width int) string {
 	var b strings.Builder
 	wide := 0
 	for n, word := range words {
-		w := cells(word)
+		w := Cells(word)
 		room := 2 // for the backslash
 		if n == len(words)-1 {
 			room = 0
@@ -206,8 +213,8 @@ func foldCommand(words []string, width int) string {
 	return b.String()
 }
 
-// shellWords splits a line at spaces that a shell splits it at, each word as it is spelled.
-func shellWords(line string) (words []string) {
+// ShellWords splits a line at spaces that a shell splits it at, each word as it is spelled.
+func ShellWords(line string) (words []string) {
 	word, mark, escape := "", rune(0), false
 	for _, r := range line + " " {
 		switch {
@@ -231,8 +238,8 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// wordsInRows splits a dump of bytes, or of words, at every n-th of its spaces.
-func wordsInRows(dump string, n int) (rows []string) {
+// WordsInRows splits a dump of bytes, or of words, at every n-th of its spaces.
+func WordsInRows(dump string, n int) (rows []string) {
 	for part := range slices.Chunk(strings.Fields(dump), n) {
 		rows = append(rows, strings.Join(part, " "))
 	}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/internal/flags"
+	"reframe/internal/fold"
+	"reframe/ptrace"
+)
+
+// withTail is how many of the interpreter's last instructions the JSON has.
+const withTail = 20
+
+// resumeWith has the user's own interpreter go on in the VM frames of the chosen frames, and prints what came of it.
+func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View, o *flags.Resume) error {
+	stack, err := handover.Pick(view, o.Choice)
+	if err != nil {
+		return err
+	}
+	if o.Result != "" {
+		if stack.Returned, err = handover.Given(o.Result); err != nil {
+			return usage("--result %v", err)
+		}
+	}
+	if _, err := stack.Request(); err != nil { // before anything is started
+		return err
+	}
+	child, err := handover.Start(ctx, o.With, t, a.stderr)
+	if err != nil {
+		return bounded(err)
+	}
+	defer child.Close()
+	shown := a.requests()
+	out, _, err := stack.Run(ctx, child, handover.Limits{Steps: o.Limits.Steps, Tail: withTail}, shown)
+	shown(0)
+	pause := t.Release()
+	if err != nil {
+		err = bounded(err)
+		if t.Core == "" {
+			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
+		}
+		return err
+	}
+	if t.Core == "" {
+		out.PauseUS = new(pause.Microseconds())
+	}
+	if a.json {
+		err = writeJSON(a.stdout, out)
+	} else if err = printResumedWith(fold.To(a.stdout), a.style(), out, stack); err == nil && t.Core == "" {
+		fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	}
+	if err == nil && out.With.Unsupported != "" {
+		return &status{exitFailed, printable(out.With.Interpreter) + " cannot go on: " + out.With.Unsupported}
+	}
+	return err
+}
+
+// requests shows on a terminal how often a command has asked; 0 takes that away.
+func (a *app) requests() func(int) {
+	if !term.IsTerminal(int(a.stderr.Fd())) || a.json {
+		return func(int) {}
+	}
+	began, last := time.Now(), time.Duration(0)
+	return func(n int) {
+		since := time.Since(began)
+		switch {
+		case n == 0 && last > 0:
+			fmt.Fprint(a.stderr, "\r\x1b[K")
+		case n > 0 && since > progressAfter && since > last+progressAfter/5:
+			last = since
+			fmt.Fprintf(a.stderr, "\rthe interpreter has asked %s\x1b[K", count(n, "time"))
+		}
+	}
+}
+
+// printResumedWith prints a finished run as text.
+func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.Stack) error {
+	var text strings.Builder
+	for _, f := range stack.Frames {
+		printFrame(&text, s, &f.Frame)
+	}
+	if r.End != "" {
+		fmt.Fprintf(&text, "the stack ends here: %s\n", printable(r.End))
+	}
+	fmt.Fprintln(&text)
+	if given := r.Frames[0].Given; given != nil {
+		fmt.Fprintf(&text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, given.Type, given.Value)
+	}
+	if r.Output != "" {
+		fmt.Fprintln(&text, "it would have printed:")
+		for line := range strings.Lines(r.Output) {
+			fmt.Fprintf(&text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	by := "its interpreter"
+	if r.With.Interpreter != "" {
+		by = printable(r.With.Interpreter)
+	}
+	what := "returned nothing"
+	switch {
+	case r.With.Unsupported != "":
+		_, err := io.WriteString(w, text.String())
+		return err
+	case r.With.Threw != nil:
+		what = "was left by an exception: " + printable(*r.With.Threw)
+	case r.Result != nil:
+		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
+	}
+	from := "process"
+	if stack.View.Target().Core != "" {
+		from = "core"
+	}
+	fmt.Fprintf(&text, "%s %s, says %s after %s; %s and %s kept away from the %s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"),
+		count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"), from)
+	_, err := io.WriteString(w, text.String())
+	return err
+}

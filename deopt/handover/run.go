@@ -1,0 +1,89 @@
+package handover
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/vmproto"
+	"reframe/ptrace"
+)
+
+// Start starts an interpreter for moments of a target. Its standard error goes to errors.
+func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writer) (*vmproto.Child, error) {
+	hello := vmproto.Hello{Arch: t.Arch().Name, Order: "little", Pointer: t.Arch().Pointer, Target: "process"}
+	if t.Arch().Order == binary.ByteOrder(binary.BigEndian) {
+		hello.Order = "big"
+	}
+	if t.Core != "" {
+		hello.Target = "core"
+	}
+	return vmproto.Start(ctx, command, hello, errors)
+}
+
+// Limits of one run.
+type Limits struct {
+	Steps uint64
+	Tail  int // of the last instructions, how many are wanted
+}
+
+// Host is a view's moment, with memory that is read from below: the target's, or as it was then.
+func Host(v *deopt.View, below machine.Memory, maps []machine.Mapping) *vmproto.Host {
+	t := v.Target()
+	return &vmproto.Host{Memory: vmproto.NewOverlay(below, maps, t.Arch().Pointer), Symbol: func(name string) (machine.Addr, uint64, bool) {
+		sym, ok := t.FindSymbol(name)
+		return sym.Addr, sym.Size, ok
+	}}
+}
+
+// Run hands the stack over, and says what came of it as `reframe resume --json` prints it. The memory is what the interpreter left.
+func (s *Stack) Run(ctx context.Context, c *vmproto.Child, l Limits, progress func(int)) (*frame.Resumed, *vmproto.Overlay, error) {
+	r, err := s.Request()
+	if err != nil {
+		return nil, nil, err
+	}
+	t := s.View.Target()
+	maps, err := t.Mappings()
+	if err != nil {
+		return nil, nil, err
+	}
+	h := Host(s.View, t, maps)
+	h.Progress = progress
+	r.Steps, r.Tail = l.Steps, l.Tail
+	a, err := c.Resume(ctx, r, h)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.resumed(c, r, a, h.Memory), h.Memory, nil
+}
+
+// resumed is what came of it.
+func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, memory *vmproto.Overlay) *frame.Resumed {
+	first := s.Frames[0]
+	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: first.Function, Demangled: first.Demangled, TID: s.Thread.ID, Frame: first.Index, End: s.End,
+		Steps: a.Steps, Output: a.Output, Writes: memory.Writes()}
+	for _, f := range s.Frames {
+		is := frame.ResumedFrame{Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Moment: f.Record.Moment}
+		if f == first && s.Returned != nil {
+			is.Given = &frame.Result{Type: s.Returned.Type, Value: s.Returned.Text}
+		}
+		out.Frames = append(out.Frames, is)
+	}
+	outermost := r.Frames[len(r.Frames)-1]
+	out.With = &frame.With{Command: c.Command, Interpreter: c.About.Name, Method: outermost.Method, Position: outermost.Position, Unsupported: a.Unsupported,
+		Requests: a.Requests, Allocated: a.Allocated, Tail: a.Tail}
+	if a.Threw != nil {
+		out.With.Threw = &a.Threw.Text
+	}
+	if v := a.Returned; v != nil {
+		out.Result = &frame.Result{Type: v.Type, Value: v.Text}
+		if v.Text == "" {
+			out.Result.Value = string(v.Bits)
+		}
+		out.With.Bits = frame.Hex(v.Bits)
+	}
+	return out
+}
