@@ -133,7 +133,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	case !f.to.Module.Layout.Equal(callee.to.Module.Layout):
 		return fmt.Sprintf("the data layout of %s is not that of %s, where %s resumes", f.to.Module.Name, callee.to.Module.Name, callee.Title())
 	}
-	call, result, why := f.awaited()
+	call, result, why := f.Awaited()
 	if call == nil {
 		return fmt.Sprintf("%s waits for no call: %s", f.Title(), why)
 	}
@@ -164,10 +164,10 @@ func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
-// awaited returns the call that the frame stands behind without what it returns, and the
+// Awaited returns the call that the frame stands behind without what it returns, and the
 // instruction that is its result: the call, or the gc.result of a statepoint; nil where
 // nothing reads it. Without a call it says why there is none.
-func (f *Frame) awaited() (call, result *ir.Instr, why string) {
+func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
 		return nil, nil, fmt.Sprintf("what it called was written over the shadow of its %s", f.Record.Site)

@@ -18,7 +18,7 @@ import (
 // frame before it, nil where there is none: where the code alone says which call it waits for,
 // that of another function is not the one.
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
-	call, result, why := f.awaited()
+	call, result, why := f.Awaited()
 	if call == nil {
 		return nil, fmt.Errorf("a result is given, and %s waits for no call: %s", f.Title(), why)
 	}
@@ -39,7 +39,7 @@ func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Valu
 // take adds to the values of the frame what its call has returned, as far as that is needed and the
 // registers at its return hold it.
 func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) error {
-	call, result, _ := f.awaited()
+	call, result, _ := f.Awaited()
 	if call == nil || result == nil {
 		return nil
 	}

@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/progspace"
 	"reframe/deopt/stackmap"
@@ -14,8 +13,6 @@ import (
 const MaxMoves = maxMoves
 
 var MovesTo = movesTo
-
-func (f *Frame) Awaited() (call, result *ir.Instr, why string) { return f.awaited() }
 
 // WithCode is a copy of the frame with other code.
 func (f *Frame) WithCode(c *progspace.Objfile) *Frame {

@@ -74,7 +74,7 @@ func (s *Stack) ready() (awaits, result string, ok bool) {
 	f := s.Frames[0]
 	b, err := s.bind(0)
 	if err == nil && slices.ContainsFunc(b.missing, f.isResult) {
-		if _, v, _ := f.awaited(); v != nil {
+		if _, v, _ := f.Awaited(); v != nil {
 			awaits, result = v.Typ.String(), example(v.Typ)
 			b, err = (&Stack{Thread: s.Thread, Frames: s.Frames, Result: result, Force: s.Force}).bind(0)
 		}

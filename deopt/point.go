@@ -91,7 +91,7 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 
 // isResult says whether a name is that of what the call returns for which the frame waits.
 func (f *Frame) isResult(name string) bool {
-	call, result, _ := f.awaited()
+	call, result, _ := f.Awaited()
 	if call == nil {
 		return false
 	}

@@ -166,7 +166,7 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 	b.about = frame.ResumedFrame{Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Moment: f.Record.Moment, Resume: *f.Resume}
 	switch {
 	case k > 0:
-		a.Call, _, _ = f.awaited()
+		a.Call, _, _ = f.Awaited()
 	case s.Returned != nil:
 		if err := f.take(s.Returned, a.Values); err != nil {
 			return b, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/machine"
 	"reframe/deopt/vmlayout"
 )
 
@@ -63,3 +64,6 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 	s.Value, s.Hex, s.Location = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil
 	return v.with(f, &changed, name)
 }
+
+// Reference is the address that a word in memory refers to, as the frame's layout has it ([vmlayout.Layout.Reference]).
+func (f *Frame) Reference(bits uint64) (machine.Addr, bool) { return f.readVM().Layout.Reference(bits) }

@@ -71,8 +71,14 @@ const (
 	MaxRead  = 4096
 )
 
-// HardwareBreakpoints is how many breakpoints can be in debug registers at once ([Breakpoint].Hardware).
-const HardwareBreakpoints = tracer.HardwareBreakpoints
+// HardwareBreakpoints is how many breakpoints can be in debug registers at once ([Breakpoint].Hardware). There are virtual machines on which none
+// of them is ever hit: then it is 0.
+func HardwareBreakpoints() int {
+	if !tracer.DebugFires() {
+		return 0
+	}
+	return tracer.HardwareBreakpoints
+}
 
 // EventKind says what happened.
 type EventKind int

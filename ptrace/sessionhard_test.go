@@ -22,6 +22,7 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
+	"reframe/ptrace/tracer"
 	"reframe/ptrace/system"
 )
 
@@ -160,6 +161,16 @@ func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	behind := symbols(t, path)["behind"]
 	if runtime.GOARCH != "amd64" {
 		require.Zero(t, behind, "other processors have no INT1")
+		return
+	}
+	if !livetest.DebugRegisters(t) {
+		s, err := Launch(context.Background(), []string{path, "int1", "500"})
+		require.NoError(t, err)
+		require.NoError(t, s.Insert(Breakpoint{Addr: behind, Hardware: true}))
+		code, err := readAll(live(s.PID()), behind, 1)
+		require.NoError(t, err)
+		require.Equal(t, tracer.Trap[0], code[0], "what no register can hold lies in the code")
+		require.NoError(t, s.Kill(false))
 		return
 	}
 	for _, hold := range []bool{false, true} {

@@ -127,8 +127,11 @@ func (t *Target) Threads() []machine.Thread { return t.threads }
 // Mapping returns the mapping that addr lies in.
 func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return findMapping(t.maps, addr) }
 
-// Mappings returns the address space of a live process as it is now, in ascending order.
+// Mappings returns the address space, in ascending order: of a live process as it is now, of a core as that has it.
 func (t *Target) Mappings() ([]machine.Mapping, error) {
+	if t.Core != "" {
+		return t.maps, nil
+	}
 	maps, err := readMaps(t.via)
 	if err != nil {
 		return nil, explain(t.PID, "cannot read its mappings", err)

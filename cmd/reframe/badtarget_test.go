@@ -83,6 +83,9 @@ func TestTracedAlready(t *testing.T) {
 
 func Test32Bit(t *testing.T) {
 	t.Parallel()
+	if !livetest.Runs32Bit(t) {
+		return // then there are none to be refused
+	}
 	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 	for _, verb := range looks {
 		reframe(t, verb, "-p", pid(p)).failsEmpty(t, 2, "process "+pid(p), "32-bit")

@@ -82,8 +82,15 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	object, tick := ticking(t)
 	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
 	require.Equal(t, 0, kept.code, kept.stderr)
+	with := func(result string) string {
+		command, _ := answering(t, result)
+		return command
+	}
 	var texts []string
 	for _, args := range [][]string{
+		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(returned42)},
+		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"threw":{"text":"x"}}`)},
+		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"unsupported":"x"}`)},
 		{"frames", "-p", pid(exit)},
 		{"frames", "-p", pid(exit), "--ir", exit.IR},
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},

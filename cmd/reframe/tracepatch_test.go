@@ -18,6 +18,7 @@ import (
 // Of a program that overwrites breakpoints, of which debug registers hold four, it is said that exits may be missing, and the status is 1.
 func TestTraceOverwritten(t *testing.T) {
 	t.Parallel()
+	held := livetest.HeldPlaces(t)
 	module := livetest.IR(t, 19, "patching.ll")
 	run := func(sites string, args ...string) result {
 		program := livetest.PatchingCommand(t, 19, "aot", "once", 0, sites, 1, 20)
@@ -31,11 +32,13 @@ func TestTraceOverwritten(t *testing.T) {
 	require.Equal(t, 1, r.code, r.stderr)
 	require.Contains(t, r.stdout, "called 120\n")
 	require.Contains(t, r.stderr, "reframe: the program has overwritten the breakpoint of record 104 at f4+0x10: its exits there, before that was set again, may be missing\n")
-	require.Contains(t, r.stderr, "exits may be missing: the program has overwritten breakpoints at 2 places\n")
-	r = run("3")
-	require.Equal(t, 0, r.code, r.stderr)
-	require.NotContains(t, r.stderr, "overwritten")
-	require.Contains(t, r.stderr, "80 exits in ")
+	require.Contains(t, r.stderr, fmt.Sprintf("exits may be missing: the program has overwritten breakpoints at %d places\n", 6-held))
+	if held == 4 {
+		r = run("3")
+		require.Equal(t, 0, r.code, r.stderr)
+		require.NotContains(t, r.stderr, "overwritten")
+		require.Contains(t, r.stderr, "80 exits in ")
+	}
 
 	file := filepath.Join(t.TempDir(), "exits.json")
 	r = run("5", "--json", "-o", file)
@@ -45,7 +48,7 @@ func TestTraceOverwritten(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	var summary struct{ Overwritten int }
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
-	require.Equal(t, 2, summary.Overwritten)
+	require.Equal(t, 6-held, summary.Overwritten)
 	for _, line := range lines {
 		valid(t, "trace.schema.json", line)
 	}
@@ -64,10 +67,10 @@ func TestTraceOverwritten(t *testing.T) {
 	require.Len(t, stays, 6, r.stdout)
 	for n, match := range stays {
 		require.Equal(t, fmt.Sprint(n), match[3])
-		require.Equal(t, n < 4, match[2] == "stays ")
+		require.Equal(t, n < held, match[2] == "stays ")
 	}
 	r = reframe(t, "trace", "--ir", module, "--dry-run", "--json", "-p", fmt.Sprint(p.Process.Pid))
-	require.Equal(t, 4, strings.Count(r.stdout, `"hardware":true`))
+	require.Equal(t, held, strings.Count(r.stdout, `"hardware":true`))
 	for line := range strings.Lines(r.stdout) {
 		valid(t, "trace.schema.json", line)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/deopt/verify"
+	"reframe/deopt/vmlayout"
 	"reframe/internal/flags"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -34,7 +36,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var k verified
 	o := &k.options
 	c := &cobra.Command{
-		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} --ir FILE.ll",
+		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} {--ir FILE.ll | --with COMMAND}",
 		Short: "At each exit compare what the interpreter and the native code do",
 		Long: `verify stops the process at each exit, rebuilds the frame, and lets the reference
 interpreter run from there to the return of the function, over a copy-on-write view of memory. Then
@@ -48,6 +50,11 @@ the baseline had where the exit resumes, in order, and baseline, native code and
 to the same; where they do not the report says who is wrong: the stack map or the native code, the bundle, the
 layout, the optimized IR, or the runtime. --entry NAME verifies each activation of functions so, with or
 without records: any code whose IR there is.
+
+With --with the VM's own interpreter takes the place of the reference interpreter, and no IR is needed: sh -c
+runs COMMAND, once for all exits; it is handed the frames of the virtual machine that a layout reads, and speaks
+doc/protocol.md. What it returns and what it stored is held against native code; objects that both
+allocated may lie elsewhere.
 
 Of each difference it prints the frame with its slots, the first value and address that differ, the last
 instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
@@ -70,7 +77,8 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
   reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
   reframe verify --from-entry --ir loop.ll --layout loop.layout.json -- ./host loop.o
   reframe verify --entry sum_opt --baseline sum --ir loop.ll -- ./host loop.o
-  reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o`,
+  reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o
+  reframe verify --layout simple --with './vm --serve program.vm' -- ./vm program.vm`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
 			if err == nil {
@@ -94,6 +102,8 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f.BoolVar(&o.FromEntry, "from-entry", false, "hold each exit against a run of its function's baseline from the entry on too, and say who is wrong")
 	f.StringVar(&o.Baseline, "baseline", "", "the baseline is the function `NAME` of the modules, and not what the layout resumes in")
 	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry on, in the place of exits; may be given again")
+	f.StringVar(&o.With, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
+	k.selfFlag(c)
 	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
 	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`, with the modules, the layouts and a script")
@@ -114,7 +124,13 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	}
 	o := &k.options
 	switch {
-	case len(k.Modules) == 0:
+	case c.Flags().Changed("with") && strings.TrimSpace(o.With) == "":
+		return usage("the command of --with is empty")
+	case o.With != "" && (o.FromEntry || len(o.EntriesOf) > 0 || o.Baseline != ""):
+		return usage("--with and --from-entry, --entry or --baseline: one of them; a record at the entry of a function is an exit like others for --with")
+	case o.With != "" && !k.describes() && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
+		return usage("--with needs the layout of the virtual machine: --layout FILE.star, or a name such as simple")
+	case len(k.Modules) == 0 && o.With == "":
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
 	case len(o.EntriesOf) > 0 && len(k.exits.At) > 0:
 		return usage("--entry and --at: one of them; both say at the entry of which functions it stops")
@@ -149,7 +165,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if k.interesting != "" && o.For == 0 {
 		o.For = tried
 	}
-	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "baseline", "entry", "from-entry", "function", "memory", "site", "steps", "tail", "timeout"))
+	k.again = slices.Concat(given(c.Flags(), "pid", "thread"), given(c.Flags(), fileFlags...), given(c.Flags(), "at", "baseline", "entry", "from-entry", "function", "memory", "no-self-description", "site", "steps", "tail", "timeout", "with"))
 	k.command = args
 	return nil
 }
@@ -208,6 +224,10 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	k.options.Warn = func(text string) {
 		w.clear()
 		w.warn(text)
+	}
+	k.options.Errors = a.stderr
+	if k.options.With != "" && k.describes() {
+		k.options.Describe = k.describer(k.options.Warn)
 	}
 	s, err := k.started(ctx)
 	if err != nil {

@@ -13,8 +13,10 @@ type Stack struct {
 	View   *deopt.View
 	Thread *deopt.Thread
 	Frames []*deopt.Frame
-	// Returned is what the call has returned for which the innermost VM frame waits; nil where nobody says.
+	// Returned is what the call has returned for which the innermost VM frame waits; nil where nobody says, and where Came says that it returned
+	// nothing.
 	Returned *vmproto.Native
+	Came     bool
 	// End says why the caller of the last frame is not among them; "" where it was not asked for.
 	End string
 }
@@ -144,7 +146,7 @@ func (s *Stack) Request() (*vmproto.Resume, error) {
 	switch {
 	case r.Returned != nil && !waits:
 		return nil, fmt.Errorf("%s: its innermost frame waits for no call, and --result says what one returned", s.Frames[0].Title())
-	case r.Returned == nil && waits:
+	case r.Returned == nil && waits && !s.Came:
 		return nil, fmt.Errorf("%s: its innermost frame, %s, waits for a call that is still running; --result says what it is to return", s.Frames[0].Title(), r.Frames[0].Method)
 	}
 	return r, nil

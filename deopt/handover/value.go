@@ -9,7 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"reframe/deopt"
+	"reframe/deopt/abi"
 	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/deopt/vmproto"
 )
 
@@ -63,4 +67,60 @@ func Given(text string) (*vmproto.Native, error) {
 		return nil, fmt.Errorf("%q is no integer, pointer or float", text)
 	}
 	return &vmproto.Native{Type: "f64", Bits: vmproto.WordOf(math.Float64bits(f)), Text: text}, nil
+}
+
+// Returned is what the call has returned for which a frame waits, in whose registers the thread stands behind that call; nil of one that returns
+// nothing. The registers are nil where the call is still running.
+func Returned(f *deopt.Frame, regs *machine.Registers) (*vmproto.Native, error) {
+	if regs == nil {
+		return nil, errors.New("its innermost frame waits for a call that is still running")
+	}
+	call, result, why := f.Awaited()
+	if call == nil {
+		return nil, fmt.Errorf("its innermost frame waits for a call, and which that is is not known: %s", why)
+	}
+	var t *ir.Type
+	if result != nil {
+		t = result.Typ
+	} else if t = returns(call); t == nil {
+		return nil, errors.New("its innermost frame waits for a call, and of which type its result is is not known")
+	}
+	if t.Kind == ir.VoidKind {
+		return nil, nil
+	}
+	v, err := abi.ReturnedValue(t, call.Call.CC, regs)
+	if err != nil {
+		return nil, fmt.Errorf("what the call returned for which its innermost frame waits: %w", err)
+	}
+	name := ""
+	switch t.Kind {
+	case ir.IntKind:
+		name = "i" + strconv.Itoa(t.Bits)
+	case ir.PointerKind:
+		name = "ref"
+	case ir.FloatKind:
+		name = "f32"
+	case ir.DoubleKind:
+		name = "f64"
+	}
+	bits, ok := v.Uint()
+	if !ok || name == "" || t.Bits > 64 {
+		return nil, fmt.Errorf("the call for which its innermost frame waits returns a value of type %v", t)
+	}
+	return &vmproto.Native{Type: name, Bits: vmproto.WordOf(bits)}, nil
+}
+
+// returns is the type that a call returns of which nothing reads the result, or nil: a statepoint has it in the type of what it calls.
+func returns(call *ir.Instr) *ir.Type {
+	if call.Typ.Kind != ir.TokenKind {
+		return call.Typ
+	}
+	const callee = 2 // LangRef, llvm.experimental.gc.statepoint
+	if len(call.Call.ElemTypes) > callee && call.Call.ElemTypes[callee] != nil {
+		return call.Call.ElemTypes[callee].Elem
+	}
+	if args := call.Args; len(args) > callee && args[callee].Type().Elem != nil { // LLVM 14's pointers say it
+		return args[callee].Type().Elem.Elem
+	}
+	return nil
 }

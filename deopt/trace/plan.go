@@ -53,7 +53,7 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	held := 0
 	for _, b := range insert {
 		p := Planned{Schema: PlannedSchema, Address: frame.HexOf(b.Addr)}
-		if b.Hardware && held < ptrace.HardwareBreakpoints {
+		if b.Hardware && held < ptrace.HardwareBreakpoints() {
 			p.Hardware = true
 			held++
 		}

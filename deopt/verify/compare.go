@@ -23,6 +23,9 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
 	case p.gone != "":
 		out.notComparable(p.gone)
+	case p.with != nil:
+		p.compareWith(v, regs)
+		return
 	case p.ask != nil:
 		p.missed()
 	case p.failed != nil:
@@ -134,6 +137,10 @@ func (p *prediction) explain(v *verifier) {
 	text := isa.NewWindow(v.watcher.View().Target(), isa.Of(v.watcher.View().Target().Arch()))
 	for _, at := range p.tail {
 		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
+	}
+	if p.with != nil {
+		out.Interpreter.Tail = p.with.answer.Tail
+		return
 	}
 	out.Interpreter.Tail = p.interpreterTail(v)
 }

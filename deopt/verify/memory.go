@@ -339,7 +339,7 @@ func (c *memoryComparison) add(addr machine.Addr, was, want, unknown, got []byte
 		n++
 	}
 	d := &c.out.Diffs[n-1]
-	d.Size += diffWord
+	d.Size += uint64(len(want))
 	if len(d.Native) < maxDiffBytes {
 		d.Before, d.Interp = append(d.Before, was...), append(d.Interp, want...)
 		d.Undefined, d.Native = append(d.Undefined, unknown...), append(d.Native, got...)

@@ -23,6 +23,7 @@ type prediction struct {
 	fn      *ir.Func     // whose return ends it
 	frame   *deopt.Frame // of the native code: at an exit the one that is left, at an entry the one that begins
 	prepare func(interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error)
+	with    *withRun          // what the user's own interpreter did, or nil: then that is the one that is meant below
 	start   interp.Activation // of an exit: where the interpreter begins
 	args    []interp.Value    // of an entry: what the function was called with
 	gone    string            // of an entry: why the run ended that nothing can be held against, or ""
@@ -159,6 +160,12 @@ func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.
 		return err.Error(), nil
 	}
 	p.symbol = f.Symbols(p.fn)
+	return v.space(p, x, at, maps)
+}
+
+// space finds which memory is the own one of the frame at that index of the thread.
+func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	f := x.Frames[at]
 	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.Physical().CFA - 1) })
 	if at < 0 {
 		return fmt.Sprintf("its stack, at %v, is not mapped", f.Physical().CFA), nil

@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/deopt/object"
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
 	"reframe/deopt/trace"
+	"reframe/deopt/vmlayout"
+	"reframe/deopt/vmproto"
 	"reframe/ptrace"
 )
 
@@ -40,6 +45,11 @@ type Options struct {
 	FromEntry bool
 	Baseline  string
 	EntriesOf []*names.Pattern
+	// With is the command of the user's own interpreter, which goes on from each exit's VM frames in the place of the reference interpreter; "": none.
+	// Its standard error goes to Errors. Describe is as in [trace.Options].
+	With     string
+	Errors   io.Writer
+	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
 	For  time.Duration
 	Warn func(string)
@@ -72,9 +82,10 @@ type verifier struct {
 	pending []*prediction
 	// crossings are calls of native code under way, the innermost last.
 	crossings []*crossing
-	memory    *memoryImage // of the process at the last exit, while something is pending
-	number    uint64       // exits so far, or entries where those are what is verified
-	entries   uint64       // that were followed
+	memory    *memoryImage   // of the process at the last exit, while something is pending
+	child     *vmproto.Child // the user's own interpreter, once it was started
+	number    uint64         // exits so far, or entries where those are what is verified
+	entries   uint64         // that were followed
 	warned    map[string]bool
 	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
 	hits      map[uint64]uint64
@@ -96,7 +107,8 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
 	}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: o.FromEntry, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn}, v.exit)
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: o.FromEntry, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn, Describe: o.Describe}, v.exit)
+	defer func() { v.child.Close() }()
 	v.summary.Reasons = map[string]uint64{}
 	kind, err := v.run()
 	end, overwritten, took := v.watcher.Finish()
@@ -159,7 +171,11 @@ func (v *verifier) exit(x *trace.Exited) error {
 		v.from(x.Point.Addr, func() *frame.CompiledFrom { return provenance.OfFrame(x.Frame) })
 	}
 	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record]}
-	p, err := v.predict(x, out)
+	predict := v.predict
+	if o.With != "" {
+		predict = v.predictWith
+	}
+	p, err := predict(x, out)
 	if err != nil {
 		return err
 	}
@@ -181,7 +197,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 		v.hold(e, p)
 	}
 	for _, q := range v.pending {
-		if q.next == nil && !q.blurred && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
+		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
 			q.next = p
 		}
 	}

@@ -198,6 +198,17 @@ func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
 	return r.Text[:min(len(r.Text), maxString)], nil
 }
 
+func (c *Child) reference(bits uint64) (uint64, error) {
+	r, err := c.ask(nil, &request{Of: "reference", Bits: bits})
+	if err == nil && r.Error != "" {
+		err = errors.New(r.Error)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return r.Bits, nil
+}
+
 func (c *Child) info(from *Source, method uint64, position int64) (map[string]string, error) {
 	r, err := c.ask(from, &request{Of: "info", Bits: method, Place: position})
 	if err == nil && r.Error != "" {

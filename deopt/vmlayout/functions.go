@@ -4,18 +4,22 @@ import (
 	"fmt"
 
 	"go.starlark.net/starlark"
+
+	"reframe/deopt/machine"
 )
 
 // maxInfo bounds what a layout says of a position.
 const maxInfo = 64
 
-// optional is the function of a layout that names methods or classes, or that says more of a position.
+// optional is the function of a layout that names methods or classes, follows references, or says more of a position.
 func (l *Layout) optional(what string) starlark.Callable {
 	switch what {
 	case "method":
 		return l.methodName
 	case "class":
 		return l.className
+	case "reference":
+		return l.reference
 	}
 	return l.info
 }
@@ -42,6 +46,28 @@ func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) 
 		return "", fmt.Errorf("%s gives a %s", by.Name(), is.Type())
 	}
 	return named, nil
+}
+
+// Reference is the address that a word in memory refers to, and false for one that refers to nothing: as the layout's function reference(bits) has
+// it, which returns the address or None. Without that function a word is the address itself. An error of the function is no reference.
+func (l *Layout) Reference(bits uint64) (machine.Addr, bool) {
+	if !l.has("reference") {
+		return machine.Addr(bits), bits != 0
+	}
+	if l.child != nil {
+		at, err := l.child.reference(bits)
+		return machine.Addr(at), err == nil && at != 0
+	}
+	is, err := l.call(l.reference, nil, starlark.MakeUint64(bits))
+	if err != nil {
+		return 0, false
+	}
+	at, ok := is.(starlark.Int)
+	if !ok {
+		return 0, false
+	}
+	n, ok := at.Uint64()
+	return machine.Addr(n), ok && n != 0
 }
 
 // infoOf is what a layout says of a position.

@@ -22,6 +22,7 @@ type Layout struct {
 	methodName starlark.Callable // optional, as the next ones
 	className  starlark.Callable
 	info       starlark.Callable
+	reference  starlark.Callable
 
 	child *Child // that runs it; nil where it runs here
 }
@@ -93,7 +94,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 	for _, f := range []struct {
 		name string
 		to   *starlark.Callable
-	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}} {
+	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}} {
 		v, there := globals[f.name]
 		if !there {
 			continue

@@ -54,7 +54,7 @@ func (s *served) answer(r *request) *response {
 			return failed(err)
 		}
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{Has: map[string]bool{"method": s.layout.methodName != nil, "class": s.layout.className != nil, "info": s.layout.info != nil}}
+		return &response{Has: map[string]bool{"method": s.layout.methodName != nil, "class": s.layout.className != nil, "info": s.layout.info != nil, "reference": s.layout.reference != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
@@ -78,6 +78,12 @@ func (s *served) answer(r *request) *response {
 			return failed(err)
 		}
 		return &response{Info: info}
+	case r.Of == "reference":
+		at, ok := l.Reference(r.Bits)
+		if !ok {
+			return &response{}
+		}
+		return &response{Bits: uint64(at)}
 	case r.Of != "":
 		name, err := l.nameOf(r.Of, &s.source, r.Bits)
 		if err != nil {

@@ -15,7 +15,7 @@ type request struct {
 	Name   string    `json:",omitempty"` // of the layout, with its text: the first request
 	Text   []byte    `json:",omitempty"`
 	Site   *wireSite `json:",omitempty"`
-	Of     string    `json:",omitempty"` // method, class or info, with the next two
+	Of     string    `json:",omitempty"` // method, class, info or reference, with the next two
 	Bits   uint64    `json:",omitempty"`
 	Place  int64     `json:",omitempty"`
 	Decode int       `json:",omitempty"` // number of a codec, from 1, with Bits

@@ -135,9 +135,9 @@ func TestOverlay(t *testing.T) {
 	require.Equal(t, "one two\n", a.Output)
 	require.Equal(t, 7, a.Requests)
 	var stored []string
-	for p := range h.Memory.Touched() {
+	for p := range h.Memory.Stored() {
 		for i := range p.Data {
-			if p.Stored[i/8]>>(i%8)&1 != 0 {
+			if p.Bits[i/8]>>(i%8)&1 != 0 {
 				stored = append(stored, fmt.Sprintf("%v: %02x", p.Addr+machine.Addr(i), p.Data[i]))
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"reframe/deopt/interp"
 	"reframe/deopt/machine"
 )
 
@@ -21,7 +20,8 @@ type Overlay struct {
 	writes int
 }
 
-const pageSize = interp.PageSize
+// PageSize is how many bytes a [Stored] has.
+const PageSize = 4096
 
 // Bounds of what one run may have.
 const (
@@ -30,8 +30,9 @@ const (
 )
 
 type page struct {
-	data   [pageSize]byte
-	stored [pageSize / 8]byte // a bit for each byte
+	data   [PageSize]byte
+	was    *[PageSize]byte
+	stored [PageSize / 8]byte // a bit for each byte
 }
 
 // NewOverlay makes one of a target's memory, which has those mappings and pointers of so many bytes.
@@ -69,8 +70,8 @@ func unused(mappings []machine.Mapping, pointer int) machine.Range {
 // ReadMemory implements [machine.Memory].
 func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
 	for len(p) > 0 {
-		at := addr &^ (pageSize - 1)
-		n := int(min(machine.Addr(len(p)), at+pageSize-addr))
+		at := addr &^ (PageSize - 1)
+		n := int(min(machine.Addr(len(p)), at+PageSize-addr))
 		if mine := o.pages[at]; mine != nil {
 			copy(p[:n], mine.data[addr-at:])
 		} else if o.room.Contains(addr) {
@@ -119,8 +120,8 @@ func (o *Overlay) Writable(r machine.Range) error {
 func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 	o.writes++
 	for len(data) > 0 {
-		at := addr &^ (pageSize - 1)
-		n := int(min(machine.Addr(len(data)), at+pageSize-addr))
+		at := addr &^ (PageSize - 1)
+		n := int(min(machine.Addr(len(data)), at+PageSize-addr))
 		mine, err := o.page(at)
 		if err != nil {
 			return err
@@ -141,13 +142,15 @@ func (o *Overlay) page(at machine.Addr) (*page, error) {
 		return mine, nil
 	}
 	if len(o.pages) >= maxPages {
-		return nil, fmt.Errorf("over %d MiB were written", maxPages*pageSize>>20)
+		return nil, fmt.Errorf("over %d MiB were written", maxPages*PageSize>>20)
 	}
 	mine = &page{}
 	if !o.room.Contains(at) {
 		if err := o.below.ReadMemory(mine.data[:], at); err != nil {
 			return nil, err
 		}
+		was := mine.data
+		mine.was = &was
 	}
 	o.pages[at] = mine
 	return mine, nil
@@ -158,8 +161,8 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	if align == 0 {
 		align = 16
 	}
-	if align&(align-1) != 0 || align > pageSize {
-		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, pageSize)
+	if align&(align-1) != 0 || align > PageSize {
+		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, PageSize)
 	}
 	at := (o.next + machine.Addr(align) - 1) &^ (machine.Addr(align) - 1)
 	size = max(size, 1) // so that each has an address of its own
@@ -194,14 +197,39 @@ func (o *Overlay) Allocated() uint64 { return uint64(o.next - o.room.Start) }
 // Writes counts the ranges that were written.
 func (o *Overlay) Writes() int { return o.writes }
 
-// Touched yields the pages of the target that were stored to, in ascending order.
-func (o *Overlay) Touched() iter.Seq[interp.Touched] {
-	return func(yield func(interp.Touched) bool) {
-		known := make([]byte, pageSize) // which bits are undefined: none
+// Stored is a page that was stored to.
+type Stored struct {
+	Addr machine.Addr
+	Data []byte // [PageSize]
+	Was  []byte // what the target has there; nil in what was allocated
+	Bits []byte // a bit for each byte of Data, the lowest of a byte first, that was stored to
+}
+
+// Stored yields the pages of the target that were stored to, in ascending order.
+func (o *Overlay) Stored() iter.Seq[Stored] {
+	return func(yield func(Stored) bool) {
 		for _, at := range slices.Sorted(maps.Keys(o.pages)) {
-			if p := o.pages[at]; !o.room.Contains(at) && !yield(interp.Touched{Addr: at, Data: p.data[:], Undefined: known, Stored: p.stored[:]}) {
+			if !o.room.Contains(at) && !yield(o.stored(at)) {
 				return
 			}
 		}
 	}
+}
+
+// StoredAt is the page that an address is in, as far as it was stored to.
+func (o *Overlay) StoredAt(addr machine.Addr) (Stored, bool) {
+	at := addr &^ (PageSize - 1)
+	if o.pages[at] == nil {
+		return Stored{}, false
+	}
+	return o.stored(at), true
+}
+
+func (o *Overlay) stored(at machine.Addr) Stored {
+	p := o.pages[at]
+	s := Stored{Addr: at, Data: p.data[:], Bits: p.stored[:]}
+	if p.was != nil {
+		s.Was = p.was[:]
+	}
+	return s
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -196,4 +197,35 @@ func Amalgamation(t testing.TB) string {
 	script := Testdata(t, "amalgamation.sh")
 	version := filepath.Join(DebianSource(t, "sqlite3"), "manifest.uuid")
 	return filepath.Dir(build(t, recipe{output: "sqlite3.c", tool: Tool(t, "sh"), args: []string{script, filepath.Dir(version)}, inputs: []string{script, version}}))
+}
+
+// Runs32Bit says whether the kernel runs programs of 32 bits: those of some virtual machines do not, whatever they were built with.
+func Runs32Bit(t testing.TB) bool {
+	t.Helper()
+	cmd := exec.Command(CBinary(t, "bits32.c", "-m32", "-nostdlib", "-static"))
+	if err := cmd.Start(); err != nil {
+		require.ErrorIs(t, err, syscall.ENOEXEC)
+		return false
+	}
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	return true
+}
+
+// DebugRegisters says whether breakpoints in debug registers are ever hit here: those of some virtual machines are not.
+func DebugRegisters(t testing.TB) bool {
+	t.Helper()
+	out, err := exec.Command(CBinary(t, "debugregister.c")).Output()
+	require.NoError(t, err)
+	require.Contains(t, []string{"0\n", "20\n"}, string(out))
+	return string(out) == "20\n"
+}
+
+// HeldPlaces is how many breakpoints debug registers can hold here.
+func HeldPlaces(t testing.TB) int {
+	t.Helper()
+	if !DebugRegisters(t) {
+		return 0
+	}
+	return 4
 }

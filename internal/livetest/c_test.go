@@ -25,6 +25,9 @@ func TestPlainPrograms(t *testing.T) {
 		return f.Class
 	}
 	require.Equal(t, elf.ELFCLASS64, class(p))
+	if !Runs32Bit(t) {
+		return
+	}
 	p = C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 	require.Equal(t, elf.ELFCLASS32, class(p))
 	require.True(t, p.Alive())

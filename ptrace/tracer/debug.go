@@ -25,7 +25,7 @@ var errTaken = errors.New("somebody else uses its debug registers")
 // hold has debug registers hold a breakpoint, and says whether there was one free in all threads.
 func (s *server) hold(addr uint64) bool {
 	slot := slices.Index(s.debug[:], 0)
-	if slot < 0 || addr == 0 {
+	if slot < 0 || addr == 0 || !DebugFires() {
 		return false
 	}
 	s.debug[slot] = addr

@@ -1,0 +1,157 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// answering is the command of an interpreter that writes what it is handed to a file, says some lines, and answers a resume by a result.
+func answering(t *testing.T, result string, lines ...string) (command, handed string) {
+	t.Helper()
+	handed = filepath.Join(t.TempDir(), "handed")
+	script := `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"sh"}}'; head -n 1 > ` + handed + "\n"
+	for _, line := range lines {
+		script += "echo '" + line + "'\n"
+		if strings.Contains(line, `"id"`) {
+			script += "read l\n"
+		}
+	}
+	return "sh " + write(t, "answering.sh", script+`echo '{"jsonrpc":"2.0","id":2,"result":`+result+"}'\nread l\n"), handed
+}
+
+const returned42 = `{"returned":{"type":"i64","bits":"0xffff00000000002a","text":"42"},"steps":3,"tail":["Foo.main @ 11 RETURN"]}`
+
+// What is handed over is the frames of the program's own text, decoded: see vmsimple.ll.
+func TestResumeWithHandsFramesOver(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	command, handed := answering(t, returned42)
+	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", "simple", "--steps", "500", "--with", command)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 0 new bytes kept away from the process\n")
+	text, err := os.ReadFile(handed)
+	require.NoError(t, err)
+	heap := "0x" + strings.SplitN(strings.SplitN(string(text), `"type":"ref","value":"0x`, 2)[1], `"`, 2)[0]
+	require.JSONEq(t, strings.ReplaceAll(`{"jsonrpc":"2.0","id":2,"method":"resume","params":{"frames":[
+		{"method":"Foo.bar","position":17,"resume":"reexecute",
+		 "locals":[{"index":0,"type":"f64","value":"3.5","bits":"0x400c000000000000"},{"index":1,"object":4},{"index":2,"type":"double","value":"3.5","bits":"0x400c000000000000"}],
+		 "stack":[{"index":0,"type":"ref","value":"HEAP","bits":"HEAP"},{"index":1,"type":"i32","value":"41","bits":"0x29"}],
+		 "monitors":[{"owner":{"object":4},"eliminated":true}],
+		 "extra":{"fuel":{"type":"i64","value":"700","bits":"0x2bc"}}},
+		{"method":"Foo.main","position":9,"resume":"in-call","locals":[{"index":0,"type":"i32","value":"41","bits":"0x29"},{"index":1,"dead":true}],"stack":[]}],
+		"objects":[{"id":4,"class":"Point","fields":[{"at":8,"type":"i32","value":"41","bits":"0x29"},{"at":16,"object":4}]}],
+		"steps":500,"tail":20}}`, "HEAP", heap), string(text))
+}
+
+// What an interpreter comes to is said, in words and in JSON, of a process and of its core.
+func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	core := livetest.Gcore(t, p)
+	for _, c := range []struct {
+		name, result string
+		asks         []string
+		code         int
+		says, json   string
+	}{
+		{"returned", returned42, []string{`{"jsonrpc":"2.0","method":"output","params":{"text":"7\\n8\\n"}}`, `{"jsonrpc":"2.0","id":1,"method":"memory.allocate","params":{"size":8}}`}, 0,
+			"it would have printed:\n  | 7\n  | 8\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 8 new bytes kept away from the core", `"bits":"0xffff00000000002a","requests":2,"allocated":8`},
+		{"nothing", `{"returned":null}`, nil, 0, "Foo.main returned nothing, says sh after 0 instructions", `"method":"Foo.main","position":9`},
+		{"threw", `{"threw":{"text":"NullPointerException"}}`, nil, 0, "Foo.main was left by an exception: NullPointerException, says sh", `"threw":"NullPointerException"`},
+		{"unsupported", `{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, 2, "reframe: sh cannot go on: no bytecode 0xba at Foo.bar @ 17", `"unsupported":"no bytecode 0xba at Foo.bar @ 17"`},
+		{"text that is no text", `{"threw":{"text":"\u001b[2J"}}`, nil, 0, "was left by an exception: \uFFFD[2J, says", `"threw":"\u001b[2J"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			command, _ := answering(t, c.result, c.asks...)
+			args := []string{"resume", "--core", core, "--ir", p.IR, "--layout", "simple", "--with", command}
+			r := reframe(t, args...)
+			require.Equal(t, c.code, r.code, r.stderr)
+			require.Contains(t, r.stdout+r.stderr, c.says)
+			r = reframe(t, append(args, "--json")...)
+			require.Equal(t, c.code, r.code, r.stderr)
+			require.Contains(t, r.stdout, c.json)
+			valid(t, "resume.schema.json", r.stdout)
+		})
+	}
+}
+
+// An interpreter that is broken is one line, status 2, and the process goes on as it was.
+func TestResumeWithBrokenInterpreter(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	for _, c := range []struct{ name, command, says string }{
+		{"there is none", "exec ./no-such-vm", "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
+		{"garbage", "echo hello; read l", `echo hello; read l: "hello": no message: invalid character 'h' looking for beginning of value`},
+		{"dies", `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1"}}'; read l; exit 9`, "its answer to resume (id 2): it has ended (exit status 9)"},
+	} {
+		r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", "simple", "--with", c.command)
+		require.Equal(t, 2, r.code, c.name)
+		require.Empty(t, r.stdout, c.name)
+		require.Contains(t, r.stderr, c.says)
+		require.Equal(t, 1, strings.Count(r.stderr, "reframe: "), r.stderr) // sh says something too, of a file that is not there
+		require.True(t, p.Alive(), c.name)
+	}
+}
+
+// calling is vmframes.ll as a program that says ready: Point.norm, inlined into main, in a call.
+func calling(t *testing.T) *livetest.Process {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.ll"))
+	require.NoError(t, err)
+	const says = `c"pid %d stands in Point.norm\0A\00"`
+	require.Contains(t, string(text), says)
+	return livetest.Lli(t, 19, write(t, "calling.ll", strings.Replace(string(text), says, `c"ready\0A`+strings.Repeat(`\00`, 23)+`"`, 1)), "orc")
+}
+
+// What cannot be handed over is said before a command is started.
+func TestResumeWithRefuses(t *testing.T) {
+	t.Parallel()
+	p, call := livetest.Lli(t, 19, "vmsimple.ll", "orc"), calling(t)
+	started := filepath.Join(t.TempDir(), "started")
+	command := "touch " + started
+	star := livetest.Testdata(t, "programs", "vmframes.star")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"-p", pid(p), "--ir", p.IR}, 2, "no layout of a virtual machine has frames for record 2882400015; give it with --layout"},
+		{[]string{"-p", pid(p), "--ir", p.IR, "--layout", star}, 2, "vmframes.star:"},
+		{[]string{"-p", pid(p), "--layout", "simple", "-f", "0"}, 2, "no frame to resume"},
+		{[]string{"-p", pid(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame waits for no call, and --result says what one returned"},
+		{[]string{"-p", pid(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
+		{[]string{"-p", pid(call), "--layout", star, "--result", "seven"}, 2, `"seven" is no integer, pointer or float`},
+		{[]string{"-p", pid(p), "--layout", "simple", "--commit"}, 2, "--with and --commit: one of them"},
+		{[]string{"-p", pid(p), "--layout", "simple", "--call", "f=1"}, 2, "--with and --call: one of them"},
+	} {
+		r := reframe(t, append([]string{"resume", "--with", command}, c.args...)...)
+		require.Equal(t, c.code, r.code, "%v\n%s", c.args, r.stderr)
+		require.Contains(t, r.stderr, c.says, "%v", c.args)
+	}
+	r := reframe(t, "resume", "-p", pid(p), "--layout", "simple", "--with", " ")
+	require.Contains(t, r.stderr, "the command of --with is empty")
+	require.NoFileExists(t, started)
+}
+
+// --result is handed over as compiled code would have it in its register.
+func TestResumeWithResult(t *testing.T) {
+	t.Parallel()
+	p := calling(t)
+	for text, want := range map[string]string{"-1": `"returned":{"type":"i64","bits":"0xffffffffffffffff","text":"-1"}`, "0x10": `"returned":{"type":"i64","bits":"0x10","text":"0x10"}`,
+		"null": `"returned":{"type":"ref","bits":"0x0","text":"null"}`, "2.5": `"returned":{"type":"f64","bits":"0x4004000000000000","text":"2.5"}`} {
+		command, handed := answering(t, returned42)
+		r := reframe(t, "resume", "-p", pid(p), "--layout", livetest.Testdata(t, "programs", "vmframes.star"), "--result", text, "--with", command)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Contains(t, r.stdout, " "+text+", as --result says\n")
+		got, err := os.ReadFile(handed)
+		require.NoError(t, err)
+		require.Contains(t, string(got), want)
+	}
+}
