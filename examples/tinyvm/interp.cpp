@@ -114,6 +114,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       f.position++;
     }
     if (log) log->arrival(frames, depth, nullptr);
+    if (serving) stepped(f.method, f.position);
     Instruction &i = f.method->code[f.position];
     Notes &notes = i.notes;
     size_t n = stack.size();
@@ -140,7 +141,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       f.position = taken ? i.a : f.position + 1;
       continue;
     }
-    case NEW: stack.push_back(reinterpret_cast<Value>(allocate(i.cls))); break;
+    case NEW: stack.push_back(reference(allocate(i.cls))); break;
     case GETFIELD:
     case PUTFIELD: {
       Value &owner = stack[n - (i.op == GETFIELD ? 1 : 2)];
@@ -156,6 +157,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
         notes.result |= saw(owner);
       } else {
         o->fields[at] = pop();
+        stored(&o->fields[at], sizeof(Value));
         pop();
       }
       break;
@@ -165,11 +167,15 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       Object *o = object(stack.back());
       if (!o) return error(f, "no object to hold");
       o->lock++;
+      stored(&o->lock, sizeof o->lock);
       f.monitors.push_back(pop());
       break;
     }
     case EXIT:
-      if (Object *o = object(f.monitors.back())) o->lock--; // which it always is, unless a bundle was wrong
+      if (Object *o = object(f.monitors.back())) { // which it always is, unless a bundle was wrong
+        o->lock--;
+        stored(&o->lock, sizeof o->lock);
+      }
       f.monitors.pop_back();
       break;
     case PRINT: print(pop()); break;

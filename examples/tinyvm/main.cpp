@@ -18,11 +18,13 @@ static const char usage[] =
     "  --log-limit N   at most so many lines (100000)\n"
     "  --dump DIR      write the IR of each compiled method, after the passes\n"
     "  --exits         say at the end, on stderr, how often compiled code was left\n"
+    "  --serve         go on in frames of another process, by reframe's protocol on standard input and output (reframe resume --with)\n"
     "  --stand N       print \"ready\" at the N-th exit of compiled code and wait there, for ten minutes at most\n"
     "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object\n";
 
 int main(int argc, char **argv) {
   const char *file = nullptr;
+  bool served = false;
   for (int i = 1; i < argc; i++) {
     std::string flag = argv[i];
     auto value = [&] {
@@ -33,6 +35,7 @@ int main(int argc, char **argv) {
     else if (flag == "--jit") options.jit = atoi(value());
     else if (flag == "--opt") options.opt = atoi(value());
     else if (flag == "--fuel") tinyvm_fuel = atol(value());
+    else if (flag == "--serve") served = true;
     else if (flag == "--log") options.log = value(), options.interpret = true;
     else if (flag == "--log-exits") options.log_exits = value();
     else if (flag == "--log-limit") options.log_limit = atol(value());
@@ -45,6 +48,7 @@ int main(int argc, char **argv) {
   }
   if (!file) fputs(usage, stderr), exit(64);
   parse(file);
+  if (served) serve();
   if (!options.interpret) start_jit();
   Method *main = nullptr;
   for (Method *m : methods)

@@ -98,6 +98,8 @@ void liveness(Method *m) {
 
 } // namespace
 
+const char *name_of(Op op) { return op == CONST ? "const" : names[op]; }
+
 void parse(const char *file) {
   std::ifstream in(file);
   if (!in) bad(file, "cannot be read");

@@ -37,7 +37,8 @@ double unbox_double(Value v) {
 
 static double number(Value v) { return is_int(v) ? static_cast<int32_t>(v) : unbox_double(v); }
 
-Object *object(Value v) { return is_ref(v) ? reinterpret_cast<Object *>(v) : nullptr; }
+Object *object(Value v) { return !is_ref(v) || v == null ? nullptr : serving ? fetched(v) : reinterpret_cast<Object *>(v); }
+Value reference(Object *o) { return serving ? address_of(o) : reinterpret_cast<Value>(o); }
 
 uint8_t saw(Value v) { return is_int(v) ? SAW_INT : v == null ? SAW_NULL : is_ref(v) ? SAW_OBJECT : SAW_DOUBLE; }
 
@@ -80,6 +81,7 @@ const Class *class_named(const char *name) {
 const Class *class_of(const Object *o) { return class_named(o->name); }
 
 Object *allocate(const Class *c) {
+  if (serving) return made(c);
   Object *o = static_cast<Object *>(take(fields_at + sizeof(Value) * c->fields.size()));
   o->name = c->name;
   o->lock = 0, o->count = c->fields.size();
@@ -108,12 +110,20 @@ Value arithmetic(Op op, Value a, Value b) {
 
 bool truth(Value v) { return v != null && (is_ref(v) || number(v) != 0); }
 
+std::string text(Value v) {
+  if (is_int(v)) return std::to_string(static_cast<int32_t>(v));
+  if (v == null) return "null";
+  if (is_ref(v)) return std::string("a ") + object(v)->name;
+  if (std::isnan(unbox_double(v))) return "nan";
+  char digits[40];
+  snprintf(digits, sizeof digits, "%.17g", unbox_double(v));
+  return digits;
+}
+
 void print(Value v) {
-  if (is_int(v)) printf("%d\n", static_cast<int32_t>(v));
-  else if (v == null) printf("null\n");
-  else if (is_ref(v)) printf("a %s\n", object(v)->name);
-  else if (std::isnan(unbox_double(v))) printf("nan\n");
-  else printf("%.17g\n", unbox_double(v));
+  std::string line = text(v) + "\n";
+  if (serving) emit(line);
+  else fputs(line.c_str(), stdout);
 }
 
 Value stop(const std::string &why) {

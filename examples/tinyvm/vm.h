@@ -9,6 +9,7 @@
 //   ir.h, state.h  what the compiler is made of: blocks of IR, and frames whose values are names in the IR
 //   bundle.cpp     the `simple` encoding of those frames
 //   jit.cpp        LLVM: passes, ORC, registration with debuggers, and how a module describes itself
+//   serve.cpp      the plain interpreter for others: goes on in frames of another process, by reframe's protocol
 //   deopt.cpp      the way back: reads the stack map, rebuilds the frames, and lets the interpreter go on
 #pragma once
 #include <cstdint>
@@ -44,7 +45,8 @@ struct Object {
   Value fields[];
 };
 constexpr int fields_at = 16;
-Object *object(Value v); // nullptr for null and what is no reference
+Object *object(Value v);      // nullptr for null and what is no reference
+Value reference(Object *o);   // the value that leads to it
 
 enum Op { CONST, GET, SET, DUP, POP, ADD, SUB, MUL, DIV, LT, LE, EQ, JUMP, IF, NEW, GETFIELD, PUTFIELD, CALL, ENTER, EXIT, PRINT, RETURN };
 
@@ -122,7 +124,22 @@ const char *keep(const std::string &s); // the one copy of a name, which stays
 Value arithmetic(Op op, Value a, Value b);
 bool truth(Value v);
 Object *allocate(const Class *c);
+std::string text(Value v); // as it is printed
 void print(Value v);
+const char *name_of(Op op);
+
+// serve.cpp: while it serves, references are addresses in another process, of whose objects there are copies here. Whoever changes one says so.
+extern bool serving;
+Object *fetched(Value v);
+Object *made(const Class *c);
+Value address_of(const Object *o);
+void noted(const void *word, size_t size);
+void stepped(const Method *m, int position);
+void emit(const std::string &text);
+void serve();
+inline void stored(const void *word, size_t size) {
+  if (serving) noted(word, size);
+}
 
 // Ends the program in order: whoever made a call looks at tinyvm_stopped behind it, and returns.
 Value stop(const std::string &why);
