@@ -58,10 +58,15 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	} else if err = printResumedWith(fold.To(a.stdout), a.style(), out, stack); err == nil && t.Core == "" {
 		fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	}
-	if err == nil && out.With.Unsupported != "" {
+	switch {
+	case err != nil:
+		return err
+	case out.With.Unsupported != "":
 		return &status{exitFailed, printable(out.With.Interpreter) + " cannot go on: " + out.With.Unsupported}
+	case out.With.Malformed != "":
+		return &status{exitFailed, "there are no such frames, says " + printable(out.With.Interpreter) + ": " + out.With.Malformed}
 	}
-	return err
+	return nil
 }
 
 // requests shows on a terminal how often a command has asked; 0 takes that away.
@@ -107,7 +112,7 @@ func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.St
 	}
 	what := "returned nothing"
 	switch {
-	case r.With.Unsupported != "":
+	case r.With.Unsupported != "" || r.With.Malformed != "":
 		_, err := io.WriteString(w, text.String())
 		return err
 	case r.With.Threw != nil:

@@ -91,6 +91,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(returned42)},
 		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"threw":{"text":"x"}}`)},
 		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"unsupported":"x"}`)},
+		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"malformed":"x"}`)},
 		{"frames", "-p", pid(exit)},
 		{"frames", "-p", pid(exit), "--ir", exit.IR},
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},

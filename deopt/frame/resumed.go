@@ -54,6 +54,7 @@ type With struct {
 	Bits        Hex      `json:"bits,omitempty"`        // of the result, as compiled code returns it
 	Threw       *string  `json:"threw,omitempty"`       // the exception that left the outermost frame
 	Unsupported string   `json:"unsupported,omitempty"` // why the interpreter cannot do it
+	Malformed   string   `json:"malformed,omitempty"`   // why no interpreter can ever have such frames
 	Requests    int      `json:"requests"`              // that it made
 	Allocated   uint64   `json:"allocated"`             // bytes
 	Tail        []string `json:"tail,omitempty"`        // its last instructions, oldest first, where they were asked for

@@ -73,7 +73,7 @@ func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, 
 		out.Frames = append(out.Frames, is)
 	}
 	outermost := r.Frames[len(r.Frames)-1]
-	out.With = &frame.With{Command: c.Command, Interpreter: c.About.Name, Method: outermost.Method, Position: outermost.Position, Unsupported: a.Unsupported,
+	out.With = &frame.With{Command: c.Command, Interpreter: c.About.Name, Method: outermost.Method, Position: outermost.Position, Unsupported: a.Unsupported, Malformed: a.Malformed,
 		Requests: a.Requests, Allocated: a.Allocated, Tail: a.Tail}
 	if a.Threw != nil {
 		out.With.Threw = &a.Threw.Text

@@ -80,6 +80,9 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	a := p.with.answer
 	out.Interpreter.Steps = a.Steps
 	switch {
+	case a.Malformed != "":
+		out.Status, out.Interpreter.Failed = Different, "there are no such frames: "+a.Malformed
+		return nil, nil
 	case a.Unsupported != "":
 		return none("its interpreter cannot go on: " + a.Unsupported)
 	case !a.Returns:

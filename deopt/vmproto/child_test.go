@@ -171,7 +171,7 @@ func TestBrokenInterpreters(t *testing.T) {
 		{"answers twice", greets + `echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read l`, `an answer with the id 1: it is the second one`},
 		{"answers by another kind of id", greets + `echo '{"jsonrpc":"2.0","id":"2","result":{}}'; read l`, `an answer: its id is "\"2\"", and reframe's are numbers`},
 		{"answers nothing", greets + `echo '{"jsonrpc":"2.0","id":2}'; read l`, `its answer to resume (id 2): it has neither result nor error`},
-		{"answers no outcome", greets + `echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read l`, `its answer to resume (id 2): it has none of returned, threw, unsupported`},
+		{"answers no outcome", greets + `echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read l`, `its answer to resume (id 2): it has none of returned, threw, unsupported, malformed`},
 		{"answers two outcomes", greets + `echo '{"jsonrpc":"2.0","id":2,"result":{"returned":null,"unsupported":"x"}}'; read l`, `its answer to resume (id 2): it has unsupported and an outcome`},
 		{"answers no bits", greets + `echo '{"jsonrpc":"2.0","id":2,"result":{"returned":{"type":"i64"}}}'; read l`, `its answer to resume (id 2): returned has no type, or no bits`},
 		{"answers no number", greets + `echo '{"jsonrpc":"2.0","id":2,"result":{"returned":{"type":"i64","bits":"7"}}}'; read l`, `its answer to resume (id 2): returned: "7" is no number of the form "0x2a"`},

@@ -115,7 +115,8 @@ type Answer struct {
 	Returned    *Native  // nil where the method returns nothing, and where it has not returned
 	Returns     bool     // it has returned, or was left by an exception and compiled code returns then
 	Threw       *Thrown  // nil where it did not
-	Unsupported string   // why the interpreter cannot do it; "" where it did
+	Unsupported string   // why the interpreter cannot do it; "" where it can
+	Malformed   string   // why no interpreter can ever have such frames; "" where one can
 	Steps       uint64   // instructions of the VM
 	Tail        []string // the last of them, oldest first
 	Unlocked    bool     // it says that it took no lock
@@ -135,6 +136,7 @@ type answer struct {
 	Returned    json.RawMessage `json:"returned"`
 	Threw       *Thrown         `json:"threw"`
 	Unsupported *string         `json:"unsupported"`
+	Malformed   *string         `json:"malformed"`
 	Steps       uint64          `json:"steps"`
 	Tail        []string        `json:"tail"`
 	Locked      *bool           `json:"locked"`
@@ -143,16 +145,25 @@ type answer struct {
 // read checks what came for a resume.
 func (w *answer) read() (*Answer, error) {
 	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Unlocked: w.Locked != nil && !*w.Locked, Returns: w.Returned != nil}
+	for _, refused := range []struct {
+		name string
+		why  *string
+		to   *string
+	}{{"unsupported", w.Unsupported, &a.Unsupported}, {"malformed", w.Malformed, &a.Malformed}} {
+		switch {
+		case refused.why == nil:
+		case a.Returns || a.Threw != nil:
+			return nil, fmt.Errorf("it has %s and an outcome", refused.name)
+		case *refused.why == "":
+			return nil, fmt.Errorf("%s says no reason", refused.name)
+		default:
+			*refused.to = *refused.why
+			return a, nil
+		}
+	}
 	switch {
-	case w.Unsupported != nil && (a.Returns || a.Threw != nil):
-		return nil, fmt.Errorf("it has unsupported and an outcome")
-	case w.Unsupported != nil && *w.Unsupported == "":
-		return nil, fmt.Errorf("unsupported says no reason")
-	case w.Unsupported != nil:
-		a.Unsupported = *w.Unsupported
-		return a, nil
 	case !a.Returns && a.Threw == nil:
-		return nil, fmt.Errorf("it has none of returned, threw, unsupported")
+		return nil, fmt.Errorf("it has none of returned, threw, unsupported, malformed")
 	case !a.Returns || string(w.Returned) == "null":
 		return a, nil
 	}

@@ -6,7 +6,7 @@
  *       uint64_t word[2];
  *       rf_range want = {local0, sizeof word, word, 0};
  *       rf_read(&want, 1);                                                  // from the process, as it was
- *       if (!want.ok) { rf_unsupported("cannot read %#llx", (unsigned long long)local0); return; }
+ *       if (!want.ok) { rf_unsupported("local 0 leads nowhere"); return; }
  *       ... go on in the bytecode ...
  *       rf_steps(12);
  *       rf_returned("i64", word[1], "7");
@@ -312,7 +312,7 @@ RF_FUNCTION void rf_output(const char *text, size_t n) {
   rf_send(&rf.out);
 }
 
-/* ---- the answer to a resume: members are added in any order; rf_unsupported takes the others back ---- */
+/* ---- the answer to a resume: members are added in any order; rf_unsupported and rf_malformed take the others back ---- */
 
 RF_FUNCTION void rf_member(const char *name) {
   rf_addf(&rf.answer, "%s\"%s\":", rf.answer.size ? "," : "", name);
@@ -339,15 +339,12 @@ RF_FUNCTION void rf_tail(const char *const *lines, size_t n) { /* oldest first *
   }
   rf_addf(&rf.answer, "]");
 }
-RF_FUNCTION void rf_unsupported(const char *format, ...) {
-  char why[1024];
-  va_list list;
-  va_start(list, format);
-  vsnprintf(why, sizeof why, format, list);
-  va_end(list);
+RF_FUNCTION void rf_refuse(const char *member, const char *why) {
   rf.answer.size = 0, rf.answered = 1;
-  rf_member("unsupported"), rf_quote(&rf.answer, why, strlen(why));
+  rf_member(member), rf_quote(&rf.answer, why, strlen(why));
 }
+RF_FUNCTION void rf_unsupported(const char *why) { rf_refuse("unsupported", why); } /* it cannot do it */
+RF_FUNCTION void rf_malformed(const char *why) { rf_refuse("malformed", why); }     /* there can never be such frames */
 
 /* Serves until the input ends, and the process with it. */
 RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *request)) {
@@ -363,7 +360,7 @@ RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *reques
     } else if (!strcmp(method, "resume")) {
       rf.answered = 0;
       resume(rf_get(j, "params"));
-      if (!rf.answered) rf_unsupported("%s gives no answer", name);
+      if (!rf.answered) rf_unsupported("no answer");
     } else {
       what = "error", rf_addf(&rf.answer, "\"code\":-32601,\"message\":\"no such method\"");
     }

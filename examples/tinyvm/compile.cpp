@@ -657,11 +657,17 @@ struct Compiler {
     for (int a = 0; a < root->args; a++) f.locals.push_back({Val::BOXED, load("local" + decimal(a), ptr_type, pointer(ptr_type, "%args", a))});
     f.locals.resize(root->locals, null_constant());
     s.frames.push_back(f);
+    if (options.entries) {
+      std::string kinds, operands = bundle(s, REEXECUTE, 0, kinds);
+      emit("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 " + decimal(next_site) + ", i32 0, " + operands + ")");
+      remember_kinds(next_site++, kinds);
+    }
     Body body{root, "", {}, {}, {}};
     walk(body);
     std::string ref = ref_type, ptr = ptr_type, leaf = " \"gc-leaf-function\"\n"; // which never looks at a frame
     std::string text = "@tinyvm_fuel = external global i64\n@tinyvm_stopped = external global i64\n"
                        "declare i64 @llvm.experimental.deoptimize.i64(...)\n"
+                       "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
                        "declare { i32, i1 } @llvm.sadd.with.overflow.i32(i32, i32)\n"
                        "declare { i32, i1 } @llvm.ssub.with.overflow.i32(i32, i32)\n"
                        "declare { i32, i1 } @llvm.smul.with.overflow.i32(i32, i32)\n"

@@ -18,6 +18,7 @@ static const char usage[] =
     "  --log-limit N   at most so many lines (100000)\n"
     "  --dump DIR      write the IR of each compiled method, after the passes\n"
     "  --exits         say at the end, on stderr, how often compiled code was left\n"
+    "  --entries       compiled code has a record at its entry too, from which all of it can be held against the interpreter\n"
     "  --serve         go on in frames of another process, by reframe's protocol on standard input and output (reframe resume --with)\n"
     "  --stand N       print \"ready\" at the N-th exit of compiled code and wait there, for ten minutes at most\n"
     "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object\n";
@@ -35,6 +36,7 @@ int main(int argc, char **argv) {
     else if (flag == "--jit") options.jit = atoi(value());
     else if (flag == "--opt") options.opt = atoi(value());
     else if (flag == "--fuel") tinyvm_fuel = atol(value());
+    else if (flag == "--entries") options.entries = true;
     else if (flag == "--serve") served = true;
     else if (flag == "--log") options.log = value(), options.interpret = true;
     else if (flag == "--log-exits") options.log_exits = value();

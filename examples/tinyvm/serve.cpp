@@ -17,6 +17,9 @@ namespace {
 struct Unsupported : std::runtime_error {
   using runtime_error::runtime_error;
 };
+struct Malformed : std::runtime_error { // frames that there can never be
+  using runtime_error::runtime_error;
+};
 
 // Of the resume that is under way.
 std::map<Value, Object *> copies;
@@ -131,18 +134,18 @@ std::map<int64_t, Value> virtuals; // objects that did not exist, by their ids
 Value value(const rf_json *j, const std::string &where) {
   if (const rf_json *id = rf_get(j, "object")) {
     auto o = virtuals.find(rf_int(id, -1));
-    if (o == virtuals.end()) throw Unsupported(where + " is an object that is not described");
+    if (o == virtuals.end()) throw Malformed(where + " is an object that is not described");
     return o->second;
   }
   if (rf_true(rf_get(j, "dead"))) return null;
   const char *type = rf_str(rf_get(j, "type"));
   uint64_t bits = rf_bits(rf_get(j, "bits"));
   double d;
-  if (!type) throw Unsupported(where + " has no type");
+  if (!type) throw Malformed(where + " has no type");
   if (!strcmp(type, "i32") || !strcmp(type, "i8") || !strcmp(type, "i1")) return box_int(static_cast<int32_t>(bits));
   if (!strcmp(type, "f64") || !strcmp(type, "double")) return memcpy(&d, &bits, sizeof d), box_double(d);
   if (!strcmp(type, "ref") || !strcmp(type, "null")) return bits;
-  throw Unsupported(where + " is of type " + type);
+  throw Malformed(where + " is of type " + type);
 }
 
 std::string place(const Frame &f) { return std::string(f.method->name) + " @ " + std::to_string(f.position); }
@@ -152,37 +155,37 @@ Frame frame(const rf_json *j, bool innermost, bool &waits) {
   const char *name = rf_str(rf_get(j, "method")), *resume = rf_str(rf_get(j, "resume"));
   for (Method *m : methods)
     if (name && !strcmp(m->name, name)) f.method = m;
-  if (!f.method) throw Unsupported(std::string("there is no method ") + (name ? name : "without a name"));
+  if (!f.method) throw Malformed(std::string("there is no method ") + (name ? name : "without a name"));
   f.position = rf_int(rf_get(j, "position"), -1);
   bool after = resume && !strcmp(resume, "after"), again = resume && !strcmp(resume, "reexecute");
   waits = resume && !strcmp(resume, "in-call");
-  if (!waits && !after && !again) throw Unsupported(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
-  if (!waits && !innermost) throw Unsupported(place(f) + " has called another method, and does not wait for it");
+  if (!waits && !after && !again) throw Malformed(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
+  if (!waits && !innermost) throw Malformed(place(f) + " has called another method, and does not wait for it");
   if (after) f.position++;
   const Method *m = f.method;
-  if (f.position < 0 || size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) throw Unsupported(place(f) + " is no place in the program");
+  if (f.position < 0 || size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) throw Malformed(place(f) + " is no place in the program");
   const Instruction &i = m->code[f.position];
-  if (waits && i.op != CALL) throw Unsupported(place(f) + " waits for a call, and that is " + name_of(i.op));
+  if (waits && i.op != CALL) throw Malformed(place(f) + " waits for a call, and that is " + name_of(i.op));
   f.locals.assign(m->locals, trap);
   for (const rf_json *l = rf_get(j, "locals") ? rf_get(j, "locals")->first : nullptr; l; l = l->next) {
     int64_t n = rf_int(rf_get(l, "index"), -1);
-    if (n < 0 || n >= m->locals) throw Unsupported(place(f) + " has no local " + std::to_string(n));
+    if (n < 0 || n >= m->locals) throw Malformed(place(f) + " has no local " + std::to_string(n));
     f.locals[n] = value(l, "local " + std::to_string(n) + " of " + place(f));
     if (rf_true(rf_get(l, "dead"))) f.dead |= 1ull << n;
   }
   for (size_t n = 0; n < f.locals.size(); n++)
-    if (f.locals[n] == trap) throw Unsupported("local " + std::to_string(n) + " of " + place(f) + " is missing");
+    if (f.locals[n] == trap) throw Malformed("local " + std::to_string(n) + " of " + place(f) + " is missing");
   for (const rf_json *s = rf_get(j, "stack") ? rf_get(j, "stack")->first : nullptr; s; s = s->next) f.stack.push_back(value(s, "the operand stack of " + place(f)));
   size_t depth = m->depth[f.position] - (waits ? i.callee->args : 0);
-  if (f.stack.size() != depth) throw Unsupported("the operand stack of " + place(f) + " has " + std::to_string(f.stack.size()) + " values, and " + std::to_string(depth) + " are there");
+  if (f.stack.size() != depth) throw Malformed("the operand stack of " + place(f) + " has " + std::to_string(f.stack.size()) + " values, and " + std::to_string(depth) + " are there");
   for (const rf_json *k = rf_get(j, "monitors") ? rf_get(j, "monitors")->first : nullptr; k; k = k->next) {
     Value owner = value(rf_get(k, "owner"), "a monitor of " + place(f));
     f.monitors.push_back(owner);
     Object *o = object(owner);
-    if (!o) throw Unsupported("a monitor of " + place(f) + " is of no object");
+    if (!o) throw Malformed("a monitor of " + place(f) + " is of no object");
     if (rf_true(rf_get(k, "eliminated"))) o->lock++, noted(&o->lock, sizeof o->lock);
   }
-  if (f.monitors.size() != size_t(m->held[f.position])) throw Unsupported(place(f) + " holds " + std::to_string(m->held[f.position]) + " monitors, and " + std::to_string(f.monitors.size()) + " were handed over");
+  if (f.monitors.size() != size_t(m->held[f.position])) throw Malformed(place(f) + " holds " + std::to_string(m->held[f.position]) + " monitors, and " + std::to_string(f.monitors.size()) + " were handed over");
   return f;
 }
 
@@ -192,7 +195,7 @@ void objects(const rf_json *list) {
     const Class *c = nullptr;
     for (const Class *k : classes)
       if (name && !strcmp(k->name, name)) c = k;
-    if (!c) throw Unsupported(std::string("there is no class ") + (name ? name : "without a name"));
+    if (!c) throw Malformed(std::string("there is no class ") + (name ? name : "without a name"));
     virtuals[rf_int(rf_get(j, "id"), -1)] = reference(made(c));
   }
   for (const rf_json *j = list ? list->first : nullptr; j; j = j->next) { // now all are there, so that one may refer to any
@@ -200,10 +203,10 @@ void objects(const rf_json *list) {
     std::set<int64_t> given;
     for (const rf_json *f = rf_get(j, "fields") ? rf_get(j, "fields")->first : nullptr; f; f = f->next) {
       int64_t n = (rf_int(rf_get(f, "at"), -1) - fields_at) / int64_t(sizeof(Value));
-      if (n < 0 || n >= o->count || !given.insert(n).second) throw Unsupported(std::string("a ") + o->name + " that was not allocated has a field " + std::to_string(n));
+      if (n < 0 || n >= o->count || !given.insert(n).second) throw Malformed(std::string("a ") + o->name + " that was not allocated has a field " + std::to_string(n));
       o->fields[n] = value(f, "field " + std::to_string(n) + " of a " + o->name);
     }
-    if (given.size() != size_t(o->count)) throw Unsupported(std::string("a ") + o->name + " that was not allocated has " + std::to_string(given.size()) + " fields, and " + std::to_string(o->count) + " are there");
+    if (given.size() != size_t(o->count)) throw Malformed(std::string("a ") + o->name + " that was not allocated has " + std::to_string(given.size()) + " fields, and " + std::to_string(o->count) + " are there");
   }
 }
 
@@ -247,7 +250,9 @@ void resume(const rf_json *request) {
   try {
     resume_in(request);
   } catch (const Unsupported &u) {
-    rf_unsupported("%s", u.what());
+    rf_unsupported(u.what());
+  } catch (const Malformed &m) {
+    rf_malformed(m.what());
   }
   rf_steps(steps);
   if (!locked) rf_locked(0);

@@ -107,6 +107,7 @@ struct Options {
   const char *dump = nullptr;
   bool exits = false;
   long stand = 0; // at which exit it waits
+  bool entries = false;
   std::string fault;
 };
 extern Options options;
