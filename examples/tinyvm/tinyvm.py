@@ -437,7 +437,7 @@ class Handed:
     def __init__(self, request, program, interpreter):
         self.program, self.interpreter = program, interpreter
         heap, objects = interpreter.heap, request.get("objects", [])
-        self.where = ""
+        self.where = "an object: "
         classes = [self.known(program.classes, o, "class") for o in objects]
         self.refs = dict(zip([o["id"] for o in objects], heap.allocate(classes)))  # all, so that they may lead to each other
         for o, c in zip(objects, classes):
