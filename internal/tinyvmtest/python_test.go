@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,24 +25,36 @@ import (
 	"reframe/internal/livetest"
 )
 
-// python is the interpreter in Python, and whatever its first line needs is there.
-func python(t testing.TB) string {
+// python is the program itself: what PATH has may be a script of pyenv's that looks for it, and takes longer than all else here.
+var python = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// inPython is the command that runs a script.
+func inPython(t testing.TB, args ...string) []string {
 	t.Helper()
 	livetest.Tool(t, "python3")
+	program, err := python()
+	require.NoError(t, err)
+	return append([]string{program}, args...)
+}
+
+func script(t testing.TB) string {
 	return livetest.Testdata(t, "..", "examples", "tinyvm", "tinyvm.py")
 }
 
 // The interpreter in Python does what the plain one in C++ does.
 func TestPython(t *testing.T) {
 	livetest.Slow(t)
-	script, binary := python(t), Binary(t, 19)
+	command, binary := inPython(t, script(t)), Binary(t, 19)
 	files := []string{livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")}
 	for seed := range uint64(40) {
 		files = append(files, File(t, seed))
 	}
 	stopped := 0
 	for _, file := range files {
-		want, got := Run(t, binary, "--interpret", file), Run(t, script, file)
+		want, got := Run(t, binary, "--interpret", file), run(t, command, file)
 		require.Equal(t, want.Output, got.Output, "%s: %s", filepath.Base(file), got.Errors)
 		require.Equal(t, want.Status, got.Status, filepath.Base(file))
 		if got.Status != 0 {
@@ -69,10 +82,10 @@ type served struct {
 }
 
 // serveBy starts an interpreter, which ends when the test does.
-func serveBy(t *testing.T, command string, args ...string) *served {
+func serveBy(t *testing.T, command []string) *served {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	cmd := exec.CommandContext(ctx, command, args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	s := &served{}
 	var err error
 	s.in, err = cmd.StdinPipe()
@@ -387,7 +400,7 @@ func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
 	require.NoError(t, os.WriteFile(program, []byte(servedProgram), 0o644))
-	s := serveBy(t, python(t), "--serve", program)
+	s := serveBy(t, inPython(t, script(t), "--serve", program))
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm.py"}}`,
 		s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"x86-64","order":"little","pointer":8,"target":"process"}}`))
 	for _, c := range servedCases {
@@ -416,9 +429,8 @@ func TestPythonServes(t *testing.T) {
 // The file to copy: what an author's class prints stays out of the protocol, what it raises is told, and requests go ahead of their answers.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
-	livetest.Tool(t, "python3")
-	script := filepath.Join(t.TempDir(), "mine.py")
-	require.NoError(t, os.WriteFile(script, []byte(`
+	mine := filepath.Join(t.TempDir(), "mine.py")
+	require.NoError(t, os.WriteFile(mine, []byte(`
 import os, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
@@ -449,7 +461,7 @@ class Mine(reframe_vm.VM):
 
 Mine().serve()
 `), 0o644))
-	s := serveBy(t, livetest.Tool(t, "python3"), script, livetest.Testdata(t, "..", "examples", "protocol"))
+	s := serveBy(t, inPython(t, mine, livetest.Testdata(t, "..", "examples", "protocol")))
 	s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"x86-64","order":"little","pointer":8,"target":"process"}}`)
 	for _, c := range []struct{ method, want string }{
 		{"raises", `"error":{"code":-32000,"message":"ValueError: what is this?"}`},

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,9 +74,15 @@ const Fuel = "3000"
 // Run runs tinyvm with the given arguments and Fuel, for a minute at most. A VM that a signal ends has the status -1.
 func Run(t testing.TB, binary string, args ...string) Result {
 	t.Helper()
+	return run(t, []string{binary}, args...)
+}
+
+func run(t testing.TB, command []string, args ...string) Result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"--fuel", Fuel}, args...)...)
+	args = slices.Concat(command[1:], []string{"--fuel", Fuel}, args)
+	cmd := exec.CommandContext(ctx, command[0], args...)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
 	failure := cmd.Run()
