@@ -108,7 +108,8 @@ func calling(t *testing.T) *livetest.Process {
 	require.NoError(t, err)
 	const says = `c"pid %d stands in Point.norm\0A\00"`
 	require.Contains(t, string(text), says)
-	return livetest.Lli(t, 19, write(t, "calling.ll", strings.Replace(string(text), says, `c"ready\0A`+strings.Repeat(`\00`, 23)+`"`, 1)), "orc")
+	module := strings.NewReplacer(says, `c"ready\0A`+strings.Repeat(`\00`, 23)+`"`, "declare i32 @sleep(i32)", "declare i32 @pause()", "@sleep(i32 1000)", "@pause()").Replace(string(text))
+	return livetest.Lli(t, 19, write(t, "calling.ll", module), "orc")
 }
 
 // What cannot be handed over is said before a command is started.
@@ -123,7 +124,7 @@ func TestResumeWithRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"-p", pid(p), "--ir", p.IR}, 2, "no layout of a virtual machine has frames for record 2882400015; give it with --layout"},
+		{[]string{"-p", pid(p), "--ir", p.IR}, 2, "no layout of a virtual machine has frames for record 2882400"},
 		{[]string{"-p", pid(p), "--ir", p.IR, "--layout", star}, 2, "vmframes.star:"},
 		{[]string{"-p", pid(p), "--layout", "simple", "-f", "0"}, 2, "no frame to resume"},
 		{[]string{"-p", pid(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame waits for no call, and --result says what one returned"},

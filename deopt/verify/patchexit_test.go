@@ -45,6 +45,9 @@ func TestVerifyPatchedSites(t *testing.T) {
 // The same of a program that overwrites its site while it is verified: an exit is not lost by that, and nothing is told to be different.
 func TestVerifyWhilePatching(t *testing.T) {
 	livetest.Slow(t)
+	if !livetest.DebugRegisters(t) {
+		return // then the breakpoint lies in what the program overwrites, and it is said that exits may be missing
+	}
 	t.Setenv("JITDUMPDIR", t.TempDir())
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		for _, function := range []string{"shadow", "sled", "leaf"} {
