@@ -129,9 +129,9 @@ func TestResumeWithRefuses(t *testing.T) {
 		{[]string{"-p", pid(p), "--layout", "simple", "-f", "0"}, 2, "no frame to resume"},
 		{[]string{"-p", pid(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame waits for no call, and --result says what one returned"},
 		{[]string{"-p", pid(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
-		{[]string{"-p", pid(call), "--layout", star, "--result", "seven"}, 2, `"seven" is no integer, pointer or float`},
-		{[]string{"-p", pid(p), "--layout", "simple", "--commit"}, 2, "--with and --commit: one of them"},
-		{[]string{"-p", pid(p), "--layout", "simple", "--call", "f=1"}, 2, "--with and --call: one of them"},
+		{[]string{"-p", pid(call), "--layout", star, "--result", "seven"}, 64, `"seven" is no integer, pointer or float`},
+		{[]string{"-p", pid(p), "--layout", "simple", "--commit"}, 64, "--with and --commit: one of them"},
+		{[]string{"-p", pid(p), "--layout", "simple", "--call", "f=1"}, 64, "--with and --call: one of them"},
 	} {
 		r := reframe(t, append([]string{"resume", "--with", command}, c.args...)...)
 		require.Equal(t, c.code, r.code, "%v\n%s", c.args, r.stderr)
