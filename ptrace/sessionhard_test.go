@@ -22,8 +22,8 @@ import (
 
 	"reframe/deopt/machine"
 	"reframe/internal/livetest"
-	"reframe/ptrace/tracer"
 	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
 )
 
 // waiting is a program of sites.c that waits before its first call.

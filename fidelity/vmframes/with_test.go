@@ -56,7 +56,8 @@ func TestVerifyWithItsOwnInterpreter(t *testing.T) {
 			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
 				t.Parallel()
 				for seed := range uint64(seeds) {
-					if !livetest.Share(211, "with", llvm, seed) {
+					// Of the third, activations of compiled code return to a place at which an outer one is waited for: the tracer let that pass.
+					if seed != 2 && !livetest.Share(211, "with", llvm, seed) {
 						continue
 					}
 					file := tinyvmtest.File(t, seed)

@@ -202,9 +202,17 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 // through runs code outside at full speed, until it is back inside.
 func (a *solo) through(regs *General) string {
 	for {
-		if b := a.breakpoints[regs.pc()]; b != nil { // passed by proceedTo
+		switch b := a.breakpoints[regs.pc()]; {
+		case b != nil: // passed by proceedTo
 			if why := a.stepOnce(regs, b); why != "" {
 				return why
+			}
+		case a.comesBack(regs.pc()): // that a deeper activation came there: past it, so that the breakpoint can lie there for one further out
+			if why := a.stepOnce(regs, nil); why != "" {
+				return why
+			}
+			if a.arrived(regs) {
+				return ""
 			}
 		}
 		a.place(regs.pc())
@@ -213,20 +221,24 @@ func (a *solo) through(regs *General) string {
 		if why != "" {
 			return why
 		}
-		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs) {
-			return ""
-		}
-		// A deeper activation came there: past it and on.
-		if why := a.stepOnce(regs, nil); why != "" {
-			return why
-		}
-		if a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs) {
+		if a.arrived(regs) {
 			return ""
 		}
 		if time.Now().After(a.deadline) {
 			return a.late()
 		}
 	}
+}
+
+// arrived says whether the thread is where proceedTo has to look.
+func (a *solo) arrived(regs *General) bool {
+	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
+}
+
+// comesBack says whether code outside may come back there.
+func (a *solo) comesBack(pc uint64) bool {
+	return slices.Contains(a.o.Entries, pc) || slices.ContainsFunc(a.o.Returns, func(r Return) bool { return r.Addr == pc }) ||
+		slices.ContainsFunc(a.t.backs, func(b place) bool { return b.pc == pc })
 }
 
 // place sets breakpoints where code outside may come back.
