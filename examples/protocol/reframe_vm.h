@@ -368,7 +368,7 @@ RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *reques
     rf_addf(&rf.out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":{", id && id->kind == RF_NUMBER ? id->text : "null", what);
     rf_add(&rf.out, rf.answer.text, rf.answer.size);
     rf_addf(&rf.out, "}}");
-    if (id || !j) rf_send(&rf.out); /* a notification has no answer */
+    if (id || !method) rf_send(&rf.out); /* a notification has no answer */
     rf_free(j);
   }
 }
