@@ -168,28 +168,13 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 // printResumed prints a finished run as text.
 func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) error {
 	var text strings.Builder
-	for _, f := range stack.Frames {
-		printFrame(&text, s, &f.Frame)
-	}
-	if r.End != "" {
-		fmt.Fprintf(&text, "the stack ends here: %s\n", printable(r.End))
-	}
-	fmt.Fprintln(&text)
-	if given := r.Frames[0].Given; given != nil {
-		fmt.Fprintf(&text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, printable(given.Type), printable(given.Value))
-	}
-	if r.Output != "" {
-		fmt.Fprintln(&text, "it would have printed:")
-		for line := range strings.Lines(r.Output) {
-			fmt.Fprintf(&text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
-		}
-	}
+	printRan(&text, s, r, stack.Frames)
 	outer, what := r.Frames[len(r.Frames)-1], "returned nothing"
 	switch {
 	case r.ExitCode != nil:
 		what = fmt.Sprintf("called exit(%d)", *r.ExitCode)
 	case r.Result != nil:
-		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
+		what = valueReturned(s, r.Result)
 	}
 	from := "process"
 	if stack.InCore() {
@@ -205,4 +190,29 @@ func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) er
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// printRan adds the frames that ran, whoever ran them, what their call was given, and what the program would have printed.
+func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.Frame) {
+	for _, f := range frames {
+		printFrame(text, s, &f.Frame)
+	}
+	if r.End != "" {
+		fmt.Fprintf(text, "the stack ends here: %s\n", printable(r.End))
+	}
+	fmt.Fprintln(text)
+	if given := r.Frames[0].Given; given != nil {
+		fmt.Fprintf(text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, printable(given.Type), printable(given.Value))
+	}
+	if r.Output != "" {
+		fmt.Fprintln(text, "it would have printed:")
+		for line := range strings.Lines(r.Output) {
+			fmt.Fprintf(text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// valueReturned says what came of a run that returned a value.
+func valueReturned(s style, r *frame.Result) string {
+	return fmt.Sprintf("returned %s %s", printable(r.Type), s.bold(printable(r.Value)))
 }

@@ -31,16 +31,18 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 			return usage("--result %v", err)
 		}
 	}
-	if _, err := stack.Request(); err != nil { // before anything is started
+	request, err := stack.Request() // an error before anything is started
+	if err != nil {
 		return err
 	}
+	request.Steps, request.Tail = o.Limits.Steps, withTail
 	child, err := handover.Start(ctx, o.With, t, a.stderr)
 	if err != nil {
 		return bounded(err)
 	}
 	defer child.Close()
 	shown := a.requests()
-	out, _, err := stack.Run(ctx, child, handover.Limits{Steps: o.Limits.Steps, Tail: withTail}, shown)
+	out, err := stack.Run(ctx, child, request, shown)
 	shown(0)
 	pause := t.Release()
 	if err != nil {
@@ -90,22 +92,7 @@ func (a *app) requests() func(int) {
 // printResumedWith prints a finished run as text.
 func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.Stack) error {
 	var text strings.Builder
-	for _, f := range stack.Frames {
-		printFrame(&text, s, &f.Frame)
-	}
-	if r.End != "" {
-		fmt.Fprintf(&text, "the stack ends here: %s\n", printable(r.End))
-	}
-	fmt.Fprintln(&text)
-	if given := r.Frames[0].Given; given != nil {
-		fmt.Fprintf(&text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, given.Type, given.Value)
-	}
-	if r.Output != "" {
-		fmt.Fprintln(&text, "it would have printed:")
-		for line := range strings.Lines(r.Output) {
-			fmt.Fprintf(&text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
-		}
-	}
+	printRan(&text, s, r, stack.Frames)
 	by := "its interpreter"
 	if r.With.Interpreter != "" {
 		by = printable(r.With.Interpreter)
@@ -118,7 +105,7 @@ func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.St
 	case r.With.Threw != nil:
 		what = "was left by an exception: " + printable(*r.With.Threw)
 	case r.Result != nil:
-		what = fmt.Sprintf("returned %s %s", printable(r.Result.Type), s.bold(printable(r.Result.Value)))
+		what = valueReturned(s, r.Result)
 	}
 	from := "process"
 	if stack.View.Target().Core != "" {

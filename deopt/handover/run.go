@@ -24,47 +24,35 @@ func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writ
 	return vmproto.Start(ctx, command, hello, errors)
 }
 
-// Limits of one run.
-type Limits struct {
-	Steps uint64
-	Tail  int // of the last instructions, how many are wanted
-}
-
-// Host is a view's moment, with memory that is read from below: the target's, or as it was then.
-func Host(v *deopt.View, below machine.Memory, maps []machine.Mapping) *vmproto.Host {
+// Host is a view's moment, of a target with those mappings.
+func Host(v *deopt.View, maps []machine.Mapping) *vmproto.Host {
 	t := v.Target()
-	return &vmproto.Host{Memory: vmproto.NewOverlay(below, maps, t.Arch().Pointer), Symbol: func(name string) (machine.Addr, uint64, bool) {
+	return &vmproto.Host{Memory: vmproto.NewOverlay(t, maps, t.Arch().Pointer), Symbol: func(name string) (machine.Addr, uint64, bool) {
 		sym, ok := t.FindSymbol(name)
 		return sym.Addr, sym.Size, ok
 	}}
 }
 
-// Run hands the stack over, and says what came of it as `reframe resume --json` prints it. The memory is what the interpreter left.
-func (s *Stack) Run(ctx context.Context, c *vmproto.Child, l Limits, progress func(int)) (*frame.Resumed, *vmproto.Overlay, error) {
-	r, err := s.Request()
+// Run hands over a request that [Stack.Request] has made, and says what came of it as `reframe resume --json` prints it.
+func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, progress func(int)) (*frame.Resumed, error) {
+	maps, err := s.View.Target().Mappings()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t := s.View.Target()
-	maps, err := t.Mappings()
-	if err != nil {
-		return nil, nil, err
-	}
-	h := Host(s.View, t, maps)
+	h := Host(s.View, maps)
 	h.Progress = progress
-	r.Steps, r.Tail = l.Steps, l.Tail
 	a, err := c.Resume(ctx, r, h)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return s.resumed(c, r, a, h.Memory), h.Memory, nil
+	return s.resumed(c, r, a, h.Memory.Writes()), nil
 }
 
 // resumed is what came of it.
-func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, memory *vmproto.Overlay) *frame.Resumed {
+func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, writes int) *frame.Resumed {
 	first := s.Frames[0]
 	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: first.Function, Demangled: first.Demangled, TID: s.Thread.ID, Frame: first.Index, End: s.End,
-		Steps: a.Steps, Output: a.Output, Writes: memory.Writes()}
+		Steps: a.Steps, Output: a.Output, Writes: writes}
 	for _, f := range s.Frames {
 		is := frame.ResumedFrame{Frame: f.Index, Function: f.Function, Demangled: f.Demangled, Moment: f.Record.Moment}
 		if f == first && s.Returned != nil {

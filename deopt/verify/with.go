@@ -101,7 +101,7 @@ func (v *verifier) resumeWith(r *vmproto.Resume, t *ptrace.Target, maps []machin
 			return nil, nil, err
 		}
 	}
-	h := handover.Host(v.watcher.View(), t, maps)
+	h := handover.Host(v.watcher.View(), maps)
 	a, err := v.child.Resume(ctx, r, h)
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w; --timeout says how long it may take", err)
@@ -128,11 +128,11 @@ func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
 		out.Memory = append(out.Memory, d.report())
 	}
 	switch {
-	case why != "":
-		out.notComparable("the result: " + why)
 	case !same || len(c.diffs.out.Diffs) > 0:
 		out.Status = Different
 		p.explain(v)
+	case why != "":
+		out.notComparable("the result: " + why)
 	default:
 		out.Status = Same
 	}
@@ -157,7 +157,7 @@ var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32":
 
 // result compares what was returned.
 func (c *withComparison) result(r *vmproto.Native, cc string, regs *machine.Registers) (*ResultPart, string) {
-	typ, bits := scalar[r.Type], uint64(0)
+	typ := scalar[r.Type]
 	if typ == nil {
 		return nil, fmt.Sprintf("in which register compiled code returns a %.40q", r.Type)
 	}
@@ -167,8 +167,11 @@ func (c *withComparison) result(r *vmproto.Native, cc string, regs *machine.Regi
 	}
 	want := interp.FromUint(typ, bits)
 	got := abi.CompareResult(want, cc, regs, func(uint64) bool { return false })
-	if got.Why != "" || len(got.Parts) != 1 {
+	switch {
+	case got.Why != "":
 		return nil, got.Why
+	case len(got.Parts) != 1: // a scalar of a register's size has one
+		return nil, fmt.Sprintf("it is in %d registers", len(got.Parts))
 	}
 	native := got.Parts[0].Native
 	part := &ResultPart{Register: got.Parts[0].Register, Type: r.Type, Interpreter: want.Format(), Native: native.Format(), Same: got.Same}

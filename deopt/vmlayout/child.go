@@ -187,11 +187,17 @@ func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
 	return r.Shape, nil
 }
 
-func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
-	r, err := c.ask(from, &request{Of: what, Bits: bits})
-	if err == nil && r.Error != "" {
-		err = errors.New(r.Error)
+// told is ask, with an answer that is an error as one.
+func (c *Child) told(from *Source, r *request) (*response, error) {
+	got, err := c.ask(from, r)
+	if err == nil && got.Error != "" {
+		return nil, errors.New(got.Error)
 	}
+	return got, err
+}
+
+func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
+	r, err := c.told(from, &request{Of: what, Bits: bits})
 	if err != nil {
 		return "", err
 	}
@@ -199,10 +205,7 @@ func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
 }
 
 func (c *Child) reference(bits uint64) (uint64, error) {
-	r, err := c.ask(nil, &request{Of: "reference", Bits: bits})
-	if err == nil && r.Error != "" {
-		err = errors.New(r.Error)
-	}
+	r, err := c.told(nil, &request{Of: "reference", Bits: bits})
 	if err != nil {
 		return 0, err
 	}
@@ -210,10 +213,7 @@ func (c *Child) reference(bits uint64) (uint64, error) {
 }
 
 func (c *Child) info(from *Source, method uint64, position int64) (map[string]string, error) {
-	r, err := c.ask(from, &request{Of: "info", Bits: method, Place: position})
-	if err == nil && r.Error != "" {
-		err = errors.New(r.Error)
-	}
+	r, err := c.told(from, &request{Of: "info", Bits: method, Place: position})
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +227,10 @@ type codecElsewhere struct {
 }
 
 func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
-	r, err := c.child.ask(nil, &request{Decode: c.number, Bits: bits})
+	r, err := c.child.told(nil, &request{Decode: c.number, Bits: bits})
 	switch {
 	case err != nil:
 		return Typed{}, err
-	case r.Error != "":
-		return Typed{}, errors.New(r.Error)
 	case r.Typed == nil:
 		return Typed{}, errors.New("no value")
 	}
@@ -243,10 +241,7 @@ func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *codecElsewhere) Encode(v Typed) (uint64, error) {
-	r, err := c.child.ask(nil, &request{Encode: &v, Codec: c.number})
-	if err == nil && r.Error != "" {
-		err = errors.New(r.Error)
-	}
+	r, err := c.child.told(nil, &request{Encode: &v, Codec: c.number})
 	if err != nil {
 		return 0, err
 	}

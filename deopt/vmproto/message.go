@@ -119,7 +119,6 @@ type Answer struct {
 	Malformed   string   // why no interpreter can ever have such frames; "" where one can
 	Steps       uint64   // instructions of the VM
 	Tail        []string // the last of them, oldest first
-	Unlocked    bool     // it says that it took no lock
 
 	Requests  int    // that it made, each a round trip; those of a batch are one
 	Output    string // what the program would have printed
@@ -139,12 +138,11 @@ type answer struct {
 	Malformed   *string         `json:"malformed"`
 	Steps       uint64          `json:"steps"`
 	Tail        []string        `json:"tail"`
-	Locked      *bool           `json:"locked"`
 }
 
 // read checks what came for a resume.
 func (w *answer) read() (*Answer, error) {
-	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Unlocked: w.Locked != nil && !*w.Locked, Returns: w.Returned != nil}
+	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil}
 	for _, refused := range []struct {
 		name string
 		why  *string

@@ -4,6 +4,7 @@ package tracer
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -237,8 +238,12 @@ func (a *solo) arrived(regs *General) bool {
 
 // comesBack says whether code outside may come back there.
 func (a *solo) comesBack(pc uint64) bool {
-	return slices.Contains(a.o.Entries, pc) || slices.ContainsFunc(a.o.Returns, func(r Return) bool { return r.Addr == pc }) ||
-		slices.ContainsFunc(a.t.backs, func(b place) bool { return b.pc == pc })
+	for at := range a.comebacks() {
+		if at == pc {
+			return true
+		}
+	}
+	return false
 }
 
 // place sets breakpoints where code outside may come back.
@@ -253,14 +258,29 @@ func (a *solo) place(pc uint64) {
 			_, _ = unix.Pwrite(a.memory, Trap[:], int64(at))
 		}
 	}
-	for _, r := range a.o.Returns {
-		set(r.Addr)
-	}
-	for _, b := range a.t.backs {
-		set(b.pc)
-	}
-	for _, at := range a.o.Entries {
+	for at := range a.comebacks() {
 		set(at)
+	}
+}
+
+// comebacks are the places where code outside may come back.
+func (a *solo) comebacks() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for _, r := range a.o.Returns {
+			if !yield(r.Addr) {
+				return
+			}
+		}
+		for _, b := range a.t.backs {
+			if !yield(b.pc) {
+				return
+			}
+		}
+		for _, at := range a.o.Entries {
+			if !yield(at) {
+				return
+			}
+		}
 	}
 }
 
