@@ -130,6 +130,8 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--with and --from-entry, --entry or --baseline: one of them; a record at the entry of a function is an exit like others for --with")
 	case o.With != "" && !k.describes() && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
 		return usage("--with needs the layout of the virtual machine: --layout FILE.star, or a name such as simple")
+	case k.mute && o.With == "":
+		return usage("--no-self-description: with --with only; without it nothing is asked of what the target says of itself")
 	case len(k.Modules) == 0 && o.With == "":
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
 	case len(o.EntriesOf) > 0 && len(k.exits.At) > 0:

@@ -179,11 +179,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		v.passedBy(record, x.Frame)
-		return v.tell(out)
-	}
-	if o.Keep != "" {
+	if o.Keep != "" && (p != nil || out.Status == Different) { // frames that there cannot be are a difference at once
 		t, err := v.session.Target()
 		if err != nil {
 			return err
@@ -192,6 +188,10 @@ func (v *verifier) exit(x *trace.Exited) error {
 		if out.Core, err = t.KeepCore(v.ctx, o.Keep, name, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID}); err != nil {
 			return err
 		}
+	}
+	if p == nil {
+		v.passedBy(record, x.Frame)
+		return v.tell(out)
 	}
 	if e := v.entryOf(p); e != nil {
 		v.hold(e, p)

@@ -1,0 +1,111 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// tinyvm is the machine, a program of it, and the command by which it goes on in frames of that.
+func tinyvm(t *testing.T) (binary, program, serve string) {
+	t.Helper()
+	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
+	return binary, program, binary + " --serve " + program
+}
+
+// A virtual machine that describes itself needs no more than its interpreter: every exit and every activation is the same, and the program prints
+// what it prints without.
+func TestVerifyWith(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := tinyvm(t)
+	plain := tinyvmtest.Run(t, binary, "--interpret", program)
+	r := reframe(t, "verify", "--with", serve, "--limit", "40", "--", binary, "--fuel", tinyvmtest.Fuel, "--entries", program)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, plain.Output, r.stdout)
+	require.Contains(t, r.stderr, "40 exits verified in ")
+	require.Contains(t, r.stderr, "40 same, 0 different, 0 not comparable")
+}
+
+// What a compiler has left out of its frames is a difference, shown with the frames, with both sides' last instructions, and with a command that
+// finds it again.
+func TestVerifyWithFinds(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := tinyvm(t)
+	command := []string{"--", binary, "--fuel", tinyvmtest.Fuel, "--entries", "--fault", "stale", program}
+	r := reframe(t, append([]string{"verify", "--with", serve}, command...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	for _, says := range []string{"  different result, i64 in rax\n", "      vm ", "  interpreter, the last of ", "  native code, the last of ", "  reproduce: reframe verify ", " --with '" + serve + "' --record "} {
+		require.Contains(t, r.stderr, says)
+	}
+	require.NotContains(t, r.stderr, "what native code alone wrote")
+	again := strings.Fields(strings.SplitN(strings.SplitN(r.stderr, " --with '"+serve+"' ", 2)[1], "\n", 2)[0])
+	r = reframe(t, append([]string{"verify", "--with", serve}, again...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Contains(t, r.stderr, "1 exit verified in ")
+}
+
+// Frames that there can never be are a difference too, of which a core is kept, and the JSON is what the schema says.
+func TestVerifyWithMalformedFrames(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := tinyvm(t)
+	dir, file := filepath.Join(t.TempDir(), "kept"), filepath.Join(t.TempDir(), "exits.json")
+	r := reframe(t, "verify", "--with", serve, "--limit", "2", "--keep", dir, "--json", "-o", file, "--", binary, "--entries", "--fault", "mode", program)
+	require.Equal(t, 3, r.code, r.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 3)
+	for n, line := range lines {
+		valid(t, "verify.schema.json", line)
+		var report struct {
+			Status, Core string
+			Interpreter  struct{ Failed string }
+			Different    int
+		}
+		if n == 2 { // the summary
+			require.NoError(t, json.Unmarshal([]byte(line), &report))
+			require.Equal(t, 2, report.Different)
+			continue
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &report))
+		require.Equal(t, "different", report.Status)
+		require.Equal(t, "there are no such frames: the operand stack of Math.step @ 1 has 0 values, and 1 are there", report.Interpreter.Failed)
+		require.FileExists(t, report.Core)
+	}
+}
+
+// What cannot be meant is refused, and an interpreter that is broken ends the verification and not the program.
+func TestVerifyWithWrong(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := tinyvm(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--with", " "}, 64, "the command of --with is empty"},
+		{[]string{"--with", serve, "--from-entry"}, 64, "--with and --from-entry, --entry or --baseline: one of them"},
+		{[]string{"--with", serve, "--no-self-description"}, 64, "--with needs the layout of the virtual machine"},
+		{[]string{"--no-self-description", "--ir", "x.ll"}, 64, "--no-self-description: with --with only"},
+		{[]string{"--with", serve, "--layout", "ark"}, 2, "ark"},
+		{[]string{"--with", "exec ./no-such-vm"}, 2, "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
+	} {
+		r := reframe(t, append(append([]string{"verify"}, c.args...), "--", binary, "--fuel", tinyvmtest.Fuel, program)...)
+		require.Equal(t, c.code, r.code, "%v\n%s", c.args, r.stderr)
+		require.Contains(t, r.stderr, c.says, "%v", c.args)
+		if c.code == 2 {
+			require.Equal(t, tinyvmtest.Run(t, binary, "--interpret", program).Output, r.stdout, "%v", c.args)
+		}
+	}
+}
