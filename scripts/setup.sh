@@ -34,7 +34,7 @@ have() {
   rpm) command -v rpm && command -v rpm2archive ;;
   util-linux) command -v unshare ;;
   locales) test -e /usr/share/i18n/locales/tr_TR ;; # of which scripts/anywhere.sh makes its own
-  qemu-user) command -v qemu-aarch64 && command -v qemu-s390x && command -v qemu-i386 ;;
+  qemu-user) command -v qemu-aarch64 && command -v qemu-s390x && command -v qemu-i386 && command -v qemu-arm ;;
   qemu-system-arm) command -v qemu-system-aarch64 ;;
   gcc-*-linux-gnu) command -v "${1#gcc-}-gcc" ;;
   libc6-dev-arm64-cross) test -e /usr/aarch64-linux-gnu/include/stdio.h ;;
