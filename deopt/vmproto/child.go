@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -54,7 +55,12 @@ const closeWithin = 2 * time.Second
 
 // Start starts a command, by sh -c, and greets it. Its standard error goes to errors. Errors are [*Error]s, where they are not those of ctx.
 func Start(ctx context.Context, command string, hello Hello, errors io.Writer) (*Child, error) {
-	c := &Child{Command: command, cmd: exec.Command("/bin/sh", "-c", command)}
+	return StartLogged(ctx, command, hello, errors, nil)
+}
+
+// StartLogged is [Start] with a [Child.Log] that is told of the greeting too.
+func StartLogged(ctx context.Context, command string, hello Hello, errors io.Writer, log func(line []byte, sent bool)) (*Child, error) {
+	c := &Child{Command: command, Log: log, cmd: exec.Command("/bin/sh", "-c", command)}
 	c.cmd.Stderr = errors
 	grouped(c.cmd)
 	theirs, in, err := os.Pipe()
@@ -84,7 +90,7 @@ func Start(ctx context.Context, command string, hello Hello, errors io.Writer) (
 	}()
 	c.lines = readLines(out)
 	hello.Protocol = Version
-	raw, err := c.call(ctx, "initialize", hello, nil)
+	raw, err := c.must(ctx, "initialize", hello, nil)
 	if err == nil {
 		err = c.broken(c.answer(), c.met(raw))
 	}
@@ -120,9 +126,9 @@ func (c *Child) broken(message string, err error) error {
 }
 
 // end lets go of the process, at once where it has done something wrong.
-func (c *Child) end(why error, now bool) {
+func (c *Child) end(why error, now bool) (forced bool) {
 	if c.ended != nil {
-		return
+		return false
 	}
 	c.ended = why
 	c.in.Close()
@@ -130,19 +136,22 @@ func (c *Child) end(why error, now bool) {
 		select {
 		case <-c.exits:
 		case <-time.After(closeWithin):
+			forced = true
 		}
 	}
 	endGroup(c.cmd) // what it has left behind too
 	<-c.exits
 	c.lines.end()
 	c.out.Close()
+	return forced
 }
 
-// Close ends the interpreter: by the end of its input, or, where it does not heed that, by force.
-func (c *Child) Close() {
+// Close ends the interpreter: by the end of its input, or, where it does not heed that, by force, which it reports.
+func (c *Child) Close() (forced bool) {
 	if c != nil {
-		c.end(errors.New("it was ended"), false)
+		forced = c.end(errors.New("it was ended"), false)
 	}
+	return forced
 }
 
 // gone says why there are no more lines. The process is waited for a while, so that its status can be told.
@@ -151,7 +160,11 @@ func (c *Child) gone() error {
 	if why != io.EOF {
 		return why
 	}
-	said := "it has closed its output"
+	return c.over("it has closed its output")
+}
+
+// over says that it has ended, or else what it did that looks like it.
+func (c *Child) over(said string) error {
 	select {
 	case <-c.exits:
 		said = "it has ended (" + c.cmd.ProcessState.String() + ")"
@@ -173,6 +186,9 @@ func (c *Child) send(v any) error {
 		c.Log(line, true)
 	}
 	_, err = c.in.Write(append(line, '\n'))
+	if errors.Is(err, syscall.EPIPE) {
+		return c.over("it has closed its input")
+	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errSilent
 	}
@@ -204,7 +220,33 @@ func (c *Child) receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// call sends a request and serves what the interpreter asks until it answers. serve is nil where it may ask nothing.
+// Ended says that it is no longer to be used.
+func (c *Child) Ended() bool { return c == nil || c.ended != nil }
+
+// Ask sends a request of any method, while which the interpreter may ask nothing. A [*Failure] is what it has answered; it goes on after that.
+func (c *Child) Ask(ctx context.Context, method string, params any) error {
+	_, err := c.call(ctx, method, params, nil)
+	return err
+}
+
+// Notify sends a notification, to which there is no answer.
+func (c *Child) Notify(method string) error {
+	if c.ended != nil {
+		return c.ended
+	}
+	return c.broken(method, c.send(message{Version: "2.0", Method: method}))
+}
+
+// must is a call that the interpreter has to be able to do.
+func (c *Child) must(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
+	raw, err := c.call(ctx, method, params, serve)
+	if failure := (*Failure)(nil); c.ended == nil && errors.As(err, &failure) {
+		err = c.broken(c.answer(), err)
+	}
+	return raw, err
+}
+
+// call sends a request and serves what the interpreter asks until it answers, by a [Failure] too. serve is nil where it may ask nothing.
 func (c *Child) call(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
 	if c.ended != nil {
 		return nil, c.ended
@@ -221,9 +263,6 @@ func (c *Child) call(ctx context.Context, method string, params any, serve *serv
 		return nil, c.broken(fmt.Sprintf("%.60q", line), errors.New("it came before anything was asked"))
 	}
 	if err := c.send(message{Version: "2.0", ID: json.RawMessage(strconv.Itoa(c.last)), Method: method, Params: raw}); err != nil {
-		if why := c.lines.why(); why == io.EOF { // it has ended, and a pipe that nobody reads says less
-			err = c.gone()
-		}
 		return nil, c.late(ctx, err)
 	}
 	for {
@@ -342,7 +381,7 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 		}
 		return nil, c.broken(fmt.Sprintf("an answer with the id %d", id), errors.New(why))
 	case m.Error != nil:
-		return nil, c.broken(c.answer(), m.Error)
+		return nil, m.Error
 	case m.Result == nil:
 		return nil, c.broken(c.answer(), errors.New("it has neither result nor error"))
 	}
@@ -351,8 +390,17 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 
 // Resume has the interpreter go on in frames, at the moment of a host. Errors are [*Error]s, after which it is ended, or those of ctx.
 func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error) {
+	a, err := c.Hand(ctx, r, h)
+	if err == nil {
+		a.Tail = a.Tail[max(0, len(a.Tail)-r.Tail):]
+	}
+	return a, err
+}
+
+// Hand is [Child.Resume] of a request as it is, whatever its members are.
+func (c *Child) Hand(ctx context.Context, params any, h *Host) (*Answer, error) {
 	serve := &serving{host: h, progress: h.Progress}
-	raw, err := c.call(ctx, "resume", r, serve)
+	raw, err := c.must(ctx, "resume", params, serve)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +412,6 @@ func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error)
 	if err != nil {
 		return nil, c.broken(c.answer(), err)
 	}
-	a.Tail = a.Tail[max(0, len(a.Tail)-r.Tail):]
 	a.Requests, a.Output, a.Allocated = serve.requests, serve.output.String(), h.Memory.Allocated()
 	return a, nil
 }

@@ -18,6 +18,7 @@ type Overlay struct {
 	next   machine.Addr  // in room: what is allocated next
 	blocks []machine.Range
 	writes int
+	blind  bool
 }
 
 // PageSize is how many bytes a [Stored] has.
@@ -69,6 +70,9 @@ func unused(mappings []machine.Mapping, pointer int) machine.Range {
 
 // ReadMemory implements [machine.Memory].
 func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
+	if o.blind {
+		return machine.Unavailablef("%v cannot be read", addr)
+	}
 	for len(p) > 0 {
 		at := addr &^ (PageSize - 1)
 		n := int(min(machine.Addr(len(p)), at+PageSize-addr))
@@ -173,6 +177,12 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	o.blocks = append(o.blocks, machine.Range{Start: at, End: o.next})
 	return at, nil
 }
+
+// Blind has every range from now on be one that cannot be read.
+func (o *Overlay) Blind() { o.blind = true }
+
+// Full leaves no room for more.
+func (o *Overlay) Full() { o.room.End = o.next }
 
 // Made says whether an address is in what was allocated.
 func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
