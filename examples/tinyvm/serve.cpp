@@ -156,7 +156,8 @@ Frame frame(const rf_json *j, bool innermost, bool &waits) {
   for (Method *m : methods)
     if (name && !strcmp(m->name, name)) f.method = m;
   if (!f.method) throw Malformed(std::string("there is no method ") + (name ? name : "without a name"));
-  f.position = rf_int(rf_get(j, "position"), -1);
+  int64_t position = rf_int(rf_get(j, "position"), -1);
+  f.position = position < 0 || position > INT32_MAX - 1 ? -1 : position; // which is no place
   bool after = resume && !strcmp(resume, "after"), again = resume && !strcmp(resume, "reexecute");
   waits = resume && !strcmp(resume, "in-call");
   if (!waits && !after && !again) throw Malformed(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
