@@ -47,8 +47,11 @@ type Options struct {
 	EntriesOf []*names.Pattern
 	// With is the command of the user's own interpreter, which goes on from each exit's VM frames in the place of the reference interpreter; "": none.
 	// Its standard error goes to Errors. Describe is as in [trace.Options].
-	With     string
-	Errors   io.Writer
+	With   string
+	Errors io.Writer
+	// Answered is told, while the process still stands at an exit, what With's interpreter has answered, and what memory is to it; nil: nobody is.
+	// Its error ends the verification.
+	Answered func(*trace.Exited, *vmproto.Answer, *vmproto.Overlay) error
 	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
 	For  time.Duration

@@ -79,6 +79,11 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	}
 	a := p.with.answer
 	out.Interpreter.Steps = a.Steps
+	if told := v.options.Answered; told != nil {
+		if err := told(x, a, p.with.memory); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case a.Malformed != "":
 		out.Status, out.Interpreter.Failed = Different, "there are no such frames: "+a.Malformed
