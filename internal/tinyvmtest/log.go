@@ -115,7 +115,17 @@ func ReadLog(t testing.TB, file string, wanted func(Key) bool) []Arrival {
 // Compare says what differs between the frames that the interpreter had and those that were rebuilt: values that are dead in the latter do not
 // count, nor do the numbers of objects, nor frames that the latter has not. It is empty where nothing does.
 func Compare(was, rebuilt Arrival) string {
+	_, difference := Match(was, rebuilt)
+	return difference
+}
+
+// Match is [Compare], and says which numbers the interpreter's objects have among the rebuilt ones.
+func Match(was, rebuilt Arrival) (objects map[int]int, difference string) {
 	c := comparison{was: was, rebuilt: rebuilt, to: map[int]int{}, from: map[int]int{}}
+	return c.to, c.compare(was, rebuilt)
+}
+
+func (c *comparison) compare(was, rebuilt Arrival) string {
 	if rebuilt.Call != "" && len(was.Frames) > 0 {
 		was.Frames = was.Frames[1:]
 	}
