@@ -270,7 +270,7 @@ func arrivals(t *testing.T, log string, exits ...[]exit) map[tinyvmtest.Key]tiny
 func interpreted(t *testing.T, llvm int, file string) (tinyvmtest.Result, string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "arrivals")
-	return tinyvmtest.Run(t, tinyvmtest.Binary(t, llvm), "--log", log, "--log-limit", "300000", file), log
+	return tinyvmtest.Run(t, tinyvmtest.Binary(t, llvm), "--log", log, "--log-limit", fmt.Sprint(logLimit), file), log
 }
 
 func layout(t *testing.T, name string) *vmlayout.Layout {

@@ -47,37 +47,56 @@ func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string, cal
 	if len(vm.Frames) == 0 {
 		return a, fmt.Errorf("a list of no frames")
 	}
-	s := &shown{vm: vm, memory: memory, numbers: map[reached]int{}, locks: map[int64]int{}}
-	for n := range vm.Frames {
-		f, err := s.frame(&vm.Frames[n])
-		if err != nil {
-			return a, fmt.Errorf("frame %d: %w", n, err)
-		}
-		// All wait for a call but for one that is left, which is the innermost.
-		if waits := calling || n > 0; waits != (vm.Frames[n].Resume == frame.Calling) {
-			return a, fmt.Errorf("frame %d: it is resumed %s", n, vm.Frames[n].Resume)
-		}
-		a.Frames = append(a.Frames, f)
+	s := newShown(vm, memory)
+	if a.Frames, err = s.frames(calling); err != nil {
+		return a, err
 	}
 	under, err := depth(&vm.Frames[len(vm.Frames)-1])
 	if err != nil {
 		return a, err
 	}
-	for n := 0; n < len(s.found); n++ { // grows while it is read
-		o, err := s.object(s.found[n])
-		if err != nil {
-			return a, fmt.Errorf("object %d: %w", n, err)
-		}
-		a.Heap = append(a.Heap, o)
-	}
-	for n := range a.Heap {
-		if o := s.found[n]; o.is {
-			a.Heap[n].Lock = s.locks[o.virtual]
-		}
+	if a.Heap, err = s.heap(); err != nil {
+		return a, err
 	}
 	in := a.Frames[0]
 	a.Fuel, a.Method, a.Position, a.Depth, a.Call = fuel, in.Method, in.Position, under+len(a.Frames)-1, callee
 	return a, nil
+}
+
+func newShown(vm *frame.VM, memory machine.Memory) *shown {
+	return &shown{vm: vm, memory: memory, numbers: map[reached]int{}, locks: map[int64]int{}}
+}
+
+func (s *shown) frames(calling bool) (all []tinyvmtest.Frame, err error) {
+	for n := range s.vm.Frames {
+		f, err := s.frame(&s.vm.Frames[n])
+		if err != nil {
+			return nil, fmt.Errorf("frame %d: %w", n, err)
+		}
+		// All wait for a call but for one that is left, which is the innermost.
+		if waits := calling || n > 0; waits != (s.vm.Frames[n].Resume == frame.Calling) {
+			return nil, fmt.Errorf("frame %d: it is resumed %s", n, s.vm.Frames[n].Resume)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// heap are the objects that all that was read leads to.
+func (s *shown) heap() (all []tinyvmtest.Object, err error) {
+	for n := 0; n < len(s.found); n++ { // grows while it is read
+		o, err := s.object(s.found[n])
+		if err != nil {
+			return nil, fmt.Errorf("object %d: %w", n, err)
+		}
+		all = append(all, o)
+	}
+	for n := range all {
+		if o := s.found[n]; o.is {
+			all[n].Lock = s.locks[o.virtual]
+		}
+	}
+	return all, nil
 }
 
 // depth is how many frames there are under a physical frame's outermost.
@@ -242,20 +261,22 @@ func (s *shown) allocated(addr uint64) (out tinyvmtest.Object, err error) {
 		return out, err
 	}
 	for ; len(fields) > 0; fields = fields[8:] {
-		switch bits := binary.LittleEndian.Uint64(fields); bits >> 48 {
-		case intTag:
-			out.Fields = append(out.Fields, number(uint32(bits)))
-		case 0:
-			v := tinyvmtest.Value{}
-			if bits != 0 {
-				v = s.reference(reached{addr: bits})
-			}
-			out.Fields = append(out.Fields, v)
-		default:
-			out.Fields = append(out.Fields, double(bits-doubleOffset))
-		}
+		out.Fields = append(out.Fields, s.boxed(binary.LittleEndian.Uint64(fields)))
 	}
 	return out, nil
+}
+
+// boxed is a value as memory has it, and as compiled code returns it.
+func (s *shown) boxed(bits uint64) tinyvmtest.Value {
+	switch {
+	case bits == 0:
+		return tinyvmtest.Value{}
+	case bits>>48 == intTag:
+		return number(uint32(bits))
+	case bits>>48 == 0:
+		return s.reference(reached{addr: bits})
+	}
+	return double(bits - doubleOffset)
 }
 
 // text is a string of the target that ends with a NUL. Names are short.

@@ -16,9 +16,9 @@ import (
 	"reframe/ptrace"
 )
 
-// verified runs a program, every exit and every activation of which is held against tinyvm's own interpreter, in another process. It is given nothing:
-// the machine describes itself.
-func verified(t *testing.T, w way, file string, limit uint64, each func(*verify.Verified)) (*verify.Summary, tinyvmtest.Result) {
+// verified runs a program, every exit and every activation of which is held against tinyvm's own interpreter, or that of the options, in another
+// process. It is given nothing: the machine describes itself.
+func verified(t *testing.T, w way, file string, o verify.Options, each func(*verify.Verified)) (*verify.Summary, tinyvmtest.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 	defer cancel()
@@ -29,8 +29,12 @@ func verified(t *testing.T, w way, file string, limit uint64, each func(*verify.
 	require.NoError(t, err)
 	ended := false
 	defer func() { require.NoError(t, s.Kill(ended)) }()
-	sum, err := verify.Run(ctx, s, verify.Options{With: binary + " --serve " + file, Errors: os.Stderr, Describe: describer(t), Wait: true, Limit: limit, Time: livetest.Patience,
-		Warn: func(text string) { t.Errorf("%v %s: %s", w, file, text) }}, func(v *verify.Verified) error {
+	if o.With == "" {
+		o.With = binary + " --serve " + file
+	}
+	o.Errors, o.Describe, o.Wait, o.Time = os.Stderr, describer(t), true, livetest.Patience
+	o.Warn = func(text string) { t.Errorf("%v %s: %s", w, file, text) }
+	sum, err := verify.Run(ctx, s, o, func(v *verify.Verified) error {
 		each(v)
 		return nil
 	})
@@ -46,47 +50,6 @@ func verified(t *testing.T, w way, file string, limit uint64, each func(*verify.
 	return sum, tinyvmtest.Told(sum.End.ExitCode, read(out), read(errors))
 }
 
-// From each exit, each call and each entry of compiled code, tinyvm's own interpreter comes to what native code comes to: to the same result, and what it
-// stores is stored, objects that both made among it, wherever they lie.
-func TestVerifyWithItsOwnInterpreter(t *testing.T) {
-	livetest.Slow(t)
-	var exits, left [3]uint64
-	t.Run("all", func(t *testing.T) {
-		for n, llvm := range tinyvmtest.Versions {
-			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
-				t.Parallel()
-				for seed := range uint64(seeds) {
-					// Of the third, activations of compiled code return to a place at which an outer one is waited for: the tracer let that pass.
-					if seed != 2 && !livetest.Share(211, "with", llvm, seed) {
-						continue
-					}
-					file := tinyvmtest.File(t, seed)
-					want := tinyvmtest.Run(t, tinyvmtest.Binary(t, llvm), "--interpret", file)
-					for _, opt := range livetest.ShareOf([]string{"0", "2"}, "with", llvm, seed) {
-						w := way{llvm: llvm, opt: opt}
-						sum, r := verified(t, w, file, 0, func(v *verify.Verified) {
-							if v.Status == verify.NotComparable { // the machine has compiled a method on the way
-								require.Equal(t, "native code did not come to the return: code was registered or loaded meanwhile", v.Why, "seed %d, %v", seed, w)
-								return
-							}
-							require.Equal(t, verify.Same, v.Status, "seed %d, %v: exit %d: %+v", seed, w, v.Number, v.Report())
-						})
-						require.Equal(t, want.Output, r.Output, "seed %d, %v", seed, w)
-						require.Equal(t, want.Status, r.Status, "seed %d, %v", seed, w)
-						require.Zero(t, sum.Different)
-						exits[n] += sum.Same
-						left[n] += sum.NotComparable
-					}
-				}
-			})
-		}
-	})
-	t.Logf("exits that were the same, with LLVM 14, 19, 22: %d; and that were left, as a method was compiled on the way: %d", exits, left)
-	for _, n := range exits {
-		require.GreaterOrEqual(t, n, uint64(livetest.Times(20, 10_000)))
-	}
-}
-
 // Each fault that can be planted in tinyvm's compiler is found, in the first hundred programs, and its report says which method is wrong.
 func TestVerifyWithFindsFaults(t *testing.T) {
 	livetest.Slow(t)
@@ -97,7 +60,7 @@ func TestVerifyWithFindsFaults(t *testing.T) {
 			for seed := range uint64(100) {
 				file := tinyvmtest.File(t, seed)
 				var first *verify.Report
-				verified(t, w, file, 300, func(v *verify.Verified) {
+				verified(t, w, file, verify.Options{Limit: 300}, func(v *verify.Verified) {
 					if v.Status == verify.Different && first == nil {
 						first = v.Report()
 					}

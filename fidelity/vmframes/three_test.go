@@ -1,0 +1,298 @@
+package vmframes_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+	"reframe/deopt/verify"
+	"reframe/deopt/vmproto"
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// A handed exit is one that an interpreter went on from.
+type handed struct {
+	*passage
+	where        string
+	wrong        string           // why there is no passage
+	native       *verify.Verified // nil where it was not told of
+	start, after string           // what is not as the plain interpreter had it
+}
+
+// An interpreter is one that goes on in frames of tinyvm.
+type interpreter struct {
+	command     string // "": tinyvm's own
+	whenStopped string // what it says where the program is to end already
+	// memory, where it is not nil, is what is looked at in the place of what the interpreter left.
+	memory func(*trace.Exited, *vmproto.Overlay) machine.Memory
+}
+
+// inThreeWays runs a program, and from each exit an interpreter that goes on. What it comes to is held against what native code comes to, and against
+// the plain interpreter's run from the start.
+func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history) (all []*handed, sum *verify.Summary, r tinyvmtest.Result) {
+	t.Helper()
+	at := map[*trace.Exited]*handed{}
+	o := verify.Options{With: i.command, Answered: func(x *trace.Exited, a *vmproto.Answer, left *vmproto.Overlay) error {
+		e := &handed{where: fmt.Sprintf("%s+%#x", x.Point.Function, x.Point.Offset)}
+		at[x] = e
+		all = append(all, e)
+		memory := machine.Memory(left)
+		if i.memory != nil {
+			memory = i.memory(x, left)
+		}
+		var err error
+		if e.passage, err = passageOf(x, a, memory); err != nil {
+			e.wrong = err.Error()
+		}
+		return nil
+	}}
+	sum, r = verified(t, w, file, o, func(v *verify.Verified) {
+		if at[v.Exit] == nil {
+			require.NotEqual(t, verify.Same, v.Status)
+			all = append(all, &handed{where: v.Exit.Point.Function, wrong: "nothing was handed over", native: v})
+			return
+		}
+		at[v.Exit].native = v
+	})
+	var passages []*passage
+	for _, e := range all {
+		if e.passage != nil {
+			passages = append(passages, e.passage)
+		}
+	}
+	log := h.arrivals(t, passages)
+	for _, e := range all {
+		if e.passage != nil {
+			e.start, e.after = e.differs(h, log, i.whenStopped)
+		}
+	}
+	return all, sum, r
+}
+
+// ways counts what was compared.
+type ways struct {
+	runs, three, two, stopped, outer, shared, objects, lines int
+}
+
+func (c *ways) add(o ways) {
+	c.runs, c.three, c.two, c.stopped = c.runs+o.runs, c.three+o.three, c.two+o.two, c.stopped+o.stopped
+	c.outer, c.shared, c.objects, c.lines = c.outer+o.outer, c.shared+o.shared, c.objects+o.objects, c.lines+o.lines
+}
+
+func (c ways) String() string {
+	return fmt.Sprintf("%d runs, %d exits the same in three ways, and %d in two, as native code compiled a method on the way; from %d the program was stopped; %d frames further out, %d objects of the frames, %d objects in all, %d lines printed",
+		c.runs, c.three, c.two, c.stopped, c.outer, c.shared, c.objects, c.lines)
+}
+
+// allTheSame requires that a run has no exit that is not the same in all ways.
+func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c ways) {
+	t.Helper()
+	h = historyOf(t, w.llvm, file)
+	all, sum, r := inThreeWays(t, w, file, i, h)
+	require.NoError(t, os.Remove(h.log)) // of thousands of runs they would be much
+	require.Equal(t, h.Output, r.Output, "%s, %v", filepath.Base(file), w)
+	require.Equal(t, h.Status, r.Status, "%s, %v", filepath.Base(file), w)
+	require.Zero(t, sum.Different)
+	c.runs = 1
+	for n, e := range all {
+		about := fmt.Sprintf("%s, %v, exit %d, %s", filepath.Base(file), w, n, e.where)
+		require.NotNil(t, e.native, about)
+		if e.native.Status == verify.NotComparable {
+			require.Equal(t, "native code did not come to the return: code was registered or loaded meanwhile", e.native.Why, about)
+			c.two++
+		} else {
+			require.Equal(t, verify.Same, e.native.Status, about)
+			c.three++
+		}
+		require.Empty(t, e.wrong, about)
+		require.Empty(t, e.start+e.after, about)
+		if e.ended {
+			c.stopped++
+		}
+		c.outer += len(e.ends) - 1
+		c.shared += len(e.places)
+		for _, end := range e.ends {
+			c.objects += len(end.Heap)
+		}
+		c.lines += strings.Count(e.answer.Output, "\n")
+	}
+	return h, c
+}
+
+// From each exit, each call and each entry of compiled code, three come to the same: tinyvm's own interpreter, which is handed the frames there, its
+// plain interpreter, which has run from the start, and native code. They return the same or are stopped by the same, have spent the same fuel and
+// printed the same, and what they leave in objects is the same, objects that each of them made among it, wherever they lie.
+func TestExitsThreeWays(t *testing.T) {
+	livetest.Slow(t)
+	sums := make([]ways, len(tinyvmtest.Versions))
+	t.Run("all", func(t *testing.T) {
+		for n, llvm := range tinyvmtest.Versions {
+			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(seeds) {
+					// Of the third, activations of compiled code return to a place at which an outer one is waited for: the tracer let that pass.
+					if seed != 2 && !livetest.Share(211, "with", llvm, seed) {
+						continue
+					}
+					file := tinyvmtest.File(t, seed)
+					for _, opt := range livetest.ShareOf([]string{"0", "2"}, "with", llvm, seed) {
+						_, c := allTheSame(t, way{llvm: llvm, opt: opt}, file, interpreter{})
+						sums[n].add(c)
+					}
+					if seed%25 == 24 {
+						t.Logf("up to seed %d: %v", seed, sums[n])
+					}
+				}
+			})
+		}
+	})
+	var sum ways
+	for n, c := range sums {
+		t.Logf("LLVM %d: %v", tinyvmtest.Versions[n], c)
+		require.GreaterOrEqual(t, c.three, livetest.Times(20, 10_000))
+		sum.add(c)
+	}
+	require.Positive(t, sum.outer)
+	require.Positive(t, sum.lines)
+}
+
+// A program that is stopped far down in calls of itself, more than are inlined: %s is what it does when it gets to 10.
+const stopped = `class Point x y
+method Main.main 0 1
+  int 0
+  set 0
+loop:
+  get 0
+  int 1
+  add
+  set 0
+  new Point
+  get 0
+  int 7
+  call Main.down
+  print
+  jump loop
+method Main.down 3 4
+  new Point
+  set 3
+  get 3
+  get 0
+  putfield y
+  get 3
+  get 1
+  putfield x
+  get 0
+  get 3
+  putfield x
+  get 2
+  int 1
+  lt
+  if bottom
+  get 3
+  enter
+  get 3
+  get 1
+  get 2
+  int 1
+  sub
+  call Main.down
+  exit
+  return
+bottom:
+  get 1
+  print
+  get 1
+  int 10
+  lt
+  if well
+  %s
+well:
+  get 3
+  getfield x
+  return
+`
+
+// The same of programs that are stopped, by an error and as they have no fuel.
+func TestStoppedThreeWays(t *testing.T) {
+	livetest.Slow(t)
+	for what, does := range map[string]string{"error: no numbers in Main.down @ 33": "get 0\n  int 1\n  add\n  pop", "out of fuel": "forever:\n  jump forever"} {
+		file := filepath.Join(t.TempDir(), "stopped.tvm")
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, stopped, does), 0o644))
+		for n, llvm := range tinyvmtest.Versions {
+			for _, opt := range livetest.ShareOf([]string{"0", "2"}, what, n) {
+				w := way{llvm: llvm, opt: opt}
+				h, c := allTheSame(t, w, file, interpreter{})
+				t.Logf("%v: %s: %v", w, h.stoppedBy(), c)
+				require.Equal(t, what, h.stoppedBy())
+				require.Positive(t, c.stopped)
+				require.Positive(t, c.outer)
+			}
+		}
+	}
+}
+
+// forgetful is memory in which nothing was stored in objects that the process has.
+type forgetful struct{ process, left machine.Memory }
+
+func (f forgetful) ReadMemory(p []byte, addr machine.Addr) error {
+	const heap, size = 0x100000000000, 1 << 30 // vm.cpp
+	if addr-heap < size {
+		return f.process.ReadMemory(p, addr)
+	}
+	return f.left.ReadMemory(p, addr)
+}
+
+// What is wrong is seen by the comparison with the plain interpreter's run: faults of the compiler, an interpreter of another program, one that stores
+// nothing in objects.
+func TestThreeWaysFindsFaults(t *testing.T) {
+	livetest.Slow(t)
+	for n, c := range []struct {
+		name, fault string
+		other       [2]string // of the interpreter's program, and what it has in its place
+		memory      func(*trace.Exited, *vmproto.Overlay) machine.Memory
+	}{
+		{name: "constant", fault: "constant"},
+		{name: "field", fault: "field"},
+		{name: "stack", fault: "stack"},
+		{name: "another result", other: [2]string{"  return\n", "  int 1\n  add\n  return\n"}},
+		{name: "printed twice", other: [2]string{"  print\n", "  dup\n  print\n  print\n"}},
+		{name: "nothing stored", memory: func(x *trace.Exited, left *vmproto.Overlay) machine.Memory {
+			return forgetful{x.Frame.View().Target(), left}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := way{llvm: tinyvmtest.Versions[n%3], opt: "2", fault: c.fault}
+			for seed := range uint64(100) {
+				file := tinyvmtest.File(t, seed)
+				i := interpreter{memory: c.memory}
+				if c.other[0] != "" {
+					other := file + ".other"
+					require.NoError(t, os.WriteFile(other, []byte(strings.ReplaceAll(tinyvmtest.Program(seed), c.other[0], c.other[1])), 0o644))
+					i.command = tinyvmtest.Binary(t, w.llvm) + " --serve " + other
+				}
+				h := historyOf(t, w.llvm, file)
+				all, _, _ := inThreeWays(t, w, file, i, h)
+				require.NoError(t, os.Remove(h.log))
+				for _, e := range all {
+					// Where the compiler is right, so are the frames.
+					if c.fault == "" {
+						require.Empty(t, e.start, "seed %d, %s", seed, e.where)
+					}
+					if e.after != "" {
+						t.Logf("seed %d, %s: %s", seed, e.where, e.after)
+						return
+					}
+				}
+			}
+			require.Fail(t, "it is not seen")
+		})
+	}
+}
