@@ -16,6 +16,8 @@ type AloneOptions struct {
 	// Hits makes it stop at counted breakpoints too, which it else passes. Where it stands when it
 	// sets out is none, if it came there by an event or by such a stop.
 	Hits bool
+	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; else it ends there.
+	Loads bool
 	// Inside is the code that is followed instruction by instruction: ranges in
 	// ascending order. Code outside of them that is called runs at full speed until it returns.
 	Inside []machine.Range
@@ -36,6 +38,7 @@ type AloneRun struct {
 	Stopped string
 	Return  int          // which of the returns it came to, or -1
 	Hit     machine.Addr // the breakpoint it came to, or 0
+	Load    bool         // that is an uncounted one
 	Entered machine.Addr // the one of the entries it came to, or 0, and
 	Back    Return       // where that returns to
 	Passed  uint64       // hits at which it did not stop
@@ -55,7 +58,7 @@ type AloneRun struct {
 // Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
 // and only [Session.Detach] is left to be done.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
-	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
+	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
 		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA)})
 	}
@@ -73,7 +76,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
-	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Entered: machine.Addr(run.Entered),
+	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
 		Back: Return{machine.Addr(run.Back.Addr), machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }

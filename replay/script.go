@@ -19,9 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"reframe/ptrace"
-
 	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/deopt/vmlayout"
+	"reframe/ptrace"
 )
 
 // Scripts runs scripts: txtar archives whose comment is commands, one a line, in the form and with the commands of
@@ -32,6 +33,10 @@ type Scripts struct {
 	Env     []string // "NAME=value", besides what scripts have
 	Printer Printer
 	Files   *ptrace.ModuleFiles // of cores, nil where every core opens its own
+
+	// Describe makes what [trace.Options].Describe is, of layouts, modules or both: of what a script does not give. nil: targets are not asked
+	// what they say of themselves.
+	Describe func(layouts, modules bool, warn func(string)) func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 }
 
 // maxScript bounds a script with all of its files, in bytes.

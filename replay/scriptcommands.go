@@ -47,12 +47,13 @@ func scriptCommands() []scriptCommand {
 		{"expect", "SLOT = VALUE | SLOT hex BITS | SLOT type TYPE | SLOT at LOCATION | SLOT undef |\n       SLOT guess | SLOT unavailable [RE] | SLOT object ID | SLOT dead | record ID | site KIND |\n       moment MOMENT | function NAME | resume FUNCTION [BLOCK] | method NAME | position N",
 			"say what the frame must hold. SLOT is as frames prints it: %i, loc0, '#0'. VALUE is read\nin the slot's type: 25 is 0x19. LOCATION is what frames prints in brackets; its kind may\nstand before it: '[rsp+16]', 'Indirect [rsp+16]'. RE is searched in the reason. Of the\nframes of a virtual machine SLOT is local[2], stack[0], caller[1].local[0], object[4].x,\nand method and position are those of the innermost one", (*call).expect, true},
 		{"set", "SLOT VALUE", "give a slot another value for the resume that follows; nothing is written to the program", (*call).set, false},
-		{"resume", "[-t TID] [-f N] [--function NAME] [--to-frame N|all] [--result VALUE] [--call NAME=VALUE]\n       [--force] [--steps N] [--timeout TIME] [--json]",
-			"let the reference interpreter resume, and print what came of it, as `reframe resume`\ndoes. `! resume` wants it to fail; stderr is why", (*call).resume, false},
+		{"resume", "[-t TID] [-f N] [--function NAME] [--to-frame N|all] [--result VALUE] [--call NAME=VALUE]\n       [--with COMMAND] [--force] [--steps N] [--timeout TIME] [--json]",
+			"let the reference interpreter resume, and print what came of it, as `reframe resume`\ndoes; with --with the virtual machine's own, a command for sh, in the current folder.\n`! resume` wants it to fail; stderr is why", (*call).resume, false},
 		{"returns", "[TYPE] VALUE | nothing", "say what the interpreter must have returned", (*call).returns, true},
+		{"throws", "TEXT", "say what the exception must say by which --with's interpreter has it left", (*call).throws, true},
 		{"prints", "TEXT", "say what the program, or the interpreter, must have printed. The newline at its end may\nbe missing", (*call).prints, true},
 		{"exits", "STATUS | SIGNAL", "say how the program must have ended, or how the interpreter says that it would", (*call).exits, true},
-		{"verify", "[--ir FILE]... [--layout FILE]... [--record ID]... [--site KIND]... [--function RE]\n       [--at SYMBOL]... [--every N] [--skip N] [--limit N] [--steps N] [--timeout TIME] [--all]\n       [--] COMMAND [ARG...]",
+		{"verify", "[--ir FILE]... [--layout FILE]... [--with COMMAND] [--record ID]... [--site KIND]...\n       [--function RE] [--at SYMBOL]... [--every N] [--skip N] [--limit N] [--steps N]\n       [--timeout TIME] [--all] [--] COMMAND [ARG...]",
 			"hold native code against the interpreter at each exit of a program, as `reframe verify`\ndoes: no exit may differ, and one at least must be the same. `! verify` wants one that differs", (*call).verify, false},
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
+	"reframe/deopt/sites"
 	"reframe/deopt/vmlayout"
 	"reframe/internal/flags"
 	"reframe/ptrace"
@@ -27,6 +30,15 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 		}
 	}
 	return readInputs(i.Modules, i.Layouts)
+}
+
+// describer asks targets what they say of themselves, as far as the script does not give it; nil where it gives all.
+func (c *call) describer(given flags.Inputs) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+	layouts, modules := len(given.Layouts) == 0, len(given.Modules) == 0
+	if c.scripts.Describe == nil || !layouts && !modules {
+		return nil
+	}
+	return c.scripts.Describe(layouts, modules, func(text string) { c.ts.Logf("%s", text) })
 }
 
 // file is the absolute path of a file that the script names.
@@ -67,6 +79,12 @@ func (c *call) core() error {
 		return unmet{err}
 	}
 	c.options = options
+	if ask := c.describer(in); ask != nil {
+		sites.EachImage(c.target, func(name string, img *object.Image) {
+			modules, layouts := ask(name, img)
+			c.options.Modules, c.options.VMs = append(c.options.Modules, modules...), append(c.options.VMs, layouts...)
+		})
+	}
 	_, err = c.look()
 	return err
 }

@@ -38,7 +38,7 @@ func (c *call) launch() error {
 		return err
 	}
 	c.close()
-	c.options = options
+	c.options, c.given = options, in
 	if c.session, err = c.start(command, stdin); err != nil {
 		return unmet{err}
 	}
@@ -55,18 +55,24 @@ func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
 		return nil, err
 	}
 	c.file(path)
-	o := ptrace.LaunchOptions{Bound: true, Dir: c.ts.MkAbs("."), Stdin: c.file(stdin),
+	o := ptrace.LaunchOptions{Bound: true, Stdin: c.file(stdin),
 		Stdout: filepath.Join(c.work, programOut), Stderr: filepath.Join(c.work, programErrors)}
-	for _, name := range c.vars {
-		o.Env = append(o.Env, name+"="+c.ts.Getenv(name))
-	}
-	o.Env = append(o.Env, "PWD="+o.Dir)
+	o.Dir, o.Env = c.environment()
 	s, err := ptrace.LaunchWith(c.ctx, append([]string{path}, command[1:]...), o)
 	if err != nil {
 		return nil, err
 	}
 	c.process, _ = os.FindProcess(s.PID()) // it is there, and is stopped
 	return s, nil
+}
+
+// environment is what a program of the script's is started with.
+func (c *call) environment() (dir string, env []string) {
+	dir = c.ts.MkAbs(".")
+	for _, name := range c.vars {
+		env = append(env, name+"="+c.ts.Getenv(name))
+	}
+	return dir, append(env, "PWD="+dir)
 }
 
 // find looks a program up as a shell of the script would.
@@ -131,6 +137,7 @@ func (c *call) until() error {
 		return err
 	}
 	c.moved()
+	o.Describe = c.describer(c.given)
 	m, err := trace.RunTo(c.ctx, c.session, o)
 	if early := (*trace.NotReachedError)(nil); errors.As(err, &early) {
 		if late := c.ended(early.End.ExitCode, early.End.Signal); late != nil {

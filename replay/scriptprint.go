@@ -6,6 +6,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/handover"
 	"reframe/deopt/unwind"
 	"reframe/deopt/verify"
 	"reframe/ptrace"
@@ -16,6 +17,7 @@ type Printer interface {
 	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
 	Frame(w io.Writer, f *frame.Frame) error
 	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
+	ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stack) error
 	Verified(w io.Writer, v *verify.Verified) error
 	Summary(w io.Writer, s *verify.Summary) error
 	JSON(w io.Writer, v any) error

@@ -86,6 +86,9 @@ func (c *call) resume() error {
 	if v, err = only(v, thread); err != nil {
 		return err
 	}
+	if o.With != "" {
+		return c.resumeWith(v, &o, json)
+	}
 	stack, err := v.Pick(o.Choice)
 	if err != nil {
 		if v.Records() == 0 {
@@ -122,6 +125,8 @@ func (c *call) returns() error {
 		return errors.New("nothing was resumed; resume comes first")
 	case c.resumed.ExitCode != nil:
 		return otherwise("it called exit(%d), and returned nothing", *c.resumed.ExitCode)
+	case c.threw() != nil:
+		return otherwise("it was left by an exception: %s", *c.threw())
 	}
 	r := c.resumed.Result
 	want := strings.Join(c.args, " ")
@@ -135,7 +140,11 @@ func (c *call) returns() error {
 	case want == "nothing":
 		return otherwise("it returned %s %s, not nothing", r.Type, r.Value)
 	}
-	same, err := sameResult(r, c.args[len(c.args)-1])
+	last := c.args[len(c.args)-1]
+	if c.resumed.With != nil && last != r.Value { // which is how the VM writes it, whatever compiled code makes of it
+		return otherwise("it returned %s %s, not %s", r.Type, r.Value, want)
+	}
+	same, err := sameResult(r, last)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/internal/flags"
 	"reframe/ptrace"
 )
 
@@ -31,6 +32,7 @@ type run struct {
 	process *os.Process
 	target  *ptrace.Target // of a core
 	options deopt.Options
+	given   flags.Inputs // what options were read from
 
 	view   *deopt.View  // nil where it is to be made anew
 	frame  *deopt.Frame // that is meant, nil for the innermost one with a record

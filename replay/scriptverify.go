@@ -23,13 +23,16 @@ func (c *call) verify() error {
 	exits.Add(f, nil)
 	flags.Some(f, &o.Every, &o.Limit, nil)
 	flags.Verify(f, &o, nil)
+	f.StringVar(&o.With, "with", "", "")
 	f.BoolVar(&all, "all", false, "")
 	command, err := c.parse(f, 1, many)
 	switch {
 	case err != nil:
 		return err
-	case len(in.Modules) == 0:
-		return c.wrong("it needs the module that was compiled: --ir FILE.ll")
+	case f.Changed("with") && strings.TrimSpace(o.With) == "":
+		return c.wrong("the command of --with is empty")
+	case len(in.Modules) == 0 && o.With == "":
+		return c.wrong("it needs the module that was compiled: --ir FILE.ll; or --with")
 	case o.Time < 0 || o.Every == 0:
 		return c.wrong("--timeout and --every are above 0")
 	}
@@ -48,6 +51,10 @@ func (c *call) verify() error {
 		return err
 	}
 	o.Wait, o.Warn = true, func(text string) { c.ts.Logf("%s", text) }
+	if o.With != "" {
+		o.WithDir, o.WithEnv = c.interpreter(o.With)
+		o.Errors, o.Describe = c.ts.Stderr(), c.describer(in)
+	}
 	c.close()
 	if c.session, err = c.start(command, os.DevNull); err != nil {
 		return err

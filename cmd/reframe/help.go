@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"reframe/internal/fold"
+	"reframe/internal/manpage"
 )
 
 // helpWidth is how wide help is where the terminal is no narrower.
@@ -160,5 +163,30 @@ A float is the number that the output shows; together with an integer it makes a
 Where a value is unavailable, what depends on it is neither true nor false, and the exit
 does not count: true || it is true, false && it is false. How often that was so, the
 summary says. A name that no site of the modules and layouts has is refused at once.`,
+	}
+}
+
+// manCommand writes manual pages, for those who make packages.
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write a manual page for each command into a directory",
+		Hidden: true,
+		Args:   needs("a directory"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			pages := append([]*cobra.Command{c.Root()}, c.Root().Commands()...)
+			pages = slices.DeleteFunc(pages, func(c *cobra.Command) bool { return c.Hidden || c.Name() == "help" })
+			for _, page := range pages {
+				page.InitDefaultHelpFlag() // which others have when they run
+				name := filepath.Join(args[0], manpage.Name(page)+".1")
+				if err := os.WriteFile(name, manpage.Page(page, pages), 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 	}
 }

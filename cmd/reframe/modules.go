@@ -133,18 +133,31 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 
 // describer is description for a target that goes on and tells more of itself with each object that it registers.
 func (k *inputs) describer(warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+	return describer(len(k.Layouts) == 0, len(k.Modules) == 0, func(text string) {
+		if text == saidOfItself {
+			text += "; --no-self-description leaves that out"
+		}
+		warn("note: " + text)
+	})
+}
+
+// saidOfItself is what a user is told once.
+const saidOfItself = "it describes itself"
+
+// describer takes layouts, modules or both of what a target says of itself.
+func describer(wantLayouts, wantModules bool, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	d, said := &described.Description{}, false
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)
-		d.Add(where, img, len(k.Layouts) == 0, len(k.Modules) == 0)
+		d.Add(where, img, wantLayouts, wantModules)
 		var o deopt.Options
 		what, more := take(&described.Description{Layouts: d.Layouts[layouts:], Modules: d.Modules[modules:], Notes: slices.Clone(d.Notes[notes:])}, &o)
 		if !said && what != "" {
 			said = true
-			warn("note: it describes itself; --no-self-description leaves that out")
+			warn(saidOfItself)
 		}
 		for _, note := range more {
-			warn("note: what it says of itself: " + note)
+			warn("what it says of itself: " + note)
 		}
 		return o.Modules, o.VMs
 	}

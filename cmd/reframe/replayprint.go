@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/handover"
 	"reframe/deopt/verify"
 	"reframe/ptrace"
 	"reframe/replay"
@@ -15,7 +16,7 @@ import (
 
 // scripts runs scripts whose commands print as the verbs do.
 func (a *app) scripts(update, verbose bool) replay.Scripts {
-	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{}}
+	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{}, Describe: describer}
 }
 
 // scriptPrinter prints what a script's stdout is, which has no colours.
@@ -34,6 +35,10 @@ func (scriptPrinter) Frame(w io.Writer, f *frame.Frame) error {
 
 func (scriptPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
 	return printResumed(w, style{}, r, s)
+}
+
+func (scriptPrinter) ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stack) error {
+	return printResumedWith(w, style{}, r, s)
 }
 
 func (scriptPrinter) Verified(w io.Writer, v *verify.Verified) error {

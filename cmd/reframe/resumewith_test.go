@@ -3,6 +3,8 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,6 +40,22 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 	text, err := os.ReadFile(handed)
 	require.NoError(t, err)
 	heap := "0x" + strings.SplitN(strings.SplitN(string(text), `"type":"ref","value":"0x`, 2)[1], `"`, 2)[0]
+	// The record has names as addresses of their text.
+	memory, err := os.Open("/proc/" + pid(p) + "/mem")
+	require.NoError(t, err)
+	defer memory.Close()
+	bits := regexp.MustCompile(`"(?:method|class)":"([^"]+)","(?:method|class)_bits":"0x([0-9a-f]+)",`)
+	named := bits.FindAllSubmatch(text, -1)
+	require.Len(t, named, 3)
+	for _, n := range named {
+		at, err := strconv.ParseInt(string(n[2]), 16, 64)
+		require.NoError(t, err)
+		there := make([]byte, len(n[1])+1)
+		_, err = memory.ReadAt(there, at)
+		require.NoError(t, err)
+		require.Equal(t, string(n[1])+"\x00", string(there))
+	}
+	text = regexp.MustCompile(`"(?:method|class)_bits":"[^"]+",`).ReplaceAll(text, nil)
 	require.JSONEq(t, strings.ReplaceAll(`{"jsonrpc":"2.0","id":2,"method":"resume","params":{"frames":[
 		{"method":"Foo.bar","position":17,"resume":"reexecute",
 		 "locals":[{"index":0,"type":"f64","value":"3.5","bits":"0x400c000000000000"},{"index":1,"object":4},{"index":2,"type":"double","value":"3.5","bits":"0x400c000000000000"}],

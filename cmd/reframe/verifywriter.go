@@ -153,7 +153,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	if v.Baseline != nil {
 		w.baseline(v)
 	}
-	if why := v.Interpreter.Failed; why != "" && w.k.options.With != "" {
+	if why := v.Interpreter.Failed; why != "" && v.With {
 		fmt.Fprintf(b, "  %s: native code goes on, and %s\n", s.yellow("different"), printable(why))
 	} else if why != "" {
 		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not get there\n        %s\n", s.yellow("different"), printable(why))
@@ -182,7 +182,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	for _, d := range v.Memory[:min(1, len(v.Memory))] {
 		w.memory(&d, v.Words)
 	}
-	if len(v.Outside) > 0 && v.Interpreter.Failed == "" && v.Call == nil && w.k.options.With == "" {
+	if len(v.Outside) > 0 && v.Interpreter.Failed == "" && v.Call == nil && !v.With {
 		fmt.Fprintf(b, "  what native code alone wrote is not compared: it called %s, which no module is about\n", printable(strings.Join(v.Outside, ", ")))
 	}
 	w.tail("interpreter", &v.Interpreter)

@@ -34,6 +34,8 @@ type VMFrame struct {
 	Extra    map[string]VMValue `json:"extra,omitempty"`
 	Info     map[string]string  `json:"info,omitempty"`   // what the layout says of the position, such as a source line
 	Reason   string             `json:"reason,omitempty"` // why the method or the position is not known
+
+	MethodBits uint64 `json:"-"` // what the record has for the method; 0 where that is no number
 }
 
 // VMValue is one value of a VM frame or object. Where it is an object that exists only as its fields, it has Object and no status.
@@ -134,6 +136,8 @@ type VMObject struct {
 	Class  string    `json:"class,omitempty"` // its name, or what the record has for it
 	Fields []VMField `json:"fields,omitempty"`
 	Reason string    `json:"reason,omitempty"` // why the class is not known
+
+	ClassBits uint64 `json:"-"` // what the record has for the class; 0 where that is no number
 }
 
 // VMField is a field of an object, or an element of an array.

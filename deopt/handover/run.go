@@ -12,8 +12,8 @@ import (
 	"reframe/ptrace"
 )
 
-// Start starts an interpreter for moments of a target. Its standard error goes to errors.
-func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writer) (*vmproto.Child, error) {
+// Hello is what an interpreter is told of a target.
+func Hello(t *ptrace.Target) vmproto.Hello {
 	hello := vmproto.Hello{Arch: t.Arch().Name, Order: "little", Pointer: t.Arch().Pointer, Target: "process"}
 	if t.Arch().Order == binary.ByteOrder(binary.BigEndian) {
 		hello.Order = "big"
@@ -21,16 +21,26 @@ func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writ
 	if t.Core != "" {
 		hello.Target = "core"
 	}
-	return vmproto.Start(ctx, command, hello, errors)
+	return hello
+}
+
+// Start starts an interpreter for moments of a target. Its standard error goes to errors.
+func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writer) (*vmproto.Child, error) {
+	return vmproto.Start(ctx, vmproto.Spec{Command: command, Hello: Hello(t), Errors: errors})
+}
+
+// Symbol looks a symbol of a target up.
+func Symbol(t *ptrace.Target) func(name string) (machine.Addr, uint64, bool) {
+	return func(name string) (machine.Addr, uint64, bool) {
+		sym, ok := t.FindSymbol(name)
+		return sym.Addr, sym.Size, ok
+	}
 }
 
 // Host is a view's moment, of a target with those mappings.
 func Host(v *deopt.View, maps []machine.Mapping) *vmproto.Host {
 	t := v.Target()
-	return &vmproto.Host{Memory: vmproto.NewOverlay(t, maps, t.Arch().Pointer), Symbol: func(name string) (machine.Addr, uint64, bool) {
-		sym, ok := t.FindSymbol(name)
-		return sym.Addr, sym.Size, ok
-	}}
+	return &vmproto.Host{Memory: vmproto.NewOverlay(t, maps, t.Arch().Pointer), Symbol: Symbol(t)}
 }
 
 // Run hands over a request that [Stack.Request] has made, and says what came of it as `reframe resume --json` prints it.

@@ -130,7 +130,7 @@ func (s *Stack) Request() (*vmproto.Resume, error) {
 		}
 		for i := range f.VM.Objects {
 			o := &f.VM.Objects[i]
-			is := vmproto.Object{ID: o.ID + shift, Class: o.Class, Fields: []vmproto.Field{}}
+			is := vmproto.Object{ID: o.ID + shift, Class: o.Class, Bits: wordOf(o.ClassBits), Fields: []vmproto.Field{}}
 			for k := range o.Fields {
 				v, err := s.valueOf(&o.Fields[k].VMValue, shift)
 				if err != nil {
@@ -153,7 +153,7 @@ func (s *Stack) Request() (*vmproto.Resume, error) {
 }
 
 func (s *Stack) frameOf(f *frame.VMFrame, shift int64) (*vmproto.Frame, error) {
-	is := &vmproto.Frame{Method: f.Method, Position: f.Position, Resume: f.Resume}
+	is := &vmproto.Frame{Method: f.Method, Bits: wordOf(f.MethodBits), Position: f.Position, Resume: f.Resume}
 	list := func(what string, from []frame.VMValue) ([]vmproto.Value, error) {
 		out := []vmproto.Value{}
 		for k := range from {

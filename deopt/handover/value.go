@@ -41,6 +41,14 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (vmproto.Value, error) {
 	return is, nil
 }
 
+// wordOf is a number, or "" of none.
+func wordOf(v uint64) vmproto.Word {
+	if v == 0 {
+		return ""
+	}
+	return vmproto.WordOf(v)
+}
+
 // bits are those that the type has of a value: above them there may be anything.
 func bits(v *frame.VMValue, order binary.ByteOrder) vmproto.Word {
 	n := frame.Number(v.Bytes, order)

@@ -8,7 +8,10 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
+	"reframe/deopt/ir"
 	"reframe/deopt/names"
+	"reframe/deopt/object"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -20,6 +23,8 @@ type RunToOptions struct {
 	Stop *condition.Condition // only exits that fulfil it are meant; nil: all
 	Hit  uint64               // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
 	Warn func(string)
+	// Describe is as in [Options].
+	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 }
 
 // Moment is a process that stands at an exit.
@@ -63,7 +68,7 @@ var errThere = errors.New("it is there")
 // is a [*NotReachedError]; when ctx is done the error is its cause.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
-	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn}
+	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn, Describe: o.Describe}
 	if o.At != nil {
 		t.At = []*names.Pattern{o.At}
 	}

@@ -42,8 +42,12 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are reported.
+// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are reported; if what is loaded changes there,
+// that is looked at.
 func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
+	if registering, watch := w.tracer.watches[addr]; watch {
+		return w.tracer.follow(registering)
+	}
 	p := w.tracer.places[addr]
 	if p == nil {
 		return nil

@@ -23,6 +23,7 @@ type Verified struct {
 	Status string // one of the constants
 	Why    string // why it is not comparable
 	Entry  string // the function whose entry it is, of an activation that is held against a baseline; "" for an exit
+	With   bool   // the interpreter is the user's own
 	Result []ResultPart
 	// Again is what it was held against where native code did not come to the return; nil where it did.
 	Again *Again

@@ -46,9 +46,12 @@ type Options struct {
 	Baseline  string
 	EntriesOf []*names.Pattern
 	// With is the command of the user's own interpreter, which goes on from each exit's VM frames in the place of the reference interpreter; "": none.
-	// Its standard error goes to Errors. Describe is as in [trace.Options].
-	With   string
-	Errors io.Writer
+	// Its standard error goes to Errors, and it runs in WithDir, "" being where this process does, with the environment WithEnv, nil being this
+	// process's. Describe is as in [trace.Options].
+	With    string
+	WithDir string
+	WithEnv []string
+	Errors  io.Writer
 	// Answered is told, while the process still stands at an exit, what With's interpreter has answered, and what memory is to it; nil: nobody is.
 	// Its error ends the verification.
 	Answered func(*trace.Exited, *vmproto.Answer, *vmproto.Overlay) error
@@ -173,7 +176,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	if x.Frame != nil {
 		v.from(x.Point.Addr, func() *frame.CompiledFrom { return provenance.OfFrame(x.Frame) })
 	}
-	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record]}
+	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record], With: o.With != ""}
 	predict := v.predict
 	if o.With != "" {
 		predict = v.predictWith
@@ -322,7 +325,7 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
 		if v.crossingNow() == nil {
 			o.Inside = v.watcher.Code()
 			for _, p := range v.beside() {
@@ -365,7 +368,9 @@ func (v *verifier) native() error {
 		case run.Entered != 0:
 			err = v.entered(run)
 		default:
-			stretch = newStretch(&v.options)
+			if !run.Load { // a program may load code for ever
+				stretch = newStretch(&v.options)
+			}
 			err = v.watcher.Arrived(run.Hit, run.Thread)
 		}
 		if err != nil {

@@ -102,7 +102,7 @@ func (v *verifier) resumeWith(r *vmproto.Resume, t *ptrace.Target, maps []machin
 	defer cancel()
 	var err error
 	if v.child == nil {
-		if v.child, err = handover.Start(ctx, v.options.With, t, v.options.Errors); err != nil {
+		if v.child, err = vmproto.Start(ctx, vmproto.Spec{Command: v.options.With, Hello: handover.Hello(t), Errors: v.options.Errors, Dir: v.options.WithDir, Env: v.options.WithEnv}); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -62,8 +62,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Resume: f.Resume}
-		var method uint64
-		is.Method, method, is.Reason = s.name(from, "method", f.Method)
+		is.Method, is.MethodBits, is.Reason = s.name(from, "method", f.Method)
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
@@ -71,7 +70,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			} else {
 				p := Typed{Type: signedOf(got.have), Bits: got.bits}.signed()
 				is.Position = &p
-				is.Info = s.info(from, method, p, &is)
+				is.Info = s.info(from, is.MethodBits, p, &is)
 			}
 		}
 		is.Locals = from.all(f.Locals)
@@ -92,7 +91,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 	for n := range s.Objects {
 		o := &s.Objects[n]
 		is := frame.VMObject{ID: o.ID}
-		is.Class, _, is.Reason = s.name(from, "class", o.Class)
+		is.Class, is.ClassBits, is.Reason = s.name(from, "class", o.Class)
 		for _, v := range from.all(o.Fields) {
 			at := *v.Index
 			v.Index = nil

@@ -19,8 +19,7 @@ type Child struct {
 	Command string // as the user gave it
 	About   About
 
-	// Log, where it is not nil, is told of each line that goes over: sent says that it was reframe's.
-	Log func(line []byte, sent bool)
+	Log func(line []byte, sent bool) // as [Spec] has it
 
 	cmd   *exec.Cmd
 	in    *os.File // that it reads
@@ -53,15 +52,23 @@ func (e *Error) Unwrap() error { return e.Err }
 // closeWithin is how long an interpreter has to end when its input has.
 const closeWithin = 2 * time.Second
 
-// Start starts a command, by sh -c, and greets it. Its standard error goes to errors. Errors are [*Error]s, where they are not those of ctx.
-func Start(ctx context.Context, command string, hello Hello, errors io.Writer) (*Child, error) {
-	return StartLogged(ctx, command, hello, errors, nil)
+// Spec says which interpreter is started, and how.
+type Spec struct {
+	Command string // for sh -c
+	Hello   Hello
+	Errors  io.Writer // its standard error
+	Dir     string    // where it runs; "" is where this process does
+	Env     []string  // nil is this process's
+
+	// Log, where it is not nil, is told of each line that goes over: sent says that it was reframe's.
+	Log func(line []byte, sent bool)
 }
 
-// StartLogged is [Start] with a [Child.Log] that is told of the greeting too.
-func StartLogged(ctx context.Context, command string, hello Hello, errors io.Writer, log func(line []byte, sent bool)) (*Child, error) {
-	c := &Child{Command: command, Log: log, cmd: exec.Command("/bin/sh", "-c", command)}
-	c.cmd.Stderr = errors
+// Start starts an interpreter and greets it. Errors are [*Error]s, where they are not those of ctx.
+func Start(ctx context.Context, s Spec) (*Child, error) {
+	c := &Child{Command: s.Command, Log: s.Log, cmd: exec.Command("/bin/sh", "-c", s.Command)}
+	c.cmd.Dir, c.cmd.Env = s.Dir, s.Env
+	c.cmd.Stderr = s.Errors
 	grouped(c.cmd)
 	theirs, in, err := os.Pipe()
 	if err != nil {
@@ -81,7 +88,7 @@ func StartLogged(ctx context.Context, command string, hello Hello, errors io.Wri
 	if err != nil {
 		in.Close()
 		out.Close()
-		return nil, &Error{Command: command, Err: err}
+		return nil, &Error{Command: s.Command, Err: err}
 	}
 	c.exits = make(chan struct{})
 	go func() {
@@ -89,8 +96,8 @@ func StartLogged(ctx context.Context, command string, hello Hello, errors io.Wri
 		close(c.exits)
 	}()
 	c.lines = readLines(out)
-	hello.Protocol = Version
-	raw, err := c.must(ctx, "initialize", hello, nil)
+	s.Hello.Protocol = Version
+	raw, err := c.must(ctx, "initialize", s.Hello, nil)
 	if err == nil {
 		err = c.broken(c.answer(), c.met(raw))
 	}

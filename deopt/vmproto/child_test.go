@@ -59,7 +59,7 @@ func asked(t *testing.T, h *vmproto.Host, lines ...string) (answers []string, a 
 		}
 	}
 	require.NoError(t, os.WriteFile(script, []byte(text+"cat <<'END'\n"+returns7+"\nEND\nread l\n"), 0o644))
-	c, err := vmproto.Start(t.Context(), "sh "+script, hello, os.Stderr)
+	c, err := vmproto.Start(t.Context(), vmproto.Spec{Command: "sh " + script, Hello: hello, Errors: os.Stderr})
 	require.NoError(t, err)
 	defer c.Close()
 	c.Log = func(line []byte, sent bool) {
@@ -199,7 +199,7 @@ func TestBrokenInterpreters(t *testing.T) {
 			note := filepath.Join(dir, "pid")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "child.sh"), []byte(fmt.Sprintf("echo $$ > %s\nsleep 600 >/dev/null 2>&1 </dev/null &\n%s\n", note, c.script)), 0o644))
 			command := "exec sh " + filepath.Join(dir, "child.sh")
-			child, err := vmproto.Start(greeting, command, hello, nil)
+			child, err := vmproto.Start(greeting, vmproto.Spec{Command: command, Hello: hello})
 			if err == nil {
 				ctx, cancel := context.WithTimeout(t.Context(), limit) // from here on: however long it took to greet
 				defer cancel()
@@ -254,7 +254,7 @@ func TestEndsWithItsInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			note := filepath.Join(t.TempDir(), "pid")
-			c, err := vmproto.Start(t.Context(), "echo $$ > "+note+"; sleep 600 >/dev/null 2>&1 </dev/null & "+script, hello, nil)
+			c, err := vmproto.Start(t.Context(), vmproto.Spec{Command: "echo $$ > " + note + "; sleep 600 >/dev/null 2>&1 </dev/null & " + script, Hello: hello})
 			require.NoError(t, err)
 			_, err = c.Resume(t.Context(), &vmproto.Resume{}, host())
 			require.NoError(t, err)
@@ -278,7 +278,7 @@ echo '%s'
 read l
 `, n, n, returns7)), 0o644))
 	var said bytes.Buffer
-	c, err := vmproto.Start(t.Context(), "sh "+script, hello, &said)
+	c, err := vmproto.Start(t.Context(), vmproto.Spec{Command: "sh " + script, Hello: hello, Errors: &said})
 	require.NoError(t, err)
 	a, err := c.Resume(t.Context(), &vmproto.Resume{}, host())
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	c, err := vmproto.Start(ctx, greets+`sleep 600`, hello, nil)
+	c, err := vmproto.Start(ctx, vmproto.Spec{Command: greets + `sleep 600`, Hello: hello})
 	require.NoError(t, err)
 	time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) // the script never answers, so that it is soon enough on a slow machine too
 	_, err = c.Resume(ctx, &vmproto.Resume{}, host())

@@ -67,6 +67,7 @@ type Value struct {
 // Frame is one activation of a method.
 type Frame struct {
 	Method   string           `json:"method,omitempty"`
+	Bits     Word             `json:"method_bits,omitempty"` // what the record has for the method
 	Position *int64           `json:"position,omitempty"`
 	Resume   string           `json:"resume"`
 	Locals   []Value          `json:"locals"`
@@ -85,6 +86,7 @@ type Monitor struct {
 type Object struct {
 	ID     int64   `json:"id"`
 	Class  string  `json:"class,omitempty"`
+	Bits   Word    `json:"class_bits,omitempty"` // what the record has for the class
 	Fields []Field `json:"fields"`
 }
 

@@ -15,7 +15,7 @@
     Mine().serve()
 
 resume may be called several times. Each time it is about another moment of the process: keep nothing of an earlier one. What it raises is told to
-reframe; Unsupported is for what your interpreter cannot do, all else means that it is broken. Threads must not use the target at the same time.
+reframe; Unsupported is for what your interpreter cannot do, Malformed for frames that there cannot be, all else means that it is broken. Threads must not use the target at the same time.
 
 Each request is a round trip. read and symbols take many ranges and names at once, and ask_all sends requests of all sorts in one go.
 """
@@ -32,6 +32,10 @@ MAX_AHEAD = 1 << 20    # characters of requests without having read an answer: w
 
 class Unsupported(Exception):
     """Raised by resume: it cannot go on, and this is why."""
+
+
+class Malformed(Exception):
+    """Raised by resume: no interpreter can ever have such frames, and this is why."""
 
 
 class RequestError(Exception):
@@ -276,6 +280,8 @@ class _Connection:
             answer = self.vm.resume(params, Target(self, self.hello))
         except Unsupported as e:
             return {"unsupported": str(e) or "it does not say why"}
+        except Malformed as e:
+            return {"malformed": str(e) or "it does not say why"}
         json.dumps(answer, allow_nan=False)  # what is no JSON raises here, and is told as an error of the interpreter
         if not isinstance(answer, dict):
             raise TypeError(f"resume answers {answer!r}, and a dictionary is wanted")

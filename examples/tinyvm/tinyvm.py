@@ -18,7 +18,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "protocol"))
 import reframe_vm  # noqa: E402
-from reframe_vm import Unsupported, number, signed  # noqa: E402
+from reframe_vm import Malformed, Unsupported, number, signed  # noqa: E402
 
 MAX_LOCALS, MAX_DEPTH = 64, 200
 NULL, INT_TAG, DOUBLE_OFFSET = 0, 0xffff << 48, 1 << 48
@@ -444,7 +444,7 @@ class Handed:
             self.where = f"object {o['id']}, a {c.name}: "
             for f in o["fields"]:
                 if (f["at"] - FIELDS_AT) % WORD or not FIELDS_AT <= f["at"] < c.size:
-                    raise Unsupported(f"{self.where}no field is at {f['at']}")
+                    raise Malformed(f"{self.where}no field is at {f['at']}")
                 heap.store(self.refs[o["id"]] + f["at"], self.value(f))
         self.frames, callee = [], None
         for n, f in reversed(list(enumerate(request["frames"]))):
@@ -459,7 +459,7 @@ class Handed:
 
     def known(self, names, of, what):
         if of.get(what) not in names:
-            raise Unsupported(f"{self.where}the program has no {what} {of.get(what)}")
+            raise Malformed(f"{self.where}the program has no {what} {of.get(what)}")
         return names[of[what]]
 
     def value(self, v):
@@ -467,7 +467,7 @@ class Handed:
             return NULL
         if "object" in v:
             if v["object"] not in self.refs:
-                raise Unsupported(f"{self.where}there is no object {v['object']}")
+                raise Malformed(f"{self.where}there is no object {v['object']}")
             return self.refs[v["object"]]
         kind = v.get("type")
         bits = 0 if kind == "null" else number(v["bits"])
@@ -477,14 +477,14 @@ class Handed:
             return box_double(double(bits))
         if kind in ("ref", "null") and is_ref(bits):
             return bits
-        raise Unsupported(f"{self.where}{v.get('value')} of type {kind} is no value of tinyvm")
+        raise Malformed(f"{self.where}{v.get('value')} of type {kind} is no value of tinyvm")
 
     def add(self, f, innermost, callee):
         """Another frame on top of the others, which callee says the method of. It is the method that this one calls."""
         m, p, how = self.known(self.program.methods, f, "method"), f.get("position"), f["resume"]
 
         def refuse(why):
-            raise Unsupported(self.where + why)
+            raise Malformed(self.where + why)
 
         if p is None or not 0 <= p < len(m.code) or p not in m.at:
             refuse("no such position is reached")
@@ -495,10 +495,10 @@ class Handed:
             refuse("it does not wait for a call")
         if how == "after":
             if op in ("jump", "if", "return"):
-                refuse(f"what is after {op.upper()} is not at one place")
+                raise Unsupported(f"{self.where}what is after {op.upper()} is not at one place")
             p += 1
         elif how not in ("in-call", "reexecute"):
-            refuse(f"nothing of tinyvm is resumed by {how}")
+            raise Unsupported(f"{self.where}nothing of tinyvm is resumed by {how}")
         frame = Frame(m)
         frame.position = p
         for v in f["locals"]:
@@ -543,9 +543,11 @@ class Server(reframe_vm.VM):
             heap.write_back()
         except (Unsupported, reframe_vm.RequestError) as e:
             answer = {"unsupported": str(e)}
+        except Malformed as e:
+            answer = {"malformed": str(e)}
         if interpreter:
             answer.update(steps=interpreter.steps, tail=interpreter.tail())
-            if "unsupported" not in answer and not interpreter.locked:
+            if not {"unsupported", "malformed"} & answer.keys() and not interpreter.locked:
                 answer["locked"] = False
         return answer
 

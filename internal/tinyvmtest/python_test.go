@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,29 +24,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// python is the program itself: what PATH has may be a script of pyenv's that looks for it, and takes longer than all else here.
-var python = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
-	return strings.TrimSpace(string(out)), err
-})
-
-// inPython is the command that runs a script.
-func inPython(t testing.TB, args ...string) []string {
-	t.Helper()
-	livetest.Tool(t, "python3")
-	program, err := python()
-	require.NoError(t, err)
-	return append([]string{program}, args...)
-}
-
-func script(t testing.TB) string {
-	return livetest.Testdata(t, "..", "examples", "tinyvm", "tinyvm.py")
-}
-
 // The interpreter in Python does what the plain one in C++ does.
 func TestPython(t *testing.T) {
 	livetest.Slow(t)
-	command, binary := inPython(t, script(t)), Binary(t, 19)
+	command, binary := InPython(t), Binary(t, 19)
 	files := []string{livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")}
 	for seed := range uint64(40) {
 		files = append(files, File(t, seed))
@@ -346,22 +326,22 @@ var servedCases = []struct {
 
 	{name: "no such method",
 		params: `{"frames":[{"method":"Main.g","position":0,"resume":"reexecute","locals":[],"stack":[]}]}`,
-		want:   `{"unsupported":"frame 0, Main.g @ 0: the program has no method Main.g","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.g @ 0: the program has no method Main.g","steps":0,"tail":[]}`},
 	{name: "no such position",
 		params: `{"frames":[{"method":"Main.f","position":4,"resume":"reexecute","locals":[],"stack":[]}]}`,
-		want:   `{"unsupported":"frame 0, Main.f @ 4: no such position is reached","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.f @ 4: no such position is reached","steps":0,"tail":[]}`},
 	{name: "an operand too few",
 		params: `{"frames":[{"method":"Main.f","position":2,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"null"}]}]}`,
-		want:   `{"unsupported":"frame 0, Main.f @ 2: 1 values are on its stack, and the program has 2 there","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.f @ 2: 1 values are on its stack, and the program has 2 there","steps":0,"tail":[]}`},
 	{name: "a monitor too many",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[],"monitors":[{"owner":{"type":"ref","bits":"0x100000001000"}}]}]}`,
-		want:   `{"unsupported":"frame 0, Main.f @ 0: it holds 1 monitors, and the program has 0 there","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.f @ 0: it holds 1 monitors, and the program has 0 there","steps":0,"tail":[]}`},
 	{name: "no call",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[]},{"method":"Main.main","position":7,"resume":"in-call","locals":[],"stack":[]}]}`,
-		want:   `{"unsupported":"frame 1, Main.main @ 7: it does not wait for a call","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 1, Main.main @ 7: it does not wait for a call","steps":0,"tail":[]}`},
 	{name: "another callee",
 		params: `{"frames":[{"method":"Main.down","position":0,"resume":"reexecute","locals":[],"stack":[]},{"method":"Main.main","position":8,"resume":"in-call","locals":[],"stack":[]}]}`,
-		want:   `{"unsupported":"frame 0, Main.down @ 0: the frame that waits for it has called Main.f","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.down @ 0: the frame that waits for it has called Main.f","steps":0,"tail":[]}`},
 	{name: "after a jump",
 		params: `{"frames":[{"method":"Main.down","position":1,"resume":"after","locals":[],"stack":[]}]}`,
 		want:   `{"unsupported":"frame 0, Main.down @ 1: what is after IF is not at one place","steps":0,"tail":[]}`},
@@ -373,13 +353,13 @@ var servedCases = []struct {
 		want:   `{"unsupported":"frame 0, Main.main @ 8: what the call has returned is missing","steps":0,"tail":[]}`},
 	{name: "no value of tinyvm",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[{"index":0,"type":"i64","value":"7","bits":"0x7"}],"stack":[]}]}`,
-		want:   `{"unsupported":"frame 0, Main.f @ 0: 7 of type i64 is no value of tinyvm","steps":0,"tail":[]}`},
+		want:   `{"malformed":"frame 0, Main.f @ 0: 7 of type i64 is no value of tinyvm","steps":0,"tail":[]}`},
 	{name: "no such class",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[]}],"objects":[{"id":1,"class":"Line","fields":[]}]}`,
-		want:   `{"unsupported":"an object: the program has no class Line","steps":0,"tail":[]}`},
+		want:   `{"malformed":"an object: the program has no class Line","steps":0,"tail":[]}`},
 	{name: "no such field",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[]}],"objects":[{"id":1,"class":"Point","fields":[{"at":32,"type":"null"}]}]}`,
-		want:   `{"unsupported":"object 1, a Point: no field is at 32","steps":0,"tail":[]}`},
+		want:   `{"malformed":"object 1, a Point: no field is at 32","steps":0,"tail":[]}`},
 	{name: "a reference to nothing",
 		params: `{"frames":[{"method":"Main.f","position":3,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"ref","bits":"0x10"}]}]}`,
 		want:   `{"unsupported":"0x10 is no reference: 0x10 is not mapped","steps":1,"tail":[]}`},
@@ -400,7 +380,7 @@ func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
 	require.NoError(t, os.WriteFile(program, []byte(servedProgram), 0o644))
-	s := serveBy(t, inPython(t, script(t), "--serve", program))
+	s := serveBy(t, InPython(t, "--serve", program))
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm.py"}}`,
 		s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"x86-64","order":"little","pointer":8,"target":"process"}}`))
 	for _, c := range servedCases {
@@ -461,7 +441,7 @@ class Mine(reframe_vm.VM):
 
 Mine().serve()
 `), 0o644))
-	s := serveBy(t, inPython(t, mine, livetest.Testdata(t, "..", "examples", "protocol")))
+	s := serveBy(t, []string{Python(t), mine, livetest.Testdata(t, "..", "examples", "protocol")})
 	s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"x86-64","order":"little","pointer":8,"target":"process"}}`)
 	for _, c := range []struct{ method, want string }{
 		{"raises", `"error":{"code":-32000,"message":"ValueError: what is this?"}`},

@@ -96,6 +96,9 @@ func (a *solo) proceedTo() string {
 		b := a.breakpoints[regs.pc()]
 		switch {
 		case b == nil || handled != nil && handled.Addr == b.Addr:
+		case b.Uncounted && a.o.Loads:
+			a.t.at, a.run.Hit, a.run.Load = b, b.Addr, true
+			return ""
 		case b.Uncounted:
 			return "code was registered or loaded meanwhile"
 		case a.o.Hits:

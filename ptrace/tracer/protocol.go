@@ -99,6 +99,7 @@ type Change struct {
 type AloneOptions struct {
 	Returns []Return
 	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
+	Loads   bool     // it stops at uncounted ones too; otherwise it gives up there
 	Inside  []Range  // ascending
 	Entries []uint64 // functions to stop at, where code inside calls them
 	Steps   uint64
@@ -117,6 +118,7 @@ type AloneRun struct {
 	Stopped string // why it got neither to a return nor to a breakpoint, or ""
 	Return  int    // which of the returns it came to, or -1
 	Hit     uint64 // the breakpoint that it came to, or 0
+	Load    bool   // that is an uncounted one
 	Entered uint64 // the one of the entries that it came to, or 0
 	Back    Return // and where that returns to
 	Passed  uint64 // counted breakpoints that it did not stop at

@@ -1,10 +1,11 @@
-package main
+// Package manpage makes the manual page of a command, in the language of man(7), of what its help says. Its main function is [Page]. Commands are the
+// program's own and are trusted.
+package manpage
 
 import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,36 +15,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand writes manual pages, for those who make packages.
-func manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write a manual page for each command into a directory",
-		Hidden: true,
-		Args:   needs("a directory"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return err
-			}
-			pages := append([]*cobra.Command{c.Root()}, c.Root().Commands()...)
-			pages = slices.DeleteFunc(pages, func(c *cobra.Command) bool { return c.Hidden || c.Name() == "help" })
-			for _, page := range pages {
-				page.InitDefaultHelpFlag() // which others have when they run
-				name := filepath.Join(args[0], pageName(page)+".1")
-				if err := os.WriteFile(name, manPage(page, pages), 0o644); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
+// Name is what the page of a command is called, without its section.
+func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
-
-// manDate is the day that a page is of: not today, so that the same source gives the same bytes. A build sets
+// date is the day that a page is of: not today, so that the same source gives the same bytes. A build sets
 // SOURCE_DATE_EPOCH (reproducible-builds.org).
-func manDate() string {
+func date() string {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
 		return ""
@@ -51,12 +28,12 @@ func manDate() string {
 	return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
 }
 
-// manPage is the manual page of a command, in the language of man(7).
-func manPage(c *cobra.Command, pages []*cobra.Command) []byte {
+// Page is the manual page of a command. That of the root names those of others.
+func Page(c *cobra.Command, pages []*cobra.Command) []byte {
 	p := &roff{}
-	p.line(".TH %s 1 %q reframe", strings.ToUpper(pageName(c)), manDate())
+	p.line(".TH %s 1 %q reframe", strings.ToUpper(Name(c)), date())
 	p.line(".SH NAME")
-	p.line(`%s \- %s`, escaped(pageName(c)), escaped(c.Short))
+	p.line(`%s \- %s`, escaped(Name(c)), escaped(c.Short))
 	p.line(".SH SYNOPSIS")
 	p.line(`.B %s`, escaped(c.CommandPath()))
 	p.words(strings.TrimPrefix(c.UseLine(), c.CommandPath()))
@@ -74,7 +51,7 @@ func manPage(c *cobra.Command, pages []*cobra.Command) []byte {
 		p.line(".SH COMMANDS")
 		for _, page := range pages[1:] {
 			p.line(".TP")
-			p.line(".BR %s (1)", escaped(pageName(page)))
+			p.line(".BR %s (1)", escaped(Name(page)))
 			p.words(page.Short + ".")
 		}
 		p.flags("OPTIONS", c.LocalFlags())
@@ -89,7 +66,7 @@ func manPage(c *cobra.Command, pages []*cobra.Command) []byte {
 	}
 	p.line(".SH SEE ALSO")
 	if c.HasParent() {
-		p.line(".BR %s (1)", escaped(pageName(c.Root())))
+		p.line(".BR %s (1)", escaped(Name(c.Root())))
 	} else {
 		p.line(".BR gdb (1),")
 		p.line(".BR core (5)")
@@ -102,14 +79,14 @@ type roff struct{ out bytes.Buffer }
 
 func (p *roff) line(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
 
-// manWidth is how long a line of the source of a page may be.
-const manWidth = 76
+// width is how long a line of the source of a page may be.
+const width = 76
 
 // words writes words that are filled.
 func (p *roff) words(text string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && len(escaped(line))+1+len(escaped(word)) > manWidth {
+		if line != "" && len(escaped(line))+1+len(escaped(word)) > width {
 			p.line("%s", escaped(line))
 			line = ""
 		}

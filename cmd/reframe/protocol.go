@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reframe/deopt"
+	"reframe/deopt/handover"
+	"reframe/deopt/machine"
+	"reframe/deopt/protocheck"
+	"reframe/deopt/vmproto"
+	"reframe/internal/flags"
+	"reframe/internal/fold"
+	"reframe/internal/newfile"
+)
+
+// checked is what protocol check was asked for.
+type checked struct {
+	inputs
+	choice  deopt.Choice
+	result  string
+	timeout time.Duration
+	log     string
+	force   bool
+}
+
+func (a *app) protocolCommand() *cobra.Command {
+	var k checked
+	c := &cobra.Command{
+		Use:   "protocol check COMMAND [PID | CORE]",
+		Short: "Try whether an interpreter keeps the protocol of --with",
+		Long: `protocol check starts COMMAND by sh -c, as resume --with and verify --with do, asks it
+what these ask, and says what it does otherwise than doc/protocol.md says. It is for
+who teaches an interpreter to speak it.
+
+With a process or a core that stands at an exit of the VM, such as record --core keeps,
+the exit is played to the interpreter: as it is, a second time, to one that has just
+started, with members that are not known yet, with memory that cannot be read or
+written, and with frames that there cannot be, which it has to call malformed. A layout
+of the VM says which frames these are, unless the target says it of itself. Without
+a target only what needs no exit is tried.
+
+--log FILE keeps each line that goes over: behind > what reframe sends, behind < what
+the interpreter does.
+
+` + positionalHelp + `
+
+Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it failed.`,
+		Example: `  reframe protocol check './vm --serve program.vm'
+  reframe protocol check './vm --serve program.vm' exit.core --layout simple
+  reframe protocol check 'python3 vm.py --serve program.vm' 41822 --layout vm.star --log lines`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 || args[0] != "check":
+				return usage("what to do with the protocol: reframe protocol check COMMAND")
+			case len(args) == 1 || strings.TrimSpace(args[1]) == "":
+				return usage("the command of an interpreter is missing: reframe protocol check './vm --serve program.vm'")
+			}
+			if err := onlyTarget(c, args[2:]); err != nil {
+				return err
+			}
+			return a.check(c, &k, args[1])
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			switch len(args) {
+			case 0:
+				return []string{"check"}, cobra.ShellCompDirectiveNoFileComp
+			case 1:
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return completeTarget(c, args[2:], word)
+		},
+	}
+	k.addFlags(c)
+	k.selfFlag(c)
+	f := c.Flags()
+	flags.Choice(f, &k.choice, flags.Usage{
+		"frame":    "the exit is the frame of this `number`",
+		"function": "the exit is the innermost frame of the function of this `NAME`, or /RE/",
+	})
+	unnumbered(c)
+	f.StringVar(&k.result, "result", "", "the `value` that the call returns for which the frame waits")
+	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "how long the interpreter may take for each answer")
+	f.StringVar(&k.log, "log", "", "keep each line that goes over in `FILE`")
+	forceFlag(c, &k.force)
+	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+protocheck.Schema+")")
+	return c
+}
+
+// check tries what the protocol asks for, at an exit where one is given.
+func (a *app) check(c *cobra.Command, k *checked, command string) error {
+	o := protocheck.Options{Command: command, Timeout: k.timeout, Errors: a.stderr,
+		Hello: vmproto.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
+	if k.timeout <= 0 {
+		return usage("--timeout %v: a time above 0", k.timeout)
+	}
+	if c.Flags().Changed("pid") || c.Flags().Changed("core") {
+		t, view, err := k.look(a, c, true)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		if o.Moment, err = k.moment(view); err != nil {
+			return err
+		}
+		o.Hello = handover.Hello(t)
+	} else if k.choice.Frame >= 0 || k.choice.Function != nil || k.result != "" || len(k.Layouts) > 0 || len(k.Modules) > 0 {
+		return usage("without a process or a core there is no exit of which -f, --function, --result, --layout or --ir could say something")
+	}
+	if k.log != "" {
+		if err := refuseLoss(k.force, []named{{"--log", k.log}}, k.inputFiles(nil)); err != nil {
+			return err
+		}
+		f, err := newfile.Stream(k.log, k.force)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		o.Log = logTo(f)
+	}
+	each := func(*protocheck.Result) error { return nil }
+	out := fold.To(a.stdout)
+	if !a.json {
+		each = func(r *protocheck.Result) error {
+			if r.General {
+				return nil // and is the same for many, which are counted at the end
+			}
+			return printCheck(out, a.style(), r)
+		}
+	}
+	report, err := protocheck.Run(c.Context(), o, each)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, report)
+	} else {
+		err = printChecked(out, report)
+	}
+	if err == nil && report.Broken > 0 {
+		err = &status{code: exitPartial} // each was printed
+	}
+	return err
+}
+
+// moment is the exit that is meant.
+func (k *checked) moment(view *deopt.View) (*protocheck.Moment, error) {
+	stack, err := handover.Pick(view, k.choice)
+	if err != nil {
+		return nil, err
+	}
+	if k.result != "" {
+		if stack.Returned, err = handover.Given(k.result); err != nil {
+			return nil, usage("--result %v", err)
+		}
+	}
+	m := &protocheck.Moment{Memory: view.Target()}
+	if m.Request, err = stack.Request(); err != nil {
+		return nil, err
+	}
+	m.Request.Steps, m.Request.Tail = 1e9, withTail
+	m.Maps, err = view.Target().Mappings()
+	m.Symbol = handover.Symbol(view.Target())
+	return m, err
+}
+
+// logTo is a log of lines in a file.
+func logTo(f io.Writer) func(line []byte, sent bool) {
+	return func(line []byte, sent bool) {
+		mark := "<"
+		if sent {
+			mark = ">"
+		}
+		fmt.Fprintf(f, "%s %s\n", mark, printable(string(line)))
+	}
+}
+
+// printCheck prints a check in a line, and in another what there is to say of it.
+func printCheck(w io.Writer, s style, r *protocheck.Result) error {
+	mark := s.green("kept  ")
+	switch r.Status {
+	case protocheck.Broken:
+		mark = s.yellow("BROKEN")
+	case protocheck.Not:
+		mark = s.dim("  -   ")
+	}
+	why := ""
+	if r.Why != "" {
+		why = "\n          " + printable(r.Why)
+	}
+	_, err := fmt.Fprintf(w, "%s  %s%s\n", mark, r.What, why)
+	return err
+}
+
+// printChecked prints what came of all of them.
+func printChecked(w io.Writer, r *protocheck.Report) error {
+	var text strings.Builder
+	if x := r.Exit; x != nil {
+		fmt.Fprintf(&text, "\nthe exit: %s and %s; it took %s: %s read, %s written, %s allocated\n", count(x.Frames, "frame"), count(x.Objects, "object"), count(x.Requests, "request"),
+			count(x.Ranges, "range"), count(x.Writes, "range"), count(x.Allocated, "byte"))
+		if x.Again > 0 {
+			fmt.Fprintf(&text, "%s it had read before, and nothing was written since: each request is a round trip\n", count(x.Again, "range"))
+		}
+	}
+	tried, not, why := 0, 0, ""
+	for _, c := range r.Checks {
+		switch {
+		case c.General:
+			not, why = not+1, c.Why
+		case c.Status != protocheck.Not:
+			tried++
+		}
+	}
+	fmt.Fprintf(&text, "\n%s tried, %d broken", count(tried, "check"), r.Broken)
+	if not > 0 {
+		fmt.Fprintf(&text, "; %d not tried: %s", not, why)
+	}
+	text.WriteString("\n")
+	_, err := io.WriteString(w, text.String())
+	return err
+}

@@ -1,0 +1,211 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// standing is a core of tinyvm at an exit that leaves inlined frames and objects that do not exist.
+func standing(t *testing.T) (core, serve string) {
+	t.Helper()
+	binary, program, serve := tinyvm(t)
+	p := livetest.Program(t, binary, "--stand", "1", program)
+	core = filepath.Join(t.TempDir(), "exit.core")
+	r := reframe(t, "record", "-p", pid(p), "-o", core)
+	require.Equal(t, 0, r.code, r.stderr)
+	return core, serve
+}
+
+// tinyvm keeps the protocol, in C++ and in Python; and each line that went over, both ways, is what the schema of messages says, in which each member
+// is named.
+func TestProtocolCheck(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	core, serve := standing(t)
+	_, program, _ := tinyvm(t)
+	python := strings.Join(tinyvmtest.InPython(t, "--serve", program), " ")
+	seen := map[string]bool{}
+	for command, summary := range map[string]string{
+		serve:  "\n21 checks tried, 0 broken\n",
+		python: "\n20 checks tried, 0 broken\n", // it writes what has changed, and nothing has in the process's own memory
+	} {
+		lines := filepath.Join(t.TempDir(), "lines")
+		r := reframe(t, "protocol", "check", command, core, "--log", lines)
+		require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
+		require.Contains(t, r.stdout, summary)
+		require.Contains(t, r.stdout, "\nthe exit: 2 frames and 2 objects; it took 7 requests: 4 ranges read, ")
+		require.Contains(t, r.stdout, " written, 64 bytes allocated\n")
+		text, err := os.ReadFile(lines)
+		require.NoError(t, err)
+		spoken(t, string(text), seen)
+
+		r = reframe(t, "protocol", "check", command, core, "--json")
+		require.Equal(t, 0, r.code, r.stderr)
+		valid(t, "protocol.schema.json", r.stdout)
+		require.Contains(t, r.stdout, `"outcome": "returned i64 0x41f13c9226b00000 (4358480491)"`)
+	}
+	// The page's own examples, and what tinyvm does not say: answers to all methods were seen.
+	for _, method := range []string{"initialize", "resume", "memory.read", "memory.write", "memory.allocate", "symbol"} {
+		require.True(t, seen[method], method)
+	}
+}
+
+// spoken holds lines of a log against the schema of messages. Members that it does not name are none of the protocol's, but for those that the check
+// itself adds, which have its name.
+func spoken(t *testing.T, log string, seen map[string]bool) {
+	t.Helper()
+	asked := map[string]string{} // the method of each request that waits, by who asks and its id
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"reframe.check"`) || strings.Contains(line, `"error"`) && !strings.Contains(line, `"result"`) {
+			if strings.Contains(line, `"method":"resume"`) {
+				asked[line[:1]+idOf(t, line)] = "resume"
+			}
+			continue
+		}
+		var m struct {
+			ID             json.RawMessage
+			Method         string
+			Params, Result json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(line[2:]), &m), line)
+		messages(t, "request-or-answer", []byte(line[2:]))
+		if m.Method != "" {
+			asked[line[:1]+string(m.ID)] = m.Method
+			messages(t, m.Method+".params", m.Params)
+			continue
+		}
+		method := asked[map[string]string{">": "<", "<": ">"}[line[:1]]+string(m.ID)]
+		require.NotEmpty(t, method, "an answer to nothing: %s", line)
+		messages(t, method+".result", m.Result)
+		seen[method] = true
+	}
+}
+
+func idOf(t *testing.T, line string) string {
+	t.Helper()
+	var m struct{ ID json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(line[2:]), &m))
+	return string(m.ID)
+}
+
+// messages holds JSON against a definition of doc/messages.schema.json, in which no object has members that are not named.
+func messages(t *testing.T, definition string, text []byte) {
+	t.Helper()
+	file, err := os.ReadFile("../../doc/messages.schema.json")
+	require.NoError(t, err)
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
+	require.NoError(t, err)
+	for _, o := range objectsOf(schema, nil) {
+		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
+			o["additionalProperties"] = false
+		}
+	}
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("messages.json", schema))
+	at := "messages.json"
+	if definition != "request-or-answer" {
+		at += "#/$defs/" + definition
+	}
+	compiled, err := c.Compile(at)
+	require.NoError(t, err)
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	require.NoError(t, compiled.Validate(v), "%s: %s", definition, text)
+}
+
+// What doc/protocol.md shows is what the schema says.
+func TestProtocolPageKeepsItsSchema(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../doc/protocol.md")
+	require.NoError(t, err)
+	asked, examples := map[string]string{}, 0
+	for n, block := range strings.Split(string(page), "```") {
+		text, is := strings.CutPrefix(block, "json\n")
+		if n%2 == 0 || !is {
+			continue
+		}
+		for d := json.NewDecoder(strings.NewReader(text)); d.More(); examples++ {
+			var m map[string]json.RawMessage
+			require.NoError(t, d.Decode(&m), text)
+			id, whole := string(m["id"]), fmt.Sprint(n)
+			line, err := json.Marshal(m)
+			require.NoError(t, err)
+			messages(t, "request-or-answer", line)
+			var method string
+			if err := json.Unmarshal(m["method"], &method); err == nil {
+				asked[whole+id] = method
+				messages(t, method+".params", m["params"])
+			} else {
+				messages(t, asked[whole+id]+".result", m["result"])
+			}
+		}
+	}
+	require.GreaterOrEqual(t, examples, 12)
+	var outcomes int
+	for line := range strings.Lines(string(page)) {
+		if text, is := strings.CutPrefix(line, "| `{"); is {
+			text, _, _ = strings.Cut("{"+text, "` |")
+			messages(t, "resume.result", []byte(text))
+			outcomes++
+		}
+	}
+	require.Equal(t, 4, outcomes)
+}
+
+// What an interpreter does wrong is said, with status 1, and what is wrong with the command line, before anything is started.
+func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := reframe(t, "protocol", "check", "cat")
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Equal(t, "BROKEN  it answers initialize with the protocol that it speaks and a name\n"+
+		"          initialize (id 1): it asks while it is asked for initialize, where there is nothing to ask\n"+
+		"\n1 check tried, 1 broken; 21 not tried: it has not been greeted\n", r.stdout)
+	r = reframe(t, "protocol", "check", `sed -u 's/"id":\([0-9]*\),.*initialize.*/"id":\1,"result":{"protocol":"reframe.vm\/1","name":"sed"}}/;t;s/.*/{}/'`)
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Contains(t, r.stdout, "kept    it answers initialize with the protocol that it speaks and a name\n          it is sed\n"+
+		"BROKEN  a request that it does not know is answered by the error -32601\n          \"{}\": no message of JSON-RPC 2.0: \"jsonrpc\" is not \"2.0\"\n")
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", 64, "what to do with the protocol: reframe protocol check COMMAND"},
+		{"test x", 64, "what to do with the protocol"},
+		{"check", 64, "the command of an interpreter is missing"},
+		{"check x 1 2", 64, "one target at a time"},
+		{"check x /dev/null", 2, "/dev/null"},
+		{"check x -f 1", 64, "without a process or a core there is no exit of which"},
+		{"check x --timeout 0s", 64, "--timeout 0s: a time above 0"},
+	} {
+		r := reframe(t, append([]string{"protocol"}, strings.Fields(c.args)...)...)
+		require.Equal(t, c.code, r.code, "%s: %s", c.args, r.stderr)
+		require.Contains(t, r.stderr, c.says, c.args)
+	}
+	log := write(t, "lines", "mine")
+	reframe(t, "protocol", "check", "true", "--log", log).failsEmpty(t, 2, "the file exists; --force overwrites it")
+}
+
+// The page shows a real screen.
+func TestProtocolDocument(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	dir := t.TempDir()
+	core, _ := standing(t)
+	vm, program, _ := tinyvm(t)
+	put(t, core, filepath.Join(dir, "exit.core"))
+	put(t, program, filepath.Join(dir, "points.tvm"))
+	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
+	require.NoError(t, os.Symlink(binary, filepath.Join(dir, "reframe")))
+	require.Len(t, typeDocument(t, "../../doc/protocol.md", dir), 1)
+}

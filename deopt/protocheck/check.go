@@ -1,0 +1,277 @@
+package protocheck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/vmproto"
+)
+
+// Schema is that of a [Report].
+const Schema = "reframe.protocol/v1"
+
+// Status is how a check came out.
+type Status string
+
+// What a check comes to.
+const (
+	Kept   Status = "kept"
+	Broken Status = "broken"
+	Not    Status = "not-tried"
+)
+
+// Result is what one check came to.
+type Result struct {
+	Check  string `json:"check"` // its name, which stays what it is
+	What   string `json:"what"`  // that the protocol asks for
+	Status Status `json:"status"`
+	Why    string `json:"why,omitempty"` // what was wrong, why it was not tried, or what there is to say
+
+	General bool `json:"-"` // it was not tried for a reason that many have
+}
+
+// Report is all of them.
+type Report struct {
+	Schema      string   `json:"schema"`
+	Command     string   `json:"command"`
+	Interpreter string   `json:"interpreter,omitempty"` // as it calls itself
+	Checks      []Result `json:"checks"`
+	Broken      int      `json:"broken"`
+	Exit        *Exit    `json:"exit,omitempty"` // absent where none was given, and where the interpreter has not come through it
+}
+
+// Exit is what the interpreter made of the exit, and what that took.
+type Exit struct {
+	Frames    int    `json:"frames"`
+	Objects   int    `json:"objects"`
+	Outcome   string `json:"outcome"`
+	Steps     uint64 `json:"steps"`
+	Requests  int    `json:"requests"` // each a round trip, unless it does not wait for the answer
+	Ranges    int    `json:"ranges"`   // that it read
+	Again     int    `json:"again"`    // of these, those that it had read before and had not written since
+	Writes    int    `json:"writes"`
+	Allocated uint64 `json:"allocated"` // bytes
+}
+
+// Moment is an exit: what is handed over, and the target at that time.
+type Moment struct {
+	Request *vmproto.Resume
+	Memory  machine.Memory
+	Maps    []machine.Mapping // in ascending order
+	Symbol  func(name string) (at machine.Addr, size uint64, ok bool)
+}
+
+// Options say how it is done.
+type Options struct {
+	Command string
+	Hello   vmproto.Hello
+	Moment  *Moment       // nil: only what can be asked without one
+	Timeout time.Duration // for each answer
+	Errors  io.Writer     // the interpreter's standard error
+	Log     func(line []byte, sent bool)
+}
+
+// Run tries one check after the other and tells each of them. The error is that of ctx or of each; an interpreter that cannot even be greeted is a
+// check that it has not kept.
+func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, error) {
+	c := &checker{ctx: ctx, o: o, report: &Report{Schema: Schema, Command: o.Command}}
+	defer func() { c.child.Close() }()
+	for _, check := range checks {
+		r := Result{Check: check.name, What: check.what, Status: Kept}
+		switch {
+		case c.dead != "":
+			r.Status, r.Why, r.General = Not, c.dead, true
+		case check.exit && o.Moment == nil:
+			r.Status, r.Why, r.General = Not, "no exit was given: PID or CORE, and --layout where it says nothing of itself", true
+		case check.exit && c.report.Exit == nil && check.name != exitCheck:
+			r.Status, r.Why, r.General = Not, "it has not come through the exit", true
+		default:
+			if c.alone {
+				c.child.Close()
+			}
+			said, err := check.try(c)
+			if cause := context.Cause(ctx); cause != nil {
+				return c.report, cause
+			}
+			var not untried
+			switch {
+			case errors.As(err, &not):
+				r.Status, r.Why = Not, string(not)
+			case err != nil:
+				r.Status, r.Why = Broken, c.without(err)
+				c.report.Broken++
+			default:
+				r.Why = said
+			}
+			if r.Status == Broken && check.name == greeting && c.child.Ended() {
+				c.dead = "it has not been greeted"
+			}
+		}
+		c.report.Checks = append(c.report.Checks, r)
+		if err := each(&r); err != nil {
+			return c.report, err
+		}
+	}
+	return c.report, nil
+}
+
+// untried is an error of a check that has nothing to try.
+type untried string
+
+func (u untried) Error() string { return string(u) }
+
+// checker is a run under way.
+type checker struct {
+	ctx    context.Context
+	o      Options
+	report *Report
+	child  *vmproto.Child
+	dead   string // why nothing more is tried
+	alone  bool   // each check has an interpreter of its own, as an earlier request is known to matter
+
+	first   *ran // of the exit
+	sending traffic
+}
+
+// without is an error without the command, which the user knows.
+func (c *checker) without(err error) string {
+	var e *vmproto.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	if e.Message == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Message, e.Err)
+}
+
+// running is the interpreter; another one where the last has ended.
+func (c *checker) running() (*vmproto.Child, error) {
+	if !c.child.Ended() {
+		return c.child, nil
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	var err error
+	c.child, err = vmproto.Start(ctx, vmproto.Spec{Command: c.o.Command, Hello: c.o.Hello, Errors: c.o.Errors, Log: func(line []byte, sent bool) {
+		if !sent {
+			c.sending.see(line)
+		}
+		if c.o.Log != nil {
+			c.o.Log(line, sent)
+		}
+	}})
+	return c.child, err
+}
+
+func (c *checker) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.ctx, c.o.Timeout)
+}
+
+// ask sends a request that is answered by nothing but an error.
+func (c *checker) ask(method string, params any) error {
+	child, err := c.running()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	return child.Ask(ctx, method, params)
+}
+
+// ran is one resume.
+type ran struct {
+	answer *vmproto.Answer
+	memory *vmproto.Overlay
+}
+
+// hand hands a request over. The error is that of a broken interpreter.
+func (c *checker) hand(params any, h *vmproto.Host) (*ran, error) {
+	child, err := c.running()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	a, err := child.Hand(ctx, params, h)
+	if err != nil {
+		return nil, err
+	}
+	return &ran{a, h.Memory}, nil
+}
+
+// refused says how an answer has no outcome, or "".
+func (r *ran) refused() string {
+	switch {
+	case r.answer.Unsupported != "":
+		return "unsupported: " + r.answer.Unsupported
+	case r.answer.Malformed != "":
+		return "malformed: " + r.answer.Malformed
+	}
+	return ""
+}
+
+// outcome is the answer in a line.
+func (r *ran) outcome() string {
+	a := r.answer
+	if why := r.refused(); why != "" {
+		return "says " + why
+	}
+	text := "returned nothing"
+	switch v := a.Returned; {
+	case v != nil && v.Text != "":
+		text = fmt.Sprintf("returned %s %s (%s)", v.Type, v.Bits, v.Text)
+	case v != nil:
+		text = fmt.Sprintf("returned %s %s", v.Type, v.Bits)
+	case a.Threw != nil && !a.Returns:
+		text = ""
+	}
+	if a.Threw != nil {
+		text = fmt.Sprintf("threw %q%s", a.Threw.Text, before(", ", text))
+	}
+	return text
+}
+
+func before(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	return what + text
+}
+
+// host is the moment as it is.
+func (m *Moment) host(pointer int) *vmproto.Host {
+	return &vmproto.Host{Memory: vmproto.NewOverlay(m.Memory, m.Maps, pointer), Symbol: m.Symbol}
+}
+
+// empty is a target with nothing in it.
+func empty(pointer int) *vmproto.Host {
+	return (&Moment{Memory: unreadable{}, Symbol: noSymbol}).host(pointer)
+}
+
+type unreadable struct{}
+
+func (unreadable) ReadMemory(_ []byte, addr machine.Addr) error {
+	return machine.Unavailablef("%v is not mapped", addr)
+}
+
+func noSymbol(string) (machine.Addr, uint64, bool) { return 0, 0, false }
+
+// copyOf is a request that can be changed.
+func copyOf(r *vmproto.Resume) (map[string]any, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // offsets may have more bits than a float
+	err = d.Decode(&out)
+	return out, err
+}

@@ -1,0 +1,155 @@
+package protocheck_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/protocheck"
+	"reframe/deopt/vmproto"
+	"reframe/internal/livetest"
+)
+
+// page is one page at 0x2000, of which each byte is 5.
+type page struct{}
+
+func (page) ReadMemory(p []byte, addr machine.Addr) error {
+	if addr < 0x2000 || addr+machine.Addr(len(p)) > 0x3000 {
+		return machine.Unavailablef("%v is not mapped", addr)
+	}
+	for i := range p {
+		p[i] = 5
+	}
+	return nil
+}
+
+// moment is an exit of the toy's method.
+func moment() *protocheck.Moment {
+	at, zero, one := int64(3), int64(0), int64(1)
+	return &protocheck.Moment{Memory: page{}, Maps: []machine.Mapping{{Start: 0x2000, End: 0x3000, Read: true, Write: true}},
+		Symbol: func(name string) (machine.Addr, uint64, bool) { return 0x2008, 8, name == "counter" },
+		Request: &vmproto.Resume{Steps: 1e9, Tail: 20, Objects: []vmproto.Object{{ID: 1, Class: "Box", Fields: []vmproto.Field{}}},
+			Frames: []vmproto.Frame{{Method: "Toy.add", Position: &at, Resume: "reexecute", Locals: []vmproto.Value{{Index: &zero, Object: &one}},
+				Stack: []vmproto.Value{{Index: &zero, Type: "i32", Text: "7", Bits: "0x7"}}}}}}
+}
+
+// toyWith is what is asked of the toy that has a fault.
+func toyWith(t *testing.T, fault string) protocheck.Options {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return protocheck.Options{Command: faultVariable + "=" + fault + " exec " + self, Timeout: livetest.Patience, Errors: os.Stderr, Moment: moment(),
+		Hello: vmproto.Hello{Arch: "amd64", Order: "little", Pointer: 8, Target: "core"}}
+}
+
+func silent(*protocheck.Result) error { return nil }
+
+// Each thing that an interpreter can do wrong breaks the check that is about it, and no other.
+func TestEachFaultBreaksItsCheck(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]map[string]string{
+		"":                      {},
+		"nameless":              {"initialize": "it says no name, and people cannot tell which interpreter spoke"},
+		"knows-all":             {"unknown-method": "it has answered reframe.check by a result"},
+		"wrong-error":           {"unknown-method": "it has answered reframe.check by the error -32000: what?"},
+		"answers-notifications": {"notification": `an answer: its id is "null", and reframe's are numbers`},
+		"runs-anything":         {"nobody": "it says that it returned nothing"},
+		"dies-of-nothing":       {"no-frames": "its answer to resume (id 5): it has ended (exit status 9)"},
+		"keeps":                 {"again": "it returned i64 0x88be; at first it returned i64 0x88bd"},
+		"stores-otherwise":      {"again": "what it stored at 0x2000 is not what it stored there at first"},
+		"starts-badly":          {"first": "it returned i64 0x88be; at first it returned i64 0x88bd"},
+		"strict":                {"unknown-members": "it says unsupported: what is reframe.check?; at first it returned i64 0x88bd"},
+		"by-text":               {"order": "it says unsupported: these are no frames; at first it returned i64 0x88bd", "unknown-members": "it says unsupported: these are no frames; at first it returned i64 0x88bd"},
+		"endless":               {"steps": "one was wanted, and it returned i64 0x88bd after 5000"},
+		"tells-all":             {"tail": "3 were wanted, and it has answered with 4"},
+		"guesses":               {"unreadable": "it says that it returned i64 0x88b8"},
+		"writes-blindly":        {"unwritable": "it says that it returned i64 0x88bd"},
+		"allocates-blindly":     {"no-memory": "it says that it returned i64 0x88bd"},
+		"needs-symbols":         {"no-symbols": "its answer to resume (id 11): it has ended (exit status 6)"},
+		"any-stack":             {"stack-short": "it is taken: returned i64 0x88bd", "stack-long": "it is taken: returned i64 0x88bd"},
+		"any-position":          {"position": "it is taken: returned i64 0x88bd"},
+		"any-object":            {"no-object": "it is taken: returned i64 0x88bd"},
+		"spells":                {"spelling": `"Returned" is no member of result; is "returned" meant?`},
+		"stays":                 {"end": "it had not ended after two seconds, and was ended by force"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			report, err := protocheck.Run(t.Context(), toyWith(t, fault), silent)
+			require.NoError(t, err)
+			broken := map[string]string{}
+			for _, r := range report.Checks {
+				require.NotEqual(t, protocheck.Not, r.Status, "%s: %s", r.Check, r.Why)
+				if r.Status == protocheck.Broken {
+					broken[r.Check] = r.Why
+				}
+			}
+			require.Equal(t, want, broken)
+			require.Equal(t, len(want), report.Broken)
+		})
+	}
+}
+
+// Without an exit only what needs none is tried, and an interpreter that cannot be greeted is asked nothing else.
+func TestWhatIsNotTried(t *testing.T) {
+	t.Parallel()
+	o := toyWith(t, "")
+	o.Moment = nil
+	report, err := protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	var tried []string
+	for _, r := range report.Checks {
+		if r.Status == protocheck.Not {
+			require.Equal(t, "no exit was given: PID or CORE, and --layout where it says nothing of itself", r.Why)
+			continue
+		}
+		require.Equal(t, protocheck.Kept, r.Status, "%s: %s", r.Check, r.Why)
+		tried = append(tried, r.Check)
+	}
+	require.Equal(t, []string{"initialize", "unknown-method", "notification", "nobody", "no-frames", "spelling", "end"}, tried)
+	require.Nil(t, report.Exit)
+
+	o = toyWith(t, "")
+	o.Command = "exit 3"
+	report, err = protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	require.Equal(t, protocheck.Result{Check: "initialize", What: "it answers initialize with the protocol that it speaks and a name", Status: protocheck.Broken,
+		Why: "its answer to initialize (id 1): it has ended (exit status 3)"}, report.Checks[0])
+	for _, r := range report.Checks[1:] {
+		require.Equal(t, "it has not been greeted", r.Why, r.Check)
+	}
+
+	o = toyWith(t, "any-position")
+	o.Moment.Request.Frames[0].Method = "Toy.subtract"
+	report, err = protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Broken)
+	for _, r := range report.Checks {
+		if r.Check == "exit" {
+			require.Equal(t, "unsupported: no such method", r.Why)
+		}
+	}
+}
+
+// What the exit took is counted.
+func TestExitIsCounted(t *testing.T) {
+	t.Parallel()
+	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)
+	require.NoError(t, err)
+	require.Equal(t, &protocheck.Exit{Frames: 1, Objects: 1, Outcome: "returned i64 0x88bd", Steps: 5000, Requests: 5, Ranges: 1, Writes: 1, Allocated: 16}, report.Exit)
+}
+
+// It ends when its caller wants it to.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	_, err := protocheck.Run(t.Context(), toyWith(t, ""), func(*protocheck.Result) error { return enough })
+	require.ErrorIs(t, err, enough)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(enough)
+	_, err = protocheck.Run(ctx, toyWith(t, ""), silent)
+	require.ErrorIs(t, err, enough)
+}

@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/handover"
+	"reframe/deopt/vmproto"
+	"reframe/internal/flags"
+)
+
+// resumeWith is resume --with: the VM's own interpreter runs in the script's current folder, with its environment.
+func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
+	stack, err := handover.Pick(v, o.Choice)
+	if err != nil {
+		return unmet{err}
+	}
+	if o.Result != "" {
+		if stack.Returned, err = handover.Given(o.Result); err != nil {
+			return c.wrong("--result %v", err)
+		}
+	}
+	request, err := stack.Request()
+	if err != nil {
+		return unmet{err}
+	}
+	request.Steps = o.Limits.Steps
+	ctx, cancel := context.WithTimeout(c.ctx, o.Timeout)
+	defer cancel()
+	dir, env := c.interpreter(o.With)
+	child, err := vmproto.Start(ctx, vmproto.Spec{Command: o.With, Hello: handover.Hello(v.Target()), Errors: c.ts.Stderr(), Dir: dir, Env: env})
+	if err != nil {
+		return unmet{err}
+	}
+	defer child.Close()
+	out, err := stack.Run(ctx, child, request, nil)
+	switch {
+	case err != nil:
+		return unmet{err}
+	case out.With.Unsupported != "":
+		return unmet{errors.New("its interpreter cannot go on: " + out.With.Unsupported)}
+	case out.With.Malformed != "":
+		return unmet{errors.New("there are no such frames, says its interpreter: " + out.With.Malformed)}
+	}
+	c.resumed, c.printed = out, &out.Output
+	switch {
+	case c.scripts.Printer == nil:
+		return nil
+	case json:
+		return c.scripts.Printer.JSON(c.out(), out)
+	}
+	return c.scripts.Printer.ResumedWith(c.out(), out, stack)
+}
+
+// interpreter is where a command of --with is run, and with which environment.
+func (c *call) interpreter(command string) (dir string, env []string) {
+	for _, word := range strings.Fields(command) { // nobody else knows which are files
+		c.file(strings.Trim(word, `'"`))
+	}
+	return c.environment()
+}
+
+// threw is what the exception says that left the outermost frame, or nil.
+func (c *call) threw() *string {
+	if c.resumed == nil || c.resumed.With == nil {
+		return nil
+	}
+	return c.resumed.With.Threw
+}
+
+// throws is the command of that name.
+func (c *call) throws() error {
+	switch {
+	case len(c.args) != 1:
+		return c.wrong("")
+	case c.resumed == nil:
+		return errors.New("nothing was resumed; resume --with comes first")
+	case c.threw() == nil:
+		return otherwise("it was not left by an exception, but returned")
+	case *c.threw() != c.args[0]:
+		return otherwise("it threw %q, not %q", *c.threw(), c.args[0])
+	}
+	return nil
+}
