@@ -566,6 +566,13 @@ static void command(char *line) {
 }
 
 // at_random patches and takes back without being told.
+static long all_runs(void) {
+  long runs = 0;
+  for (struct thread *t = threads; t < threads + thread_count; t++) runs += atomic_load(&t->runs);
+  return runs;
+}
+
+// at_random has threads run through each change: on a busy machine all could be over before any of them had its turn.
 static void at_random(uint64_t seed, int events) {
   for (int n = 0; n < events; n++) {
     struct site *s = &sites[next(&seed) % site_count], *list[] = {s};
@@ -573,6 +580,7 @@ static void at_random(uint64_t seed, int events) {
     int room = s->given->bytes - k->size;
     if (s->kind) exclusive(list, 1, take_back);
     else if (room >= 0 && !choose(s, k->name, 'n', next(&seed) % (room + 1))) exclusive(list, 1, apply);
+    for (long before = all_runs(); all_runs() < before + 8;) usleep(20);
   }
   atomic_store(&leaving, 1);
   long wrong = 0;
