@@ -117,7 +117,7 @@ func TestScriptFailures(t *testing.T) {
 		{"verify --ir $TICK_IR true", "1: there was no exit"},
 		{"! verify --ir $TICK_IR true", "1: there was no exit"},
 		{"! verify --ir $TICK_IR no-such-program", `1: exec: "no-such-program": executable file not found in $PATH`},
-		{"verify true", "1: verify: it needs the module that was compiled: --ir FILE.ll\nusage: verify "},
+		{"verify true", "1: verify: it needs the module that was compiled: --ir FILE.ll; or --with\nusage: verify "},
 	} {
 		path, r := script(t, &replay.Scripts{Env: env}, c.script)
 		require.Equal(t, replay.Failed, r.Outcome, c.script)

@@ -31,12 +31,58 @@ func TestReplayDocument(t *testing.T) {
 	livetest.Slow(t)
 	const path = "../../doc/replay.md"
 	dir := t.TempDir()
-	env := replayFolder(t, dir)
+	commands := runDocument(t, path, dir, replayFolder(t, dir), steadier)
+	require.Len(t, commands, 22)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, run := range regexp.MustCompile(`(?m)^ +- run: (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		require.Contains(t, commands, run[1])
+	}
+}
+
+// What differs from run to run, or by processor, in the screens of doc/debug-your-jit.md besides: where code and values lie, and native instructions.
+var (
+	nativeLine  = regexp.MustCompile(`(?m)^ {8}\S+#\d+\+0x\S+ .*$`)
+	nativeCount = regexp.MustCompile(`(native code, the last of )\d+`)
+	inCode      = regexp.MustCompile(`(#\d+)\+0x[0-9a-f]+`)
+	inRegister  = regexp.MustCompile(`(?m)^( {8}%.*\S) +(?:\[\w+[+-]\d+\]|r\w+)$`)
+	farAway     = regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`)
+	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
+)
+
+// The story of doc/debug-your-jit.md happens as it is told.
+func TestDebugYourJITDocument(t *testing.T) {
+	livetest.Slow(t)
+	dir := t.TempDir()
+	vm, _, _ := tinyvm(t)
+	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
+	put(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
+	commands := runDocument(t, "../../doc/debug-your-jit.md", dir, documentEnv(), func(screen string) string {
+		screen = nativeCount.ReplaceAllString(nativeLine.ReplaceAllString(screen, "        native"), "${1}N")
+		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N"), "$1  AT")
+		return commitID.ReplaceAllString(farAway.ReplaceAllString(steadier(screen), "0xN"), "N ")
+	})
+	require.Len(t, commands, 13)
+	right, err := os.ReadFile(filepath.Join(dir, "expected"))
+	require.NoError(t, err)
+	require.Contains(t, string(right), "\n2147530759\n", "the sum that the test of the story wants is the interpreter's")
+}
+
+// documentEnv is the environment of who reads a document: reframe is in PATH.
+func documentEnv(more ...string) []string {
+	return append(append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "NO_COLOR=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null"), more...)
+}
+
+// runDocument runs each line of a document's console blocks that begins with "$ ", in a folder in which its blocks of scripts are files, and holds what is
+// printed against what the document shows. It returns the commands.
+func runDocument(t *testing.T, path, dir string, env []string, same func(string) string) (commands []string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?sm)^```([^\n]*)\n(.*?)^```\n").FindAllStringSubmatchIndex(string(text), -1)
 	var out strings.Builder
-	commands, at := []string{}, 0
+	at := 0
 	for _, b := range blocks {
 		kind, content := string(text[b[2]:b[3]]), string(text[b[4]:b[5]])
 		out.Write(text[at:b[4]])
@@ -60,17 +106,14 @@ func TestReplayDocument(t *testing.T) {
 			printed, _ := c.CombinedOutput() // some fail, and what they print says so
 			screen += line + strings.ReplaceAll(string(printed), dir, "/home/me/jit")
 		}
-		out.WriteString(heldScreen(t, content, screen, steadier))
+		out.WriteString(heldScreen(t, content, screen, same))
 		at = b[5]
 	}
 	out.Write(text[at:])
-	require.Len(t, commands, 22)
-	for _, run := range regexp.MustCompile(`(?m)^ +- run: (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		require.Contains(t, commands, run[1])
-	}
 	if os.Getenv("README") == "update" {
 		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
 	}
+	return commands
 }
 
 func steadier(screen string) string {
@@ -106,6 +149,5 @@ func replayFolder(t *testing.T, dir string) []string {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", lli.Process.Pid))
 		return strings.HasPrefix(string(text), "34 ") // pause(2) on x86-64
 	}, livetest.Patience, time.Millisecond)
-	return append(os.Environ(), fmt.Sprintf("PID=%d", lli.Process.Pid), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "NO_COLOR=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null")
+	return documentEnv(fmt.Sprintf("PID=%d", lli.Process.Pid))
 }
