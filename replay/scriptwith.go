@@ -35,10 +35,12 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 		return unmet{err}
 	}
 	defer child.Close()
-	out, err := stack.Run(ctx, child, request, nil)
-	switch {
-	case err != nil:
+	ran, err := stack.Run(ctx, child, request, nil)
+	if err != nil {
 		return unmet{err}
+	}
+	out := ran.Report
+	switch {
 	case out.With.Unsupported != "":
 		return unmet{errors.New("its interpreter cannot go on: " + out.With.Unsupported)}
 	case out.With.Malformed != "":

@@ -40,14 +40,15 @@ pointer (0x..., null) or a float, of the call's type.
 
 With --with the VM's own interpreter goes on, and no IR is needed: sh -c runs COMMAND, which is
 handed the frames of the virtual machine that a layout reads, and reads and writes memory through reframe; what it
-writes stays in the copy. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
+writes stays in the copy, but with --commit. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
 
 With --commit the process does not go on as it was: what the interpreter stored is
 written to its memory, and the thread goes on in the caller of the outermost of these
 frames as if that had returned what the interpreter did. The native frames are left as
 they are. All of it is written or nothing; nothing is where it is not sure that the
 thread can go on so, or where the interpreter did what is not in the process's memory,
-such as to print. --dry-run says what would be written and writes nothing.
+such as to print; with --with, to allocate or to take a lock too. --dry-run says what
+would be written and writes nothing.
 
 ` + positionalHelp + ` ` + coreHelp + `
 The interpreter reads memory of the core as it touches it; where a page is not in it,
@@ -59,7 +60,8 @@ the run ends there and says which.`,
   reframe resume -p 41822 --ir loop.ll -f 2 --to-frame all --result -1
   reframe resume -p 41822 --ir loop.ll --layout loop.layout.json --commit --dry-run
   reframe resume --core exit.core --ir loop.ll --layout loop.layout.json
-  reframe resume -p 41822 --layout simple --with './vm --serve program.vm'`,
+  reframe resume -p 41822 --layout simple --with './vm --serve program.vm'
+  reframe resume -p 41822 --with './vm --serve program.vm' --commit`,
 		Args:              onlyTarget,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -75,16 +77,13 @@ the run ends there and says which.`,
 			if write.commit && k.core != "" {
 				return usage("--commit writes into a process, and a core is none: -p PID")
 			}
-			if write.commit && o.With != "" {
-				return usage("--with and --commit: one of them; what the VM's own interpreter did is not written into a process yet")
-			}
 			if err := k.check(c); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), o.Timeout)
 			defer cancel()
 			if write.commit {
-				return a.commit(ctx, &k, write.dry, o.Choice, o.Result, o.Limits)
+				return a.commit(ctx, &k, write.dry, &o)
 			}
 			t, view, err := k.look(a, c, true)
 			if err != nil {

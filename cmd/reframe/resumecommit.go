@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/commit"
 	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/deopt/vmproto"
+	"reframe/internal/flags"
 	"reframe/internal/fold"
 	"reframe/ptrace"
 )
@@ -27,7 +31,7 @@ func (o commitOptions) check() error {
 
 // commit runs the chosen frames of a process under control, writes what came of it into the process
 // and prints it.
-func (a *app) commit(ctx context.Context, k *inputs, dry bool, c deopt.Choice, result string, l deopt.Limits) error {
+func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) error {
 	if len(k.objects) > 0 {
 		return usage("--object does not go with --commit: what the code of an object that nobody registered is to go on with is not written")
 	}
@@ -40,50 +44,91 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, c deopt.Choice, r
 	if err != nil {
 		return err
 	}
-	stack, out, err := a.committed(ctx, s, o, dry, c, result, l)
+	p, err := a.committed(ctx, s, k, o, dry, r)
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
-	if err != nil && out != nil && !errors.Is(err, ptrace.ErrGone) {
+	if err != nil && p.ran && !errors.Is(err, ptrace.ErrGone) {
 		err = fmt.Errorf("%w (%s)", err, stoodStill(fmt.Sprintf("process %d", k.pid), pause, s.Stopped()))
 	}
 	if err != nil {
 		return err
 	}
-	out.PauseUS = new(pause.Microseconds())
+	p.report.PauseUS = new(pause.Microseconds())
 	if a.json {
-		return writeJSON(a.stdout, out)
+		return writeJSON(a.stdout, p.report)
 	}
-	stack.Sources(deopt.QuickSources)
-	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil {
+	if err := p.show(fold.To(a.stdout)); err != nil {
 		return err
 	}
 	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 
+// prepared is what an interpreter came to.
+type prepared struct {
+	ran    bool // also where nothing came of it
+	report *frame.Resumed
+	commit *commit.Commit
+	show   func(io.Writer) error
+}
+
 // committed does it while the process is stopped.
-func (a *app) committed(ctx context.Context, s *ptrace.Session, o deopt.Options, dry bool, choice deopt.Choice, result string, l deopt.Limits) (*deopt.Stack, *frame.Resumed, error) {
+func (a *app) committed(ctx context.Context, s *ptrace.Session, k *inputs, o deopt.Options, dry bool, r *flags.Resume) (p prepared, err error) {
 	t, err := s.Target()
+	if err == nil && k.describes() {
+		t, err = k.description(a, t, true, &o)
+	}
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	view, err := deopt.Frames(t, o)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
-	stack, err := pick(view, choice)
+	if r.With != "" {
+		err = a.prepareWith(ctx, s, view, r, &p)
+	} else {
+		err = a.prepare(ctx, s, view, r, &p)
+	}
+	if err == nil && !dry {
+		err = p.commit.Write()
+	}
+	return p, err
+}
+
+// prepare has the reference interpreter go on.
+func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
+	stack, err := pick(view, r.Choice)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	stack.Result = result
-	out, c, err := commit.Prepare(ctx, s, stack, l)
+	stack.Result = r.Result
+	if p.report, p.commit, err = commit.Prepare(ctx, s, stack, r.Limits); err != nil {
+		p.ran = p.report != nil
+		return fmt.Errorf("nothing is committed: %w", bounded(err))
+	}
+	p.show = func(w io.Writer) error {
+		stack.Sources(deopt.QuickSources)
+		return printResumed(w, a.style(), p.report, stack)
+	}
+	return nil
+}
+
+// prepareWith has the user's own go on.
+func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
+	stack, err := pickVM(view, r)
 	if err != nil {
-		return nil, out, fmt.Errorf("nothing is committed: %w", bounded(err))
+		return err
 	}
-	if !dry {
-		err = c.Write()
+	p.report, p.commit, err = commit.PrepareWith(s, stack, func(request *vmproto.Resume) (*handover.Ran, error) {
+		p.ran = true
+		return a.handOver(ctx, stack, request, r)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing is committed: %w", bounded(err))
 	}
-	return stack, out, err
+	p.show = func(w io.Writer) error { return printResumedWith(w, a.style(), p.report, stack) }
+	return nil
 }
 
 // changeRow is how many bytes of memory are shown in a line.

@@ -12,6 +12,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/handover"
+	"reframe/deopt/vmproto"
 	"reframe/internal/flags"
 	"reframe/internal/fold"
 	"reframe/ptrace"
@@ -22,28 +23,15 @@ const withTail = 20
 
 // resumeWith has the user's own interpreter go on in the VM frames of the chosen frames, and prints what came of it.
 func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View, o *flags.Resume) error {
-	stack, err := handover.Pick(view, o.Choice)
+	stack, err := pickVM(view, o)
 	if err != nil {
 		return err
-	}
-	if o.Result != "" {
-		if stack.Returned, err = handover.Given(o.Result); err != nil {
-			return usage("--result %v", err)
-		}
 	}
 	request, err := stack.Request() // an error before anything is started
 	if err != nil {
 		return err
 	}
-	request.Steps, request.Tail = o.Limits.Steps, withTail
-	child, err := handover.Start(ctx, o.With, t, a.stderr)
-	if err != nil {
-		return bounded(err)
-	}
-	defer child.Close()
-	shown := a.requests()
-	out, err := stack.Run(ctx, child, request, shown)
-	shown(0)
+	ran, err := a.handOver(ctx, stack, request, o)
 	pause := t.Release()
 	if err != nil {
 		err = bounded(err)
@@ -52,6 +40,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 		}
 		return err
 	}
+	out := ran.Report
 	if t.Core == "" {
 		out.PauseUS = new(pause.Microseconds())
 	}
@@ -69,6 +58,30 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 		return &status{exitFailed, "there are no such frames, says " + printable(out.With.Interpreter) + ": " + out.With.Malformed}
 	}
 	return nil
+}
+
+// pickVM finds the frames that are handed over, and what their call is given.
+func pickVM(view *deopt.View, o *flags.Resume) (*handover.Stack, error) {
+	stack, err := handover.Pick(view, o.Choice)
+	if err == nil && o.Result != "" {
+		if stack.Returned, err = handover.Given(o.Result); err != nil {
+			err = usage("--result %v", err)
+		}
+	}
+	return stack, err
+}
+
+// handOver starts the interpreter, and has it go on.
+func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *vmproto.Resume, o *flags.Resume) (*handover.Ran, error) {
+	r.Steps, r.Tail = o.Limits.Steps, withTail
+	child, err := handover.Start(ctx, o.With, stack.View.Target(), a.stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer child.Close()
+	shown := a.requests()
+	defer shown(0)
+	return stack.Run(ctx, child, r, shown)
 }
 
 // requests shows on a terminal how often a command has asked; 0 takes that away.
@@ -111,8 +124,14 @@ func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.St
 	if stack.View.Target().Core != "" {
 		from = "core"
 	}
-	fmt.Fprintf(&text, "%s %s, says %s after %s; %s and %s kept away from the %s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"),
-		count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"), from)
+	kept := fmt.Sprintf("; %s and %s kept away from the %s", count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"), from)
+	if r.Committed != nil {
+		kept = ""
+	}
+	fmt.Fprintf(&text, "%s %s, says %s after %s%s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"), kept)
+	if r.Committed != nil {
+		printCommitted(&text, s, r.Committed)
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -32,48 +32,63 @@ type Commit struct {
 // keep for its caller is taken from CFI; that the code keeps more than its calling convention says (as
 // llc's -enable-ipra has it) nothing shows. What a function of <math.h> leaves in errno is not written.
 func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
-	to, err := continuationOf(s)
+	to, err := begin(session, s.Thread, s.Frames)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch shadow, err := session.ShadowStack(s.Thread.ID); {
+	outer := s.Frames[len(s.Frames)-1]
+	if f := outer.To(); f == nil || !deopt.SameType(to.native.Sig.Elem, f.Sig.Elem) {
+		return nil, nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that resumes returns", outer.Title(), to.native.Sig.Elem)
+	}
+	report, run, changes, err := runOnce(ctx, s, l, 0, to)
+	if err != nil {
+		return report, nil, err
+	}
+	if err := again(ctx, s, l, to, run, changes); err != nil {
+		return report, nil, err
+	}
+	return to.commit(session, s.Thread, report, run.Result.Value, changes)
+}
+
+// begin finds where the thread goes on, before anything runs.
+func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
+	to, err := continuationOf(t, stack)
+	if err != nil {
+		return nil, err
+	}
+	switch shadow, err := session.ShadowStack(t.ID); {
 	case err != nil:
-		return nil, nil, fmt.Errorf("whether there is a shadow stack is not known: %w", err)
+		return nil, fmt.Errorf("whether there is a shadow stack is not known: %w", err)
 	case shadow:
-		return nil, nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
+		return nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
 	}
-	maps, err := s.Frames[0].View().Target().Mappings()
-	if err != nil {
-		return nil, nil, err
-	}
-	report, run, changes, err := runOnce(ctx, s, l, 0, maps, to)
-	if err != nil {
-		return report, nil, err
-	}
-	if err := again(ctx, s, l, maps, to, run, changes); err != nil {
-		return report, nil, err
-	}
-	parts, err := placeResult(run, to)
+	to.maps, err = stack[0].View().Target().Mappings()
+	return to, err
+}
+
+// commit makes one of what an interpreter returned and of what is to be written to memory. The report says the same.
+func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *frame.Resumed, result interp.Value, changes []memoryChange) (*frame.Resumed, *Commit, error) {
+	parts, err := placeResult(result, c)
 	if err != nil {
 		return report, nil, err
 	}
-	c := &Commit{report: report, session: session, tid: s.Thread.ID, registers: to.registers}
-	out := &frame.Committed{Left: to.left, Continues: to.place(), Result: parts, Memory: []frame.CommittedMemory{}}
+	made := &Commit{report: report, session: session, tid: t.ID, registers: c.registers}
+	out := &frame.Committed{Left: c.left, Continues: c.place(), Result: parts, Memory: []frame.CommittedMemory{}}
 	for _, change := range changes {
-		c.memory = append(c.memory, ptrace.Change{Addr: change.addr, Data: change.new})
+		made.memory = append(made.memory, ptrace.Change{Addr: change.addr, Data: change.new})
 		out.Bytes += len(change.new)
 		out.Memory = append(out.Memory, frame.CommittedMemory{Address: frame.HexOf(change.addr), Size: len(change.new),
 			Old: fmt.Sprintf("%x", change.old), New: fmt.Sprintf("%x", change.new)})
 	}
-	if out.Registers, err = to.report(s.Thread.Frames[0].Physical().Registers); err != nil {
+	if out.Registers, err = c.report(t.Frames[0].Physical().Registers); err != nil {
 		return report, nil, err
 	}
 	report.Committed = out
-	return report, c, nil
+	return report, made, nil
 }
 
 // runOnce runs the stack and finds what a commit would write to memory.
-func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, maps []machine.Mapping, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
+func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
 	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {
 		return report, nil, nil, err
@@ -81,7 +96,7 @@ func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, 
 	if err := onlyInside(run); err != nil {
 		return report, nil, nil, err
 	}
-	list, err := changed(run, s.Frames[0].View().Target(), maps, to.dead)
+	list, err := changed(run.Machine.Touched(), s.Frames[0].View().Target(), to.maps, to.dead)
 	return report, run, list, err
 }
 
@@ -91,8 +106,8 @@ const anywhere = 0x2b_1a6f_5e30
 
 // again runs the stack once more, with what the interpreter has of its own at other addresses, and refuses what comes
 // out otherwise: a pointer to such memory, or what was made of one, is nothing that native code has.
-func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, maps []machine.Mapping, to *continuation, first *deopt.Ran, changes []memoryChange) error {
-	_, second, others, err := runOnce(ctx, s, l, anywhere, maps, to)
+func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
+	_, second, others, err := runOnce(ctx, s, l, anywhere, to)
 	if err != nil {
 		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
 	}

@@ -3,9 +3,9 @@ package commit
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"sort"
 
-	"reframe/deopt"
 	"reframe/deopt/interp"
 	"reframe/deopt/machine"
 )
@@ -22,11 +22,11 @@ func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.n
 // has now. What lies in dead ranges nobody reads again. A bit that is not known may be anything, so
 // that one which the process has is as good as any other; a byte with such bits whose known ones have to
 // change is refused, as is one that the process could not have stored to.
-func changed(r *deopt.Ran, now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
+func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
 	var old [interp.PageSize]byte
-	for p := range r.Machine.Touched() {
-		have := old[:]
+	for p := range pages {
+		have := old[:len(p.Data)]
 		if err := now.ReadMemory(have, p.Addr); err != nil {
 			return nil, fmt.Errorf("the page at %v, to which the interpreter stored, cannot be read: %w", p.Addr, err)
 		}

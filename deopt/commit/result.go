@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt"
 	"reframe/deopt/abi"
 	"reframe/deopt/frame"
+	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
 
 // placeResult puts the result where the caller looks for it, and lists its scalars.
-func placeResult(r *deopt.Ran, to *continuation) ([]frame.CommittedResult, error) {
+func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, error) {
 	list := []frame.CommittedResult{}
-	if r.Result.Value.IsNone() {
+	if v.IsNone() {
 		return list, nil
 	}
-	parts, err := onlyAssignment(r, to.results)
+	parts, err := onlyAssignment(v, to.results)
 	if err != nil {
-		return nil, fmt.Errorf("the result, of type %v: %w", r.Result.Type, err)
+		return nil, fmt.Errorf("the result, of type %v: %w", v.Type(), err)
 	}
 	for _, p := range parts {
 		words, unknown := p.Value.Bits()
@@ -59,11 +59,11 @@ func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 
 // onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
 // code was made for.
-func onlyAssignment(r *deopt.Ran, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
+func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
 	var parts []abi.ReturnedPart
 	for i, l := range in.Lowerings {
 		a := abi.Assignment{ResultRegisters: in, Lowering: l}
-		if err := a.Value(r.Result.Value, ""); err != nil {
+		if err := a.Value(v, ""); err != nil {
 			return nil, err
 		}
 		same := slices.EqualFunc(parts, a.Parts, func(x, y abi.ReturnedPart) bool { return slices.Equal(x.Words, y.Words) })

@@ -26,21 +26,22 @@ type continuation struct {
 	dead      []machine.Range // what the frames that ran have of the machine's stack
 	arch      *machine.Arch
 	results   *abi.ResultRegisters
+	maps      []machine.Mapping
 	registers map[machine.DWARFReg][]byte
 }
 
-// continuationOf finds it, or says why it is not known for sure.
-func continuationOf(s *deopt.Stack) (*continuation, error) {
-	outer := s.Frames[len(s.Frames)-1]
+// continuationOf finds it for frames of a thread, innermost first, or says why it is not known for sure.
+func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
+	outer := stack[len(stack)-1]
 	arch := outer.View().Target().Arch()
 	results := abi.ResultsOf[arch]
 	if results == nil {
 		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
 	}
-	frames := s.Thread.Frames
+	frames := t.Frames
 	at := slices.Index(frames, outer)
 	if at < 0 || at+1 >= len(frames) {
-		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), s.Thread.End.Reason)
+		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), t.End.Reason)
 	}
 	c := &continuation{caller: frames[at+1], arch: arch, results: results, registers: map[machine.DWARFReg][]byte{}}
 	for _, f := range frames[:at+1] {
@@ -52,9 +53,6 @@ func continuationOf(s *deopt.Stack) (*continuation, error) {
 	var err error
 	if c.native, err = returningOf(outer); err != nil {
 		return nil, err
-	}
-	if to := outer.To(); to == nil || !deopt.SameType(c.native.Sig.Elem, to.Sig.Elem) {
-		return nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that resumes returns", outer.Title(), c.native.Sig.Elem)
 	}
 	if err := returnsTo(c.caller, outer); err != nil {
 		return nil, err
@@ -73,7 +71,7 @@ func continuationOf(s *deopt.Stack) (*continuation, error) {
 	c.set(arch.SP, uint64(outer.Physical().CFA))
 	c.set(arch.Link, uint64(c.caller.Physical().PC)) // what a return leaves there
 	c.set(arch.PC, uint64(c.caller.Physical().PC))
-	for _, f := range s.Frames {
+	for _, f := range stack {
 		sp, err := f.Physical().Registers.Addr(arch.SP)
 		if err != nil {
 			return nil, fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
@@ -143,7 +141,7 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	fn := f.NativeFunction()
 	if fn == nil {
-		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known", f.Title())
+		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known; give it with --ir", f.Title())
 	}
 	at, known := f.Symbols(fn)(fn.Name)
 	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.Physical().PC-machine.Addr(*f.Offset)) {

@@ -43,8 +43,15 @@ func Host(v *deopt.View, maps []machine.Mapping) *vmproto.Host {
 	return &vmproto.Host{Memory: vmproto.NewOverlay(t, maps, t.Arch().Pointer), Symbol: Symbol(t)}
 }
 
-// Run hands over a request that [Stack.Request] has made, and says what came of it as `reframe resume --json` prints it.
-func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, progress func(int)) (*frame.Resumed, error) {
+// Ran is what came of a run.
+type Ran struct {
+	Report *frame.Resumed // as `reframe resume --json` prints it
+	Answer *vmproto.Answer
+	Memory *vmproto.Overlay // with what the interpreter stored
+}
+
+// Run hands over a request that [Stack.Request] has made, and says what came of it.
+func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, progress func(int)) (*Ran, error) {
 	maps, err := s.View.Target().Mappings()
 	if err != nil {
 		return nil, err
@@ -55,7 +62,7 @@ func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, pr
 	if err != nil {
 		return nil, err
 	}
-	return s.resumed(c, r, a, h.Memory.Writes()), nil
+	return &Ran{s.resumed(c, r, a, h.Memory.Writes()), a, h.Memory}, nil
 }
 
 // resumed is what came of it.

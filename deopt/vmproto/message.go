@@ -119,6 +119,7 @@ type Answer struct {
 	Threw       *Thrown  // nil where it did not
 	Unsupported string   // why the interpreter cannot do it; "" where it can
 	Malformed   string   // why no interpreter can ever have such frames; "" where one can
+	Locked      *bool    // it took a lock, or holds one that nobody held before; nil where it does not say
 	Steps       uint64   // instructions of the VM
 	Tail        []string // the last of them, oldest first
 
@@ -138,13 +139,14 @@ type answer struct {
 	Threw       *Thrown         `json:"threw"`
 	Unsupported *string         `json:"unsupported"`
 	Malformed   *string         `json:"malformed"`
+	Locked      *bool           `json:"locked"`
 	Steps       uint64          `json:"steps"`
 	Tail        []string        `json:"tail"`
 }
 
 // read checks what came for a resume.
 func (w *answer) read() (*Answer, error) {
-	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil}
+	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil, Locked: w.Locked}
 	for _, refused := range []struct {
 		name string
 		why  *string

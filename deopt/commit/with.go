@@ -1,0 +1,157 @@
+package commit
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"reframe/deopt/abi"
+	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/vmproto"
+	"reframe/ptrace"
+)
+
+// PrepareWith is [Prepare] for a virtual machine's own interpreter, which run hands the frames of s over to: what it stored becomes the
+// process's, and what it says that compiled code returns is returned by the native function. Nothing is started where that cannot be.
+//
+// All that it did has to be in what it stored and returned: it is refused where the interpreter allocated, printed or took a lock, or does
+// not say that it took none. It runs once. A second run, as [Prepare] has it, would show pointers to memory of the interpreter's own, and
+// what it allocates is refused already; pointers of its own process, which an interpreter would be wrong to store, may be the same twice.
+func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*vmproto.Resume) (*handover.Ran, error)) (*frame.Resumed, *Commit, error) {
+	request, err := s.Request()
+	if err == nil {
+		err = onlyStores(request)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	to, err := begin(session, s.Thread, s.Frames)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t := to.native.Sig.Elem; t.Kind != ir.VoidKind && !inOneRegister(t) {
+		return nil, nil, fmt.Errorf("@%s returns a value of type %v, which is in no single register", to.native.Name, t)
+	}
+	ran, err := run(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := onlyStored(ran); err != nil {
+		return ran.Report, nil, err
+	}
+	v, err := resultOf(ran, to.native)
+	if err != nil {
+		return ran.Report, nil, err
+	}
+	changes, err := changed(storedPages(ran.Memory), s.View.Target(), to.maps, to.dead)
+	if err != nil {
+		return ran.Report, nil, err
+	}
+	return to.commit(session, s.Thread, ran.Report, v, changes)
+}
+
+// onlyStores refuses frames in which every interpreter does first what is no store.
+func onlyStores(r *vmproto.Resume) error {
+	if len(r.Objects) > 0 {
+		o := r.Objects[0]
+		return fmt.Errorf("object %d (%.100s) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back", o.ID, o.Class)
+	}
+	for _, f := range r.Frames {
+		if slices.ContainsFunc(f.Monitors, func(m vmproto.Monitor) bool { return m.Eliminated }) {
+			return fmt.Errorf("compiled code left out a lock of %.100s: the interpreter takes it, and only what it stores to the process's memory can be written back", f.Method)
+		}
+	}
+	return nil
+}
+
+// onlyStored refuses a run that did what is in no memory of the process, or may have.
+func onlyStored(r *handover.Ran) error {
+	name, a := r.Report.With.Interpreter, r.Answer
+	if name == "" {
+		name = "its interpreter"
+	}
+	switch {
+	case a.Unsupported != "":
+		return fmt.Errorf("%s cannot go on: %.1000s", name, a.Unsupported)
+	case a.Malformed != "":
+		return fmt.Errorf("there are no such frames, says %s: %.1000s", name, a.Malformed)
+	case !a.Returns: // it threw
+		return fmt.Errorf("%s was left by an exception (%.200s), and %s does not say what compiled code returns then", r.Report.With.Method, a.Threw.Text, name)
+	case a.Output != "":
+		return fmt.Errorf("%s printed, which would be lost: only what it stored to the process's memory can be written back", name)
+	case a.Allocated > 0:
+		return fmt.Errorf("%s allocated %d bytes, which the process does not have", name, a.Allocated)
+	case a.Locked == nil:
+		return fmt.Errorf(`%s does not say that it took no lock ("locked":false)`, name)
+	case *a.Locked:
+		return fmt.Errorf("%s took a lock, or holds one that nobody held before", name)
+	}
+	return nil
+}
+
+// inOneRegister says that the protocol has such values, and each is in a register of its own.
+func inOneRegister(t *ir.Type) bool {
+	switch t.Kind {
+	case ir.IntKind:
+		return t.Bits <= 64
+	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+		return true
+	}
+	return false
+}
+
+// resultOf is what the interpreter says that compiled code returns, of the type that the native function has; none of one that returns nothing.
+func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
+	var none interp.Value
+	is, t := r.Answer.Returned, native.Sig.Elem
+	switch {
+	case is == nil && t.Kind == ir.VoidKind:
+		return none, nil
+	case is == nil:
+		return none, fmt.Errorf("the interpreter returns nothing, and @%s a value of type %v", native.Name, t)
+	case !slices.Contains(namesOf(t), is.Type):
+		return none, fmt.Errorf("the interpreter returns a value of type %.40s, and @%s one of type %v", is.Type, native.Name, t)
+	}
+	bits, err := is.Bits.Uint()
+	if err != nil {
+		return none, err
+	}
+	width := abi.BitWidth(t)
+	if is.Type == "null" {
+		width = 0
+	}
+	if bits>>width != 0 {
+		return none, fmt.Errorf("the interpreter returns %#x, which no %s has", bits, is.Type)
+	}
+	return interp.FromUint(t, bits), nil
+}
+
+// namesOf are those that the protocol has for values that compiled code returns as t.
+func namesOf(t *ir.Type) []string {
+	switch t.Kind {
+	case ir.IntKind:
+		return []string{fmt.Sprintf("i%d", t.Bits), fmt.Sprintf("u%d", t.Bits)}
+	case ir.PointerKind:
+		return []string{"ref", "null", "ptr"}
+	case ir.FloatKind:
+		return []string{"f32", "float"}
+	case ir.DoubleKind:
+		return []string{"f64", "double"}
+	}
+	return nil // void
+}
+
+// storedPages are the overlay's, each bit of which is known.
+func storedPages(o *vmproto.Overlay) iter.Seq[interp.Touched] {
+	known := make([]byte, interp.PageSize)
+	return func(yield func(interp.Touched) bool) {
+		for p := range o.Stored() {
+			if !yield(interp.Touched{Addr: p.Addr, Data: p.Data, Undefined: known, Stored: p.Bits}) {
+				return
+			}
+		}
+	}
+}
