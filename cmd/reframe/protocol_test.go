@@ -44,7 +44,7 @@ func TestProtocolCheck(t *testing.T) {
 		r := reframe(t, "protocol", "check", command, core, "--log", lines)
 		require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
 		require.Contains(t, r.stdout, summary)
-		require.Contains(t, r.stdout, "\nthe exit: 2 frames and 2 objects; it took 7 requests: 4 ranges read, ")
+		require.Contains(t, r.stdout, "\nthe exit: 2 frames and 2 objects; it took 7 requests: 5 ranges read, ")
 		require.Contains(t, r.stdout, " written, 64 bytes allocated\n")
 		text, err := os.ReadFile(lines)
 		require.NoError(t, err)

@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
   for (Method *m : methods)
     if (!strcmp(m->name, "Main.main")) main = m;
   Value v = call(main, 0, nullptr);
-  if (tinyvm_stopped) printf("stopped: %s\n", why_stopped.c_str());
+  if (tinyvm_stopped) printf("stopped: %s\n", tinyvm_why);
   else print(v);
   fflush(stdout);
   if (options.exits) fprintf(stderr, "%ld exits\n", exits_taken);

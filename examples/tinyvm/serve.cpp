@@ -212,13 +212,13 @@ void objects(const rf_json *list) {
 }
 
 void resume_in(const rf_json *request) {
-  const char *const symbols[] = {"tinyvm_fuel", "tinyvm_stopped"};
-  uint64_t at[2];
-  rf_symbols(symbols, 2, at);
-  if (!at[0] || !at[1]) throw Unsupported("the process has no tinyvm_fuel: it is no tinyvm");
-  rf_range globals[] = {{at[0], sizeof tinyvm_fuel, &tinyvm_fuel, 0}, {at[1], sizeof tinyvm_stopped, &tinyvm_stopped, 0}};
-  rf_read(globals, 2);
-  if (!globals[0].ok || !globals[1].ok) throw Unsupported("tinyvm_fuel cannot be read");
+  const char *const symbols[] = {"tinyvm_fuel", "tinyvm_stopped", "tinyvm_why"};
+  uint64_t at[3];
+  rf_symbols(symbols, 3, at);
+  if (!at[0] || !at[1] || !at[2]) throw Unsupported("the process has no tinyvm_fuel: it is no tinyvm");
+  rf_range globals[] = {{at[0], sizeof tinyvm_fuel, &tinyvm_fuel, 0}, {at[1], sizeof tinyvm_stopped, &tinyvm_stopped, 0}, {at[2], sizeof tinyvm_why, tinyvm_why, 0}};
+  rf_read(globals, 3);
+  if (!globals[0].ok || !globals[1].ok || !globals[2].ok) throw Unsupported("tinyvm_fuel cannot be read");
   objects(rf_get(request, "objects"));
   std::vector<Frame> frames; // outermost first
   bool waits = false;
@@ -236,15 +236,16 @@ void resume_in(const rf_json *request) {
   Value v = interpret(std::move(frames), depth, waits, rf_bits(rf_get(returned, "bits")));
   if (!output.empty()) rf_output(output.data(), output.size());
   std::vector<rf_range> ranges = {globals[0], globals[1]};
+  if (tinyvm_stopped) ranges.push_back(globals[2]);
   for (auto &c : changed) ranges.push_back({c.first, c.second.second, const_cast<void *>(c.second.first), 0});
   if (!rf_write(ranges.data(), ranges.size())) throw Unsupported("the process's memory cannot be written");
-  if (tinyvm_stopped) rf_threw(why_stopped.c_str()), rf_returned("i64", null, nullptr);
+  if (tinyvm_stopped) rf_threw(tinyvm_why), rf_returned("i64", null, nullptr);
   else rf_returned("i64", v, text(v).c_str());
 }
 
 void resume(const rf_json *request) {
   for (auto &c : copies) free(c.second);
-  copies.clear(), addresses.clear(), names.clear(), changed.clear(), virtuals.clear(), tail.clear(), output.clear(), why_stopped.clear();
+  copies.clear(), addresses.clear(), names.clear(), changed.clear(), virtuals.clear(), tail.clear(), output.clear();
   steps = 0, locked = false;
   limit = rf_int(rf_get(request, "steps"), 0);
   wanted = std::min<int64_t>(std::max<int64_t>(rf_int(rf_get(request, "tail"), 0), 0), 1 << 16);

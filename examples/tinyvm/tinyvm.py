@@ -22,7 +22,7 @@ from reframe_vm import Malformed, Unsupported, number, signed  # noqa: E402
 
 MAX_LOCALS, MAX_DEPTH = 64, 200
 NULL, INT_TAG, DOUBLE_OFFSET = 0, 0xffff << 48, 1 << 48
-LOCK_AT, FIELDS_AT, WORD = 8, 16, 8
+LOCK_AT, FIELDS_AT, WORD, WHY_SIZE = 8, 16, 8, 128
 NAMES_AT = 0x100000000000  # where tinyvm has its names, and behind them its objects
 
 
@@ -205,7 +205,7 @@ OPERANDS = {"get": Program.local, "set": Program.local, "jump": Program.label, "
 class Heap:
     """Words by their addresses. This one is all that there is."""
 
-    fuel_at, stopped_at = 8, 16  # tinyvm_fuel, tinyvm_stopped
+    fuel_at, stopped_at, why_at = 8, 16, 24  # tinyvm_fuel, tinyvm_stopped, tinyvm_why
 
     def __init__(self, fuel=0):
         self.words = {self.fuel_at: fuel, self.stopped_at: 0}
@@ -249,10 +249,10 @@ class Remote(Heap):
     def __init__(self, target, program):
         super().__init__()
         self.target, self.program, self.stored = target, program, set()
-        addresses = target.symbols(["tinyvm_fuel", "tinyvm_stopped"])
+        addresses = target.symbols(["tinyvm_fuel", "tinyvm_stopped", "tinyvm_why"])
         if None in addresses:
-            raise Unsupported("the process has no tinyvm_fuel or no tinyvm_stopped: it is no tinyvm")
-        self.fuel_at, self.stopped_at = addresses
+            raise Unsupported("the process has no tinyvm_fuel, no tinyvm_stopped or no tinyvm_why: it is no tinyvm")
+        self.fuel_at, self.stopped_at, self.why_at = addresses
         self.words = {at: int.from_bytes(data, "little") for at, data in zip(addresses, target.read([(at, WORD) for at in addresses]))}
         self.names = {}  # what stands at an address
 
@@ -323,6 +323,9 @@ class Interpreter:
 
     def stop(self, why):
         self.heap.store(self.heap.stopped_at, 1)
+        text = why.encode()[:WHY_SIZE - 1].ljust(WHY_SIZE, b"\0")
+        for at in range(0, WHY_SIZE, WORD):
+            self.heap.store(self.heap.why_at + at, int.from_bytes(text[at:at + WORD], "little"))
         raise Stop(why)
 
     def error(self, f, what):

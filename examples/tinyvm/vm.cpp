@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 
 long tinyvm_fuel = 100000, tinyvm_stopped = 0;
+char tinyvm_why[128];
 
 namespace tinyvm {
 
 Options options;
 std::vector<Class *> classes;
 std::vector<Method *> methods;
-std::string why_stopped;
 
 bool fault(const char *name) { return options.fault == name; }
 
@@ -127,7 +127,7 @@ void print(Value v) {
 }
 
 Value stop(const std::string &why) {
-  if (!tinyvm_stopped) why_stopped = why;
+  if (!tinyvm_stopped) snprintf(tinyvm_why, sizeof tinyvm_why, "%s", why.c_str());
   tinyvm_stopped = 1;
   return null;
 }

@@ -144,7 +144,6 @@ inline void stored(const void *word, size_t size) {
 
 // Ends the program in order: whoever made a call looks at tinyvm_stopped behind it, and returns.
 Value stop(const std::string &why);
-extern std::string why_stopped;
 
 // Runs the last frame of a stack, then its callers, until the first returns. depth is how many frames there are under the first.
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned = false, Value result = null);
@@ -172,6 +171,7 @@ bool register_records(const char *elf, size_t size, uint64_t function);
 extern "C" {
 extern long tinyvm_fuel;    // is spent by backward jumps and by calls; at 0 the program ends
 extern long tinyvm_stopped; // the program ends: return
+extern char tinyvm_why[128]; // and says why: text, and zeros
 uint64_t tinyvm_call(tinyvm::Method *m, int64_t depth, const uint64_t *args);
 uint64_t tinyvm_arithmetic(uint64_t op, uint64_t a, uint64_t b);
 uint64_t tinyvm_truth(uint64_t v);

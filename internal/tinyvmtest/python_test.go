@@ -255,8 +255,8 @@ down:
 `
 
 const (
-	servedFuel, servedStopped = 0x404000, 0x404008
-	servedPoint               = 0x100000001000 // an object
+	servedFuel, servedStopped, servedWhy = 0x404000, 0x404008, 0x404040
+	servedPoint                          = 0x100000001000 // an object
 )
 
 func servedMoment() (words map[uint64]uint64, symbols map[string]uint64) {
@@ -266,7 +266,19 @@ func servedMoment() (words map[uint64]uint64, symbols map[string]uint64) {
 		servedPoint:    0x100000000000, servedPoint + 8: 2 << 32, servedPoint + 16: 0xffff000000000007, servedPoint + 24: 0,
 		servedPoint + 0x40: 0x100000000010, servedPoint + 0x48: 2 << 32,
 		servedPoint + 0x80: 0x100000000000, servedPoint + 0x88: 3 << 32,
-	}, map[string]uint64{"tinyvm_fuel": servedFuel, "tinyvm_stopped": servedStopped}
+	}, map[string]uint64{"tinyvm_fuel": servedFuel, "tinyvm_stopped": servedStopped, "tinyvm_why": servedWhy}
+}
+
+// stoppedBy is what is written where the program ends, and why.
+func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
+	text := make([]byte, 128)
+	copy(text, why)
+	words := map[uint64]uint64{servedStopped: 1}
+	for at := range uint64(len(text)) / 8 {
+		words[servedWhy+8*at] = binary.LittleEndian.Uint64(text[8*at:])
+	}
+	maps.Copy(words, more)
+	return words
 }
 
 // What is asked of an interpreter of servedProgram, and what comes of it.
@@ -291,7 +303,7 @@ var servedCases = []struct {
 	{name: "a call that has returned",
 		params:  `{"frames":[{"method":"Main.main","position":8,"resume":"in-call","locals":[{"index":0,"type":"ref","bits":"0x100000001000"}],"stack":[]}],"returned":{"type":"i64","bits":"0xffff000000000001"}}`,
 		want:    `{"threw":{"text":"error: no numbers in Main.main @ 11"},"returned":{"type":"i64","bits":"0x0"},"steps":3,"tail":[],"locked":false}`,
-		written: map[uint64]uint64{servedStopped: 1}},
+		written: stoppedBy("error: no numbers in Main.main @ 11", nil)},
 	{name: "a call in which the program has stopped",
 		params: `{"frames":[{"method":"Main.main","position":8,"resume":"in-call","locals":[],"stack":[]}],"returned":{"type":"i64","bits":"0x0"}}`,
 		want:   `{"threw":{"text":"it had stopped already"},"returned":{"type":"i64","bits":"0x0"},"steps":0,"tail":[],"locked":false}`,
@@ -315,11 +327,11 @@ var servedCases = []struct {
 	{name: "out of fuel",
 		params:  `{"frames":[{"method":"Main.down","position":0,"resume":"reexecute","locals":[{"index":0,"type":"i32","bits":"0x1"}],"stack":[]}]}`,
 		want:    `{"threw":{"text":"out of fuel"},"returned":{"type":"i64","bits":"0x0"},"steps":6,"tail":[],"locked":false}`,
-		written: map[uint64]uint64{servedFuel: 0, servedStopped: 1}},
+		written: stoppedBy("out of fuel", map[uint64]uint64{servedFuel: 0})},
 	{name: "too deep",
 		params:  `{"frames":[{"method":"Main.main","position":8,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"null"}],"extra":{"extra 2":{"type":"i64","bits":"0xc7"}}}]}`,
 		want:    `{"threw":{"text":"error: the stack is full in Main.main @ 8"},"returned":{"type":"i64","bits":"0x0"},"steps":1,"tail":[],"locked":false}`,
-		written: map[uint64]uint64{servedStopped: 1}},
+		written: stoppedBy("error: the stack is full in Main.main @ 8", nil)},
 	{name: "more instructions than are wanted",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[]}],"steps":1,"tail":5}`,
 		want:   `{"unsupported":"it has run 1 instructions, and more are not wanted","steps":1,"tail":["Main.f @ 0 GET 0"]}`},
@@ -396,7 +408,7 @@ func TestPythonServes(t *testing.T) {
 	}
 	s.moment(servedMoment())
 	delete(s.symbols, "tinyvm_stopped")
-	require.JSONEq(t, `{"unsupported":"the process has no tinyvm_fuel or no tinyvm_stopped: it is no tinyvm"}`, s.resume(t, `{"frames":[]}`))
+	require.JSONEq(t, `{"unsupported":"the process has no tinyvm_fuel, no tinyvm_stopped or no tinyvm_why: it is no tinyvm"}`, s.resume(t, `{"frames":[]}`))
 	for line, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":3,"method":"stand"}`: `{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"there is no method stand"}}`,
 		`{"jsonrpc":"2.0",`:                         `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this is no JSON"}}`,
