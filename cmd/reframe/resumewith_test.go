@@ -148,7 +148,9 @@ func TestResumeWithRefuses(t *testing.T) {
 		{[]string{"-p", pid(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame waits for no call, and --result says what one returned"},
 		{[]string{"-p", pid(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
 		{[]string{"-p", pid(call), "--layout", star, "--result", "seven"}, 64, `"seven" is no integer, pointer or float`},
-		{[]string{"-p", pid(p), "--layout", "simple", "--commit"}, 64, "--with and --commit: one of them"},
+		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit writes into a process, and a core is none: -p PID"},
+		{[]string{"-p", pid(p), "--layout", "simple", "--commit", "--force"}, 64, "--force does not go with --commit"},
+		{[]string{"-p", pid(p), "--layout", "simple", "--dry-run"}, 64, "--dry-run says what --commit would write; give both"},
 		{[]string{"-p", pid(p), "--layout", "simple", "--call", "f=1"}, 64, "--with and --call: one of them"},
 	} {
 		r := reframe(t, append([]string{"resume", "--with", command}, c.args...)...)

@@ -330,6 +330,7 @@ RF_FUNCTION void rf_threw(const char *text) {
   rf_member("threw"), rf_addf(&rf.answer, "{\"text\":"), rf_quote(&rf.answer, text, strlen(text)), rf_addf(&rf.answer, "}");
 }
 RF_FUNCTION void rf_steps(uint64_t n) { rf_member("steps"), rf_addf(&rf.answer, "%llu", (unsigned long long)n); }
+/* That no lock was taken, and none is held that was not held before, is 0; without it nothing is committed. */
 RF_FUNCTION void rf_locked(int locked) { rf_member("locked"), rf_addf(&rf.answer, locked ? "true" : "false"); }
 RF_FUNCTION void rf_tail(const char *const *lines, size_t n) { /* oldest first */
   rf_member("tail"), rf_addf(&rf.answer, "[");
