@@ -1,0 +1,91 @@
+package vmframes_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/commit"
+	"reframe/deopt/described"
+	"reframe/deopt/frametest"
+	"reframe/deopt/handover"
+	"reframe/deopt/vmlayout"
+	"reframe/deopt/vmproto"
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// uncommitted are the reasons for which an exit of tinyvm may not be committed.
+var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) is none that the process has: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
+	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
+
+// committed has the interpreter of the process's own program go on where it stands, and the process behind that. It says why it does not.
+func committed(t *testing.T, p *livetest.Process, command string) error {
+	t.Helper()
+	session := frametest.Open(t, p)
+	target, err := session.Target()
+	require.NoError(t, err)
+	d := described.Of(target, true, true)
+	require.Empty(t, d.Notes)
+	v, err := deopt.Frames(target, deopt.Options{Modules: d.Modules, VMs: []*vmlayout.Layout{layout(t, "simple")}})
+	require.NoError(t, err)
+	stack, err := handover.Pick(v, deopt.Choice{Frame: -1})
+	require.NoError(t, err)
+	_, c, err := commit.PrepareWith(session, stack, func(r *vmproto.Resume) (*handover.Ran, error) {
+		child, err := handover.Start(t.Context(), command, target, os.Stderr)
+		require.NoError(t, err)
+		defer child.Close()
+		return stack.Run(t.Context(), child, r, nil)
+	})
+	if err == nil {
+		require.NoError(t, c.Write())
+	}
+	require.NoError(t, session.Detach())
+	return err
+}
+
+// Wherever random programs leave compiled code: what tinyvm's own interpreter comes to is committed, and the process ends as it does where nothing is
+// compiled; or it is refused for what the interpreter did.
+func TestCommitWithItsOwnInterpreter(t *testing.T) {
+	livetest.Slow(t)
+	random := rand.New(rand.NewPCG(77, 1))
+	var done, stopped int
+	reasons := map[string]int{}
+	for _, llvm := range tinyvmtest.Versions {
+		binary := tinyvmtest.Binary(t, llvm)
+		for seed := range uint64(seeds) {
+			if !livetest.Share(151, "commit", llvm, seed) {
+				continue
+			}
+			file := tinyvmtest.File(t, seed)
+			plain := tinyvmtest.Run(t, binary, "--interpret", file)
+			for _, opt := range livetest.ShareOf([]string{"0", "2"}, "commit", llvm, seed) {
+				exits := tinyvmtest.Run(t, binary, "--opt", opt, "--exits", file).Exits
+				for range min(exits, 8) {
+					stand := fmt.Sprint(1 + random.IntN(exits))
+					p := livetest.Program(t, binary, "--fuel", tinyvmtest.Fuel, "--opt", opt, "--stand", stand, file)
+					if err := committed(t, p, binary+" --serve "+file); err != nil {
+						require.Regexp(t, uncommitted, err.Error(), "LLVM %d, --opt %s, seed %d, exit %s", llvm, opt, seed, stand)
+						reasons[strings.Fields(err.Error())[1]]++
+						p.Kill()
+						continue
+					}
+					require.Equal(t, plain.Status != 0, p.Wait() != nil)
+					require.Equal(t, plain.Output, strings.Replace(p.Output(), "ready\n", "", 1), "LLVM %d, --opt %s, seed %d, exit %s", llvm, opt, seed, stand)
+					done++
+					if plain.Status != 0 {
+						stopped++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d commits, %d of them in programs that did not end by themselves; refused: %v", done, stopped, reasons)
+	require.Positive(t, done)
+}
