@@ -178,6 +178,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 		{`{"returned":{"type":"i64","bits":"0x7"}}`, nil, `sh does not say that it took no lock ("locked":false)`},
 		{`{"threw":{"text":"NullPointerException"},"locked":false}`, nil, "Foo.bar was left by an exception (NullPointerException), and sh does not say what compiled code returns then"},
 		{`{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, "sh cannot go on: no bytecode 0xba at Foo.bar @ 17"},
+		{`{"unsupported":"this\\nthat"}`, nil, "sh cannot go on: this that"},
 		{`{"malformed":"Foo.bar @ 17 has no operand stack"}`, nil, "there are no such frames, says sh: Foo.bar @ 17 has no operand stack"},
 		{`{"returned":{"type":"f64","bits":"0x7"},"locked":false}`, nil, "the interpreter returns a value of type f64, and @compiled one of type i64"},
 		{`{"returned":{"type":"i32","bits":"0x7"},"locked":false}`, nil, "the interpreter returns a value of type i32, and @compiled one of type i64"},
@@ -191,6 +192,10 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 		unharmed(t, p)
 		p.AwaitPause(t)
 	}
+	const greets = `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1"}}'; `
+	reframe(t, committed(p, greets+"read l; exit 9")...).failsEmpty(t, 2, "reframe: nothing is committed: ", "its answer to resume (id 2): it has ended (exit status 9) (process "+pid(p)+" was stopped for ")
+	reframe(t, committed(p, "true", "--result", "seven")...).failsEmpty(t, 64, `--result "seven" is no integer, pointer or float`)
+	reframe(t, committed(p, "true", "--result", "7")...).failsEmpty(t, 2, "nothing is committed: frame #2, compiled: its innermost frame waits for no call, and --result says what one returned")
 	command, _ := answering(t, returned42)
 	reframe(t, "resume", "-p", pid(p), "--layout", "simple", "--with", command, "--commit").failsEmpty(t, 2, "reframe: nothing is committed: no given module defines the function of frame #", ", compiled, so that what its caller waits for is not known; give it with --ir")
 	p.Signal(t, syscall.SIGUSR1)

@@ -40,7 +40,7 @@ pointer (0x..., null) or a float, of the call's type.
 
 With --with the VM's own interpreter goes on, and no IR is needed: sh -c runs COMMAND, which is
 handed the frames of the virtual machine that a layout reads, and reads and writes memory through reframe; what it
-writes stays in the copy, but with --commit. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
+writes stays in the copy unless --commit is given. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
 
 With --commit the process does not go on as it was: what the interpreter stored is
 written to its memory, and the thread goes on in the caller of the outermost of these

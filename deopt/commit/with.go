@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"reframe/deopt/abi"
 	"reframe/deopt/frame"
@@ -57,11 +58,11 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*vmproto.R
 func onlyStores(r *vmproto.Resume) error {
 	if len(r.Objects) > 0 {
 		o := r.Objects[0]
-		return fmt.Errorf("object %d (%.100s) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back", o.ID, o.Class)
+		return fmt.Errorf("object %d (%s) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back", o.ID, oneLine(o.Class))
 	}
 	for _, f := range r.Frames {
 		if slices.ContainsFunc(f.Monitors, func(m vmproto.Monitor) bool { return m.Eliminated }) {
-			return fmt.Errorf("compiled code left out a lock of %.100s: the interpreter takes it, and only what it stores to the process's memory can be written back", f.Method)
+			return fmt.Errorf("compiled code left out a lock of %s: the interpreter takes it, and only what it stores to the process's memory can be written back", oneLine(f.Method))
 		}
 	}
 	return nil
@@ -69,17 +70,17 @@ func onlyStores(r *vmproto.Resume) error {
 
 // onlyStored refuses a run that did what is in no memory of the process, or may have.
 func onlyStored(r *handover.Ran) error {
-	name, a := r.Report.With.Interpreter, r.Answer
+	name, a := oneLine(r.Report.With.Interpreter), r.Answer
 	if name == "" {
 		name = "its interpreter"
 	}
 	switch {
 	case a.Unsupported != "":
-		return fmt.Errorf("%s cannot go on: %.1000s", name, a.Unsupported)
+		return fmt.Errorf("%s cannot go on: %s", name, oneLine(a.Unsupported))
 	case a.Malformed != "":
-		return fmt.Errorf("there are no such frames, says %s: %.1000s", name, a.Malformed)
+		return fmt.Errorf("there are no such frames, says %s: %s", name, oneLine(a.Malformed))
 	case !a.Returns: // it threw
-		return fmt.Errorf("%s was left by an exception (%.200s), and %s does not say what compiled code returns then", r.Report.With.Method, a.Threw.Text, name)
+		return fmt.Errorf("%s was left by an exception (%s), and %s does not say what compiled code returns then", oneLine(r.Report.With.Method), oneLine(a.Threw.Text), name)
 	case a.Output != "":
 		return fmt.Errorf("%s printed, which would be lost: only what it stored to the process's memory can be written back", name)
 	case a.Allocated > 0:
@@ -90,6 +91,12 @@ func onlyStored(r *handover.Ran) error {
 		return fmt.Errorf("%s took a lock, or holds one that nobody held before", name)
 	}
 	return nil
+}
+
+// oneLine is text of an interpreter's or of a target's for a message, of which there is one line.
+func oneLine(text string) string {
+	const most = 1000
+	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(text[:min(len(text), 4*most)]), " "))
 }
 
 // inOneRegister says that the protocol has such values, and each is in a register of its own.
@@ -113,7 +120,7 @@ func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	case is == nil:
 		return none, fmt.Errorf("the interpreter returns nothing, and @%s a value of type %v", native.Name, t)
 	case !slices.Contains(namesOf(t), is.Type):
-		return none, fmt.Errorf("the interpreter returns a value of type %.40s, and @%s one of type %v", is.Type, native.Name, t)
+		return none, fmt.Errorf("the interpreter returns a value of type %s, and @%s one of type %v", oneLine(is.Type), native.Name, t)
 	}
 	bits, err := is.Bits.Uint()
 	if err != nil {
@@ -146,7 +153,7 @@ func namesOf(t *ir.Type) []string {
 
 // storedPages are the overlay's, each bit of which is known.
 func storedPages(o *vmproto.Overlay) iter.Seq[interp.Touched] {
-	known := make([]byte, interp.PageSize)
+	known := make([]byte, vmproto.PageSize)
 	return func(yield func(interp.Touched) bool) {
 		for p := range o.Stored() {
 			if !yield(interp.Touched{Addr: p.Addr, Data: p.Data, Undefined: known, Stored: p.Bits}) {
