@@ -231,6 +231,36 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	}
 }
 
+// Of frames that wait for calls, one or several go on in the interpreter, and native code in their caller, with what the outermost of them returned.
+func TestResumeWithCommitCallers(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(livetest.Testdata(t, "programs", "chain.ll"))
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(source), `[ "deopt"(i64 %n) ]`, `[ "deopt"(i64 4294967298, ptr @name, i32 3, i64 8589934592, i64 %n) ]`)
+	require.Equal(t, 2, strings.Count(text, "ptr @name,"))
+	module := livetest.Raw(t, text+"@name = private constant [2 x i8] c\"f\\00\"\n")
+	for n, want := range []string{"42123", "4223", "423", "42"} { // f(3) is ((f(0) * 10 + 1) * 10 + 2) * 10 + 3
+		p := livetest.Lli(t, 19, module, "orc")
+		command, handed := answering(t, `{"returned":{"type":"i64","bits":"0x2a"},"locked":false}`)
+		r := reframe(t, committed(p, command, "--result", "5", "--dry-run", "--json")...)
+		require.Equal(t, 0, r.code, r.stderr)
+		innermost := len(r.object(t)["committed"].(map[string]any)["left"].([]any)) - 1
+		more := []string{"--result", "5"}
+		if n > 0 {
+			more = append(more, "--to-frame", fmt.Sprint(innermost+n))
+		}
+		r = reframe(t, committed(p, command, more...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Contains(t, r.stdout, fmt.Sprintf("\nframes #0 to #%d are left, and the thread goes on at ", innermost+n))
+		require.NoError(t, p.Wait())
+		require.Equal(t, "ready\nsum "+want+"\n", p.Output())
+		request, err := os.ReadFile(handed)
+		require.NoError(t, err)
+		require.Equal(t, n+1, strings.Count(string(request), `"resume":"in-call"`))
+		require.Contains(t, string(request), `"returned":{"type":"i64","bits":"0x5","text":"5"}`)
+	}
+}
+
 // boxes is a program of tinyvm whose Box.add is left where what it is given is no int any more, and goes on in the interpreter for a few rounds.
 const boxes = `
 class Box sum last
