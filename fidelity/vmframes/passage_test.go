@@ -270,7 +270,7 @@ func (p *passage) comesTo(h *history, from, to int, whenStopped string) string {
 		if why = h.stoppedBy(); why == "" {
 			return "the plain interpreter returned to nobody"
 		}
-		if p.stopped {
+		if p.stopped && whenStopped != "" {
 			why = whenStopped
 		}
 	}

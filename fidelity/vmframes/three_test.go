@@ -29,7 +29,7 @@ type handed struct {
 // An interpreter is one that goes on in frames of tinyvm.
 type interpreter struct {
 	command     string // "": tinyvm's own
-	whenStopped string // what it says where the program is to end already
+	whenStopped string // what it says where the program is to end already; "": why it is, which is in the process's memory
 	// memory, where it is not nil, is what is looked at in the place of what the interpreter left.
 	memory func(*trace.Exited, *vmproto.Overlay) machine.Memory
 }
@@ -77,17 +77,17 @@ func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history) (a
 
 // ways counts what was compared.
 type ways struct {
-	runs, three, two, passed, stopped, outer, shared, objects, lines int
+	runs, three, passed, stopped, outer, shared, objects, lines int
 }
 
 func (c *ways) add(o ways) {
-	c.runs, c.three, c.two, c.passed, c.stopped = c.runs+o.runs, c.three+o.three, c.two+o.two, c.passed+o.passed, c.stopped+o.stopped
+	c.runs, c.three, c.passed, c.stopped = c.runs+o.runs, c.three+o.three, c.passed+o.passed, c.stopped+o.stopped
 	c.outer, c.shared, c.objects, c.lines = c.outer+o.outer, c.shared+o.shared, c.objects+o.objects, c.lines+o.lines
 }
 
 func (c ways) String() string {
-	return fmt.Sprintf("%d runs, %d exits the same in three ways, and %d in two, as native code compiled a method on the way; %d passed while too many were under way; from %d the program was stopped; %d frames further out, %d objects of the frames, %d objects in all, %d lines printed",
-		c.runs, c.three, c.two, c.passed, c.stopped, c.outer, c.shared, c.objects, c.lines)
+	return fmt.Sprintf("%d runs, %d exits the same in three ways, %d passed while too many were under way; from %d the program was stopped; %d frames further out, %d objects of the frames, %d objects in all, %d lines printed",
+		c.runs, c.three, c.passed, c.stopped, c.outer, c.shared, c.objects, c.lines)
 }
 
 // allTheSame requires that a run has no exit that is not the same in all ways.
@@ -102,13 +102,8 @@ func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c 
 	for n, e := range all {
 		about := fmt.Sprintf("%s, %v, exit %d, %s", filepath.Base(file), w, n, e.where)
 		require.NotNil(t, e.native, about)
-		if e.native.Status == verify.NotComparable {
-			require.Equal(t, "native code did not come to the return: code was registered or loaded meanwhile", e.native.Why, about)
-			c.two++
-		} else {
-			require.Equal(t, verify.Same, e.native.Status, "%s: %+v", about, e.native)
-			c.three++
-		}
+		require.Equal(t, verify.Same, e.native.Status, "%s: %+v", about, e.native)
+		c.three++
 		require.Empty(t, e.wrong, about)
 		require.Empty(t, e.start+e.after, about)
 		if e.ended {
