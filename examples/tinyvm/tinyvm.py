@@ -280,6 +280,10 @@ class Remote(Heap):
             self.class_at[ref] = c
         return self.class_at[ref]
 
+    def why(self):
+        """The program has stopped already."""
+        return self.target.read_string(self.why_at).decode(errors="replace")
+
     def allocate(self, classes):
         for c in set(classes):
             if self.name(self.program.name_at[c.name]) != c.name:
@@ -353,7 +357,7 @@ class Interpreter:
     def returned(self, frames, v):
         """The call has for which the last frame waits."""
         if self.heap.load(self.heap.stopped_at):
-            raise Stop("it had stopped already")
+            raise Stop(self.heap.why())
         frames[-1].stack.append(v)
         frames[-1].position += 1
 

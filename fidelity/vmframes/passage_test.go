@@ -178,7 +178,7 @@ func slots(frames []tinyvmtest.Frame) (all []tinyvmtest.Value) {
 }
 
 // differs says what is not as the plain interpreter had it: of the frames that were handed over, and of what became of them.
-func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival, whenStopped string) (start, after string) {
+func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival) (start, after string) {
 	from, to, err := h.span(p)
 	if err != nil {
 		return err.Error(), ""
@@ -196,7 +196,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival,
 	if to >= 0 {
 		was = log[h.keys[to]]
 	}
-	if after = p.comesTo(h, from, to, whenStopped); after == "" && p.fuel != was.Fuel {
+	if after = p.comesTo(h, from, to); after == "" && p.fuel != was.Fuel {
 		after = fmt.Sprintf("%d of fuel is left, and %d was", p.fuel, was.Fuel)
 	}
 	if after != "" {
@@ -256,7 +256,7 @@ func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, differenc
 }
 
 // comesTo holds how it ended, and what was printed, against the plain interpreter's run.
-func (p *passage) comesTo(h *history, from, to int, whenStopped string) string {
+func (p *passage) comesTo(h *history, from, to int) string {
 	printed, why, back := "", "", to >= 0
 	if from >= 0 {
 		upTo := len(h.keys)
@@ -269,9 +269,6 @@ func (p *passage) comesTo(h *history, from, to int, whenStopped string) string {
 	if !back {
 		if why = h.stoppedBy(); why == "" {
 			return "the plain interpreter returned to nobody"
-		}
-		if p.stopped && whenStopped != "" {
-			why = whenStopped
 		}
 	}
 	switch threw := p.answer.Threw; {

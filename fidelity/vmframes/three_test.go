@@ -28,8 +28,7 @@ type handed struct {
 
 // An interpreter is one that goes on in frames of tinyvm.
 type interpreter struct {
-	command     string // "": tinyvm's own
-	whenStopped string // what it says where the program is to end already; "": why it is, which is in the process's memory
+	command string // "": tinyvm's own
 	// memory, where it is not nil, is what is looked at in the place of what the interpreter left.
 	memory func(*trace.Exited, *vmproto.Overlay) machine.Memory
 }
@@ -69,7 +68,7 @@ func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history) (a
 	log := h.arrivals(t, passages)
 	for _, e := range all {
 		if e.passage != nil {
-			e.start, e.after = e.differs(h, log, i.whenStopped)
+			e.start, e.after = e.differs(h, log)
 		}
 	}
 	return all, sum, r
@@ -235,7 +234,7 @@ func TestStoppedThreeWays(t *testing.T) {
 
 // inPython is tinyvm's interpreter in Python, for a program.
 func inPython(t *testing.T, file string) interpreter {
-	return interpreter{command: strings.Join(tinyvmtest.InPython(t, "--serve", file), " "), whenStopped: "it had stopped already"}
+	return interpreter{command: strings.Join(tinyvmtest.InPython(t, "--serve", file), " ")}
 }
 
 // An interpreter in another language, which shares no line with tinyvm, comes to the same from each exit as native code and tinyvm's plain one do.
