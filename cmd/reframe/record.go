@@ -95,6 +95,7 @@ SIGTERM or SIGHUP.`,
 	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "wait for an exit that fulfils the condition `COND` (reframe help conditions)"})
 	flags.Hit(f, &k.hit, flags.Usage{"hit": "wait for the `N`-th such exit"})
 	k.forFlag(c)
+	k.selfFlag(c)
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
 	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
@@ -309,6 +310,9 @@ var errRecorded = errors.New("recorded")
 // recordExit waits for an exit and keeps that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
 	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	if k.describes() {
+		o.Describe = k.describer(o.Warn)
+	}
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return nil, err

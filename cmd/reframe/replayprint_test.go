@@ -59,7 +59,7 @@ func TestScriptsTopic(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^([a-z]+)( |$)`).FindAllStringSubmatch(list, -1) {
 		names = append(names, found[1])
 	}
-	require.Equal(t, []string{"launch", "until", "continue", "record", "core", "frames", "frame", "expect", "set", "resume", "returns", "prints", "exits", "verify"}, names)
+	require.Equal(t, []string{"launch", "until", "continue", "record", "core", "frames", "frame", "expect", "set", "resume", "returns", "throws", "prints", "exits", "verify"}, names)
 }
 
 // Ctrl-C ends what scripts have launched, and what that started; kill -9, what they have launched.
