@@ -122,17 +122,33 @@ func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
 // beside a Result that has what was counted and printed so far; its frames can
 // still be looked at.
 func (x *Execution) Run(ctx context.Context) (*Result, error) {
-	return x.proceed(ctx, false)
+	return x.proceed(ctx, false, 0, 0)
+}
+
+// RunTo is Run that stops, too, as soon as so many instructions were run since the beginning of the run, at the speed of Run.
+func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
+	if steps <= x.Steps() {
+		return nil, nil
+	}
+	return x.proceed(ctx, false, steps, 0)
+}
+
+// RunOut is Run that stops, too, as soon as there are only so many frames: where a call has returned, or was left.
+func (x *Execution) RunOut(ctx context.Context, frames int) (*Result, error) {
+	if frames >= x.Depth() {
+		return nil, nil
+	}
+	return x.proceed(ctx, false, 0, frames+1)
 }
 
 // Step runs one instruction, and with a branch the phis it leads to. A call of a
 // function of the module stands before its first instruction afterwards. Results
 // are as of Run.
 func (x *Execution) Step(ctx context.Context) (*Result, error) {
-	return x.proceed(ctx, true)
+	return x.proceed(ctx, true, 0, 0)
 }
 
-func (x *Execution) proceed(ctx context.Context, once bool) (res *Result, err error) {
+func (x *Execution) proceed(ctx context.Context, once bool, halt uint64, floor int) (res *Result, err error) {
 	in := x.in
 	switch {
 	case x.done:
@@ -140,7 +156,7 @@ func (x *Execution) proceed(ctx context.Context, once bool) (res *Result, err er
 	case in.run.of != x:
 		return nil, located(troublef(KindArgument, "%w", errEnded))
 	}
-	in.run.ctx, in.run.look = ctx, 0
+	in.run.ctx, in.run.look, in.run.halt, in.run.floor = ctx, 0, halt, floor
 	in.run.once, in.run.single = once, once || in.opt.Trace != nil
 	err = x.guarded()
 	if errors.Is(err, errHalted) && in.frames.n > 0 {

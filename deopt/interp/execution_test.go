@@ -43,6 +43,139 @@ func startMain(t *testing.T, src string, o interp.Options) (*interp.Interp, *int
 	return in, x, m
 }
 
+// A run that goes to a number of instructions at once stands where steps come to, with the same values; and goes on from there.
+func TestRunTo(t *testing.T) {
+	for name, src := range map[string]string{"two functions": twoFunctions, "a function of the library calls back": callsBack} {
+		type place struct {
+			line, depth int
+			value       string
+		}
+		stand := func(x *interp.Execution) place {
+			i := x.At(0)
+			v, _ := x.Value(0, i.Block.Instrs[0])
+			return place{i.Line, x.Depth(), v.Format()}
+		}
+		_, x, _ := startMain(t, src, interp.Options{})
+		at, before := map[uint64]place{}, []uint64{}
+		var want *interp.Result
+		for want == nil {
+			at[x.Steps()], before = stand(x), append(before, x.Steps())
+			var err error
+			want, err = x.Step(t.Context())
+			require.NoError(t, err)
+		}
+		for to := uint64(1); to < want.Steps; to++ {
+			_, x, _ := startMain(t, src, interp.Options{})
+			res, err := x.RunTo(t.Context(), to)
+			require.NoError(t, err)
+			require.Nil(t, res, "%s, %d", name, to)
+			k := 0 // the first of the places that is not before it
+			for before[k] < to {
+				k++
+			}
+			require.Equal(t, before[k], x.Steps(), "%s, %d", name, to)
+			require.Equal(t, at[before[k]], stand(x), "%s, %d", name, to)
+			res, err = x.Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want.Steps, res.Steps)
+			require.Equal(t, want.Value.Format(), res.Value.Format())
+		}
+		_, x, _ = startMain(t, src, interp.Options{})
+		res, err := x.RunTo(t.Context(), want.Steps+5)
+		require.NoError(t, err)
+		require.Equal(t, want.Steps, res.Steps)
+	}
+}
+
+// A run that goes out of a call stands where the first step comes to that has so few frames.
+func TestRunOut(t *testing.T) {
+	for name, src := range map[string]string{"two functions": twoFunctions, "in calls": inCalls} {
+		_, x, _ := startMain(t, src, interp.Options{})
+		var depths []int
+		var steps []uint64
+		var want *interp.Result
+		for want == nil {
+			depths, steps = append(depths, x.Depth()), append(steps, x.Steps())
+			var err error
+			want, err = x.Step(t.Context())
+			require.NoError(t, err)
+		}
+		out := 0
+		for from := range steps {
+			for frames := 1; frames < depths[from]; frames++ {
+				_, x, _ := startMain(t, src, interp.Options{})
+				_, err := x.RunTo(t.Context(), steps[from])
+				require.NoError(t, err)
+				res, err := x.RunOut(t.Context(), frames)
+				require.NoError(t, err)
+				require.Nil(t, res)
+				k := from
+				for depths[k] > frames {
+					k++
+				}
+				require.Equal(t, steps[k], x.Steps(), "%s, from %d to %d frames", name, steps[from], frames)
+				require.Equal(t, frames, x.Depth())
+				out++
+			}
+		}
+		require.GreaterOrEqual(t, out, 6, name)
+	}
+	_, x, _ := startMain(t, twoFunctions, interp.Options{})
+	res, err := x.RunOut(t.Context(), 0)
+	require.NoError(t, err)
+	require.NotNil(t, res, "it has returned")
+}
+
+// inCalls has calls in calls, results of no single word, and none.
+const inCalls = `%pair = type { i32, i32 }
+define %pair @both(i32 %x) {
+entry:
+  %a = call i32 @one(i32 %x)
+  %p = insertvalue %pair undef, i32 %a, 0
+  %q = insertvalue %pair %p, i32 %x, 1
+  ret %pair %q
+}
+define i32 @one(i32 %x) {
+  call void @nothing()
+  %y = add i32 %x, 1
+  ret i32 %y
+}
+define void @nothing() {
+  ret void
+}
+define i32 @main() {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %p = call %pair @both(i32 %i)
+  %next = extractvalue %pair %p, 0
+  %more = icmp ult i32 %next, 3
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 %next
+}
+`
+
+const callsBack = `declare void @qsort(ptr, i64, i64, ptr)
+define i32 @less(ptr %a, ptr %b) {
+  %x = load i32, ptr %a
+  %y = load i32, ptr %b
+  %d = sub i32 %x, %y
+  ret i32 %d
+}
+define i32 @main() {
+entry:
+  %list = alloca [3 x i32]
+  store [3 x i32] [i32 3, i32 1, i32 2], ptr %list
+  br label %sort
+sort:
+  call void @qsort(ptr %list, i64 3, i64 4, ptr @less)
+  %first = load i32, ptr %list
+  ret i32 %first
+}
+`
+
 // Where a run stands after each step: the function and the line of the next
 // instruction, and how many frames there are.
 func TestSteps(t *testing.T) {

@@ -33,6 +33,9 @@ func (in *Interp) loop(base int) error {
 // are left.
 func (in *Interp) singly(base int) error {
 	for in.frames.n > base {
+		if in.there() {
+			return errHalted
+		}
 		fr := in.top()
 		if err := in.enough(uint64(fr.fn.code[fr.pc].count)); err != nil {
 			return in.located(err, false)
@@ -87,6 +90,8 @@ func (in *Interp) admit(fr *frame) error {
 	n := uint64(i.rest) + uint64(i.count)
 	err := in.enough(n)
 	switch {
+	case err == nil && (in.run.beyond(n) || in.frames.n < in.run.floor):
+		in.run.single = true
 	case err == nil:
 		in.run.steps += n
 	case kindOf(err) == KindSteps:
@@ -620,7 +625,7 @@ func (in *Interp) blocks(base int) error {
 			}
 			fr = in.top()
 			code, w, pc = fr.fn.code, fr.w, fr.pc
-			if in.run.steps += uint64(code[pc-1].rest); in.run.steps >= in.run.look {
+			if in.run.steps += uint64(code[pc-1].rest); in.run.steps >= in.run.look || in.frames.n < in.run.floor {
 				in.run.steps -= uint64(code[pc-1].rest)
 				if err := in.admit(fr); err != nil || in.run.single {
 					return err

@@ -16,6 +16,8 @@ type run struct {
 	bulk    uint64         // bulk work in steps, what MaxSteps bounds beside steps
 	seen    uint64         // bulk at which the context was looked at
 	look    uint64         // steps at which the limits are looked at again
+	halt    uint64         // halt where so many steps have been run; 0: nowhere
+	floor   int            // halt where there are fewer frames; 0: nowhere
 	single  bool           // an instruction at a time: what is left does not allow a block, or all are traced
 	once    bool           // halt after one instruction
 	stages  []func() error // what makes the frames of the program's parts that have not begun
@@ -53,6 +55,9 @@ func (in *Interp) enough(more uint64) error {
 		return &trouble{KindContext, err}
 	}
 	in.run.look = min(in.run.steps+between, in.opt.MaxSteps-in.run.bulk)
+	if in.run.halt > 0 {
+		in.run.look = min(in.run.look, in.run.halt)
+	}
 	return in.flush() // who watches the output does not wait for more of it
 }
 
@@ -60,19 +65,28 @@ func (in *Interp) enough(more uint64) error {
 // may be run it is taken back, to be run by single steps.
 func (in *Interp) pause(b *block) error {
 	err := in.enough(0)
-	halts := b.stop && in.run.nested == 0
-	if err == nil && !halts {
+	halts, beyond := b.stop && in.run.nested == 0, in.run.beyond(0)
+	if err == nil && !halts && !beyond {
 		return nil
 	}
 	in.run.steps -= b.size - uint64(b.phis)
 	switch {
 	case halts:
 		return errHalted
-	case kindOf(err) == KindSteps:
+	case err == nil, kindOf(err) == KindSteps:
 		in.run.single = true
 		return nil
 	}
 	return in.located(err, false)
+}
+
+// beyond says whether the run is to halt before so many more steps.
+func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
+
+// there says whether the run has come to where it is to halt.
+func (in *Interp) there() bool {
+	r := &in.run
+	return (r.halt > 0 && r.steps >= r.halt || in.frames.n < r.floor) && r.nested == 0
 }
 
 // work counts bulk work, a step for 64 bytes.
