@@ -24,10 +24,10 @@ type Limits struct {
 	Calls map[string]string
 }
 
-// returning are the functions that return what was given for them.
-func returning(calls map[string]string) map[string]interp.Builtin {
+// Options are those of an interpreter with these limits, whose own memory lies shift higher.
+func (l Limits) Options(shift uint64) interp.Options {
 	funcs := map[string]interp.Builtin{}
-	for name, text := range calls {
+	for name, text := range l.Calls {
 		funcs[name] = func(c *interp.Invocation) (interp.Value, error) {
 			switch {
 			case c.Result.Kind == ir.VoidKind && text == "":
@@ -42,7 +42,7 @@ func returning(calls map[string]string) map[string]interp.Builtin {
 			return v, nil
 		}
 	}
-	return funcs
+	return interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift, Funcs: funcs, Hint: callHint}
 }
 
 // callHint is what can be done about a call of what exists only as native code.
@@ -66,7 +66,7 @@ type Ran struct {
 // Run does what [View.Run] says, and keeps what ran. shift is by how many bytes the memory that is the interpreter's own lies
 // elsewhere than it does with 0, as in [interp.Options]. The report is there where the run failed, too.
 func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *Ran, error) {
-	p, err := s.Prepare(interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift, Funcs: returning(l.Calls), Hint: callHint})
+	p, err := s.Prepare(l.Options(shift))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -271,6 +271,17 @@ func (x *Execution) Steps() uint64 {
 	return x.in.run.steps
 }
 
+// Output is what the program has written to standard output so far, where [Options].Stdout does not take it.
+func (x *Execution) Output() string {
+	switch {
+	case x.done:
+		return x.result.Output
+	case x.in.run.of != x:
+		return ""
+	}
+	return string(x.in.run.output)
+}
+
 // Depth is the number of frames, 0 when the run has ended without an error.
 func (x *Execution) Depth() int {
 	if x.in.run.of != x {

@@ -1,0 +1,216 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"reframe/deopt"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// Run is the reference interpreter's run from an exit. It stands between two instructions, and goes in both directions: what it does is the same
+// each time, so that to go back is to go once more from the exit to an earlier place.
+type Run struct {
+	stack  *deopt.Stack
+	limits deopt.Limits
+
+	prepared *deopt.Prepared
+	exec     *interp.Execution
+	result   *interp.Result // nil until it has ended
+	failed   error          // why it cannot go on
+	start    uint64         // steps at the exit: phis that were done to stand there
+	places   []uint64       // the steps at which it may stand, one after the other, up to where it stands
+}
+
+// maxPlaces bounds the places that are known at a time, each of 8 bytes: others are found by going there once more.
+const maxPlaces = 1 << 16
+
+// Start begins a run from the frames of a stack, as [deopt.Stack.Run] does.
+func Start(s *deopt.Stack, l deopt.Limits) (*Run, error) {
+	r := &Run{stack: s, limits: l}
+	return r, r.Restart()
+}
+
+// Restart goes back to the exit.
+func (r *Run) Restart() error {
+	p, err := r.stack.Prepare(r.limits.Options(0))
+	if err != nil {
+		return err
+	}
+	exec, err := p.Machine.StartStack(p.Activations)
+	if err != nil {
+		return err
+	}
+	r.prepared, r.exec, r.result, r.failed = p, exec, nil, nil
+	r.start = exec.Steps()
+	r.places = []uint64{r.start}
+	return nil
+}
+
+// Steps counts the instructions that were run since the exit.
+func (r *Run) Steps() uint64 { return r.exec.Steps() - r.start }
+
+// Ended is what came of the run; nil while it can go on.
+func (r *Run) Ended() (*interp.Result, error) { return r.result, r.failed }
+
+// errEnded is the answer to who wants an ended run to go on.
+var errEnded = errors.New("it has ended; back, or restart, goes to an earlier place")
+
+// Step runs so many instructions; a branch goes with the phis that it leads to.
+func (r *Run) Step(ctx context.Context, n uint64) error {
+	for ; n > 0; n-- {
+		if err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.Step(ctx) }); err != nil || r.over() {
+			return err
+		}
+		r.stands()
+	}
+	return nil
+}
+
+// Next is Step that goes over calls.
+func (r *Run) Next(ctx context.Context, n uint64) error {
+	for ; n > 0; n-- {
+		depth := r.exec.Depth()
+		if err := r.Step(ctx, 1); err != nil || r.over() {
+			return err
+		}
+		if r.exec.Depth() > depth {
+			if err := r.out(ctx, depth); err != nil || r.over() {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Finish runs to where the innermost function has returned to its caller, or to the end.
+func (r *Run) Finish(ctx context.Context) error { return r.out(ctx, r.exec.Depth()-1) }
+
+func (r *Run) out(ctx context.Context, frames int) error {
+	err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.RunOut(ctx, frames) })
+	r.jumped()
+	return err
+}
+
+// Until runs to the beginning of a block, behind its phis, or to the end.
+func (r *Run) Until(ctx context.Context, b *ir.Block) error {
+	if err := r.exec.StopAt(b, true); err != nil {
+		return err
+	}
+	err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.Run(ctx) })
+	if !r.over() {
+		err = errors.Join(err, r.exec.StopAt(b, false))
+	}
+	r.jumped()
+	return err
+}
+
+// Continue runs to the end.
+func (r *Run) Continue(ctx context.Context) error {
+	err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.Run(ctx) })
+	r.jumped()
+	return err
+}
+
+// over says that it cannot go on.
+func (r *Run) over() bool { return r.result != nil || r.failed != nil }
+
+// forward goes on. Where the run cannot it is no error of this call: [Run.Ended] has it. Where it was given up it stands where it was.
+func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) error {
+	if r.over() {
+		return errEnded
+	}
+	before := r.exec.Steps()
+	res, err := on()
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
+	}
+	r.failed = err
+	if err == nil {
+		r.result = res
+	}
+	return nil
+}
+
+// stands notes a place behind the one that was known last.
+func (r *Run) stands() {
+	if len(r.places) == maxPlaces {
+		r.places = slices.Clone(r.places[maxPlaces/2:])
+	}
+	r.places = append(r.places, r.exec.Steps())
+}
+
+// jumped notes that the places on the way are not known.
+func (r *Run) jumped() {
+	if r.places = nil; !r.over() {
+		r.places = []uint64{r.exec.Steps()}
+	}
+}
+
+// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction.
+func (r *Run) Back(ctx context.Context, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	for here := r.exec.Steps(); ; {
+		k, _ := slices.BinarySearch(r.places, here) // how many places before this one are known
+		switch {
+		case uint64(k) >= n:
+			return r.to(ctx, r.places[uint64(k)-n])
+		case here == r.start, k > 0 && r.places[0] == r.start:
+			return r.to(ctx, r.start)
+		case k > 0:
+			here, n = r.places[0], n-uint64(k)
+		}
+		if err := r.find(ctx, here); err != nil {
+			return err
+		}
+	}
+}
+
+// chunk is how many instructions before a place are run one by one to learn where a run may stand.
+const chunk = 1 << 12
+
+// find learns places before one: it goes there from the exit once more, the last instructions by single steps.
+func (r *Run) find(ctx context.Context, before uint64) error {
+	begin := before
+	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to as many phis
+		begin = max(r.start, before-min(before, size))
+		if err := r.to(ctx, begin); err != nil {
+			return err
+		}
+	}
+	r.jumped()
+	for r.exec.Steps() < before && !r.over() {
+		if err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.Step(ctx) }); err != nil {
+			return err
+		}
+		if !r.over() {
+			r.places = append(r.places, r.exec.Steps())
+		}
+	}
+	return nil
+}
+
+// beyond says that the run does not stand before a place.
+func (r *Run) beyond(place uint64) bool { return r.over() || r.exec.Steps() >= place }
+
+// to goes to where so many instructions were run, from the exit.
+func (r *Run) to(ctx context.Context, steps uint64) error {
+	places := r.places
+	if err := r.Restart(); err != nil {
+		return err
+	}
+	if steps > r.start {
+		if err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.RunTo(ctx, steps) }); err != nil {
+			return err
+		}
+		r.jumped()
+	}
+	if k, found := slices.BinarySearch(places, r.exec.Steps()); found && !r.over() {
+		r.places = places[:k+1]
+	}
+	return nil
+}

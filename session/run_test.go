@@ -1,0 +1,173 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frametest"
+	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/internal/livetest"
+	"reframe/session"
+)
+
+// inSum is the exit of deoptimize.ll, in which @sum goes on with a call in its loop: of @square, which prints each hundredth number.
+func inSum(t *testing.T, l deopt.Limits) *session.Run {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	before, sum, found := strings.Cut(string(text), "define i64 @sum(")
+	require.True(t, found)
+	module := before + `define i64 @square(i64 %x) noinline {
+entry:
+  %s = mul i64 %x, %x
+  %r = urem i64 %x, 100
+  %h = icmp eq i64 %r, 0
+  br i1 %h, label %print, label %out
+print:
+  %p = call i32 @puts(ptr @msg)
+  br label %out
+out:
+  ret i64 %s
+}
+define i64 @sum(` + strings.Replace(sum, "%sq = mul i64 %i, %i", "%sq = call i64 @square(i64 %i)", 1)
+	p := livetest.Lli(t, 19, livetest.Raw(t, module), "mcjit")
+	o := frametest.Known(t, p)
+	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	require.NoError(t, err)
+	o.Layouts = []*layout.Layout{described}
+	v := frametest.Look(t, p, true, o)
+	r, err := session.Start(frametest.Alone(v, frametest.One(t, v, "sum_opt")), l)
+	require.NoError(t, err)
+	return r
+}
+
+// place is where a run stands, with the loop's values there.
+func place(t *testing.T, r *session.Run) string {
+	t.Helper()
+	frames := r.Frames()
+	if len(frames) == 0 {
+		return "ended"
+	}
+	text := fmt.Sprintf("%d: ", r.Steps())
+	for _, f := range frames {
+		text += fmt.Sprintf("@%s %s line %d, ", f.Func.Name, f.At.Block.Ref(), f.At.Line)
+	}
+	values, err := r.Values(len(frames) - 1)
+	require.NoError(t, err)
+	for _, v := range values {
+		if v.Name == "%i" || v.Name == "%acc" {
+			text += v.Name + " = " + v.Value.Format() + " "
+		}
+	}
+	return text
+}
+
+// perTurn is how many instructions a turn of the loop has: five and two phis of @sum, and five of @square where it prints nothing.
+const perTurn = 5 + 2 + 5
+
+// Where the run stands after so many turns of the loop, and with which values, is worked out here: the guard has failed at 26, with the sum of the squares below.
+func TestStepsThroughALoop(t *testing.T) {
+	r := inSum(t, deopt.Limits{})
+	line := r.Frames()[0].At.Line
+	i, acc := 26, 5525
+	for turn := range 40 {
+		require.Equal(t, fmt.Sprintf("%d: @sum %%loop line %d, %%i = %d %%acc = %d ", perTurn*turn, line, i, acc), place(t, r))
+		require.NoError(t, r.Step(t.Context(), 1))
+		require.Len(t, r.Frames(), 2, "in @square")
+		require.NoError(t, r.Finish(t.Context()))
+		require.Len(t, r.Frames(), 1, "behind it")
+		require.NoError(t, r.Next(t.Context(), 4)) // the additions, the comparison and the branch
+		acc, i = acc+i*i, i+1
+	}
+	require.NoError(t, r.Restart())
+	for turn := range 40 {
+		require.NoError(t, r.Until(t.Context(), r.Frames()[0].At.Block))
+		require.EqualValues(t, perTurn*(turn+1), r.Steps())
+	}
+	require.Empty(t, r.Output())
+	require.NoError(t, r.Continue(t.Context()))
+	result, err := r.Ended()
+	require.NoError(t, err)
+	require.Equal(t, "332833500", result.Value.Format())
+	require.Equal(t, strings.Repeat("ready\n", 9), r.Output(), "of 100, 200 and so on")
+	require.ErrorContains(t, r.Step(t.Context(), 1), "it has ended")
+}
+
+// Wherever a run goes back to, it stands as it stood there before: after single steps, after jumps of all kinds, and from its end.
+func TestGoesBack(t *testing.T) {
+	r := inSum(t, deopt.Limits{})
+	stood := []string{place(t, r)}
+	const steps = 6000 // more than are learned at once
+	for range steps {
+		require.NoError(t, r.Step(t.Context(), 1))
+		stood = append(stood, place(t, r))
+	}
+	at := steps
+	for _, n := range []int{1, 1, 2, 1, 50, 1, 3000, 1, 7} {
+		require.NoError(t, r.Back(t.Context(), uint64(n)))
+		at -= n
+		require.Equal(t, stood[at], place(t, r), "back by %d", n)
+	}
+	require.NoError(t, r.Step(t.Context(), 3))
+	require.Equal(t, stood[at+3], place(t, r))
+	require.NoError(t, r.Back(t.Context(), 1e9))
+	require.Equal(t, stood[0], place(t, r))
+	require.NoError(t, r.Back(t.Context(), 1))
+	require.Equal(t, stood[0], place(t, r), "before the exit there is nothing")
+
+	for _, jump := range []func() error{
+		func() error { return r.Next(t.Context(), 2500) },
+		func() error { return r.Until(t.Context(), r.Frames()[0].At.Block) },
+		func() error { return r.Step(t.Context(), 1) },
+	} {
+		require.NoError(t, jump())
+	}
+	here := 0
+	for stood[here] != place(t, r) {
+		here++
+	}
+	require.Greater(t, here, 4000)
+	for _, n := range []int{1, 5, 4000, 1} {
+		require.NoError(t, r.Back(t.Context(), uint64(n)))
+		here -= n
+		require.Equal(t, stood[here], place(t, r), "back by %d", n)
+	}
+
+	require.NoError(t, r.Continue(t.Context()))
+	end := r.Steps()
+	require.NoError(t, r.Back(t.Context(), 1))
+	require.Equal(t, ir.OpRet, r.Frames()[0].At.Op)
+	require.Equal(t, end-1, r.Steps())
+	require.NoError(t, r.Step(t.Context(), 1))
+	result, err := r.Ended()
+	require.NoError(t, err)
+	require.Equal(t, "332833500", result.Value.Format())
+}
+
+// A run that fails stands at what failed; from there it can go back, as from its end. One that is given up stands where it was.
+func TestFailsAndIsGivenUp(t *testing.T) {
+	r := inSum(t, deopt.Limits{Steps: 500})
+	require.NoError(t, r.Continue(t.Context()))
+	_, err := r.Ended()
+	require.ErrorContains(t, err, "not finished after 500 steps")
+	failed := r.Steps()
+	require.NoError(t, r.Back(t.Context(), 2))
+	require.Equal(t, failed-2, r.Steps())
+	_, err = r.Ended()
+	require.NoError(t, err)
+	was := place(t, r)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, r.Continue(ctx), context.Canceled)
+	require.Equal(t, was, place(t, r))
+	require.NoError(t, r.Step(t.Context(), 1))
+	require.Equal(t, failed-1, r.Steps())
+}

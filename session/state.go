@@ -1,0 +1,57 @@
+package session
+
+import (
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+)
+
+// Frame is one activation of the run.
+type Frame struct {
+	Func *ir.Func
+	At   *ir.Instr // the next instruction; of a caller, its call that has not returned
+}
+
+// Frames are those of the run, innermost first; none when it has returned. Of a run that has failed the innermost stands at what failed.
+func (r *Run) Frames() (list []Frame) {
+	for n := range r.exec.Depth() {
+		at := r.exec.At(n)
+		if at == nil {
+			return list
+		}
+		list = append(list, Frame{at.Block.Func, at})
+	}
+	return list
+}
+
+// Value is a value of an activation by its name. It is not known before its instruction has run, and where the exit did not hand it over.
+type Value struct {
+	Name  string // as the module spells it, "%i"
+	Value interp.Value
+}
+
+// Values are those of an activation, of the function's parameters and then of its instructions in their order.
+func (r *Run) Values(frame int) (list []Value, err error) {
+	at := r.exec.At(frame)
+	if at == nil {
+		return nil, nil
+	}
+	f := at.Block.Func
+	add := func(name string, v ir.Value) {
+		if is, ok := r.exec.Value(frame, v); ok && !is.IsNone() {
+			list = append(list, Value{name, is})
+		}
+	}
+	for _, p := range f.Params {
+		add(p.Ref(), p)
+	}
+	blocks, err := f.Body()
+	for _, b := range blocks {
+		for _, i := range b.Instrs {
+			add(i.Ref(), i)
+		}
+	}
+	return list, err
+}
+
+// Output is what the program would have printed so far.
+func (r *Run) Output() string { return r.exec.Output() }
