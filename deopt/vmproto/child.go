@@ -270,37 +270,39 @@ func (c *Child) call(ctx context.Context, method string, params any, serve *serv
 		return nil, c.broken(fmt.Sprintf("%.60q", line), errors.New("it came before anything was asked"))
 	}
 	if err := c.send(message{Version: "2.0", ID: json.RawMessage(strconv.Itoa(c.last)), Method: method, Params: raw}); err != nil {
-		return nil, c.late(ctx, err)
+		return nil, c.late(ctx, c.answer(), err)
 	}
 	for {
 		line, err := c.receive(ctx)
 		if err != nil {
-			return nil, c.late(ctx, err)
+			return nil, c.late(ctx, c.answer(), err)
 		}
-		result, done, err := c.take(line, serve)
+		result, done, err := c.take(ctx, line, serve)
 		if err != nil || done {
 			return result, err
 		}
 	}
 }
 
-// late is an error while an answer was waited for: the message says what was still outstanding.
-func (c *Child) late(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		if !errors.Is(cause, context.DeadlineExceeded) { // the user's own
-			c.end(cause, true)
-			return cause
-		}
+// late is an error while an answer was waited for, or one was written: the message says which.
+func (c *Child) late(ctx context.Context, message string, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil:
+	case !errors.Is(cause, context.DeadlineExceeded): // the user's own
+		c.end(cause, true)
+		return cause
+	case !errors.Is(err, errSilent) || message == c.answer():
 		err = fmt.Errorf("it has not come in time: %w", cause)
 	}
-	return c.broken(c.answer(), err)
+	return c.broken(message, err)
 }
 
 // take handles a line: an answer, a request, or several of these.
-func (c *Child) take(line []byte, serve *serving) (result json.RawMessage, done bool, err error) {
+func (c *Child) take(ctx context.Context, line []byte, serve *serving) (result json.RawMessage, done bool, err error) {
 	trimmed := strings.TrimLeft(string(line[:min(len(line), 16)]), " \t\r")
 	if strings.HasPrefix(trimmed, "[") {
-		return nil, false, c.batch(line, serve)
+		return nil, false, c.batch(ctx, line, serve)
 	}
 	m, err := parse(line)
 	if err != nil {
@@ -314,13 +316,13 @@ func (c *Child) take(line []byte, serve *serving) (result json.RawMessage, done 
 		return nil, false, err
 	} else if answer != nil {
 		if err := c.send(answer); err != nil {
-			return nil, false, c.broken("the answer to "+named(m), err)
+			return nil, false, c.late(ctx, "the answer to "+named(m), err)
 		}
 	}
 	return nil, false, nil
 }
 
-func (c *Child) batch(line []byte, serve *serving) error {
+func (c *Child) batch(ctx context.Context, line []byte, serve *serving) error {
 	about := fmt.Sprintf("%.60q", line)
 	var list []json.RawMessage
 	if err := json.Unmarshal(line, &list); err != nil {
@@ -349,7 +351,10 @@ func (c *Child) batch(line []byte, serve *serving) error {
 	if answers == nil {
 		return nil
 	}
-	return c.broken("the answer to a batch", c.send(answers))
+	if err := c.send(answers); err != nil {
+		return c.late(ctx, "the answer to a batch", err)
+	}
+	return nil
 }
 
 // parse reads one message.

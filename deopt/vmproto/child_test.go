@@ -301,3 +301,23 @@ func TestCancelled(t *testing.T) {
 	require.Equal(t, why, err)
 	c.Close()
 }
+
+// So does what is cancelled while an answer is written that nobody reads.
+func TestCancelledWhileAnswering(t *testing.T) {
+	t.Parallel()
+	for _, ask := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"memory.read","params":{"ranges":[{"at":"0x1000","size":4096}` + strings.Repeat(`,{"at":"0x1000","size":4096}`, 100) + `]}}`, // more than a pipe holds
+		`[{"jsonrpc":"2.0","id":1,"method":"memory.read","params":{"ranges":[{"at":"0x1000","size":4096}` + strings.Repeat(`,{"at":"0x1000","size":4096}`, 100) + `]}}]`,
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why, h := errors.New("enough"), host()
+		script := filepath.Join(t.TempDir(), "asks.sh")
+		require.NoError(t, os.WriteFile(script, []byte(greets+"cat <<'END'\n"+ask+"\nEND\nsleep 600\n"), 0o644))
+		c, err := vmproto.Start(ctx, vmproto.Spec{Command: "sh " + script, Hello: hello})
+		require.NoError(t, err)
+		h.Progress = func(int) { time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) } // nothing is ever read, so that it is soon enough on a slow machine too
+		_, err = c.Resume(ctx, &vmproto.Resume{}, h)
+		require.Equal(t, why, err)
+		c.Close()
+	}
+}
