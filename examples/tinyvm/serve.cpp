@@ -150,7 +150,7 @@ Value value(const rf_json *j, const std::string &where) {
 
 std::string place(const Frame &f) { return std::string(f.method->name) + " @ " + std::to_string(f.position); }
 
-Frame frame(const rf_json *j, bool innermost, bool &waits) {
+Frame frame(const rf_json *j, const Method *inner, bool &waits) {
   Frame f{};
   const char *name = rf_str(rf_get(j, "method")), *resume = rf_str(rf_get(j, "resume"));
   for (Method *m : methods)
@@ -160,13 +160,17 @@ Frame frame(const rf_json *j, bool innermost, bool &waits) {
   f.position = position < 0 || position > INT32_MAX - 1 ? -1 : position; // which is no place
   bool after = resume && !strcmp(resume, "after"), again = resume && !strcmp(resume, "reexecute");
   waits = resume && !strcmp(resume, "in-call");
-  if (!waits && !after && !again) throw Malformed(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
-  if (!waits && !innermost) throw Malformed(place(f) + " has called another method, and does not wait for it");
-  if (after) f.position++;
+  if (!waits && !after && !again) throw Unsupported(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
+  if (!waits && inner) throw Malformed(place(f) + " has called another method, and does not wait for it");
+  if (after && f.position >= 0 && size_t(f.position) < f.method->code.size()) {
+    const Instruction &ran = f.method->code[f.position++];
+    if (ran.op == JUMP || ran.op == IF || ran.op == RETURN) throw Unsupported(std::string("what is after ") + name_of(ran.op) + " is not at one place");
+  }
   const Method *m = f.method;
   if (f.position < 0 || size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) throw Malformed(place(f) + " is no place in the program");
   const Instruction &i = m->code[f.position];
   if (waits && i.op != CALL) throw Malformed(place(f) + " waits for a call, and that is " + name_of(i.op));
+  if (inner && i.callee != inner) throw Malformed(place(f) + " has called " + i.callee->name + ", and the frame inside is of " + inner->name);
   f.locals.assign(m->locals, trap);
   for (const rf_json *l = rf_get(j, "locals") ? rf_get(j, "locals")->first : nullptr; l; l = l->next) {
     int64_t n = rf_int(rf_get(l, "index"), -1);
@@ -226,7 +230,7 @@ void resume_in(const rf_json *request) {
   const rf_json *list = rf_get(request, "frames");
   for (const rf_json *j = list ? list->first : nullptr; j; j = j->next) {
     bool is;
-    frames.insert(frames.begin(), frame(j, j == list->first, is));
+    frames.insert(frames.begin(), frame(j, frames.empty() ? nullptr : frames.front().method, is));
     if (j == list->first) waits = is;
     if (!j->next) depth = rf_bits(rf_get(rf_get(rf_get(j, "extra"), "extra 2"), "bits"));
   }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -174,9 +175,12 @@ func (s *served) do(t *testing.T, method string, params json.RawMessage) any {
 			require.NoError(t, err)
 			data, err := hex.DecodeString(r.Data)
 			require.NoError(t, err)
-			require.Zero(t, len(data)%8)
-			for ; len(data) > 0; at, data = at+8, data[8:] {
-				s.written[at] = binary.LittleEndian.Uint64(data)
+			for i, b := range data {
+				word, shift := (at+uint64(i))&^7, 8*((at+uint64(i))&7)
+				if _, ok := s.written[word]; !ok {
+					s.written[word] = s.words[word]
+				}
+				s.written[word] = s.written[word]&^(0xff<<shift) | uint64(b)<<shift
 			}
 		}
 		return struct{}{}
@@ -321,9 +325,9 @@ var servedCases = []struct {
 		words:   map[uint64]uint64{servedPoint + 8: 2<<32 | 1},
 		written: map[uint64]uint64{servedPoint + 8: 2 << 32}},
 	{name: "a monitor that nobody took",
-		params:  `{"frames":[{"method":"Main.hold","position":6,"resume":"reexecute","locals":[],"stack":[],"monitors":[{"owner":{"object":0},"eliminated":true}]}],"objects":[{"id":0,"class":"Point","fields":[]}]}`,
+		params:  `{"frames":[{"method":"Main.hold","position":6,"resume":"reexecute","locals":[],"stack":[],"monitors":[{"owner":{"object":0},"eliminated":true}]}],"objects":[{"id":0,"class":"Point","fields":[{"at":16,"type":"null"},{"at":24,"type":"null"}]}]}`,
 		want:    `{"returned":{"type":"i64","bits":"0x7ff9000000000000","text":"nan"},"steps":5,"tail":[]}`,
-		written: map[uint64]uint64{0x5f0000000000: 0x100000000000, 0x5f0000000008: 2 << 32}},
+		written: map[uint64]uint64{0x5f0000000000: 0x100000000000, 0x5f0000000008: 2 << 32, 0x5f0000000010: 0, 0x5f0000000018: 0}},
 	{name: "out of fuel",
 		params:  `{"frames":[{"method":"Main.down","position":0,"resume":"reexecute","locals":[{"index":0,"type":"i32","bits":"0x1"}],"stack":[]}]}`,
 		want:    `{"threw":{"text":"out of fuel"},"returned":{"type":"i64","bits":"0x0"},"steps":6,"tail":[],"locked":false}`,
@@ -416,6 +420,84 @@ func TestPythonServes(t *testing.T) {
 	} {
 		require.JSONEq(t, want, s.say(t, line))
 	}
+}
+
+// tinyvm itself answers the same, in its own words: of what cannot be it says why as it likes, and of an instruction it says no operand.
+func TestTinyvmServes(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "served.tvm")
+	require.NoError(t, os.WriteFile(program, []byte(servedProgram), 0o644))
+	s := serveBy(t, []string{Binary(t, 19), "--serve", program})
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm"}}`,
+		s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"amd64","order":"little","pointer":8,"target":"process"}}`))
+	type answer struct {
+		Returned, Threw        json.RawMessage
+		Unsupported, Malformed string
+		Steps                  int
+		Tail                   []string
+		Locked                 *bool
+	}
+	for _, c := range servedCases {
+		words, symbols := servedMoment()
+		maps.Copy(words, c.words)
+		s.moment(words, symbols)
+		var want, got answer
+		s.ids = 0 // it begins anew with each
+		text := s.resume(t, withAllLocals(t, c.params))
+		require.NoError(t, json.Unmarshal([]byte(c.want), &want))
+		require.NoError(t, json.Unmarshal([]byte(text), &got), c.name)
+		require.Equal(t, want.Unsupported != "", got.Unsupported != "", "%s: %s", c.name, text)
+		require.Equal(t, want.Malformed != "", got.Malformed != "", "%s: %s", c.name, text)
+		if want.Unsupported+want.Malformed != "" {
+			continue
+		}
+		require.Equal(t, want.Steps, got.Steps, c.name)
+		require.Equal(t, string(want.Returned), string(got.Returned), c.name)
+		require.Equal(t, string(want.Threw), string(got.Threw), c.name)
+		if got.Locked != nil { // it says nothing where it has let go of a lock
+			require.Equal(t, want.Locked, got.Locked, c.name)
+		}
+		require.Len(t, got.Tail, len(want.Tail), c.name)
+		for n := range want.Tail {
+			require.True(t, strings.HasPrefix(strings.ToLower(want.Tail[n]), strings.ToLower(got.Tail[n])), "%s: %s, %s", c.name, want.Tail[n], got.Tail[n])
+		}
+		same := func(at, is uint64) bool { return words[at] == is }
+		maps.DeleteFunc(s.written, same)
+		changes := maps.Clone(c.written)
+		maps.DeleteFunc(changes, same)
+		if changes == nil {
+			changes = map[uint64]uint64{}
+		}
+		require.Equal(t, changes, s.written, c.name)
+		require.Equal(t, c.output, s.output, c.name)
+	}
+}
+
+// withAllLocals adds the locals of a method that are not there, as dead: tinyvm wants them all, as a layout has them.
+func withAllLocals(t *testing.T, params string) string {
+	t.Helper()
+	var request map[string]any
+	d := json.NewDecoder(strings.NewReader(params))
+	d.UseNumber()
+	require.NoError(t, d.Decode(&request))
+	for _, f := range request["frames"].([]any) {
+		frame := f.(map[string]any)
+		locals := frame["locals"].([]any)
+		given := map[string]bool{}
+		for _, l := range locals {
+			given[fmt.Sprint(l.(map[string]any)["index"])] = true
+		}
+		count := regexp.MustCompile(`(?m)^method ` + frame["method"].(string) + ` \d+ (\d+)`).FindStringSubmatch(servedProgram)
+		for n := 0; count != nil && fmt.Sprint(n) != count[1]; n++ {
+			if !given[fmt.Sprint(n)] {
+				locals = append(locals, map[string]any{"index": n, "dead": true})
+			}
+		}
+		frame["locals"] = locals
+	}
+	text, err := json.Marshal(request)
+	require.NoError(t, err)
+	return string(text)
 }
 
 // The file to copy: what an author's class prints stays out of the protocol, what it raises is told, and requests go ahead of their answers.
