@@ -37,12 +37,12 @@ func (a *app) protocolCommand() *cobra.Command {
 what these ask, and says what it does otherwise than doc/protocol.md says. It is for
 who teaches an interpreter to speak it.
 
-With a process or a core that stands at an exit of the VM, such as record --core keeps,
-the exit is played to the interpreter: as it is, a second time, to one that has just
-started, with members that are not known yet, with memory that cannot be read or
-written, and with frames that there cannot be, which it has to call malformed. A layout
-of the VM says which frames these are, unless the target says it of itself. Without
-a target only what needs no exit is tried.
+With a process or a core that stands at an exit of the VM, such as record keeps, the
+exit is played to the interpreter: as it is, a second time, to one that has just started,
+with members that are not known yet, with memory that cannot be read or written, and
+with frames that there cannot be, which it has to call malformed. A layout of the VM
+says which frames these are, unless the target says it of itself. Without a target only
+what needs no exit is tried.
 
 --log FILE keeps each line that goes over: behind > what reframe sends, behind < what
 the interpreter does.
