@@ -2,8 +2,10 @@ package protocheck_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +142,53 @@ func TestExitIsCounted(t *testing.T) {
 	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)
 	require.NoError(t, err)
 	require.Equal(t, &protocheck.Exit{Frames: 1, Objects: 1, Outcome: "returned i64 0x88bd", Steps: 5000, Requests: 5, Ranges: 1, Writes: 1, Allocated: 16}, report.Exit)
+}
+
+// The names of members that are looked for are those of the schema.
+func TestMembersAreTheSchemas(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../doc/messages.schema.json")
+	require.NoError(t, err)
+	type object struct {
+		Properties map[string]object
+		Items      *object
+	}
+	var schema struct {
+		Defs map[string]object `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(text, &schema))
+	want := map[string]map[string]bool{}
+	add := func(where string, of object) {
+		if want[where] == nil {
+			want[where] = map[string]bool{}
+		}
+		for name := range of.Properties {
+			want[where][name] = true
+		}
+	}
+	add("", schema.Defs["request"])
+	add("", schema.Defs["answer"])
+	add("result", schema.Defs["initialize.result"])
+	add("result", schema.Defs["resume.result"])
+	add("returned", schema.Defs["native"])
+	add("threw", schema.Defs["resume.result"].Properties["threw"])
+	add("error", schema.Defs["error"])
+	for name, of := range schema.Defs {
+		if method, is := strings.CutSuffix(name, ".params"); is && method != "initialize" && method != "resume" {
+			add("params", of)
+			if ranges, is := of.Properties["ranges"]; is {
+				add("ranges", *ranges.Items)
+			}
+		}
+	}
+	got := map[string]map[string]bool{}
+	for where, names := range protocheck.Members {
+		got[where] = map[string]bool{}
+		for _, name := range names {
+			got[where][name] = true
+		}
+	}
+	require.Equal(t, want, got)
 }
 
 // It ends when its caller wants it to.

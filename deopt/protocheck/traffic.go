@@ -38,7 +38,7 @@ var members = map[string][]string{
 	"result":   {"protocol", "name", "returned", "threw", "unsupported", "malformed", "steps", "tail", "locked"},
 	"returned": {"type", "bits", "text"},
 	"threw":    {"text"},
-	"error":    {"code", "message", "data"},
+	"error":    {"code", "message"},
 	"params":   {"ranges", "size", "align", "names", "text"},
 	"ranges":   {"at", "size", "data"},
 }
