@@ -44,8 +44,8 @@ func TestReplayDocument(t *testing.T) {
 var (
 	nativeLine  = regexp.MustCompile(`(?m)^ {8}\S+#\d+\+0x\S+ .*$`)
 	nativeCount = regexp.MustCompile(`(native code, the last of )\d+`)
-	inCode      = regexp.MustCompile(`(#\d+)\+0x[0-9a-f]+`)
-	inRegister  = regexp.MustCompile(`(?m)^( {8}%.*\S) +(?:\[\w+[+-]\d+\]|r\w+)$`)
+	inCode      = regexp.MustCompile(`(#\d+)\+0x[0-9a-f]+ *`)
+	inRegister  = regexp.MustCompile(`(?m)^( {8}%.*\S) +(?:\[\w+[+-]\d+\]|[er]\w+)$`)
 	farAway     = regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`)
 	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
 )
@@ -59,7 +59,7 @@ func TestDebugYourJITDocument(t *testing.T) {
 	put(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
 	commands := runDocument(t, "../../doc/debug-your-jit.md", dir, documentEnv(), func(screen string) string {
 		screen = nativeCount.ReplaceAllString(nativeLine.ReplaceAllString(screen, "        native"), "${1}N")
-		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N"), "$1  AT")
+		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N "), "$1  AT")
 		return commitID.ReplaceAllString(farAway.ReplaceAllString(steadier(screen), "0xN"), "N ")
 	})
 	require.Len(t, commands, 13)

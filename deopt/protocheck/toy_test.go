@@ -134,7 +134,7 @@ func (y *toy) resume(r object) object {
 	if y.fault == "by-text" && !strings.Contains(y.line, `{"frames":[{"method":"Toy.add","position":3,"resume":"reexecute"`) {
 		return unsupported("these are no frames")
 	}
-	at := object{}
+	var at object
 	if list, _ := y.ask("symbol", object{"names": []string{"counter"}}).([]any); len(list) == 1 && list[0] != nil {
 		at, _ = list[0].(object)
 	} else if y.fault == "needs-symbols" {
