@@ -16,12 +16,11 @@ type Run struct {
 	stack  *deopt.Stack
 	limits deopt.Limits
 
-	prepared *deopt.Prepared
-	exec     *interp.Execution
-	result   *interp.Result // nil until it has ended
-	failed   error          // why it cannot go on
-	start    uint64         // steps at the exit: phis that were done to stand there
-	places   []uint64       // the steps at which it may stand, one after the other, up to where it stands
+	exec   *interp.Execution
+	result *interp.Result // nil until it has ended
+	failed error          // why it cannot go on
+	start  uint64         // steps at the exit: phis that were done to stand there
+	places []uint64       // the steps at which it may stand, one after the other, up to where it stands
 }
 
 // maxPlaces bounds the places that are known at a time, each of 8 bytes: others are found by going there once more.
@@ -43,7 +42,7 @@ func (r *Run) Restart() error {
 	if err != nil {
 		return err
 	}
-	r.prepared, r.exec, r.result, r.failed = p, exec, nil, nil
+	r.exec, r.result, r.failed = exec, nil, nil
 	r.start = exec.Steps()
 	r.places = []uint64{r.start}
 	return nil
@@ -149,11 +148,21 @@ func (r *Run) jumped() {
 	}
 }
 
-// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction.
+// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction. Where it was given up it stands
+// where it was.
 func (r *Run) Back(ctx context.Context, n uint64) error {
 	if n == 0 {
 		return nil
 	}
+	before := r.exec.Steps()
+	err := r.back(ctx, n)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
+	}
+	return err
+}
+
+func (r *Run) back(ctx context.Context, n uint64) error {
 	for here := r.exec.Steps(); ; {
 		k, _ := slices.BinarySearch(r.places, here) // how many places before this one are known
 		switch {

@@ -168,6 +168,8 @@ func TestFailsAndIsGivenUp(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, r.Continue(ctx), context.Canceled)
 	require.Equal(t, was, place(t, r))
+	require.ErrorIs(t, r.Back(ctx, 100), context.Canceled)
+	require.Equal(t, was, place(t, r), "nor does it go back")
 	require.NoError(t, r.Step(t.Context(), 1))
 	require.Equal(t, failed-1, r.Steps())
 }
