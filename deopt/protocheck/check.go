@@ -219,41 +219,35 @@ func (r *ran) refused() string {
 
 // outcome is the answer in a line.
 func (r *ran) outcome() string {
-	a := r.answer
-	if why := r.refused(); why != "" {
+	why, a := r.refused(), r.answer
+	switch {
+	case why != "":
 		return "says " + why
+	case a.Threw == nil:
+		return returned(a.Returned)
+	case !a.Returns:
+		return fmt.Sprintf("threw %q", a.Threw.Text)
 	}
-	text := "returned nothing"
-	switch v := a.Returned; {
-	case v != nil && v.Text != "":
-		text = fmt.Sprintf("returned %s %s (%s)", v.Type, v.Bits, v.Text)
-	case v != nil:
-		text = fmt.Sprintf("returned %s %s", v.Type, v.Bits)
-	case a.Threw != nil && !a.Returns:
-		text = ""
-	}
-	if a.Threw != nil {
-		text = fmt.Sprintf("threw %q%s", a.Threw.Text, before(", ", text))
-	}
-	return text
+	return fmt.Sprintf("threw %q, %s", a.Threw.Text, returned(a.Returned))
 }
 
-func before(what, text string) string {
-	if text == "" {
-		return ""
+func returned(v *vmproto.Native) string {
+	switch {
+	case v == nil:
+		return "returned nothing"
+	case v.Text == "":
+		return fmt.Sprintf("returned %s %s", v.Type, v.Bits)
 	}
-	return what + text
+	return fmt.Sprintf("returned %s %s (%s)", v.Type, v.Bits, v.Text)
 }
 
-// host is the moment as it is.
-func (m *Moment) host(pointer int) *vmproto.Host {
-	return &vmproto.Host{Memory: vmproto.NewOverlay(m.Memory, m.Maps, pointer), Symbol: m.Symbol}
+// host serves a moment as it is, without what was written in another run.
+func (c *checker) host(m *Moment) *vmproto.Host {
+	return &vmproto.Host{Memory: vmproto.NewOverlay(m.Memory, m.Maps, c.o.Hello.Pointer), Symbol: m.Symbol}
 }
 
 // empty is a target with nothing in it.
-func empty(pointer int) *vmproto.Host {
-	return (&Moment{Memory: unreadable{}, Symbol: noSymbol}).host(pointer)
-}
+var empty = Moment{Memory: unreadable{}, Symbol: noSymbol}
 
 type unreadable struct{}
 

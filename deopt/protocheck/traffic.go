@@ -32,7 +32,7 @@ type seen struct {
 	}
 }
 
-// members are those of each object that an interpreter sends, by where it is: doc/protocol.schema.json has the same.
+// members are those of each object that an interpreter sends, by where it is: doc/messages.schema.json has the same.
 var members = map[string][]string{
 	"":         {"jsonrpc", "id", "method", "params", "result", "error"},
 	"result":   {"protocol", "name", "returned", "threw", "unsupported", "malformed", "steps", "tail", "locked"},
