@@ -23,7 +23,7 @@ func (b *bench) interpretersOfVMs() {
 	modules, err := filepath.Glob(filepath.Join(dump, "*.ll"))
 	require.NoError(b, err)
 	require.NotEmpty(b, modules, text)
-	python := serveInPython(b, program)
+	python := tinyvmtest.ServeInPython(b, program)
 	command := []string{"--", vm, "--entries", program}
 	var plain, own, script times
 	verify := func(series *times, flags ...string) func() {
@@ -47,11 +47,4 @@ func (b *bench) interpretersOfVMs() {
 		b.note("one exit of points.tvm, with two objects that do not exist: %s asks %d times", out.With.Interpreter, out.With.Requests)
 	}
 	b.print(rates("verify --with, tinyvm", "verify", plain, own), rates("verify --with, tinyvm.py", "verify", plain, script))
-}
-
-func serveInPython(b *bench, program string) (command string) {
-	for _, word := range tinyvmtest.InPython(b, "--serve", program) {
-		command += word + " "
-	}
-	return command
 }

@@ -133,19 +133,11 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 
 // describer is description for a target that goes on and tells more of itself with each object that it registers.
 func (k *inputs) describer(warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
-	return describer(len(k.Layouts) == 0, len(k.Modules) == 0, func(text string) {
-		if text == saidOfItself {
-			text += "; --no-self-description leaves that out"
-		}
-		warn("note: " + text)
-	})
+	return describer(len(k.Layouts) == 0, len(k.Modules) == 0, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
 }
 
-// saidOfItself is what a user is told once.
-const saidOfItself = "it describes itself"
-
-// describer takes layouts, modules or both of what a target says of itself.
-func describer(wantLayouts, wantModules bool, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+// describer takes layouts, modules or both of what a target says of itself. That it says something is told once, with a hint.
+func describer(wantLayouts, wantModules bool, hint string, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	d, said := &described.Description{}, false
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)
@@ -154,7 +146,7 @@ func describer(wantLayouts, wantModules bool, warn func(string)) func(string, *o
 		what, more := take(&described.Description{Layouts: d.Layouts[layouts:], Modules: d.Modules[modules:], Notes: slices.Clone(d.Notes[notes:])}, &o)
 		if !said && what != "" {
 			said = true
-			warn(saidOfItself)
+			warn("it describes itself" + hint)
 		}
 		for _, note := range more {
 			warn("what it says of itself: " + note)

@@ -150,14 +150,9 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 
 // moment is the exit that is meant.
 func (k *checked) moment(view *deopt.View) (*protocheck.Moment, error) {
-	stack, err := handover.Pick(view, k.choice)
+	stack, err := pickVM(view, k.choice, k.result)
 	if err != nil {
 		return nil, err
-	}
-	if k.result != "" {
-		if stack.Returned, err = handover.Given(k.result); err != nil {
-			return nil, usage("--result %v", err)
-		}
 	}
 	m := &protocheck.Moment{Memory: view.Target()}
 	if m.Request, err = stack.Request(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -34,7 +35,7 @@ func TestProtocolCheck(t *testing.T) {
 	t.Parallel()
 	core, serve := standing(t)
 	_, program, _ := tinyvm(t)
-	python := strings.Join(tinyvmtest.InPython(t, "--serve", program), " ")
+	python := tinyvmtest.ServeInPython(t, program)
 	seen := map[string]bool{}
 	for command, summary := range map[string]string{
 		serve:  "\n21 checks tried, 0 broken\n",
@@ -99,25 +100,40 @@ func idOf(t *testing.T, line string) string {
 	return string(m.ID)
 }
 
-// messages holds JSON against a definition of doc/messages.schema.json, in which no object has members that are not named.
-func messages(t *testing.T, definition string, text []byte) {
-	t.Helper()
+// strictMessages are the definitions that were asked for, each read once: there are hundreds of lines.
+var strictMessages sync.Map
+
+// strictly is a definition in which no object has members that are not named.
+func strictly(definition string) (*jsonschema.Schema, error) {
 	file, err := os.ReadFile("../../doc/messages.schema.json")
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range objectsOf(schema, nil) {
 		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
 			o["additionalProperties"] = false
 		}
 	}
 	c := jsonschema.NewCompiler()
-	require.NoError(t, c.AddResource("messages.json", schema))
+	if err := c.AddResource("messages.json", schema); err != nil {
+		return nil, err
+	}
 	at := "messages.json"
 	if definition != "request-or-answer" {
 		at += "#/$defs/" + definition
 	}
-	compiled, err := c.Compile(at)
+	return c.Compile(at)
+}
+
+// messages holds JSON against a definition of doc/messages.schema.json, in which no object has members that are not named.
+func messages(t *testing.T, definition string, text []byte) {
+	t.Helper()
+	read, _ := strictMessages.LoadOrStore(definition, sync.OnceValues(func() (*jsonschema.Schema, error) { return strictly(definition) }))
+	compiled, err := read.(func() (*jsonschema.Schema, error))()
 	require.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	require.NoError(t, err)

@@ -9,14 +9,20 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/handover"
+	"reframe/deopt/ir"
+	"reframe/deopt/object"
 	"reframe/deopt/verify"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 	"reframe/replay"
 )
 
 // scripts runs scripts whose commands print as the verbs do.
 func (a *app) scripts(update, verbose bool) replay.Scripts {
-	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{}, Describe: describer}
+	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{},
+		Describe: func(layouts, modules bool, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+			return describer(layouts, modules, "", warn)
+		}}
 }
 
 // scriptPrinter prints what a script's stdout is, which has no colours.

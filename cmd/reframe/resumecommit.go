@@ -116,7 +116,7 @@ func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, 
 
 // prepareWith has the user's own go on.
 func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
-	stack, err := pickVM(view, r)
+	stack, err := pickVM(view, r.Choice, r.Result)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const withTail = 20
 
 // resumeWith has the user's own interpreter go on in the VM frames of the chosen frames, and prints what came of it.
 func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View, o *flags.Resume) error {
-	stack, err := pickVM(view, o)
+	stack, err := pickVM(view, o.Choice, o.Result)
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,10 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 }
 
 // pickVM finds the frames that are handed over, and what their call is given.
-func pickVM(view *deopt.View, o *flags.Resume) (*handover.Stack, error) {
-	stack, err := handover.Pick(view, o.Choice)
-	if err == nil && o.Result != "" {
-		if stack.Returned, err = handover.Given(o.Result); err != nil {
+func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, error) {
+	stack, err := handover.Pick(view, c)
+	if err == nil && result != "" {
+		if stack.Returned, err = handover.Given(result); err != nil {
 			err = usage("--result %v", err)
 		}
 	}

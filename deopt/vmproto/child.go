@@ -19,8 +19,7 @@ type Child struct {
 	Command string // as the user gave it
 	About   About
 
-	Log func(line []byte, sent bool) // as [Spec] has it
-
+	log   func(line []byte, sent bool) // nil: nobody wants to know
 	cmd   *exec.Cmd
 	in    *os.File // that it reads
 	out   *os.File // that it writes
@@ -66,7 +65,7 @@ type Spec struct {
 
 // Start starts an interpreter and greets it. Errors are [*Error]s, where they are not those of ctx.
 func Start(ctx context.Context, s Spec) (*Child, error) {
-	c := &Child{Command: s.Command, Log: s.Log, cmd: exec.Command("/bin/sh", "-c", s.Command)}
+	c := &Child{Command: s.Command, log: s.Log, cmd: exec.Command("/bin/sh", "-c", s.Command)}
 	c.cmd.Dir, c.cmd.Env = s.Dir, s.Env
 	c.cmd.Stderr = s.Errors
 	grouped(c.cmd)
@@ -189,8 +188,8 @@ func (c *Child) send(v any) error {
 	if err != nil {
 		return err
 	}
-	if c.Log != nil {
-		c.Log(line, true)
+	if c.log != nil {
+		c.log(line, true)
 	}
 	_, err = c.in.Write(append(line, '\n'))
 	if errors.Is(err, syscall.EPIPE) {
@@ -215,8 +214,8 @@ func (c *Child) receive(ctx context.Context) ([]byte, error) {
 			if line == nil {
 				return nil, c.gone()
 			}
-			if c.Log != nil {
-				c.Log(line, false)
+			if c.log != nil {
+				c.log(line, false)
 			}
 			return line, nil
 		}

@@ -59,14 +59,13 @@ func asked(t *testing.T, h *vmproto.Host, lines ...string) (answers []string, a 
 		}
 	}
 	require.NoError(t, os.WriteFile(script, []byte(text+"cat <<'END'\n"+returns7+"\nEND\nread l\n"), 0o644))
-	c, err := vmproto.Start(t.Context(), vmproto.Spec{Command: "sh " + script, Hello: hello, Errors: os.Stderr})
-	require.NoError(t, err)
-	defer c.Close()
-	c.Log = func(line []byte, sent bool) {
-		if sent && !bytes.Contains(line, []byte(`"resume"`)) {
+	c, err := vmproto.Start(t.Context(), vmproto.Spec{Command: "sh " + script, Hello: hello, Errors: os.Stderr, Log: func(line []byte, sent bool) {
+		if sent && !bytes.Contains(line, []byte(`"resume"`)) && !bytes.Contains(line, []byte(`"initialize"`)) {
 			answers = append(answers, string(line))
 		}
-	}
+	}})
+	require.NoError(t, err)
+	defer c.Close()
 	a, err = c.Resume(t.Context(), &vmproto.Resume{}, h)
 	require.NoError(t, err)
 	return answers, a

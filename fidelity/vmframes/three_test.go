@@ -245,7 +245,7 @@ func TestStoppedThreeWays(t *testing.T) {
 
 // inPython is tinyvm's interpreter in Python, for a program.
 func inPython(t *testing.T, file string) interpreter {
-	return interpreter{command: strings.Join(tinyvmtest.InPython(t, "--serve", file), " ")}
+	return interpreter{command: tinyvmtest.ServeInPython(t, file)}
 }
 
 // An interpreter in another language, which shares no line with tinyvm, comes to the same from each exit as native code and tinyvm's plain one do.

@@ -26,6 +26,12 @@ func Python(t testing.TB) string {
 	return program
 }
 
+// ServeInPython is the command line by which the interpreter in Python goes on in frames of a program.
+func ServeInPython(t testing.TB, program string) string {
+	t.Helper()
+	return strings.Join(InPython(t, "--serve", program), " ")
+}
+
 // InPython is the command of the interpreter in Python.
 func InPython(t testing.TB, args ...string) []string {
 	t.Helper()
