@@ -31,7 +31,8 @@ var floors = [][]string{
 	{"deopt/explain", "deopt/commit", "deopt/trace", "deopt/provenance", "deopt/protocheck"},
 	{"deopt/verify", "deopt/stress"},
 	{"internal/flags"},
-	{"demo", "replay", "session"},
+	{"demo", "replay"},
+	{"session"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},

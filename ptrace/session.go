@@ -172,8 +172,8 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 func Controls() error { return needLive("to control a program") }
 
 // LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
-// standard input, and where output and errors go, all of which are paths of files. With Bound the program is killed when this
-// process ends without [Session.Detach].
+// standard input, and where output and errors go, all of which are paths of files. With Group it leads a process group of its
+// own, with Bound it is killed when this process ends without [Session.Detach].
 type LaunchOptions tracer.Launching
 
 // Launch starts a program under control, found as a shell finds it. It is stopped before its

@@ -105,7 +105,8 @@ func (c *call) until() error {
 	o := trace.RunToOptions{Options: c.options, Warn: func(text string) { c.ts.Logf("%s", text) }}
 	f := c.flags()
 	f.Var(names.Into(&o.Function, names.Loose), "function", "")
-	f.Var(names.Into(&o.At, names.Exact), "at", "")
+	var at *names.Pattern
+	f.Var(names.Into(&at, names.Exact), "at", "")
 	flags.Hit(f, &o.Hit, nil)
 	stop := ""
 	flags.Stop(f, &stop, nil)
@@ -114,11 +115,11 @@ func (c *call) until() error {
 		return err
 	}
 	what := ""
-	if o.At != nil {
-		what = "calls of " + o.At.Text
+	if at != nil {
+		o.At, what = []*names.Pattern{at}, "calls of "+at.Text
 	}
 	switch {
-	case (len(args) == 0) == (o.At == nil), o.At != nil && o.Function != nil:
+	case (len(args) == 0) == (at == nil), at != nil && o.Function != nil:
 		return c.wrong("")
 	case o.Hit == 0:
 		return c.wrong("--hit 0: a number above 0")

@@ -16,11 +16,12 @@ type Run struct {
 	stack  *deopt.Stack
 	limits deopt.Limits
 
-	exec   *interp.Execution
-	result *interp.Result // nil until it has ended
-	failed error          // why it cannot go on
-	start  uint64         // steps at the exit: phis that were done to stand there
-	places []uint64       // the steps at which it may stand, one after the other, up to where it stands
+	machine *interp.Interp
+	exec    *interp.Execution
+	result  *interp.Result // nil until it has ended
+	failed  error          // why it cannot go on
+	start   uint64         // steps at the exit: phis that were done to stand there
+	places  []uint64       // the steps at which it may stand, one after the other, up to where it stands
 }
 
 // maxPlaces bounds the places that are known at a time, each of 8 bytes: others are found by going there once more.
@@ -42,7 +43,7 @@ func (r *Run) Restart() error {
 	if err != nil {
 		return err
 	}
-	r.exec, r.result, r.failed = exec, nil, nil
+	r.machine, r.exec, r.result, r.failed = p.Machine, exec, nil, nil
 	r.start = exec.Steps()
 	r.places = []uint64{r.start}
 	return nil

@@ -26,6 +26,7 @@ func (r *Run) Frames() (list []Frame) {
 // Value is a value of an activation by its name. It is not known before its instruction has run, and where the exit did not hand it over.
 type Value struct {
 	Name  string // as the module spells it, "%i"
+	Type  *ir.Type
 	Value interp.Value
 }
 
@@ -38,7 +39,7 @@ func (r *Run) Values(frame int) (list []Value, err error) {
 	f := at.Block.Func
 	add := func(name string, v ir.Value) {
 		if is, ok := r.exec.Value(frame, v); ok && !is.IsNone() {
-			list = append(list, Value{name, is})
+			list = append(list, Value{name, v.Type(), is})
 		}
 	}
 	for _, p := range f.Params {

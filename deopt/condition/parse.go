@@ -70,18 +70,9 @@ func (p *parser) take(token string) bool {
 }
 
 func (p *parser) whole() *node {
-	if len(p.text) > maxText {
-		return p.fail(0, "over %d KiB", maxText>>10)
-	}
-	n := p.binary(0)
-	p.space()
-	switch {
-	case p.err != nil:
+	n := p.outermost()
+	if p.ends(); p.err != nil {
 		return n
-	case p.at < len(p.text) && p.text[p.at] == '=':
-		return p.fail(p.at, "what compares is ==")
-	case p.at < len(p.text):
-		return p.fail(p.at, "an operator or the end belongs here")
 	}
 	p.wantTruth(n)
 	asks := false
@@ -90,6 +81,26 @@ func (p *parser) whole() *node {
 		return p.fail(0, "it asks for no slot")
 	}
 	return n
+}
+
+// outermost reads the whole text, as far as it is one.
+func (p *parser) outermost() *node {
+	if len(p.text) > maxText {
+		return p.fail(0, "over %d KiB", maxText>>10)
+	}
+	return p.binary(0)
+}
+
+// ends wants nothing more to come.
+func (p *parser) ends() {
+	p.space()
+	switch {
+	case p.err != nil || p.at == len(p.text):
+	case p.text[p.at] == '=':
+		p.fail(p.at, "what compares is ==")
+	default:
+		p.fail(p.at, "an operator or the end belongs here")
+	}
 }
 
 // levels are the operators between two operands, those that bind least first; on a level the longer first where one begins with

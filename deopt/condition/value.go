@@ -142,7 +142,15 @@ func (v *value) noFloat() string {
 
 // of is the value of the slot that a name means.
 func (n Name) of(slots []frame.Slot) value {
-	var found *frame.Slot
+	found := n.Find(slots)
+	if found == nil {
+		return value{why: "there is no " + n.String(), absent: true}
+	}
+	return slotValue(found)
+}
+
+// Find returns the slot of a list that the name means; nil where there is none.
+func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
 	for i := range slots {
 		s := &slots[i]
 		if n.Text == "" && i != n.Index || n.Text != "" && Plain(s.Name) != n.Text {
@@ -152,10 +160,7 @@ func (n Name) of(slots []frame.Slot) value {
 			found = s
 		}
 	}
-	if found == nil {
-		return value{why: "there is no " + n.String(), absent: true}
-	}
-	return slotValue(found)
+	return found
 }
 
 // String is the name as the output has it, as far as that is known.

@@ -26,7 +26,8 @@ const (
 // loaded follows what a process has loaded and registered, and knows which breakpoints belong to it.
 type loaded struct {
 	view    *deopt.View
-	filter  ExitFilter
+	filters filters
+	atSites bool // places of records are looked for, beside those of at
 	at      []*names.Pattern
 	means   []meaning // what each of at means
 	entries bool      // the entries of functions with exits are places too
@@ -60,7 +61,7 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filter: o.ExitFilter, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
+	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
 }
 
 // learn takes in what an image says of itself, before its records are looked at.
@@ -272,14 +273,19 @@ func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 
 // list looks for the exits of a code.
 func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
+	x := &listing{}
 	if len(l.at) > 0 {
-		return l.symbols(c), nil
+		l.symbols(x, c)
 	}
-	s := survey{view: l.view, filter: &l.filter, entries: l.entries, fresh: fresh}
+	if !l.atSites {
+		l.add(x)
+		return x, nil
+	}
+	s := survey{view: l.view, filters: l.filters, entries: l.entries, fresh: fresh}
 	if err := s.of(c); err != nil {
 		return nil, err
 	}
-	x := &listing{points: s.points, known: s.known, refused: s.misfits}
+	x.points, x.known, x.refused = append(x.points, s.points...), s.known, append(x.refused, s.misfits...)
 	l.pass(&s, c)
 	if c.MapsErr != nil {
 		x.refused = append(x.refused, "its stack map cannot be read: "+c.MapsErr.Error())

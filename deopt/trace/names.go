@@ -21,15 +21,12 @@ type meaning struct {
 }
 
 // symbols looks for the functions that were asked for.
-func (l *loaded) symbols(c *progspace.Objfile) *listing {
-	x := &listing{}
+func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	if c.Image != nil {
 		for n, p := range l.at {
 			l.symbolsOf(x, c, n, p)
 		}
 	}
-	l.add(x)
-	return x
 }
 
 // symbolsOf adds those that one pattern means. A symbol that has just the name is found by a table; of functions whose author
@@ -120,7 +117,7 @@ func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return
 	}
-	if line := t.passed.why(&t.filter); line != "" {
+	if line := t.passed.why(&t.filters[0]); line != "" {
 		t.warn("%s", line)
 	}
 	for _, line := range t.unnamed() {

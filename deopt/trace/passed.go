@@ -36,7 +36,7 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	if p.meant || c.Records == nil {
 		return
 	}
-	if f := l.filter.Function; f != nil && p.near == nil {
+	if f := l.filters[0].Function; f != nil && p.near == nil {
 		p.near = names.NewNearest(f.Text)
 	}
 	last := machine.Addr(0)
@@ -53,7 +53,7 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 		if at := e.Function.Addr; p.near != nil && at != last {
 			last = at
 			name := c.Starting(at).Name
-			p.named = p.named || l.filter.wantsFunction(name)
+			p.named = p.named || l.filters[0].wantsFunction(name)
 			p.near.Add(name)
 		}
 	}

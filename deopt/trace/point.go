@@ -41,6 +41,8 @@ type Tracepoint struct {
 	wide  bool // it has values in vector registers
 	meant patching
 
+	owner string // the function that the map says it is in
+
 	by int // of a symbol: which of [Options].At means it
 
 	ready bool        // base and doubt are known
@@ -72,13 +74,40 @@ func (x *ExitFilter) wantsSite(kind string) bool {
 	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
 }
 
+// filters mean what one of them means. There is one at least.
+type filters []ExitFilter
+
+func (l filters) wantsRecord(id uint64) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.wantsRecord(id) })
+}
+
+func (l filters) wantsFunction(name string) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.wantsFunction(name) })
+}
+
+func (l filters) means(p *Tracepoint) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.means(p) })
+}
+
+func (x *ExitFilter) means(p *Tracepoint) bool {
+	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && x.wantsFunction(p.owner)
+}
+
+// Meant says that the place is one that a filter means, or, where at is not nil, that it is about a call of such a function.
+func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
+	if at != nil || p.Symbol != "" {
+		return at != nil && p.Symbol != "" && at.Match(p.Symbol)
+	}
+	return x.means(p)
+}
+
 // SiteKinds are what [ExitFilter].Sites may hold.
 var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), deopt.UnknownSite}
 
 // survey looks for the places at which exits can be seen.
 type survey struct {
 	view    *deopt.View
-	filter  *ExitFilter
+	filters filters
 	entries bool // breakpoints at the entries of functions are wanted too
 	// fresh says that the objects were registered just now. MCJIT does that before it makes the code
 	// executable; of any other object, memory that is not executable is no code any more.
@@ -117,7 +146,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 		e := all.Entry(n)
 		way, known := ways[e.Function]
 		if !known {
-			if s.filter.wantsFunction(c.Starting(e.Function.Addr).Name) {
+			if s.filters.wantsFunction(c.Starting(e.Function.Addr).Name) {
 				way = &sweep{text: text, at: e.Function.Addr}
 			}
 			ways[e.Function] = way
@@ -126,7 +155,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 			continue
 		}
 		rec := e.Record()
-		if !s.filter.wantsRecord(uint64(rec.ID)) {
+		if !s.filters.wantsRecord(uint64(rec.ID)) {
 			continue
 		}
 		p, why, err := s.tracepoint(c, sites.RecordEntry{Entry: e, Record: rec}, way)
@@ -135,7 +164,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 			return err
 		case why != "":
 			s.refuse(why)
-		case s.filter.wantsSite(p.Site):
+		case s.filters.means(p):
 			if s.entries && !entered[e.Function] {
 				entered[e.Function] = true
 				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: c.Starting(e.Function.Addr).Name, Module: c.Name, code: c, whole: true, wide: true})
@@ -163,7 +192,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	if inside {
 		return nil, "an instruction lies across their address", nil
 	}
-	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c}
+	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c, owner: c.Starting(e.Function.Addr).Name}
 	if err := s.matchSite(p, e, call, way.lost); err != nil {
 		return nil, "", err
 	}
@@ -188,7 +217,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 		f.Function, f.Record = p.Function, &frame.Record{ID: p.Record, Site: p.Site}
 		p.whole = p.whole || f.Follows()
 	}
-	p.wide = p.wide || s.filter.AtReturn && p.Moment == frame.After // the call may have returned a float
+	p.wide = p.wide || s.filters[0].AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil
 }
 
@@ -228,7 +257,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 			got.Kind = ir.StatepointSite
 		}
 		p.match = got
-		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filter.AtReturn {
+		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filters[0].AtReturn {
 			p.Addr, got.Moment = call, frame.Before
 		}
 	case got.Moment == frame.After:

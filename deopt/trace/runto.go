@@ -19,10 +19,14 @@ import (
 type RunToOptions struct {
 	deopt.Options
 	ExitFilter
-	At   *names.Pattern       // a function: the exit is the frame that calls it, as with [Options].At; nil: a site
-	Stop *condition.Condition // only exits that fulfil it are meant; nil: all
-	Hit  uint64               // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
-	Warn func(string)
+	Also  []ExitFilter         // as in [Options]
+	At    []*names.Pattern     // functions: the exit is the frame that calls one, as in [Options]; none: sites
+	Sites bool                 // with At: sites too
+	Stop  *condition.Condition // only exits that fulfil it are meant; nil: all
+	// Meant is asked of each exit that fulfils Stop whether it is meant. Nil: all are.
+	Meant func(*Exited) bool
+	Hit   uint64 // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
+	Warn  func(string)
 	// Describe is as in [Options].
 	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 }
@@ -33,6 +37,7 @@ type Moment struct {
 	View *deopt.View
 	// Frame is the one that is left, nil at a symbol that no known frame calls.
 	Frame *deopt.Frame
+	Point *Tracepoint
 }
 
 // NotReachedError says that a process ended before it came to an exit.
@@ -65,15 +70,14 @@ var errThere = errors.New("it is there")
 
 // RunTo lets a process go on to an exit, whether its code is there yet or not, and returns the frames as they are there.
 // They are good until the process goes on. Nothing of what was written into it is left in it then. One that ends before
-// is a [*NotReachedError]; when ctx is done the error is its cause.
+// is a [*NotReachedError]; when ctx is done the error is its cause, and the process is stopped where that found it, without
+// breakpoints.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
-	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Full: true, Every: o.Hit, Wait: true, Warn: o.Warn, Describe: o.Describe}
-	if o.At != nil {
-		t.At = []*names.Pattern{o.At}
-	}
-	held := uint64(0)
-	if o.Stop != nil {
+	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
+		Full: true, Every: o.Hit, Wait: true, Warn: o.Warn, Describe: o.Describe}
+	held, chooses := uint64(0), o.Stop != nil || o.Meant != nil
+	if chooses {
 		t.Every = 1
 	}
 	before, err := s.Hits()
@@ -83,8 +87,8 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	var out *Moment
 	var thread deopt.Thread
 	tr := newTracer(s, t, func(x *Exited) error {
-		if o.Stop != nil {
-			if !x.Fulfils(o.Stop) {
+		if chooses {
+			if o.Stop != nil && !x.Fulfils(o.Stop) || o.Meant != nil && !o.Meant(x) {
 				return nil
 			}
 			if held++; held < o.Hit {
@@ -92,7 +96,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 			}
 		}
 		thread = deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}
-		out = &Moment{Frame: x.Frame}
+		out = &Moment{Frame: x.Frame, Point: x.Point}
 		return errThere
 	})
 	err = tr.run(ctx, func() error { return nil })
@@ -104,7 +108,13 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 		}
 		early.Stop, early.Held = o.Stop, held
 		return nil, early
-	case !errors.Is(err, errThere):
+	case errors.Is(err, errThere):
+	case ctx.Err() != nil:
+		if late := s.Stop(); late != nil {
+			return nil, errors.Join(err, late)
+		}
+		return nil, errors.Join(err, tr.leave())
+	default:
 		return nil, err
 	}
 	if out.View, err = tr.standing(s, thread); err != nil {

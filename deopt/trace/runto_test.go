@@ -71,7 +71,7 @@ func TestRunToGivesUp(t *testing.T) {
 
 // Of a symbol the exit is the frame that calls it, with what is gone once the callee has run on.
 func TestRunToSymbol(t *testing.T) {
-	_, at := standing(t, "guards.ll", trace.RunToOptions{At: loose("call_optimized")})
+	_, at := standing(t, "guards.ll", trace.RunToOptions{At: []*names.Pattern{loose("call_optimized")}})
 	require.Nil(t, at.Frame.Record)
 	require.Equal(t, "entry", at.Frame.Function)
 	require.Equal(t, "call_optimized", at.View.Threads[0].Frames[0].Function)

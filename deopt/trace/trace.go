@@ -25,9 +25,12 @@ import (
 type Options struct {
 	deopt.Options
 	ExitFilter
+	// Also are further filters: an exit is meant that one of them all means. AtReturn is of the first alone.
+	Also []ExitFilter
 	// At are functions. Where there are any, the breakpoints stand at their entries, in place of the
-	// sites of records, and an exit is the frame of the record that calls.
-	At []*names.Pattern
+	// sites of records, and an exit is the frame of the record that calls. With Sites they stand beside those of records.
+	At    []*names.Pattern
+	Sites bool
 	// Entries says that there are breakpoints at the entries of the functions too in which there are exits: [Tracepoint].Entry.
 	Entries bool
 	Full    bool                 // all frames of the thread
@@ -371,7 +374,7 @@ func (t *tracer) expect() error {
 	if t.options.Wait {
 		return nil
 	}
-	if len(t.at) > 0 { // a process that runs has its functions, and whoever means one to come says so
+	if !t.atSites { // a process that runs has its functions, and whoever means one to come says so
 		lines := t.unnamed()
 		if len(t.places) == 0 {
 			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
@@ -397,7 +400,7 @@ func (t *tracer) expect() error {
 func (l *loaded) whyNone() string {
 	t := l.view.Target()
 	switch {
-	case len(l.at) > 0:
+	case !l.atSites:
 		return strings.Join(l.unnamed(), "; ")
 	case l.known > 0:
 		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)

@@ -31,6 +31,8 @@ type Launching struct {
 	Stdin, Stdout, Stderr string // files; the last two are created
 	// Bound says that the program is killed when whoever asks is gone without a [Detach].
 	Bound bool
+	// Group has the program lead a process group of its own: what is typed at the terminal to interrupt is not for it.
+	Group bool
 }
 
 // Counting says which hits are reported, of those that are counted from then on.

@@ -218,7 +218,7 @@ func (s *server) launch(command []string, l Launching) error {
 	if err != nil {
 		return err
 	}
-	p, err := os.StartProcess(command[0], command[1:], &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files[:], Sys: &syscall.SysProcAttr{Ptrace: true}})
+	p, err := os.StartProcess(command[0], command[1:], &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: files[:], Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: l.Group}})
 	for n, own := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		if files[n] != own {
 			files[n].Close()

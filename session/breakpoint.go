@@ -1,0 +1,91 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reframe/deopt/condition"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+)
+
+// Breakpoint says at which exits the process is to stop. It is set only while the process goes on: one that stands has nothing written into it.
+type Breakpoint struct {
+	Number int
+	trace.ExitFilter
+	At       *names.Pattern       // calls of functions; nil: sites that the filter means
+	If       *condition.Condition // only exits that fulfil it; nil: all
+	Once     bool                 // it is deleted when it was hit
+	Disabled bool
+	Hits     uint64 // how often it stopped the process
+	Passed   uint64 // how often its condition did not hold there
+}
+
+// String says what it is for.
+func (b *Breakpoint) String() string {
+	var parts []string
+	if b.At != nil {
+		parts = append(parts, "calls of "+b.At.Text)
+	}
+	for _, id := range b.Records {
+		parts = append(parts, fmt.Sprintf("record %d", id))
+	}
+	if len(b.Sites) > 0 {
+		parts = append(parts, strings.Join(b.Sites, ", ")+" sites")
+	}
+	if b.Function != nil {
+		parts = append(parts, "function "+b.Function.Text)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "any exit")
+	}
+	if b.If != nil {
+		parts = append(parts, "if "+b.If.Text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reached says that an exit is one of those that are meant.
+func (b *Breakpoint) reached(x *trace.Exited) bool {
+	if !x.Point.Meant(&b.ExitFilter, b.At) {
+		return false
+	}
+	if b.If != nil && !x.Fulfils(b.If) {
+		b.Passed++
+		return false
+	}
+	b.Hits++
+	return true
+}
+
+// Break sets a breakpoint. A condition that can hold at no exit which the breakpoint means is an error.
+func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
+	if b.If != nil && b.At == nil {
+		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter); err != nil {
+			return nil, err
+		}
+	}
+	s.number++
+	b.Number = s.number
+	s.breakpoints = append(s.breakpoints, &b)
+	return &b, nil
+}
+
+// Breakpoints are those that are set, in their order.
+func (s *Session) Breakpoints() []*Breakpoint { return s.breakpoints }
+
+// Breakpoint is the one of a number.
+func (s *Session) Breakpoint(number int) (*Breakpoint, error) {
+	for _, b := range s.breakpoints {
+		if b.Number == number {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no breakpoint %d", number)
+}
+
+// Delete takes a breakpoint away.
+func (s *Session) Delete(number int) {
+	s.breakpoints = slices.DeleteFunc(s.breakpoints, func(b *Breakpoint) bool { return b.Number == number })
+}

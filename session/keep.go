@@ -1,0 +1,126 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reframe/deopt/commit"
+	"reframe/deopt/explain"
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/trace"
+	"reframe/ptrace"
+	"reframe/replay"
+)
+
+// Commit has the interpreter resume from the exit to the return of the function, and makes the process what that came to: the thread stands in
+// the caller then. The error says why nothing was written.
+func (s *Session) Commit(ctx context.Context) (*frame.Resumed, error) {
+	if s.process == nil {
+		return nil, errors.New("a core cannot be written to")
+	}
+	s.LeaveRun()
+	stack, err := s.picked()
+	if err != nil {
+		return nil, err
+	}
+	stack.Result = s.result
+	report, c, err := commit.Prepare(ctx, s.process, stack, s.config.Limits)
+	if err == nil {
+		err = c.Write()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nothing is committed: %w", err)
+	}
+	s.moved()
+	s.stop = Stop{Why: Committed}
+	return report, nil
+}
+
+// Record keeps the moment as a core.
+func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOptions) (*ptrace.RecordedCore, error) {
+	t, err := s.Target()
+	if err != nil {
+		return nil, err
+	}
+	if s.core != nil {
+		t.KeepTouched()
+	}
+	if v, err := s.View(); err == nil && len(s.config.Modules) > 0 {
+		v.Touch(ctx, s.config.Limits) // so that the core has what the interpreter reads
+	}
+	o.Thread = s.thread
+	return t.WriteCore(ctx, path, o)
+}
+
+// Script is the text of a replay script about a core of this moment, which does what was done here: it has the values that were set, and wants
+// the result that the interpreter comes to with them.
+func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
+	text, err := replay.FirstScript(ctx, o)
+	if err != nil || len(s.done) == 0 {
+		return text, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n# As it was tried: with other values.\n")
+	for _, d := range s.done {
+		fmt.Fprintf(&b, "set %s %s\n", word(d.Slot), word(d.Value))
+	}
+	b.WriteString("resume\n")
+	if s.run != nil {
+		if r, _ := s.run.Ended(); r != nil && r.ExitCode == nil && !r.Value.IsNone() {
+			fmt.Fprintf(&b, "returns %s\n", word(r.Value.Format()))
+		}
+	}
+	if head, files, ok := strings.Cut(text, "\n-- "); ok {
+		return head + "\n" + b.String() + "\n-- " + files, nil
+	}
+	return text + b.String(), nil
+}
+
+// word spells a word of a script.
+func word(text string) string {
+	if strings.ContainsAny(text, " '#$") {
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	}
+	return text
+}
+
+// Explain says how the physical frame came to be that is looked at, or what is known of a place in the code.
+func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
+	v, err := s.View()
+	if err != nil {
+		return nil, err
+	}
+	q := explain.Question{Address: address, Frame: -1}
+	if address == nil {
+		at, err := s.Level()
+		switch {
+		case err != nil:
+			return nil, err
+		case at.Physical == nil:
+			q.Frame = s.stack.Frames[0].Index
+		default:
+			q.Frame = at.Physical.Index
+		}
+		one := *v
+		one.Threads = nil
+		for _, t := range v.Threads {
+			if t.ID == s.thread {
+				one.Threads = append(one.Threads, t)
+			}
+		}
+		v = &one
+	}
+	return explain.Explain(v, q)
+}
+
+// Exits are the places in the code of the target, as it is now, at which exits can be seen.
+func (s *Session) Exits() ([]trace.Planned, error) {
+	t, err := s.Target()
+	if err != nil {
+		return nil, err
+	}
+	return trace.Plan(t, trace.Options{Options: s.config.Options, Warn: s.config.Warn})
+}

@@ -1,0 +1,184 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+)
+
+// Slots are the values at the line of the backtrace that is looked at, those that expressions are about: of a physical frame its slots, and those
+// of the virtual machine's frames in it; where the interpreter stands, what has a value there.
+func (s *Session) Slots() ([]frame.Slot, error) {
+	at, err := s.Level()
+	if err != nil {
+		return nil, err
+	}
+	return s.SlotsOf(at)
+}
+
+// SlotsOf is [Session.Slots] of another line.
+func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
+	if at.Physical != nil {
+		return at.Physical.Values(), nil
+	}
+	return s.run.slots(at.Number)
+}
+
+// slots are the values of an activation as slots.
+func (r *Run) slots(n int) (list []frame.Slot, err error) {
+	values, err := r.Values(n)
+	if len(values) == 0 {
+		return nil, err
+	}
+	dl := r.exec.At(n).Block.Func.Module.Layout
+	order := r.stack.Frames[0].View().Target().Arch().Order
+	for k, v := range values {
+		s := frame.Slot{Index: k, Name: v.Name, Type: interp.FrameType(dl, v.Type), Status: frame.OK, Value: v.Value.Format()}
+		if raw, ok := v.Value.Bytes(dl); ok {
+			s.Bytes, s.Hex = raw, frame.HexBytes(raw, order)
+		} else {
+			s.Status, s.Reason, s.Value = frame.Undefined, "the run has made it "+s.Value, ""
+		}
+		list = append(list, s)
+	}
+	return list, err
+}
+
+// Expression works one out at the line of the backtrace that is looked at. What is nothing but the name of a slot is that slot as it is, whatever its
+// type; anything else comes to a number or to true or false.
+func (s *Session) Expression(text string) (*frame.Slot, error) {
+	e, err := condition.ParseExpression(text)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := s.Slots()
+	if err != nil {
+		return nil, err
+	}
+	if name, only := e.Slot(); only {
+		if is := name.Find(slots); is != nil {
+			return is, nil
+		}
+	}
+	out, hex, err := e.Of(slots)
+	if err != nil {
+		return nil, err
+	}
+	return &frame.Slot{Status: frame.OK, Value: out, Hex: frame.Hex(hex)}, nil
+}
+
+// slotOf finds a slot of a frame by its name, with or without %, or by its number: #0.
+func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
+	all := f.Values()
+	var names []string
+	for n := range all {
+		is := &all[n]
+		if is.Name != "" && condition.Plain(is.Name) == condition.Plain(name) || name == fmt.Sprintf("#%d", is.Index) && n < len(f.Slots) {
+			return is, nil
+		}
+		if is.Name != "" {
+			names = append(names, is.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no slots%s", f.Title(), frame.Noted(f.Notes))
+	}
+	return nil, fmt.Errorf("there is no slot %s; there are %s", name, strings.Join(names, " "))
+}
+
+// ofVM says that a slot is a value of a virtual machine's frame: local[2].
+func ofVM(s *frame.Slot) bool {
+	return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%")
+}
+
+// ReadMemory implements [machine.Memory]: where the interpreter goes on it is the memory as that has it, else the target's.
+func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
+	if s.run != nil {
+		unknown := make([]byte, len(p))
+		if err := s.run.machine.Peek(p, unknown, addr); err != nil {
+			return err
+		}
+		for n, bits := range unknown {
+			if bits != 0 {
+				return &machine.MemoryError{Addr: addr + machine.Addr(n), Len: 1, Why: "the run has left it undefined"}
+			}
+		}
+		return nil
+	}
+	t, err := s.Target()
+	if err != nil {
+		return err
+	}
+	return t.ReadMemory(p, addr)
+}
+
+// Place is the instruction at which a line of the backtrace stands: of the interpreter the next one; of a physical frame the site of its
+// record, as the module has it that was compiled. Nil where no module says.
+func (l *Level) Place() *ir.Instr {
+	switch {
+	case l.Run != nil:
+		return l.Run.At
+	case l.Physical == nil:
+		return nil
+	}
+	if m := l.Physical.Match(); m != nil && m.Site != nil {
+		return m.Site.Instr
+	}
+	return nil
+}
+
+// Line is a line of a module, with the values that are known at the line of the backtrace that is looked at.
+type Line struct {
+	Number int
+	Text   string
+	Here   bool // the next instruction, or the site
+	Value  string
+}
+
+// List returns the lines of the function around the instruction where a line of the backtrace stands: so many before it, and so many behind.
+func (s *Session) List(at Level, before, behind int) ([]Line, error) {
+	is := at.Place()
+	if is == nil {
+		if at.Physical != nil {
+			return nil, fmt.Errorf("%s: no module says which instruction it is%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
+		}
+		return nil, errEnded
+	}
+	f := is.Block.Func
+	blocks, err := f.Body()
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	slots, err := s.SlotsOf(at)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slots {
+		if v.Read() {
+			values[v.Name] = v.Value
+		}
+	}
+	shown := map[int]string{}
+	first, last := blocks[0].Line, is.Line
+	for _, b := range blocks {
+		for _, i := range b.Instrs {
+			last = max(last, i.Line)
+			if v := values[i.Ref()]; v != "" && i.Name != "" {
+				shown[i.Line] = v
+			}
+		}
+	}
+	first = min(first, blocks[0].Instrs[0].Line) - 1 // which names the function
+	var list []Line
+	for n := max(first, is.Line-before); n <= min(last+1, is.Line+behind); n++ {
+		list = append(list, Line{n, f.Module.LineText(n), n == is.Line, shown[n]})
+	}
+	return list, nil
+}

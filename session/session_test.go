@@ -1,0 +1,233 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/condition"
+	"reframe/deopt/frametest"
+	"reframe/deopt/layout"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+	"reframe/replay"
+	"reframe/session"
+)
+
+// launched begins a session with a program of obj_host.c.
+func launched(t *testing.T, program string) *session.Session {
+	t.Helper()
+	p, known := frametest.Launched19(t, program)
+	return session.OfProcess(p, session.Config{Options: known, Warn: func(text string) { t.Log(text) }})
+}
+
+// records are the exits of records of these ids.
+func records(ids ...uint64) session.Breakpoint {
+	return session.Breakpoint{ExitFilter: trace.ExitFilter{Records: ids}}
+}
+
+// @load of null.ll is called with 0, 1, 2, 3, and each time there is an exit of record 81.
+func TestStopsAtBreakpoints(t *testing.T) {
+	s := launched(t, "null.ll")
+	require.Equal(t, session.Began, s.Stop().Why)
+	odd, err := condition.Parse("%n & 1 == 1")
+	require.NoError(t, err)
+	first := records(81)
+	first.Once = true
+	_, err = s.Break(first)
+	require.NoError(t, err)
+	second := records(81)
+	second.If = odd
+	set, err := s.Break(second)
+	require.NoError(t, err)
+	require.Equal(t, "record 81, if %n & 1 == 1", set.String())
+
+	for _, want := range []struct {
+		number int
+		n      string
+	}{{1, "0"}, {2, "1"}, {2, "3"}} {
+		stop, err := s.Continue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, session.AtExit, stop.Why)
+		require.Equal(t, want.number, stop.Breakpoint.Number)
+		is, err := s.Expression("%n")
+		require.NoError(t, err)
+		require.Equal(t, want.n, is.Value)
+		twice, err := s.Expression("n * 2 + 1")
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"0": "1", "1": "3", "3": "7"}[want.n], twice.Value)
+	}
+	require.EqualValues(t, 2, set.Hits)
+	require.EqualValues(t, 2, set.Passed)
+	require.Len(t, s.Breakpoints(), 1)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.Stop{Why: session.Ended, End: trace.End{Kind: trace.EndExited}}, stop)
+	for _, ask := range []func() error{
+		func() error { _, err := s.View(); return err },
+		func() error { _, err := s.Continue(t.Context()); return err },
+		func() error { _, err := s.Slots(); return err },
+		func() error { _, err := s.Resume(); return err },
+		func() error { return s.ReadMemory(make([]byte, 8), 4096) },
+	} {
+		require.ErrorContains(t, ask(), "the process has ended")
+	}
+}
+
+// Breakpoints at sites and at calls of functions stand in the process together.
+func TestSitesAndCalls(t *testing.T) {
+	s := launched(t, "guards.ll")
+	_, err := s.Break(session.Breakpoint{At: frametest.Pattern(names.Exact, "call_optimized")})
+	require.NoError(t, err)
+	_, err = s.Break(session.Breakpoint{ExitFilter: trace.ExitFilter{Function: frametest.Pattern(names.Loose, "^total_opt$")}})
+	require.NoError(t, err)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, stop.Breakpoint.Number)
+	at, err := s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "entry", at.Physical.Function)
+	require.Equal(t, 1, at.Number)
+	for n := 0; n < 50 && stop.Breakpoint.Number == 1; n++ { // not each call leaves it
+		stop, err = s.Continue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, session.AtExit, stop.Why)
+	}
+	require.Equal(t, 2, stop.Breakpoint.Number)
+	at, err = s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "total_opt", at.Physical.Function)
+}
+
+// A condition that can hold nowhere is refused when it is set.
+func TestBreakRefuses(t *testing.T) {
+	s := launched(t, "null.ll")
+	b := records(81)
+	var err error
+	b.If, err = condition.Parse("%nothing == 1 && true")
+	require.NoError(t, err)
+	_, err = s.Break(b)
+	require.ErrorContains(t, err, "no site that is meant has a slot of that name; there are %n, %m, %p")
+	require.Empty(t, s.Breakpoints())
+}
+
+// Who interrupts stops the process where it is, with nothing left in it, and it can go on.
+func TestInterrupt(t *testing.T) {
+	s := launched(t, "tick.ll")
+	_, err := s.Break(records(99)) // there is none
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	time.AfterFunc(300*time.Millisecond, func() { cancel(enough) })
+	stop, err := s.Continue(ctx)
+	require.NoError(t, err)
+	if stop.Why == session.Ended {
+		t.Log("it was over before it was interrupted")
+		return
+	}
+	require.Equal(t, session.Interrupted, stop.Why)
+	v, err := s.View()
+	require.NoError(t, err)
+	require.NotEmpty(t, v.Threads)
+	s.Delete(1)
+	stop, err = s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.Ended, stop.Why)
+	require.Equal(t, trace.End{Kind: trace.EndExited}, stop.End)
+}
+
+// inLoop is a session with the exit of deoptimize.ll, in which the loop of @sum goes on from 26.
+func inLoop(t *testing.T) *session.Session {
+	t.Helper()
+	p := livetest.Lli(t, 19, livetest.Testdata(t, "programs", "deoptimize.ll"), "mcjit")
+	o := frametest.Known(t, p)
+	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	require.NoError(t, err)
+	o.Layouts = []*layout.Layout{described}
+	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true, Record: true})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	return session.OfCore(target, session.Config{Options: o, Warn: func(text string) { t.Log(text) }})
+}
+
+// The frame is the exit's own, with values that can be changed; where the interpreter goes on, its functions stand in the frame's place.
+func TestLooksAndSteps(t *testing.T) {
+	s := inLoop(t)
+	at, err := s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "sum_opt", at.Physical.Function)
+	levels, err := s.Levels()
+	require.NoError(t, err)
+	value := func(text string) string {
+		t.Helper()
+		is, err := s.Expression(text)
+		require.NoError(t, err)
+		return is.Value
+	}
+	require.Equal(t, "5525", value("%acc"))
+	require.Equal(t, "true", value("acc == 5525 && i > 25"))
+
+	run, err := s.Resume()
+	require.NoError(t, err)
+	now, err := s.Levels()
+	require.NoError(t, err)
+	require.Len(t, now, len(levels)-at.Number, "without what the frame had called")
+	require.Equal(t, "sum", now[0].Run.Func.Name)
+	require.Equal(t, levels[at.Number+1], session.Level{Number: at.Number + 1, Physical: now[1].Physical})
+	require.NoError(t, run.Step(t.Context(), 1)) // %sq = mul i64 %i, %i
+	require.Equal(t, "676", value("%sq"))
+	_, err = s.Expression("%nothing")
+	require.EqualError(t, err, "%nothing: there is no nothing")
+	at, err = s.Level()
+	require.NoError(t, err)
+	lines, err := s.List(at, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, "%sq = mul i64 %i, %i", lines[1].Text)
+	require.Equal(t, "676", lines[1].Value)
+	require.True(t, lines[2].Here)
+
+	is, err := s.Set("%i", "999")
+	require.NoError(t, err)
+	require.Equal(t, "999", is.Value)
+	require.Nil(t, s.Run(), "it begins anew")
+	require.Equal(t, "999", value("i"))
+	run, err = s.Resume()
+	require.NoError(t, err)
+	require.NoError(t, run.Continue(t.Context()))
+	result, err := run.Ended()
+	require.NoError(t, err)
+	require.Equal(t, "1003526", result.Value.Format(), "5525 and the square of 999, the last number below 1000")
+	_, err = s.Set("%no", "1")
+	require.ErrorContains(t, err, "there is no slot %no; there are")
+	_, err = s.Set("%i", "many")
+	require.Error(t, err)
+	require.Equal(t, "999", value("i"))
+	_, err = s.Continue(t.Context())
+	require.ErrorContains(t, err, "a core does not go on")
+}
+
+// What was tried becomes a script that passes.
+func TestScriptOfWhatWasDone(t *testing.T) {
+	s := inLoop(t)
+	_, err := s.Set("%i", "998")
+	require.NoError(t, err)
+	run, err := s.Resume()
+	require.NoError(t, err)
+	require.NoError(t, run.Continue(t.Context()))
+	dir := t.TempDir()
+	core := filepath.Join(dir, "exit.core")
+	_, err = s.Record(t.Context(), core, ptrace.RecordOptions{})
+	require.NoError(t, err)
+	script := filepath.Join(dir, "exit.txtar")
+	text, err := s.Script(t.Context(), replay.First{Script: script, Core: core,
+		Modules: []string{livetest.Testdata(t, "programs", "deoptimize.ll")}, Layouts: []string{livetest.Testdata(t, "programs", "deoptimize.layout.json")}})
+	require.NoError(t, err)
+	require.Contains(t, text, "set %i 998\nresume\nreturns 1999530\n") // 5525 + 998² + 999²
+	require.Contains(t, text, "returns i64 332833500", "what it comes to as it is")
+}
