@@ -19,9 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"reframe/deopt/described"
 	"reframe/deopt/ir"
-	"reframe/deopt/object"
-	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -36,7 +35,7 @@ type Scripts struct {
 
 	// Describe makes what [trace.Options].Describe is, of layouts, modules or both: of what a script does not give. nil: targets are not asked
 	// what they say of themselves.
-	Describe func(layouts, modules bool, warn func(string)) func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	Describe func(layouts, modules bool, warn func(string)) described.Ask
 }
 
 // maxScript bounds a script with all of its files, in bytes.

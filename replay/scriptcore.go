@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
 	"reframe/deopt/object"
 	"reframe/deopt/sites"
 	"reframe/deopt/vmlayout"
@@ -33,7 +33,7 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 }
 
 // describer asks targets what they say of themselves, as far as the script does not give it; nil where it gives all.
-func (c *call) describer(given flags.Inputs) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+func (c *call) describer(given flags.Inputs) described.Ask {
 	layouts, modules := len(given.Layouts) == 0, len(given.Modules) == 0
 	if c.scripts.Describe == nil || !layouts && !modules {
 		return nil

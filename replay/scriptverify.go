@@ -31,7 +31,7 @@ func (c *call) verify() error {
 		return err
 	case f.Changed("with") && strings.TrimSpace(o.With) == "":
 		return c.wrong("the command of --with is empty")
-	case len(in.Modules) == 0 && o.With == "":
+	case len(in.Modules) == 0 && o.With == "" && c.describer(in) == nil:
 		return c.wrong("it needs the module that was compiled: --ir FILE.ll; or --with")
 	case o.Time < 0 || o.Every == 0:
 		return c.wrong("--timeout and --every are above 0")
@@ -51,9 +51,10 @@ func (c *call) verify() error {
 		return err
 	}
 	o.Wait, o.Warn = true, func(text string) { c.ts.Logf("%s", text) }
+	o.Describe = c.describer(in)
 	if o.With != "" {
 		o.WithDir, o.WithEnv = c.interpreter(o.With)
-		o.Errors, o.Describe = c.ts.Stderr(), c.describer(in)
+		o.Errors = c.ts.Stderr()
 	}
 	c.close()
 	if c.session, err = c.start(command, os.DevNull); err != nil {

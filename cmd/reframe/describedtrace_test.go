@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,4 +29,48 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		require.NotContains(t, r.stderr, "describes itself")
 		require.NotContains(t, r.stderr, "Point.sum @")
 	}
+}
+
+// verify and stress take the IR of what a program registers from there. At its entry the IR of a method computes what native code does; a guard that fails
+// ends in the VM's own code, which no IR has.
+func TestVerifyAndStressOfSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
+	for _, llvm := range tinyvmtest.Versions {
+		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, "--entries", program}
+		r := reframe(t, append([]string{"verify", "--record", "1", "--limit", "5"}, command...)...)
+		require.Equal(t, 0, r.code, "LLVM %d: %s", llvm, r.stderr)
+		require.Equal(t, 1, strings.Count(r.stderr, "reframe: note: it describes itself; --no-self-description leaves that out\n"))
+		require.Regexp(t, `\n5 exits verified in .*: 5 same, 0 different, 0 not comparable; `, r.stderr)
+		r = reframe(t, append([]string{"stress", "--probability", "1"}, command...)...)
+		require.Equal(t, 0, r.code, "LLVM %d: %s", llvm, r.stderr)
+		require.Equal(t, "reframe: note: it describes itself; --no-self-description leaves that out\n", r.stderr)
+		require.Regexp(t, `^608 exits, 608 chosen with .*: 16 committed, 592 left to native code\n`, r.stdout)
+		require.Contains(t, r.stdout, "\nnothing differs: exit status 3, ")
+	}
+}
+
+// A wrong stack map is found by the IR in the object, by the first run and by each of those that narrow it down.
+func TestDifferenceOfSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := wrongTick(t)
+	described := filepath.Join(t.TempDir(), "described.o")
+	out, err := exec.Command(livetest.Tool(t, "objcopy"), "--add-section", ".reframe.ir="+module, object, described).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	host := livetest.ObjectHostCommand(t, described, livetest.ObjectHostOptions{Rounds: 2})
+	r := reframe(t, append([]string{"stress", "--seed", "1", "--"}, host...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Equal(t, "reframe: note: it describes itself; --no-self-description leaves that out\n", r.stderr)
+	require.Regexp(t, `\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)\n`, r.stdout)
+	require.Equal(t, 3, again(t, r.stdout).code)
+	_, verify, _ := strings.Cut(r.stdout, "compare with native code: ")
+	require.NotContains(t, verify, "--ir")
+	r = inShell(t, strings.TrimSpace(verify))
+	require.Equal(t, 3, r.code, r.stderr)
+	require.Contains(t, r.stderr, "1 exit verified in ")
+	r = reframe(t, append([]string{"verify", "--no-self-description", "--ir", module, "--limit", "1", "--"}, host...)...)
+	require.Equal(t, 3, r.code, r.stderr)
+	require.NotContains(t, r.stderr, "describes itself")
 }

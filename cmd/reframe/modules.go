@@ -131,13 +131,29 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	return is, "layout of " + l.Where, err
 }
 
-// describer is description for a target that goes on and tells more of itself with each object that it registers.
-func (k *inputs) describer(warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
-	return describer(len(k.Layouts) == 0, len(k.Modules) == 0, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
+// describer is description for a target that goes on and tells more of itself with each object that it registers; nil for one that is not asked.
+func (k *inputs) describer(warn func(string)) described.Ask {
+	if !k.describes() {
+		return nil
+	}
+	ask := describer(len(k.Layouts) == 0, len(k.Modules) == 0, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
+	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+		modules, layouts := ask(where, img)
+		k.learned = k.learned || len(modules) > 0
+		return modules, layouts
+	}
+}
+
+// withoutModules adds to why a verb that runs modules has come to nothing that there were none.
+func (k *inputs) withoutModules(why string) string {
+	if len(k.Modules) == 0 && !k.learned {
+		why += "; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll"
+	}
+	return why
 }
 
 // describer takes layouts, modules or both of what a target says of itself. That it says something is told once, with a hint.
-func describer(wantLayouts, wantModules bool, hint string, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
 	d, said := &described.Description{}, false
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)

@@ -310,9 +310,7 @@ var errRecorded = errors.New("recorded")
 // recordExit waits for an exit and keeps that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
 	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
-	if k.describes() {
-		o.Describe = k.describer(o.Warn)
-	}
+	o.Describe = k.describer(o.Warn)
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return nil, err

@@ -7,12 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
 	"reframe/deopt/handover"
-	"reframe/deopt/ir"
-	"reframe/deopt/object"
 	"reframe/deopt/verify"
-	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 	"reframe/replay"
 )
@@ -20,7 +18,7 @@ import (
 // scripts runs scripts whose commands print as the verbs do.
 func (a *app) scripts(update, verbose bool) replay.Scripts {
 	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{},
-		Describe: func(layouts, modules bool, warn func(string)) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+		Describe: func(layouts, modules bool, warn func(string)) described.Ask {
 			return describer(layouts, modules, "", warn)
 		}}
 }

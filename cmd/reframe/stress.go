@@ -38,14 +38,14 @@ func (a *app) stressCommand() *cobra.Command {
 	var k stressed
 	o := &k.options
 	c := &cobra.Command{
-		Use:   "stress --ir FILE.ll [flags] -- COMMAND [ARG...]",
+		Use:   "stress [--ir FILE.ll] [flags] -- COMMAND [ARG...]",
 		Short: "Deoptimize a program at random exits, and see that nothing changes",
 		Long: `stress runs a command untouched, and then once more under control. At exits that are chosen at
 random it rebuilds the frame, has the reference interpreter carry it on to the return of its
 function, and commits what came of that, as resume --commit does: the native function returns at
 once, with the interpreter's result and memory, and native code goes on in the caller. What the
 command writes to standard output and standard error and its exit status have to be what they are
-untouched. It is for any JIT of LLVM's what -XX:+DeoptimizeALot is for HotSpot.
+untouched. The IR is that of --ir, or what the process has in it. It is for any JIT of LLVM's what -XX:+DeoptimizeALot is for HotSpot.
 
 An exit that cannot be committed, such as one whose function prints later on, is left to native code
 and counted with the reason. Which exits are chosen depends on --seed and on which exit of which
@@ -79,6 +79,7 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 	f.SetInterspersed(false) // what follows the command's name is its own
 	k.Inputs.Add(f, inputUsage)
 	completeInputs(c)
+	k.selfFlag(c)
 	addExits(c, &k.exits)
 	f.StringVar(&k.probability, "probability", "1%", "which share of the exits is deoptimized, `P`: 0.01, 1%, 1 for all")
 	f.Uint64Var(&o.Seed, "seed", 0, "choose the exits by the number `N` (default: another one each time)")
@@ -97,7 +98,7 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
 	switch {
-	case len(k.Modules) == 0:
+	case len(k.Modules) == 0 && k.mute:
 		return usage("stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
 	case changed("only") && (changed("probability") || changed("seed")):
 		return usage("--only says which exits: --probability and --seed do not go with it")
@@ -133,8 +134,8 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 		return err
 	}
 	o.ExitFilter, o.At = k.exits.Filter, k.exits.At
-	k.again = given(c.Flags(), slices.Concat(fileFlags, []string{"at", "function", "record", "site", "stdin", "steps", "time"})...)
-	k.files, k.command = given(c.Flags(), fileFlags...), args
+	k.files, k.command = given(c.Flags(), append([]string{"no-self-description"}, fileFlags...)...), args
+	k.again = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site", "stdin", "steps", "time"))
 	k.sites = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site"))
 	return nil
 }
@@ -175,6 +176,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 		return err
 	}
 	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	o.Describe = k.describer
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		o.Progress = func(what string) { fmt.Fprintf(a.stderr, "\r%s\x1b[K", what) }
@@ -209,7 +211,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
 		fmt.Fprintf(fold.To(a.stderr), "at %s that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
 	}
-	return stressVerdict(r)
+	return k.verdict(r)
 }
 
 // commands are those that do again what an exit did.
@@ -240,8 +242,8 @@ func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
 	return replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
 }
 
-// stressVerdict is the exit status.
-func stressVerdict(r *stress.Report) error {
+// verdict is the exit status.
+func (k *stressed) verdict(r *stress.Report) error {
 	switch {
 	case r.Status == stress.Different:
 		return &status{exitDisagree, ""}
@@ -252,13 +254,13 @@ func stressVerdict(r *stress.Report) error {
 	case r.Committed > 0:
 		return nil
 	case r.Exits == 0:
-		return &status{exitFailed, "there was no exit"}
+		return &status{exitFailed, k.withoutModules("there was no exit")}
 	case r.Chosen == 0 && len(r.Only) > 0:
 		return &status{exitFailed, fmt.Sprintf("none of the exits of --only was among %s", count(r.Exits, "exit"))}
 	case r.Chosen == 0:
 		return &status{exitFailed, fmt.Sprintf("none of %s was chosen: a higher --probability, or another --seed", count(r.Exits, "exit"))}
 	}
-	return &status{exitFailed, "no exit that was chosen could be committed"}
+	return &status{exitFailed, k.withoutModules("no exit that was chosen could be committed")}
 }
 
 // stressText says how it went.

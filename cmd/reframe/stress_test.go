@@ -150,7 +150,7 @@ func TestStressUsage(t *testing.T) {
 	object, module := ticking(t)
 	refused(t, []refusal{
 		{"stress --ir x", "the command to run, behind --, is missing"},
-		{"stress -- ls", "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{"stress --no-self-description -- ls", "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
 		{"stress --ir x --probability 0 -- ls", `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
 		{"stress --ir x --probability 101% -- ls", `--probability "101%": a share`},
 		{"stress --ir x --probability NaN -- ls", `--probability "NaN": a share`},
@@ -169,7 +169,9 @@ func TestStressUsage(t *testing.T) {
 		"stress --ir /nothing/here.ll -- ls":                          "/nothing/here.ll",
 		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
 		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
-		"stress --ir " + module + " -- true":                          "there was no exit",
+		"stress --ir " + module + " -- true":                          "there was no exit\n",
+		"stress -- true":                                              "there was no exit; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll\n",
+		"stress -- " + host:                                           "no exit that was chosen could be committed; there is no module that the interpreter could run: ",
 		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
 		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
 		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",

@@ -24,6 +24,7 @@ type inputs struct {
 	looks    bool // the verb looks at one moment, so that IR can be taken from the target
 	embedded bool // it is to be
 	mute     bool // what a target says of itself is not asked
+	learned  bool // a target that goes on has said what its modules are
 }
 
 // selfFlag adds --no-self-description.

@@ -134,9 +134,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
 	k.options.Warn = w.warn
-	if k.describes() {
-		k.options.Describe = k.describer(w.warn)
-	}
+	k.options.Describe = k.describer(w.warn)
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return err
@@ -198,9 +196,7 @@ func (a *app) plan(k *traced) error {
 	defer t.Close()
 	w := newExitWriter(a, a.stdout, func(error) {})
 	k.options.Warn = w.warn
-	if k.describes() {
-		k.options.Describe = k.describer(w.warn)
-	}
+	k.options.Describe = k.describer(w.warn)
 	list, none := trace.Plan(t, k.options)
 	for i := range list {
 		w.planned(&list[i])

@@ -36,13 +36,13 @@ func (a *app) verifyCommand() *cobra.Command {
 	var k verified
 	o := &k.options
 	c := &cobra.Command{
-		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} {--ir FILE.ll | --with COMMAND}",
+		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} [--ir FILE.ll | --with COMMAND]",
 		Short: "At each exit compare what the interpreter and the native code do",
 		Long: `verify stops the process at each exit, rebuilds the frame, and lets the reference
 interpreter run from there to the return of the function, over a copy-on-write view of memory. Then
 the native code runs to the same return, that thread alone. What the function returned is
 compared, and every byte of memory that either wrote. Stack map, layout or code is wrong where they
-differ.
+differ. The IR is that of --ir, or what the process has in it.
 
 --from-entry looks further back: a breakpoint at the entry of the function begins a run of its baseline (what
 the layout resumes in, --baseline NAME, or the function's own IR) beside native code. The state at the exit must be one that
@@ -130,9 +130,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--with and --from-entry, --entry or --baseline: one of them; a record at the entry of a function is an exit like others for --with")
 	case o.With != "" && !k.describes() && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
 		return usage("--with needs the layout of the virtual machine: --layout FILE.star, or a name such as simple")
-	case k.mute && o.With == "":
-		return usage("--no-self-description: with --with only; without it nothing is asked of what the target says of itself")
-	case len(k.Modules) == 0 && o.With == "":
+	case len(k.Modules) == 0 && o.With == "" && k.mute:
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
 	case len(o.EntriesOf) > 0 && len(k.exits.At) > 0:
 		return usage("--entry and --at: one of them; both say at the entry of which functions it stops")
@@ -228,9 +226,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		w.warn(text)
 	}
 	k.options.Errors = a.stderr
-	if k.options.With != "" && k.describes() {
-		k.options.Describe = k.describer(k.options.Warn)
-	}
+	k.options.Describe = k.describer(k.options.Warn)
 	s, err := k.started(ctx)
 	if err != nil {
 		return err
@@ -247,7 +243,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if k.interesting != "" {
 		return interesting(sum, err)
 	}
-	end := ended{verdict(sum, err, len(k.options.EntriesOf) > 0)}
+	end := ended{k.verdict(sum, err)}
 	if a.json {
 		w.summary(verifySummary{sum, end.why()})
 	}
@@ -322,10 +318,16 @@ type verifySummary struct {
 }
 
 // verdict is the exit status of a verification that ended with err.
-func verdict(s *verify.Summary, err error, entries bool) error {
+func (k *verified) verdict(s *verify.Summary, err error) error {
 	what := "exit"
-	if entries {
+	if len(k.options.EntriesOf) > 0 {
 		what = "entry"
+	}
+	nothing := func(why string) error {
+		if k.options.With == "" {
+			why = k.withoutModules(why)
+		}
+		return &status{exitFailed, why}
 	}
 	var by interruption
 	switch {
@@ -340,9 +342,9 @@ func verdict(s *verify.Summary, err error, entries bool) error {
 	case s.Exits == 0 && s.Skipped > 0:
 		return &status{exitFailed, "no " + what + " was verified: all were skipped"}
 	case s.Exits == 0:
-		return &status{exitFailed, "there was no " + what}
+		return nothing("there was no " + what)
 	case s.Same == 0:
-		return &status{exitFailed, "no " + what + " could be verified"}
+		return nothing("no " + what + " could be verified")
 	case s.NotComparable > 0 || s.Overwritten > 0:
 		return &status{exitPartial, ""}
 	}

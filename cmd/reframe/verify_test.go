@@ -182,7 +182,7 @@ func TestVerifyUsage(t *testing.T) {
 	object, module := ticking(t)
 	refused(t, []refusal{
 		{"verify", "verify needs a process: -p PID, or -- COMMAND"},
-		{"verify -- ls", "verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{"verify --no-self-description -- ls", "verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
 		{"verify -p 1 -- ls", "-p and a command to start: one of them"},
 		{"verify --ir x -t 5 -- ls", "-t 5: a command that is yet to be started has no thread of that number"},
 		{"verify --ir x --every 0 -- ls", "--every 0: a number above 0"},

@@ -97,7 +97,7 @@ func TestVerifyWithWrong(t *testing.T) {
 		{[]string{"--with", " "}, 64, "the command of --with is empty"},
 		{[]string{"--with", serve, "--from-entry"}, 64, "--with and --from-entry, --entry or --baseline: one of them"},
 		{[]string{"--with", serve, "--no-self-description"}, 64, "--with needs the layout of the virtual machine"},
-		{[]string{"--no-self-description", "--ir", "x.ll"}, 64, "--no-self-description: with --with only"},
+		{[]string{"--no-self-description"}, 64, "verify needs the module that was compiled: --ir FILE.ll"},
 		{[]string{"--with", serve, "--layout", "ark"}, 2, "ark"},
 		{[]string{"--with", "exec ./no-such-vm"}, 2, "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
 	} {

@@ -20,6 +20,7 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/object"
 	"reframe/deopt/sites"
+	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -35,6 +36,10 @@ const (
 	maxModules = 4096
 	maxIR      = 64 << 20 // of all modules
 )
+
+// Ask asks an image, which may be nil, what it says of itself: modules, and layouts of virtual machines. It is asked once of each file and each registered
+// object, as it is first seen.
+type Ask func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 
 // Description is what a target says of itself.
 type Description struct {

@@ -96,7 +96,11 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	o := &s.options
 	filter := o.ExitFilter
 	filter.AtReturn = true
-	w.watcher = trace.NewWatcher(w.session, trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}, w.exit)
+	watched := trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}
+	if o.Describe != nil {
+		watched.Describe = o.Describe(s.warn)
+	}
+	w.watcher = trace.NewWatcher(w.session, watched, w.exit)
 	err = w.watcher.Run(run, w.behind)
 	w.made.idle = time.Since(w.last)
 	if list, late := w.session.Hits(); late == nil { // with those that were passed last

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/ptrace"
@@ -26,6 +27,8 @@ type Options struct {
 	Reruns int           // bounds the runs that narrow a difference down; 0: 64
 	Keep   string        // a directory for a core of the exit that makes a difference; "": none
 	Warn   func(string)  // is given what the user should know; not nil
+	// Describe makes, for each run, what [trace.Options].Describe is. Nil: targets are not asked what they say of themselves.
+	Describe func(warn func(string)) described.Ask
 	// Progress is told of each run that begins; nil: nobody is.
 	Progress func(string)
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"reframe/deopt"
-	"reframe/deopt/ir"
+	"reframe/deopt/described"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/progspace"
-	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -33,7 +32,7 @@ type loaded struct {
 	entries bool      // the entries of functions with exits are places too
 	hold    bool      // all threads are stopped at each exit
 	warn    func(format string, args ...any)
-	ask     func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) // what an image says of itself; nil: none is asked
+	ask     described.Ask // what an image says of itself; nil: none is asked
 	asked   map[*object.Image]bool
 
 	modules map[*object.Image]*listing

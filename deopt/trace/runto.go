@@ -8,10 +8,8 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
-	"reframe/deopt/ir"
+	"reframe/deopt/described"
 	"reframe/deopt/names"
-	"reframe/deopt/object"
-	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -28,7 +26,7 @@ type RunToOptions struct {
 	Hit   uint64 // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
 	Warn  func(string)
 	// Describe is as in [Options].
-	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	Describe described.Ask
 }
 
 // Moment is a process that stands at an exit.

@@ -10,13 +10,11 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/condition"
-	"reframe/deopt/ir"
+	"reframe/deopt/described"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
-	"reframe/deopt/object"
 	"reframe/deopt/progspace"
 	"reframe/deopt/unwind"
-	"reframe/deopt/vmlayout"
 	"reframe/ptrace"
 )
 
@@ -43,9 +41,8 @@ type Options struct {
 	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
 	// counted. Nil: all are wanted.
 	Wants func(machine.Thread, []*Tracepoint) bool
-	// Describe is asked once of each file and each registered object, as it is first seen, what it says of itself: modules and layouts
-	// that are used from then on. Nil: none is asked.
-	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	// Describe is asked what the process says of itself: modules and layouts that are used from then on. Nil: it is not asked.
+	Describe described.Ask
 	// Wait says that a process which has no such exits yet may get them.
 	Wait bool
 	// Warn is given what the user should know. It is not nil.

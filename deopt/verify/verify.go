@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
-	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
-	"reframe/deopt/object"
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
 	"reframe/deopt/trace"
-	"reframe/deopt/vmlayout"
 	"reframe/deopt/vmproto"
 	"reframe/ptrace"
 )
@@ -55,7 +53,7 @@ type Options struct {
 	// Answered is told, while the process still stands at an exit, what With's interpreter has answered, and what memory is to it; nil: nobody is.
 	// Its error ends the verification.
 	Answered func(*trace.Exited, *vmproto.Answer, *vmproto.Overlay) error
-	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	Describe described.Ask
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
 	For  time.Duration
 	Warn func(string)
