@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/object"
 	"reframe/deopt/sites"
+	"reframe/deopt/trace"
 	"reframe/deopt/vmlayout"
 	"reframe/internal/flags"
 	"reframe/ptrace"
@@ -32,13 +33,19 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 	return readInputs(i.Modules, i.Layouts)
 }
 
-// describer asks targets what they say of themselves, as far as the script does not give it; nil where it gives all.
+// untold is what targets are to be asked of themselves: what the script does not give.
+func (c *call) untold(given flags.Inputs) trace.Untold {
+	asks := c.scripts.Describe != nil
+	return trace.Untold{Modules: asks && len(given.Modules) == 0, Layouts: asks && len(given.Layouts) == 0}
+}
+
+// describer asks them; nil where there is nothing to ask.
 func (c *call) describer(given flags.Inputs) described.Ask {
-	layouts, modules := len(given.Layouts) == 0, len(given.Modules) == 0
-	if c.scripts.Describe == nil || !layouts && !modules {
+	yet := c.untold(given)
+	if yet == (trace.Untold{}) {
 		return nil
 	}
-	return c.scripts.Describe(layouts, modules, func(text string) { c.ts.Logf("%s", text) })
+	return c.scripts.Describe(yet.Layouts, yet.Modules, func(text string) { c.ts.Logf("%s", text) })
 }
 
 // file is the absolute path of a file that the script names.

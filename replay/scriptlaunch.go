@@ -131,7 +131,7 @@ func (c *call) until() error {
 		o.Records, what = []uint64{id}, fmt.Sprintf("record %d", id)
 	}
 
-	if o.Stop, err = flags.Condition(f, stop, &c.options, &o.ExitFilter); err != nil {
+	if o.Stop, err = flags.Condition(f, stop, &c.options, &o.ExitFilter, c.untold(c.given)); err != nil {
 		return c.wrong("%v", err)
 	}
 	if err := c.running(); err != nil {

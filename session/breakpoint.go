@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reframe/deopt/condition"
+	"reframe/deopt/ir"
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 )
@@ -62,7 +63,10 @@ func (b *Breakpoint) reached(x *trace.Exited) bool {
 // Break sets a breakpoint. A condition that can hold at no exit which the breakpoint means is an error.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	if b.If != nil && b.At == nil {
-		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter); err != nil {
+		// It has told what was registered so far, and may tell more.
+		asks := s.config.Describe != nil
+		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
+		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Untold{Modules: modules, Layouts: asks}); err != nil {
 			return nil, err
 		}
 	}

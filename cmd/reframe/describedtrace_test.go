@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,33 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		require.Contains(t, r.stderr, "  Math.step#1+")
 		require.NotContains(t, r.stderr, "describes itself")
 		require.NotContains(t, r.stderr, "Point.sum @")
+	}
+}
+
+// A condition on the values of the virtual machine's frames, and on those of the IR, needs no flag either. The exits of points.tvm are those that TestTraceOfSelfDescription
+// sees: 1452826824 * 3 overflows, and is three times as much from then on.
+func TestStopAtOfSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
+	for _, llvm := range tinyvmtest.Versions {
+		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, program}
+		for condition, want := range map[string]string{
+			"stack[1] > 2e10":                    " stack[1]         f64    3.92263245e+10 ",
+			"local[1] == 200 && stack[1] == 197": " local[1]         i32    200 ",
+			"%depth == 2 && stack[1] > 1e11":     " stack[1]         f64    1.17678973522e+11 ",
+		} {
+			about := fmt.Sprintf("LLVM %d: %s", llvm, condition)
+			r := reframe(t, append([]string{"trace", "--stop-at", condition}, command...)...)
+			require.Equal(t, 0, r.code, about+r.stderr)
+			require.Contains(t, r.stderr, "; stopped at "+condition+"\n", about)
+			require.Contains(t, r.stderr, want, about)
+			core := filepath.Join(t.TempDir(), "core")
+			r = reframe(t, append([]string{"record", "-o", core, "--stop-at", condition}, command...)...)
+			require.Equal(t, 0, r.code, about+r.stderr)
+			r = reframe(t, "frames", "--core", core)
+			require.Contains(t, r.stdout, want, about)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"reframe/deopt/object"
 	"reframe/deopt/provenance"
 	"reframe/deopt/sites"
+	"reframe/deopt/trace"
 	"reframe/deopt/vmlayout"
 	"reframe/internal/fold"
 	"reframe/ptrace"
@@ -69,10 +70,13 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// describes says that a target is to be asked what it says of itself: of what nobody has given.
-func (k *inputs) describes() bool {
-	return !k.mute && (len(k.Modules) == 0 || len(k.Layouts) == 0)
+// untold is what a target is to be asked of itself: what nobody has given.
+func (k *inputs) untold() trace.Untold {
+	return trace.Untold{Modules: !k.mute && len(k.Modules) == 0, Layouts: !k.mute && len(k.Layouts) == 0}
 }
+
+// describes says that a target is to be asked anything.
+func (k *inputs) describes() bool { return k.untold() != trace.Untold{} }
 
 // description takes from what a target says of itself what nobody has given: IR and layouts. A process that has a layout, and was let go, is
 // looked at once more, and held: all others are stopped no longer than for a copy.
@@ -139,14 +143,19 @@ func (k *inputs) describer(warn func(string)) described.Ask {
 	ask := describer(len(k.Layouts) == 0, len(k.Modules) == 0, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		modules, layouts := ask(where, img)
-		k.learned = k.learned || len(modules) > 0
+		k.learned.modules, k.learned.layouts = k.learned.modules || len(modules) > 0, k.learned.layouts || len(layouts) > 0
 		return modules, layouts
 	}
 }
 
+// nameless says that nobody has said anything from which slots have names.
+func (k *inputs) nameless() bool {
+	return len(k.Modules) == 0 && len(k.Layouts) == 0 && !k.learned.modules && !k.learned.layouts
+}
+
 // withoutModules adds to why a verb that runs modules has come to nothing that there were none.
 func (k *inputs) withoutModules(why string) string {
-	if len(k.Modules) == 0 && !k.learned {
+	if len(k.Modules) == 0 && !k.learned.modules {
 		why += "; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll"
 	}
 	return why

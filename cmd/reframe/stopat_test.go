@@ -70,8 +70,11 @@ func TestStopAtNoSuchName(t *testing.T) {
 			{[]string{"--ir", tick, "--stop-at", "%ac > 3"}, `%ac > 3: at "%ac > 3": no site that is meant has a slot of that name; there are %acc, %i, %x, %y`},
 			{[]string{"--ir", tick, "--stop-at", "%i > 3 && %acc == j"}, `at "j": no site that is meant has a slot of that name; there are %i, %x, %y, %acc`},
 			{[]string{"--ir", tick, "--record", "2", "--stop-at", "%i > 3"}, `at "%i > 3": no site that is meant has a slot with a name`},
-			{[]string{"--stop-at", "%i > 3"}, `slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on`},
+			{[]string{"--no-self-description", "--stop-at", "%i > 3"}, `slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on`},
 			{[]string{"--ir", guards, "--layout", layout, "--stop-at", "%nothing == 0"}, `at "%nothing == 0": no site that is meant has a slot of that name; there are %`},
+			{[]string{"--no-self-description", "--ir", tick, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no site that is meant has a slot of that name; there are %`},
+			{[]string{"--ir", tick, "--stop-at", "local[2] > 100 && %ac > 3"}, `at "%ac > 3": no site that is meant has a slot of that name; there are %acc`},
+			{[]string{"--ir", tick, "--layout", layout, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no site that is meant has a slot of that name; there are %`},
 			{[]string{"--ir", tick, "--stop-at", "1 == 1"}, `1 == 1: at "1 == 1": it asks for no slot`},
 			{[]string{"--ir", tick, "--stop-at", "%i > 3 && false"}, "it can hold nowhere: no site has all the slots that it asks for"},
 		} {
@@ -87,7 +90,16 @@ func TestStopAtNoSuchName(t *testing.T) {
 		require.Contains(t, r.stderr, "there was no exit")
 		require.FileExists(t, file)
 	}
-	r := reframe(t, "help", "conditions")
+	// What the target may say of itself too.
+	for _, text := range []string{"%i > 3", "local[2] > 100"} {
+		r := reframe(t, "trace", "--stop-at", text, "--", "touch", file)
+		require.Equal(t, 2, r.code, r.stderr)
+		require.Contains(t, r.stderr, "there was no exit")
+	}
+	object, _ := ticking(t)
+	r := reframe(t, append([]string{"trace", "--stop-at", "%i > 3", "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})...)...)
+	require.Contains(t, r.stderr, "\n1000 exits had no slot that the condition asks for: slots have names where a module or a layout says so, which --ir or --layout gives, or the target\n")
+	r = reframe(t, "help", "conditions")
 	require.Zero(t, r.code)
 	require.Contains(t, r.stdout, "%i > 100 && (%acc == 0x10 || %acc < %i * 2)")
 }

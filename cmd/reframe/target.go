@@ -21,10 +21,10 @@ type inputs struct {
 	objects []string
 	flags.Inputs
 
-	looks    bool // the verb looks at one moment, so that IR can be taken from the target
-	embedded bool // it is to be
-	mute     bool // what a target says of itself is not asked
-	learned  bool // a target that goes on has said what its modules are
+	looks    bool                            // the verb looks at one moment, so that IR can be taken from the target
+	embedded bool                            // it is to be
+	mute     bool                            // what a target says of itself is not asked
+	learned  struct{ modules, layouts bool } // a target that goes on has said what these are
 }
 
 // selfFlag adds --no-self-description.

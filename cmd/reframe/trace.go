@@ -249,7 +249,11 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 		fmt.Fprintf(&b, "the condition could not be decided at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
 	}
 	if s.Absent > 0 {
-		fmt.Fprintf(&b, "%s had no slot that the condition asks for\n", count(int(s.Absent), "exit"))
+		fmt.Fprintf(&b, "%s had no slot that the condition asks for", count(int(s.Absent), "exit"))
+		if k.nameless() {
+			b.WriteString(": slots have names where a module or a layout says so, which --ir or --layout gives, or the target")
+		}
+		b.WriteString("\n")
 	}
 	_, _ = io.WriteString(fold.To(a.stderr), b.String())
 }

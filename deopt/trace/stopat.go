@@ -20,10 +20,13 @@ const surveyed = 32 << 20
 // unnamed are the slots of a record of which no module says more.
 var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 
+// Untold is what the target is yet to be asked ([Options].Describe), so that it is not known before: its modules, and the layout of its virtual machine.
+type Untold struct{ Modules, Layouts bool }
+
 // CheckStop returns an error where a condition can hold at no exit that the filter means, whatever a process does: no site of the modules and no
 // exit of the layouts has the slots that it asks for. The error is a [*condition.Error]. What is not known without the
 // process is no error.
-func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter) error {
+func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Untold) error {
 	var siteList [][]string // the names of each
 	for _, m := range o.Modules {
 		if m.Size() > surveyed {
@@ -53,8 +56,11 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter) err
 			siteList = append(siteList, names)
 		}
 	}
-	if len(o.VMs) > 0 && slices.ContainsFunc(c.Names(), func(n condition.Name) bool { return strings.Contains(n.Text, "[") }) {
-		return nil // which places a record has, its layout says when it is there
+	open := func(n condition.Name) bool {
+		if strings.Contains(n.Text, "[") { // which places a record has, its layout says when it is there
+			return yet.Layouts || len(o.VMs) > 0
+		}
+		return n.Text == "" || yet.Modules || unnamed.MatchString(n.Text)
 	}
 	siteList = append(siteList, nil) // one of which no module says more
 	all := map[string]string{}       // every name, as the output has it
@@ -64,12 +70,12 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter) err
 			has[condition.Plain(name)] = true
 			all[condition.Plain(name)] = name
 		}
-		if c.Possible(func(n condition.Name) bool { return n.Text == "" || unnamed.MatchString(n.Text) || has[n.Text] }) {
+		if c.Possible(func(n condition.Name) bool { return open(n) || has[n.Text] }) {
 			return nil
 		}
 	}
 	for _, n := range c.Names() {
-		if _, there := all[n.Text]; n.Text != "" && !there && !unnamed.MatchString(n.Text) {
+		if _, there := all[n.Text]; !there && !open(n) {
 			return c.Wrong(n, noSuchSlot(n.Text, all, len(o.Modules)+len(o.Layouts) > 0))
 		}
 	}

@@ -118,14 +118,14 @@ func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at"
 // Hit adds --hit: which of several exits.
 func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
 
-// Condition reads --stop-at; nil where it was not given. One that can never hold is an error.
-func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter) (*condition.Condition, error) {
+// Condition reads --stop-at; nil where it was not given. One that can never hold is an error, whatever the target says of itself that is untold.
+func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Untold) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil
 	}
 	stop, err := condition.Parse(text)
 	if err == nil {
-		err = trace.CheckStop(o, stop, filter)
+		err = trace.CheckStop(o, stop, filter, yet)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--stop-at: %w", err)
