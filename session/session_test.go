@@ -124,6 +124,7 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
+	// However slow the machine is: a program that has ended before, or has not begun, is stopped as well or seen to have ended.
 	time.AfterFunc(300*time.Millisecond, func() { cancel(enough) })
 	stop, err := s.Continue(ctx)
 	require.NoError(t, err)
