@@ -1,0 +1,141 @@
+package stackmap
+
+import "iter"
+
+// Field is one field of a blob, as the format counts them ("Stack Map Format").
+type Field struct {
+	Pos   int64  // in the section
+	Bytes []byte // of the section, not to be changed
+	Name  string // "kind", "offset", "padding"
+	Part  Part
+	Index int // of the location, live-out or constant; 0 elsewhere
+}
+
+// Part is what a [Field] is of.
+type Part uint8
+
+// The parts of a blob that fields belong to.
+const (
+	InHeader Part = iota
+	InFunction
+	InConstants
+	InRecord // neither in a location nor in a live-out
+	InLocation
+	InLiveOut
+)
+
+// Uint is the field as an unsigned number of at most 64 bits.
+func (m *Map) Uint(f Field) (v uint64) {
+	for i := range f.Bytes {
+		at := len(f.Bytes) - 1 - i
+		if m.big {
+			at = i
+		}
+		v = v<<8 | uint64(f.Bytes[at])
+	}
+	return v
+}
+
+// HeadFields goes through the fields of the blob's header, of the row of f, and nothing else.
+func (m *Map) HeadFields(f *Function) iter.Seq[Field] {
+	return func(yield func(Field) bool) {
+		w := &fieldWalk{m: m, yield: yield, part: InHeader}
+		w.all(0, "version", 1, "reserved", 1, "reserved", 2, "functions", 4, "constants", 4, "records", 4)
+		w.part = InFunction
+		at := int(m.FunctionPos(f) - m.Offset)
+		if at = w.all(at, "address", 8, "stack size", 8); m.layout.counted {
+			w.all(at, "records", 8)
+		}
+	}
+}
+
+// ConstantField is entry i of the constant table. It panics where there is none.
+func (m *Map) ConstantField(i int) Field {
+	_ = m.ConstantAt(i)
+	p := headerSize + len(m.first)*m.layout.functionSize + i*constantSize
+	return Field{m.Offset + int64(p), m.data[p:][:constantSize], "value", InConstants, i}
+}
+
+// Fields goes through all fields of a record of m, in their order: no byte between them is left out.
+func (m *Map) Fields(rec *Record) iter.Seq[Field] {
+	return func(yield func(Field) bool) {
+		w := &fieldWalk{m: m, yield: yield, part: InRecord}
+		b, l, big := m.data, m.layout, m.big
+		p := int(rec.Pos - m.Offset)
+		counts := "locations"
+		if l.variables {
+			counts = "live variables"
+		}
+		count := int(u16(b, p+14, big))
+		p = w.all(p, "id", 8, "instruction offset", 4, "reserved", 2, counts, 2)
+		variables := 1
+		if l.variables {
+			variables = count
+		}
+		for n := 0; variables > 0 && !w.done; variables-- {
+			if w.part = InRecord; l.variables {
+				count = int(b[p])
+				p = w.all(p, "locations", 1)
+			}
+			w.part = InLocation
+			for end := n + count; n < end && !w.done; n++ {
+				w.index = n
+				p = w.location(p)
+			}
+		}
+		w.part, w.index = InRecord, 0
+		p = w.padding(p)
+		count = int(u16(b, p+2, big))
+		p = w.all(p, "padding", 2, "live-outs", 2)
+		w.part = InLiveOut
+		for n := 0; n < count && !w.done; n++ {
+			w.index = n
+			p = w.all(p, "register", 2, "reserved", 1, "size", 1)
+		}
+		w.part, w.index = InRecord, 0
+		w.padding(p)
+	}
+}
+
+type fieldWalk struct {
+	m     *Map
+	yield func(Field) bool
+	part  Part
+	index int
+	done  bool
+}
+
+// all yields fields from p on, given as names and sizes, and returns where they end.
+func (w *fieldWalk) all(p int, fields ...any) int {
+	for i := 0; i < len(fields); i += 2 {
+		size := fields[i+1].(int)
+		if !w.done {
+			w.done = !w.yield(Field{w.m.Offset + int64(p), w.m.data[p:][:size], fields[i].(string), w.part, w.index})
+		}
+		p += size
+	}
+	return p
+}
+
+// location yields the fields of the location at p.
+func (w *fieldWalk) location(p int) int {
+	if w.m.layout.locationSize == 8 {
+		return w.all(p, "kind", 1, "size", 1, "register", 2, "offset", 4)
+	}
+	if p = w.all(p, "kind", 1, "reserved", 1, "size", 2, "register", 2); !w.m.layout.extended {
+		return w.all(p, "reserved", 2, "offset", 4)
+	}
+	extra := int(u16(w.m.data, p+2, w.m.big))
+	if p = w.all(p, "reserved", 2, "extra locations", 2); extra > 0 {
+		p = w.all(p, "extra", 2*extra)
+	}
+	return w.all(p, "offset", 4)
+}
+
+// padding yields what aligns p, and returns where it ends.
+func (w *fieldWalk) padding(p int) int {
+	if n := align(p) - p; n > 0 {
+		return w.all(p, "padding", n)
+	}
+	return p
+}
