@@ -69,6 +69,8 @@ test)
   packages="$packages tcl"
   # What reads the packages of a release.
   packages="$packages rpm"
+  # What shows pages of HTML.
+  packages="$packages chromium-headless-shell"
   # Programs whose stacks are unwound, and machines that are not at hand.
   packages="$packages nodejs default-jdk-headless qemu-user qemu-system-arm gdb-multiarch"
   for machine in aarch64:arm64 powerpc64le:ppc64el powerpc64:ppc64 riscv64:riscv64 s390x:s390x; do
