@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"deopt/handover"},
 	{"deopt/explain", "deopt/commit", "deopt/trace", "deopt/provenance", "deopt/protocheck"},
 	{"deopt/verify", "deopt/stress"},
-	{"internal/flags"},
+	{"deopt/page", "internal/flags"},
 	{"demo", "replay"},
 	{"session"},
 	{"cmd/reframe"},

@@ -9,13 +9,15 @@ import (
 
 	"reframe/deopt/explain"
 	"reframe/deopt/machine"
+	"reframe/deopt/page"
 	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	var k inputs
-	var source bool
+	var source, force bool
+	var html string
 	q := explain.Question{}
 	c := &cobra.Command{
 		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
@@ -30,6 +32,11 @@ The frame is named by its number (-f N, or '#N'), by an address that it stands a
 innermost frame that has a record. An address at which no frame stands is explained
 as a place in the code; a record at several places is shown with all of them.
 
+--html writes a picture of it to FILE in place of the text: one page that needs nothing
+else, with the machine stack to scale, the registers, the record's bytes, the IR, the
+frames of a virtual machine and the code, in which a value is lit wherever it is
+(doc/picture.md). An existing file is kept unless --force is given; - is standard output.
+
 The process is stopped until everything is read; the output says for how long.
 Nothing is written into it.
 
@@ -42,7 +49,8 @@ is nothing to explain or it failed.`,
   reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
   reframe explain 41822 0x7f184e5d308b
   reframe explain -p 41822 2882400000 --json
-  reframe explain --core exit.core --ir loop.ll -f 2`,
+  reframe explain --core exit.core --ir loop.ll -f 2
+  reframe explain 41822 --ir loop.ll --html exit.html`,
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,6 +64,17 @@ is nothing to explain or it failed.`,
 			if err := asked(&q, c, args); err != nil {
 				return err
 			}
+			if changed("html") {
+				switch {
+				case html == "":
+					return usage("the name behind --html is empty")
+				case html == standard && a.json:
+					return usage("--html - and --json: standard output is for one of them")
+				}
+				if err := refuseLoss(force, []named{{"--html", html}}, k.inputFiles(nil)); err != nil {
+					return err
+				}
+			}
 			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
@@ -65,13 +84,23 @@ is nothing to explain or it failed.`,
 			if err != nil {
 				return err
 			}
+			var picture *page.Page
+			if html != "" {
+				picture = page.Of(view, e, nil)
+			}
 			if t.Core == "" {
 				e.Target.PauseUS = new(t.Release().Microseconds())
 			}
 			e.Sources(sourceBudget(source))
-			if a.json {
+			if picture != nil {
+				if err := a.writeFile(html, force, picture.Write); err != nil {
+					return err
+				}
+			}
+			switch {
+			case a.json:
 				err = writeJSON(a.stdout, e)
-			} else {
+			case picture == nil:
 				err = printExplanation(fold.To(a.stdout), a.style(), e, t)
 			}
 			if err == nil && e.Partial() {
@@ -84,6 +113,9 @@ is nothing to explain or it failed.`,
 	k.selfFlag(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`")
+	c.Flags().StringVar(&html, "html", "", "write a picture of the exit to `FILE`, one page of HTML, or to standard output (-)")
+	_ = c.RegisterFlagCompletionFunc("html", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
+	forceFlag(c, &force)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")
 	return c
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
 	"reframe/internal/fold"
-	"reframe/internal/newfile"
 )
 
 // instrumented is what instrument was asked for.
@@ -117,7 +115,7 @@ func (a *app) instrument(path string, k *instrumented) error {
 	}
 	words := fold.To(a.stderr)
 	if len(r.Sites) > 0 {
-		if err := a.writeModule(k, r.Text); err != nil {
+		if err := a.writeFile(k.output, k.force, func(w io.Writer) error { _, err := io.WriteString(w, r.Text); return err }); err != nil {
 			return err
 		}
 		fmt.Fprintf(words, "%s: %s in %s, ids %d to %d, %s\n", printable(path), count(len(r.Sites), "site"), count(r.Functions(), "function"),
@@ -136,26 +134,4 @@ func (a *app) instrument(path string, k *instrumented) error {
 		return fmt.Errorf("%s: no place for a site in the functions of --function %s", path, k.options.Function.Text)
 	}
 	return fmt.Errorf("%s: no place for a site", path)
-}
-
-// writeModule writes the text to where it is wanted.
-func (a *app) writeModule(k *instrumented, text string) error {
-	if k.output == standard {
-		_, err := io.WriteString(a.stdout, text)
-		return err
-	}
-	if !newfile.Regular(k.output) { // a pipe, /dev/stdout
-		f, err := newfile.Stream(k.output, k.force)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString(text)
-		return errors.Join(err, f.Close())
-	}
-	f, err := newfile.Create(k.output, k.force)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return f.Finish(errors.Join(err, f.Chmod(0o644)))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,4 +83,23 @@ func (a *app) copyOut(path string) error {
 	defer f.Close()
 	_, err = io.Copy(a.stdout, f)
 	return err
+}
+
+// writeFile has a file written, which is there when it is whole, or standard output. Others may read it, and replaced is what exists with force only.
+func (a *app) writeFile(path string, force bool, write func(io.Writer) error) error {
+	if path == standard {
+		return write(a.stdout)
+	}
+	if !newfile.Regular(path) { // a pipe, /dev/stdout
+		f, err := newfile.Stream(path, force)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := newfile.Create(path, force)
+	if err != nil {
+		return err
+	}
+	return f.Finish(errors.Join(write(f), f.Chmod(0o644)))
 }

@@ -77,7 +77,7 @@ var fullDisks = map[string][]string{
 	"frames":     {"frames -p PID", "frames -p PID --json"},
 	"resume":     {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
 	"maps":       {"maps -p PID", "maps -p PID --json"},
-	"explain":    {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json"},
+	"explain":    {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json", "explain -p PID --ir IR #0 --html -"},
 	"lint":       {"lint IR --json"},
 	"instrument": {"instrument IR"},
 	"record":     {"record -p PID -o -"},

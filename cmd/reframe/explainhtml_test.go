@@ -1,0 +1,86 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// The page of a process, of its core, and of each way to ask; what it is written to, and what is refused.
+func TestExplainHTML(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	dir := t.TempDir()
+	file, core := filepath.Join(dir, "exit.html"), filepath.Join(dir, "exit.core")
+	known := []string{"-p", pid(p), "--ir", p.IR}
+	explain := func(args ...string) result { return reframe(t, append([]string{"explain"}, args...)...) }
+	read := func() string {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Less(t, len(text), 1_000_000)
+		return string(text)
+	}
+
+	r := explain(append(known, "--html", file)...)
+	require.Equal(t, 1, r.code, "values in caller-saved registers are unavailable")
+	require.Empty(t, r.stdout)
+	require.Empty(t, r.stderr)
+	live := read()
+	require.True(t, strings.HasPrefix(live, "<!DOCTYPE html>\n"))
+	for _, want := range []string{"default-src &#39;none&#39;", "frame #2 of thread " + pid(p) + ": work", "rax is caller-saved and frame #1 does not keep it", "81985529216486895", "stopped for ", "The record’s bytes"} {
+		require.Contains(t, live, want)
+	}
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode().Perm())
+
+	// It is kept, and replaced where that is asked for.
+	explain(append(known, "--html", file)...).failsEmpty(t, 2, "--html "+file+": the file exists; --force overwrites it")
+	require.Equal(t, live, read())
+	require.Equal(t, 1, explain(append(known, "--html", file, "--force")...).code)
+	steady := func(page string) string { return regexp.MustCompile(`stopped for \d+`).ReplaceAllString(page, "") }
+	require.Equal(t, steady(live), steady(read()), "the same moment, the same page")
+
+	// Standard output, and JSON beside it.
+	r = explain(append(known, "--html", "-")...)
+	require.Equal(t, steady(live), steady(r.stdout))
+	r = explain(append(known, "--html", file, "--force", "--json")...)
+	valid(t, "explain.schema.json", r.stdout)
+	explain(append(known, "--html", "-", "--json")...).failsEmpty(t, 64, "--html - and --json: standard output is for one of them")
+	explain(append(known, "--html", "")...).failsEmpty(t, 64, "the name behind --html is empty")
+	explain(append(known, "--html", p.IR)...).failsEmpty(t, 64, "that file is read, by --ir")
+	explain(append(known, "--html", filepath.Join(dir, "no", "page.html"))...).failsEmpty(t, 2, "no such file or directory")
+
+	// Of a core it is the same picture.
+	require.Zero(t, reframe(t, "record", "-p", pid(p), "-o", core).code)
+	r = explain("--core", core, "--ir", p.IR, "#2", "--html", "-")
+	require.Equal(t, 1, r.code, r.stderr)
+	part := func(page, from string) string {
+		_, rest, found := strings.Cut(page, from)
+		require.True(t, found)
+		rest, _, _ = strings.Cut(rest, "</section>")
+		return rest
+	}
+	for _, id := range []string{`<section class="wide" id="values-part"`, `<section aria-labelledby="stack"`, `<section aria-labelledby="record"`, `<section aria-labelledby="registers"`, `<section aria-labelledby="IR"`} {
+		require.Equal(t, part(live, id), part(r.stdout, id), id)
+	}
+
+	// A record, an address, a place without a frame, and one of several frames.
+	require.Contains(t, explain(append(known, "2001", "--html", "-")...).stdout, "frame #2 of thread")
+	r = explain(append(known, "2002", "--html", "-")...)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stdout, "No frame stands here")
+	require.NotContains(t, r.stdout, `id="stack"`)
+	require.Contains(t, explain(append(known, "-f", "0", "--html", "-")...).stdout, `id="stack"`, "a frame without a record has a stack, and registers")
+	chain := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	require.Contains(t, explain("-p", pid(chain), "--ir", chain.IR, "2", "--html", "-").stdout, "3 frames stand here: ask for one of them by its number")
+	explain(append(known, "5", "--html", file+".new")...).failsEmpty(t, 2, "no record has the id 5")
+	require.NoFileExists(t, file+".new")
+	unharmed(t, p)
+}

@@ -1,0 +1,4 @@
+package page
+
+// Difference is a difference that a verification found.
+type Difference struct{}
