@@ -36,6 +36,7 @@ type Return struct{ Addr, CFA machine.Addr }
 type AloneRun struct {
 	// Stopped is why it came to none of the places where it was to stop, or "".
 	Stopped string
+	Late    bool         // that is because the time was up: it can go on
 	Return  int          // which of the returns it came to, or -1
 	Hit     machine.Addr // the breakpoint it came to, or 0
 	Load    bool         // that is an uncounted one
@@ -76,7 +77,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
-	return &AloneRun{Stopped: run.Stopped, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
+	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
 		Back: Return{machine.Addr(run.Back.Addr), machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }

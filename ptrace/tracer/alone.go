@@ -414,5 +414,6 @@ func (a *solo) late() string {
 	if a.asked() {
 		return "it was interrupted"
 	}
+	a.run.Late = true
 	return fmt.Sprintf("it took over %v", a.o.Time)
 }

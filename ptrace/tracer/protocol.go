@@ -118,6 +118,7 @@ type Range struct{ Start, End uint64 }
 // AloneRun is what a thread did by itself.
 type AloneRun struct {
 	Stopped string // why it got neither to a return nor to a breakpoint, or ""
+	Late    bool   // that is because the time was up
 	Return  int    // which of the returns it came to, or -1
 	Hit     uint64 // the breakpoint that it came to, or 0
 	Load    bool   // that is an uncounted one
