@@ -40,7 +40,9 @@ type loaded struct {
 	given   map[*object.Image]*listing
 	found   *listing // of what a scan found
 	known   int      // records
-	passed  passed   // records that were not meant, whatever was loaded since the beginning
+	// unwatched are records that are meant and have no breakpoint, of all that was loaded since the beginning.
+	unwatched int
+	passed    passed // records that were not meant, whatever was loaded since the beginning
 
 	places  map[machine.Addr]*place
 	watches map[machine.Addr]bool // where changes of what is loaded are seen; true where objects are registered
@@ -77,7 +79,7 @@ func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	for n := range l.means {
 		l.means[n].now = 0
 	}
-	l.modules, l.objects, l.found, l.known = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0
+	l.modules, l.objects, l.found, l.known, l.unwatched = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0, 0
 	l.given, l.asked = map[*object.Image]*listing{}, map[*object.Image]bool{}
 	l.places, l.watches, l.changed = map[machine.Addr]*place{}, map[machine.Addr]bool{}, map[machine.Addr]bool{}
 	return err
@@ -290,6 +292,7 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 		x.refused = append(x.refused, "its stack map cannot be read: "+c.MapsErr.Error())
 	}
 	for _, why := range s.reasons {
+		l.unwatched += s.refused[why]
 		x.refused = append(x.refused, fmt.Sprintf("%s: %s not watched: %s", c.Name, countOf(s.refused[why], "record"), why))
 	}
 	l.add(x)

@@ -53,6 +53,9 @@ type Tracepoint struct {
 // Doubtful says that the place may be reached without its site: no values are read then.
 func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
+// Match is the record that describes the place; nil of a breakpoint at a symbol, or at an entry.
+func (p *Tracepoint) Match() *deopt.Match { return p.match }
+
 // ExitFilter says which exits are meant. What is empty leaves none out.
 type ExitFilter struct {
 	Records  []uint64

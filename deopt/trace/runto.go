@@ -115,7 +115,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	default:
 		return nil, err
 	}
-	if out.View, err = tr.standing(s, thread); err != nil {
+	if out.View, err = tr.standing(thread); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -141,11 +141,16 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 }
 
 // standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
-func (t *tracer) standing(s *ptrace.Session, came deopt.Thread) (*deopt.View, error) {
+func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
 	if err := t.leave(); err != nil {
 		return nil, err
 	}
-	target, err := s.Target()
+	return t.frames(came)
+}
+
+// frames are those of all threads of a process that stands, those of the thread that came somewhere first.
+func (t *tracer) frames(came deopt.Thread) (*deopt.View, error) {
+	target, err := t.session.Target()
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,38 @@ func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher
 // ends the run and is returned.
 func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
 
+// Stand looks at what is loaded, as [Watcher.Run] does when it begins, and sets no breakpoint: it returns those that Run would set. They are for a caller
+// who runs one thread at a time, sets and removes them, and says where that came to ([Watcher.Arrived]).
+func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
+	t := w.tracer
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.start(target, t.options.Options); err != nil {
+		return nil, err
+	}
+	clear(t.stacks)
+	insert, _, err := t.update(false)
+	for _, at := range t.places {
+		for _, p := range at.points {
+			if p.match != nil {
+				p.prepare(t.view) // [Tracepoint.Doubtful] is known before anybody comes there
+			}
+		}
+	}
+	return insert, err
+}
+
+// Unwatched is how many of the records that are meant have no breakpoint.
+func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
+
+// Standing is all frames of the process, which stands where an exit was reported ([Watcher.Arrived]): the view that the exit's frames are of, moved there.
+func (w *Watcher) Standing(x *Exited) (*deopt.View, error) {
+	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
+}
+
 // View is the process as it was when what is loaded was last looked at: its code, not its frames. Memory is read as it is. It is nil before [Watcher.Run].
 func (w *Watcher) View() *deopt.View { return w.tracer.view }
 
