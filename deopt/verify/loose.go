@@ -29,8 +29,11 @@ var (
 
 // loose says why native code may come to something else than the interpreter, and both are right; or "".
 func (p *prediction) loose() string {
-	blocks := p.machine.Profile()
-	for _, c := range p.result.Called {
+	blocks, called := p.machine.Profile(), p.machine.Called()
+	if p.result != nil {
+		called = p.result.Called
+	}
+	for _, c := range called {
 		switch {
 		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
 			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)

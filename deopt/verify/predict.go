@@ -216,6 +216,9 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 		}
 	}
 	if err == nil {
+		if p.result == nil {
+			p.gone = atSite
+		}
 		return "", nil
 	}
 	if gone := (*ptrace.Error)(nil); errors.As(err, &gone) || errors.Is(err, syscall.ESRCH) {

@@ -103,11 +103,14 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	return machine.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
+// kept is why what differs may come of nothing that is wrong.
+const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
+
 // undecided takes back a difference that may come of a pointer which native code kept.
 func (p *prediction) undecided() {
 	if p.out.Status == Different && (p.retained || p.astray()) {
 		p.out.Call, p.out.Result, p.out.Memory, p.out.Words = nil, nil, nil, 0
-		p.out.notComparable("a callee has kept a pointer to what the interpreter has elsewhere")
+		p.out.notComparable(kept)
 	}
 }
 

@@ -94,6 +94,10 @@ type verifier struct {
 	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
 	hits      map[uint64]uint64
 	summary   Summary
+	// aside says that the owner of a [Beside] waits, who may want the thread to stand still, and outer are where the callers of its frame return to.
+	aside bool
+	outer []ptrace.Return
+	gone  bool // the thread that ran is no more
 }
 
 // maxPending bounds the exits that are verified at once, one inside the other.
@@ -338,8 +342,9 @@ func (v *verifier) native() error {
 		for _, p := range v.pending {
 			o.Returns = append(o.Returns, p.to)
 		}
+		o.Returns = append(o.Returns, v.outer...)
 		began := time.Now()
-		run, err := v.session.Alone(v.ctx, first.out.Exit.Thread.ID, o)
+		run, err := v.alone(first.out.Exit.Thread.ID, o)
 		if err != nil {
 			if errors.Is(err, ptrace.ErrGone) {
 				return v.abandon("the process ended")
@@ -359,6 +364,8 @@ func (v *verifier) native() error {
 		}
 		stretch.took(run, began)
 		switch {
+		case run.Late && v.aside && stretch.time > least:
+			err = context.Cause(v.ctx) // or else it goes on
 		case run.Stopped != "":
 			err = v.abandon("native code did not come to the return: " + run.Stopped)
 		case run.Return >= 0:
@@ -384,11 +391,14 @@ type stretch struct {
 	time  time.Duration
 }
 
+// least is what is left of the time when it is up.
+const least = time.Millisecond
+
 func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time} }
 
 func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
 	s.steps -= min(s.steps, run.Steps)
-	s.time = max(time.Millisecond, s.time-time.Since(since))
+	s.time = max(least, s.time-time.Since(since))
 }
 
 // pass counts the exits that the thread passed on its way.
@@ -462,10 +472,10 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	v.pending = rest
 	for _, p := range slices.Backward(done) {
 		p.runner.finish()
-		if p.to.Addr == pc {
+		if p.to.Addr == pc && (len(v.outer) == 0 || sp < v.outer[0].CFA) { // else an activation further out has returned to the same place
 			p.compare(v, regs)
 		} else {
-			p.out.notComparable("its frame was left without a return")
+			p.out.notComparable(left)
 		}
 	}
 	return v.report(done)
