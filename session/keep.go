@@ -100,7 +100,11 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 		case err != nil:
 			return nil, err
 		case at.Physical == nil:
-			q.Frame = s.stack.Frames[0].Index
+			t, err := s.Thread()
+			if err != nil {
+				return nil, err
+			}
+			q.Frame = max(0, s.place(t.Frames, s.stack.Frames[0]))
 		default:
 			q.Frame = at.Physical.Index
 		}

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/verify"
 )
 
 // Run is the reference interpreter's run from an exit. It stands between two instructions, and goes in both directions: what it does is the same
@@ -21,6 +22,9 @@ type Run struct {
 	result  *interp.Result // nil until it has ended
 	failed  error          // why it cannot go on
 	start   uint64         // steps at the exit: phis that were done to stand there
+	beside  *verify.Beside // native code that goes on too; nil where it stands at the exit
+	common  uint64         // steps at the last place that both came to
+	pairs   uint64         // that there were
 	places  []uint64       // the steps at which it may stand, one after the other, up to where it stands
 }
 
@@ -35,9 +39,19 @@ func Start(s *deopt.Stack, l deopt.Limits) (*Run, error) {
 
 // Restart goes back to the exit.
 func (r *Run) Restart() error {
-	p, err := r.stack.Prepare(r.limits.Options(0))
+	o := r.limits.Options(0)
+	var err error
+	if r.beside != nil {
+		if o, err = r.beside.Options(o); err != nil {
+			return err
+		}
+	}
+	p, err := r.stack.Prepare(o)
 	if err != nil {
 		return err
+	}
+	if r.beside != nil {
+		r.beside.Machine(p.Machine)
 	}
 	exec, err := p.Machine.StartStack(p.Activations)
 	if err != nil {
@@ -223,4 +237,35 @@ func (r *Run) to(ctx context.Context, steps uint64) error {
 		r.places = places[:k+1]
 	}
 	return nil
+}
+
+// toSite runs to before one of the instructions of the outermost activation, or to the end, from where it stands on.
+func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Result, error) {
+	defer r.jumped()
+	for {
+		on := func() (*interp.Result, error) { return r.exec.Step(ctx) }
+		if r.exec.Depth() > 1 {
+			on = func() (*interp.Result, error) { return r.exec.RunOut(ctx, 1) }
+		}
+		res, err := on()
+		if r.failed = err; err == nil {
+			r.result = res
+		}
+		if r.over() {
+			return res, err
+		}
+		if at := r.exec.At(0); r.exec.Depth() == 1 && at != nil && is(at) {
+			return nil, nil
+		}
+	}
+}
+
+// at goes to where so many instructions were run. Where it is given up it stands where it was.
+func (r *Run) at(ctx context.Context, steps uint64) error {
+	before := r.exec.Steps()
+	err := r.to(ctx, steps)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
+	}
+	return err
 }

@@ -37,17 +37,21 @@ func (r *Run) slots(n int) (list []frame.Slot, err error) {
 		return nil, err
 	}
 	dl := r.exec.At(n).Block.Func.Module.Layout
-	order := r.stack.Frames[0].View().Target().Arch().Order
 	for k, v := range values {
-		s := frame.Slot{Index: k, Name: v.Name, Type: interp.FrameType(dl, v.Type), Status: frame.OK, Value: v.Value.Format()}
-		if raw, ok := v.Value.Bytes(dl); ok {
-			s.Bytes, s.Hex = raw, frame.HexBytes(raw, order)
-		} else {
-			s.Status, s.Reason, s.Value = frame.Undefined, "the run has made it "+s.Value, ""
-		}
-		list = append(list, s)
+		list = append(list, r.slot(k, v.Name, dl, v.Value))
 	}
 	return list, err
+}
+
+// slot is a value of the run as a slot.
+func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) frame.Slot {
+	s := frame.Slot{Index: index, Name: name, Type: interp.FrameType(dl, v.Type()), Status: frame.OK, Value: v.Format()}
+	if raw, ok := v.Bytes(dl); ok {
+		s.Bytes, s.Hex = raw, frame.HexBytes(raw, r.stack.Frames[0].View().Target().Arch().Order)
+	} else {
+		s.Status, s.Reason, s.Value = frame.Undefined, "the run has made it "+s.Value, ""
+	}
+	return s
 }
 
 // Expression works one out at the line of the backtrace that is looked at. What is nothing but the name of a slot is that slot as it is, whatever its

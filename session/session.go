@@ -44,6 +44,7 @@ type Session struct {
 
 	stack  *deopt.Stack // that the interpreter goes on from; nil where it does not
 	run    *Run         // nil where it does not
+	pair   *Pair        // the last one; nil where there was none since the process went on
 	result string       // what the call returns for which the innermost frame waits
 	done   []Done
 }
@@ -123,7 +124,7 @@ func (s *Session) look(v *deopt.View) {
 func (s *Session) moved() {
 	s.view, s.result = nil, ""
 	s.leaveRun()
-	s.done = nil
+	s.done, s.pair = nil, nil
 }
 
 // leaveRun gives the interpreter's run up.
@@ -194,12 +195,22 @@ func (s *Session) Levels() (list []Level, err error) {
 		for n, f := range s.run.Frames() {
 			list = append(list, Level{Number: n, Run: &f})
 		}
-		frames = frames[slices.Index(frames, s.stack.Frames[len(s.stack.Frames)-1])+1:]
+		frames = frames[s.place(frames, s.stack.Frames[len(s.stack.Frames)-1])+1:]
 	}
 	for _, f := range frames {
 		list = append(list, Level{Number: len(list), Physical: f})
 	}
 	return list, nil
+}
+
+// place is which of the frames is one that the interpreter has taken over, -1 where its function has returned: it may have gone on since ([Session.Both]).
+func (s *Session) place(frames []*deopt.Frame, taken *deopt.Frame) int {
+	if n := slices.Index(frames, taken); n >= 0 || s.pair == nil {
+		return n
+	}
+	return slices.IndexFunc(frames, func(f *deopt.Frame) bool {
+		return f.Physical().NoCFA == "" && f.CFA == taken.CFA && f.Function == taken.Function
+	})
 }
 
 // Level is the line of the backtrace that is looked at.
@@ -271,9 +282,12 @@ func (s *Session) LeaveRun() {
 	if s.run == nil {
 		return
 	}
-	frame := s.stack.Frames[0]
+	taken := s.stack.Frames[0]
 	s.leaveRun()
-	s.level = frame.Index
+	s.level = taken.Index
+	if t, err := s.Thread(); err == nil {
+		s.level = max(0, s.place(t.Frames, taken))
+	}
 }
 
 // SetResult says what the call returns for which the frame waits that is resumed.
@@ -331,6 +345,7 @@ const (
 	Began       Reason = iota // nothing has gone on yet
 	AtExit                    // it came to a breakpoint
 	Interrupted               // the user had it stop
+	Stepped                   // it went on beside the interpreter
 	Committed                 // what the interpreter came to was written into it
 	Ended                     // the process is no more
 )
@@ -404,13 +419,18 @@ func (s *Session) toEnd(ctx context.Context) (Stop, error) {
 			return s.interrupted(ctx, err)
 		}
 		if e.Kind == ptrace.Ended {
-			end := trace.End{Kind: trace.EndExited, ExitCode: e.ExitCode}
-			if e.Signal != 0 {
-				end = trace.End{Kind: trace.EndKilled, Signal: e.Signal}
-			}
-			return s.ended(end), nil
+			return s.endedBy(e), nil
 		}
 	}
+}
+
+// endedBy takes an event that is the end of the process.
+func (s *Session) endedBy(e ptrace.Event) Stop {
+	end := trace.End{Kind: trace.EndExited, ExitCode: e.ExitCode}
+	if e.Signal != 0 {
+		end = trace.End{Kind: trace.EndKilled, Signal: e.Signal}
+	}
+	return s.ended(end)
 }
 
 func (s *Session) ended(end trace.End) Stop {

@@ -1,0 +1,323 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"reframe/deopt"
+	"reframe/deopt/abi"
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/sites"
+	"reframe/deopt/verify"
+	"reframe/ptrace"
+)
+
+// Pair is where native code and the interpreter have come to, both from the place where they stood together before.
+type Pair struct {
+	Number uint64 // of those since the exit, from 1
+	// Frame is that of native code at a site of the activation; nil where it has returned, or was lost.
+	Frame *deopt.Frame
+	// At is the instruction that the interpreter stands before; nil where its run has ended.
+	At    *ir.Instr
+	Steps uint64 // instructions of the interpreter since the exit
+	// Rows are the values that the record shows, in its order. Where native code has returned there are none.
+	Rows []Row
+
+	Returned bool // native code stands where the activation has returned
+	// What both have returned and stored since the exit, where both have come to the end.
+	Result []verify.ResultPart
+	Memory []verify.MemoryDifference // at most 100, in ascending order
+	Words  uint64                    // of eight bytes that differ in memory, those too that Memory leaves out
+	Call   *verify.CallDifference    // a call of native code that both make otherwise; nil where there is none
+	Failed string                    // why the interpreter cannot go on where native code does, or ""
+
+	Parted bool   // they have come to other places, or to other values
+	Why    string // why nothing can be said of that, or ""
+	Note   string // why there is no common site before the return, or ""
+}
+
+// Row is a value of the record of a site, as both have it.
+type Row struct {
+	Name        string // as the module spells it, "%i"; "" for a constant there
+	Type        frame.Type
+	Native      frame.Slot
+	Interpreted frame.Slot
+	Same        bool
+	Why         string // why it cannot be compared, or ""; it is not Same then, and nothing has parted by it
+
+	value ir.Value
+	is    interp.Value // of the interpreter
+}
+
+// Elsewhere says that native code and the interpreter have come to different places.
+func (p *Pair) Elsewhere() bool {
+	switch {
+	case p.Why != "" && !p.Returned:
+		return false
+	case p.Frame != nil:
+		return p.At == nil || p.At != siteOf(p.Frame)
+	}
+	return p.Returned && p.At != nil
+}
+
+// siteOf is the instruction of a frame's record.
+func siteOf(f *deopt.Frame) *ir.Instr { return f.Match().Site.Instr }
+
+// Differing are the rows that are not the same, of those that can be compared.
+func (p *Pair) Differing() (list []Row) {
+	for _, r := range p.Rows {
+		if !r.Same && r.Why == "" {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Both lets native code and the interpreter go on, each to the next site of the activation that the interpreter has taken over, or to its return. They begin
+// at the frame that is looked at where no run is under way; where one is, at the last place to which both came, wherever that run stands. Breakpoints of the user's
+// stop nobody on the way, and all other threads stand still.
+//
+// Where [Pair].Why is set nothing can be said, and the run is given up if native code has gone on. Of a core, and of a process that has ended, it is an error. When
+// ctx is done the error is its cause, and the process stands where that found it.
+func (s *Session) Both(ctx context.Context) (*Pair, error) {
+	switch {
+	case s.process == nil:
+		return nil, errors.New("a core does not go on: step, until and finish have the interpreter go on from here")
+	case s.stop.Why == Ended:
+		return nil, errEndedProcess
+	}
+	if s.pair != nil && s.pair.Returned {
+		s.LeaveRun() // that activation is over
+	}
+	run, err := s.Resume()
+	if err != nil {
+		return nil, err
+	}
+	if run.beside == nil {
+		why, err := s.accompany(ctx, run)
+		if err != nil || why != "" {
+			return &Pair{Why: why}, err
+		}
+	} else if run.over() || run.exec.Steps() != run.common {
+		if err := run.at(ctx, run.common); err != nil {
+			return nil, err
+		}
+	}
+	b := run.beside
+	a, err := b.Go(ctx, func(ctx context.Context) (*interp.Result, error) { return run.toSite(ctx, b.Site) })
+	if err != nil {
+		return nil, s.lost(ctx, run, a, err)
+	}
+	return s.compare(ctx, run, a)
+}
+
+// accompany begins to follow native code. why says why that cannot be.
+func (s *Session) accompany(ctx context.Context, run *Run) (why string, err error) {
+	v, err := s.View()
+	if err != nil {
+		return "", err
+	}
+	o := verify.Options{Options: s.config.Options, Steps: s.config.Limits.Steps, Memory: s.config.Limits.Memory}
+	o.Layouts, o.VMs = v.Layouts(), v.VMs()
+	b, why, err := verify.NewBeside(s.process, run.stack, o)
+	if err != nil || why != "" {
+		return why, err
+	}
+	run.beside = b
+	if err := run.at(ctx, run.start); err != nil { // by memory as it is now, and with calls that native code makes
+		run.beside = nil
+		return "", err
+	}
+	run.common = run.start
+	return "", nil
+}
+
+// lost is for native code that was stopped on the way, or has gone with its process.
+func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err error) error {
+	if !a.Moved {
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), run.to(context.WithoutCancel(ctx), run.common))
+		}
+		return err
+	}
+	s.moved()
+	s.stop = Stop{Why: Stepped}
+	if a.Gone {
+		return errors.Join(err, s.gone(ctx))
+	}
+	if ctx.Err() != nil {
+		s.process.Refresh()
+		s.stop = Stop{Why: Interrupted}
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// ends is how long the end of a process is waited for whose thread has ended: it comes when all its threads have.
+const ends = time.Second
+
+// gone takes what has become of a process whose thread is no more. Where others of its threads live on, they have gone on for a moment then.
+func (s *Session) gone(ctx context.Context) error {
+	s.moved()
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), ends)
+	defer cancel()
+	for {
+		e, err := s.process.Next(wait)
+		switch {
+		case wait.Err() != nil:
+			s.process.Refresh()
+			return s.process.Stop()
+		case err != nil:
+			return err
+		case e.Kind == ptrace.Ended:
+			s.endedBy(e)
+			return nil
+		case e.Kind == ptrace.Exec:
+			return nil
+		}
+	}
+}
+
+// compare makes the pair of where both have come to.
+func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pair, error) {
+	run.pairs++
+	p := &Pair{Number: run.pairs, Steps: run.Steps(), Returned: a.Returned, Failed: a.Failed, Why: a.Why, Note: run.beside.Elsewhere()}
+	if !run.over() {
+		p.At = run.exec.At(0)
+	}
+	if !a.Moved { // the interpreter cannot go there, and native code was not let go
+		return p, nil
+	}
+	s.stop = Stop{Why: Stepped}
+	if a.Exit != nil {
+		return p, s.atSite(run, p, a)
+	}
+	s.view, s.result, s.done = nil, "", nil
+	switch {
+	case a.Verified != nil:
+		out := a.Verified
+		p.Result, p.Memory, p.Words, p.Call = out.Result, out.Memory, out.Words, out.Call
+		p.Parted, p.Failed = out.Status == verify.Different, out.Interpreter.Failed
+	case a.Returned:
+		p.Parted = p.Why == ""
+	default:
+		s.moved()
+	}
+	if a.Gone {
+		err := s.gone(ctx)
+		s.pair = p
+		return p, err
+	}
+	s.process.Refresh()
+	s.pair = p
+	thread := s.thread
+	if _, err := s.View(); err != nil {
+		return p, err
+	}
+	s.thread, s.level = thread, 0
+	return p, nil
+}
+
+// atSite makes the pair of a site that native code has come to.
+func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
+	v, err := run.beside.Standing()
+	if err != nil {
+		return err
+	}
+	v.Sources(deopt.QuickSources)
+	p.Frame = a.Exit.Frame
+	s.view, s.result, s.done, s.pair = v, "", nil, p
+	s.thread, s.level = a.Exit.Thread.ID, 0
+	if p.Rows, err = run.rows(p.Frame); err != nil {
+		return err
+	}
+	if p.Why == "" && (p.Elsewhere() || p.Failed != "" || len(p.Differing()) > 0) {
+		p.Why = run.beside.Unsure()
+		p.Parted = p.Why == ""
+	}
+	if p.Why != "" {
+		s.leaveRun()
+		return nil
+	}
+	run.common = run.exec.Steps()
+	return nil
+}
+
+// Diff is the last pair of [Session.Both] with the rows alone that differ. It is nil where there is none since the process went on otherwise.
+func (s *Session) Diff() *Pair {
+	if s.pair == nil {
+		return nil
+	}
+	p := *s.pair
+	p.Rows = p.Differing()
+	return &p
+}
+
+// rows are the values of a record of native code's beside those that the interpreter has.
+func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
+	plain := f.Recorded() // as the module has them, whatever a layout makes of it
+	site := f.Match().Site
+	dl := site.Func.Module.Layout
+	for _, native := range plain.Slots {
+		row := Row{Name: native.Name, Type: native.Type, Native: native}
+		row.Interpreted = frame.Slot{Index: native.Index, Name: native.Name, Type: native.Type, Status: frame.Missing}
+		if native.Index >= len(site.Live) {
+			row.Why = "it is none of the values that the module hands over"
+			row.Interpreted.Reason = row.Why
+			list = append(list, row)
+			continue
+		}
+		row.value = site.Live[native.Index]
+		row.is, row.Why = r.valueOf(row.value)
+		if row.Why != "" {
+			row.Interpreted.Reason = row.Why
+		} else {
+			row.Interpreted = r.slot(native.Index, native.Name, dl, row.is)
+			row.Same, row.Why = r.same(dl, &row)
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+// valueOf is what the interpreter has for an operand of a site of the outermost activation.
+func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
+	c, constant := v.(*ir.Const)
+	switch {
+	case constant && (c.Kind == ir.ConstInt || c.Kind == ir.ConstFloat):
+		return interp.FromBig(c.Typ, c.Int), ""
+	case constant && c.Kind == ir.ConstNull && c.Typ.First():
+		return interp.FromUint(c.Typ, 0), ""
+	case sites.IsConst(v):
+		return is, "it is the constant " + v.Ref()
+	case r.exec.Depth() == 0:
+		return is, "the interpreter's run has ended"
+	}
+	is, ok := r.exec.Value(r.exec.Depth()-1, v)
+	if !ok || is.IsNone() {
+		return is, "the interpreter has no such value"
+	}
+	return is, ""
+}
+
+// same compares the two of a row.
+func (r *Run) same(dl *ir.DataLayout, row *Row) (same bool, why string) {
+	if row.Native.Status != frame.OK {
+		return false, cmp.Or(row.Native.Reason, string(row.Native.Status))
+	}
+	native, err := interp.FromBytes(dl, row.value.Type(), row.Native.Bytes)
+	switch at, is := row.is.Uint(); {
+	case err != nil:
+		return false, err.Error()
+	case abi.SameBits(row.is, native):
+		return true, ""
+	case is && r.beside.Made(at):
+		return false, fmt.Sprintf("the interpreter has memory of its own at %#x", at)
+	}
+	return false, ""
+}

@@ -1,0 +1,398 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/deopt"
+	"reframe/deopt/condition"
+	"reframe/deopt/ir"
+	"reframe/deopt/layout"
+	"reframe/deopt/trace"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+	"reframe/session"
+)
+
+// toExit lets a session go on to the next exit of a record.
+func toExit(t *testing.T, s *session.Session, record uint64) {
+	t.Helper()
+	b, err := s.Break(records(record))
+	require.NoError(t, err)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.AtExit, stop.Why)
+	s.Delete(b.Number)
+}
+
+// both is a pair of which something can be said.
+func both(t *testing.T, s *session.Session) *session.Pair {
+	t.Helper()
+	p, err := s.Both(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, p.Why)
+	return p
+}
+
+// shown are the values of a pair's rows, as native code and as the interpreter has them.
+func shown(p *session.Pair) (native, interpreted []string) {
+	for _, r := range p.Rows {
+		native, interpreted = append(native, r.Native.Value), append(interpreted, r.Interpreted.Value)
+	}
+	return native, interpreted
+}
+
+// In the loop of @tick native code and the interpreter have the same values each time, those that the loop's own text comes to, and in the end the
+// same result.
+func TestBothAgree(t *testing.T) {
+	s := launched(t, "tick.ll")
+	toExit(t, s, 1)
+	acc, x, y := uint64(0), uint64(12345), uint64(1)
+	n := 0
+	for i := uint64(0); ; n++ {
+		a, h, z := acc*31, acc>>7, y+i // as tick.ll says
+		acc = a + x
+		x ^= h
+		y = z ^ acc
+		i++
+		p := both(t, s)
+		require.False(t, p.Parted)
+		require.EqualValues(t, i, p.Number)
+		require.Equal(t, session.Stepped, s.Stop().Why)
+		if i == 1000 {
+			require.True(t, p.Returned)
+			require.Nil(t, p.Frame)
+			require.Nil(t, p.At)
+			require.Len(t, p.Result, 1)
+			require.Equal(t, fmt.Sprint(int64((acc+x)^y)), p.Result[0].Native)
+			require.True(t, p.Result[0].Same)
+			require.Zero(t, p.Words)
+			break
+		}
+		want := []string{fmt.Sprint(i), fmt.Sprint(int64(acc)), fmt.Sprint(int64(x)), fmt.Sprint(int64(y))}
+		native, interpreted := shown(p)
+		require.Equal(t, want, native)
+		require.Equal(t, want, interpreted)
+		require.Equal(t, "%i", p.Rows[0].Name)
+		require.Equal(t, "i64", p.Rows[0].Type.Source)
+		require.Equal(t, p.At, p.Frame.Match().Site.Instr)
+		require.Empty(t, s.Diff().Rows)
+	}
+	require.Equal(t, 999, n)
+	at, err := s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "entry", at.Physical.Function)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.Ended, stop.Why)
+	require.Zero(t, stop.End.ExitCode)
+	_, err = s.Both(t.Context())
+	require.ErrorContains(t, err, "the process has ended")
+}
+
+// A core has no native code that could go on.
+func TestBothOfCore(t *testing.T) {
+	_, err := inLoop(t).Both(t.Context())
+	require.ErrorContains(t, err, "a core does not go on")
+}
+
+// header begins a module of the tests.
+const header = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+`
+
+// hosted begins a session with obj_host.c, which runs a program; known is what the user gives for its module: "" for the program itself.
+func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, layouts ...*layout.Layout) *session.Session {
+	t.Helper()
+	p, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), o), ptrace.LaunchOptions{Stdout: "/dev/null"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Detach()) })
+	if known == "" {
+		known = livetest.IR(t, 19, program)
+	}
+	m, err := ir.ParseFile(known)
+	require.NoError(t, err)
+	return session.OfProcess(p, session.Config{Options: deopt.Options{Modules: []*ir.Module{m}, Layouts: layouts}, Warn: func(text string) { t.Log(text) }})
+}
+
+// code is all code of the process that lies in no file, as it is in memory: with whatever is written into it.
+func code(t *testing.T, s *session.Session) (all []byte) {
+	t.Helper()
+	target, err := s.Target()
+	require.NoError(t, err)
+	maps, err := target.Mappings()
+	require.NoError(t, err)
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", target.PID))
+	require.NoError(t, err)
+	defer memory.Close()
+	for _, m := range maps {
+		if m.Exec && (m.Path == "" || strings.Contains(m.Path, "obj_host")) {
+			part := make([]byte, m.End-m.Start)
+			_, err := memory.ReadAt(part, int64(m.Start))
+			require.NoError(t, err)
+			all = append(all, part...)
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// toEnd lets the process go on to its end, which is a good one.
+func toEnd(t *testing.T, s *session.Session) {
+	t.Helper()
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.Stop{Why: session.Ended, End: trace.End{Kind: trace.EndExited}}, stop)
+}
+
+// A site of a deeper activation of the same function is none, and one may begin in a deeper one.
+func TestBothOfRecursion(t *testing.T) {
+	s := hosted(t, "recursion.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 61) // @tree(2, 0), which calls @tree(1, 1) and @tree(0, 18)
+	before := code(t, s)
+	p := both(t, s)
+	require.False(t, p.Parted)
+	require.EqualValues(t, 62, p.Frame.Record.ID)
+	native, _ := shown(p)
+	require.Equal(t, []string{"2", "18", "0", "0"}, native) // 1 * 17 + 1
+	levels, err := s.Levels()
+	require.NoError(t, err)
+	require.Equal(t, p.At, levels[0].Run.At)
+	require.Equal(t, "entry", levels[1].Physical.Function)
+	p = both(t, s)
+	require.True(t, p.Returned)
+	require.Equal(t, "936", p.Result[0].Native) // 18 + 3 * (18 * 17)
+	require.False(t, p.Parted)
+	require.Equal(t, before, code(t, s))
+	toEnd(t, s)
+
+	s = hosted(t, "recursion.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 61)
+	toExit(t, s, 61) // @tree(1, 1)
+	p = both(t, s)
+	require.True(t, p.Returned)
+	require.Equal(t, "18", p.Result[0].Native)
+	at, err := s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "tree", at.Physical.Function)
+	toEnd(t, s)
+}
+
+// Values of many types are compared, and what is handed over of them.
+func TestBothOfTypes(t *testing.T) {
+	s := hosted(t, "state.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 4})
+	b := records(51)
+	var err error
+	b.If, err = condition.Parse("%n == 3")
+	require.NoError(t, err)
+	_, err = s.Break(b)
+	require.NoError(t, err)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, session.AtExit, stop.Why)
+	p := both(t, s)
+	require.False(t, p.Parted)
+	require.EqualValues(t, 52, p.Frame.Record.ID)
+	// As state.ll says of 3: its bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, what is in the vector, and 3 * 3.
+	w := int64(3000009)
+	s6 := ((((((1 + 6) ^ 3) + w) ^ 11) + ((w + 20) ^ 44)) ^ 9)
+	require.Equal(t, fmt.Sprint(s6), p.Rows[1].Native.Value)
+	for _, r := range p.Rows {
+		require.True(t, r.Same, "%s: %s", r.Name, r.Why)
+		require.Equal(t, r.Native.Value, r.Interpreted.Value)
+	}
+	p = both(t, s)
+	require.True(t, p.Returned)
+	require.True(t, p.Result[0].Same)
+	require.Zero(t, p.Words)
+}
+
+// What exists only as native code is called by both at once.
+func TestBothCall(t *testing.T) {
+	s := hosted(t, "crossing.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 2})
+	toExit(t, s, 90)
+	for n := 1; n < 3; n++ {
+		p := both(t, s)
+		require.False(t, p.Parted)
+		require.EqualValues(t, 90, p.Frame.Record.ID)
+		require.Equal(t, fmt.Sprint(n), p.Rows[0].Native.Value)
+		require.Equal(t, p.Rows[1].Native.Value, p.Rows[1].Interpreted.Value)
+		// The interpreter can go to and fro in between.
+		require.NoError(t, s.Run().Back(t.Context(), 5))
+		require.NoError(t, s.Run().Step(t.Context(), 2))
+	}
+	p := both(t, s)
+	require.True(t, p.Returned)
+	require.False(t, p.Parted)
+	require.True(t, p.Result[0].Same)
+	toEnd(t, s)
+}
+
+// Where the exit resumes in another function than native code's both meet at the return.
+func TestBothOfAnotherFunction(t *testing.T) {
+	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
+	require.NoError(t, err)
+	s := hosted(t, "guards.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 40}, described)
+	toExit(t, s, 71)
+	p := both(t, s)
+	require.Equal(t, "it resumes in @total, which is not the function that native code runs", p.Note)
+	require.True(t, p.Returned)
+	require.False(t, p.Parted)
+	require.True(t, p.Result[0].Same)
+	toEnd(t, s)
+}
+
+// Of two threads one goes on, and the other stays where it is; signals that come meanwhile are not lost, and a handler of theirs is none of the activation's.
+func TestBothOfThreads(t *testing.T) {
+	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 2, Rounds: 3, Signals: true})
+	toExit(t, s, 1)
+	own, err := s.Thread()
+	require.NoError(t, err)
+	first := own.ID
+	others := func() map[int]string {
+		threads, err := s.Threads()
+		require.NoError(t, err)
+		at := map[int]string{}
+		for _, o := range threads {
+			if o.ID != first && len(o.Frames) > 0 {
+				at[o.ID] = fmt.Sprint(o.Frames[0].PC, o.Frames[0].CFA)
+			}
+		}
+		return at
+	}
+	before, written := others(), code(t, s)
+	require.NotEmpty(t, before)
+	for range 50 {
+		p := both(t, s)
+		require.False(t, p.Parted)
+		own, err = s.Thread()
+		require.NoError(t, err)
+		require.Equal(t, first, own.ID)
+		require.Equal(t, before, others())
+	}
+	require.Equal(t, written, code(t, s))
+	toExit(t, s, 1) // whichever comes there next
+	require.False(t, both(t, s).Parted)
+	toEnd(t, s)
+}
+
+// What ends the way to the next site otherwise is said, and the process goes on from there.
+func TestBothCannotCompare(t *testing.T) {
+	leaves := `declare void @leave_optimized(i64)
+declare i64 @call_optimized(ptr, i64, i64, i64)
+declare void @__jit_debug_register_code()
+declare void @exit(i32)
+declare void @abort()
+define i64 @deep(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %x)
+  CALL
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %x)
+  ret i64 %x
+}
+define i64 @f(i64 %x, i64 %y, i64 %z) noinline {
+  %r = call i64 @deep(i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+define i64 @entry(i64 %n) {
+  %r = call i64 @call_optimized(ptr @f, i64 %n, i64 0, i64 0)
+  ret i64 %r
+}
+`
+	for _, c := range []struct {
+		name, from, call, why string
+		end                   trace.End
+	}{
+		{"the frame is left", "f", "call void @leave_optimized(i64 7)", "its frame was left without a return", trace.End{Kind: trace.EndExited}},
+		{"a fault, and the frame is left", "f", "%v = load volatile i64, ptr null", "its frame was left without a return", trace.End{Kind: trace.EndExited}},
+		{"a fault", "deep", "%v = load volatile i64, ptr null", "native code raised SIGSEGV", trace.End{Kind: trace.EndExited}},
+		{"the process ends itself", "f", "call void @exit(i32 3)", "native code did not come to the return: the process ended", trace.End{Kind: trace.EndExited, ExitCode: 3}},
+		// The signal of abort waits while its thread runs alone, so that it comes to its last resort (glibc, stdlib/abort.c).
+		{"the process is ended", "f", "call void @abort()", "native code did not come to the return: the process ended", trace.End{Kind: trace.EndKilled, Signal: 11}},
+		{"code is registered", "f", "call void @__jit_debug_register_code()", "native code did not come to the return: code was registered or loaded meanwhile", trace.End{Kind: trace.EndExited}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(strings.Replace(leaves, "CALL", c.call, 1), "(ptr @f,", "(ptr @"+c.from+",", 1)
+			s := hosted(t, livetest.Raw(t, header+text), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 2})
+			toExit(t, s, 5)
+			before := code(t, s)
+			p, err := s.Both(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.why, p.Why)
+			require.False(t, p.Parted)
+			require.Nil(t, p.Frame)
+			if strings.HasSuffix(c.why, "the process ended") {
+				require.Equal(t, session.Stop{Why: session.Ended, End: c.end}, s.Stop())
+				return
+			}
+			require.Equal(t, before, code(t, s))
+			_, err = s.Levels()
+			require.NoError(t, err)
+			toEnd(t, s)
+		})
+	}
+}
+
+// waits says that a thread sleeps, which one that is stopped does not.
+func waits(pid, tid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+	return err == nil && strings.Contains(string(status), "State:\tS")
+}
+
+// Who gives up waiting has a process that stands where that found it, with nothing in its code, and can go on.
+func TestBothIsGivenUp(t *testing.T) {
+	module := header + `declare i32 @pause()
+define i64 @f(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %x)
+  %r = call i32 @pause()
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %x)
+  ret i64 %x
+}
+define i64 @entry(i64 %n) {
+  %r = call i64 @f(i64 %n)
+  ret i64 %r
+}
+`
+	s := hosted(t, livetest.Raw(t, module), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 5)
+	before := code(t, s)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(enough)
+	_, err := s.Both(ctx)
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, session.AtExit, s.Stop().Why, "nothing has gone on")
+	ctx, cancel = context.WithCancelCause(t.Context())
+	target, err := s.Target()
+	require.NoError(t, err)
+	own, err := s.Thread()
+	require.NoError(t, err)
+	go func() {
+		for deadline := time.Now().Add(livetest.Patience); !waits(target.PID, own.ID) && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond) // slow machines take more rounds
+		}
+		cancel(enough)
+	}()
+	_, err = s.Both(ctx)
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, session.Interrupted, s.Stop().Why)
+	require.Nil(t, s.Run())
+	require.Nil(t, s.Diff())
+	require.Equal(t, before, code(t, s))
+	_, err = s.Levels()
+	require.NoError(t, err)
+	p, err := s.Both(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "the interpreter goes on behind a call that native code is still in", p.Why)
+	require.NoError(t, unix.Tgkill(target.PID, own.ID, unix.SIGALRM)) // pause returns then
+	toEnd(t, s)
+}
