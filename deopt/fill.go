@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"fmt"
-	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
@@ -59,22 +58,13 @@ func (f *Frame) Reader() *Reader {
 
 // fillRaw makes slots of a record of which no module says more: loc0, loc1 and so on.
 func (f *Frame) fillRaw(r *Reader) {
-	locations := f.match.recorded()
-	var extra []stackmap.Location
+	f.fillUnnamed(r, f.match.recorded())
 	if f.match.Kind == ir.StatepointSite || f.match.Kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.Entry.Record.AsStatepoint(); ok {
-			extra = gcLocations(&sp)
+			f.fillUnnamed(r, sp.Behind())
+			maps.Pairs(f.Slots, &sp, r.Map, r.Arch)
 		}
 	}
-	f.fillUnnamed(r, slices.Concat(locations, extra))
-}
-
-// gcLocations lists what the record of a statepoint has besides its deopt values.
-func gcLocations(sp *stackmap.Statepoint) (all []stackmap.Location) {
-	for _, p := range sp.Pairs {
-		all = append(all, p.Base, p.Derived)
-	}
-	return append(all, sp.Allocas...)
 }
 
 // fillUnnamed adds slots of which nothing is known but where they lie.
@@ -119,6 +109,7 @@ func (f *Frame) fillNamed(r *Reader) {
 		f.fillMoved(r, &a)
 	case a.Statepoint != nil:
 		f.fillGC(r, a.Statepoint, a.Statepoint.Deopt)
+		maps.Pairs(f.Slots, a.Statepoint, r.Map, r.Arch)
 	}
 }
 
@@ -224,7 +215,7 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 		}
 	}
 	if why != "" {
-		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
+		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes, slot.GC = frame.Missing, why, "", "", nil, nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/maps"
 	"reframe/deopt/sites"
 )
 
@@ -41,7 +42,8 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 	case found.Moved:
 		f.fillMoved(r, &found)
 	case found.Statepoint != nil:
-		f.fillUnnamed(r, gcLocations(found.Statepoint))
+		f.fillUnnamed(r, found.Statepoint.Behind())
+		maps.Pairs(f.Slots, found.Statepoint, r.Map, r.Arch)
 	}
 }
 

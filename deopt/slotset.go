@@ -40,6 +40,7 @@ func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 // with is the view with another frame in place of f, in which a slot was set.
 func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
 	changed.Notes = append(changed.Notes, slot+" has the value that was set, not the one that was there")
+	frame.RelateDerived(changed.Slots)
 	changed.fillVM()
 	out := *v
 	out.Threads = slices.Clone(v.Threads)

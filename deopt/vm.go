@@ -61,7 +61,7 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 	}
 	s := &changed.Slots[slot]
 	s.Bytes = fixed(bits, 8*len(s.Bytes), len(s.Bytes), order)
-	s.Value, s.Hex, s.Location = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil
+	s.Value, s.Hex, s.Location, s.GC = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil, nil
 	return v.with(f, &changed, name)
 }
 

@@ -233,6 +233,20 @@ func (p *explainer) value(x *explain.Value) {
 			p.line("    %s", p.dim(printable(part)))
 		}
 	}
+	p.collected(x.GC)
+}
+
+// collected says what the collector is told of a value.
+func (p *explainer) collected(g *frame.GC) {
+	switch {
+	case g == nil:
+	case !g.Pair:
+		p.line("    %s", p.yellow("no gc pair: the record does not tell the collector of it"))
+	case g.Base == nil:
+		p.line("    %s", p.dim("gc pair: it is its own base"))
+	default:
+		p.line("    %s", p.dim(fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)))
+	}
 }
 
 // dumpedBytes is how many bytes of a value stand in a line.

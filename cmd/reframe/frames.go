@@ -334,6 +334,14 @@ func nameOf(slot *frame.Slot) string {
 	return name
 }
 
+// joined is where a value lies, with what the collector is told of it.
+func joined(where string, gc *frame.GC) string {
+	if text := gc.String(); text != "" {
+		where += "  " + text
+	}
+	return where
+}
+
 func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
 	name := nameOf(slot)
 	value := slot.Value
@@ -354,7 +362,7 @@ func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
 	}
 	where := ""
 	if slot.Location != nil {
-		where = slot.Location.String()
+		where = joined(slot.Location.String(), slot.GC)
 	}
 	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))

@@ -78,6 +78,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	plain := livetest.C(t, "nojit.c", nil)
 	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
 	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
+	paired := livetest.Lli(t, 19, livetest.Raw(t, derived), "mcjit")
 	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
 	object, tick := ticking(t)
 	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
@@ -106,6 +107,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple"},
 		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", informed},
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", "simple"},
+		{"frames", "-p", pid(paired), "--ir", paired.IR},
 		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
 		{"frames", "--core", core, "--sysroot", t.TempDir()},
 		{"frames", "--core", stackmap, "--ir", tick},

@@ -115,7 +115,7 @@ func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
 	plain, value := vmText(s, v)
 	where := ""
 	if v.Slot != nil {
-		where = fmt.Sprintf("slot %d", *v.Slot)
+		where = joined(fmt.Sprintf("slot %d", *v.Slot), v.GC)
 	}
 	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
@@ -161,6 +161,7 @@ func (p *explainer) vm(at *explain.Place) {
 		default:
 			p.line("    %s: %s", from, is.Hex)
 		}
+		p.collected(is.GC)
 	}
 }
 

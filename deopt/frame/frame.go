@@ -143,6 +143,7 @@ type Slot struct {
 	Status   Status    `json:"status"`
 	Reason   string    `json:"reason,omitempty"` // why the value is not there, or is a guess
 	Location *Location `json:"location,omitempty"`
+	GC       *GC       `json:"gc,omitempty"` // of a statepoint: of what the record lists for the collector, and of references that it does not list
 
 	// Bytes are the raw bits in the order of the target, as many as the type
 	// stores (or the location is wide, without a type). Nil unless the slot is read.

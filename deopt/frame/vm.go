@@ -49,6 +49,7 @@ type VMValue struct {
 	Reason string `json:"reason,omitempty"`
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that it was read from
+	GC     *GC    `json:"gc,omitempty"`     // of a reference that was read from a statepoint's slot
 
 	// Kind and Bytes are the type and the bits of the value, decoded. Bytes are nil unless it is read.
 	Kind  Type   `json:"-"`

@@ -59,3 +59,11 @@ func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	}
 	return s, true
 }
+
+// Behind lists what the record has behind its deopt values.
+func (s *Statepoint) Behind() (all []Location) {
+	for _, p := range s.Pairs {
+		all = append(all, p.Base, p.Derived)
+	}
+	return append(all, s.Allocas...)
+}

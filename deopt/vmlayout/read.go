@@ -3,6 +3,7 @@ package vmlayout
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
@@ -241,6 +242,28 @@ func (from *Source) value(v *Value) frame.VMValue {
 		return frame.VMValue{Object: &id}
 	}
 	got := from.raw(v)
+	out := from.typed(v, got)
+	if v.Kind == OperandValue && got.slot != nil {
+		out.GC = from.collected(&out, got.slot)
+	}
+	return out
+}
+
+// collected is what the record tells the collector of a reference. Where it tells of any, it tells of all that are not null and no constant.
+func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
+	switch {
+	case v.Kind.Kind != frame.Pointer || s.Location != nil && s.Location.Constant != "":
+		return nil
+	case s.GC != nil || v.Hex == "0x0" || v.Value == "0x0":
+		return s.GC
+	case slices.ContainsFunc(from.Slots, func(of frame.Slot) bool { return of.GC != nil }):
+		return &frame.GC{}
+	}
+	return nil
+}
+
+// typed reads a token that has bits.
+func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	out := frame.VMValue{Status: got.status, Reason: got.reason, Type: v.As}
 	if got.slot != nil {
 		index := got.slot.Index

@@ -1,0 +1,61 @@
+package frame
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GC is what the record of a statepoint tells the garbage collector of a place at which a value lies. LLVM records a pair for each pointer: that to the
+// object, which is the base, and the one that was derived from it, or the same again ("Garbage Collection Safepoints in LLVM", Base & Derived
+// Pointers). By it the collector finds the object, and mends the pointer when that moves.
+type GC struct {
+	Pair   bool   `json:"pair"`             // the record has one; false: the collector is not told of this reference
+	Base   *int   `json:"base,omitempty"`   // of a derived pointer: index of the slot that has its base
+	Object Hex    `json:"object,omitempty"` // of a derived pointer: the base
+	Offset string `json:"offset,omitempty"` // from the base, in bytes
+}
+
+// String is "derived: 0x7f00 + 16", or "no gc pair"; "" of a pointer that is its own base.
+func (g *GC) String() string {
+	switch {
+	case g == nil:
+		return ""
+	case !g.Pair:
+		return "no gc pair"
+	case g.Base == nil:
+		return ""
+	case g.Offset == "":
+		return "derived"
+	}
+	sign, offset := "+", g.Offset
+	if rest, below := strings.CutPrefix(offset, "-"); below {
+		sign, offset = "-", rest
+	}
+	return "derived: " + string(g.Object) + " " + sign + " " + offset
+}
+
+// RelateDerived says of each derived pointer how far it is from its base, where both are read.
+func RelateDerived(slots []Slot) {
+	for k := range slots {
+		s := &slots[k]
+		if s.GC == nil || s.GC.Base == nil {
+			continue
+		}
+		s.GC = &GC{Pair: true, Base: s.GC.Base} // that of another view stays as it is
+		n := slices.IndexFunc(slots, func(of Slot) bool { return of.Index == *s.GC.Base })
+		if n < 0 || !slots[n].Read() || !s.Read() {
+			continue
+		}
+		base, err := slots[n].Hex.word()
+		at, late := s.Hex.word()
+		if err == nil && late == nil {
+			s.GC.Object, s.GC.Offset = slots[n].Hex, strconv.FormatInt(int64(at-base), 10)
+		}
+	}
+}
+
+// word is the number that up to 64 bits are.
+func (h Hex) word() (uint64, error) {
+	return strconv.ParseUint(strings.TrimPrefix(string(h), "0x"), 16, 64)
+}

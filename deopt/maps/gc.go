@@ -1,0 +1,45 @@
+package maps
+
+import (
+	"slices"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
+	"reframe/deopt/stackmap"
+)
+
+// Pairs says of the slots of a statepoint's record what it tells the collector of them. A slot has a pair where it lies at the place of
+// one: the collector mends what lies there, whatever else it is. A constant is mended by nobody.
+func Pairs(slots []frame.Slot, sp *stackmap.Statepoint, m *stackmap.Map, arch *machine.Arch) {
+	type place struct{ base, derived frame.Location }
+	var pairs []place
+	for _, p := range sp.Pairs {
+		pairs = append(pairs, place{locationOf(m, p.Base, arch), locationOf(m, p.Derived, arch)})
+	}
+	told := slices.ContainsFunc(pairs, func(p place) bool { return p.derived.Constant == "" })
+	for k := range slots {
+		l := slots[k].Location
+		if l == nil || l.Constant != "" || l.Kind == stackmap.Direct.String() {
+			continue
+		}
+		at := slices.IndexFunc(pairs, func(p place) bool { return same(&p.derived, l) })
+		switch {
+		case at >= 0 && !same(&pairs[at].base, l):
+			slots[k].GC = &frame.GC{Pair: true}
+			if n := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Location != nil && same(s.Location, &pairs[at].base) }); n >= 0 {
+				slots[k].GC.Base = &slots[n].Index
+			}
+		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return same(&p.base, l) }):
+			slots[k].GC = &frame.GC{Pair: true}
+		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // where LLVM's collectors have their references
+			slots[k].GC = &frame.GC{}
+		}
+	}
+	frame.RelateDerived(slots)
+}
+
+// same says that two locations are one place.
+func same(a, b *frame.Location) bool {
+	return a.Kind == b.Kind && a.Offset == b.Offset && (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF) && a.Constant == b.Constant
+}
