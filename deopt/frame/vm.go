@@ -33,7 +33,7 @@ type VMFrame struct {
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
 	Info     map[string]string  `json:"info,omitempty"`   // what the layout says of the position, such as a source line
-	Reason   string             `json:"reason,omitempty"` // why the method or the position is not known
+	Reason   string             `json:"reason,omitempty"` // why the method or the position is not known, or what is not as the layout says of the position
 
 	MethodBits uint64 `json:"-"` // what the record has for the method; 0 where that is no number
 }

@@ -364,3 +364,70 @@ func TestLintVMLayouts(t *testing.T) {
 		})
 	}
 }
+
+// What a layout's info says of a position is held against the frame that a site has there, where its constants tell which position that is.
+func TestLintInfo(t *testing.T) {
+	layout, err := vmlayout.Parse("table.star", []byte(`
+CODE = {(7, 4): {"stack in-call": 1}, (7, 17): {"stack": 2, "locks": 1}}
+def info(method, position): return CODE.get((method, position))
+def frames(site):
+    r, all = site.operands.reader(), []
+    while r.more:
+        f = frame(r.next(), r.next(), r.constant("how") and "in-call" or "reexecute")
+        for _ in range(r.constant("operands")): f.push(r.next())
+        for _ in range(r.constant("locks")): f.monitor(r.next())
+        all.append(f)
+    return all[::-1]
+`))
+	require.NoError(t, err)
+	const caller, inner = "i64 7, i32 4, i32 1, i32 1, i32 %a, i32 0, ", "i64 7, i32 17, i32 0, "
+	for deopt, says := range map[string][]string{
+		caller + inner + "i32 2, i32 %a, i32 %b, i32 1, ptr %lock": nil,
+		caller + inner + "i32 1, i32 %a, i32 1, ptr %lock":         {`table.star: frame 0, at position 17: 1 on the operand stack, and info says that "stack" is 2 there`},
+		caller + inner + "i32 2, i32 %a, i32 %b, i32 0":            {`table.star: frame 0, at position 17: 0 locks, and info says that "locks" is 1 there`},
+		"i64 7, i32 4, i32 1, i32 0, i32 0, " + inner + "i32 3, i32 %a, i32 %b, i32 %b, i32 1, ptr %lock": {
+			`table.star: frame 0, at position 17: 3 on the operand stack, and info says that "stack" is 2 there`, `table.star: frame 1, at position 4: 0 on the operand stack, and info says that "stack in-call" is 1 there`},
+	} {
+		m, err := ir.Parse("vm.ll", fmt.Appendf(nil, "declare void @g()\ndefine void @f(i32 %%a, i32 %%b, ptr %%lock) {\n  call void @g() [ \"deopt\"(%s) ]\n  ret void\n}\n", deopt))
+		require.NoError(t, err)
+		report, err := lint.Lint([]*ir.Module{m}, nil, layout)
+		require.NoError(t, err)
+		var what []string
+		for _, f := range report.Findings {
+			require.Equal(t, lint.VMLayout, f.Rule)
+			what = append(what, f.What)
+		}
+		require.Equal(t, says, what, deopt)
+	}
+}
+
+// A reference that the collector is not told of, and a pointer into an object in the place of a reference, are found in the module.
+func TestLintReferences(t *testing.T) {
+	layout, err := vmlayout.Parse("refs.star", []byte("def frames(site):\n  f = frame('m', 1)\n  for n, v in enumerate(site.operands): f.local(n, v.as_type('ref'))\n  return f\n"))
+	require.NoError(t, err)
+	const start = `declare void @g()
+declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)
+define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %n) gc "statepoint-example" {
+  %same = getelementptr i8, ptr addrspace(1) %p, i64 0
+  %on = getelementptr i8, ptr addrspace(1) %p, i64 16
+  %at = getelementptr i8, ptr addrspace(1) %p, i64 %n
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(void ()) @g, i32 0, i32 0, i32 0, i32 0) [ `
+	for bundles, says := range map[string][]string{
+		`"deopt"(ptr addrspace(1) %p, ptr addrspace(1) %same), "gc-live"(ptr addrspace(1) %p, ptr addrspace(1) %same)`: nil,
+		`"deopt"(ptr addrspace(1) %p, ptr addrspace(1) %q), "gc-live"(ptr addrspace(1) %p)`:                            {"refs.star: local[1] of frame 0, operand 1 (%q): a reference that the statepoint does not list for the collector"},
+		`"deopt"(ptr addrspace(1) %on, ptr addrspace(1) %at), "gc-live"(ptr addrspace(1) %p, ptr addrspace(1) %on, ptr addrspace(1) %at)`: {
+			"refs.star: local[0] of frame 0, operand 0 (%on): a pointer into an object, where a reference is meant", "refs.star: local[1] of frame 0, operand 1 (%at): a pointer into an object, where a reference is meant"},
+	} {
+		m, err := ir.Parse("vm.ll", []byte(start+bundles+" ]\n  ret void\n}\n"))
+		require.NoError(t, err)
+		report, err := lint.Lint([]*ir.Module{m}, nil, layout)
+		require.NoError(t, err)
+		var what []string
+		for _, f := range report.Findings {
+			if f.Rule == lint.VMLayout {
+				what = append(what, f.What)
+			}
+		}
+		require.Equal(t, says, what, bundles)
+	}
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // Misfits are what is wrong with a shape as far as a module tells: a type that the operand cannot have, a reference that the collector does not
-// know of, a derived pointer where an object is meant, undef where a value is.
+// know of, a derived pointer where an object is meant, undef where a value is; and what info says of a position and the frame there has not.
 func (s *Shape) Misfits(site *Site) (list []string) {
 	s.places(func(where string, v *Value) {
 		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
@@ -30,7 +30,7 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 			list = append(list, name+": "+why)
 		}
 	})
-	return list
+	return append(list, s.expected(site)...)
 }
 
 // misfit says why an operand of a type cannot be what the layout takes it for.

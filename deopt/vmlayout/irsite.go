@@ -20,11 +20,23 @@ func OfModule(s *ir.Site) *Site {
 			if o.Pair = Unpaired; slices.Contains(s.GCLive, v) {
 				o.Pair = Base
 			}
+			if o.Pair == Base && intoObject(v) {
+				o.Pair = Derived
+			}
 		}
 		out.Operands = append(out.Operands, o)
 	}
 	out.Args = ArgsOf(s)
 	return out
+}
+
+// intoObject says that a pointer was computed of another one, and leads elsewhere.
+func intoObject(v ir.Value) bool {
+	i, is := v.(*ir.Instr)
+	return is && i.Op == ir.OpGEP && slices.ContainsFunc(i.Args[1:], func(index ir.Value) bool {
+		c, constant := index.(*ir.Const)
+		return !constant || c.Kind == ir.ConstInt && c.Int.Sign() != 0
+	})
 }
 
 // OfRecord is a site as its record has it: what is a constant there. only is the site of the module that the record is, or nil; all are those that it may

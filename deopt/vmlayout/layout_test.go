@@ -172,3 +172,70 @@ func TestNoneOfItsOwn(t *testing.T) {
 	require.Len(t, shape.Frames, 1)
 	require.Equal(t, frame.Behind, shape.Frames[0].Resume)
 }
+
+// What info says of a position is held against the frame that stands there: at an exit with what it reads in memory, and before that where a table of the
+// layout's own has it.
+func TestInfoIsHeldAgainst(t *testing.T) {
+	const frames = `
+HOW = ["reexecute", "after", "in-call"]
+def frames(site):
+    r, all = site.operands.reader(), []
+    while r.more:
+        f = frame(r.next(), r.next(), HOW[r.constant("how")])
+        for _ in range(r.constant("operands")): f.push(r.next())
+        for _ in range(r.constant("locks")): f.monitor(r.next())
+        all.append(f)
+    return all[::-1]
+`
+	const table = frames + `
+CODE = {(7, 4): {"stack in-call": 1}, (7, 17): {"stack": 2, "stack after": 1, "locks": 1, "line": 3}}
+def info(method, position): return CODE.get((method, position))
+`
+	const inMemory = frames + `
+def info(method, position): return {"stack": read(method + position, "u8")}
+`
+	n := func(v int64) Operand { return constant("i32", v) }
+	a, b, lock := value("i32", "%a"), value("i32", "%b"), value("ref", "%lock")
+	method := constant("i64", 7)
+	caller := []Operand{method, n(4), n(2), n(1), a, n(0)}
+	for _, c := range []struct {
+		name   string
+		text   string
+		inner  []Operand
+		before []string // runs anything
+		exit   string
+	}{
+		{"as it should be", table, []Operand{method, n(17), n(0), n(2), a, b, n(1), lock}, nil, ""},
+		{"an operand left out", table, []Operand{method, n(17), n(0), n(1), a, n(1), lock}, []string{`frame 0, at position 17: 1 on the operand stack, and info says that "stack" is 2 there`}, `1 on the operand stack, and info says that "stack" is 2 there`},
+		{"before for behind", table, []Operand{method, n(17), n(1), n(2), a, b, n(1), lock}, []string{`frame 0, at position 17: 2 on the operand stack, and info says that "stack after" is 1 there`}, `2 on the operand stack, and info says that "stack after" is 1 there`},
+		{"a lock left out", table, []Operand{method, n(17), n(0), n(2), a, b, n(0)}, []string{`frame 0, at position 17: 0 locks, and info says that "locks" is 1 there`}, `0 locks, and info says that "locks" is 1 there`},
+		{"a position of which nothing is said", table, []Operand{method, n(18), n(0), n(0), n(0)}, nil, ""},
+		{"a method that only the target knows", table, []Operand{value("i64", "%m"), n(17), n(0), n(0), n(0)}, nil, `0 on the operand stack, and info says that "stack" is 2 there; 0 locks, and info says that "locks" is 1 there`},
+		{"bytecode in memory", inMemory, []Operand{constant("i64", names64), n(1), n(0), n(1), a, n(0)}, nil, `1 on the operand stack, and info says that "stack" is 2 there`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := Parse("a.star", []byte(c.text))
+			require.NoError(t, err)
+			operands := append(append([]Operand{}, caller...), c.inner...)
+			if c.text == inMemory {
+				operands = c.inner
+			}
+			site := &Site{Kind: "statepoint", Operands: operands}
+			shape, err := l.Frames(site)
+			require.NoError(t, err)
+			require.Equal(t, c.before, shape.Misfits(site))
+			bits := map[int]uint64{}
+			for k, o := range operands {
+				if o.Constant == nil {
+					bits[k] = 7
+				}
+			}
+			vm := shape.Read(&Source{Slots: slots(operands, bits), Static: memory{names64: "\x01\x02"}, Order: binary.LittleEndian})
+			require.Equal(t, c.exit, vm.Frames[0].Reason)
+			if len(vm.Frames) > 1 {
+				require.Empty(t, vm.Frames[1].Reason)
+			}
+			require.Equal(t, c.exit, vm.Lacks())
+		})
+	}
+}

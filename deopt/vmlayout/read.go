@@ -81,6 +81,9 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			m.Owner = from.value(&f.Monitors[k].Owner)
 			is.Monitors = append(is.Monitors, m)
 		}
+		for _, why := range unexpected(f.Resume, len(is.Stack), len(is.Monitors), is.Info) {
+			is.Reason = join(is.Reason, why)
+		}
 		for k := range f.Extra {
 			if is.Extra == nil {
 				is.Extra = map[string]frame.VMValue{}
