@@ -229,9 +229,8 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
 	if err != nil {
 		return err
 	}
-	v.Sources(deopt.QuickSources)
 	p.Frame = a.Exit.Frame
-	s.view, s.result, s.done, s.pair = v, "", nil, p
+	s.view, s.unsourced, s.result, s.done, s.pair = v, true, "", nil, p
 	s.thread, s.level = a.Exit.Thread.ID, 0
 	if p.Rows, err = run.rows(p.Frame); err != nil {
 		return err

@@ -342,6 +342,37 @@ define i64 @entry(i64 %n) {
 	}
 }
 
+// Where both have come to, the process goes on from: what stops there next is the next round, and the interpreter may have gone anywhere meanwhile.
+func TestBothThenContinue(t *testing.T) {
+	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 1)
+	run, err := s.Resume()
+	require.NoError(t, err)
+	require.NoError(t, run.Step(t.Context(), 40)) // behind the third round
+	i := func() string {
+		is, err := s.Expression("%i")
+		require.NoError(t, err)
+		return is.Value
+	}
+	require.Equal(t, "1", both(t, s).Rows[0].Native.Value)
+	require.Equal(t, "1", i())
+	require.NoError(t, run.Continue(t.Context()))
+	require.Equal(t, "2", both(t, s).Rows[0].Interpreted.Value)
+	s.LeaveRun()
+	at, err := s.Level()
+	require.NoError(t, err)
+	require.Equal(t, "tick", at.Physical.Function)
+	require.Equal(t, "2", i())
+	require.Equal(t, "3", both(t, s).Rows[0].Native.Value) // from here on anew
+	toExit(t, s, 1)
+	require.Equal(t, "4", i())
+	require.Nil(t, s.Diff())
+	p := both(t, s)
+	require.EqualValues(t, 1, p.Number)
+	require.Equal(t, "5", p.Rows[0].Native.Value)
+	toEnd(t, s)
+}
+
 // waits says that a thread sleeps, which one that is stopped does not.
 func waits(pid, tid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))

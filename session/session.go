@@ -38,9 +38,10 @@ type Session struct {
 	number      int // of the last breakpoint that was set
 	stop        Stop
 
-	view   *deopt.View // of this moment; nil where it is to be made
-	thread int         // its number, that the user looks at
-	level  int         // of the backtrace, that the user looks at
+	view      *deopt.View // of this moment; nil where it is to be made
+	unsourced bool        // its frames' places in the source were not looked for yet
+	thread    int         // its number, that the user looks at
+	level     int         // of the backtrace, that the user looks at
 
 	stack  *deopt.Stack // that the interpreter goes on from; nil where it does not
 	run    *Run         // nil where it does not
@@ -92,8 +93,13 @@ func (s *Session) Target() (*ptrace.Target, error) {
 // View is the frames of all threads at this moment.
 func (s *Session) View() (*deopt.View, error) {
 	if s.view != nil {
+		if s.unsourced {
+			s.view.Sources(deopt.QuickSources)
+			s.unsourced = false
+		}
 		return s.view, nil
 	}
+	s.unsourced = false
 	t, err := s.Target()
 	if err != nil {
 		return nil, err
@@ -402,8 +408,7 @@ func (s *Session) Continue(ctx context.Context) (Stop, error) {
 		s.Delete(hit.Number)
 	}
 	s.thread = m.View.Threads[0].ID
-	m.View.Sources(deopt.QuickSources)
-	s.view = m.View
+	s.view, s.unsourced = m.View, true
 	s.level = max(0, slices.Index(m.View.Threads[0].Frames, m.Frame))
 	return s.stop, nil
 }

@@ -77,6 +77,11 @@ type MemoryDifference struct {
 	addr machine.Addr
 }
 
+// Range is the memory that differs.
+func (d *MemoryDifference) Range() machine.Range {
+	return machine.Range{Start: d.addr, End: d.addr + machine.Addr(d.Size)}
+}
+
 func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, why }
 
 // Schema names the JSON of a [Report].
