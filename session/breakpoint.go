@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"reframe/deopt"
 	"reframe/deopt/condition"
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
@@ -15,9 +16,12 @@ import (
 type Breakpoint struct {
 	Number int
 	trace.ExitFilter
-	At       *names.Pattern       // calls of functions; nil: sites that the filter means
-	If       *condition.Condition // only exits that fulfil it; nil: all
-	Once     bool                 // it is deleted when it was hit
+	At   *names.Pattern       // calls of functions; nil: sites that the filter means
+	If   *condition.Condition // only exits that fulfil it; nil: all
+	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
+	// Meant is asked last, of an exit that was counted in Hits, whether the process is to stop there. Nil: it is.
+	Meant    func(*trace.Exited) bool
+	Once     bool // it is deleted when it was hit
 	Disabled bool
 	Hits     uint64 // how often it stopped the process
 	Passed   uint64 // how often its condition did not hold there
@@ -41,6 +45,9 @@ func (b *Breakpoint) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "any exit")
 	}
+	if b.Line != nil {
+		parts = append(parts, fmt.Sprintf("line %d", b.Line.Line))
+	}
 	if b.If != nil {
 		parts = append(parts, "if "+b.If.Text)
 	}
@@ -52,12 +59,24 @@ func (b *Breakpoint) reached(x *trace.Exited) bool {
 	if !x.Point.Meant(&b.ExitFilter, b.At) {
 		return false
 	}
+	if b.Line != nil && !mayBe(x.Frame, b.Line) {
+		return false
+	}
 	if b.If != nil && !x.Fulfils(b.If) {
 		b.Passed++
 		return false
 	}
 	b.Hits++
-	return true
+	return b.Meant == nil || b.Meant(x)
+}
+
+// mayBe says that the site of a frame's record may be an instruction: where code was duplicated it is one of several.
+func mayBe(f *deopt.Frame, i *ir.Instr) bool {
+	if f == nil || f.Match() == nil {
+		return false
+	}
+	m := f.Match()
+	return m.Site != nil && m.Site.Instr == i || slices.ContainsFunc(m.Sites, func(s *ir.Site) bool { return s.Instr == i })
 }
 
 // Break sets a breakpoint. A condition that can hold at no exit which the breakpoint means is an error.

@@ -120,6 +120,15 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 	return explain.Explain(v, q)
 }
 
+// Disassembly decodes the code around an address, as [explain.Code] does.
+func (s *Session) Disassembly(at machine.Addr, before, behind int) (*explain.Disassembly, error) {
+	v, err := s.View()
+	if err != nil {
+		return nil, err
+	}
+	return explain.Code(v, at, before, behind), nil
+}
+
 // Exits are the places in the code of the target, as it is now, at which exits can be seen.
 func (s *Session) Exits() ([]trace.Planned, error) {
 	t, err := s.Target()

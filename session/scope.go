@@ -49,7 +49,7 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 	if raw, ok := v.Bytes(dl); ok {
 		s.Bytes, s.Hex = raw, frame.HexBytes(raw, r.stack.Frames[0].View().Target().Arch().Order)
 	} else {
-		s.Status, s.Reason, s.Value = frame.Undefined, "the run has made it "+s.Value, ""
+		s.Status, s.Reason, s.Value = frame.Undefined, "the run has not come to it, or has made it "+s.Value, ""
 	}
 	return s
 }
@@ -57,11 +57,20 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 // Expression works one out at the line of the backtrace that is looked at. What is nothing but the name of a slot is that slot as it is, whatever its
 // type; anything else comes to a number or to true or false.
 func (s *Session) Expression(text string) (*frame.Slot, error) {
+	at, err := s.Level()
+	if err != nil {
+		return nil, err
+	}
+	return s.ExpressionAt(at, text)
+}
+
+// ExpressionAt is [Session.Expression] at another line.
+func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 	e, err := condition.ParseExpression(text)
 	if err != nil {
 		return nil, err
 	}
-	slots, err := s.Slots()
+	slots, err := s.SlotsOf(at)
 	if err != nil {
 		return nil, err
 	}

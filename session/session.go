@@ -136,6 +136,9 @@ func (s *Session) moved() {
 // leaveRun gives the interpreter's run up.
 func (s *Session) leaveRun() { s.stack, s.run = nil, nil }
 
+// Modules are those that are known: that were given, and that the target has told so far.
+func (s *Session) Modules() []*ir.Module { return s.config.Modules }
+
 // Threads are those of the target, with what is known of each.
 func (s *Session) Threads() ([]deopt.Thread, error) {
 	v, err := s.View()
@@ -191,13 +194,26 @@ type Level struct {
 
 // Levels are those of the thread that is looked at, innermost first: where the interpreter goes on, its functions stand in the place of the
 // frames that it has taken over.
-func (s *Session) Levels() (list []Level, err error) {
+func (s *Session) Levels() ([]Level, error) {
 	t, err := s.Thread()
 	if err != nil {
 		return nil, err
 	}
-	frames := t.Frames
-	if s.run != nil {
+	return s.LevelsOf(t.ID)
+}
+
+// LevelsOf is [Session.Levels] of another thread.
+func (s *Session) LevelsOf(thread int) (list []Level, err error) {
+	v, err := s.View()
+	if err != nil {
+		return nil, err
+	}
+	k := slices.IndexFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == thread })
+	if k < 0 {
+		return nil, deopt.NoThread(v.Target(), thread)
+	}
+	frames := v.Threads[k].Frames
+	if s.run != nil && thread == s.thread {
 		for n, f := range s.run.Frames() {
 			list = append(list, Level{Number: n, Run: &f})
 		}
@@ -353,6 +369,7 @@ const (
 	Interrupted               // the user had it stop
 	Stepped                   // it went on beside the interpreter
 	Committed                 // what the interpreter came to was written into it
+	Different                 // native code and the interpreter came to something else from an exit that it has passed
 	Ended                     // the process is no more
 )
 

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 )
@@ -52,6 +54,20 @@ func (r *Run) Values(frame int) (list []Value, err error) {
 		}
 	}
 	return list, err
+}
+
+// Value is one value of an activation by its name, with % or without; ok is false where it is not known there.
+func (r *Run) Value(frame int, name string) (v Value, ok bool) {
+	at := r.exec.At(frame)
+	if at == nil {
+		return v, false
+	}
+	is := at.Block.Func.Value(strings.TrimPrefix(name, "%"))
+	if is == nil {
+		return v, false
+	}
+	value, ok := r.exec.Value(frame, is)
+	return Value{is.Ref(), is.Type(), value}, ok && !value.IsNone()
 }
 
 // Output is what the program would have printed so far.

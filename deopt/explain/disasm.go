@@ -33,8 +33,15 @@ const (
 	shownFrom   = 7
 )
 
+// Code decodes the code around an address: so many instructions before it, those alone that lie in its function, and so many from it on, as far as
+// its section goes.
+func Code(v *deopt.View, at machine.Addr, before, from int) *Disassembly {
+	v.Target().ReadObject(at)
+	return disassembly(v.FrameAt(v.Space().At(at), at, nil), before, from)
+}
+
 // disassembly decodes the function of the frame from its start: where the instructions of x86-64 begin is known from there alone.
-func disassembly(f *deopt.Frame) *Disassembly {
+func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	out := &Disassembly{}
 	arch := f.View().Target().Arch()
 	of := isa.Of(arch)
@@ -51,7 +58,7 @@ func disassembly(f *deopt.Frame) *Disassembly {
 	case pc-start > sites.MaxFunction:
 		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
 	default:
-		before, led := lead(d.code, start, pc)
+		before, led := lead(d.code, start, pc, shownBefore)
 		if !led {
 			out.Why = "the instructions from the start of its function do not lead to the place"
 		}
@@ -168,14 +175,14 @@ func (d *disassembler) notes(at machine.Addr) []string {
 }
 
 // lead follows the instructions from start to an address, and returns where the last ones before
-// it are. It is false, and there are none, where they do not lead there.
-func lead(w *isa.Window, start, to machine.Addr) (last []machine.Addr, ok bool) {
+// it are, at most so many. It is false, and there are none, where they do not lead there.
+func lead(w *isa.Window, start, to machine.Addr, most int) (last []machine.Addr, ok bool) {
 	for at := start; at != to; {
 		b := w.From(at)
 		if at > to || len(b) == 0 {
 			return nil, false
 		}
-		if last = append(last, at); len(last) > shownBefore {
+		if last = append(last, at); len(last) > most {
 			last = last[1:]
 		}
 		at += machine.Addr(max(w.Length(b), 1)) // as text does

@@ -207,7 +207,7 @@ func howMany(v *deopt.View) string {
 // explainCode explains a place without a frame.
 func explainCode(v *deopt.View, addr machine.Addr) Place {
 	f := v.FrameAt(v.Space().At(addr), addr, nil)
-	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: codePlace(v, f), Records: around(f), Code: disassembly(f)}
+	p := Place{Address: frame.HexOf(addr), Frames: []FrameName{}, In: codePlace(v, f), Records: around(f), Code: disassembly(f, shownBefore, shownFrom)}
 	if len(p.Records) == 0 {
 		p.Notes = withoutRecords(f)
 	}
@@ -218,7 +218,7 @@ func explainCode(v *deopt.View, addr machine.Addr) Place {
 func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	f, name := s.frame, s.name()
 	p := Place{Address: frame.HexOf(f.Physical().PC), Frame: &name, Frames: all, In: codePlace(v, f),
-		Stack: s.unwound(), Records: around(f), Code: disassembly(f), partial: f.Lacks() != ""}
+		Stack: s.unwound(), Records: around(f), Code: disassembly(f, shownBefore, shownFrom), partial: f.Lacks() != ""}
 	p.Notes = otherNotes(f, p.Records)
 	if len(p.Records) == 0 && len(p.Notes) == 0 {
 		p.Notes = withoutRecords(f)

@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"reframe/deopt/verify"
+)
+
+// errDiffers ends a verification: the process stands where there is a difference.
+var errDiffers = errors.New("they differ")
+
+// Differ lets the process go on to the first exit from which native code and the interpreter do not come to the same, or to its end: at each, both run to
+// the return of the function, as package verify has it. It stands behind that then, with nothing left in it. Breakpoints are not looked at meanwhile. When ctx is
+// done it is stopped, which is no error.
+func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
+	if s.process == nil {
+		return s.stop, nil, errors.New("a core does not go on: nothing can be compared with native code")
+	}
+	if s.stop.Why == Ended {
+		return s.stop, nil, errEndedProcess
+	}
+	s.moved()
+	var found *verify.Verified
+	o := verify.Options{Options: s.config.Options, Wait: true, Warn: s.config.Warn, Describe: s.learn}
+	summary, err := verify.Run(ctx, s.process, o, func(v *verify.Verified) error {
+		if v.Status == verify.Different {
+			found = v
+			return errDiffers
+		}
+		return nil
+	})
+	switch {
+	case found != nil && errors.Is(err, errDiffers):
+		s.stop = Stop{Why: Different}
+		s.process.Refresh()
+		s.thread = found.Exit.Thread.ID
+		return s.stop, found, nil
+	case err != nil:
+		if ctx.Err() != nil {
+			err = errors.Join(err, s.process.Stop())
+		}
+		stop, err := s.interrupted(ctx, err)
+		return stop, nil, err
+	}
+	return s.ended(summary.End), nil, nil
+}
