@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/go-delve/delve v1.27.2
+	github.com/google/go-dap v0.12.0
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/klauspost/compress v1.20.3
 	github.com/rogpeppe/go-internal v1.16.0

@@ -33,6 +33,7 @@ var floors = [][]string{
 	{"deopt/page", "internal/flags"},
 	{"demo", "replay"},
 	{"session"},
+	{"session/dap"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},

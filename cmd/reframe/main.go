@@ -11,11 +11,13 @@ package main
 
 import (
 	"context"
+	_ "embed" // for version.txt
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -180,6 +182,38 @@ a reference interpreter resume from there.`,
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(meant(c, err)) })
-	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
+	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), a.dapCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
 	return root
+}
+
+// archived is "$Format:...$" in a checkout. In what git archive writes, and where a hoster offers an archive of a commit, git has put in its place
+// (gitattributes(5), export-subst): the nearest tag with the distance from it, where there is a tag, the commit, and its time in seconds since 1970.
+//
+//go:embed version.txt
+var archived string
+
+// version says which build this is: by the tag or the commit that Go recorded from git, or git in an archive.
+func version() string {
+	v := archivedVersion(archived)
+	if v == "" {
+		v = "(unknown)"
+		if info, ok := debug.ReadBuildInfo(); ok {
+			v = info.Main.Version
+		}
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// archivedVersion is the tag, with the distance from it, or else the commit, of an archive, and "" of what is none.
+func archivedVersion(text string) string {
+	fields := strings.Fields(text)
+	switch {
+	case strings.HasPrefix(text, "$Format:"):
+		return ""
+	case len(fields) == 3:
+		return fields[0]
+	case len(fields) == 2:
+		return fields[0][:min(12, len(fields[0]))]
+	}
+	return ""
 }

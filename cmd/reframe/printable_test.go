@@ -89,6 +89,7 @@ var fullDisks = map[string][]string{
 // toldElsewhere is where the others are told that there is no room.
 var toldElsewhere = map[string]string{
 	"trace": "TestTraceFailedWrite", "verify": "TestVerifyFailedWrite", "replay": "TestReplayWithoutRoom", "run": "its output is the program's",
+	"dap": "TestDAPKilled",
 }
 
 // Data that cannot be written is a failure, of every verb.

@@ -1,0 +1,330 @@
+package dap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/go-dap"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/verify"
+	"reframe/session"
+)
+
+// going is what runs: the process, or the interpreter. The session is its own meanwhile.
+type going struct {
+	request int // that has set it going
+	native  bool
+	cancel  context.CancelCauseFunc
+	done    chan outcome
+}
+
+// outcome is what came of it.
+type outcome struct {
+	native   bool
+	stop     session.Stop
+	verified *verify.Verified // at which native code and the interpreter differ
+	err      error
+	stopped  stopped // of the interpreter
+}
+
+// Why something was given up.
+var (
+	errPaused = errors.New("paused")
+	errAside  = errors.New("for something else")
+)
+
+// stopped is where all stands, for those who ask why.
+type stopped struct {
+	reason      string
+	description string
+	text        string
+	ids         []int // of the breakpoints
+	exit        *frame.Frame
+	verified    *verify.Verified
+}
+
+// begin sets something going.
+func (c *conn) begin(request int, native bool, f func(ctx context.Context) outcome) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	g := &going{request, native, cancel, make(chan outcome, 1)}
+	c.going = g
+	c.refs.clear()
+	go func() {
+		o := f(ctx)
+		o.native = native
+		cancel(nil)
+		g.done <- o
+	}()
+}
+
+// goOn lets the process go on.
+func (c *conn) goOn(request int) {
+	s := c.target.Session
+	c.begin(request, true, func(ctx context.Context) (o outcome) {
+		if c.differ && !c.arguments.NoDebug {
+			o.stop, o.verified, o.err = s.Differ(ctx)
+		} else {
+			o.stop, o.err = s.Continue(ctx)
+		}
+		return o
+	})
+}
+
+// came says what came of what ran.
+func (c *conn) came(o outcome) {
+	request := c.going.request
+	c.going = nil
+	if !o.native {
+		if o.err != nil && !errors.Is(o.err, errPaused) {
+			c.say("important", "%v", o.err)
+		}
+		c.stoppedAt(o.stopped)
+		return
+	}
+	switch {
+	case o.err != nil:
+		c.say("important", "%v", o.err)
+		if _, err := c.target.Session.Target(); err != nil {
+			c.over(session.Stop{Why: session.Ended})
+			return
+		}
+		c.stoppedAt(stopped{reason: "pause", text: o.err.Error()})
+	case o.stop.Why == session.Ended:
+		c.over(o.stop)
+	case o.stop.Why == session.Different:
+		text := o.verified.Exit.Frame.Title() + ": native code and the interpreter differ"
+		c.stoppedAt(stopped{reason: "exception", description: "Native and interpreter differ", text: text, verified: o.verified, exit: &o.verified.Exit.Frame.Frame})
+	case o.stop.Why == session.AtExit:
+		c.atExit(o.stop.Breakpoint, request)
+	default:
+		c.stoppedAt(stopped{reason: "pause"})
+	}
+}
+
+// over says that the process has ended.
+func (c *conn) over(stop session.Stop) {
+	c.ended = true
+	c.drain()
+	code := stop.End.ExitCode
+	if stop.End.Signal != 0 {
+		code = 128 + stop.End.Signal // as a shell shows it
+	}
+	c.send(&dap.ExitedEvent{Event: event("exited"), Body: dap.ExitedEventBody{ExitCode: code}})
+	c.send(&dap.TerminatedEvent{Event: event("terminated")})
+}
+
+// atExit says at which breakpoint the process stands.
+func (c *conn) atExit(hit *session.Breakpoint, request int) {
+	at := stopped{reason: "breakpoint"}
+	if level, err := c.target.Session.Level(); err == nil && level.Physical != nil {
+		at.exit, at.text = &level.Physical.Frame, level.Physical.Title()
+	}
+	for _, b := range c.all() {
+		if b.number != hit.Number {
+			continue
+		}
+		at.ids = append(at.ids, b.id)
+		if at.reason = b.reason; b.reason == "exception" {
+			at.description = "Exit at a " + b.filter + " site"
+		}
+	}
+	c.stoppedAt(at)
+}
+
+// stoppedAt says that all stands.
+func (c *conn) stoppedAt(at stopped) {
+	c.stop = at
+	c.refs.clear()
+	thread := c.threads[0].Id
+	if list, err := c.target.Session.Threads(); err == nil {
+		c.threads = nil
+		for _, t := range list {
+			c.threads = append(c.threads, dap.Thread{Id: t.ID, Name: t.Name})
+		}
+	} else {
+		c.say("important", "%v", err)
+	}
+	if t, err := c.target.Session.Thread(); err == nil {
+		thread = t.ID
+	}
+	c.learned()
+	c.send(&dap.StoppedEvent{Event: event("stopped"), Body: dap.StoppedEventBody{Reason: at.reason, Description: at.description, Text: at.text, ThreadId: thread,
+		AllThreadsStopped: true, HitBreakpointIds: at.ids}})
+}
+
+// pause stops what runs.
+func (c *conn) pause(r *dap.PauseRequest) error {
+	c.respond(&r.Request, &dap.PauseResponse{})
+	if c.going != nil {
+		c.going.cancel(errPaused)
+	}
+	return nil
+}
+
+// aside does something between two steps of a process that goes on.
+func (c *conn) aside(f func() error) error {
+	if c.going == nil {
+		return f()
+	}
+	if !c.going.native {
+		return errors.New("the interpreter goes on: pause it first")
+	}
+	request := c.going.request
+	c.going.cancel(errAside)
+	o := <-c.going.done
+	if o.err != nil || o.stop.Why != session.Interrupted { // it came to something of its own
+		err := f()
+		c.came(o)
+		return err
+	}
+	c.going = nil
+	err := f()
+	c.goOn(request)
+	return err
+}
+
+// move is what has the process or the interpreter go somewhere.
+func (c *conn) move(m dap.Message, to *dap.Request) error {
+	s := c.target.Session
+	if r, ok := m.(*dap.ContinueRequest); ok && s.Runs() {
+		c.respond(to, &dap.ContinueResponse{Body: dap.ContinueResponseBody{AllThreadsContinued: true}})
+		c.goOn(r.Seq)
+		return nil
+	}
+	if f, ok := m.(*dap.RestartFrameRequest); ok {
+		if _, err := c.entry(f.Arguments.FrameId); err != nil {
+			return err
+		}
+	}
+	if g, ok := m.(*dap.GotoRequest); ok && g.Arguments.TargetId != exitTarget {
+		return fmt.Errorf("there is no target %d: gotoTargets says which there are", g.Arguments.TargetId)
+	}
+	run, was := s.Run(), s.Run() != nil
+	if !was {
+		switch m.(type) {
+		case *dap.StepBackRequest, *dap.ReverseContinueRequest, *dap.RestartFrameRequest, *dap.GotoRequest:
+			return errors.New("nothing was run since the exit: next, stepIn and stepOut have the interpreter go on from it")
+		}
+		var err error
+		if run, err = s.Resume(); err != nil {
+			return fmt.Errorf("the interpreter cannot go on from here: %w", err)
+		}
+	}
+	at, response := stopped{reason: "step"}, dap.ResponseMessage(nil)
+	var f func(ctx context.Context) error
+	switch m.(type) {
+	case *dap.NextRequest:
+		response, f = &dap.NextResponse{}, func(ctx context.Context) error { return run.Next(ctx, 1) }
+	case *dap.StepInRequest:
+		response, f = &dap.StepInResponse{}, func(ctx context.Context) error { return run.Step(ctx, 1) }
+	case *dap.StepOutRequest:
+		response, f = &dap.StepOutResponse{}, run.Finish
+	case *dap.StepBackRequest:
+		response, f = &dap.StepBackResponse{}, func(ctx context.Context) error { return run.Back(ctx, 1) }
+	case *dap.ReverseContinueRequest:
+		response, f = &dap.ReverseContinueResponse{}, func(ctx context.Context) error { return c.reverse(ctx, run, &at) }
+	case *dap.RestartFrameRequest:
+		at.reason = "restart"
+		response, f = &dap.RestartFrameResponse{}, func(context.Context) error { return run.Restart() }
+	case *dap.GotoRequest:
+		at.reason = "goto"
+		response, f = &dap.GotoResponse{}, func(context.Context) error { return run.Restart() }
+	case *dap.ContinueRequest:
+		response, f = &dap.ContinueResponse{}, func(ctx context.Context) error { return c.interpret(ctx, run, &at) }
+	default:
+		return fmt.Errorf("there is no request %q here", to.Command)
+	}
+	c.respond(to, response)
+	c.interpreter(to.Seq, run, &at, f)
+	return nil
+}
+
+// interpreter sets the interpreter going.
+func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(context.Context) error) {
+	printed := len(run.Output())
+	c.begin(request, false, func(ctx context.Context) (o outcome) {
+		if o.err = f(ctx); errors.Is(o.err, errPaused) {
+			at.reason, at.description = "pause", "Given up: the interpreter stands where it was"
+		}
+		if out := run.Output(); len(out) > printed {
+			c.print("stdout", out[printed:])
+		}
+		at.text = c.endOf(run)
+		o.stopped = *at
+		return o
+	})
+}
+
+// endOf says what a run came to that has ended; "" of one that can go on.
+func (c *conn) endOf(run *session.Run) string {
+	text := ""
+	switch result, err := run.Ended(); {
+	case err != nil:
+		text = "the interpreter cannot go on: " + err.Error()
+	case result == nil:
+		return ""
+	case result.ExitCode != nil:
+		text = fmt.Sprintf("the interpreter came to the end of the program: status %d", *result.ExitCode)
+	case result.Value.IsNone():
+		text = "the interpreter has returned"
+	default:
+		text = fmt.Sprintf("the interpreter has returned %s %s", result.Type, result.Value.Format())
+	}
+	c.say("console", "%s, after %d instructions", text, run.Steps())
+	return text
+}
+
+// interpret runs the interpreter to the next breakpoint, or to the end.
+func (c *conn) interpret(ctx context.Context, run *session.Run, at *stopped) error {
+	at.reason = "breakpoint"
+	lines := c.lines()
+	var list []*ir.Instr
+	for _, l := range lines {
+		list = append(list, l.instr)
+	}
+	for {
+		var err error
+		if len(c.data) > 0 {
+			watch := c.watches(run)
+			err = run.Watch(ctx, func() bool { return watch(at) || c.reached(run, lines, at) })
+		} else if err = run.UntilAny(ctx, list); err == nil && !ended(run) && !c.reached(run, lines, at) {
+			continue
+		}
+		if ended(run) && err == nil {
+			at.reason = "step"
+		}
+		return err
+	}
+}
+
+// reverse goes back to the last breakpoint, or to the exit. Conditions are not looked at.
+func (c *conn) reverse(ctx context.Context, run *session.Run, at *stopped) error {
+	var list []*ir.Instr
+	for _, l := range c.lines() {
+		list = append(list, l.instr)
+	}
+	return run.BackUntil(ctx, list)
+}
+
+func ended(run *session.Run) bool {
+	result, err := run.Ended()
+	return result != nil || err != nil
+}
+
+// exitTarget is the one place to which a run can be moved.
+const exitTarget = 1
+
+// gotoTargets lists it.
+func (c *conn) gotoTargets(r *dap.GotoTargetsRequest) error {
+	var body dap.GotoTargetsResponseBody
+	body.Targets = []dap.GotoTarget{}
+	if run := c.target.Session.Run(); run != nil {
+		t := dap.GotoTarget{Id: exitTarget, Label: "the exit, where the interpreter began", Line: r.Arguments.Line}
+		body.Targets = append(body.Targets, t)
+	}
+	c.respond(&r.Request, &dap.GotoTargetsResponse{Body: body})
+	return nil
+}

@@ -1,0 +1,179 @@
+package dap
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-dap"
+)
+
+// Bounds of what a client sends: the header of a message, of which the specification has one field, and its content.
+const (
+	maxHeader  = 4 << 10
+	maxContent = 4 << 20
+)
+
+// readContent reads one message (Overview, "Base Protocol"). It is [io.EOF] only between two messages.
+func readContent(r *bufio.Reader) ([]byte, error) {
+	length, header := -1, 0
+	for {
+		line, err := readLine(r, maxHeader-header)
+		if err != nil {
+			if err == io.EOF && (header > 0 || line != "") {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		header += len(line) + 2
+		if line == "" {
+			break
+		}
+		name, value, _ := strings.Cut(line, ":")
+		if !strings.EqualFold(name, "Content-Length") {
+			continue // a field of a later protocol
+		}
+		if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || length < 0 {
+			return nil, fmt.Errorf("Content-Length %.20q: a number of bytes", strings.TrimSpace(value))
+		}
+	}
+	switch {
+	case length < 0:
+		return nil, errors.New("a header without Content-Length: that is no message of the Debug Adapter Protocol")
+	case length > maxContent:
+		return nil, fmt.Errorf("a message of %d bytes: at most %d", length, maxContent)
+	}
+	content, err := io.ReadAll(io.LimitReader(r, int64(length))) // which takes what comes, not what was promised
+	if err == nil && len(content) < length {
+		err = io.ErrUnexpectedEOF
+	}
+	return content, err
+}
+
+// readLine reads a line of a header, without its end.
+func readLine(r *bufio.Reader, most int) (string, error) {
+	var line []byte
+	for {
+		b, err := r.ReadByte()
+		switch {
+		case err != nil:
+			return string(line), err
+		case b == '\n':
+			return strings.TrimSuffix(string(line), "\r"), nil
+		case len(line) >= most:
+			return "", fmt.Errorf("a header of more than %d bytes: that is no message of the Debug Adapter Protocol", maxHeader)
+		}
+		line = append(line, b)
+	}
+}
+
+// incoming is a message as it came.
+type incoming struct {
+	dap.Message
+	asked dap.Request // what it is, as far as that could be read
+	wrong error       // it is no request that could be decoded
+}
+
+// decode reads a message. The error is one after which nothing can be answered.
+func decode(content []byte) (m incoming, err error) {
+	var head struct {
+		Seq     int    `json:"seq"`
+		Type    string `json:"type"`
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal(content, &head); err != nil {
+		return m, fmt.Errorf("a message that is no JSON object of the protocol: %w", err)
+	}
+	m.asked = dap.Request{ProtocolMessage: dap.ProtocolMessage{Seq: head.Seq, Type: head.Type}, Command: head.Command}
+	if head.Type != "request" {
+		return m, nil
+	}
+	m.Message, m.wrong = dap.DecodeProtocolMessage(content)
+	var unknown *dap.DecodeProtocolMessageFieldError
+	var shape *json.UnmarshalTypeError
+	switch {
+	case errors.As(m.wrong, &unknown):
+		m.wrong = fmt.Errorf("there is no request %.40q here", head.Command)
+	case errors.As(m.wrong, &shape):
+		m.wrong = fmt.Errorf("the arguments of %s: %s is of another type than the specification has it", head.Command, shape.Field)
+	}
+	return m, nil
+}
+
+// queued is how many messages may wait to be written.
+const queued = 256
+
+// writer sends messages, in the order in which it is given them, and numbers them.
+type writer struct {
+	ctx   context.Context // that of the connection: when it is done nothing is sent any more
+	queue chan dap.Message
+	done  chan struct{}
+}
+
+func newWriter(ctx context.Context, out io.Writer, failed func(error)) *writer {
+	w := &writer{ctx: ctx, queue: make(chan dap.Message, queued), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		seq, broken := 0, false
+		for m := range w.queue {
+			if broken {
+				continue
+			}
+			seq++
+			switch m := m.(type) {
+			case dap.ResponseMessage:
+				m.GetResponse().Seq = seq
+			case dap.EventMessage:
+				m.GetEvent().Seq = seq
+			}
+			if err := dap.WriteProtocolMessage(out, m); err != nil {
+				broken = true
+				failed(err)
+			}
+		}
+	}()
+	return w
+}
+
+// send has a message written, when its turn comes.
+func (w *writer) send(m dap.Message) {
+	select {
+	case w.queue <- m:
+	case <-w.ctx.Done():
+	}
+}
+
+// event makes the head of an event.
+func event(name string) dap.Event {
+	return dap.Event{ProtocolMessage: dap.ProtocolMessage{Type: "event"}, Event: name}
+}
+
+// respond answers a request.
+func (w *writer) respond(to *dap.Request, r dap.ResponseMessage) {
+	*r.GetResponse() = dap.Response{ProtocolMessage: dap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Success: true, Command: to.Command}
+	w.send(r)
+}
+
+// refuse answers a request with why it was not done.
+func (w *writer) refuse(to *dap.Request, why error) {
+	r := &dap.ErrorResponse{}
+	r.Response = dap.Response{ProtocolMessage: dap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Command: to.Command, Message: why.Error()}
+	// Format has places for variables in braces, so the text is one.
+	r.Body.Error = &dap.ErrorMessage{Id: 1, Format: "{why}", Variables: map[string]string{"why": why.Error()}, ShowUser: true}
+	w.send(r)
+}
+
+// print writes into the client's console.
+func (w *writer) print(category, text string) {
+	w.send(&dap.OutputEvent{Event: event("output"), Body: dap.OutputEventBody{Category: category, Output: text}})
+}
+
+// say prints a line.
+func (w *writer) say(category, format string, args ...any) {
+	w.print(category, fmt.Sprintf(format, args...)+"\n")
+}

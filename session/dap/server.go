@@ -1,0 +1,357 @@
+package dap
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/go-dap"
+
+	"reframe/deopt/ir"
+	"reframe/session"
+)
+
+// Arguments are those of a launch or attach request: what the flags of the other verbs are. Lists may be one text.
+type Arguments struct {
+	Program string            `json:"program"` // launch: what is started,
+	Args    []string          `json:"args"`    // with these arguments,
+	Cwd     string            `json:"cwd"`     // here,
+	Env     map[string]string `json:"env"`     // with these variables beside those of the server,
+	Stdin   string            `json:"stdin"`   // and this file as its input; "" for none
+
+	PID  int    `json:"pid"`  // attach: a process; also processId, as other adapters call it,
+	Core string `json:"core"` // or a core
+
+	IR                texts  `json:"ir"`
+	Layout            texts  `json:"layout"`
+	Object            texts  `json:"object"`
+	Exe               string `json:"exe"`
+	Sysroot           string `json:"sysroot"`
+	DebugDir          texts  `json:"debugDir"`
+	NoSelfDescription bool   `json:"noSelfDescription"`
+	Steps             uint64 `json:"steps"`
+
+	StopOnEntry *bool `json:"stopOnEntry"` // whether it stops before anything is run; nil: an attached process does, a launched one does not
+	NoDebug     bool  `json:"noDebug"`     // launch: it stops nowhere
+}
+
+// texts is a list of texts, or one.
+type texts []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *texts) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*t = texts{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(t))
+}
+
+// readArguments reads what a client has for us; what else is there belongs to the client.
+func readArguments(raw json.RawMessage) (a Arguments, err error) {
+	var also struct {
+		PID json.RawMessage `json:"processId"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		var shape *json.UnmarshalTypeError
+		if errors.As(err, &shape) {
+			return a, fmt.Errorf("%s is %s: it is to be %s", shape.Field, shape.Value, shape.Type)
+		}
+		return a, err
+	}
+	_ = json.Unmarshal(raw, &also) // as above
+	if a.PID == 0 && len(also.PID) > 0 {
+		var text string
+		if json.Unmarshal(also.PID, &text) == nil { // of a picker of processes
+			also.PID = json.RawMessage(text)
+		}
+		if json.Unmarshal(also.PID, &a.PID) != nil {
+			return a, fmt.Errorf("processId %s: a number", also.PID)
+		}
+	}
+	return a, nil
+}
+
+// Opening is what an [Opener] is given.
+type Opening struct {
+	Arguments
+	Launch         bool
+	Stdout, Stderr string       // launch: the files to which the program writes
+	Warn           func(string) // for what the user should know
+}
+
+// Target is what was opened.
+type Target struct {
+	Session *session.Session
+	PID     int // 0 of a core
+	Name    string
+	// Close ends it: the process is killed, or goes on. It is called once.
+	Close func(kill bool) error
+}
+
+// Opener opens what a launch or attach request means. The process stands then.
+type Opener func(context.Context, *Opening) (*Target, error)
+
+// Server serves clients, one at a time.
+type Server struct {
+	Open Opener
+}
+
+// errGone is why a connection ends whose client is no more.
+var errGone = errors.New("the client is gone")
+
+// Serve serves one client until it disconnects, is gone, or ctx is done, which is no error. A process that was attached to goes on then, and one that was launched is
+// killed. The error says what was no message of the protocol, or why the target could not be let go.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	c := &conn{server: s, ctx: ctx, line0: 1, sources: map[string][]*lineBreakpoint{}}
+	c.writer = newWriter(ctx, out, func(error) { end(errGone) })
+	messages, wrong := make(chan incoming), make(chan error, 1)
+	go func() {
+		r := bufio.NewReader(in)
+		for {
+			content, err := readContent(r)
+			var m incoming
+			if err == nil {
+				m, err = decode(content)
+			}
+			if err != nil {
+				wrong <- err
+				return
+			}
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := c.loop(messages, wrong)
+	if err != nil {
+		end(err) // whoever waits to write does not any more
+	}
+	err = errors.Join(ignored(err), c.close())
+	close(c.writer.queue)
+	select {
+	case <-c.writer.done:
+	case <-time.After(flushing): // to one who does not read
+	}
+	return err
+}
+
+// flushing is how long what is to be sent at the end is waited for.
+const flushing = time.Second
+
+// ignored leaves out the ends that are no errors.
+func ignored(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+// conn is one client, and what it debugs. All of it belongs to one goroutine, but for the session while something goes on.
+type conn struct {
+	*writer
+	server *Server
+	ctx    context.Context
+	client dap.InitializeRequestArguments
+	line0  int // the number of the first line, as the client counts
+
+	initialized bool
+	target      *Target
+	launched    bool
+	arguments   Arguments
+	begun       bool // configurationDone came
+	ended       bool // the process has
+	stdout      *stream
+	stderr      *stream
+
+	going *going // what runs; nil where all stands
+	stop  stopped
+
+	files      map[*ir.Module]string // that have the text of modules; "" for none
+	sources    map[string][]*lineBreakpoint
+	functions  []*functionBreakpoint
+	exceptions []*breakpoint
+	data       []*dataBreakpoint
+	differ     bool
+	number     int // of the last breakpoint
+
+	threads []dap.Thread // as they were seen last
+	refs    references
+}
+
+// loop serves requests until there are no more. The error is why; nil after a disconnect.
+func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
+	for {
+		var done chan outcome
+		if c.going != nil {
+			done = c.going.done
+		}
+		select {
+		case <-c.ctx.Done():
+			if cause := context.Cause(c.ctx); errors.Is(cause, errGone) {
+				return errGone
+			}
+			return nil
+		case err := <-wrong:
+			return err
+		case o := <-done:
+			c.came(o)
+		case m := <-messages:
+			if last := c.serve(&m); last {
+				return nil
+			}
+		}
+	}
+}
+
+// serve answers one message, and says whether it is the last.
+func (c *conn) serve(m *incoming) (last bool) {
+	if m.asked.Type != "request" {
+		return false // nothing was asked of the client
+	}
+	if m.wrong != nil {
+		c.refuse(&m.asked, m.wrong)
+		return false
+	}
+	if err := c.early(m.Message); err != nil {
+		c.refuse(&m.asked, err)
+		return false
+	}
+	if r, ok := m.Message.(*dap.DisconnectRequest); ok {
+		c.disconnect(r)
+		return true
+	}
+	if why := refused[m.asked.Command]; why != "" {
+		c.refuse(&m.asked, errors.New(why))
+		return false
+	}
+	if err := c.answer(m.Message, &m.asked); err != nil {
+		c.refuse(&m.asked, err)
+	}
+	return false
+}
+
+// refused are the requests of the specification that are never done, and why.
+var refused = map[string]string{
+	"restart":                   "a session is not restarted: terminate it and launch the program anew",
+	"terminateThreads":          "no thread of a target is ended: terminate ends a program that was launched",
+	"stepInTargets":             "a call of the interpreter has one target: stepIn goes there",
+	"setInstructionBreakpoints": "native code is stopped at exits: set a breakpoint on a line of the IR, on a function, or on a kind of site",
+	"writeMemory":               "the target stays as it is: set a value instead, which the interpreter goes on with",
+	"runInTerminal":             "it is for a client to answer",
+	"startDebugging":            "it is for a client to answer",
+}
+
+// early refuses what comes before its time.
+func (c *conn) early(m dap.Message) error {
+	command := m.(dap.RequestMessage).GetRequest().Command
+	switch command {
+	case "initialize":
+		if c.initialized {
+			return errors.New("initialize came before: it is sent once")
+		}
+		return nil
+	case "disconnect", "cancel":
+		return nil
+	}
+	switch {
+	case !c.initialized:
+		return fmt.Errorf("%s before initialize, which is the first request", command)
+	case refused[command] != "":
+		return nil
+	case command == "launch" || command == "attach":
+		if c.target != nil {
+			return errors.New("there is a target already: disconnect, and begin a new session")
+		}
+	case c.target == nil:
+		return fmt.Errorf("%s before launch or attach: there is no target yet", command)
+	}
+	return nil
+}
+
+// answer does what is asked for.
+func (c *conn) answer(m dap.Message, to *dap.Request) error {
+	switch r := m.(type) {
+	case *dap.InitializeRequest:
+		return c.initialize(r)
+	case *dap.LaunchRequest:
+		return c.open(to, r.Arguments, true)
+	case *dap.AttachRequest:
+		return c.open(to, r.Arguments, false)
+	case *dap.ConfigurationDoneRequest:
+		return c.configured(r)
+	case *dap.TerminateRequest:
+		return c.terminate(r)
+	case *dap.CancelRequest:
+		return c.cancelled(r)
+	case *dap.PauseRequest:
+		return c.pause(r)
+	case *dap.ThreadsRequest:
+		return c.listThreads(r)
+	case *dap.SetBreakpointsRequest, *dap.SetFunctionBreakpointsRequest, *dap.SetExceptionBreakpointsRequest, *dap.SetDataBreakpointsRequest:
+		return c.aside(func() error { return c.setBreakpoints(m) })
+	}
+	// What follows is about a target that stands, or says itself that it needs none.
+	switch r := m.(type) {
+	case *dap.SourceRequest:
+		return c.source(r)
+	case *dap.BreakpointLocationsRequest:
+		return c.locations(r)
+	}
+	if err := c.stands(); err != nil {
+		return err
+	}
+	switch r := m.(type) {
+	case *dap.LoadedSourcesRequest:
+		return c.loadedSources(r)
+	case *dap.ModulesRequest:
+		return c.modules(r)
+	case *dap.StackTraceRequest:
+		return c.stackTrace(r)
+	case *dap.ScopesRequest:
+		return c.scopes(r)
+	case *dap.VariablesRequest:
+		return c.variables(r)
+	case *dap.SetVariableRequest:
+		return c.setVariable(r)
+	case *dap.SetExpressionRequest:
+		return c.setExpression(r)
+	case *dap.EvaluateRequest:
+		return c.evaluate(r)
+	case *dap.CompletionsRequest:
+		return c.completions(r)
+	case *dap.ExceptionInfoRequest:
+		return c.exceptionInfo(r)
+	case *dap.DataBreakpointInfoRequest:
+		return c.dataInfo(r)
+	case *dap.ReadMemoryRequest:
+		return c.readMemory(r)
+	case *dap.DisassembleRequest:
+		return c.disassemble(r)
+	case *dap.GotoTargetsRequest:
+		return c.gotoTargets(r)
+	}
+	return c.move(m, to)
+}
+
+// stands refuses what a target that goes on cannot be asked.
+func (c *conn) stands() error {
+	switch {
+	case c.ended:
+		return errors.New("the process has ended")
+	case c.going != nil && c.going.native:
+		return errors.New("the process goes on: pause it first")
+	case c.going != nil:
+		return errors.New("the interpreter goes on: pause it first")
+	}
+	return nil
+}
