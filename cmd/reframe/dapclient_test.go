@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,9 +32,10 @@ type editor struct {
 }
 
 // edits starts reframe dap with a client.
-func edits(t *testing.T, args ...string) *editor {
+func edits(t *testing.T) *editor {
 	t.Helper()
-	c := command(t, append([]string{"dap"}, args...)...)
+	c := command(t, "dap")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := c.StdinPipe()
 	require.NoError(t, err)
 	out, err := c.StdoutPipe()
@@ -197,6 +199,17 @@ func (e *editor) disconnect() {
 	e.t.Helper()
 	ask[*dap.DisconnectResponse](e, "disconnect", nil)
 	e.over(0)
+}
+
+// keepsOn answers each stop by letting the process go on, and reads whatever else comes, until there is no more.
+func (e *editor) keepsOn() {
+	go func() {
+		for m := range e.come {
+			if at, ok := m.(*dap.StoppedEvent); ok {
+				e.raw(message(fmt.Sprintf(`{"seq":1000000,"type":"request","command":"continue","arguments":{"threadId":%d}}`, at.Body.ThreadId)))
+			}
+		}
+	}()
 }
 
 // over waits for the end of reframe.

@@ -1,0 +1,154 @@
+package main_test
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-dap"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
+)
+
+// farewell is one way to end a session from outside.
+type farewell struct {
+	name string
+	tcp  bool
+	end  func(t *testing.T, e *editor)
+}
+
+func farewells() (list []farewell) {
+	for _, w := range ways[:8] { // by signals, and its group
+		list = append(list, farewell{w.name, false, func(_ *testing.T, e *editor) { _ = w.end(watching{e.c, nil, nil}) }}) // it may have ended
+	}
+	gone := func(_ *testing.T, e *editor) { e.in.Close() }
+	return append(list,
+		farewell{"input closed", false, gone},
+		farewell{"connection dropped", true, gone},
+		farewell{"half a message", false, func(t *testing.T, e *editor) {
+			e.raw("Content-Length: 1000\r\n\r\n{")
+			gone(t, e)
+		}},
+		farewell{"disconnect", false, func(_ *testing.T, e *editor) {
+			e.raw(message(`{"seq":1000001,"type":"request","command":"disconnect"}`))
+		}},
+	)
+}
+
+// What an editor has the process do meanwhile: it stops at exits, looks at each and passes it, or compares each with the interpreter.
+var doings = []struct {
+	name    string
+	filters map[string]any
+}{
+	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}},
+	{"looks", map[string]any{"filters": []string{}, "filterOptions": []map[string]any{{"filterId": "stackmap", "condition": "#0 != #0"}, {"filterId": "statepoint", "condition": "#0 != #0"}, {"filterId": "deoptimize", "condition": "#0 != #0"}}}},
+	{"compares", map[string]any{"filters": []string{"differ"}}},
+}
+
+// A process that an editor has attached to finishes as if nobody had looked, in whatever way and at whatever moment the session ends, and nothing stays behind: no byte of
+// its code, no tracer. A program that was launched is gone. With FIDELITY=all every victim meets every way; otherwise a twelfth of them does.
+func TestDAPKilled(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
+	random := rand.New(rand.NewPCG(22, 2))
+	killed, compared := 0, 0
+	for n, v := range victims {
+		for m, w := range farewells() {
+			for k, doing := range doings {
+				halfway := v.options.Middle != ""
+				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would be long on its way
+					continue
+				}
+				if !livetest.Whole() && (n+m+k)%12 != 0 { // each way and each victim still several times
+					continue
+				}
+				pause := time.Duration(random.IntN(150)) * time.Millisecond
+				t.Run(doing.name+", "+v.name+", "+w.name, func(t *testing.T) {
+					killed += 2
+					if leaveAttached(t, v, w, doing.filters, pause, !halfway) {
+						compared++
+					}
+					leaveLaunched(t, v, w, doing.filters, pause)
+				})
+			}
+		}
+	}
+	t.Logf("%d sessions were ended; the code of %d processes was compared", killed, compared)
+	require.Greater(t, compared, 4)
+}
+
+// session begins one, with reframe on the other side of pipes or of a connection.
+func (w *farewell) session(t *testing.T) *editor {
+	t.Helper()
+	if !w.tcp {
+		return edits(t)
+	}
+	c := command(t, "dap", "--listen", "127.0.0.1:0")
+	said, err := c.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", strings.TrimSpace(strings.TrimPrefix(line, "listening on ")))
+	require.NoError(t, err)
+	e := connected(t, conn, conn)
+	e.c = c
+	return e
+}
+
+// ended waits until reframe and its tracer have ended.
+func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	watching{e.c, null, nil}.over(t, tracing)
+}
+
+// leaveAttached ends a session with a process that was attached to. It says whether its code could be compared with what it was before.
+func leaveAttached(t *testing.T, v victim, w farewell, filters map[string]any, pause time.Duration, stop bool) (compared bool) {
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
+	code := executable(t, p.PID)
+	e := w.session(t)
+	e.begin("attach", map[string]any{"pid": p.PID, "ir": livetest.IR(t, 19, v.program), "stopOnEntry": false})
+	tracing := tracer(p.PID)
+	require.Positive(t, tracing)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", filters)
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	e.keepsOn()
+	begin()
+	time.Sleep(pause)
+	w.end(t, e)
+	if stop {
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+	}
+	w.ended(t, e, tracing)
+	compared = stop && restored(t, p.PID, code)
+	_ = unix.Kill(p.PID, unix.SIGCONT)
+	require.NoError(t, p.Wait(), p.Output())
+	finished(t, v, p.Output())
+	return compared
+}
+
+// leaveLaunched ends a session with a program that it has started itself.
+func leaveLaunched(t *testing.T, v victim, w farewell, filters map[string]any, pause time.Duration) {
+	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
+	e := w.session(t)
+	ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "reframe"})
+	ask[*dap.LaunchResponse](e, "launch", map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, v.program)})
+	process := event[*dap.ProcessEvent](e).Body.SystemProcessId
+	tracing := tracer(process)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", filters)
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	e.keepsOn()
+	time.Sleep(pause)
+	w.end(t, e)
+	w.ended(t, e, tracing)
+	require.Eventually(t, func() bool { return gone(process) }, livetest.Patience, time.Millisecond, "it lives on")
+}
