@@ -41,7 +41,10 @@ type Verified struct {
 	Native      VerifiedRun
 	Outside     []string // code that native code called and no module is about, where there is a difference
 	Core        string   // the file that holds the moment, or ""
-	Script      string   // what whoever kept it has written for it, or ""
+	// Before is the memory of the process at the exit, as far as that could be written to; of other memory it is what there is now. It is nil
+	// where nothing was copied, as with With unless [Options.Picture] is set.
+	Before machine.Memory
+	Script string // what whoever kept it has written for it, or ""
 
 	outside []machine.Addr
 	entry   *entry // of whose activation the exit is, or nil

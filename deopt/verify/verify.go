@@ -36,7 +36,9 @@ type Options struct {
 	Memory uint64
 	Tail   int    // how many of the last instructions are reported where a difference is found; 0: 20
 	Keep   string // a directory for a core of each exit at which there is a difference; "": none
-	Wait   bool   // as in [trace.Options]
+	// Picture has [Verified.Before] copied for With too, which does without.
+	Picture bool
+	Wait    bool // as in [trace.Options]
 	// FromEntry holds each exit against a run of its function's baseline from the entry on too. The baseline is what the layouts resume in,
 	// the function of the modules that is called Baseline, or the function's own IR. EntriesOf are functions of which each activation is
 	// verified from its entry on, in the place of exits.

@@ -73,6 +73,13 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		}
 		return nil, err
 	}
+	if v.options.Picture {
+		image, err := copyImage(t, maps, v.options.Memory, nil)
+		if err != nil {
+			return none(err.Error())
+		}
+		out.Before = &imageMemory{image, t}
+	}
 	p.with = &withRun{}
 	if p.with.answer, p.with.memory, err = v.resumeWith(request, t, maps); err != nil {
 		return nil, err
