@@ -13,6 +13,7 @@ import (
 
 	"reframe/deopt/ir"
 	"reframe/deopt/names"
+	"reframe/deopt/page"
 	"reframe/deopt/trace"
 	"reframe/deopt/verify"
 	"reframe/deopt/vmlayout"
@@ -28,6 +29,8 @@ type verified struct {
 	all         bool
 	interesting string // what the report of a difference has to say for the exit status that llvm-reduce asks for, or ""
 	options     verify.Options
+	html        string // the directory of pages, or ""
+	book        *page.Book
 	again       []string // the flags that a command must have which is to find a difference again
 	command     []string
 }
@@ -60,7 +63,8 @@ Of each difference it prints the frame with its slots, the first value and addre
 instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
 before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core where that is
 there already: none is overwritten; beside it lie the modules, the layouts and a first script for reframe
-replay. --interesting is for llvm-reduce, which makes the module of a difference small (doc/verify.md): the
+replay. --html writes pages of the differences into DIR: index.html and for each a picture of the exit as for explain
+--html, with what came of both beside each other. --interesting is for llvm-reduce, which makes the module of a difference small (doc/verify.md): the
 COMMAND is only tried, and killed when it is known whether there is a difference, or after 10 s (--for). Where interpreter and native code cannot be compared, such as
 behind a call that prints, the exit is counted with the reason. doc/verify.md says what is compared.
 
@@ -78,6 +82,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
   reframe verify --from-entry --ir loop.ll --layout loop.layout.json -- ./host loop.o
   reframe verify --entry sum_opt --baseline sum --ir loop.ll -- ./host loop.o
   reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o
+  reframe verify --ir loop.ll --html pages -- ./host loop.o
   reframe verify --layout simple --with './vm --serve program.vm' -- ./vm program.vm`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -107,6 +112,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
 	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`, with the modules, the layouts and a script")
+	f.StringVar(&k.html, "html", "", "write an index and a page of each difference, with a picture of the exit, into `DIR`")
 	f.StringVar(&k.interesting, "interesting", "", "end at the first difference of which the report says `TEXT`, with exit status 0, and with 1 where there is none: llvm-reduce's --test; without =TEXT at any")
 	f.Lookup("interesting").NoOptDefVal = anyDifference
 	f.BoolVar(&k.all, "all", false, "show every exit that was verified, not only differences")
@@ -140,6 +146,12 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--entry: no exits are looked at, of which --record and --site say something")
 	case o.Baseline != "" && !o.FromEntry && len(o.EntriesOf) == 0:
 		return usage("--baseline %s: with --from-entry or --entry only; without them nothing is held against a baseline", o.Baseline)
+	case c.Flags().Changed("html") && k.html == "":
+		return usage("--html: the name of the directory is empty")
+	case k.html == standard:
+		return usage("--html -: a directory; one of that name is ./-")
+	case k.interesting != "" && k.html != "":
+		return usage("--interesting and --html: one of them; of what is only tried there are no pages")
 	case k.interesting != "" && (a.json || k.all):
 		return usage("--interesting: nothing is shown, so that --json and --all have no meaning beside it")
 	case o.Steps == 0 || o.Steps > 1<<40:
@@ -218,6 +230,14 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 			return err
 		}
 	}
+	if k.html != "" {
+		k.options.Picture = true
+		if k.book, err = page.NewBook(k.html, k.force); errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("--html %s: there is an index.html; --force overwrites it", k.html)
+		} else if err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newVerifyWriter(ctx, a, k, out, cancel)
@@ -242,6 +262,11 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	w.clear()
 	if k.interesting != "" {
 		return interesting(sum, err)
+	}
+	if k.book != nil {
+		if failed := k.book.Finish(verifiedText(sum, &k.watched, len(k.options.EntriesOf) > 0)); err == nil {
+			err = failed
+		}
 	}
 	end := ended{k.verdict(sum, err)}
 	if a.json {

@@ -41,8 +41,20 @@ func TestVerifyWithFinds(t *testing.T) {
 	t.Parallel()
 	binary, program, serve := tinyvm(t)
 	command := []string{"--", binary, "--fuel", tinyvmtest.Fuel, "--entries", "--fault", "stale", program}
-	r := reframe(t, append([]string{"verify", "--with", serve}, command...)...)
+	pages := t.TempDir()
+	r := reframe(t, append([]string{"verify", "--with", serve, "--html", pages}, command...)...)
 	require.Equal(t, 3, r.code, r.stderr)
+	for _, name := range files(t, pages) {
+		text, err := os.ReadFile(filepath.Join(pages, name))
+		require.NoError(t, err)
+		if name == "index.html" {
+			continue
+		}
+		for _, says := range []string{"Frames of the virtual machine", `<svg class="graph"`, "result, i64 in rax", "Interpreter and native code", `id="stack"`} {
+			require.Contains(t, string(text), says, name)
+		}
+	}
+	require.Greater(t, len(files(t, pages)), 1)
 	for _, says := range []string{"  different result, i64 in rax\n", "      vm ", "  interpreter, the last of ", "  native code, the last of ", "  reproduce: reframe verify ", " --with '" + serve + "' --record "} {
 		require.Contains(t, r.stderr, says)
 	}

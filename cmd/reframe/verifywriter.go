@@ -70,6 +70,11 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 		if err := w.k.keep(w.ctx, v); err != nil {
 			return err
 		}
+		if w.k.book != nil {
+			if err := w.k.book.Add(v, w.plain(v)); err != nil {
+				return err
+			}
+		}
 		if w.k.interesting != "" {
 			w.line.Reset()
 			w.difference(v)
@@ -96,6 +101,15 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 		w.outcome(v)
 	}
 	return w.write(w.line.Bytes())
+}
+
+// plain is what there is to say of a difference, without colours and without the last instructions, which a page has beside each other.
+func (w *verifyWriter) plain(v *verify.Verified) string {
+	plain := verifyWriter{exitWriter: &exitWriter{}, k: w.k}
+	short := *v
+	short.Interpreter.Tail, short.Native.Tail = nil, nil
+	plain.difference(&short)
+	return plain.line.String()
 }
 
 // outcome is one line.

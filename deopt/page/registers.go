@@ -74,7 +74,8 @@ func (at *Place) registers() *Registers {
 			r.Keys = strings.Join(keys, " ")
 			out.There = append(out.There, r)
 		default:
-			why := strings.Replace(err.Error(), info.Name+" ", "", 1) // of most of them the same then
+			// Without the name it is the same of most.
+			why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), info.Name+" "), info.Name+": ")
 			n, known := reasons[why]
 			if !known {
 				n = len(out.Missing)

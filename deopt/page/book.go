@@ -1,0 +1,110 @@
+package page
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"reframe/deopt/names"
+	"reframe/deopt/verify"
+	"reframe/internal/newfile"
+)
+
+// Book is a directory of pages: index.html and a page for each difference that a verification found.
+type Book struct {
+	Pages   []Chapter
+	More    int    // differences that have no page: there are too many
+	Summary string // how the verification went; "" while it goes on
+
+	dir   string
+	force bool
+}
+
+// Chapter is a difference as the index has it.
+type Chapter struct {
+	File, Title, Thread, Where string
+	What                       string // the first thing that differs
+	Left, Right                string // what the interpreter and native code have for it
+
+	number uint64
+}
+
+// maxPages bounds the pages of a book.
+const maxPages = 400
+
+// NewBook makes the directory, where it is missing. One that has an index already is refused, with an error that wraps [os.ErrExist], unless force says that
+// files are replaced.
+func NewBook(dir string, force bool) (*Book, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	if err := newfile.Free(filepath.Join(dir, "index.html")); err != nil && !force {
+		return nil, err
+	}
+	return &Book{dir: dir, force: force}, nil
+}
+
+// Add writes the page of a difference. report is what a terminal shows of it.
+func (b *Book) Add(v *verify.Verified, report string) error {
+	if len(b.Pages) == maxPages {
+		b.More++
+		return nil
+	}
+	p, err := OfDifference(v, report)
+	if err != nil {
+		return err
+	}
+	c := Chapter{number: v.Number, File: fmt.Sprintf("difference-%d.html", v.Number), Title: p.Title, Thread: fmt.Sprintf("%d %s", v.Exit.Thread.ID, v.Exit.Thread.Name)}
+	if v.Entry != "" {
+		c.File = fmt.Sprintf("difference-entry-%d.html", v.Number)
+	}
+	if f := v.Exit.Frame; f != nil && f.Offset != nil {
+		c.Where = fmt.Sprintf("%s+%#x", names.Short(f.Function), *f.Offset)
+	}
+	c.first(v, p.Difference)
+	b.Pages = append(b.Pages, c)
+	return b.write(c.File, p.Write)
+}
+
+// first takes down the first thing that differs.
+func (c *Chapter) first(v *verify.Verified, d *Difference) {
+	for _, t := range d.Tables {
+		for _, r := range t.Rows {
+			if !r.Same {
+				c.What, c.Left, c.Right = r.What, joined(r.Left), joined(r.Right)
+				return
+			}
+		}
+	}
+	c.What = "the interpreter does not come to the return"
+	c.Left = v.Interpreter.Failed
+}
+
+func joined(list []Mark) (text string) {
+	for _, m := range list {
+		text += m.Text
+	}
+	return text
+}
+
+// Finish writes the index, in the order in which exits happened: differences are told as activations return. summary says how the verification went.
+func (b *Book) Finish(summary string) error {
+	b.Summary = summary
+	slices.SortStableFunc(b.Pages, func(a, c Chapter) int { return cmp.Compare(a.number, c.number) })
+	return b.write("index.html", func(w io.Writer) error {
+		return fitted(w, b, "index", func() bool { return false })
+	})
+}
+
+// write has a file of the book written.
+func (b *Book) write(name string, write func(io.Writer) error) error {
+	f, err := newfile.Create(filepath.Join(b.dir, name), b.force)
+	if err != nil {
+		return err
+	}
+	return f.Finish(errors.Join(write(f), f.Chmod(0o644)))
+}
