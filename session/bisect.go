@@ -24,7 +24,8 @@ type Parting struct {
 	// Interpreted and Native are the value of Instr, or what it would store or return, as text; "" where it has none, or that is not known.
 	Interpreted, Native string
 	Operands            []Operand // those of Instr that are no constants
-	// Suspects are Instr and what it was computed from that no site has shown: native code may have gone wrong in any of them. They are in the order in which they ran.
+	// Suspects are Instr and what it was computed from that no site has shown, by operands, by memory as the interpreter has it, and by the branches that chose: native code
+	// may have gone wrong in any of them. They are in the order in which they ran. Where native code has stored to other places, or has left stores out, they may lack that.
 	Suspects []*ir.Instr
 	// Alike are other values of the function that in the interpreter are what native code has in the place of Instr's: the record may be of one of them.
 	Alike []string
@@ -56,7 +57,7 @@ type Operand struct {
 // first instruction that native code has otherwise. The process stands where that shows. Errors are those of Both; what it takes is bounded by ctx, and from one
 // site to the next as Both is.
 func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
-	b := &bisection{seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
+	b := &bisection{done: map[*computed]bool{}, seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -87,6 +88,7 @@ type bisection struct {
 	before *ir.Instr
 	run    *Run
 	walk   *walk
+	done   map[*computed]bool // are among the suspects
 	out    *Parting
 }
 
@@ -95,10 +97,9 @@ func (b *bisection) find(ctx context.Context) (err error) {
 	p := b.out.Pair
 	var watched []machine.Addr
 	for _, d := range p.Memory {
-		for at := d.Range().Start; at < d.Range().End && len(watched) < maxWatched; at += 8 {
-			watched = append(watched, at)
-		}
+		watched = append(watched, d.Differing()...)
 	}
+	watched = watched[:min(len(watched), maxWatched)]
 	if b.walk, err = b.run.walk(ctx, &b.seen, watched); err != nil {
 		return err
 	}
@@ -120,8 +121,8 @@ func (b *bisection) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// maxWatched bounds the words of memory of which it is looked for who stored them.
-const maxWatched = 256
+// maxWatched bounds the bytes of memory of which it is looked for who stored them.
+const maxWatched = 1024
 
 // name says that an instruction is the one, and whose value native code has otherwise.
 func (b *bisection) name(c *computed, native string) {
@@ -176,21 +177,32 @@ func (b *bisection) operand(v ir.Value, args []*computed, n int) Operand {
 
 // suspect adds an instruction, and what it was computed from that no site has shown to be the same.
 func (b *bisection) suspect(c *computed) {
-	out := b.out
-	if slices.Contains(out.Suspects, c.instr) || len(out.Suspects) == maxSuspects {
+	if b.done[c] || len(b.done) == maxSuspects {
 		return
 	}
-	out.Suspects = append(out.Suspects, c.instr)
+	b.done[c] = true
+	if !slices.Contains(b.out.Suspects, c.instr) {
+		b.out.Suspects = append(b.out.Suspects, c.instr)
+	}
 	for _, a := range append(slices.Clone(c.args), c.from) {
-		if a == nil || a.agreed || b.same(a) {
-			continue
+		if a != nil && !a.agreed && !b.same(a) {
+			b.suspect(a)
 		}
-		b.suspect(a)
+	}
+	for _, t := range c.chose {
+		if t.cond != nil && !t.cond.agreed && !b.same(t.cond) && (t.way < b.walk.way || b.leads(t)) {
+			b.suspect(t.cond)
+		}
 	}
 }
 
-// maxSuspects bounds the instructions that are named together.
-const maxSuspects = 1000
+// leads says that had a branch gone another way native code could have come to where it is.
+func (b *bisection) leads(t taken) bool {
+	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
+}
+
+// maxSuspects bounds the times that instructions were run which are looked at for what one was computed from.
+const maxSuspects = 10_000
 
 // same says that the record shows a value, and native code has it.
 func (b *bisection) same(c *computed) bool {
@@ -254,11 +266,8 @@ func (b *bisection) branched() {
 	b.out.By = ByBranch
 	var list []taken
 	for _, t := range b.walk.taken {
-		for _, other := range t.br.Blocks {
-			if other != t.to && b.reaches(other) && !slices.ContainsFunc(list, func(u taken) bool { return u.br == t.br }) {
-				list = append(list, t)
-				break
-			}
+		if b.leads(t) && !slices.ContainsFunc(list, func(u taken) bool { return u.br == t.br }) {
+			list = append(list, t)
 		}
 	}
 	if len(list) == 0 {
@@ -326,27 +335,23 @@ func (b *bisection) returned() {
 			break
 		}
 	}
-	if b.elsewhere() && len(b.walk.stored) > 0 {
+	stored := b.walk.writers()
+	if len(b.walk.watched) > len(stored) && len(stored) > 0 {
 		first, native = nil, "" // what it stored to the wrong place may be what it read then
 	}
-	for _, c := range b.walk.stored {
+	for _, c := range stored {
 		if first == nil || c.step < first.step {
 			b.out.By, first, native = ByMemory, c, ""
 		}
 	}
 	if first == nil {
-		b.out.By, b.out.Why = ByMemory, "the interpreter has changed nothing where native code has stored: "+b.addresses()
+		b.out.By, b.out.Why = ByMemory, "native code has stored where the interpreter has not: "+b.addresses()
 		return
 	}
 	if of := first.args; b.out.By == ByMemory && first.instr.Op == ir.OpStore && of[0] != nil {
 		b.out.Interpreted = of[0].value.Format()
 	}
 	b.name(first, native)
-}
-
-// elsewhere says that native code has stored where the interpreter has changed nothing.
-func (b *bisection) elsewhere() bool {
-	return len(b.walk.words) > len(b.walk.stored)
 }
 
 func (b *bisection) addresses() string {

@@ -12,7 +12,6 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
-	"reframe/deopt/sites"
 	"reframe/deopt/verify"
 	"reframe/ptrace"
 )
@@ -286,18 +285,10 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 
 // valueOf is what the interpreter has for an operand of a site of the outermost activation.
 func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
-	c, constant := v.(*ir.Const)
-	switch {
-	case constant && (c.Kind == ir.ConstInt || c.Kind == ir.ConstFloat):
-		return interp.FromBig(c.Typ, c.Int), ""
-	case constant && c.Kind == ir.ConstNull && c.Typ.First():
-		return interp.FromUint(c.Typ, 0), ""
-	case sites.IsConst(v):
-		return is, "it is the constant " + v.Ref()
-	case r.exec.Depth() == 0:
+	if r.exec.Depth() == 0 {
 		return is, "the interpreter's run has ended"
 	}
-	is, ok := r.exec.Value(r.exec.Depth()-1, v)
+	is, ok := r.exec.Operand(r.exec.Depth()-1, v)
 	if !ok || is.IsNone() {
 		return is, "the interpreter has no such value"
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"reframe/deopt/interp"
@@ -14,8 +15,9 @@ type computed struct {
 	instr *ir.Instr
 	step  uint64 // instructions before it, since the exit
 	value interp.Value
-	from  *computed // of a phi: what its value is of; nil where that is no instruction's, or was there at the exit
-	args  []*computed
+	from  *computed   // of a phi: what its value is of; nil where that is no instruction's, or was there at the exit
+	args  []*computed // of a load what it read, too
+	chose []taken     // of a phi: the ways that were taken since the last site
 	// agreed says that a site has shown it since, and native code had the same. What it was computed from does not matter any more.
 	agreed bool
 }
@@ -33,17 +35,22 @@ type taken struct {
 	cond *computed // nil where it is none of an instruction
 	br   *ir.Instr
 	to   *ir.Block
+	way  int // behind how many sites
 }
 
 // walk is a run from the exit once more, of which it is kept what each value came of.
 type walk struct {
-	r      *Run
-	seen   *seen
-	last   map[ir.Value]*computed
-	taken  []taken   // since the last site
-	ended  *computed // the last instruction of all
-	stored map[machine.Addr]*computed
-	words  map[machine.Addr]uint64 // that are watched
+	r       *Run
+	seen    *seen
+	last    map[ir.Value]*computed
+	taken   []taken                    // since the last site, each way once
+	way     int                        // how many sites it has come to
+	count   int                        // how many there are of computed
+	bytes   map[machine.Addr]*computed // by which store each byte was written
+	writes  map[*ir.Instr]*computed    // the last store, or call that may store, of each instruction
+	ended   *computed                  // the last instruction of all
+	called  map[machine.Addr]*computed // which call last changed a byte that is watched
+	watched map[machine.Addr]byte      // what lies there before a call
 }
 
 // seen is what sites have shown at which both agreed.
@@ -52,15 +59,16 @@ type seen struct {
 	unsure map[ir.Value]bool        // of which some site did not tell whether they are the same
 }
 
-// walk runs from the exit to where the run stands. watched are words of memory of which the last store is kept.
+// walk runs from the exit to where the run stands. watched are bytes of memory of which it is kept who stored them last.
 func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*walk, error) {
 	end, over := r.Steps(), r.over()
-	w := &walk{r: r, seen: sites, last: map[ir.Value]*computed{}, stored: map[machine.Addr]*computed{}, words: map[machine.Addr]uint64{}}
+	w := &walk{r: r, seen: sites, last: map[ir.Value]*computed{}, bytes: map[machine.Addr]*computed{}, writes: map[*ir.Instr]*computed{},
+		called: map[machine.Addr]*computed{}, watched: map[machine.Addr]byte{}}
 	if err := r.at(ctx, r.start); err != nil {
 		return nil, err
 	}
 	for _, at := range watched {
-		w.words[at] = w.word(at)
+		w.watched[at] = 0
 	}
 	defer r.jumped()
 	for !r.over() && (over || r.Steps() < end) {
@@ -78,19 +86,34 @@ func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*w
 func (w *walk) step(ctx context.Context) error {
 	r := w.r
 	if r.exec.Depth() > 1 { // a frame further in, that the exit had
-		return w.forward(ctx, nil)
+		return w.forward(ctx)
 	}
 	i := r.exec.At(0)
 	c := &computed{instr: i, step: r.Steps()}
+	if w.count++; w.count > maxComputed {
+		return fmt.Errorf("the interpreter has run more than %d instructions since the exit: what each value came of is not kept for so many", maxComputed)
+	}
 	for _, a := range i.Args {
 		c.args = append(c.args, w.last[a])
 	}
-	if err := w.forward(ctx, c); err != nil {
+	w.access(c)
+	calls := i.Call != nil && !r.beside.Site(i)
+	for at := range w.watched {
+		if calls {
+			w.watched[at] = w.byteAt(at)
+		}
+	}
+	if err := w.forward(ctx); err != nil {
 		return err
 	}
 	for !r.over() && r.exec.Depth() > 1 {
-		if err := w.forward(ctx, c); err != nil {
+		if err := w.forward(ctx); err != nil {
 			return err
+		}
+	}
+	for at, was := range w.watched {
+		if calls && !r.over() && w.byteAt(at) != was {
+			w.called[at] = c
 		}
 	}
 	w.ended = c
@@ -107,47 +130,101 @@ func (w *walk) step(ctx context.Context) error {
 	return nil
 }
 
-// forward runs one instruction, or a call of an instruction where nothing of memory is watched.
-func (w *walk) forward(ctx context.Context, by *computed) error {
+// maxComputed bounds what is kept of a run.
+const maxComputed = 4 << 20
+
+// access takes note of what an instruction that is about to run reads of memory, and stores. What a call does there is not known: it may read all that was stored, and
+// a load may read what it stored.
+func (w *walk) access(c *computed) {
+	i := c.instr
+	switch {
+	case i.Op == ir.OpStore || i.Op == ir.OpLoad || i.Op == ir.OpAtomicRMW || i.Op == ir.OpCmpXchg:
+		at, t := i.Args[0], i.Typ
+		if i.Op == ir.OpStore {
+			at, t = i.Args[1], i.Args[0].Type()
+		} else if i.Op == ir.OpCmpXchg {
+			t = i.Args[1].Type()
+		}
+		is, _ := w.r.exec.Operand(0, at)
+		addr, known := is.Uint()
+		if !known {
+			return
+		}
+		since := uint64(0)
+		for n := range i.Block.Func.Module.Layout.Size(t) {
+			if i.Op != ir.OpStore {
+				if by := w.bytes[machine.Addr(addr+n)]; by != nil && !slices.Contains(c.args, by) {
+					c.args, since = append(c.args, by), max(since, by.step)
+				}
+			}
+			if i.Op != ir.OpLoad {
+				w.bytes[machine.Addr(addr+n)] = c
+			}
+		}
+		for _, by := range w.writes {
+			if i.Op != ir.OpStore && by.instr.Call != nil && by.step > since {
+				c.args = append(c.args, by)
+			}
+		}
+	case i.Call == nil || w.r.beside.Site(i):
+		return
+	default:
+		if callee, direct := i.Call.Callee.(*ir.Func); i.Call.Pure || direct && callee.StoresNothing() {
+			return
+		}
+		for _, by := range w.writes {
+			c.args = append(c.args, by)
+		}
+	}
+	if i.Op != ir.OpLoad {
+		w.writes[i] = c
+	}
+}
+
+// forward runs one instruction of the activation, or what it has called.
+func (w *walk) forward(ctx context.Context) error {
 	r := w.r
-	err := r.forward(ctx, func() (*interp.Result, error) {
-		if r.exec.Depth() > 1 && len(w.words) == 0 {
+	return r.forward(ctx, func() (*interp.Result, error) {
+		if r.exec.Depth() > 1 {
 			return r.exec.RunOut(ctx, 1)
 		}
 		return r.exec.Step(ctx)
 	})
-	if by != nil && stores(by.instr) {
-		for at, was := range w.words {
-			if is := w.word(at); is != was {
-				w.words[at], w.stored[at] = is, by
-			}
+}
+
+// writers are who last stored to the bytes that are watched, as far as anybody has: a store of the activation, or a call, of which only what it changes is seen.
+func (w *walk) writers() (list []*computed) {
+	for at := range w.watched {
+		last := w.bytes[at]
+		if by := w.called[at]; by != nil && (last == nil || by.step > last.step) {
+			last = by
+		}
+		if last != nil {
+			list = append(list, last)
 		}
 	}
-	return err
+	return list
 }
 
-// stores says that an instruction may change memory.
-func stores(i *ir.Instr) bool {
-	return i.Call != nil || i.Op == ir.OpStore || i.Op == ir.OpAtomicRMW || i.Op == ir.OpCmpXchg
-}
-
-// word is memory as the run has it; what cannot be read is 0.
-func (w *walk) word(at machine.Addr) (is uint64) {
-	var data, unknown [8]byte
+// byteAt is memory as the run has it; what cannot be read is 0.
+func (w *walk) byteAt(at machine.Addr) byte {
+	var data, unknown [1]byte
 	if w.r.machine.Peek(data[:], unknown[:], at) != nil {
 		return 0
 	}
-	return w.r.stack.Frames[0].View().Target().Arch().Order.Uint64(data[:])
+	return data[0]
 }
 
 // enter takes what the phis of a block have taken, all at once.
 func (w *walk) enter(c *computed, to *ir.Block) {
 	if len(c.instr.Blocks) > 1 {
-		t := taken{br: c.instr, to: to}
+		t := taken{br: c.instr, to: to, way: w.way}
 		if len(c.args) > 0 {
 			t.cond = c.args[0]
 		}
-		w.taken = append(w.taken, t)
+		if !slices.ContainsFunc(w.taken, func(u taken) bool { return u.br == t.br && u.to == t.to }) {
+			w.taken = append(w.taken, t)
+		}
 	}
 	now := map[ir.Value]*computed{}
 	for _, phi := range to.Instrs {
@@ -158,6 +235,7 @@ func (w *walk) enter(c *computed, to *ir.Block) {
 		if k := slices.Index(phi.Blocks, c.instr.Block); k >= 0 {
 			p.from = w.last[phi.Args[k]]
 		}
+		p.chose = w.taken[:len(w.taken):len(w.taken)]
 		p.value, _ = w.r.exec.Value(0, phi)
 		now[phi] = p
 	}
@@ -169,9 +247,10 @@ func (w *walk) enter(c *computed, to *ir.Block) {
 // agree takes note of what a site has shown, where both came to it and had the same.
 func (w *walk) agree(at *ir.Instr) {
 	w.taken = nil
+	w.way++
 	for _, v := range w.seen.values[at] {
 		if c := w.last[v]; c != nil && !w.seen.unsure[v] {
-			c.agreed, c.args, c.from = true, nil, nil
+			c.agreed, c.args, c.from, c.chose = true, nil, nil, nil
 		}
 	}
 }

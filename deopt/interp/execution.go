@@ -316,6 +316,23 @@ func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
 	return Value{s.s, append([]word(nil), s.in(fr)...)}, true
 }
 
+// Operand is [Execution.Value] of what an instruction of the frame's function takes, which may be a constant, or the address of a global, too.
+func (x *Execution) Operand(frame int, v ir.Value) (Value, bool) {
+	switch v.(type) {
+	case *ir.Param, *ir.Instr:
+		return x.Value(frame, v)
+	}
+	if frame < 0 || frame >= x.Depth() {
+		return Value{}, false
+	}
+	w, err := x.in.constant(v)
+	if err != nil || w == nil {
+		return Value{}, false
+	}
+	s, err := x.in.shapes.of(v.Type())
+	return Value{s, w}, err == nil
+}
+
 // Traced is one instruction that was run.
 type Traced struct {
 	Instr *ir.Instr

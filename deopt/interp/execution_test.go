@@ -230,6 +230,14 @@ func TestStopAtShowsEveryFrame(t *testing.T) {
 		require.False(t, ok, "a value of another function")
 		_, ok = x.Value(2, twice.Params[0])
 		require.False(t, ok, "a frame that is not there")
+		product := twice.Block("entry").Instrs[0].Args // of %x and 2
+		for n, want := range []string{fmt.Sprint(turn), "2"} {
+			v, ok := x.Operand(0, product[n])
+			require.True(t, ok)
+			require.Equal(t, want, v.Format())
+		}
+		_, ok = x.Operand(2, product[1])
+		require.False(t, ok, "a frame that is not there")
 	}
 	require.NoError(t, x.StopAt(twice.Block("entry"), false))
 	require.NoError(t, x.StopAt(loop, true)) // not entered any more

@@ -103,8 +103,14 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 
 // report is the difference as it is reported.
 func (d *memoryDiff) report() MemoryDifference {
-	return MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
+	out := MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
 		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
+	for n := range d.Native {
+		if (d.Interp[n]^d.Native[n])&^d.Undefined[n] != 0 {
+			out.bytes = append(out.bytes, d.Addr+machine.Addr(n))
+		}
+	}
+	return out
 }
 
 // hexBytes spells bytes in the order of their addresses; those that have an undefined bit are "??".

@@ -77,13 +77,12 @@ type MemoryDifference struct {
 	Interpreter string    `json:"interpreter"`
 	Native      string    `json:"native"`
 
-	addr machine.Addr
+	addr  machine.Addr
+	bytes []machine.Addr // that differ, of those that are shown
 }
 
-// Range is the memory that differs.
-func (d *MemoryDifference) Range() machine.Range {
-	return machine.Range{Start: d.addr, End: d.addr + machine.Addr(d.Size)}
-}
+// Differing are the addresses of the bytes that differ, of those that are shown.
+func (d *MemoryDifference) Differing() []machine.Addr { return d.bytes }
 
 func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, why }
 
