@@ -17,7 +17,7 @@ import (
 // Book is a directory of pages: index.html and a page for each difference that a verification found.
 type Book struct {
 	Pages   []Chapter
-	More    int    // differences that have no page: there are too many
+	More    int    // differences that the index does not list, or that have no page: there are too many
 	Summary string // how the verification went; "" while it goes on
 
 	dir   string
@@ -96,7 +96,11 @@ func (b *Book) Finish(summary string) error {
 	b.Summary = summary
 	slices.SortStableFunc(b.Pages, func(a, c Chapter) int { return cmp.Compare(a.number, c.number) })
 	return b.write("index.html", func(w io.Writer) error {
-		return fitted(w, b, "index", func() bool { return false })
+		return fitted(w, b, "index", func() bool {
+			shown := len(b.Pages) / 2
+			b.More, b.Pages = b.More+len(b.Pages)-shown, b.Pages[:shown]
+			return shown > 0
+		})
 	})
 }
 

@@ -19,6 +19,7 @@ type Difference struct {
 	Tables []Table
 	// Interpreter and Native are the last instructions of both, oldest first, and how many there were.
 	Interpreter, Native verify.VerifiedRun
+	More                int // tables that are not shown
 }
 
 // Table holds two sides against each other.
@@ -60,7 +61,7 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 		d.slots(fmt.Sprintf("values at hit %d of the record", v.Again.Hit), "interpreter", "native code", v.Again.Slots, true)
 		d.memory("memory at that hit", v.Again.Memory)
 	}
-	for n := range v.Memory[:min(len(v.Memory), maxRows)] {
+	for n := range v.Memory {
 		d.memory("memory", &v.Memory[n])
 	}
 	if b := v.Baseline; b != nil {
@@ -72,8 +73,37 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 			d.results("what the baseline @"+b.Function+" returned", "baseline", "native code", b.Result)
 		}
 	}
+	d.shorten(maxReport, maxTail)
 	p.Title, p.Difference = d.Title, d
 	return p, nil
+}
+
+// A report has at most so many bytes on a page, and each side so many instructions.
+const (
+	maxReport = 64 << 10
+	maxTail   = 256
+)
+
+// shorten cuts what a user may have asked any amount of.
+func (d *Difference) shorten(report, tail int) {
+	if len(d.Report) > report {
+		d.Report = strings.ToValidUTF8(d.Report[:report], "") + fmt.Sprintf("…\nand %s more", count(len(d.Report)-report, "byte"))
+	}
+	d.Interpreter.Tail = d.Interpreter.Tail[max(0, len(d.Interpreter.Tail)-tail):]
+	d.Native.Tail = d.Native.Tail[max(0, len(d.Native.Tail)-tail):]
+}
+
+// halve leaves half of everything out, for a page that is too large.
+func (d *Difference) halve() {
+	half := func(n int) int { return (n + 1) / 2 }
+	d.shorten(half(len(d.Report)), half(max(len(d.Interpreter.Tail), len(d.Native.Tail))))
+	d.More += len(d.Tables) - half(len(d.Tables))
+	d.Tables = d.Tables[:half(len(d.Tables))]
+	for n := range d.Tables {
+		t := &d.Tables[n]
+		t.More += len(t.Rows) - half(len(t.Rows))
+		t.Rows = t.Rows[:half(len(t.Rows))]
+	}
 }
 
 // titleOf names a difference.
@@ -185,7 +215,11 @@ func (d *Difference) memory(title string, m *verify.MemoryDifference) {
 }
 
 func (d *Difference) add(t Table) {
-	if len(t.Rows) > 0 && len(d.Tables) < maxRows {
+	switch {
+	case len(t.Rows) == 0:
+	case len(d.Tables) == maxRows:
+		d.More++
+	default:
 		d.Tables = append(d.Tables, t)
 	}
 }

@@ -28,8 +28,8 @@ type exit struct {
 	via map[string][]string
 }
 
-// exits are of five kinds: a guard that has failed, whose layout says where it resumes; a call with gc pointers; a call in a patchpoint with values in
-// registers, constants and values that are lost; frames of a virtual machine with an object that was not allocated; and a core of another machine.
+// exits are of six kinds: a guard that has failed, whose layout says where it resumes; a call with gc pointers; a call in a patchpoint with values in
+// registers, constants and values that are lost; a stackmap with vectors in registers; frames of a virtual machine with an object that was not allocated; and a core of another machine.
 var exits = []exit{
 	{
 		name: "deoptimize",
@@ -78,6 +78,23 @@ var exits = []exit{
 			"#15": {"values: #15", "IR: i64 81985529216486895", "record: location 15: entry 0 of the constants, 81985529216486895 → #15", "record: constant 0: 81985529216486895, of location 15"},
 		},
 		via: map[string][]string{"%v2": {}, "%slot": {"stack: %slot", "stack: 92 10 00 00 00 00 00 00", "registers: rbp"}},
+	},
+	{
+		name: "vectors",
+		view: func(t *testing.T) *deopt.View {
+			module := livetest.Module(t, vectorModule)
+			p := livetest.Program(t, livetest.ModuleBinary(t, 19, module))
+			p.AwaitPause(t)
+			m, err := ir.ParseFile(module)
+			require.NoError(t, err)
+			return frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}})
+		},
+		lit: map[string][]string{
+			"%ints":    {"values: %ints", "registers: 01 00 00 00 02 00 00 00 03 00 00 00 fc ff ff ff", "IR: %ints", "IR: %ints = <1, 2, 3, -4>", "IR: <4 x i32> %ints = <1, 2, 3, -4>", "record: location 0: 16 bytes of xmm0 → %ints"},
+			"%doubles": {"values: %doubles", "registers: 00 00 00 00 00 00 f8 3f 00 00 00 00 00 00 02 c0", "IR: %doubles", "IR: %doubles = <1.5, -2.25>", "IR: <2 x double> %doubles = <1.5, -2.25>", "record: location 1: 16 bytes of xmm1 → %doubles"},
+			"#3":       {"values: #3", "IR: i64 81985529216486895", "record: location 3: entry 0 of the constants, 81985529216486895 → #3", "record: constant 0: 81985529216486895, of location 3"},
+		},
+		via: map[string][]string{"%ints": {}},
 	},
 	{
 		name: "vm",
@@ -150,6 +167,30 @@ define dso_local i32 @main() {
   %r = call i64 @work(i64 %n, i32 -2, double 2.5)
   %t = trunc i64 %r to i32
   ret i32 %t
+}
+`
+
+// vectorModule waits in pause(2), called by an instruction of its own: a system call keeps vector registers, and the record lies behind it.
+const vectorModule = `
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@ready = private constant [6 x i8] c"ready\0A"
+@i = global <4 x i32> <i32 1, i32 2, i32 3, i32 -4>
+@d = global <2 x double> <double 1.5, double -2.25>
+@f = global float 0.5
+define void @work() noinline {
+  %ints = load volatile <4 x i32>, ptr @i
+  %doubles = load volatile <2 x double>, ptr @d
+  %f = load volatile float, ptr @f
+  %w = call i64 asm sideeffect "syscall", "={rax},{rax},{rdi},{rsi},{rdx},~{rcx},~{r11},~{memory}"(i64 1, i64 1, ptr @ready, i64 6)
+  %p = call i64 asm sideeffect "syscall", "={rax},{rax},~{rcx},~{r11},~{memory}"(i64 34)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 12, i32 0, <4 x i32> %ints, <2 x double> %doubles, float %f, i64 81985529216486895)
+  ret void
+}
+define i32 @main() {
+  call void @work()
+  ret i32 0
 }
 `
 

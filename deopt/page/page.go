@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"reframe/deopt"
 	"reframe/deopt/explain"
@@ -151,6 +152,11 @@ func (at *Place) values(l limits) {
 func (at *Place) link() {
 	for k := range at.Values {
 		v := &at.Values[k]
+		if v.GC != nil && v.GC.Base != nil {
+			if n := slices.IndexFunc(at.Values, func(of Value) bool { return of.Index == *v.GC.Base }); n >= 0 {
+				v.Links = append(v.Links, Link{"#" + key(n), "base"})
+			}
+		}
 		for _, part := range []struct {
 			shown map[int]bool
 			name  string
@@ -166,11 +172,22 @@ func (at *Place) link() {
 func (at *Place) MoreValues() int { return len(at.Place.Values) - len(at.Values) }
 
 // called is what a value is called where there is little room.
-func (at *Place) called(k int) string {
-	if x := &at.Place.Values[k]; x.Name != "" {
-		return x.Name
+func (v *Value) called() string { return cmp.Or(v.Name, fmt.Sprintf("#%d", v.Index)) }
+
+func (at *Place) called(k int) string { return at.Values[k].called() }
+
+// Collected is what the collector is told of the value, as the record of a statepoint has it; "" where it is none of its affairs.
+func (v *Value) Collected() string {
+	switch g := v.GC; {
+	case g == nil:
+		return ""
+	case !g.Pair:
+		return "no gc pair: the record does not tell the collector of it"
+	case g.Base == nil:
+		return "gc pair: it is its own base"
+	default:
+		return fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)
 	}
-	return fmt.Sprintf("#%d", at.Place.Values[k].Index)
 }
 
 // Write writes the page, of at most [MaxSize] bytes.
@@ -181,6 +198,9 @@ func (p *Page) Write(w io.Writer) error {
 		}
 		p.limits = p.limits.half()
 		p.draw()
+		if p.Difference != nil {
+			p.Difference.halve()
+		}
 		return true
 	})
 }

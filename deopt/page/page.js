@@ -51,7 +51,8 @@
     if (e) light(keysOf(e));
   });
   document.addEventListener("focusout", (event) => {
-    if (!closest(event.relatedTarget)) light(pinned);
+    const to = event.relatedTarget; // in the line at the bottom it is a link of what is lit, which must not go before it is followed
+    if (!closest(to) && !(to instanceof Element && to.closest("#inspector"))) light(pinned);
   });
   document.addEventListener("click", (event) => {
     const e = closest(event.target);
