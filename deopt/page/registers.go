@@ -39,8 +39,11 @@ type use struct {
 	via        bool
 }
 
-// maxRegister is how many bytes of a register are shown.
-const maxRegister = 64
+// Of a register at most so many bytes are shown, and of a vector register at least.
+const (
+	maxRegister = 64
+	leastVector = 16
+)
 
 func (at *Place) registers() *Registers {
 	f := at.frame
@@ -110,9 +113,16 @@ func (at *Place) uses() map[machine.DWARFReg][]use {
 func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byte, used []use, kept map[int]bool) Register {
 	r := Register{Name: info.Name}
 	number := len(b) <= 8
-	if len(b) > maxRegister {
-		r.Notes = append(r.Notes, fmt.Sprintf("and %s more", count(len(b)-maxRegister, "byte")))
-		b = b[:maxRegister]
+	shown := len(b)
+	if !number && !arch.BigEndian() { // what nothing lies in says nothing
+		shown = leastVector
+		for _, u := range used {
+			shown = max(shown, u.skip+u.size)
+		}
+	}
+	if shown = min(shown, maxRegister); shown < len(b) {
+		r.Notes = append(r.Notes, count(len(b)-shown, "more byte"))
+		b = b[:shown]
 	}
 	if number {
 		r.Pieces = append(r.Pieces, Piece{Text: "0x"})
@@ -140,10 +150,10 @@ func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byt
 		if number {
 			format = "%x"
 		}
-		p := Piece{Text: fmt.Sprintf(format, b[i:end])}
-		if !number && end < len(b) {
-			p.Text += " "
+		if !number && i > 0 {
+			r.Pieces = append(r.Pieces, Piece{Text: " "})
 		}
+		p := Piece{Text: fmt.Sprintf(format, b[i:end])}
 		var keys, via []string
 		for _, u := range used {
 			switch {
