@@ -60,6 +60,7 @@ endef
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
+	@scripts/clients.sh
 	@scripts/kernel.sh
 	go vet ./...
 	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 40m ./...)
@@ -70,6 +71,7 @@ test:
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh
+	@scripts/clients.sh
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m -skip '^TestExitsAreAsInterpreted$$' ./fidelity
 	FIDELITY=all go test -timeout 480m -v -run '^TestExitsAreAsInterpreted$$' ./fidelity

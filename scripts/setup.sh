@@ -29,6 +29,8 @@ have() {
   bash-completion) test -e /usr/share/bash-completion/bash_completion ;;
   binutils) command -v ld && command -v objdump ;;
   nodejs) command -v node ;;
+  emacs-nox) command -v emacs ;;
+  elpa-dap-mode) ls /usr/share/emacs/site-lisp/elpa-src/dap-mode-*/dap-mode.el ;;
   tcl) command -v tclsh ;;
   default-jdk-headless) command -v javac ;;
   rpm) command -v rpm && command -v rpm2archive ;;
@@ -65,6 +67,8 @@ test)
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.
   packages="$packages clang-tools-19 python3-numba"
+  # Clients of the debug adapter; scripts/clients.sh fetches another.
+  packages="$packages npm emacs-nox elpa-dap-mode"
   # What makes SQLite's sources one file.
   packages="$packages tcl"
   # What reads the packages of a release.

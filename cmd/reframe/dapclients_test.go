@@ -1,0 +1,132 @@
+package main_test
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	server "reframe/session/dap"
+)
+
+// driven has another client drive reframe dap: it says ok where all went as it is to go.
+func driven(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	c.WaitDelay = livetest.Patience
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, "\n"+string(out), "\nok\n")
+}
+
+// The client that Visual Studio Code's debug adapters are tested with launches, stops, steps in both directions, and lets go.
+func TestDAPOfVSCode(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	launch := launchNull(t)
+	launch["noSelfDescription"] = true
+	given, err := json.Marshal(map[string]any{
+		"binary": binary, "patience": livetest.Patience.Milliseconds(), "launch": launch, "line": lineWith(t, launch["ir"].(string), "call void (i64, i32"),
+		"attach": map[string]any{"pid": p.PID, "ir": p.IR, "layout": layout(t)},
+	})
+	require.NoError(t, err)
+	c := exec.Command(livetest.Tool(t, "node"), "testdata/dap/vscode.js", string(given))
+	c.Env = append(os.Environ(), "NODE_PATH="+livetest.NodeModules(t))
+	driven(t, c)
+	unharmed(t, p)
+}
+
+// The requests that are held against the server are those of the specification, as its authors have them for TypeScript.
+func TestDAPSpecification(t *testing.T) {
+	livetest.Slow(t) // what make check has need not be fetched
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(livetest.NodeModules(t), "@vscode", "debugprotocol", "lib", "debugProtocol.d.ts"))
+	require.NoError(t, err)
+	var theirs, ours []string
+	for _, m := range regexp.MustCompile(`interface \w+Request extends Request \{\s+// command: '(\w+)';`).FindAllStringSubmatch(string(text), -1) {
+		theirs = append(theirs, m[1])
+	}
+	for _, a := range specification {
+		ours = append(ours, a.request)
+	}
+	require.ElementsMatch(t, theirs, ours)
+}
+
+// Emacs' dap-mode, which Debian has, does the same without a person.
+func TestDAPOfEmacs(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	launch := launchNull(t)
+	c := exec.Command(livetest.Tool(t, "emacs"), "--batch", "-l", "testdata/dap/emacs.el")
+	home := t.TempDir()
+	c.Env = append(os.Environ(), "HOME="+home, "DAP_HOME="+home, "DAP_BINARY="+binary, fmt.Sprintf("DAP_PATIENCE=%d", int(livetest.Patience.Seconds())),
+		"DAP_IR="+launch["ir"].(string), "DAP_PROGRAM="+launch["program"].(string), "DAP_ARGS="+strings.Join(launch["args"].([]string), " "))
+	driven(t, c)
+}
+
+// The extension is packed by the tool that publishes extensions, and its manifest offers just what a launch configuration may have.
+func TestVSCodeExtension(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	const at = "../../editors/vscode"
+	modules, node := livetest.NodeModules(t), livetest.Tool(t, "node")
+	out, err := exec.Command(node, "--check", at+"/extension.js").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file := filepath.Join(t.TempDir(), "reframe.vsix")
+	c := exec.Command(node, filepath.Join(modules, "@vscode", "vsce", "vsce"), "package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", file)
+	c.Dir = at
+	out, err = c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	packed, err := zip.OpenReader(file)
+	require.NoError(t, err)
+	defer packed.Close()
+	var names []string
+	for _, f := range packed.File {
+		names = append(names, f.Name)
+	}
+	require.ElementsMatch(t, []string{"extension.vsixmanifest", "[Content_Types].xml", "extension/package.json", "extension/extension.js", "extension/README.md"}, names)
+
+	text, err := os.ReadFile(at + "/package.json")
+	require.NoError(t, err)
+	var manifest struct {
+		Contributes struct {
+			Debuggers []struct {
+				Type                    string
+				ConfigurationAttributes map[string]struct{ Properties map[string]any }
+				ConfigurationSnippets   []struct{ Body map[string]any }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &manifest))
+	d := manifest.Contributes.Debuggers[0]
+	require.Equal(t, "reframe", d.Type)
+	offered := map[string]bool{}
+	for _, of := range d.ConfigurationAttributes {
+		for name := range of.Properties {
+			offered[name] = true
+		}
+	}
+	known := map[string]bool{"processId": true}
+	arguments := reflect.TypeFor[server.Arguments]()
+	for n := range arguments.NumField() {
+		known[arguments.Field(n).Tag.Get("json")] = true
+	}
+	delete(known, "noDebug") // which the editor adds itself
+	require.Equal(t, known, offered)
+	require.Len(t, d.ConfigurationSnippets, 3)
+	for _, s := range d.ConfigurationSnippets {
+		of := d.ConfigurationAttributes[s.Body["request"].(string)].Properties
+		for name := range s.Body {
+			require.True(t, of[name] != nil || name == "type" || name == "request" || name == "name", name)
+		}
+	}
+}
