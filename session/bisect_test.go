@@ -11,6 +11,7 @@ import (
 
 	"reframe/deopt/condition"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/internal/livetest"
 	"reframe/session"
 )
@@ -185,6 +186,25 @@ func TestBisectGoesFar(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"%acc2 = and i64 %acc1, 1048575"}, texts(p.Instr))
 	require.Contains(t, texts(p.Suspects...), "%acc1 = sub i64 %r, %x")
+	toEnd(t, s)
+}
+
+// A baseline that does something else is found from the result alone.
+func TestBisectOfAnotherFunction(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "guards.ll"))
+	require.NoError(t, err)
+	known := livetest.Raw(t, strings.Replace(string(text), "%s3 = mul i64 %sv, -3", "%s3 = mul i64 %sv, -5", 1))
+	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
+	require.NoError(t, err)
+	s := hosted(t, "guards.ll", known, livetest.ObjectHostOptions{Threads: 1, Rounds: 40}, described)
+	toExit(t, s, 71)
+	p, err := s.Bisect(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, p.Why)
+	require.Equal(t, session.ByResult, p.By)
+	require.Nil(t, p.Before)
+	require.NotEmpty(t, p.Pair.Note)
+	require.Contains(t, texts(p.Suspects...), "%s3 = mul i64 %sv, -5")
 	toEnd(t, s)
 }
 

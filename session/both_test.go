@@ -251,6 +251,85 @@ func TestBothOfAnotherFunction(t *testing.T) {
 	toEnd(t, s)
 }
 
+// patched has patchpoints in a loop: one with nothing in it, and one that calls.
+const patched = header + `declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
+@sum = global i64 0
+define void @count(i64 %x) noinline {
+  %old = load i64, ptr @sum
+  %new = add i64 %old, %x
+  store i64 %new, ptr @sum
+  ret void
+}
+define i64 @f(i64 %n) noinline {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %acc = phi i64 [ %n, %entry ], [ %acc1, %loop ]
+  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16, ptr null, i32 0, i64 %i, i64 %acc)
+  %acc1 = mul i64 %acc, 3
+  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 12, i32 16, ptr @count, i32 1, i64 %acc1, i64 %i, i64 %acc1)
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, 5
+  br i1 %more, label %loop, label %done
+done:
+  %s = load i64, ptr @sum
+  ret i64 %s
+}
+define i64 @entry(i64 %n) {
+  %m = add i64 %n, 1
+  %r = call i64 @f(i64 %m)
+  ret i64 %r
+}
+`
+
+// Both go over patchpoints too, with what those call.
+func TestBothOfPatchpoints(t *testing.T) {
+	s := hosted(t, livetest.Raw(t, patched), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 11)
+	acc, sum := 1, 0
+	for i := range 5 {
+		acc *= 3
+		p := both(t, s)
+		require.False(t, p.Parted)
+		require.EqualValues(t, 12, p.Frame.Record.ID)
+		native, interpreted := shown(p)
+		require.Equal(t, []string{fmt.Sprint(i), fmt.Sprint(acc)}, native)
+		require.Equal(t, native, interpreted)
+		if sum += acc; i < 4 {
+			p = both(t, s)
+			require.EqualValues(t, 11, p.Frame.Record.ID)
+			native, _ = shown(p)
+			require.Equal(t, []string{fmt.Sprint(i + 1), fmt.Sprint(acc)}, native)
+		}
+	}
+	p := both(t, s)
+	require.True(t, p.Returned)
+	require.False(t, p.Parted)
+	require.Equal(t, fmt.Sprint(sum), p.Result[0].Native) // 3 + 9 + 27 + 81 + 243
+	toEnd(t, s)
+}
+
+// With a value that was set the interpreter comes to something else than native code.
+func TestBothWithAnotherValue(t *testing.T) {
+	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 1)
+	_, err := s.Set("%acc", "5")
+	require.NoError(t, err)
+	p := both(t, s)
+	require.True(t, p.Parted)
+	require.False(t, p.Elsewhere())
+	native, interpreted := shown(p)
+	require.Equal(t, []string{"1", "12345", "12345", "12344"}, native)      // 12345 ^ 1, and so on
+	require.Equal(t, []string{"1", "12500", "12345", "12501"}, interpreted) // 5 * 31 more
+	rows := s.Diff().Rows
+	require.Len(t, rows, 2)
+	require.Equal(t, "%acc", rows[0].Name)
+	require.Equal(t, "%y", rows[1].Name)
+	require.True(t, both(t, s).Parted, "and so it goes on")
+	toEnd(t, s)
+}
+
 // Of two threads one goes on, and the other stays where it is; signals that come meanwhile are not lost, and a handler of theirs is none of the activation's.
 func TestBothOfThreads(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 2, Rounds: 3, Signals: true})
