@@ -310,6 +310,65 @@ func TestBothOfPatchpoints(t *testing.T) {
 	toEnd(t, s)
 }
 
+// Of two sites without code between them there is one place.
+func TestBothOfNeighbours(t *testing.T) {
+	const sites = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 13, i32 0, i64 %i, i64 %acc1)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 14, i32 0, i64 %acc1, i64 %i)"
+	text := strings.Replace(patched, "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16, ptr null, i32 0, i64 %i, i64 %acc)", "", 1)
+	text = strings.Replace(text, "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 12, i32 16, ptr @count, i32 1, i64 %acc1, i64 %i, i64 %acc1)", sites+"\n  call void @count(i64 %acc1)", 1)
+	s := hosted(t, livetest.Raw(t, text), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 13)
+	for i := 1; i < 5; i++ {
+		p := both(t, s)
+		require.False(t, p.Parted)
+		require.EqualValues(t, 13, p.Frame.Record.ID)
+		require.Equal(t, fmt.Sprint(i), p.Rows[0].Native.Value)
+	}
+	p := both(t, s)
+	require.True(t, p.Returned)
+	require.Equal(t, "363", p.Result[0].Native)
+	toEnd(t, s)
+}
+
+// A jump out of the activation reaches outside of what the interpreter can follow: native code stays where it is.
+func TestBothOfLongjmp(t *testing.T) {
+	module := livetest.Raw(t, header+`declare i32 @_setjmp(ptr) returns_twice
+declare void @longjmp(ptr, i32)
+@buffer = global [64 x i64] zeroinitializer
+define i64 @deep(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %x)
+  call void @longjmp(ptr @buffer, i32 1)
+  unreachable
+}
+define i64 @f(i64 %x) noinline {
+entry:
+  %j = call i32 @_setjmp(ptr @buffer) returns_twice
+  %first = icmp eq i32 %j, 0
+  br i1 %first, label %go, label %back
+go:
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %x)
+  %r = call i64 @deep(i64 %x)
+  ret i64 %r
+back:
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0)
+  ret i64 9
+}
+define i64 @entry(i64 %n) {
+  %r = call i64 @f(i64 %n)
+  ret i64 %r
+}
+`)
+	for _, record := range []uint64{4, 5} {
+		s := hosted(t, module, "", livetest.ObjectHostOptions{Threads: 1, Rounds: 2})
+		toExit(t, s, record)
+		p, err := s.Both(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "it calls @longjmp, which reaches outside of what can be compared", p.Why)
+		require.False(t, p.Parted)
+		require.Equal(t, session.AtExit, s.Stop().Why)
+		toEnd(t, s)
+	}
+}
+
 // With a value that was set the interpreter comes to something else than native code.
 func TestBothWithAnotherValue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})

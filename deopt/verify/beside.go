@@ -141,6 +141,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 	}
 	unsure := map[*ir.Instr]bool{}
 	for _, set := range all {
+		var here []*ir.Instr
 		for _, point := range b.v.watcher.At(set.Addr) {
 			m := point.Match()
 			if m == nil || m.Entry.Function.Addr != start.Addr {
@@ -148,10 +149,17 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 			}
 			if m.Site != nil && m.Site.Func == native && m.Moment == frame.Before && !point.Doubtful() {
 				b.sites[m.Site.Instr] = true
+				here = append(here, m.Site.Instr)
 				continue
 			}
 			for _, s := range m.Sites {
 				unsure[s.Instr] = true
+			}
+		}
+		// Of sites with no code between them native code comes to the first, and to all of them at once.
+		for _, i := range here {
+			if slices.ContainsFunc(here, func(other *ir.Instr) bool { return other.Block != i.Block || other.Index < i.Index }) {
+				unsure[i] = true
 			}
 		}
 	}

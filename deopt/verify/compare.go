@@ -137,6 +137,9 @@ func (p *prediction) explain(v *verifier) {
 	for i := range out.Memory {
 		out.Memory[i].Near = n.memory(out.Memory[i].addr)
 	}
+	if v.aside {
+		return // its owner has what both are
+	}
 	for _, at := range out.outside {
 		out.Outside = append(out.Outside, n.called(at))
 	}
