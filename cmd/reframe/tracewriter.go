@@ -261,15 +261,22 @@ func (w *exitWriter) vmFrames(vm *frame.VM) {
 			continue
 		}
 		for k := range f.Locals {
-			fmt.Fprintf(b, " %s=%s", placeOf("local", &f.Locals[k]), w.vmValue(&f.Locals[k]))
+			w.placed("local", &f.Locals[k])
 		}
 		for k := range f.Stack {
-			fmt.Fprintf(b, " %s=%s", placeOf("stack", &f.Stack[k]), w.vmValue(&f.Stack[k]))
+			w.placed("stack", &f.Stack[k])
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 			v := f.Extra[name]
 			fmt.Fprintf(b, " %s=%s", printable(name), w.vmValue(&v))
 		}
+	}
+}
+
+// placed writes a local or a place on the stack.
+func (w *exitWriter) placed(what string, v *frame.VMValue) {
+	for _, part := range [...]string{" ", placeOf(what, v), "=", w.vmValue(v)} {
+		w.line.WriteString(part)
 	}
 }
 

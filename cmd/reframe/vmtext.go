@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reframe/deopt"
@@ -85,7 +86,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 // placeOf is what a local or a place on the stack is called: local[2], and its name where it has one.
 func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
-		what = fmt.Sprintf("%s[%d]", what, *v.Index)
+		what += "[" + strconv.FormatInt(*v.Index, 10) + "]"
 	}
 	if v.Name != "" {
 		what += " " + printable(v.Name)

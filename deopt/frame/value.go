@@ -107,11 +107,16 @@ func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	if t.Composite() {
 		return t.formatParts(raw, order)
 	}
-	if v, ok := word(raw, order); ok && t.Kind == Int && t.Bits > 1 {
+	// Those that a trace shows by the million need no numbers of any size.
+	switch v, ok := word(raw, order); {
+	case !ok:
+	case t.Kind == Int && t.Bits > 1:
 		unused := 64 - t.Bits
 		return strconv.FormatInt(int64(v<<unused)>>unused, 10)
-	} else if ok && t.Kind == Pointer {
+	case t.Kind == Pointer:
 		return string(HexOf(v & (math.MaxUint64 >> (64 - t.Bits))))
+	case t.Kind == Float && t.Bits == 64:
+		return formatFloat(math.Float64frombits(v), 64)
 	}
 	n := Number(raw, order)
 	n.And(n, ones(uint(t.Bits)))

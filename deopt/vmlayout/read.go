@@ -3,7 +3,6 @@ package vmlayout
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
@@ -19,6 +18,7 @@ type Source struct {
 	names map[nameKey]string // what the layout calls methods and classes, by their bits
 	infos map[infoKey]map[string]string
 	loads int
+	pairs bool // the record tells the collector of one slot at least
 }
 
 // Moved is the source for another moment of the same target. What methods and classes are called is kept.
@@ -59,7 +59,10 @@ type raw struct {
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
-	from.loads = 0
+	from.loads, from.pairs = 0, false
+	for k := range from.Slots {
+		from.pairs = from.pairs || from.Slots[k].GC != nil
+	}
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Resume: f.Resume}
@@ -179,44 +182,54 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 
 // all reads values with their places.
 func (from *Source) all(list []Placed) (out []frame.VMValue) {
+	if len(list) == 0 {
+		return nil
+	}
+	out = make([]frame.VMValue, 0, len(list))
 	for k := range list {
 		p := &list[k]
-		count, mask := uint64(1), raw{}
 		if p.Run != nil {
-			n := from.raw(&p.Run.Count)
-			if n.status == frame.OK && n.bits > maxRow {
-				n.status, n.reason = frame.Missing, fmt.Sprintf("a row of %d values; up to %d are read", n.bits, maxRow)
-			}
-			if n.status != frame.OK {
-				at := p.At
-				out = append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Reason: "how many there are: " + n.reason})
-				continue
-			}
-			count = n.bits
+			out = from.row(out, p)
+			continue
 		}
-		for i := range count {
-			v := p.Value
-			if p.Run != nil {
-				v.Offset += int64(i) * p.Run.Stride
-				if p.Run.Refs != nil {
-					if i%64 == 0 {
-						word := *p.Run.Refs
-						word.Offset += int64(i / 8)
-						mask = from.raw(&word)
-					}
-					if mask.bits>>(i%64)&1 != 0 {
-						v.As = "ref"
-					}
-				}
+		is, at := from.value(&p.Value), p.At
+		is.Index, is.Name = &at, p.Name
+		out = append(out, is)
+	}
+	return out
+}
+
+// row adds the values of a row in memory.
+func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
+	n := from.raw(&p.Run.Count)
+	if n.status == frame.OK && n.bits > maxRow {
+		n.status, n.reason = frame.Missing, fmt.Sprintf("a row of %d values; up to %d are read", n.bits, maxRow)
+	}
+	if n.status != frame.OK {
+		at := p.At
+		return append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Reason: "how many there are: " + n.reason})
+	}
+	mask := raw{}
+	for i := range n.bits {
+		v := p.Value
+		v.Offset += int64(i) * p.Run.Stride
+		if p.Run.Refs != nil {
+			if i%64 == 0 {
+				word := *p.Run.Refs
+				word.Offset += int64(i / 8)
+				mask = from.raw(&word)
 			}
-			is := from.value(&v)
-			if mask.status == frame.Missing {
-				is.Status, is.Reason, is.Value = frame.Missing, "whether it is a reference: "+mask.reason, ""
+			if mask.bits>>(i%64)&1 != 0 {
+				v.As = "ref"
 			}
-			at := p.At + int64(i)
-			is.Index, is.Name = &at, p.Name
-			out = append(out, is)
 		}
+		is := from.value(&v)
+		if mask.status == frame.Missing {
+			is.Status, is.Reason, is.Value = frame.Missing, "whether it is a reference: "+mask.reason, ""
+		}
+		at := p.At + int64(i)
+		is.Index, is.Name = &at, p.Name
+		out = append(out, is)
 	}
 	return out
 }
@@ -259,7 +272,7 @@ func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 		return nil
 	case s.GC != nil || v.Hex == "0x0" || v.Value == "0x0":
 		return s.GC
-	case slices.ContainsFunc(from.Slots, func(of frame.Slot) bool { return of.GC != nil }):
+	case from.pairs:
 		return &frame.GC{}
 	}
 	return nil
@@ -282,7 +295,9 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 		out.Value, out.Hex, out.Kind, out.Bytes = got.slot.Value, got.slot.Hex, got.slot.Type, got.slot.Bytes
 		return out
 	}
-	out.Hex = frame.HexOf(got.bits)
+	if out.Hex = got.hex(v); out.Hex == "" {
+		out.Hex = frame.HexOf(got.bits)
+	}
 	if v.Codec == nil {
 		from.decoded(&out, Typed{Type: v.As, Bits: got.bits})
 		return out
@@ -299,14 +314,23 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	return out
 }
 
+// hex are the bits of a whole slot, which has them already; "" where they are others.
+func (r *raw) hex(v *Value) frame.Hex {
+	if v.Kind != OperandValue || v.As != "" || r.slot == nil || len(r.slot.Bytes) > 8 {
+		return ""
+	}
+	return r.slot.Hex
+}
+
 // decoded gives a value its type, its text and its bits.
 func (from *Source) decoded(v *frame.VMValue, is Typed) {
-	v.Type, v.Value = is.Type, is.String()
+	v.Type = is.Type
 	t, ok := plain[is.Type]
 	if is.Type == "null" {
 		t, ok = plain["ref"], true
 	}
 	if !ok {
+		v.Value = is.String()
 		return
 	}
 	v.Kind, v.Bytes = t, make([]byte, t.Size())
@@ -316,6 +340,9 @@ func (from *Source) decoded(v *frame.VMValue, is Typed) {
 			at = len(v.Bytes) - 1 - i
 		}
 		v.Bytes[at] = byte(is.Bits >> (8 * i))
+	}
+	if v.Value = is.named(); v.Value == "" {
+		v.Value = t.Format(v.Bytes, from.Order)
 	}
 }
 

@@ -50,8 +50,8 @@ func cut(bits uint64, t string) uint64 {
 	return bits
 }
 
-// String is the text of a value in its natural form.
-func (t Typed) String() string {
+// named is the text of a value that is spelled otherwise than by its type in [plain]; "" of others.
+func (t Typed) named() string {
 	switch t.Type {
 	case "null":
 		return "null"
@@ -59,6 +59,14 @@ func (t Typed) String() string {
 		return t.Text
 	case "u8", "u16", "u32", "u64":
 		return strconv.FormatUint(cut(t.Bits, t.Type), 10)
+	}
+	return ""
+}
+
+// String is the text of a value in its natural form.
+func (t Typed) String() string {
+	if text := t.named(); text != "" || t.Type == "symbol" {
+		return text
 	}
 	var raw [8]byte
 	binary.LittleEndian.PutUint64(raw[:], t.Bits)
