@@ -3,6 +3,7 @@ package vmlayout
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
@@ -268,9 +269,9 @@ func (from *Source) value(v *Value) frame.VMValue {
 // collected is what the record tells the collector of a reference. Where it tells of any, it tells of all that are not null and no constant.
 func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 	switch {
-	case v.Kind.Kind != frame.Pointer || s.Location != nil && s.Location.Constant != "":
+	case !strings.HasPrefix(v.Type, "ref") && !strings.Contains(v.Type, "addrspace("), s.Location != nil && s.Location.Constant != "":
 		return nil
-	case s.GC != nil || v.Hex == "0x0" || v.Value == "0x0":
+	case s.GC != nil || v.Value == "0x0":
 		return s.GC
 	case from.pairs:
 		return &frame.GC{}
