@@ -1,5 +1,4 @@
-// The `simple` encoding: a frame as the operands of a deopt bundle. A stream of items, each with a constant in front,
-// what << 32 | how << 24 | index. doc/layouts.md describes it.
+// What a deopt bundle says of the frames at a place, and how that is encoded.
 #include "state.h"
 
 #include <set>
@@ -8,8 +7,31 @@ namespace tinyvm {
 
 namespace {
 
-enum What { FRAME = 1, LOCAL = 2, STACK = 3, MONITOR = 4, OBJECT = 5, FIELD = 6, EXTRA = 7 };
-enum How { TYPED = 0, AS_BOXED = 1, AS_REF = 2, AS_VIRTUAL = 3, AS_DEAD = 4 };
+Described describe(const State &s, Mode mode, int position) {
+  Described d;
+  std::set<int> seen;
+  std::vector<int> todo; // virtual objects that must be described
+  auto reach = [&](const std::vector<Val> &values) {
+    for (const Val &v : values)
+      if (v.kind == Val::VIRTUAL && seen.insert(v.object).second) todo.push_back(v.object);
+  };
+  for (const VFrame &f : s.frames) {
+    bool last = &f == &s.frames.back();
+    Described::Scope is{&f, last ? mode : IN_CALL, last ? position : f.position, f.locals, f.stack, f.monitors};
+    uint64_t live = f.method->live[is.mode == REEXECUTE ? is.position : is.position + 1];
+    for (size_t l = 0; l < is.locals.size(); l++)
+      if (!(live >> l & 1)) is.locals[l] = Val{};
+    reach(is.locals), reach(is.stack), reach(is.monitors);
+    d.frames.push_back(is);
+  }
+  while (!todo.empty()) {
+    int id = todo.back();
+    todo.pop_back();
+    d.objects.push_back({id, s.objects.at(id)});
+    reach(d.objects.back().second.fields);
+  }
+  return d;
+}
 
 struct Writer {
   std::string text, &kinds;
@@ -25,7 +47,22 @@ struct Writer {
     case Val::INT: tag(what, TYPED, index), operand("i32", v.name), kinds += 'i'; break;
     case Val::DOUBLE: tag(what, TYPED, index), operand("double", v.name), kinds += 'd'; break;
     case Val::REF: tag(what, AS_REF, index), operand(ref_type, v.name); break;
-    case Val::VIRTUAL: tag(what, AS_VIRTUAL, index), operand("i32", std::to_string(v.object + fault("object"))); break;
+    case Val::VIRTUAL: tag(what, AS_VIRTUAL, index), operand("i32", std::to_string(v.object)); break;
+    }
+  }
+
+  void all(const Described &d) {
+    for (const Described::Scope &f : d.frames) {
+      tag(FRAME, 0, f.mode), address(f.of->method->name), operand("i32", std::to_string(f.position));
+      if (&f == &d.frames.front()) tag(EXTRA, TYPED, 2), operand("i64", "%depth"); // how many frames are under the first
+      for (size_t l = 0; l < f.locals.size(); l++) item(LOCAL, l, f.locals[l]);
+      for (size_t k = f.left_out; k < f.stack.size(); k++) item(STACK, k, f.stack[k]);
+      for (const Val &m : f.monitors) item(MONITOR, m.kind == Val::VIRTUAL, m);
+    }
+    for (auto &o : d.objects) {
+      const std::vector<Val> &fields = o.second.fields;
+      tag(OBJECT, 0, o.first), address(o.second.cls->name), operand("i32", std::to_string(fields.size()));
+      for (size_t k = 0; k < fields.size(); k++) item(FIELD, fields_at + sizeof(Value) * k, fields[k]);
     }
   }
 };
@@ -33,47 +70,10 @@ struct Writer {
 } // namespace
 
 std::string bundle(const State &s, Mode mode, int position, std::string &kinds) {
+  Described d = describe(s, mode, position);
+  if (!options.fault.empty()) spoil(d);
   Writer w{"", kinds};
-  std::set<int> seen;
-  std::vector<int> todo; // virtual objects that must be described
-  auto item = [&](What what, int index, const Val &v) {
-    w.item(what, index, v);
-    if (v.kind == Val::VIRTUAL && seen.insert(v.object).second) todo.push_back(v.object);
-  };
-  for (size_t i = 0; i < s.frames.size(); i++) {
-    const VFrame &f = s.frames[i];
-    bool last = i + 1 == s.frames.size();
-    Mode how = last ? mode : IN_CALL;
-    int at = last ? position : f.position;
-    uint64_t live = f.method->live[how == REEXECUTE ? at : at + 1];
-    if (last && fault("mode") && how != IN_CALL) how = how == REEXECUTE ? AFTER : REEXECUTE;
-    w.tag(FRAME, 0, how), w.address(f.method->name), w.operand("i32", std::to_string(at + (last && fault("position"))));
-    if (i == 0) w.tag(EXTRA, TYPED, 2), w.operand("i64", "%depth"); // how many frames are under the first
-    std::vector<Val> locals(f.locals.size());
-    std::vector<size_t> shown;
-    for (size_t l = 0; l < locals.size(); l++) {
-      if (!(live >> l & 1)) continue;
-      auto before = f.before.find(l);
-      locals[l] = fault("stale") && before != f.before.end() ? before->second : f.locals[l];
-      shown.push_back(l);
-    }
-    if (fault("swap") && shown.size() > 1) std::swap(locals[shown[0]], locals[shown[1]]);
-    for (size_t l = 0; l < locals.size(); l++) item(LOCAL, l, locals[l]);
-    for (size_t k = fault("stack") && last; k < f.stack.size(); k++) item(STACK, k, f.stack[k]);
-    for (const Val &m : f.monitors) item(MONITOR, m.kind == Val::VIRTUAL, m);
-  }
-  while (!todo.empty()) {
-    int id = todo.back();
-    todo.pop_back();
-    const VObject &o = s.objects.at(id);
-    const Class *c = o.cls;
-    if (fault("class"))
-      for (const Class *other : classes)
-        if (other != c) c = other;
-    size_t n = o.fields.size() - (fault("field") && !o.fields.empty());
-    w.tag(OBJECT, 0, id), w.address(c->name), w.operand("i32", std::to_string(n));
-    for (size_t k = 0; k < n; k++) item(FIELD, fields_at + sizeof(Value) * k, o.fields[k]);
-  }
+  w.all(d);
   return w.text;
 }
 

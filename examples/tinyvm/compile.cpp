@@ -125,19 +125,19 @@ struct Compiler {
     remember_kinds(next_site++, kinds);
     return "\"statepoint-id\"=\"" + id + "\" [ \"deopt\"(" + operands + ") ]";
   }
-  [[noreturn]] void leave(Mode mode, int position) {
+  void exit_here(Mode mode, int position) {
     std::string v = value("left", "call i64 (...) @llvm.experimental.deoptimize.i64() " + site(mode, position));
     emit("ret i64 " + v);
+  }
+  [[noreturn]] void leave(Mode mode, int position) {
+    exit_here(mode, position);
     throw Dead_end();
   }
   void guard(const std::string &condition, Mode mode, int position) {
     Block *out = block("exit"), *on = block("on");
     emit("br i1 " + condition + ", label %" + on->label + ", label %" + out->label);
     at = out;
-    try {
-      leave(mode, position);
-    } catch (Dead_end &) {
-    }
+    exit_here(mode, position);
     at = on;
   }
 
@@ -570,10 +570,7 @@ struct Compiler {
       int target = w ? i.a : p + 1;
       if (target > p && !(w ? n.taken : n.not_taken)) { // nobody ever went this way
         pop();
-        try {
-          leave(REEXECUTE, target);
-        } catch (Dead_end &) {
-        }
+        exit_here(REEXECUTE, target);
         continue;
       }
       edge(body, p, target);

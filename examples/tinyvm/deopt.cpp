@@ -1,6 +1,7 @@
 // The way back from compiled code: reads the record of the call that left (LLVM's stack map, version 3), rebuilds the frames that the bundle
 // describes, makes the objects that did not exist, and lets the interpreter go on. This is what a VM has to do for itself; reframe does the
 // same from outside, and knows nothing of this file.
+#include "simple.h"
 #include "vm.h"
 
 #include <cstdio>
@@ -109,10 +110,6 @@ uint64_t read(const Location &l, const Left &left, uint64_t rsp) {
   memcpy(&v, reinterpret_cast<void *>(base), l.size < 8 ? l.size : 8);
   return v;
 }
-
-enum What { FRAME = 1, LOCAL = 2, STACK = 3, MONITOR = 4, OBJECT = 5, FIELD = 6, EXTRA = 7 };
-enum How { TYPED = 0, AS_BOXED = 1, AS_REF = 2, AS_VIRTUAL = 3, AS_DEAD = 4 };
-enum Mode { REEXECUTE = 0, AFTER = 1, IN_CALL = 2 };
 
 struct Decoder {
   const Left &left;

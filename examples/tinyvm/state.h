@@ -1,6 +1,7 @@
 // What the compiler knows at a point of the code: the frames there, inlined ones on top of their callers, and the objects that do not
 // exist, because no one but these frames could see them. Values are names in the IR, or constants.
 #pragma once
+#include "simple.h"
 #include "vm.h"
 
 #include <map>
@@ -45,8 +46,19 @@ struct State {
   void replace(Val old, Val now);
 };
 
-// How a frame goes on: tags of the `simple` encoding.
-enum Mode { REEXECUTE = 0, AFTER = 1, IN_CALL = 2 };
+// What a bundle says of a state: its frames, without locals that nobody will read, and the virtual objects that these lead to.
+struct Described {
+  struct Scope {
+    const VFrame *of;
+    Mode mode;
+    int position;
+    std::vector<Val> locals, stack, monitors;
+    size_t left_out = 0; // operands at the bottom of the stack (by a fault alone)
+  };
+  std::vector<Scope> frames;
+  std::vector<std::pair<int, VObject>> objects;
+};
+void spoil(Described &d); // testing/faults.cpp
 
 // The operands of a deopt bundle that describes s, whose last frame is at `position`. kinds becomes one letter for each value that has its IR
 // type's form: 'i' or 'd'. What an operand's type was is not in a stack map, and a constant 0 may be either.

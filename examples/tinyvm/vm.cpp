@@ -17,8 +17,6 @@ Options options;
 std::vector<Class *> classes;
 std::vector<Method *> methods;
 
-bool fault(const char *name) { return options.fault == name; }
-
 Value box_int(int32_t i) { return int_tag | static_cast<uint32_t>(i); }
 
 Value box_double(double d) {

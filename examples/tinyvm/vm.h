@@ -4,13 +4,15 @@
 //
 //   vm.h, vm.cpp   values in NaN boxes, objects, and what an instruction does with them
 //   parse.cpp      programs are text (.tvm); what is known of each position before it runs
-//   interp.cpp     the plain interpreter, which is what a program means; it also takes notes for the compiler, and writes the log
+//   interp.cpp     the plain interpreter, which is what a program means; it also takes notes for the compiler
 //   compile.cpp    the optimizing compiler: byte code in, LLVM IR as text out, with a deopt bundle wherever a frame may be asked for
-//   ir.h, state.h  what the compiler is made of: blocks of IR, and frames whose values are names in the IR
-//   bundle.cpp     the `simple` encoding of those frames
+//   state.h        what the compiler knows at a place: frames whose values are names in the IR
+//   bundle.cpp     what a deopt bundle says of those frames, in the encoding `simple` (simple.h)
 //   jit.cpp        LLVM: passes, ORC, registration with debuggers, and how a module describes itself
-//   serve.cpp      the plain interpreter for others: goes on in frames of another process, by reframe's protocol
 //   deopt.cpp      the way back: reads the stack map, rebuilds the frames, and lets the interpreter go on
+//
+// Beside the machine itself: serve.cpp is the plain interpreter for others, which goes on in frames of another process, by reframe's protocol; and in
+// testing/ are the log of all frames that tests hold others against, and the faults that they plant.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -148,7 +150,10 @@ Value stop(const std::string &why);
 // Runs the last frame of a stack, then its callers, until the first returns. depth is how many frames there are under the first.
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned = false, Value result = null);
 Value call(Method *m, int64_t depth, const Value *args);
-void log_exit(const std::vector<Frame> &frames, int64_t depth, const Method *callee); // frames that were rebuilt
+
+// testing/log.cpp: the frames that the interpreter comes to, and those that were rebuilt.
+void log_arrival(const std::vector<Frame> &frames, int64_t depth);
+void log_exit(const std::vector<Frame> &frames, int64_t depth, const Method *callee);
 
 // Translates a method to IR; `kinds` are what deopt.cpp needs to know of values in the bundles (see bundle.cpp).
 struct Translation {

@@ -40,7 +40,7 @@ func Binary(t testing.TB, llvm int) string {
 		return strings.Fields(string(out))
 	}
 	args := []string{"-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-isystem", config("--includedir")[0]}
-	for _, pattern := range []string{"*.cpp", "*.S"} {
+	for _, pattern := range []string{"*.cpp", "testing/*.cpp", "*.S"} {
 		sources, err := filepath.Glob(filepath.Join(dir, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, sources)
