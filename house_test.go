@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"deopt/page", "internal/flags"},
 	{"demo", "replay"},
 	{"session"},
-	{"session/dap"},
+	{"session/dap", "session/prompt"},
 	{"cmd/reframe"},
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},

@@ -67,12 +67,12 @@ func main() {
 
 // sections are what is measured, in this order.
 var (
-	order    = []string{"pauses", "waits", "backtrace", "unwinding", "objects", "resumption", "traces", "vmtraces", "records", "replays", "interpreters", "modules", "stackmaps", "verifications", "with"}
+	order    = []string{"pauses", "waits", "backtrace", "unwinding", "objects", "resumption", "traces", "vmtraces", "records", "replays", "interpreters", "modules", "stackmaps", "verifications", "with", "prompts"}
 	sections = map[string]func(*bench){
 		"pauses": (*bench).pauses, "waits": (*bench).waits, "backtrace": (*bench).firstBacktrace, "unwinding": (*bench).unwinding,
 		"objects": (*bench).objects, "resumption": (*bench).resumption, "traces": (*bench).traces, "vmtraces": (*bench).vmTraces, "records": (*bench).records,
 		"replays": (*bench).replays, "interpreters": (*bench).interpreters, "modules": (*bench).largeModules, "stackmaps": (*bench).stackMaps,
-		"verifications": (*bench).verifications, "with": (*bench).interpretersOfVMs,
+		"verifications": (*bench).verifications, "with": (*bench).interpretersOfVMs, "prompts": (*bench).prompts,
 	}
 )
 

@@ -247,6 +247,9 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
 	return nil
 }
 
+// Pair is the last of [Session.Both]; nil where there is none since the process went on otherwise.
+func (s *Session) Pair() *Pair { return s.pair }
+
 // Diff is the last pair of [Session.Both] with the rows alone that differ. It is nil where there is none since the process went on otherwise.
 func (s *Session) Diff() *Pair {
 	if s.pair == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reframe/deopt"
 	"reframe/deopt/commit"
 	"reframe/deopt/explain"
 	"reframe/deopt/frame"
@@ -16,15 +17,15 @@ import (
 )
 
 // Commit has the interpreter resume from the exit to the return of the function, and makes the process what that came to: the thread stands in
-// the caller then. The error says why nothing was written.
-func (s *Session) Commit(ctx context.Context) (*frame.Resumed, error) {
+// the caller then. The stack is what was resumed. The error says why nothing was written.
+func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, error) {
 	if s.process == nil {
-		return nil, errors.New("a core cannot be written to")
+		return nil, nil, errors.New("a core cannot be written to")
 	}
 	s.LeaveRun()
 	stack, err := s.picked()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stack.Result = s.result
 	report, c, err := commit.Prepare(ctx, s.process, stack, s.config.Limits)
@@ -32,11 +33,11 @@ func (s *Session) Commit(ctx context.Context) (*frame.Resumed, error) {
 		err = c.Write()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("nothing is committed: %w", err)
+		return nil, nil, fmt.Errorf("nothing is committed: %w", err)
 	}
 	s.moved()
 	s.stop = Stop{Why: Committed}
-	return report, nil
+	return report, stack, nil
 }
 
 // Record keeps the moment as a core.
@@ -87,7 +88,7 @@ func word(text string) string {
 	return text
 }
 
-// Explain says how the physical frame came to be that is looked at, or what is known of a place in the code.
+// Explain says how the physical frame came to be that is looked at, where the interpreter goes on the one that it began with, or what is known of a place in the code.
 func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 	v, err := s.View()
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case at.Physical == nil:
+		case at.Physical == nil, s.run != nil && at.Number == 0: // where its run has ended, too
 			t, err := s.Thread()
 			if err != nil {
 				return nil, err

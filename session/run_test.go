@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -172,4 +173,49 @@ func TestFailsAndIsGivenUp(t *testing.T) {
 	require.Equal(t, was, place(t, r), "nor does it go back")
 	require.NoError(t, r.Step(t.Context(), 1))
 	require.Equal(t, failed-1, r.Steps())
+}
+
+// A million single steps are kept in bounded memory, and each can be gone back to: a turn of the loop is five steps.
+func TestAMillionSteps(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	p := livetest.Lli(t, 19, livetest.Raw(t, strings.ReplaceAll(string(text), "i64 1000", "i64 1000000")), "mcjit")
+	o := frametest.Known(t, p)
+	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
+	require.NoError(t, err)
+	o.Layouts = []*layout.Layout{described}
+	v := frametest.Look(t, p, true, o)
+	r, err := session.Start(frametest.Alone(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
+	require.NoError(t, err)
+	i := func() string {
+		values, err := r.Values(0)
+		require.NoError(t, err)
+		for _, v := range values {
+			if v.Name == "%i" {
+				return v.Value.Format()
+			}
+		}
+		return ""
+	}
+	held := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	require.NoError(t, r.Step(t.Context(), 1000))
+	before := held()
+	for n := 1000; n < 1_000_000; n += 1000 {
+		require.NoError(t, r.Step(t.Context(), 1000))
+	}
+	require.Less(t, held()-before, int64(8<<20), "bytes")
+	require.Equal(t, "200026", i())
+	require.EqualValues(t, 7*200_000, r.Steps())
+	for _, back := range []struct {
+		by   uint64
+		want string
+	}{{1, "200025"}, {499_999, "100026"}, {5, "100025"}, {499_990, "27"}, {5, "26"}, {5, "26"}} {
+		require.NoError(t, r.Back(t.Context(), back.by))
+		require.Equal(t, back.want, i(), "back by %d", back.by)
+	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"reframe/deopt"
@@ -54,7 +55,7 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 	return s
 }
 
-// Expression works one out at the line of the backtrace that is looked at. What is nothing but the name of a slot is that slot as it is, whatever its
+// Expression works one out at the line of the backtrace that is looked at, of its slots and of a physical frame's registers. What is nothing but the name of a slot is that slot as it is, whatever its
 // type; anything else comes to a number or to true or false.
 func (s *Session) Expression(text string) (*frame.Slot, error) {
 	at, err := s.Level()
@@ -74,12 +75,16 @@ func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 	if err != nil {
 		return nil, err
 	}
+	slots = append(slices.Clip(slots), Registers(at)...)
 	if name, only := e.Slot(); only {
 		if is := name.Find(slots); is != nil {
 			return is, nil
 		}
 	}
 	out, hex, err := e.Of(slots)
+	if err != nil && at.Run != nil && strings.Contains(text, "$") {
+		return nil, fmt.Errorf("%w; the interpreter has no registers", err)
+	}
 	if err != nil {
 		return nil, err
 	}

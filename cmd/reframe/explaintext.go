@@ -298,6 +298,10 @@ func when(w *explain.WhenTried) string {
 
 func (p *explainer) disassembly(d *explain.Disassembly) {
 	p.title("the code")
+	p.instructions(d)
+}
+
+func (p *explainer) instructions(d *explain.Disassembly) {
 	if d.Why != "" {
 		p.line("  %s", p.yellow(printable(d.Why)))
 	}

@@ -13,7 +13,7 @@ import (
 const shutdown = 5 * time.Second
 
 // orderly are the verbs that a signal has end in good order. All others have nothing to put back: they end as any program does.
-var orderly = []string{"dap", "demo", "protocol", "record", "replay", "resume", "run", "stress", "trace", "verify"}
+var orderly = []string{"dap", "debug", "demo", "protocol", "record", "replay", "resume", "run", "stress", "trace", "verify"}
 
 // atOnce has signals end a verb that does not heed its context.
 func atOnce(verb string) {

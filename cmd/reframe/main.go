@@ -182,7 +182,7 @@ a reference interpreter resume from there.`,
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(meant(c, err)) })
-	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), a.dapCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
+	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.debugCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), a.dapCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
 	return root
 }
 

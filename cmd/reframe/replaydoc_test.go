@@ -50,6 +50,23 @@ var (
 	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
 )
 
+// The sessions of doc/debug.md are as they are shown.
+func TestDebugDocument(t *testing.T) {
+	livetest.Slow(t)
+	dir := filepath.Join(examples(t), "examples")
+	vm, _, _ := tinyvm(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // its sources
+	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
+	put(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
+	require.Len(t, runDocument(t, "../../doc/debug.md", dir, documentEnv(), func(screen string) string {
+		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N "), "$1  AT")
+		return sessionPlace.ReplaceAllString(unchanging(screen), "${1}N")
+	}), 6)
+}
+
+// sessionPlace is where a value was read from, in what explain says.
+var sessionPlace = regexp.MustCompile(`((?:memory at|own) )\S+|(?m)^    [er]\w+ 0xN.*$`)
+
 // The story of doc/debug-your-jit.md happens as it is told.
 func TestDebugYourJITDocument(t *testing.T) {
 	livetest.Slow(t)

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// How often a step is timed, and how many instructions of the IR are run before going back is.
+const (
+	promptSteps = 300
+	promptFar   = 1_000_000
+)
+
+// prompts measures what one waits for at the prompt: a step of the interpreter beside gdb's step of an instruction, and going
+// back a million instructions behind the exit.
+func (b *bench) prompts() {
+	b.section("A step at the prompt, of %d (deoptimize.ll in lli-19)", promptSteps)
+	text, err := os.ReadFile(livetest.Testdata(b, "programs", "deoptimize.ll"))
+	require.NoError(b, err)
+	p := livetest.Lli(b, 19, livetest.Raw(b, strings.ReplaceAll(string(text), "i64 1000,", "i64 10000000,")), "mcjit")
+	gdb := b.asks(exec.CommandContext(b.ctx, b.gdb, "-q", "-nx", "/bin/true"), "(gdb) ")
+	gdb.ask("starti", "(gdb) ")
+	var theirs times
+	for range promptSteps {
+		theirs.add(gdb.ask("stepi", "(gdb) "))
+	}
+	gdb.leave()
+	ours := b.asks(exec.CommandContext(b.ctx, b.reframe, "debug", "-p", fmt.Sprint(p.PID), "--ir", p.IR, "--layout", livetest.Testdata(b, "programs", "deoptimize.layout.json")), "\n=> ")
+	var steps, back times
+	for range promptSteps {
+		steps.add(ours.ask("step", "\n=> "))
+	}
+	far := ours.ask(fmt.Sprintf("step %d", promptFar), "\n=> ")
+	for range 20 {
+		back.add(ours.ask("back", "\n=> "))
+	}
+	ours.leave()
+	b.note("%d steps in one command: %s", promptFar, duration(far))
+	b.print(against("step, beside stepi", "gdb", theirs, steps).atMost(steps, 10*time.Millisecond),
+		row{what: fmt.Sprintf("back, %d steps behind the exit", promptFar), ours: spread(back)})
+}
+
+// asked is a debugger that is asked line by line.
+type asked struct {
+	b   *bench
+	in  io.WriteCloser
+	out *bufio.Reader
+	cmd *exec.Cmd
+}
+
+// asks starts one, and waits until it has said a text.
+func (b *bench) asks(c *exec.Cmd, until string) *asked {
+	in, err := c.StdinPipe()
+	require.NoError(b, err)
+	out, err := c.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, c.Start())
+	a := &asked{b, in, bufio.NewReader(out), c}
+	a.until(until)
+	return a
+}
+
+// ask types a line, and says how long it took until a text came.
+func (a *asked) ask(line, until string) time.Duration {
+	began := time.Now()
+	_, err := io.WriteString(a.in, line+"\n")
+	require.NoError(a.b, err)
+	a.until(until)
+	return time.Since(began)
+}
+
+func (a *asked) until(text string) {
+	var seen strings.Builder
+	for !strings.HasSuffix(seen.String(), text) {
+		c, err := a.out.ReadByte()
+		require.NoError(a.b, err, "%s", seen.String())
+		seen.WriteByte(c)
+	}
+}
+
+// leave ends it; the process goes on.
+func (a *asked) leave() {
+	require.NoError(a.b, a.in.Close())
+	_, _ = io.Copy(io.Discard, a.out) // to its end
+	_ = a.cmd.Wait()                  // gdb's status at the end of its input is its own matter
+}

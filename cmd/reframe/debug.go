@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"reframe/deopt"
+	"reframe/deopt/explain"
+	"reframe/deopt/frame"
+	"reframe/internal/fold"
+	"reframe/ptrace"
+	"reframe/session"
+	"reframe/session/prompt"
+)
+
+// debugged is what debug was asked for.
+type debugged struct {
+	inputs
+	scripts []string
+	stdin   string
+	steps   uint64
+}
+
+func (a *app) debugCommand() *cobra.Command {
+	var k debugged
+	c := &cobra.Command{
+		Use:   "debug {PID | CORE | [flags] -- COMMAND [ARG...]} [--ir FILE.ll]",
+		Short: "Debug exits at a prompt, in the manner of gdb",
+		Long: `debug takes hold of a process, of one that it starts, or of a core, and asks at a prompt
+what to do: break says at which exits to stop, continue goes there, bt, locals, print and x look around.
+step, next, finish and until have the interpreter go on from the exit by instructions of the IR, over
+its own copy of memory, while the process stands; back goes back. set gives a value another one and tries again. help
+lists the commands, and help COMMAND says more of one.
+
+A breakpoint is in the process only while it runs: one that stands has nothing written into it. At the end of the
+session a process that it started is killed, and another one goes on as if nobody had looked, also where reframe is killed.
+What is started has no terminal to read from: --stdin FILE is its standard input.
+
+` + positionalHelp + ` ` + coreHelp + `
+
+-x FILE does the commands in FILE, one a line; the first that fails ends the session. So does standard input that is
+no terminal. Lines that were typed are kept in ~/.local/state/reframe/history.
+
+Exit status: 0 the session was ended; 2 it could not begin, or a command of -x failed; 130, 143 or 129
+after SIGINT, SIGTERM or SIGHUP.`,
+		Example: `  reframe debug --ir loop.ll -- ./host loop.o
+  reframe debug -p 41822 --ir loop.ll --layout loop.layout.json
+  reframe debug exit.core --ir loop.ll --layout loop.layout.json
+  reframe debug --ir loop.ll -x session.txt -- ./host loop.o`,
+		RunE: func(c *cobra.Command, args []string) error {
+			args, err := targetOrCommand(c, args)
+			if err != nil {
+				return err
+			}
+			if err := k.check(c, args); err != nil {
+				return err
+			}
+			return a.debug(c.Context(), &k, args)
+		},
+		ValidArgsFunction: completeCommand,
+	}
+	k.controlFlags(c)
+	k.coreFlags(c)
+	k.objectFlag(c)
+	k.selfFlag(c)
+	f := c.Flags()
+	f.SetInterspersed(false) // what follows the command's name is its own
+	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "do the commands in `FILE` first (repeatable)")
+	f.StringVar(&k.stdin, "stdin", "", "the standard input of what is started, `FILE` (default "+os.DevNull+")")
+	f.Uint64Var(&k.steps, "steps", 0, "the interpreter may run `N` instructions from an exit on (default 1000000000)")
+	return c
+}
+
+// check refuses what cannot be meant.
+func (k *debugged) check(c *cobra.Command, command []string) error {
+	given := c.Flags().Changed
+	switch {
+	case len(command) > 0 && (given("pid") || given("core")):
+		return usage("-p, --core and a command to start: one of them")
+	case len(command) == 0 && !given("pid") && !given("core"):
+		return usage("debug needs something to debug: a process (reframe debug PID), a core (reframe debug FILE.core), or a command to start (reframe debug -- ./host loop.o)")
+	case len(command) > 0 && len(k.objects) > 0:
+		return usage("--object says where code lies in a process that runs already: -p PID")
+	case len(command) == 0 && given("stdin"):
+		return usage("--stdin is for a command that is started")
+	case len(command) > 0:
+		return k.checkFiles(c)
+	}
+	return k.inputs.check(c)
+}
+
+func (a *app) debug(ctx context.Context, k *debugged, command []string) (err error) {
+	o, err := k.options(a)
+	if err != nil {
+		return err
+	}
+	// Ctrl-C gives up what a command does, and the session goes on.
+	signal.Reset(os.Interrupt)
+	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
+	c.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	if k.describes() {
+		c.Describe = k.describer(c.Warn)
+	}
+	s, leave, err := k.begin(ctx, c, command)
+	if err != nil {
+		return err
+	}
+	p := prompt.New(s, fold.To(a.stdout), debugPrinter{a.style()})
+	p.Leave, p.Launched = leave, len(command) > 0
+	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if len(command) == 0 {
+		if _, err := p.Do(ctx, "frame"); err != nil && p.Err() == nil { // it stands: where?
+			c.Warn(err.Error())
+		}
+	}
+	for _, path := range k.scripts {
+		over, err := a.commandsOf(ctx, p, path)
+		if err != nil || over {
+			return err
+		}
+	}
+	in := os.Stdin
+	switch {
+	case term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.stdout.Fd())):
+		_, err = p.Interact(ctx, prompt.NewTerminal(p, in, a.stdout, prompt.HistoryFile()), false)
+	case len(k.scripts) == 0:
+		_, err = p.Interact(ctx, p.Script(in), true)
+	}
+	return a.debugEnd(err)
+}
+
+// commandsOf does the commands of a file.
+func (a *app) commandsOf(ctx context.Context, p *prompt.Prompt, path string) (over bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	over, err = p.Interact(ctx, p.Script(f), true)
+	if err != nil {
+		err = a.debugEnd(fmt.Errorf("-x %s: %w", path, err))
+	}
+	return over, err
+}
+
+// debugEnd makes an exit status of what ended a session.
+func (a *app) debugEnd(err error) error {
+	if by := (interruption{}); errors.As(err, &by) {
+		return &status{by.status(), by.Error()}
+	}
+	return err
+}
+
+// begin takes hold of the target. leave lets it go, or kills it; it is nil of a core.
+func (k *debugged) begin(ctx context.Context, c session.Config, command []string) (s *session.Session, leave func(kill bool) error, err error) {
+	if k.core != "" {
+		t, err := k.target(false)
+		if err != nil {
+			return nil, nil, err
+		}
+		return session.OfCore(t, c), nil, nil
+	}
+	var process *ptrace.Session
+	if len(command) > 0 {
+		stdin := k.stdin
+		if stdin == "" {
+			stdin = os.DevNull
+		}
+		process, err = ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Bound: true, Group: true, Stdin: stdin})
+	} else {
+		process, err = (&watched{inputs: k.inputs}).open(ctx, nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s = session.OfProcess(process, c)
+	return s, func(kill bool) error {
+		if kill {
+			return process.Kill(!s.Runs())
+		}
+		return process.Detach()
+	}, nil
+}
+
+// debugPrinter prints what the prompt shows.
+type debugPrinter struct{ style style }
+
+func (p debugPrinter) Frame(w io.Writer, f *frame.Frame) { printFrame(w, p.style, f) }
+
+func (p debugPrinter) FrameLine(w io.Writer, f *frame.Frame) {
+	line := *f
+	line.Slots, line.Notes = nil, nil
+	if f.VM != nil {
+		vm := frame.VM{Layout: f.VM.Layout, Error: f.VM.Error}
+		for _, v := range f.VM.Frames {
+			v.Locals, v.Stack, v.Monitors, v.Extra = nil, nil, nil, nil
+			vm.Frames = append(vm.Frames, v)
+		}
+		line.VM = &vm
+	}
+	printFrame(w, p.style, &line)
+}
+
+func (p debugPrinter) Slots(w io.Writer, list []frame.Slot) {
+	for n := range list {
+		printSlot(w, p.style, &list[n], nameWidth)
+	}
+}
+
+func (p debugPrinter) Thread(t *deopt.Thread) string { return p.style.bold(titleOfThread(t)) }
+
+func (p debugPrinter) Place(f *frame.Frame) string { return place(f) }
+
+func (p debugPrinter) Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error {
+	return printExplanation(w, p.style, e, t)
+}
+
+func (p debugPrinter) Value(w io.Writer, v *explain.Value) {
+	x := &explainer{style: p.style}
+	x.value(v)
+	_, _ = io.WriteString(w, x.out.String())
+}
+
+func (p debugPrinter) Disassembly(w io.Writer, d *explain.Disassembly) {
+	x := &explainer{style: p.style}
+	x.instructions(d)
+	_, _ = io.WriteString(w, x.out.String())
+}
+
+func (p debugPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
+	return printResumed(w, p.style, r, s)
+}
+
+func (p debugPrinter) Bold(text string) string      { return p.style.bold(text) }
+func (p debugPrinter) Dim(text string) string       { return p.style.dim(text) }
+func (p debugPrinter) Printable(text string) string { return printableLines(text) }

@@ -1,0 +1,92 @@
+package prompt
+
+import (
+	"slices"
+	"strings"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/trace"
+)
+
+// Complete offers what a line may go on with behind its last word, which it begins with: names of commands, functions, blocks and values.
+// begin is where that word starts.
+func (p *Prompt) Complete(line string) (begin int, offers []string) {
+	begin = strings.LastIndexAny(line, " \t(") + 1
+	typed := strings.Fields(line[:begin])
+	var all []string
+	if len(typed) == 0 {
+		all = completeCommands(p, nil)
+	} else if c, err := find(cut(typed[0])); err == nil && c.complete != nil {
+		all = c.complete(p, typed[1:])
+	}
+	for _, name := range all {
+		if strings.HasPrefix(name, line[begin:]) && !slices.Contains(offers, name) {
+			offers = append(offers, name)
+		}
+	}
+	return begin, offers
+}
+
+// cut is a command's word without a format.
+func cut(word string) string {
+	word, _, _ = strings.Cut(word, "/")
+	return word
+}
+
+// completeSlots offers the values of the frame.
+func (p *Prompt) completeSlots(typed []string) (names []string) {
+	list, err := p.Session.Slots()
+	if err != nil {
+		return nil
+	}
+	for _, s := range list {
+		if s.Name != "" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// completeBlocks offers the blocks of the function in which the interpreter stands, or would.
+func (p *Prompt) completeBlocks([]string) (names []string) {
+	at, err := p.Session.Level()
+	if err != nil {
+		return nil
+	}
+	var f *ir.Func
+	if at.Run != nil {
+		f = at.Run.Func
+	} else if f = at.Physical.To(); f == nil {
+		return nil
+	}
+	blocks, err := f.Body()
+	if err != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		names = append(names, b.Ref())
+	}
+	return names
+}
+
+// completeFunctions offers the functions that have exits.
+func (p *Prompt) completeFunctions([]string) (names []string) {
+	list, err := p.Session.Exits()
+	if err != nil {
+		return nil
+	}
+	for _, planned := range list {
+		for _, x := range planned.Exits {
+			names = append(names, x.Function)
+		}
+	}
+	return names
+}
+
+// completeBreak offers what break takes; behind if, values.
+func (p *Prompt) completeBreak(typed []string) []string {
+	if slices.Contains(typed, "if") {
+		return p.completeSlots(nil)
+	}
+	return slices.Concat([]string{"if", "at", "function", "record"}, trace.SiteKinds, p.completeFunctions(nil))
+}

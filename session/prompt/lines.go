@@ -1,0 +1,114 @@
+package prompt
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+// name is what the prompt shows.
+const name = "(reframe) "
+
+// Lines is where commands come from. Line returns io.EOF behind the last one.
+type Lines interface{ Line() (string, error) }
+
+// script is a file of commands, each of which is shown as if it had been typed.
+type script struct {
+	lines *bufio.Scanner
+	out   *output
+}
+
+// maxLine bounds a line of a script, in bytes.
+const maxLine = 1 << 16
+
+// Script reads commands from a file, and shows each.
+func (p *Prompt) Script(in io.Reader) Lines {
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, maxLine)
+	return &script{s, p.out}
+}
+
+// Line implements [Lines].
+func (s *script) Line() (string, error) {
+	for s.lines.Scan() {
+		line := strings.TrimSpace(s.lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		_, err := fmt.Fprintf(s.out, "%s%s\n", name, line)
+		return line, err
+	}
+	if err := s.lines.Err(); err != nil {
+		return "", err
+	}
+	return "", io.EOF
+}
+
+// Interact does what lines say until they or the session are over. With strict the first error ends it and is returned; else errors are shown.
+// An interrupt (SIGINT) gives up what a command does. When ctx is done its cause is returned.
+func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over bool, err error) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	type read struct {
+		line string
+		err  error
+	}
+	next := make(chan read, 1)
+	for {
+		go func() { // a read cannot be given up
+			line, err := lines.Line()
+			next <- read{line, err}
+		}()
+		var r read
+		for waiting := true; waiting; {
+			select {
+			case r = <-next:
+				waiting = false
+			case <-interrupts: // of nobody: nothing goes on
+			case <-ctx.Done():
+				return false, context.Cause(ctx)
+			}
+		}
+		if errors.Is(r.err, io.EOF) {
+			return false, p.out.err
+		}
+		if r.err != nil {
+			return false, r.err
+		}
+		over, err := p.doInterruptibly(ctx, r.line, interrupts)
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case err != nil && (strict || p.out.err != nil):
+			return false, err
+		case err != nil:
+			p.printf("%s\n", p.Printer.Printable(err.Error()))
+		case over:
+			return true, nil
+		}
+	}
+}
+
+// errInterrupted is why a command was given up.
+var errInterrupted = errors.New("interrupted")
+
+func (p *Prompt) doInterruptibly(ctx context.Context, line string, interrupts <-chan os.Signal) (bool, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-interrupts:
+			cancel(errInterrupted)
+		case <-done:
+		}
+	}()
+	return p.Do(ctx, line)
+}

@@ -1,0 +1,151 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"reframe/deopt"
+	"reframe/deopt/explain"
+	"reframe/deopt/frame"
+	"reframe/ptrace"
+	"reframe/replay"
+	"reframe/session"
+)
+
+// Printer prints as the command line does.
+type Printer interface {
+	// Frame is a frame with its slots and the frames of a virtual machine in it, FrameLine the same without any values.
+	Frame(w io.Writer, f *frame.Frame)
+	FrameLine(w io.Writer, f *frame.Frame)
+	Slots(w io.Writer, list []frame.Slot)
+	Thread(t *deopt.Thread) string
+	Place(f *frame.Frame) string // where in the code it is
+	Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error
+	Value(w io.Writer, v *explain.Value)
+	Disassembly(w io.Writer, d *explain.Disassembly)
+	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
+	// Bold and Dim are text as a terminal shows it, Printable is text of a target that is safe for one.
+	Bold(text string) string
+	Dim(text string) string
+	Printable(text string) string
+}
+
+// Prompt is a session with its commands. [New] makes one.
+type Prompt struct {
+	Session *session.Session
+	Printer Printer
+	Files   Files
+	// Leave says what becomes of a process when the session is over: it is let go, or killed. Nil of a core.
+	Leave func(kill bool) error
+	// Launched says that the process was started for the session: it is killed at the end, as gdb does.
+	Launched bool
+
+	out    *output
+	last   string // the line that an empty one repeats
+	listed int    // the last line that list has shown; 0: it begins anew
+	left   bool   // the process was let go, or killed
+	over   bool   // quit was asked for
+}
+
+// New makes a prompt that prints to out.
+func New(s *session.Session, out io.Writer, p Printer) *Prompt {
+	return &Prompt{Session: s, Printer: p, out: &output{to: out}}
+}
+
+// output keeps the first error of a write: whoever prints does not look at each.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(p []byte) (int, error) {
+	if o.err == nil {
+		_, o.err = o.to.Write(p)
+	}
+	return len(p), o.err
+}
+
+// Err is why nothing more can be printed, or nil.
+func (p *Prompt) Err() error { return p.out.err }
+
+// Files are what a script says of a target.
+type Files struct {
+	Core             string // "" of a process
+	Options          ptrace.CoreOptions
+	Modules, Layouts []string
+}
+
+// first is what a script begins with.
+func (f *Files) first(script, core string) replay.First {
+	return replay.First{Script: script, Core: core, Options: f.Options, Modules: f.Modules, Layouts: f.Layouts}
+}
+
+// printf prints a line, or a part of one.
+func (p *Prompt) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
+
+// usageError is an error in how a command was used.
+type usageError struct {
+	command *command
+	why     string
+}
+
+func (e *usageError) Error() string {
+	text := "usage: " + strings.TrimRight(e.command.name()+" "+e.command.usage, " ")
+	if e.why != "" {
+		text = e.why + "; " + text
+	}
+	return text
+}
+
+// Do does what a line says. An empty line repeats the last command, where that makes sense. When ctx is done it gives up what it does, and the
+// session goes on. over says that the session is.
+func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
+	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "#") {
+		return false, nil
+	}
+	if line == "" {
+		line = p.last
+	}
+	p.last = ""
+	if line == "" {
+		return false, nil
+	}
+	word, rest := line, ""
+	if n := strings.IndexAny(line, " \t/"); n > 0 {
+		word, rest = line[:n], strings.TrimSpace(line[n:])
+	}
+	c, err := find(word)
+	if err != nil {
+		return false, err
+	}
+	if c.repeats {
+		p.last = line
+		if c.again != "" {
+			p.last = c.again
+		}
+	}
+	if err = c.do(p, ctx, rest); err != nil {
+		p.last = ""
+		if wrong := (*usageError)(nil); errors.As(err, &wrong) && wrong.command == nil {
+			wrong.command = c
+		}
+	}
+	return p.over, errors.Join(err, p.out.err)
+}
+
+// wrong is an error in how the command is used that is done.
+func wrong(format string, args ...any) error { return &usageError{why: fmt.Sprintf(format, args...)} }
+
+// Close leaves the target: a process that was started for the session is killed, another one is let go.
+func (p *Prompt) Close() error {
+	if p.left || p.Leave == nil {
+		return nil
+	}
+	p.left = true
+	return p.Leave(p.Launched)
+}

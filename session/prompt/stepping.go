@@ -1,0 +1,210 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/session"
+)
+
+// step is the command.
+func (p *Prompt) step(ctx context.Context, args string) error {
+	if args == "-b" {
+		return p.both(ctx, "")
+	}
+	n, err := number(args, 1)
+	if err != nil {
+		return err
+	}
+	return p.on(ctx, func(r *session.Run) error { return r.Step(ctx, uint64(n)) })
+}
+
+// next is the command.
+func (p *Prompt) next(ctx context.Context, args string) error {
+	n, err := number(args, 1)
+	if err != nil {
+		return err
+	}
+	return p.on(ctx, func(r *session.Run) error { return r.Next(ctx, uint64(n)) })
+}
+
+// finish is the command.
+func (p *Prompt) finish(ctx context.Context, args string) error {
+	return p.on(ctx, func(r *session.Run) error { return r.Finish(ctx) })
+}
+
+// until is the command.
+func (p *Prompt) until(ctx context.Context, args string) error {
+	if args == "" {
+		return wrong("")
+	}
+	r, err := p.Session.Resume()
+	if err != nil {
+		return err
+	}
+	frames := r.Frames()
+	if len(frames) == 0 {
+		return p.on(ctx, func(r *session.Run) error { return r.Continue(ctx) }) // which says that it has ended
+	}
+	f := frames[0].Func
+	b := f.Block(strings.TrimPrefix(args, "%"))
+	if b == nil {
+		return fmt.Errorf("@%s has no block %s; it has %s", f.Name, args, strings.Join(p.completeBlocks(nil), " "))
+	}
+	return p.on(ctx, func(r *session.Run) error { return r.Until(ctx, b) })
+}
+
+// resume is the command.
+func (p *Prompt) resume(ctx context.Context, args string) error {
+	return p.on(ctx, func(r *session.Run) error { return r.Continue(ctx) })
+}
+
+// back is the command.
+func (p *Prompt) back(ctx context.Context, args string) error {
+	n, err := number(args, 1)
+	if err != nil {
+		return err
+	}
+	r := p.Session.Run()
+	if r == nil {
+		return errors.New("the interpreter has not gone on from the exit: there is nothing to go back to")
+	}
+	if r.Steps() == 0 {
+		return errors.New("this is the exit: before it there is only native code")
+	}
+	if err := r.Back(ctx, uint64(n)); err != nil {
+		return err
+	}
+	return p.stands(r, nil)
+}
+
+// restart is the command.
+func (p *Prompt) restart(context.Context, string) error {
+	r, err := p.Session.Resume()
+	if err == nil {
+		err = r.Restart()
+	}
+	if err != nil {
+		return err
+	}
+	return p.stands(r, nil)
+}
+
+// on has the interpreter go on, and shows where it stands.
+func (p *Prompt) on(_ context.Context, do func(*session.Run) error) error {
+	r, err := p.Session.Resume()
+	if err != nil {
+		return err
+	}
+	before, steps := r.Frames(), r.Steps()
+	if err := do(r); err != nil {
+		return err
+	}
+	var done *ir.Instr
+	if r.Steps()-steps == 1 && len(before) > 0 && len(r.Frames()) == len(before) {
+		done = before[0].At
+	}
+	return p.stands(r, done)
+}
+
+// stands shows where the interpreter stands: what the last instruction has made, if it was one alone, and the next.
+func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
+	p.listed = 0
+	if err := p.Session.SetLevel(0); err != nil {
+		return err
+	}
+	if done != nil && done.Name != "" {
+		values, err := r.Values(0)
+		if err != nil {
+			return err
+		}
+		for _, v := range values {
+			if v.Name == done.Ref() {
+				p.printf("%s\n", p.irLine(done.Line, done.Block.Func.Module.LineText(done.Line), false, v.Value.Format()))
+			}
+		}
+	}
+	result, failed := r.Ended()
+	switch {
+	case failed != nil:
+		p.printf("the interpreter cannot go on: %s\n", p.Printer.Printable(failed.Error()))
+	case result != nil:
+		p.printf("%s after %s\n", p.Printer.Bold(ended(result)), instructions(r.Steps()))
+		return nil
+	}
+	at, err := p.Session.Level()
+	if err != nil || at.Run == nil {
+		return err
+	}
+	p.runLine(at)
+	p.lineOf(at)
+	return nil
+}
+
+// ended says what came of a run.
+func ended(r *interp.Result) string {
+	switch {
+	case r.ExitCode != nil:
+		return fmt.Sprintf("called exit(%d)", *r.ExitCode)
+	case r.Value.IsNone():
+		return "returned"
+	}
+	return fmt.Sprintf("returned %s %s", r.Type, r.Value.Format())
+}
+
+func instructions(n uint64) string {
+	if n == 1 {
+		return "1 instruction"
+	}
+	return fmt.Sprintf("%d instructions", n)
+}
+
+// leaveRun is the command leave.
+func (p *Prompt) leaveRun(context.Context, string) error {
+	p.Session.LeaveRun()
+	p.listed = 0
+	return p.here()
+}
+
+// output is the command.
+func (p *Prompt) output(context.Context, string) error {
+	r := p.Session.Run()
+	if r == nil {
+		return errors.New("the interpreter has not gone on from the exit")
+	}
+	for line := range strings.Lines(r.Output()) {
+		p.printf("%s\n", p.Printer.Printable(line))
+	}
+	return nil
+}
+
+// set is the command.
+func (p *Prompt) set(_ context.Context, args string) error {
+	slot, value, ok := strings.Cut(args, " ")
+	if value = strings.TrimPrefix(strings.TrimSpace(value), "= "); !ok || value == "" {
+		return wrong("")
+	}
+	again := p.Session.Run() != nil
+	is, err := p.Session.Set(slot, value)
+	if err != nil {
+		return err
+	}
+	p.printf("%s = %s\n", p.Printer.Printable(is.Name), p.valueText(is, false))
+	if again {
+		p.printf("the interpreter begins anew at the exit\n")
+	}
+	return nil
+}
+
+// result is the command.
+func (p *Prompt) result(_ context.Context, args string) error {
+	if args == "" {
+		return wrong("")
+	}
+	p.Session.SetResult(args)
+	return nil
+}
