@@ -88,8 +88,8 @@ func TestCutCore(t *testing.T) {
 	for n := range pieces {
 		path := write(t, "core", string(whole[:len(whole)*n/pieces]))
 		codes[same(path)]++
-		for _, verb := range []string{"resume", "explain", "maps"} {
-			args := append([]string{verb, "--core", path}, given...)
+		for _, verb := range []string{"resume", "explain", "explain --html -", "maps"} {
+			args := append(append(strings.Fields(verb), "--core", path), given...)
 			if verb == "maps" {
 				args = args[:3]
 			}

@@ -3,6 +3,8 @@ package page
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"reframe/deopt/explain"
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
+	"reframe/deopt/machine"
 	"reframe/internal/livetest"
 )
 
@@ -153,4 +156,41 @@ func TestFitted(t *testing.T) {
 	require.ErrorContains(t, p.Write(&out), "more than 1000000 are too many")
 	require.Zero(t, out.Len())
 	require.Equal(t, p.limits, p.limits.half())
+}
+
+// Locations, addresses and memory may be anything: a page comes of it that has the usual size, and nothing hangs.
+func TestHostileLocations(t *testing.T) {
+	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
+	v := frametest.Look(t, p, true, frametest.Known(t, p))
+	r := rand.New(rand.NewPCG(8, 26))
+	offsets := []int32{0, 1, -1, 7, 8, -8, 63, 100, 1 << 12, math.MaxInt32, math.MinInt32}
+	sizes := []int{0, 1, 3, 8, 16, 255, 4096, math.MaxUint16}
+	registers := []uint16{0, 3, 6, 7, 12, 16, 17, 49, 82, 500, math.MaxUint16}
+	kinds := []string{"Register", "Direct", "Indirect", "Constant", "ConstantIndex", ""}
+	for range 60 {
+		e, err := explain.Explain(v, explain.Question{Frame: -1})
+		require.NoError(t, err)
+		values := e.Places[0].Values
+		for k := range values {
+			values[k].Location = &frame.Location{Kind: kinds[r.IntN(len(kinds))], Offset: offsets[r.IntN(len(offsets))], Size: sizes[r.IntN(len(sizes))]}
+			if r.IntN(4) > 0 {
+				values[k].Location.DWARF = &registers[r.IntN(len(registers))]
+			}
+			values[k].Index = r.IntN(20) - 3
+		}
+		var memory machine.Memory
+		if r.IntN(3) == 0 {
+			memory = nothing{}
+		}
+		var out bytes.Buffer
+		require.NoError(t, Of(v, e, memory).Write(&out))
+		require.LessOrEqual(t, out.Len(), MaxSize)
+	}
+}
+
+// nothing is memory of which nothing can be had.
+type nothing struct{}
+
+func (nothing) ReadMemory(p []byte, addr machine.Addr) error {
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
 }
