@@ -26,7 +26,7 @@ type Page struct {
 // Place is a place in the code, and where a frame that stands there was meant, the picture of it.
 type Place struct {
 	*explain.Place
-	ID        int // in the page, from 0
+	Main      bool // it has the frame or, where none of several has, it is the first: links lead to its parts
 	Title     string
 	Values    []Value
 	Locations int // of the record; 0 without one
@@ -75,11 +75,15 @@ func Of(v *deopt.View, e *explain.Explanation, m machine.Memory) *Page {
 	}
 	p := &Page{Title: "reframe: " + e.Asked, Explanation: e, limits: roomy}
 	for n := range e.Places {
-		at := &Place{Place: &e.Places[n], ID: n, Title: title(&e.Places[n]), memory: m}
+		at := &Place{Place: &e.Places[n], Title: title(&e.Places[n]), memory: m}
 		if at.Frame != nil {
 			at.frame = frameOf(v, *at.Frame)
 		}
 		p.Places = append(p.Places, at)
+	}
+	main := max(0, slices.IndexFunc(p.Places, func(at *Place) bool { return at.frame != nil }))
+	for n, at := range p.Places {
+		at.Main = n == main
 	}
 	if len(p.Places) == 1 && e.Places[0].In.Symbol != nil {
 		p.Title = p.Places[0].Title

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/png"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/explain"
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
+	"reframe/deopt/ir"
 	"reframe/internal/livetest"
 )
 
@@ -295,7 +298,6 @@ func pixel(img image.Image, at []float64) [3]uint32 {
 // somewhere.
 func TestEveryFrame(t *testing.T) {
 	livetest.Slow(t) // some hundred pages
-	id, to := regexp.MustCompile(`\bid="([^"]*)"`), regexp.MustCompile(`\bhref="#([^"]*)"`)
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "chain.ll", "stop_at.ll", "false_match.ll", "vmsimple.ll", "vmjeandle.ll"} {
 		p := livetest.Lli(t, 19, program, "mcjit")
 		v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -305,15 +307,45 @@ func TestEveryFrame(t *testing.T) {
 			var out bytes.Buffer
 			require.NoError(t, Of(v, e, nil).Write(&out))
 			require.LessOrEqual(t, out.Len(), MaxSize)
-			ids := map[string]bool{}
-			for _, m := range id.FindAllStringSubmatch(out.String(), -1) {
-				require.False(t, ids[m[1]], "%s #%d: %s", program, f.Index, m[1])
-				ids[m[1]] = true
-			}
-			for _, m := range to.FindAllStringSubmatch(out.String(), -1) {
-				require.True(t, ids[m[1]], "%s #%d: %s", program, f.Index, m[1])
-			}
+			linked(t, out.String(), fmt.Sprintf("%s #%d", program, f.Index))
 		}
 		v.Target().Release()
 	}
+}
+
+var (
+	anID   = regexp.MustCompile(`\bid="([^"]*)"`)
+	anHref = regexp.MustCompile(`\bhref="#([^"]*)"`)
+)
+
+// linked requires that no two elements have one name, and that each link leads to one that has.
+func linked(t *testing.T, page, what string) {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, m := range anID.FindAllStringSubmatch(page, -1) {
+		require.False(t, ids[m[1]], "%s: %s", what, m[1])
+		ids[m[1]] = true
+	}
+	for _, m := range anHref.FindAllStringSubmatch(page, -1) {
+		require.True(t, ids[m[1]], "%s: %s", what, m[1])
+	}
+}
+
+// A record that lies at two places has both on its page, of which one has the frame.
+func TestTwoPlaces(t *testing.T) {
+	include := "-I" + filepath.Join("..", "..", "demo", "target")
+	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
+	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
+	require.NoError(t, err)
+	v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}})
+	id := uint64(31)
+	page, file := drawn(t, v, explain.Question{Record: &id, Frame: -1})
+	require.Len(t, page.Places, 2)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	linked(t, string(text), "two places")
+	require.Equal(t, 2, strings.Count(string(text), "<main>"))
+	require.Equal(t, 1, strings.Count(string(text), "No frame stands here"))
+	require.Equal(t, 1, strings.Count(string(text), `id="stack"`))
+	require.Contains(t, string(text), "its place is the start of its region")
 }
