@@ -126,8 +126,9 @@ type Tab struct {
 	browser  *Browser
 	session  string
 	file     string
-	messages []string      // under the browser's mutex
-	loaded   chan struct{} // has a value for each page that was loaded
+	messages []string    // under the browser's mutex
+	loaded   chan string // has the loader of each page that was loaded
+	loader   string      // of the page that is shown
 }
 
 // Open opens a file in a window of so many pixels, and returns once it is loaded.
@@ -137,21 +138,42 @@ func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	b.call(t, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
 	b.call(t, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	p := &Tab{browser: b, session: attached.SessionID, file: "file://" + file, loaded: make(chan struct{}, 16)}
+	p := &Tab{browser: b, session: attached.SessionID, file: "file://" + file, loaded: make(chan string, 64)}
 	b.mutex.Lock()
 	b.tabs[p.session] = p
 	b.mutex.Unlock()
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
 		p.call(t, domain+".enable", nil, nil)
 	}
+	p.call(t, "Page.setLifecycleEventsEnabled", map[string]any{"enabled": true}, nil)
 	p.Size(t, width, height)
-	p.call(t, "Page.navigate", map[string]any{"url": p.file}, nil)
-	select {
-	case <-p.loaded:
-	case <-time.After(Patience):
-		require.Fail(t, "the page is not loaded", file)
-	}
+	var way struct{ LoaderID string }
+	p.call(t, "Page.navigate", map[string]any{"url": p.file}, &way)
+	p.await(t, func(loader string) bool { return loader == way.LoaderID }) // the empty page that was there before has one, too
 	return p
+}
+
+// Loaded waits until a page is loaded to which a link has led. Until then nothing can be asked.
+func (p *Tab) Loaded(t testing.TB) {
+	t.Helper()
+	p.await(t, func(loader string) bool { return loader != p.loader })
+}
+
+// await waits until a page is loaded by a loader that is meant.
+func (p *Tab) await(t testing.TB, meant func(loader string) bool) {
+	t.Helper()
+	late := time.After(Patience)
+	for {
+		select {
+		case loader := <-p.loaded:
+			if meant(loader) {
+				p.loader = loader
+				return
+			}
+		case <-late:
+			require.Fail(t, "the page is not loaded")
+		}
+	}
 }
 
 func (p *Tab) call(t testing.TB, method string, params, into any) {
@@ -162,10 +184,14 @@ func (p *Tab) call(t testing.TB, method string, params, into any) {
 // event takes down what the page says, and what it asks the network for.
 func (p *Tab) event(method string, params json.RawMessage) {
 	switch method {
-	case "Page.loadEventFired":
-		select {
-		case p.loaded <- struct{}{}:
-		default:
+	case "Page.lifecycleEvent":
+		var e struct{ LoaderID, Name string }
+		_ = json.Unmarshal(params, &e)
+		if e.Name == "load" {
+			select {
+			case p.loaded <- e.LoaderID:
+			default: // nobody asks
+			}
 		}
 	case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening":
 		p.messages = append(p.messages, method+" "+string(params))
