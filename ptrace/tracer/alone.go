@@ -48,7 +48,14 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 		info.Signo, t.signal = int32(t.signal), 0
 		t.put.add(t, &info)
 	}
-	a.run.Stopped = a.proceedTo()
+	if t.hasReport { // it was stopped when it had just come to something, maybe because its time was up
+		var regs General
+		t.hasReport = false
+		_, a.run.Stopped = a.reported(t.report, &regs)
+	}
+	if a.run.Stopped == "" {
+		a.run.Stopped = a.proceedTo()
+	}
 	a.run.Tail = a.ordered()
 	if s.threads[tid] != t || t.running {
 		return a.run, nil
@@ -342,53 +349,62 @@ func (a *solo) proceed(request int, regs *General) string {
 			return why
 		}
 		t.running = false
-		event := int(ws) >> 16
-		switch {
-		case !ws.Stopped():
-			a.threadEnded(t, ws)
-			return "the process ended"
-		case event == unix.PTRACE_EVENT_EXEC:
-			a.becameAnother(t)
-			return "it became another program"
-		case event == unix.PTRACE_EVENT_STOP:
-			t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
-			continue
-		case event != 0:
-			a.news(t, event)
-			continue
-		}
-		info, err := t.sigInfo()
-		switch {
-		case err != nil:
-			continue
-		case t.stepped(&info):
-			if getRegs(t.tid, regs) != nil {
-				return "the process ended"
-			}
-			return ""
-		case ws.StopSignal() == unix.SIGTRAP && (info.Code == trapCode || info.Code == trapHardware):
-			if getRegs(t.tid, regs) != nil {
-				return "the process ended"
-			}
-			if !a.trapped(&info, regs) {
-				t.signal = unix.SIGTRAP // one of its own
-				continue
-			}
-			if setRegs(t.tid, regs) != nil {
-				return "the process ended"
-			}
-			return ""
-		case synchronous(&info):
-			if t.signal = ws.StopSignal(); a.run.Signal == 0 {
-				a.run.Signal = int(t.signal)
-			}
-			t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
-		case ws.StopSignal() == unix.SIGSTOP:
-			t.signal = unix.SIGSTOP // see step
-		default:
-			t.put.add(t, &info)
+		if stands, why := a.reported(ws, regs); stands || why != "" {
+			return why
 		}
 	}
+}
+
+// reported takes what the thread stopped with: the end of a step or a breakpoint, where it stands with these registers, or else something on its way there.
+func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
+	const gone = "the process ended"
+	t := a.t
+	event := int(ws) >> 16
+	switch {
+	case !ws.Stopped():
+		a.threadEnded(t, ws)
+		return false, gone
+	case event == unix.PTRACE_EVENT_EXEC:
+		a.becameAnother(t)
+		return false, "it became another program"
+	case event == unix.PTRACE_EVENT_STOP:
+		t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
+		return false, ""
+	case event != 0:
+		a.news(t, event)
+		return false, ""
+	}
+	info, err := t.sigInfo()
+	switch {
+	case err != nil:
+	case t.stepped(&info):
+		if getRegs(t.tid, regs) != nil {
+			return false, gone
+		}
+		return true, ""
+	case ws.StopSignal() == unix.SIGTRAP && (info.Code == trapCode || info.Code == trapHardware):
+		if getRegs(t.tid, regs) != nil {
+			return false, gone
+		}
+		if !a.trapped(&info, regs) {
+			t.signal = unix.SIGTRAP // one of its own
+			return false, ""
+		}
+		if setRegs(t.tid, regs) != nil {
+			return false, gone
+		}
+		return true, ""
+	case synchronous(&info):
+		if t.signal = ws.StopSignal(); a.run.Signal == 0 {
+			a.run.Signal = int(t.signal)
+		}
+		t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
+	case ws.StopSignal() == unix.SIGSTOP:
+		t.signal = unix.SIGSTOP // see step
+	default:
+		t.put.add(t, &info)
+	}
+	return false, ""
 }
 
 // awaitUntil waits for a report until the time is up; then the thread is stopped where it is.
