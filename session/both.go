@@ -79,8 +79,8 @@ func (p *Pair) Differing() (list []Row) {
 
 // Both lets native code and the interpreter go on, each to the next site of the activation that the interpreter has taken over, or to its return. They begin
 // at the frame that is looked at where no run is under way; where one is, at the last place to which both came, wherever that run stands. Breakpoints of the user's
-// stop nobody on the way, and all other threads stand still. Each way is bounded: to Limits.Steps instructions of native code, 0 being 1,000,000, and to 10 seconds. From the
-// first pair on the run goes over calls of what exists only as native code together with that.
+// stop nobody on the way, and all other threads stand still. Each way is bounded to 10 seconds. Where native code runs more than 20,000
+// instructions between two sites, what it alone stores is not compared at the return any more. From the first pair on the run goes over calls of what exists only as native code together with that.
 //
 // Where [Pair].Why is set nothing can be said, and the run is given up if native code has gone on. Of a core, and of a process that has ended, it is an error. When
 // ctx is done the error is its cause, and the process stands where that found it.
@@ -122,7 +122,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 	if err != nil {
 		return "", err
 	}
-	o := verify.Options{Options: s.config.Options, Steps: s.config.Limits.Steps}
+	o := verify.Options{Options: s.config.Options, Steps: 1 << 50}
 	o.Layouts, o.VMs = v.Layouts(), v.VMs()
 	b, why, err := verify.NewBeside(s.process, run.stack, o)
 	if err != nil || why != "" {

@@ -310,6 +310,53 @@ func TestBothOfPatchpoints(t *testing.T) {
 	toEnd(t, s)
 }
 
+// Where native code takes long it is followed for a while and goes at full speed then, and is looked after in between; signals that come meanwhile reach it later.
+func TestBothTakesLong(t *testing.T) {
+	module := livetest.Raw(t, header+`declare i32 @usleep(i32)
+define i64 @f(i64 %x) noinline {
+entry:
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i64 %x)
+  %u = call i32 @usleep(i32 350000)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %x, i32 %u)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %acc = phi i64 [ %x, %entry ], [ %acc1, %loop ]
+  %a = mul i64 %acc, 31
+  %acc1 = xor i64 %a, %i
+  %i1 = add i64 %i, 1
+  %c = icmp ult i64 %i1, 60000
+  br i1 %c, label %loop, label %done
+done:
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, i64 %acc1, i64 %i1)
+  ret i64 %acc1
+}
+define i64 @entry(i64 %n) {
+  %r = call i64 @f(i64 %n)
+  ret i64 %r
+}
+`)
+	for threads := 1; threads < 3; threads++ {
+		s := hosted(t, module, "", livetest.ObjectHostOptions{Threads: threads, Rounds: 2, Signals: true})
+		toExit(t, s, 4)
+		p := both(t, s)
+		require.False(t, p.Parted)
+		var acc uint64
+		_, err := fmt.Sscan(p.Rows[0].Native.Value, &acc)
+		require.NoError(t, err)
+		for i := range uint64(60000) {
+			acc = acc*31 ^ i
+		}
+		p = both(t, s)
+		require.False(t, p.Parted)
+		native, interpreted := shown(p)
+		require.Equal(t, []string{fmt.Sprint(int64(acc)), "60000"}, native)
+		require.Equal(t, native, interpreted)
+		require.True(t, both(t, s).Returned)
+		toEnd(t, s)
+	}
+}
+
 // Of two sites without code between them there is one place.
 func TestBothOfNeighbours(t *testing.T) {
 	const sites = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 13, i32 0, i64 %i, i64 %acc1)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 14, i32 0, i64 %acc1, i64 %i)"

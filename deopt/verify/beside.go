@@ -231,7 +231,7 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	v.ctx, b.came, b.told = ctx, nil, nil
 	p.out, p.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
 	p.ask, p.result, p.failed, p.gone = nil, nil, nil, ""
-	b.goes = true
+	b.goes, v.followed = true, 0
 	defer func() { b.goes = false }()
 	p.runner.start(ctx, run)
 	why, err := p.asked(v, p.runner.next())
@@ -343,6 +343,15 @@ func (p *prediction) unsure(v *verifier) string {
 		return kept
 	}
 	return ""
+}
+
+// followed is how many instructions of native code are followed one by one between two sites. What it calls is known then, and with that whether all that it stored can be
+// held against the interpreter. One that goes on goes at full speed.
+const followed = 20_000
+
+// hurries says that native code need not be followed by each instruction any more.
+func (v *verifier) hurries() bool {
+	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
 }
 
 // alone lets the thread go on.

@@ -97,9 +97,10 @@ type verifier struct {
 	hits      map[uint64]uint64
 	summary   Summary
 	// aside says that the owner of a [Beside] waits, who may want the thread to stand still, and outer are where the callers of its frame return to.
-	aside bool
-	outer []ptrace.Return
-	gone  bool // the thread that ran is no more
+	aside    bool
+	outer    []ptrace.Return
+	gone     bool   // the thread that ran is no more
+	followed uint64 // instructions of native code, in the place of an owner
 }
 
 // maxPending bounds the exits that are verified at once, one inside the other.
@@ -330,12 +331,22 @@ func (v *verifier) native() error {
 			}
 		}
 		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
-		if v.crossingNow() == nil {
+		hurries := v.hurries()
+		switch {
+		case v.crossingNow() != nil:
+		case hurries:
+			for _, p := range v.pending {
+				p.left = true // for all that is known
+			}
+		default:
 			o.Inside = v.watcher.Code()
 			for _, p := range v.beside() {
 				if p.ask != nil {
 					o.Entries = append(o.Entries, p.callee)
 				}
+			}
+			if v.aside && o.Entries == nil {
+				o.Steps = min(o.Steps, followed-v.followed)
 			}
 		}
 		for _, c := range slices.Backward(v.crossings) {
@@ -365,9 +376,13 @@ func (v *verifier) native() error {
 			p.went(run.Calls)
 		}
 		stretch.took(run, began)
+		v.followed += run.Steps
 		switch {
 		case run.Late && v.aside && stretch.time > least:
 			err = context.Cause(v.ctx) // or else it goes on
+		case run.Late && v.aside:
+			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
+		case run.Stopped != "" && !v.gone && !hurries && v.hurries(): // at full speed from here on
 		case run.Stopped != "":
 			err = v.abandon("native code did not come to the return: " + run.Stopped)
 		case run.Return >= 0:
