@@ -9,18 +9,18 @@ import (
 	"reframe/deopt/ir"
 )
 
-// UntilAny runs to where one of several instructions is the next to run, or to the end; one at which it stands is passed. A phi is never the next one: it is
-// done with the branch that leads to it. Where the run was given up it stands where it was.
-func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr) error {
+// UntilAny runs to where one of several instructions is the next to run, to where there are only so many frames, or to the end; an instruction at which it
+// stands is passed. A phi is never the next one: it is done with the branch that leads to it. Where the run was given up it stands where it was.
+func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	before := r.exec.Steps()
-	err := r.untilAny(ctx, at)
+	err := r.untilAny(ctx, at, frames)
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
 	}
 	return err
 }
 
-func (r *Run) untilAny(ctx context.Context, at []*ir.Instr) error {
+func (r *Run) untilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	if r.over() {
 		return errEnded
 	}
@@ -40,19 +40,19 @@ func (r *Run) untilAny(ctx context.Context, at []*ir.Instr) error {
 		}
 	}()
 	for {
-		if err := r.forward(ctx, func() (*interp.Result, error) { return r.onto(ctx, blocks) }); err != nil {
+		if err := r.forward(ctx, func() (*interp.Result, error) { return r.onto(ctx, blocks, frames) }); err != nil {
 			return err
 		}
 		r.jumped()
-		if r.over() || slices.Contains(at, r.exec.At(0)) {
+		if r.over() || r.exec.Depth() <= frames || slices.Contains(at, r.exec.At(0)) {
 			return nil
 		}
 	}
 }
 
 // onto goes one instruction on in a block that is meant, and else to the next place where one may be met: where it is entered, or returned to.
-func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool) (*interp.Result, error) {
-	for n, depth := 0, r.exec.Depth(); n < depth; n++ {
+func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool, most int) (*interp.Result, error) {
+	for n, depth := 0, r.exec.Depth(); n < depth-most; n++ {
 		at := r.exec.At(n)
 		switch {
 		case at == nil || !blocks[at.Block]:
@@ -62,7 +62,7 @@ func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool) (*interp.Resu
 			return r.exec.RunOut(ctx, depth-n)
 		}
 	}
-	return r.exec.Run(ctx)
+	return r.exec.RunOut(ctx, most)
 }
 
 // Watch runs instruction by instruction until stop says so, which is asked behind each, or to the end. Where the run was given up it stands where it was.
@@ -101,7 +101,7 @@ func (r *Run) backUntil(ctx context.Context, at []*ir.Instr, before uint64) erro
 	}
 	last := r.start
 	for len(at) > 0 && r.exec.Steps() < before {
-		if err := r.untilAny(ctx, at); err != nil {
+		if err := r.untilAny(ctx, at, 0); err != nil {
 			return err
 		}
 		if r.beyond(before) {

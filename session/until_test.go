@@ -34,7 +34,7 @@ func TestRunsToInstructions(t *testing.T) {
 		}
 		require.NoError(t, r.Restart())
 		for _, s := range steps {
-			require.NoError(t, r.UntilAny(t.Context(), []*ir.Instr{at}))
+			require.NoError(t, r.UntilAny(t.Context(), []*ir.Instr{at}, 0))
 			require.Equal(t, s, r.Steps(), c)
 		}
 		require.NoError(t, r.Step(t.Context(), 1))
@@ -44,12 +44,29 @@ func TestRunsToInstructions(t *testing.T) {
 		}
 		require.NoError(t, r.BackUntil(t.Context(), []*ir.Instr{at}))
 		require.Zero(t, r.Steps(), "the exit")
-		require.NoError(t, r.UntilAny(t.Context(), nil))
+		require.NoError(t, r.UntilAny(t.Context(), nil, 0))
 		result, err := r.Ended()
 		require.NoError(t, err)
 		require.Equal(t, "332833500", result.Value.Format())
 		require.NoError(t, r.BackUntil(t.Context(), []*ir.Instr{at}))
 		require.Equal(t, at, r.Frames()[0].At, "the last time before the end")
+	}
+}
+
+// A run that goes out of a function stops at an instruction in it, and else where the function has returned.
+func TestRunsOutOrToInstructions(t *testing.T) {
+	r := inSum(t, deopt.Limits{})
+	at := []*ir.Instr{instr(t, r, "square", "p")} // of each hundredth number
+	for n := 26; n < 250; n++ {
+		require.NoError(t, r.Step(t.Context(), 1))
+		require.Len(t, r.Frames(), 2, n)
+		require.NoError(t, r.UntilAny(t.Context(), at, 1))
+		if n%100 == 0 {
+			require.Equal(t, at[0], r.Frames()[0].At, n)
+			require.NoError(t, r.UntilAny(t.Context(), at, 1))
+		}
+		require.Len(t, r.Frames(), 1, n)
+		require.NoError(t, r.Step(t.Context(), 4))
 	}
 }
 
@@ -80,7 +97,7 @@ func TestWatches(t *testing.T) {
 		return false
 	}), context.Canceled)
 	require.Equal(t, was, place(t, r))
-	require.ErrorIs(t, r.UntilAny(ctx, []*ir.Instr{instr(t, r, "square", "p")}), context.Canceled)
+	require.ErrorIs(t, r.UntilAny(ctx, []*ir.Instr{instr(t, r, "square", "p")}, 0), context.Canceled)
 	require.Equal(t, was, place(t, r))
 	require.ErrorIs(t, r.BackUntil(ctx, []*ir.Instr{instr(t, r, "square", "p")}), context.Canceled)
 	require.Equal(t, was, place(t, r))

@@ -92,10 +92,13 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 		err = server.Serve(ctx, os.Stdin, a.stdout)
 	}
 	var by interruption
-	if errors.As(context.Cause(ctx), &by) {
-		return errors.Join(&status{by.status(), ""}, err)
+	switch {
+	case !errors.As(context.Cause(ctx), &by):
+		return err
+	case err == nil || errors.As(err, &by): // while it waited for a client
+		return &status{by.status(), ""}
 	}
-	return err
+	return &status{by.status(), err.Error()}
 }
 
 // accept waits for the one client.

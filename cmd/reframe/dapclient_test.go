@@ -201,12 +201,16 @@ func (e *editor) disconnect() {
 	e.over(0)
 }
 
-// keepsOn answers each stop by letting the process go on, and reads whatever else comes, until there is no more.
-func (e *editor) keepsOn() {
+// keepsOn answers each stop by letting the process go on, or by a step of the interpreter, and reads whatever else comes, until there is no more.
+func (e *editor) keepsOn(steps bool) {
+	request := "continue"
+	if steps {
+		request = "stepIn"
+	}
 	go func() {
 		for m := range e.come {
 			if at, ok := m.(*dap.StoppedEvent); ok {
-				e.raw(message(fmt.Sprintf(`{"seq":1000000,"type":"request","command":"continue","arguments":{"threadId":%d}}`, at.Body.ThreadId)))
+				e.raw(message(fmt.Sprintf(`{"seq":1000000,"type":"request","command":%q,"arguments":{"threadId":%d}}`, request, at.Body.ThreadId)))
 			}
 		}
 	}()

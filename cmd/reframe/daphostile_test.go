@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
@@ -63,6 +65,37 @@ func TestDAPConsole(t *testing.T) {
 	require.Equal(t, "i64", hex.Type)
 	e.disconnect()
 	unharmed(t, p)
+}
+
+// A client that does not read, while much is to be said, is left as all others are: by a signal, or when it is gone.
+func TestDAPDeafClient(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	o := livetest.ObjectHostOptions{Rounds: 60}
+	ir := livetest.IR(t, 19, "tick.ll")
+	for name, c := range map[string]struct {
+		leave  func(e *editor)
+		status int
+	}{
+		"signal":       {func(e *editor) { require.NoError(t, e.c.Process.Signal(syscall.SIGTERM)) }, 143},
+		"input closed": {func(e *editor) { require.NoError(t, e.in.Close()) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), o)
+			e := edits(t)
+			e.begin("attach", map[string]any{"pid": p.PID, "ir": ir, "stopOnEntry": false})
+			log := map[string]any{"line": lineWith(t, ir, "@llvm.experimental.stackmap(i64 1,"), "logMessage": strings.Repeat("much to read ", 100)}
+			ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": ir}, "breakpoints": []any{log}})
+			ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+			begin()
+			full := cap(e.come)
+			require.Eventually(t, func() bool { return len(e.come) == full }, livetest.Patience, time.Millisecond)
+			c.leave(e)
+			require.NoError(t, p.Wait(), p.Output())
+			finished(t, victim{program: "tick.ll", options: o}, p.Output())
+			e.over(c.status)
+		})
+	}
 }
 
 // raw sends bytes that are no request.

@@ -41,14 +41,19 @@ func farewells() (list []farewell) {
 	)
 }
 
-// What an editor has the process do meanwhile: it stops at exits, looks at each and passes it, or compares each with the interpreter.
-var doings = []struct {
+// doing is what an editor has the process do meanwhile.
+type doing struct {
 	name    string
 	filters map[string]any
-}{
-	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}},
-	{"looks", map[string]any{"filters": []string{}, "filterOptions": []map[string]any{{"filterId": "stackmap", "condition": "#0 != #0"}, {"filterId": "statepoint", "condition": "#0 != #0"}, {"filterId": "deoptimize", "condition": "#0 != #0"}}}},
-	{"compares", map[string]any{"filters": []string{"differ"}}},
+	stands  bool // at its first exit, from which the interpreter is stepped
+}
+
+// It stops at exits, stands at one, looks at each and passes it, or compares each with the interpreter.
+var doings = []doing{
+	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, false},
+	{"stands", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, true},
+	{"looks", map[string]any{"filters": []string{}, "filterOptions": []map[string]any{{"filterId": "stackmap", "condition": "#0 != #0"}, {"filterId": "statepoint", "condition": "#0 != #0"}, {"filterId": "deoptimize", "condition": "#0 != #0"}}}, false},
+	{"compares", map[string]any{"filters": []string{"differ"}}, false},
 }
 
 // A process that an editor has attached to finishes as if nobody had looked, in whatever way and at whatever moment the session ends, and nothing stays behind: no byte of
@@ -72,10 +77,10 @@ func TestDAPKilled(t *testing.T) {
 				pause := time.Duration(random.IntN(150)) * time.Millisecond
 				t.Run(doing.name+", "+v.name+", "+w.name, func(t *testing.T) {
 					killed += 2
-					if leaveAttached(t, v, w, doing.filters, pause, !halfway) {
+					if leaveAttached(t, v, w, doing, pause, !halfway) {
 						compared++
 					}
-					leaveLaunched(t, v, w, doing.filters, pause)
+					leaveLaunched(t, v, w, doing, pause)
 				})
 			}
 		}
@@ -112,16 +117,16 @@ func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
 }
 
 // leaveAttached ends a session with a process that was attached to. It says whether its code could be compared with what it was before.
-func leaveAttached(t *testing.T, v victim, w farewell, filters map[string]any, pause time.Duration, stop bool) (compared bool) {
+func leaveAttached(t *testing.T, v victim, w farewell, d doing, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	code := executable(t, p.PID)
 	e := w.session(t)
 	e.begin("attach", map[string]any{"pid": p.PID, "ir": livetest.IR(t, 19, v.program), "stopOnEntry": false})
 	tracing := tracer(p.PID)
 	require.Positive(t, tracing)
-	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", filters)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", d.filters)
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
-	e.keepsOn()
+	e.keepsOn(d.stands)
 	begin()
 	time.Sleep(pause)
 	w.end(t, e)
@@ -137,16 +142,16 @@ func leaveAttached(t *testing.T, v victim, w farewell, filters map[string]any, p
 }
 
 // leaveLaunched ends a session with a program that it has started itself.
-func leaveLaunched(t *testing.T, v victim, w farewell, filters map[string]any, pause time.Duration) {
+func leaveLaunched(t *testing.T, v victim, w farewell, d doing, pause time.Duration) {
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	e := w.session(t)
 	ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "reframe"})
 	ask[*dap.LaunchResponse](e, "launch", map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, v.program)})
 	process := event[*dap.ProcessEvent](e).Body.SystemProcessId
 	tracing := tracer(process)
-	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", filters)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", d.filters)
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
-	e.keepsOn()
+	e.keepsOn(d.stands)
 	time.Sleep(pause)
 	w.end(t, e)
 	w.ended(t, e, tracing)

@@ -188,3 +188,118 @@ func TestDAPOverTCP(t *testing.T) {
 	e.over(0)
 	unharmed(t, p)
 }
+
+// partsModule stands in a call behind which values with parts are made, and a function is called.
+const partsModule = `
+define i32 @twice(i32 %x) noinline {
+  %y = add i32 %x, %x
+  %z = add i32 %y, 0
+  ret i32 %z
+}
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %n = trunc i64 %a to i32
+  %v = insertelement <4 x i32> <i32 1, i32 2, i32 3, i32 4>, i32 %n, i32 2
+  %b = icmp ugt <4 x i32> %v, <i32 1, i32 1, i32 1, i32 1>
+  %t = call SITE
+  %r = call i64 @llvm.experimental.gc.result.i64(token %t)
+  %s = insertvalue { i32, [2 x i64], double } { i32 7, [2 x i64] [i64 8, i64 9], double 2.5 }, i64 %r, 1, 0
+  %i = extractelement <4 x i32> %v, i32 2
+  %d = call i32 @twice(i32 %i)
+  %e = call i32 @twice(i32 %d)
+  %o = sext i32 %e to i64
+  ret i64 %o
+}`
+
+// Values with parts open: vectors, structs, arrays in them. A step over a call, or out of a function, stops at a breakpoint on its way.
+func TestDAPParts(t *testing.T) {
+	t.Parallel()
+	site := livetest.Statepoint(5, "@wait", "%a", "<4 x i32> %v, <4 x i1> %b, i64 %a")
+	p := livetest.Lli(t, 19, livetest.Raw(t, livetest.Prelude+strings.Replace(partsModule, "SITE", site, 1)+livetest.Start), "orc")
+	e := edits(t)
+	e.begin("attach", map[string]any{"pid": p.PID, "ir": p.IR})
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	at := e.stopped("entry")
+	thread := map[string]any{"threadId": at.ThreadId}
+	work := lineOf(t, e.stack(at.ThreadId), "work")
+	require.True(t, work.CanRestart)
+	values := e.values(e.scopes(work.Id)["Values"])
+	v := values["%v"]
+	require.Equal(t, "<1, 2, 100, 4>", v.Value)
+	require.Equal(t, 4, v.IndexedVariables)
+	require.Equal(t, "100", e.values(v.VariablesReference)["[2]"].Value)
+	two := ask[*dap.VariablesResponse](e, "variables", map[string]any{"variablesReference": v.VariablesReference, "filter": "indexed", "start": 1, "count": 2}).Body.Variables
+	require.Equal(t, []string{"[1] 2", "[2] 100"}, []string{two[0].Name + " " + two[0].Value, two[1].Name + " " + two[1].Value})
+	require.Zero(t, values["%b"].VariablesReference, "its parts have no bytes: %v", values["%b"])
+	e.refused("setVariable", map[string]any{"variablesReference": v.VariablesReference, "name": "[2]", "value": "5"}, "cannot be set")
+	e.refused("next", thread, "the interpreter cannot go on from here")
+	ask[*dap.EvaluateResponse](e, "evaluate", map[string]any{"expression": "result 55", "context": "repl"})
+	work = lineOf(t, e.stack(at.ThreadId), "work")
+	ask[*dap.RestartFrameResponse](e, "restartFrame", map[string]any{"frameId": work.Id})
+	e.stopped("restart")
+	top := func() dap.StackFrame { return e.stack(at.ThreadId)[0] }
+	step := func(request string) string {
+		t.Helper()
+		require.True(t, e.answer(e.send(request, thread)).GetResponse().Success)
+		return event[*dap.StoppedEvent](e).Body.Reason
+	}
+	for n := 0; top().Line != lineWith(t, p.IR, "%i = extractelement"); n++ {
+		require.Less(t, n, 5)
+		require.Equal(t, "step", step("next"))
+	}
+	s := e.values(e.scopes(top().Id)["Values"])["%s"]
+	require.Equal(t, "{7, [55, 9], 2.5}", s.Value)
+	fields := e.values(s.VariablesReference)
+	require.Equal(t, "7", fields["0"].Value)
+	require.Equal(t, "2.5", fields["2"].Value)
+	require.Equal(t, "[2 x i64]", fields["1"].Type)
+	require.Equal(t, "55", e.values(fields["1"].VariablesReference)["[0]"].Value)
+
+	inside := lineWith(t, p.IR, "%z = add")
+	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": []map[string]any{{"line": inside, "condition": "%x > 100"}}})
+	require.Equal(t, "step", step("next"))
+	require.Equal(t, "step", step("next"), "over the first call, at whose breakpoint the condition does not hold")
+	require.Equal(t, lineWith(t, p.IR, "%e = call"), top().Line)
+	require.Equal(t, "breakpoint", step("next"), "in the second one")
+	require.Equal(t, inside, top().Line)
+	require.Equal(t, "step", step("stepOut"))
+	require.Equal(t, "400", e.evaluated(top().Id, "%e"))
+	require.Equal(t, "step", step("reverseContinue"))
+	require.Equal(t, inside, top().Line, "the last time that it was there")
+	require.Equal(t, "step", step("stepBack"))
+	require.Equal(t, lineWith(t, p.IR, "%y = add"), top().Line)
+	e.disconnect()
+	unharmed(t, p)
+}
+
+// Of several threads each has its own frames, and the one that is stepped is gone on from.
+func TestDAPThreads(t *testing.T) {
+	t.Parallel()
+	e := edits(t)
+	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Threads: 4, Rounds: 20})
+	ir := livetest.IR(t, 19, "tick.ll")
+	e.begin("launch", map[string]any{"program": host[0], "args": host[1:], "ir": ir})
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"stackmap"}})
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	at := e.stopped("exception")
+	for range 50 { // until another one stands in @tick too
+		for _, other := range ask[*dap.ThreadsResponse](e, "threads", nil).Body.Threads {
+			frames := e.stack(other.Id)
+			if other.Id == at.ThreadId || len(frames) == 0 || !strings.HasPrefix(frames[0].Name, "tick") || !strings.Contains(frames[0].Name, "stackmap") {
+				continue
+			}
+			i := e.evaluated(frames[0].Id, "%i")
+			ask[*dap.StepInResponse](e, "stepIn", map[string]any{"threadId": other.Id})
+			require.Equal(t, other.Id, e.stopped("step").ThreadId)
+			own := e.stack(other.Id)
+			require.Equal(t, "@tick (interpreter)", own[0].Name)
+			require.Equal(t, i, e.evaluated(own[0].Id, "%i"))
+			require.True(t, strings.HasPrefix(e.stack(at.ThreadId)[0].Name, "tick+"), "a physical frame still")
+			e.disconnect()
+			return
+		}
+		ask[*dap.ContinueResponse](e, "continue", map[string]any{"threadId": at.ThreadId})
+		at = e.stopped("exception")
+	}
+	t.Log("no two threads stood at the site")
+	e.disconnect()
+}

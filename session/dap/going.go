@@ -195,9 +195,16 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 		return nil
 	}
 	if f, ok := m.(*dap.RestartFrameRequest); ok {
-		if _, err := c.entry(f.Arguments.FrameId); err != nil {
+		e, err := c.entry(f.Arguments.FrameId)
+		if err != nil {
 			return err
 		}
+		if err := c.choose(e); err != nil {
+			return err
+		}
+	}
+	if err := c.thread(m); err != nil {
+		return err
 	}
 	if g, ok := m.(*dap.GotoRequest); ok && g.Arguments.TargetId != exitTarget {
 		return fmt.Errorf("there is no target %d: gotoTargets says which there are", g.Arguments.TargetId)
@@ -205,7 +212,7 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	run, was := s.Run(), s.Run() != nil
 	if !was {
 		switch m.(type) {
-		case *dap.StepBackRequest, *dap.ReverseContinueRequest, *dap.RestartFrameRequest, *dap.GotoRequest:
+		case *dap.StepBackRequest, *dap.ReverseContinueRequest, *dap.GotoRequest:
 			return errors.New("nothing was run since the exit: next, stepIn and stepOut have the interpreter go on from it")
 		}
 		var err error
@@ -217,11 +224,17 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	var f func(ctx context.Context) error
 	switch m.(type) {
 	case *dap.NextRequest:
-		response, f = &dap.NextResponse{}, func(ctx context.Context) error { return run.Next(ctx, 1) }
+		response, f = &dap.NextResponse{}, func(ctx context.Context) error {
+			depth := len(run.Frames())
+			if err := run.Step(ctx, 1); err != nil || ended(run) || len(run.Frames()) <= depth {
+				return err
+			}
+			return c.out(ctx, run, depth, &at)
+		}
 	case *dap.StepInRequest:
 		response, f = &dap.StepInResponse{}, func(ctx context.Context) error { return run.Step(ctx, 1) }
 	case *dap.StepOutRequest:
-		response, f = &dap.StepOutResponse{}, run.Finish
+		response, f = &dap.StepOutResponse{}, func(ctx context.Context) error { return c.out(ctx, run, len(run.Frames())-1, &at) }
 	case *dap.StepBackRequest:
 		response, f = &dap.StepBackResponse{}, func(ctx context.Context) error { return run.Back(ctx, 1) }
 	case *dap.ReverseContinueRequest:
@@ -240,6 +253,37 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	c.respond(to, response)
 	c.interpreter(to.Seq, run, &at, f)
 	return nil
+}
+
+// choose looks at a frame, from which the interpreter is to go on: at its exit, whatever was run from another one. One that the interpreter runs stays.
+func (c *conn) choose(e *entry) error {
+	f := e.level.Physical
+	if f == nil || f.Record == nil {
+		return nil
+	}
+	s := c.target.Session
+	s.LeaveRun()
+	if err := s.SetThread(e.thread); err != nil {
+		return err
+	}
+	return s.SetLevel(f.Index)
+}
+
+// thread looks at the thread that is to be stepped, if it is another one: at its innermost exit.
+func (c *conn) thread(m dap.Message) error {
+	id := 0
+	switch r := m.(type) {
+	case *dap.NextRequest:
+		id = r.Arguments.ThreadId
+	case *dap.StepInRequest:
+		id = r.Arguments.ThreadId
+	case *dap.StepOutRequest:
+		id = r.Arguments.ThreadId
+	}
+	if is, err := c.target.Session.Thread(); id == 0 || err == nil && is.ID == id {
+		return err
+	}
+	return c.target.Session.SetThread(id)
 }
 
 // interpreter sets the interpreter going.
@@ -277,20 +321,34 @@ func (c *conn) endOf(run *session.Run) string {
 	return text
 }
 
+// out runs the interpreter to where there are only so many frames, or to a breakpoint before that.
+func (c *conn) out(ctx context.Context, run *session.Run, frames int, at *stopped) error {
+	lines := c.lines()
+	for list := instrs(lines); ; {
+		if err := run.UntilAny(ctx, list, frames); err != nil || ended(run) || len(run.Frames()) <= frames || c.reached(run, lines, at) {
+			return err
+		}
+	}
+}
+
+// instrs are the instructions of places.
+func instrs(lines []place) (list []*ir.Instr) {
+	for _, l := range lines {
+		list = append(list, l.instr)
+	}
+	return list
+}
+
 // interpret runs the interpreter to the next breakpoint, or to the end.
 func (c *conn) interpret(ctx context.Context, run *session.Run, at *stopped) error {
 	at.reason = "breakpoint"
 	lines := c.lines()
-	var list []*ir.Instr
-	for _, l := range lines {
-		list = append(list, l.instr)
-	}
-	for {
+	for list := instrs(lines); ; {
 		var err error
 		if len(c.data) > 0 {
 			watch := c.watches(run)
 			err = run.Watch(ctx, func() bool { return watch(at) || c.reached(run, lines, at) })
-		} else if err = run.UntilAny(ctx, list); err == nil && !ended(run) && !c.reached(run, lines, at) {
+		} else if err = run.UntilAny(ctx, list, 0); err == nil && !ended(run) && !c.reached(run, lines, at) {
 			continue
 		}
 		if ended(run) && err == nil {
@@ -302,11 +360,7 @@ func (c *conn) interpret(ctx context.Context, run *session.Run, at *stopped) err
 
 // reverse goes back to the last breakpoint, or to the exit. Conditions are not looked at.
 func (c *conn) reverse(ctx context.Context, run *session.Run, at *stopped) error {
-	var list []*ir.Instr
-	for _, l := range c.lines() {
-		list = append(list, l.instr)
-	}
-	return run.BackUntil(ctx, list)
+	return run.BackUntil(ctx, instrs(c.lines()))
 }
 
 func ended(run *session.Run) bool {

@@ -123,6 +123,11 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 			if err != nil {
 				wrong <- err
+				select { // whoever says no more may not read any more either, and something waits to be written to him
+				case <-time.After(unread):
+					end(errGone)
+				case <-ctx.Done():
+				}
 				return
 			}
 			select {
@@ -144,6 +149,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	return err
 }
+
+// unread is how long a client that says no more may take to read what was said to it, before it is taken for gone.
+const unread = 5 * time.Second
 
 // flushing is how long what is to be sent at the end is waited for.
 const flushing = time.Second
@@ -272,6 +280,8 @@ func (c *conn) early(m dap.Message) error {
 		if c.target != nil {
 			return errors.New("there is a target already: disconnect, and begin a new session")
 		}
+	case c.target == nil && c.ended:
+		return errors.New("the process has ended")
 	case c.target == nil:
 		return fmt.Errorf("%s before launch or attach: there is no target yet", command)
 	}

@@ -165,6 +165,7 @@ func (c *conn) shown(e *entry) dap.StackFrame {
 			s.PresentationHint = "subtle"
 		}
 		if f.Record != nil {
+			s.CanRestart = true
 			s.Name += fmt.Sprintf(" (%s, %s)", f.Record.Site, f.Record.Moment)
 		}
 	}

@@ -205,6 +205,17 @@ func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err erro
 		fmt.Fprintf(&b, "the call returns %s", strings.TrimSpace(rest))
 		defer c.afterSet(moved)
 	case text == "run":
+		if a := r.Arguments.FrameId; a != 0 {
+			e, err := c.entry(a)
+			if err != nil {
+				return true, err
+			}
+			if s.Run() == nil {
+				if err := c.choose(e); err != nil {
+					return true, err
+				}
+			}
+		}
 		run, err := s.Resume()
 		if err != nil {
 			return true, fmt.Errorf("the interpreter cannot go on from here: %w", err)
