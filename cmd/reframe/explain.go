@@ -93,7 +93,7 @@ is nothing to explain or it failed.`,
 			}
 			e.Sources(sourceBudget(source))
 			if picture != nil {
-				if err := a.writeFile(html, force, picture.Write); err != nil {
+				if err := a.writeFile(html, force, 0o600, picture.Write); err != nil {
 					return err
 				}
 			}

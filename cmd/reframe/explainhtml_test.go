@@ -38,7 +38,7 @@ func TestExplainHTML(t *testing.T) {
 	}
 	info, err := os.Stat(file)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o644), info.Mode().Perm())
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "as a core is: it has memory of the process in it")
 
 	// It is kept, and replaced where that is asked for.
 	explain(append(known, "--html", file)...).failsEmpty(t, 2, "--html "+file+": the file exists; --force overwrites it")

@@ -115,7 +115,7 @@ func (a *app) instrument(path string, k *instrumented) error {
 	}
 	words := fold.To(a.stderr)
 	if len(r.Sites) > 0 {
-		if err := a.writeFile(k.output, k.force, func(w io.Writer) error { _, err := io.WriteString(w, r.Text); return err }); err != nil {
+		if err := a.writeFile(k.output, k.force, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, r.Text); return err }); err != nil {
 			return err
 		}
 		fmt.Fprintf(words, "%s: %s in %s, ids %d to %d, %s\n", printable(path), count(len(r.Sites), "site"), count(r.Functions(), "function"),

@@ -85,8 +85,9 @@ func (a *app) copyOut(path string) error {
 	return err
 }
 
-// writeFile has a file written, which is there when it is whole, or standard output. Others may read it, and replaced is what exists with force only.
-func (a *app) writeFile(path string, force bool, write func(io.Writer) error) error {
+// writeFile has a file written, which is there when it is whole, or standard output. What exists is replaced with force only. A file has those
+// permissions whatever the umask is: what was memory of a process is nobody else's to read.
+func (a *app) writeFile(path string, force bool, mode os.FileMode, write func(io.Writer) error) error {
 	if path == standard {
 		return write(a.stdout)
 	}
@@ -101,5 +102,5 @@ func (a *app) writeFile(path string, force bool, write func(io.Writer) error) er
 	if err != nil {
 		return err
 	}
-	return f.Finish(errors.Join(write(f), f.Chmod(0o644)))
+	return f.Finish(errors.Join(write(f), f.Chmod(mode)))
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,11 +103,11 @@ func (b *Book) Finish(summary string) error {
 	})
 }
 
-// write has a file of the book written.
+// write has a file of the book written, which nobody else may read: like a core it has memory of the process in it.
 func (b *Book) write(name string, write func(io.Writer) error) error {
 	f, err := newfile.Create(filepath.Join(b.dir, name), b.force)
 	if err != nil {
 		return err
 	}
-	return f.Finish(errors.Join(write(f), f.Chmod(0o644)))
+	return f.Finish(write(f))
 }
