@@ -102,3 +102,18 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	require.Equal(t, 3, r.code, r.stderr)
 	require.NotContains(t, r.stderr, "describes itself")
 }
+
+// So do scripts, which may give conditions on names that only the program has told by then.
+func TestScriptsOfSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
+	vm := tinyvmtest.Binary(t, 19) + " --fuel " + tinyvmtest.Fuel
+	script := write(t, "described.txtar", fmt.Sprintf(`launch -- %s %s
+until 3 --stop-at 'stack[1] > 2e10 && %%depth == 2'
+expect stack[1] = 3.92263245e+10
+verify --record 1 --limit 3 -- %[1]s --entries %[2]s
+`, vm, program))
+	r := reframe(t, "replay", script)
+	require.Zero(t, r.code, r.stdout)
+}
