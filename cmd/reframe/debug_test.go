@@ -125,13 +125,10 @@ c
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }
 
-// spaces are those between the words of a line.
-var spaces = regexp.MustCompile(`[ \t]+`)
-
 // Memory is shown as gdb shows it, in each format and size, of the same core.
 func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	t.Parallel()
-	args, pid := atGuard(t)
+	args, _ := atGuard(t)
 	core := filepath.Join(t.TempDir(), "exit.core")
 	r := debug(t, "registers\nrecord "+core+"\n", args...)
 	require.Zero(t, r.code, r.stderr)
@@ -172,7 +169,6 @@ func TestDebugShowsMemoryAsGDB(t *testing.T) {
 		}
 		require.Equal(t, want[n], got[n], "word %d", n)
 	}
-	_ = pid
 }
 
 // What was recorded and tried at the prompt is a test from then on.
