@@ -157,6 +157,7 @@ type Line struct {
 	Text   string
 	Here   bool // the next instruction, or the site
 	Value  string
+	Source string // where in the source the instruction comes from, where that is another line than of the one before: "loop.c:12"
 }
 
 // List returns the lines of the function around the instruction where a line of the backtrace stands: so many before it, and so many behind.
@@ -183,11 +184,17 @@ func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 			values[v.Name] = v.Value
 		}
 	}
-	shown := map[int]string{}
+	shown, sources := map[int]string{}, map[int]string{}
 	first, last := blocks[0].Line, is.Line
 	for _, b := range blocks {
+		before := ""
 		for _, i := range b.Instrs {
 			last = max(last, i.Line)
+			if list := deopt.SourceOf(i); len(list) > 0 {
+				if now := deopt.SourceText(list[0]); now != before {
+					before, sources[i.Line] = now, now
+				}
+			}
 			if v := values[i.Ref()]; v != "" && i.Name != "" {
 				shown[i.Line] = v
 			}
@@ -196,7 +203,7 @@ func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 	first = min(first, blocks[0].Instrs[0].Line) - 1 // which names the function
 	var list []Line
 	for n := max(first, is.Line-before); n <= min(last+1, is.Line+behind); n++ {
-		list = append(list, Line{n, f.Module.LineText(n), n == is.Line, shown[n]})
+		list = append(list, Line{n, f.Module.LineText(n), n == is.Line, shown[n], sources[n]})
 	}
 	return list, nil
 }

@@ -3,7 +3,10 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,7 +149,12 @@ func TestInterrupt(t *testing.T) {
 // inLoop is a session with the exit of deoptimize.ll, in which the loop of @sum goes on from 26.
 func inLoop(t *testing.T) *session.Session {
 	t.Helper()
-	p := livetest.Lli(t, 19, livetest.Testdata(t, "programs", "deoptimize.ll"), "mcjit")
+	return atGuard(t, livetest.Lli(t, 19, livetest.Testdata(t, "programs", "deoptimize.ll"), "mcjit"))
+}
+
+// atGuard is a session with a process that runs it, or a module made of it.
+func atGuard(t *testing.T, p *livetest.Process) *session.Session {
+	t.Helper()
 	o := frametest.Known(t, p)
 	described, err := layout.Read(livetest.Testdata(t, "programs", "deoptimize.layout.json"))
 	require.NoError(t, err)
@@ -231,4 +239,44 @@ func TestScriptOfWhatWasDone(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text, "set %i 998\nresume\nreturns 1999530\n") // 5525 + 998² + 999²
 	require.Contains(t, text, "returns i64 332833500", "what it comes to as it is")
+}
+
+// Beside the IR stands where in the source it comes from, where that changes.
+func TestListShowsTheSource(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	before, sum, found := strings.Cut(string(text), "define i64 @sum(")
+	require.True(t, found)
+	for _, line := range []struct {
+		text string
+		at   int
+	}{{"%sq = mul i64 %i, %i", 4}, {"%acc1 = add i64 %acc, %sq", 4}, {"%i1 = add i64 %i, 1", 5}} {
+		require.Contains(t, sum, line.text)
+		sum = strings.Replace(sum, line.text, fmt.Sprintf("%s, !dbg !%d", line.text, line.at), 1)
+	}
+	module := before + "define i64 @sum(" + strings.Replace(sum, "{", "!dbg !2 {", 1) + `
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!3}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: FullDebug)
+!1 = !DIFile(filename: "loop.c", directory: "/src")
+!2 = distinct !DISubprogram(name: "sum", scope: !1, file: !1, line: 10, type: !6, unit: !0, spFlags: DISPFlagDefinition)
+!3 = !{i32 2, !"Debug Info Version", i32 3}
+!4 = !DILocation(line: 12, scope: !2)
+!5 = !DILocation(line: 13, scope: !2)
+!6 = !DISubroutineType(types: !7)
+!7 = !{null}
+`
+	p := livetest.Lli(t, 19, livetest.Raw(t, module), "mcjit")
+	s := atGuard(t, p)
+	_, err = s.Resume()
+	require.NoError(t, err)
+	at, err := s.Level()
+	require.NoError(t, err)
+	lines, err := s.List(at, 0, 4)
+	require.NoError(t, err)
+	var sources []string
+	for _, l := range lines {
+		sources = append(sources, l.Source)
+	}
+	require.Equal(t, []string{"loop.c:12", "", "loop.c:13", "", ""}, sources)
 }

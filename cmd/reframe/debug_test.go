@@ -72,10 +72,9 @@ p i
 	out := said(r.stdout)
 	require.Equal(t, []string{"5526\n", "i64 0x1595\n", "true\n"}, out[:3])
 	require.Equal(t, `     43    %sq = mul i64 %i, %i                                  ; 676
-#0   interp  @sum, block %loop, line 44
 =>   44    %acc1 = add i64 %acc, %sq
 `, out[3])
-	require.Equal(t, "#0   interp  @sum, block %loop, line 46\n=>   46    %c = icmp ult i64 %i1, %n\n", out[4])
+	require.Equal(t, "#0   interp  @sum, block %loop, line 46\n=>   46    %c = icmp ult i64 %i1, %n\n", out[4], "two at once")
 	require.Contains(t, out[5], "main+")
 	require.Equal(t, out[4], out[6])
 	require.Equal(t, "i64 27\n", out[8])
@@ -104,7 +103,7 @@ c
 p %n
 continue
 p n
-breakpoints
+info break
 exits
 d
 c

@@ -64,6 +64,7 @@ func commands() []*command {
 		{names: []string{"list", "l"}, group: looking, about: "the IR around the place, with the values that are known beside it", do: (*Prompt).list, repeats: true},
 		{names: []string{"disassemble", "disas"}, group: looking, usage: "[EXPR]", about: "the instructions around the frame's place, or around an address", do: (*Prompt).disassemble},
 		{names: []string{"registers"}, group: looking, about: "the registers as the frame's function sees them", do: (*Prompt).registers},
+		{names: []string{"info", "i"}, group: looking, usage: "breakpoints | registers | threads | locals | frame | exits", about: "the same as these commands, for who is used to gdb", do: (*Prompt).info, complete: completeInfo},
 		{names: []string{"explain"}, group: looking, usage: "[SLOT]", about: "how the frame came to be, or how one value was read", do: (*Prompt).explain, complete: (*Prompt).completeSlots},
 
 		{names: []string{"step", "s"}, group: stepping, usage: "[-b | N]", about: "have the interpreter run an instruction of the IR, or N, into functions that are called. The process stands. -b has native code go on too: see both", do: (*Prompt).step, repeats: true},
@@ -159,6 +160,26 @@ func (p *Prompt) help(_ context.Context, args string) error {
 	}
 	p.printf("help COMMAND says more. A beginning that is no other command's is enough; an empty line repeats the last step.\n")
 	return nil
+}
+
+// completeInfo offers what info is about.
+func completeInfo(*Prompt, []string) []string {
+	return []string{"breakpoints", "registers", "threads", "locals", "frame", "exits"}
+}
+
+// info is the command.
+func (p *Prompt) info(ctx context.Context, args string) error {
+	word, rest, _ := strings.Cut(args, " ")
+	for _, name := range completeInfo(p, nil) {
+		if word != "" && strings.HasPrefix(name, word) {
+			c, err := find(name)
+			if err != nil {
+				return err
+			}
+			return c.do(p, ctx, strings.TrimSpace(rest))
+		}
+	}
+	return wrong("")
 }
 
 // quit is the command.

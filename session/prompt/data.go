@@ -92,6 +92,9 @@ func (p *Prompt) list(context.Context, string) error {
 		p.printf("%s\n", p.Printer.Dim("@"+p.Printer.Printable(i.Block.Func.Name)+" of "+p.Printer.Printable(i.Block.Func.Module.Name)))
 	}
 	for _, l := range lines {
+		if l.Source != "" {
+			p.printf("         %s\n", p.Printer.Dim("; "+p.Printer.Printable(l.Source)))
+		}
 		p.printf("%s\n", p.irLine(l.Number, l.Text, l.Here, l.Value))
 		p.listed = l.Number
 	}

@@ -140,7 +140,9 @@ func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	if err != nil || at.Run == nil {
 		return err
 	}
-	p.runLine(at)
+	if done == nil || done.Block != at.Run.At.Block {
+		p.runLine(at)
+	}
 	p.lineOf(at)
 	return nil
 }
