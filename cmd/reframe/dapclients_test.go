@@ -120,6 +120,7 @@ func TestVSCodeExtension(t *testing.T) {
 	for n := range arguments.NumField() {
 		known[arguments.Field(n).Tag.Get("json")] = true
 	}
+	documented(t, known)
 	delete(known, "noDebug") // which the editor adds itself
 	require.Equal(t, known, offered)
 	require.Len(t, d.ConfigurationSnippets, 3)
@@ -127,6 +128,25 @@ func TestVSCodeExtension(t *testing.T) {
 		of := d.ConfigurationAttributes[s.Body["request"].(string)].Properties
 		for name := range s.Body {
 			require.True(t, of[name] != nil || name == "type" || name == "request" || name == "name", name)
+		}
+	}
+}
+
+// documented wants doc/editors.md to tell of each member of a launch configuration, and its examples to have no others.
+func documented(t *testing.T, known map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile("../../doc/editors.md")
+	require.NoError(t, err)
+	for name := range known {
+		require.Contains(t, string(text), "`"+name+"`")
+	}
+	examples := regexp.MustCompile(`(?m)^    (\{ "type": "reframe".*\})$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, examples, 3)
+	for _, m := range examples {
+		var example map[string]any
+		require.NoError(t, json.Unmarshal([]byte(m[1]), &example), m[1])
+		for name := range example {
+			require.True(t, known[name] || name == "type" || name == "request" || name == "name", name)
 		}
 	}
 }

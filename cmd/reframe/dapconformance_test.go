@@ -106,6 +106,7 @@ var specification = []asked{
 
 // Every request of the specification is answered, or refused with a reason, and the table of doc/editors.md says which; none that is refused always is advertised.
 func TestDAPEveryRequest(t *testing.T) {
+	livetest.Slow(t) // a session for each
 	t.Parallel()
 	require.Len(t, specification, 45)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

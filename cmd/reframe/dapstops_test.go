@@ -67,10 +67,11 @@ func TestDAPWhileItRuns(t *testing.T) {
 	e.begin("attach", map[string]any{"pid": p.PID, "ir": ir, "stopOnEntry": false})
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	require.Len(t, ask[*dap.ThreadsResponse](e, "threads", nil).Body.Threads, 1)
-	begin()
 	line := lineWith(t, ir, "@llvm.experimental.stackmap(i64 1,")
 	set := ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": ir}, "breakpoints": []map[string]any{{"line": line, "condition": "%i == 999"}}}).Body.Breakpoints
 	require.True(t, set[0].Verified, set[0].Message)
+	e.refused("stackTrace", map[string]any{"threadId": p.PID}, "the process goes on")
+	begin()
 	at := e.stopped("breakpoint")
 	id := e.stack(at.ThreadId)[0].Id
 	require.Equal(t, "999", e.evaluated(id, "%i"))
