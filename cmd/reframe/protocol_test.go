@@ -38,8 +38,8 @@ func TestProtocolCheck(t *testing.T) {
 	python := tinyvmtest.ServeInPython(t, program)
 	seen := map[string]bool{}
 	for command, summary := range map[string]string{
-		serve:  "\n21 checks tried, 0 broken\n",
-		python: "\n20 checks tried, 0 broken\n", // it writes what has changed, and nothing has in the process's own memory
+		serve:  "\n23 checks tried, 0 broken\n",
+		python: "\n22 checks tried, 0 broken\n", // it writes what has changed, and nothing has in the process's own memory
 	} {
 		lines := filepath.Join(t.TempDir(), "lines")
 		r := reframe(t, "protocol", "check", command, core, "--log", lines)
@@ -50,6 +50,8 @@ func TestProtocolCheck(t *testing.T) {
 		text, err := os.ReadFile(lines)
 		require.NoError(t, err)
 		spoken(t, string(text), seen)
+		require.Contains(t, string(text), `"stop":{"after":1}`)
+		require.Contains(t, string(text), `"stopped":{"frames":[`)
 
 		r = reframe(t, "protocol", "check", command, core, "--json")
 		require.Equal(t, 0, r.code, r.stderr)
@@ -176,7 +178,7 @@ func TestProtocolPageKeepsItsSchema(t *testing.T) {
 			outcomes++
 		}
 	}
-	require.Equal(t, 4, outcomes)
+	require.Equal(t, 5, outcomes)
 }
 
 // What an interpreter does wrong is said, with status 1, and what is wrong with the command line, before anything is started.
@@ -186,7 +188,7 @@ func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, 1, r.code, r.stderr)
 	require.Equal(t, "BROKEN  it answers initialize with the protocol that it speaks and a name\n"+
 		"          initialize (id 1): it asks while it is asked for initialize, where there is nothing to ask\n"+
-		"\n1 check tried, 1 broken; 21 not tried: it has not been greeted\n", r.stdout)
+		"\n1 check tried, 1 broken; 23 not tried: it has not been greeted\n", r.stdout)
 	r = reframe(t, "protocol", "check", `sed -u 's/"id":\([0-9]*\),.*initialize.*/"id":\1,"result":{"protocol":"reframe.vm\/1","name":"sed"}}/;t;s/.*/{}/'`)
 	require.Equal(t, 1, r.code, r.stderr)
 	require.Contains(t, r.stdout, "kept    it answers initialize with the protocol that it speaks and a name\n          it is sed\n"+

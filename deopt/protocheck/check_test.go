@@ -75,6 +75,9 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 		"any-stack":             {"stack-short": "it is taken: returned i64 0x88bd", "stack-long": "it is taken: returned i64 0x88bd"},
 		"any-position":          {"position": "it is taken: returned i64 0x88bd"},
 		"any-object":            {"no-object": "it is taken: returned i64 0x88bd"},
+		"stops-late":            {"step": "its answer to resume (id 16): it has run 2 instructions and stopped, and it was to stop after 1"},
+		"loses":                 {"step": "by single instructions: it returned i64 0x505050505058ca5; at first it returned i64 0x88bd"},
+		"stops-deep":            {"next": "its answer to resume (id 57): it has stopped in 2 frames, and up to 1 were meant"},
 		"spells":                {"spelling": `"Returned" is no member of result; is "returned" meant?`},
 		"stays":                 {"end": "it had not ended after two seconds, and was ended by force"},
 	} {
@@ -173,6 +176,14 @@ func TestMembersAreTheSchemas(t *testing.T) {
 	add("returned", schema.Defs["native"])
 	add("threw", schema.Defs["resume.result"].Properties["threw"])
 	add("error", schema.Defs["error"])
+	add("stopped", schema.Defs["resume.result"].Properties["stopped"])
+	add("frames", schema.Defs["frame"])
+	add("monitors", *schema.Defs["frame"].Properties["monitors"].Items)
+	for _, where := range []string{"locals", "stack", "owner"} {
+		add(where, schema.Defs["value"])
+	}
+	add("objects", schema.Defs["object"])
+	add("fields", *schema.Defs["object"].Properties["fields"].Items)
 	for name, of := range schema.Defs {
 		if method, is := strings.CutSuffix(name, ".params"); is && method != "initialize" && method != "resume" {
 			add("params", of)

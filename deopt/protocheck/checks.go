@@ -47,6 +47,8 @@ var checks = []check{
 	{"stack-long", "a stack with one value too many is malformed", true, (*checker).stackLong},
 	{"position", "a position that is none is malformed", true, (*checker).position},
 	{"no-object", "an object that nothing describes is malformed", true, (*checker).noObject},
+	{"step", "it stops behind each instruction where it is to, and comes from there to the same", true, (*checker).step},
+	{"next", "it stops where there are no more frames than are meant, and comes from there to the same", true, (*checker).next},
 	{"spelling", "its members are spelled as the protocol's", false, (*checker).spelling},
 	{"end", "it ends when its standard input ends", false, (*checker).end},
 }
@@ -368,6 +370,69 @@ func (c *checker) noObject() (string, error) {
 		return "", untried("this exit has no objects that do not exist")
 	}
 	return c.malformed(func(r *vmproto.Resume) { r.Objects = nil })
+}
+
+// onward goes on from the exit by stops, each of which says where from there the next is to be, and then to the end.
+func (c *checker) onward(stops []vmproto.Stop) error {
+	r, h, all := *c.o.Moment.Request, c.host(c.o.Moment), vmproto.Answer{}
+	for n := 0; n <= len(stops); n++ {
+		if r.Stop = nil; n < len(stops) {
+			r.Stop = &stops[n]
+		}
+		if c.alone {
+			c.child.Close()
+		}
+		child, err := c.running()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := c.bounded()
+		a, err := child.Resume(ctx, &r, h)
+		cancel()
+		if err != nil {
+			return err
+		}
+		steps, output := all.Steps+a.Steps, all.Output+a.Output
+		all = *a
+		all.Steps, all.Output = steps, output
+		if a.Stopped == nil {
+			break
+		}
+		r.Frames, r.Objects, r.Returned = a.Stopped.Frames, a.Stopped.Objects, nil
+	}
+	return c.asFirst(&ran{&all, h.Memory})
+}
+
+// offered is an error where the interpreter cannot be asked to stop.
+func (c *checker) offered() error {
+	child, err := c.running()
+	if err == nil && !child.About.Step {
+		err = untried("it does not offer to stop")
+	}
+	return err
+}
+
+func (c *checker) step() (string, error) {
+	if err := c.offered(); err != nil {
+		return "", err
+	}
+	const some = 40 // instructions
+	if err := c.onward(slices.Repeat([]vmproto.Stop{{After: 1}}, some)); err != nil {
+		return "", fmt.Errorf("by single instructions: %w", err)
+	}
+	return "", nil
+}
+
+func (c *checker) next() (string, error) {
+	if err := c.offered(); err != nil {
+		return "", err
+	}
+	for n := len(c.o.Moment.Request.Frames); n > 0; n-- {
+		if err := c.onward([]vmproto.Stop{{After: 1, Frames: n}}); err != nil {
+			return "", fmt.Errorf("to where there are %d frames: %w", n, err)
+		}
+	}
+	return "", nil
 }
 
 func (c *checker) spelling() (string, error) {

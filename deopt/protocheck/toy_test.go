@@ -2,10 +2,12 @@ package protocheck_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,7 +24,7 @@ func init() {
 }
 
 // toy is an interpreter of one method, Toy.add, in which one position, 3, adds what is on the stack to the word that counter has, 5,000 times, and
-// returns it.
+// returns it. Where it is to stop on the way, it has called Toy.more, which knows how often it was done.
 type toy struct {
 	in    *bufio.Reader
 	fault string
@@ -73,7 +75,7 @@ func (y *toy) serve() {
 		answer := object{"jsonrpc": "2.0", "id": id}
 		switch m["method"] {
 		case "initialize":
-			about := object{"protocol": "reframe.vm/1", "name": "toy"}
+			about := object{"protocol": "reframe.vm/1", "name": "toy", "step": true}
 			if y.fault == "nameless" {
 				delete(about, "name")
 			}
@@ -112,6 +114,14 @@ func (y *toy) resume(r object) object {
 		return unsupported("no frames")
 	}
 	f, _ := frames[0].(object)
+	var done uint64
+	if f["method"] == "Toy.more" && len(frames) > 1 {
+		extra, _ := f["extra"].(object)
+		times, _ := extra["done"].(object)
+		text, _ := times["bits"].(string)
+		done, _ = strconv.ParseUint(text, 0, 64)
+		f, _ = frames[1].(object)
+	}
 	stack, _ := f["stack"].([]any)
 	objects, _ := r["objects"].([]any)
 	switch {
@@ -131,7 +141,7 @@ func (y *toy) resume(r object) object {
 			return unsupported("what is " + name + "?")
 		}
 	}
-	if y.fault == "by-text" && !strings.Contains(y.line, `{"frames":[{"method":"Toy.add","position":3,"resume":"reexecute"`) {
+	if y.fault == "by-text" && done == 0 && !strings.Contains(y.line, `{"frames":[{"method":"Toy.add","position":3,"resume":"reexecute"`) {
 		return unsupported("these are no frames")
 	}
 	var at object
@@ -157,7 +167,20 @@ func (y *toy) resume(r object) object {
 	if y.ask("memory.allocate", object{"size": 16, "align": 16}) == nil && y.fault != "allocates-blindly" {
 		return unsupported("there is no memory")
 	}
-	sum := uint64(bytes[0]) + 7*5000
+	left, stops := 5000-done, false
+	if stop, is := r["stop"].(object); is && (stop["frames"] == nil || y.fault == "stops-deep") {
+		after, _ := stop["after"].(float64)
+		if y.fault == "stops-late" {
+			after++
+		}
+		if stops = uint64(after) < left; stops {
+			left = uint64(after)
+		}
+	}
+	sum := uint64(bytes[0]) + 7*left
+	if done > 0 {
+		sum = binary.LittleEndian.Uint64(bytes) + 7*left
+	}
 	if y.fault == "keeps" {
 		sum += y.kept
 		y.kept = 1
@@ -171,11 +194,18 @@ func (y *toy) resume(r object) object {
 	if y.fault == "stores-otherwise" && y.asked == 4 { // the same once more
 		bytes[7] = 1
 	}
-	if y.ask("memory.write", object{"ranges": []object{{"at": at["at"], "data": hex.EncodeToString(bytes)}}}) == nil && y.fault != "writes-blindly" {
+	if y.fault == "loses" && stops {
+		// what it has added stays with it
+	} else if y.ask("memory.write", object{"ranges": []object{{"at": at["at"], "data": hex.EncodeToString(bytes)}}}) == nil && y.fault != "writes-blindly" {
 		return unsupported("counter cannot be written")
 	}
 	if steps, _ := r["steps"].(float64); steps < 5000 && y.fault != "endless" {
 		return unsupported("it has run enough")
+	}
+	if stops {
+		f["resume"] = "in-call"
+		more := object{"method": "Toy.more", "position": 0, "resume": "reexecute", "locals": []any{}, "stack": []any{}, "extra": object{"done": object{"bits": fmt.Sprintf("%#x", done+left)}}}
+		return object{"stopped": object{"frames": []any{more, f}, "objects": objects}, "steps": left, "locked": false}
 	}
 	y.say(object{"jsonrpc": "2.0", "method": "output", "params": object{"text": "added\n"}})
 	tail := []string{"Toy.add @ 3", "Toy.add @ 3", "Toy.add @ 3", "Toy.add @ 3"}
@@ -186,5 +216,5 @@ func (y *toy) resume(r object) object {
 	if y.fault == "spells" {
 		member = "Returned"
 	}
-	return object{member: object{"type": "i64", "bits": fmt.Sprintf("%#x", sum)}, "steps": 5000, "tail": tail, "locked": false}
+	return object{member: object{"type": "i64", "bits": fmt.Sprintf("%#x", sum)}, "steps": left, "tail": tail, "locked": false}
 }

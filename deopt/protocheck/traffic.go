@@ -35,13 +35,23 @@ type seen struct {
 // members are those of each object that an interpreter sends, by where it is: doc/messages.schema.json has the same.
 var members = map[string][]string{
 	"":         {"jsonrpc", "id", "method", "params", "result", "error"},
-	"result":   {"protocol", "name", "returned", "threw", "unsupported", "malformed", "steps", "tail", "locked"},
+	"result":   {"protocol", "name", "step", "returned", "threw", "unsupported", "malformed", "stopped", "steps", "tail", "locked"},
 	"returned": {"type", "bits", "text"},
 	"threw":    {"text"},
 	"error":    {"code", "message"},
 	"params":   {"ranges", "size", "align", "names", "text"},
 	"ranges":   {"at", "size", "data"},
+	"stopped":  {"frames", "objects"},
+	"frames":   {"method", "method_bits", "position", "resume", "text", "locals", "stack", "monitors", "extra"},
+	"locals":   valueMembers,
+	"stack":    valueMembers,
+	"monitors": {"owner", "eliminated"},
+	"owner":    valueMembers,
+	"objects":  {"id", "class", "class_bits", "fields"},
+	"fields":   {"at", "name", "type", "value", "bits", "object", "dead"},
 }
+
+var valueMembers = []string{"index", "name", "type", "value", "bits", "object", "dead"}
 
 // see looks at a line.
 func (t *traffic) see(line []byte) {

@@ -403,9 +403,13 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error) {
 	a, err := c.Hand(ctx, r, h)
 	if err == nil {
-		a.Tail = a.Tail[max(0, len(a.Tail)-r.Tail):]
+		err = c.broken(c.answer(), r.Stop.kept(a))
 	}
-	return a, err
+	if err == nil {
+		a.Tail = a.Tail[max(0, len(a.Tail)-r.Tail):]
+		return a, nil
+	}
+	return nil, err
 }
 
 // Hand is [Child.Resume] of a request as it is, whatever its members are.

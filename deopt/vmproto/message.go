@@ -51,6 +51,7 @@ type Hello struct {
 type About struct {
 	Protocol string `json:"protocol"`
 	Name     string `json:"name"`
+	Step     bool   `json:"step"` // it stops where a resume says so
 }
 
 // Value is one value of a frame or an object.
@@ -70,6 +71,7 @@ type Frame struct {
 	Bits     Word             `json:"method_bits,omitempty"` // what the record has for the method
 	Position *int64           `json:"position,omitempty"`
 	Resume   string           `json:"resume"`
+	Text     string           `json:"text,omitempty"` // the instruction at Position, in a frame of an interpreter's
 	Locals   []Value          `json:"locals"`
 	Stack    []Value          `json:"stack"`
 	Monitors []Monitor        `json:"monitors,omitempty"`
@@ -103,6 +105,7 @@ type Resume struct {
 	Returned *Native  `json:"returned,omitempty"` // what the call returned for which the first frame waits; nil where it waits for none
 	Steps    uint64   `json:"steps,omitempty"`
 	Tail     int      `json:"tail,omitempty"`
+	Stop     *Stop    `json:"stop,omitempty"` // only for an interpreter that says so in [About]
 }
 
 // Native is a value as compiled code returns it.
@@ -119,6 +122,7 @@ type Answer struct {
 	Threw       *Thrown  // nil where it did not
 	Unsupported string   // why the interpreter cannot do it; "" where it can
 	Malformed   string   // why no interpreter can ever have such frames; "" where one can
+	Stopped     *Stopped // where it stands; nil where it has come to an end
 	Locked      *bool    // it took a lock, or holds one that nobody held before; nil where it does not say
 	Steps       uint64   // instructions of the VM
 	Tail        []string // the last of them, oldest first
@@ -139,6 +143,7 @@ type answer struct {
 	Threw       *Thrown         `json:"threw"`
 	Unsupported *string         `json:"unsupported"`
 	Malformed   *string         `json:"malformed"`
+	Stopped     *Stopped        `json:"stopped"`
 	Locked      *bool           `json:"locked"`
 	Steps       uint64          `json:"steps"`
 	Tail        []string        `json:"tail"`
@@ -146,7 +151,7 @@ type answer struct {
 
 // read checks what came for a resume.
 func (w *answer) read() (*Answer, error) {
-	a := &Answer{Threw: w.Threw, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil, Locked: w.Locked}
+	a := &Answer{Threw: w.Threw, Stopped: w.Stopped, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil, Locked: w.Locked}
 	for _, refused := range []struct {
 		name string
 		why  *string
@@ -154,7 +159,7 @@ func (w *answer) read() (*Answer, error) {
 	}{{"unsupported", w.Unsupported, &a.Unsupported}, {"malformed", w.Malformed, &a.Malformed}} {
 		switch {
 		case refused.why == nil:
-		case a.Returns || a.Threw != nil:
+		case a.Returns || a.Threw != nil || a.Stopped != nil:
 			return nil, fmt.Errorf("it has %s and an outcome", refused.name)
 		case *refused.why == "":
 			return nil, fmt.Errorf("%s says no reason", refused.name)
@@ -164,6 +169,10 @@ func (w *answer) read() (*Answer, error) {
 		}
 	}
 	switch {
+	case a.Stopped != nil && (a.Returns || a.Threw != nil):
+		return nil, fmt.Errorf("it has stopped and another outcome")
+	case a.Stopped != nil:
+		return a, a.Stopped.check()
 	case !a.Returns && a.Threw == nil:
 		return nil, fmt.Errorf("it has none of returned, threw, unsupported, malformed")
 	case !a.Returns || string(w.Returned) == "null":

@@ -58,7 +58,7 @@ static struct {
   int depth, wrong; /* of the reader */
   long last;        /* id of our last request */
   rf_text answer, out;
-  int answered;
+  int answered, offers;
 } rf;
 
 RF_FUNCTION void *rf_alloc(void *old, size_t size) {
@@ -347,6 +347,27 @@ RF_FUNCTION void rf_refuse(const char *member, const char *why) {
 RF_FUNCTION void rf_unsupported(const char *why) { rf_refuse("unsupported", why); } /* it cannot do it */
 RF_FUNCTION void rf_malformed(const char *why) { rf_refuse("malformed", why); }     /* there can never be such frames */
 
+/* ---- stopping, which is only asked of who calls rf_offer_step before rf_serve ---- */
+
+/* Before each instruction: is it to stop here, where so many were run and there are so many frames? */
+RF_FUNCTION int rf_stops(const rf_json *request, uint64_t ran, size_t frames) {
+  const rf_json *stop = rf_get(request, "stop");
+  int64_t most = rf_int(rf_get(stop, "frames"), 0);
+  return stop && ran >= (uint64_t)rf_int(rf_get(stop, "after"), 1) && (!most || frames <= (size_t)most);
+}
+/* Where it is, it answers rf_stopped and rf_steps. This adds a value to the text of the frames; type 0: it is dead; index -1: it has none. */
+RF_FUNCTION void rf_add_value(rf_text *t, int64_t index, const char *type, uint64_t bits, const char *text) {
+  rf_addf(t, "{");
+  if (index >= 0) rf_addf(t, "\"index\":%lld,", (long long)index);
+  if (!type) { rf_addf(t, "\"dead\":true}"); return; }
+  rf_addf(t, "\"type\":\"%s\",\"bits\":\"0x%llx\",\"value\":", type, (unsigned long long)bits), rf_quote(t, text, strlen(text)), rf_addf(t, "}");
+}
+RF_FUNCTION void rf_stopped(const rf_text *frames) { /* a list of the protocol's frames, innermost first */
+  rf.answered = 1;
+  rf_member("stopped"), rf_addf(&rf.answer, "{\"frames\":"), rf_add(&rf.answer, frames->text, frames->size), rf_addf(&rf.answer, "}");
+}
+RF_FUNCTION void rf_offer_step(void) { rf.offers = 1; }
+
 /* Serves until the input ends, and the process with it. */
 RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *request)) {
   for (;;) {
@@ -358,6 +379,7 @@ RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *reques
       what = "error", rf_addf(&rf.answer, "\"code\":%d,\"message\":\"no request\"", j ? -32600 : -32700);
     } else if (!strcmp(method, "initialize")) {
       rf_addf(&rf.answer, "\"protocol\":\"reframe.vm/1\",\"name\":"), rf_quote(&rf.answer, name, strlen(name));
+      if (rf.offers) rf_addf(&rf.answer, ",\"step\":true");
     } else if (!strcmp(method, "resume")) {
       rf.answered = 0;
       resume(rf_get(j, "params"));

@@ -80,6 +80,22 @@ def threw(text, **more):
     return dict(more, threw={"text": text})
 
 
+def stopped(frames, objects=(), **more):
+    """The answer of who offers step that stops says it is to stop: frames are as those of the request, innermost first. more: steps, which is a must, and tail, locked."""
+    return dict(more, stopped={"frames": list(frames), **({"objects": list(objects)} if objects else {})})
+
+
+def stops(request, ran, frames):
+    """Asked before each instruction: is it to stop here, where so many were run and there are so many frames?"""
+    stop = request.get("stop")
+    return stop is not None and ran >= stop["after"] and frames <= stop.get("frames", frames)
+
+
+def value(bits, type, text=None, **more):
+    """A value of a frame: bits are its type's alone. more: index, of a local or a place on the stack."""
+    return dict(more, type=type, bits=word(bits), **({} if text is None else {"value": text}))
+
+
 def native(bits, type="i64", text=None):
     """A value as compiled code returns it."""
     value = {"type": type, "bits": word(bits)}
@@ -193,13 +209,14 @@ class Target:
 class VM:
     """To be derived from."""
 
-    name = ""  # which reframe shows
+    name = ""     # which reframe shows
+    step = False  # it stops where stops says so
 
     def initialize(self, params):
         """Called once, before the first resume."""
 
     def resume(self, request, target):
-        """Goes on in request["frames"] until the outermost has returned, and answers what returned, threw or unsupported are in doc/protocol.md."""
+        """Goes on in request["frames"] until the outermost has returned, and answers what returned, threw, stopped or unsupported are in doc/protocol.md."""
         raise NotImplementedError
 
     def serve(self):
@@ -273,7 +290,7 @@ class _Connection:
     def initialize(self, params):
         self.hello = params
         self.vm.initialize(params)
-        return {"protocol": PROTOCOL, "name": self.vm.name}
+        return {"protocol": PROTOCOL, "name": self.vm.name, **({"step": True} if self.vm.step else {})}
 
     def resume(self, params):
         try:

@@ -42,7 +42,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       f.position++;
     }
     if (options.log) log_arrival(frames, depth);
-    if (serving) stepped(f.method, f.position);
+    if (serving) stepped(frames);
     Instruction &i = f.method->code[f.position];
     Notes &notes = i.notes;
     size_t n = stack.size();
@@ -51,7 +51,10 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
     switch (i.op) {
     case CONST: stack.push_back(i.value); break;
     case GET: stack.push_back(f.locals[i.a]); break;
-    case SET: f.locals[i.a] = pop(); break;
+    case SET:
+      f.locals[i.a] = pop();
+      f.dead &= ~(1ull << i.a);
+      break;
     case DUP: stack.push_back(stack.back()); break;
     case POP: pop(); break;
     case JUMP:

@@ -20,6 +20,9 @@ struct Unsupported : std::runtime_error {
 struct Malformed : std::runtime_error { // frames that there can never be
   using runtime_error::runtime_error;
 };
+struct Stopped { // it was to go on so far and no further
+  std::vector<Frame> frames;
+};
 
 // Of the resume that is under way.
 std::map<Value, Object *> copies;
@@ -33,6 +36,7 @@ struct Step {
 std::vector<Step> tail;
 size_t wanted;
 uint64_t steps, limit;
+const rf_json *asked; // the request
 bool locked;
 std::string output;
 
@@ -113,7 +117,10 @@ void noted(const void *word, size_t size) {
   if (word == &o->lock) locked = true;
 }
 
-void stepped(const Method *m, int position) {
+void stepped(const std::vector<Frame> &frames) {
+  if (rf_stops(asked, steps, frames.size())) throw Stopped{frames};
+  const Method *m = frames.back().method;
+  int position = frames.back().position;
   if (limit && steps >= limit) throw Unsupported("it has run " + std::to_string(steps) + " instructions");
   if (wanted) {
     if (tail.size() < wanted) tail.push_back({m, position});
@@ -194,6 +201,50 @@ Frame frame(const rf_json *j, const Method *inner, bool &waits) {
   return f;
 }
 
+// A value as reframe hands it over.
+void put(rf_text *t, int64_t index, Value v) {
+  if (is_int(v)) rf_add_value(t, index, "i32", static_cast<uint32_t>(v), text(v).c_str());
+  else if (is_ref(v)) rf_add_value(t, index, v ? "ref" : "null", v, v ? hex(v).c_str() : "null");
+  else rf_add_value(t, index, "f64", v - double_offset, text(v).c_str());
+}
+
+void put(rf_text *t, const char *name, const std::vector<Value> &values, uint64_t dead) {
+  rf_addf(t, ",\"%s\":[", name);
+  for (size_t n = 0; n < values.size(); n++) {
+    if (n) rf_addf(t, ",");
+    if (n < 64 && dead >> n & 1) rf_add_value(t, n, nullptr, 0, nullptr);
+    else put(t, n, values[n]);
+  }
+  rf_addf(t, "]");
+}
+
+std::string instruction(const Instruction &i) {
+  std::string line = name_of(i.op);
+  if (i.op == CONST) return line + " " + text(i.value);
+  if (i.op == GET || i.op == SET || i.op == JUMP || i.op == IF) return line + " " + std::to_string(i.a);
+  const char *name = i.op == CALL ? i.callee->name : i.op == NEW ? i.cls->name : i.name;
+  return name ? line + " " + name : line;
+}
+
+// The frames in which it has stopped, so that a later resume can go on from there: the innermost has not run its instruction, all others wait.
+void put(rf_text *t, const std::vector<Frame> &frames, int64_t depth) {
+  rf_addf(t, "[");
+  for (size_t n = frames.size(); n-- > 0;) {
+    const Frame &f = frames[n];
+    bool innermost = n == frames.size() - 1;
+    rf_addf(t, "%s{\"method\":", innermost ? "" : ","), rf_quote(t, f.method->name, strlen(f.method->name));
+    std::string line = instruction(f.method->code[f.position]);
+    rf_addf(t, ",\"position\":%d,\"resume\":\"%s\",\"text\":", f.position, innermost ? "reexecute" : "in-call"), rf_quote(t, line.data(), line.size());
+    put(t, "locals", f.locals, f.dead), put(t, "stack", f.stack, 0);
+    rf_addf(t, ",\"monitors\":[");
+    for (size_t m = 0; m < f.monitors.size(); m++) rf_addf(t, "%s{\"owner\":", m ? "," : ""), put(t, -1, f.monitors[m]), rf_addf(t, "}");
+    rf_addf(t, "]");
+    if (!n) rf_addf(t, ",\"extra\":{\"extra 2\":"), rf_add_value(t, -1, "i64", depth, std::to_string(depth).c_str()), rf_addf(t, "}");
+    rf_addf(t, "}");
+  }
+  rf_addf(t, "]");
+}
+
 void objects(const rf_json *list) {
   for (const rf_json *j = list ? list->first : nullptr; j; j = j->next) {
     const char *name = rf_str(rf_get(j, "class"));
@@ -237,20 +288,28 @@ void resume_in(const rf_json *request) {
   if (frames.empty()) throw Unsupported("there are no frames");
   const rf_json *returned = rf_get(request, "returned");
   if (waits && !returned) throw Unsupported("what the call returned for which the innermost frame waits is missing");
-  Value v = interpret(std::move(frames), depth, waits, rf_bits(rf_get(returned, "bits")));
+  Value v = null;
+  static rf_text stopped; // the frames in which it has, as text
+  stopped.size = 0;
+  try {
+    v = interpret(std::move(frames), depth, waits, rf_bits(rf_get(returned, "bits")));
+  } catch (const Stopped &s) {
+    put(&stopped, s.frames, depth);
+  }
   if (!output.empty()) rf_output(output.data(), output.size());
   std::vector<rf_range> ranges = {globals[0], globals[1]};
   if (tinyvm_stopped) ranges.push_back(globals[2]);
   for (auto &c : changed) ranges.push_back({c.first, c.second.second, const_cast<void *>(c.second.first), 0});
   if (!rf_write(ranges.data(), ranges.size())) throw Unsupported("the process's memory cannot be written");
-  if (tinyvm_stopped) rf_threw(tinyvm_why), rf_returned("i64", null, nullptr);
+  if (stopped.size) rf_stopped(&stopped);
+  else if (tinyvm_stopped) rf_threw(tinyvm_why), rf_returned("i64", null, nullptr);
   else rf_returned("i64", v, text(v).c_str());
 }
 
 void resume(const rf_json *request) {
   for (auto &c : copies) free(c.second);
   copies.clear(), addresses.clear(), names.clear(), changed.clear(), virtuals.clear(), tail.clear(), output.clear();
-  steps = 0, locked = false;
+  steps = 0, locked = false, asked = request;
   limit = rf_int(rf_get(request, "steps"), 0);
   wanted = std::min<int64_t>(std::max<int64_t>(rf_int(rf_get(request, "tail"), 0), 0), 1 << 16);
   try {
@@ -276,6 +335,7 @@ void resume(const rf_json *request) {
 
 void serve() {
   serving = options.interpret = true;
+  rf_offer_step();
   rf_serve("tinyvm", resume);
 }
 

@@ -307,15 +307,21 @@ class Frame:
     def __init__(self, method, args=()):
         self.method, self.position, self.stack, self.monitors = method, 0, [], []
         self.locals = list(args) + [NULL] * (method.locals - len(args))
+        self.dead = set()  # numbers of locals that were not handed over, and that nothing has set since
 
 
 class Stop(Exception):
     """The program ends, and says why."""
 
 
+class Stand(Exception):
+    """It is to go on no further for now."""
+
+
 class Interpreter:
-    def __init__(self, heap, limit=0, tail=0):
+    def __init__(self, heap, limit=0, tail=0, stands=lambda ran, frames: False):
         self.heap, self.limit, self.steps, self.locked = heap, limit, 0, False
+        self.stands = stands  # asked before each instruction, whether it is to go on no further
         self.ran = collections.deque(maxlen=tail)  # methods and positions
 
     def text(self, v):
@@ -362,11 +368,13 @@ class Interpreter:
         frames[-1].position += 1
 
     def run(self, frames, depth):
-        """Runs the last frame, then its callers, and is what the first returns. depth is how many frames there are under that. Raises Stop."""
+        """Runs the last frame, then its callers, and is what the first returns. depth is how many frames there are under that. Raises Stop, and Stand."""
         while True:
             f = frames[-1]
             i, stack = f.method.code[f.position], f.stack
             op = i.op
+            if self.stands(self.steps, len(frames)):
+                raise Stand
             if self.limit and self.steps >= self.limit:
                 raise Unsupported(f"it has run {self.steps} instructions, and more are not wanted")
             self.steps += 1
@@ -377,6 +385,7 @@ class Interpreter:
                 stack.append(f.locals[i.a])
             elif op == "set":
                 f.locals[i.a] = stack.pop()
+                f.dead.discard(i.a)
             elif op == "dup":
                 stack.append(stack[-1])
             elif op == "pop":
@@ -428,12 +437,11 @@ class Interpreter:
                 stack[-2:] = [v]
             f.position += 1
 
+    def operand(self, i):
+        return "" if i.a is None else " " + (self.text(i.a) if i.op == "const" else str(getattr(i.a, "name", i.a)))
+
     def tail(self):
-        def line(m, p):
-            i = m.code[p]
-            a = "" if i.a is None else " " + (self.text(i.a) if i.op == "const" else str(getattr(i.a, "name", i.a)))
-            return f"{m.name} @ {p} {i.op.upper()}{a}"
-        return [line(m, p) for m, p in self.ran]
+        return [f"{m.name} @ {p} {m.code[p].op.upper()}{self.operand(m.code[p])}" for m, p in self.ran]
 
 
 # Frames that reframe hands over.
@@ -508,10 +516,13 @@ class Handed:
             raise Unsupported(f"{self.where}nothing of tinyvm is resumed by {how}")
         frame = Frame(m)
         frame.position = p
+        frame.dead.update(range(m.locals))
         for v in f["locals"]:
             if not 0 <= v["index"] < m.locals:
                 refuse(f"it has no local {v['index']}")
             frame.locals[v["index"]] = self.value(v)
+            if not v.get("dead"):
+                frame.dead.discard(v["index"])
         depth = m.at[p][0] - (m.code[p].a.args if waits else 0)
         if sorted(v["index"] for v in f["stack"]) != list(range(depth)):
             refuse(f"{len(f['stack'])} values are on its stack, and the program has {depth} there")
@@ -530,8 +541,31 @@ class Handed:
         return m.code[p].a if waits else None
 
 
+def handed_back(frames, depth, interpreter):
+    """The frames as reframe hands them over, innermost first."""
+    def value(v, **more):
+        if is_int(v):
+            return reframe_vm.value(v & 0xffffffff, "i32", interpreter.text(v), **more)
+        if is_ref(v):
+            return reframe_vm.value(v, "ref" if v else "null", hex(v) if v else "null", **more)
+        return reframe_vm.value(v - DOUBLE_OFFSET, "f64", interpreter.text(v), **more)
+
+    def one(n, f):
+        i = f.method.code[f.position]
+        return {"method": f.method.name, "position": f.position, "resume": "in-call" if n < len(frames) - 1 else "reexecute",
+                "text": i.op + interpreter.operand(i),
+                "locals": [{"index": k, "dead": True} if k in f.dead else value(v, index=k) for k, v in enumerate(f.locals)],
+                "stack": [value(v, index=k) for k, v in enumerate(f.stack)],
+                "monitors": [{"owner": value(v)} for v in f.monitors]}
+
+    back = [one(n, f) for n, f in enumerate(frames)][::-1]
+    back[-1]["extra"] = {"extra 2": reframe_vm.value(depth, "i64", str(depth))}
+    return back
+
+
 class Server(reframe_vm.VM):
     name = "tinyvm.py"
+    step = True
 
     def __init__(self, program):
         self.program = program
@@ -540,13 +574,15 @@ class Server(reframe_vm.VM):
         interpreter = None
         try:
             heap = Remote(target, self.program)
-            interpreter = Interpreter(heap, request.get("steps", 0), request.get("tail", 0))
+            interpreter = Interpreter(heap, request.get("steps", 0), request.get("tail", 0), lambda ran, frames: reframe_vm.stops(request, ran, frames))
             try:
                 handed = Handed(request, self.program, interpreter)
                 v = interpreter.run(handed.frames, handed.depth)
                 answer = reframe_vm.returned(v, text=interpreter.text(v))
             except Stop as e:  # compiled code returns 0 then
                 answer = reframe_vm.threw(str(e), returned=reframe_vm.native(0))
+            except Stand:
+                answer = reframe_vm.stopped(handed_back(handed.frames, handed.depth, interpreter))
             heap.write_back()
         except (Unsupported, reframe_vm.RequestError) as e:
             answer = {"unsupported": str(e)}

@@ -97,7 +97,7 @@ struct Frame {
   Method *method;
   int position = 0;
   std::vector<Value> locals, stack, monitors;
-  uint64_t dead = 0; // locals of which a bundle says that nobody will read them
+  uint64_t dead = 0; // locals of which a bundle says that nobody will read them, and that nothing has set since
 };
 
 struct Options {
@@ -137,7 +137,7 @@ Object *fetched(Value v);
 Object *made(const Class *c);
 Value address_of(const Object *o);
 void noted(const void *word, size_t size);
-void stepped(const Method *m, int position);
+void stepped(const std::vector<Frame> &frames); // the next instruction is about to run
 void emit(const std::string &text);
 void serve();
 inline void stored(const void *word, size_t size) {

@@ -285,6 +285,16 @@ func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
 	return words
 }
 
+// standing is a frame in which it has stopped. depth is how many are under it; -1 where it is not the outermost.
+func standing(method string, position int, resume, instruction, locals, stack, monitors string, depth int) string {
+	extra := ""
+	if depth >= 0 {
+		extra = fmt.Sprintf(`,"extra":{"extra 2":{"type":"i64","bits":"%#x","value":"%d"}}`, depth, depth)
+	}
+	return fmt.Sprintf(`{"method":%q,"position":%d,"resume":%q,"text":%q,"locals":[%s],"stack":[%s],"monitors":[%s]%s}`,
+		method, position, resume, instruction, locals, stack, monitors, extra)
+}
+
 // What is asked of an interpreter of servedProgram, and what comes of it.
 var servedCases = []struct {
 	name, params, want string
@@ -339,6 +349,44 @@ var servedCases = []struct {
 	{name: "more instructions than are wanted",
 		params: `{"frames":[{"method":"Main.f","position":0,"resume":"reexecute","locals":[],"stack":[]}],"steps":1,"tail":5}`,
 		want:   `{"unsupported":"it has run 1 instructions, and more are not wanted","steps":1,"tail":["Main.f @ 0 GET 0"]}`},
+
+	{name: "to behind an instruction",
+		params:  `{"frames":[{"method":"Main.main","position":0,"resume":"reexecute","locals":[],"stack":[]}],"tail":3,"stop":{"after":1}}`,
+		want:    `{"stopped":{"frames":[` + standing("Main.main", 1, "reexecute", "set 0", `{"index":0,"dead":true}`, `{"index":0,"type":"ref","bits":"0x5f0000000000","value":"0x5f0000000000"}`, "", 0) + `]},"steps":1,"tail":["Main.main @ 0 NEW Point"],"locked":false}`,
+		written: map[uint64]uint64{0x5f0000000000: 0x100000000000, 0x5f0000000008: 2 << 32}},
+	{name: "into a call",
+		params: `{"frames":[{"method":"Main.main","position":8,"resume":"reexecute","locals":[{"index":0,"type":"ref","bits":"0x100000001000"}],"stack":[{"index":0,"type":"i32","value":"2","bits":"0x2"}],
+			"extra":{"extra 2":{"type":"i64","bits":"0x3"}}}],"stop":{"after":1}}`,
+		want: `{"stopped":{"frames":[` + standing("Main.f", 0, "reexecute", "get 0", `{"index":0,"type":"i32","bits":"0x2","value":"2"}`, "", "", -1) + `,` +
+			standing("Main.main", 8, "in-call", "call Main.f", `{"index":0,"type":"ref","bits":"0x100000001000","value":"0x100000001000"}`, "", "", 3) + `]},"steps":1,"tail":[],"locked":false}`,
+		written: map[uint64]uint64{servedFuel: 1}},
+	{name: "over a call",
+		params:  `{"frames":[{"method":"Main.main","position":8,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"i32","value":"2","bits":"0x2"}]}],"stop":{"after":1,"frames":1}}`,
+		want:    `{"stopped":{"frames":[` + standing("Main.main", 9, "reexecute", "get 0", `{"index":0,"dead":true}`, `{"index":0,"type":"i32","bits":"0x6","value":"6"}`, "", 0) + `]},"steps":5,"tail":[],"locked":false}`,
+		written: map[uint64]uint64{servedFuel: 1}},
+	{name: "to where a frame has returned",
+		params: `{"frames":[{"method":"Main.f","position":1,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"f64","value":"0.5","bits":"0x3fe0000000000000"}]},
+			{"method":"Main.main","position":8,"resume":"in-call","locals":[{"index":0,"object":4}],"stack":[]}],
+			"objects":[{"id":4,"class":"Point","fields":[{"at":16,"type":"null"},{"at":24,"type":"null"}]}],"stop":{"after":1,"frames":1}}`,
+		want: `{"stopped":{"frames":[` + standing("Main.main", 9, "reexecute", "get 0", `{"index":0,"type":"ref","bits":"0x5f0000000000","value":"0x5f0000000000"}`,
+			`{"index":0,"type":"f64","bits":"0x3ff8000000000000","value":"1.5"}`, "", 0) + `]},"steps":3,"tail":[],"locked":false}`,
+		written: map[uint64]uint64{0x5f0000000000: 0x100000000000, 0x5f0000000008: 2 << 32, 0x5f0000000010: 0, 0x5f0000000018: 0}},
+	{name: "a call that has returned, and an instruction",
+		params: `{"frames":[{"method":"Main.main","position":8,"resume":"in-call","locals":[{"index":0,"type":"null","bits":"0x0"}],"stack":[]}],"returned":{"type":"i64","bits":"0xffff000000000001"},"stop":{"after":1}}`,
+		want: `{"stopped":{"frames":[` + standing("Main.main", 10, "reexecute", "getfield y", `{"index":0,"type":"null","bits":"0x0","value":"null"}`,
+			`{"index":0,"type":"i32","bits":"0x1","value":"1"},{"index":1,"type":"null","bits":"0x0","value":"null"}`, "", 0) + `]},"steps":1,"tail":[],"locked":false}`},
+	{name: "a monitor that is held where it stops",
+		params: `{"frames":[{"method":"Main.hold","position":1,"resume":"reexecute","locals":[],"stack":[{"index":0,"type":"ref","bits":"0x100000001000"}]}],"stop":{"after":1}}`,
+		want: `{"stopped":{"frames":[` + standing("Main.hold", 2, "reexecute", "get 0", `{"index":0,"dead":true},{"index":1,"dead":true}`, "",
+			`{"owner":{"type":"ref","bits":"0x100000001000","value":"0x100000001000"}}`, 0) + `]},"steps":1,"tail":[]}`,
+		written: map[uint64]uint64{servedPoint + 8: 2<<32 | 1}},
+	{name: "constants",
+		params: `{"frames":[{"method":"Main.hold","position":6,"resume":"after","locals":[],"stack":[]}],"stop":{"after":2,"frames":5}}`,
+		want: `{"stopped":{"frames":[` + standing("Main.hold", 9, "reexecute", "div", `{"index":0,"dead":true},{"index":1,"dead":true}`,
+			`{"index":0,"type":"f64","bits":"0x0","value":"0"},{"index":1,"type":"f64","bits":"0x8000000000000000","value":"-0"}`, "", 0) + `]},"steps":2,"tail":[],"locked":false}`},
+	{name: "an end before it is to stop",
+		params: `{"frames":[{"method":"Main.f","position":2,"resume":"after","locals":[],"stack":[{"index":0,"type":"ref","bits":"0x100000001000"}]}],"stop":{"after":2}}`,
+		want:   `{"returned":{"type":"i64","bits":"0x100000001000","text":"a Point"},"steps":1,"tail":[],"locked":false}`},
 
 	{name: "no such method",
 		params: `{"frames":[{"method":"Main.g","position":0,"resume":"reexecute","locals":[],"stack":[]}]}`,
@@ -397,7 +445,7 @@ func TestPythonServes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "served.tvm")
 	require.NoError(t, os.WriteFile(program, []byte(servedProgram), 0o644))
 	s := serveBy(t, InPython(t, "--serve", program))
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm.py"}}`,
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm.py","step":true}}`,
 		s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"x86-64","order":"little","pointer":8,"target":"process"}}`))
 	for _, c := range servedCases {
 		words, symbols := servedMoment()
@@ -428,10 +476,11 @@ func TestTinyvmServes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "served.tvm")
 	require.NoError(t, os.WriteFile(program, []byte(servedProgram), 0o644))
 	s := serveBy(t, []string{Binary(t, 19), "--serve", program})
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm"}}`,
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"tinyvm","step":true}}`,
 		s.say(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"reframe.vm/1","arch":"amd64","order":"little","pointer":8,"target":"process"}}`))
 	type answer struct {
 		Returned, Threw        json.RawMessage
+		Stopped                any
 		Unsupported, Malformed string
 		Steps                  int
 		Tail                   []string
@@ -454,6 +503,7 @@ func TestTinyvmServes(t *testing.T) {
 		require.Equal(t, want.Steps, got.Steps, c.name)
 		require.Equal(t, string(want.Returned), string(got.Returned), c.name)
 		require.Equal(t, string(want.Threw), string(got.Threw), c.name)
+		require.Equal(t, want.Stopped, got.Stopped, c.name)
 		if got.Locked != nil { // it says nothing where it has let go of a lock
 			require.Equal(t, want.Locked, got.Locked, c.name)
 		}
