@@ -295,7 +295,6 @@ func TestDAPVirtualMachine(t *testing.T) {
 	}
 	bar := e.scopes(frames[k+1].Id)
 	locals := e.values(bar["VM locals"])
-	t.Log(locals)
 	require.Equal(t, locals["local[0]"].Value, e.values(scopes["VM locals"])["local[0]"].Value)
 	objects := e.values(scopes["Objects"])
 	point := objects["object[4]"]
@@ -314,6 +313,27 @@ func TestDAPVirtualMachine(t *testing.T) {
 	require.Equal(t, "17", r.Body.Value)
 	require.Equal(t, "17", e.values(main["VM locals"])["local[0]"].Value)
 	require.Equal(t, "17", e.evaluated(frames[k].Id, "caller[1].local[0]"))
+	e.disconnect()
+	unharmed(t, p)
+}
+
+// A frame of the virtual machine has the source that its layout says of its position.
+func TestDAPVirtualMachineSource(t *testing.T) {
+	t.Parallel()
+	p := calling(t)
+	star, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.star"))
+	require.NoError(t, err)
+	here := livetest.Testdata(t, "programs", "vmframes.ll")
+	info := fmt.Sprintf("\ndef info(method, position):\n    return {\"file\": %q, \"line\": str(position + 100)} if position > 4 else {\"source\": \"Main.java\", \"line\": \"7\"}\n", here)
+	e := edits(t)
+	e.begin("attach", map[string]any{"pid": p.PID, "layout": write(t, "vm.star", string(star)+info)})
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	frames := e.stack(e.stopped("entry").ThreadId)
+	norm, main := lineOf(t, frames, "Point.norm @17"), lineOf(t, frames, "main @4")
+	require.Equal(t, &dap.Source{Name: "vmframes.ll", Path: here}, norm.Source)
+	require.Equal(t, 117, norm.Line)
+	require.Equal(t, &dap.Source{Name: "Main.java", Origin: "not here: Main.java", PresentationHint: "deemphasize"}, main.Source)
+	require.Equal(t, 7, main.Line)
 	e.disconnect()
 	unharmed(t, p)
 }
