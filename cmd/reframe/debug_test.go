@@ -283,13 +283,15 @@ func TestDebugBoth(t *testing.T) {
 
 	swapped := swappedBundle(t)
 	args := append([]string{"--ir", swapped + ".ll", "--layout", livetest.Testdata(t, "programs", "baseline.layout.json"), "--"}, livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{})...)
-	r = debug(t, "b stackmap\nc\nlocals\nresume\n", args...)
+	r = debug(t, "b stackmap\nc\nlocals\nresume\nexplain %i\n", args...)
 	require.Zero(t, r.code, r.stderr)
 	i := regexp.MustCompile(`%i +(?:← \S+ +)?i64 +(-?\d+)`).FindStringSubmatch(said(r.stdout)[2])
 	acc := regexp.MustCompile(`%acc +(?:← \S+ +)?i64 +(-?\d+)`).FindStringSubmatch(said(r.stdout)[2])
 	require.NotNil(t, i, r.stdout)
 	require.NotNil(t, acc, r.stdout)
+	require.Contains(t, said(r.stdout)[2], "%i ← %acc ", "the operand that stands in the wrong place")
 	wrong := said(r.stdout)[3]
+	require.Regexp(t, `^  %acc +i64 +-?\d+  → %i\n`, said(r.stdout)[4])
 	r = debug(t, fmt.Sprintf("b stackmap\nc\nset %%i %s\nset %%acc %s\nresume\n", acc[1], i[1]), args...)
 	require.Zero(t, r.code, r.stderr)
 	require.NotEqual(t, wrong, said(r.stdout)[4])

@@ -325,7 +325,7 @@ func nameOf(slot *frame.Slot) string {
 	if name == "" {
 		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
 	}
-	if slot.Operand != "" {
+	if slot.Operand != "" && slot.Operand != slot.Name { // explain shows the record as its site has it
 		name += " ← " + printable(slot.Operand)
 	}
 	if slot.Variable != "" {
