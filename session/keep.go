@@ -100,6 +100,8 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 		switch {
 		case err != nil:
 			return nil, err
+		case s.vm != nil && (at.Physical == nil || at.Number == 0):
+			q.Frame = s.vm.taken().Index
 		case at.Physical == nil, s.run != nil && at.Number == 0: // where its run has ended, too
 			t, err := s.Thread()
 			if err != nil {
@@ -109,14 +111,7 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 		default:
 			q.Frame = at.Physical.Index
 		}
-		one := *v
-		one.Threads = nil
-		for _, t := range v.Threads {
-			if t.ID == s.thread {
-				one.Threads = append(one.Threads, t)
-			}
-		}
-		v = &one
+		v = s.threadOnly(v)
 	}
 	return explain.Explain(v, q)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Slots are the values at the line of the backtrace that is looked at, those that expressions are about: of a physical frame its slots, and those
-// of the virtual machine's frames in it; where the interpreter stands, what has a value there.
+// of the virtual machine's frames in it; where an interpreter stands, what has a value there.
 func (s *Session) Slots() ([]frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -25,8 +25,11 @@ func (s *Session) Slots() ([]frame.Slot, error) {
 
 // SlotsOf is [Session.Slots] of another line.
 func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
-	if at.Physical != nil {
+	switch {
+	case at.Physical != nil:
 		return at.Physical.Values(), nil
+	case at.VM != nil:
+		return at.VM.VM.Slots(), nil
 	}
 	return s.run.slots(at.Number)
 }
@@ -82,7 +85,7 @@ func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 		}
 	}
 	out, hex, err := e.Of(slots)
-	if err != nil && at.Run != nil && strings.Contains(text, "$") {
+	if err != nil && at.Physical == nil && strings.Contains(text, "$") {
 		return nil, fmt.Errorf("%w; the interpreter has no registers", err)
 	}
 	if err != nil {
@@ -115,8 +118,11 @@ func ofVM(s *frame.Slot) bool {
 	return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%")
 }
 
-// ReadMemory implements [machine.Memory]: where the interpreter goes on it is the memory as that has it, else the target's.
+// ReadMemory implements [machine.Memory]: where an interpreter goes on it is the memory as that has it, else the target's.
 func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
+	if s.vm != nil {
+		return s.vm.Memory().ReadMemory(p, addr)
+	}
 	if s.run != nil {
 		unknown := make([]byte, len(p))
 		if err := s.run.machine.Peek(p, unknown, addr); err != nil {

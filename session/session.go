@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/sites"
 	"reframe/deopt/trace"
 	"reframe/deopt/vmlayout"
+	"reframe/deopt/vmproto"
 	"reframe/ptrace"
 )
 
@@ -23,6 +24,9 @@ type Config struct {
 	Limits deopt.Limits // of the interpreter, from an exit on
 	// Describe is asked once of each file and each registered object what it says of itself, as in [trace.Options]. Nil: none is asked.
 	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	// With starts the virtual machine's own interpreter, which goes on from exits in the place of the reference interpreter: once, and again where it
+	// was ended. Nil: there is none.
+	With func(context.Context, *ptrace.Target) (*vmproto.Child, error)
 	// Warn is given what the user should know. It is not nil.
 	Warn func(string)
 }
@@ -43,10 +47,12 @@ type Session struct {
 	thread    int         // its number, that the user looks at
 	level     int         // of the backtrace, that the user looks at
 
-	stack  *deopt.Stack // that the interpreter goes on from; nil where it does not
-	run    *Run         // nil where it does not
-	pair   *Pair        // the last one; nil where there was none since the process went on
-	result string       // what the call returns for which the innermost frame waits
+	stack  *deopt.Stack   // that the interpreter goes on from; nil where it does not
+	run    *Run           // nil where it does not
+	vm     *VMRun         // nil where the virtual machine's interpreter does not go on
+	child  *vmproto.Child // that interpreter; nil where it has not been started
+	pair   *Pair          // the last one; nil where there was none since the process went on
+	result string         // what the call returns for which the innermost frame waits
 	done   []Done
 }
 
@@ -134,7 +140,7 @@ func (s *Session) moved() {
 }
 
 // leaveRun gives the interpreter's run up.
-func (s *Session) leaveRun() { s.stack, s.run = nil, nil }
+func (s *Session) leaveRun() { s.stack, s.run, s.vm = nil, nil, nil }
 
 // Modules are those that are known: that were given, and that the target has told so far.
 func (s *Session) Modules() []*ir.Module { return s.config.Modules }
@@ -183,11 +189,13 @@ func (s *Session) SetThread(id int) error {
 	return deopt.NoThread(v.Target(), id)
 }
 
-// Level is a line of the backtrace: a function that the interpreter runs, or a physical frame.
+// Level is a line of the backtrace: a function that the interpreter runs, a method that the virtual machine's interpreter runs, or a physical frame.
 type Level struct {
 	Number int
-	// Run is where the interpreter stands; nil of a physical frame.
+	// Run is where the interpreter stands; nil of others.
 	Run *Frame
+	// VM is where the virtual machine's interpreter stands; nil of others.
+	VM *VMLevel
 	// Physical is nil of one that the interpreter runs.
 	Physical *deopt.Frame
 }
@@ -218,6 +226,12 @@ func (s *Session) LevelsOf(thread int) (list []Level, err error) {
 			list = append(list, Level{Number: n, Run: &f})
 		}
 		frames = frames[s.place(frames, s.stack.Frames[len(s.stack.Frames)-1])+1:]
+	}
+	if s.vm != nil && thread == s.thread {
+		for _, l := range s.vm.levels() {
+			list = append(list, Level{Number: len(list), VM: l})
+		}
+		frames = frames[slices.Index(frames, s.vm.taken())+1:]
 	}
 	for _, f := range frames {
 		list = append(list, Level{Number: len(list), Physical: f})
@@ -268,6 +282,9 @@ func (s *Session) Resume() (*Run, error) {
 	if s.run != nil {
 		return s.run, nil
 	}
+	if s.vm != nil {
+		s.LeaveRun()
+	}
 	stack, err := s.picked()
 	if err != nil {
 		return nil, err
@@ -294,17 +311,27 @@ func (s *Session) picked() (*deopt.Stack, error) {
 	if at.Physical == nil {
 		return s.stack, nil
 	}
+	return s.threadOnly(v).Pick(deopt.Choice{Frame: at.Physical.Index})
+}
+
+// threadOnly is a view in which only the thread is that is looked at.
+func (s *Session) threadOnly(v *deopt.View) *deopt.View {
 	one := *v
 	one.Threads = slices.DeleteFunc(slices.Clone(v.Threads), func(t deopt.Thread) bool { return t.ID != s.thread })
-	return one.Pick(deopt.Choice{Frame: at.Physical.Index})
+	return &one
 }
 
 // LeaveRun goes back to the exit itself: the interpreter's run is given up, and the physical frames are looked at again.
 func (s *Session) LeaveRun() {
-	if s.run == nil {
+	var taken *deopt.Frame
+	switch {
+	case s.run != nil:
+		taken = s.stack.Frames[0]
+	case s.vm != nil:
+		taken = s.vm.stack.Frames[0]
+	default:
 		return
 	}
-	taken := s.stack.Frames[0]
 	s.leaveRun()
 	s.level = taken.Index
 	if t, err := s.Thread(); err == nil {

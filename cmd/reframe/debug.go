@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -14,6 +15,8 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/explain"
 	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/deopt/vmproto"
 	"reframe/internal/fold"
 	"reframe/ptrace"
 	"reframe/session"
@@ -26,6 +29,7 @@ type debugged struct {
 	scripts []string
 	stdin   string
 	steps   uint64
+	with    string
 }
 
 func (a *app) debugCommand() *cobra.Command {
@@ -45,6 +49,9 @@ What is started has no terminal to read from: --stdin FILE is its standard input
 
 ` + positionalHelp + ` ` + coreHelp + `
 
+--with COMMAND has the virtual machine's own interpreter go on in the frames that a layout has of it: step, next, finish,
+back and restart go by its instructions then, if it offers to stop on the way (doc/protocol.md), and resume goes to its end.
+
 -x FILE does the commands in FILE, one a line; the first that fails ends the session. So does standard input that is
 no terminal. Lines that were typed are kept in ~/.local/state/reframe/history.
 
@@ -53,6 +60,7 @@ after SIGINT, SIGTERM or SIGHUP.`,
 		Example: `  reframe debug --ir loop.ll -- ./host loop.o
   reframe debug -p 41822 --ir loop.ll --layout loop.layout.json
   reframe debug exit.core --ir loop.ll --layout loop.layout.json
+  reframe debug --with './myvm --serve program' exit.core
   reframe debug --ir loop.ll -x session.txt -- ./host loop.o`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -74,6 +82,7 @@ after SIGINT, SIGTERM or SIGHUP.`,
 	f.SetInterspersed(false) // what follows the command's name is its own
 	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "do the commands in `FILE` first (repeatable)")
 	f.StringVar(&k.stdin, "stdin", "", "the standard input of what is started, `FILE` (default "+os.DevNull+")")
+	f.StringVar(&k.with, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
 	f.Uint64Var(&k.steps, "steps", 0, "the interpreter may run `N` instructions from an exit on (default 1000000000)")
 	return c
 }
@@ -90,6 +99,8 @@ func (k *debugged) check(c *cobra.Command, command []string) error {
 		return usage("--object says where code lies in a process that runs already: -p PID")
 	case len(command) == 0 && given("stdin"):
 		return usage("--stdin is for a command that is started")
+	case given("with") && strings.TrimSpace(k.with) == "":
+		return usage("the command of --with is empty")
 	case len(command) > 0:
 		return k.checkFiles(c)
 	}
@@ -108,10 +119,16 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	if k.describes() {
 		c.Describe = k.describer(c.Warn)
 	}
+	if k.with != "" {
+		c.With = func(ctx context.Context, t *ptrace.Target) (*vmproto.Child, error) {
+			return handover.Start(ctx, k.with, t, a.stderr)
+		}
+	}
 	s, leave, err := k.begin(ctx, c, command)
 	if err != nil {
 		return err
 	}
+	defer s.Close()
 	p := prompt.New(s, fold.To(a.stdout), debugPrinter{a.style()})
 	p.Leave, p.Launched = leave, len(command) > 0
 	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
@@ -214,6 +231,8 @@ func (p debugPrinter) Slots(w io.Writer, list []frame.Slot) {
 		printSlot(w, p.style, &list[n], nameWidth)
 	}
 }
+
+func (p debugPrinter) VM(w io.Writer, vm *frame.VM) { printVM(w, p.style, vm) }
 
 func (p debugPrinter) Thread(t *deopt.Thread) string { return p.style.bold(titleOfThread(t)) }
 

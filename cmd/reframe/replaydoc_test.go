@@ -61,7 +61,7 @@ func TestDebugDocument(t *testing.T) {
 	require.Len(t, runDocument(t, "../../doc/debug.md", dir, documentEnv(), func(screen string) string {
 		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N "), "$1  AT")
 		return sessionPlace.ReplaceAllString(unchanging(screen), "${1}N")
-	}), 6)
+	}), 9)
 }
 
 // sessionPlace is where a value was read from, in what explain says.

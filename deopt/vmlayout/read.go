@@ -326,10 +326,7 @@ func (r *raw) hex(v *Value) frame.Hex {
 // decoded gives a value its type, its text and its bits.
 func (from *Source) decoded(v *frame.VMValue, is Typed) {
 	v.Type = is.Type
-	t, ok := plain[is.Type]
-	if is.Type == "null" {
-		t, ok = plain["ref"], true
-	}
+	t, ok := is.Kind()
 	if !ok {
 		v.Value = is.String()
 		return

@@ -34,6 +34,15 @@ var plain = func() map[string]frame.Type {
 	return all
 }()
 
+// Kind is its type as slots have it; ok is false where it has none of a width.
+func (t Typed) Kind() (kind frame.Type, ok bool) {
+	if t.Type == "null" {
+		return plain["ref"], true
+	}
+	kind, ok = plain[t.Type]
+	return kind, ok
+}
+
 // known says whether there is a type of a name.
 func known(t string) error {
 	if _, ok := widths[t]; ok {

@@ -31,6 +31,7 @@ const (
 )
 
 type page struct {
+	owner  *Overlay // that may change it; another one makes a copy
 	data   [PageSize]byte
 	was    *[PageSize]byte
 	stored [PageSize / 8]byte // a bit for each byte
@@ -42,6 +43,13 @@ func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *
 	o.room = unused(mappings, pointer)
 	o.next = o.room.Start
 	return o
+}
+
+// Fork is another overlay that has what this one has, and into which what follows is written: this one stays as it is, and is not written to any more.
+func (o *Overlay) Fork() *Overlay {
+	is := *o
+	is.pages, is.blocks = maps.Clone(o.pages), slices.Clip(o.blocks)
+	return &is
 }
 
 // unused is the middle of the widest range in which nothing is mapped.
@@ -142,13 +150,19 @@ func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 // page is the copy of a page, which is made where there is none.
 func (o *Overlay) page(at machine.Addr) (*page, error) {
 	mine := o.pages[at]
-	if mine != nil {
+	if mine != nil && mine.owner == o {
 		return mine, nil
+	}
+	if mine != nil {
+		is := *mine
+		is.owner = o
+		o.pages[at] = &is
+		return &is, nil
 	}
 	if len(o.pages) >= maxPages {
 		return nil, fmt.Errorf("over %d MiB were written", maxPages*PageSize>>20)
 	}
-	mine = &page{}
+	mine = &page{owner: o}
 	if !o.room.Contains(at) {
 		if err := o.below.ReadMemory(mine.data[:], at); err != nil {
 			return nil, err

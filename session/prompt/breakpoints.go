@@ -68,8 +68,11 @@ func (p *Prompt) here() error {
 	return nil
 }
 
-// lineOf prints the line of the IR at which a frame stands, where it is known.
+// lineOf prints the line of the IR at which a frame stands, or its instruction, where it is known.
 func (p *Prompt) lineOf(at session.Level) {
+	if at.VM != nil {
+		p.vmInstruction(at)
+	}
 	if i := at.Place(); i != nil {
 		p.printf("%s\n", p.irLine(i.Line, i.Block.Func.Module.LineText(i.Line), true, ""))
 	}

@@ -54,9 +54,13 @@ func (p *Prompt) completeBlocks([]string) (names []string) {
 		return nil
 	}
 	var f *ir.Func
-	if at.Run != nil {
+	switch {
+	case at.Run != nil:
 		f = at.Run.Func
-	} else if f = at.Physical.To(); f == nil {
+	case at.Physical != nil:
+		f = at.Physical.To()
+	}
+	if f == nil {
 		return nil
 	}
 	blocks, err := f.Body()

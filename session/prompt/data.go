@@ -18,6 +18,10 @@ func (p *Prompt) locals(context.Context, string) error {
 	if err != nil {
 		return err
 	}
+	if at.VM != nil {
+		p.vmLocals(at)
+		return nil
+	}
 	if at.Physical != nil {
 		if at.Physical.Record == nil {
 			return fmt.Errorf("%s has no record, so nothing says which values it has%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
@@ -73,6 +77,10 @@ func (p *Prompt) list(context.Context, string) error {
 	at, err := p.Session.Level()
 	if err != nil {
 		return err
+	}
+	if at.VM != nil {
+		p.vmList(at)
+		return nil
 	}
 	const around = 6
 	before, behind := around, around

@@ -21,6 +21,8 @@ type Printer interface {
 	Frame(w io.Writer, f *frame.Frame)
 	FrameLine(w io.Writer, f *frame.Frame)
 	Slots(w io.Writer, list []frame.Slot)
+	// VM is the frames of a virtual machine with their values.
+	VM(w io.Writer, vm *frame.VM)
 	Thread(t *deopt.Thread) string
 	Place(f *frame.Frame) string // where in the code it is
 	Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error

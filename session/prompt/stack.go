@@ -26,7 +26,7 @@ func (p *Prompt) backtrace(context.Context, string) error {
 		if at.Number == here.Number {
 			mark = "=>"
 		}
-		if at.Run != nil {
+		if at.Physical == nil {
 			p.printf("%s", mark)
 			p.runLine(at)
 			continue
@@ -43,8 +43,12 @@ func (p *Prompt) backtrace(context.Context, string) error {
 	return nil
 }
 
-// runLine prints where the interpreter stands in a function.
+// runLine prints where an interpreter stands in a function, or a method.
 func (p *Prompt) runLine(at session.Level) {
+	if at.VM != nil {
+		p.vmLine(at)
+		return
+	}
 	i := at.Run.At
 	p.printf("%-4s %s  %s, block %s, line %d\n", fmt.Sprintf("#%d", at.Number), p.Printer.Dim("interp"),
 		p.Printer.Bold("@"+p.Printer.Printable(at.Run.Func.Name)), p.Printer.Printable(i.Block.Ref()), i.Line)

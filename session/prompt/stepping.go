@@ -20,7 +20,7 @@ func (p *Prompt) step(ctx context.Context, args string) error {
 	if err != nil {
 		return err
 	}
-	return p.on(ctx, func(r *session.Run) error { return r.Step(ctx, uint64(n)) })
+	return p.on(func(r run) error { return r.Step(ctx, uint64(n)) })
 }
 
 // next is the command.
@@ -29,12 +29,12 @@ func (p *Prompt) next(ctx context.Context, args string) error {
 	if err != nil {
 		return err
 	}
-	return p.on(ctx, func(r *session.Run) error { return r.Next(ctx, uint64(n)) })
+	return p.on(func(r run) error { return r.Next(ctx, uint64(n)) })
 }
 
 // finish is the command.
 func (p *Prompt) finish(ctx context.Context, args string) error {
-	return p.on(ctx, func(r *session.Run) error { return r.Finish(ctx) })
+	return p.on(func(r run) error { return r.Finish(ctx) })
 }
 
 // until is the command.
@@ -42,25 +42,28 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 	if args == "" {
 		return wrong("")
 	}
+	if p.Session.With() {
+		return errors.New("until goes to a block of the IR, and with --with the virtual machine's interpreter goes on: step, next and finish go by its instructions")
+	}
 	r, err := p.Session.Resume()
 	if err != nil {
 		return err
 	}
 	frames := r.Frames()
 	if len(frames) == 0 {
-		return p.on(ctx, func(r *session.Run) error { return r.Continue(ctx) }) // which says that it has ended
+		return p.on(func(r run) error { return r.Continue(ctx) }) // which says that it has ended
 	}
 	f := frames[0].Func
 	b := f.Block(strings.TrimPrefix(args, "%"))
 	if b == nil {
 		return fmt.Errorf("@%s has no block %s; it has %s", f.Name, args, strings.Join(p.completeBlocks(nil), " "))
 	}
-	return p.on(ctx, func(r *session.Run) error { return r.Until(ctx, b) })
+	return p.on(func(run) error { return r.Until(ctx, b) })
 }
 
 // resume is the command.
-func (p *Prompt) resume(ctx context.Context, args string) error {
-	return p.on(ctx, func(r *session.Run) error { return r.Continue(ctx) })
+func (p *Prompt) resume(ctx context.Context, _ string) error {
+	return p.on(func(r run) error { return r.Continue(ctx) })
 }
 
 // back is the command.
@@ -69,7 +72,7 @@ func (p *Prompt) back(ctx context.Context, args string) error {
 	if err != nil {
 		return err
 	}
-	r := p.Session.Run()
+	r := p.run()
 	if r == nil {
 		return errors.New("the interpreter has not gone on from the exit: there is nothing to go back to")
 	}
@@ -79,11 +82,19 @@ func (p *Prompt) back(ctx context.Context, args string) error {
 	if err := r.Back(ctx, uint64(n)); err != nil {
 		return err
 	}
-	return p.stands(r, nil)
+	return p.standsIn(r)
 }
 
 // restart is the command.
 func (p *Prompt) restart(context.Context, string) error {
+	if p.Session.With() {
+		r, err := p.Session.ResumeVM()
+		if err != nil {
+			return err
+		}
+		r.Restart()
+		return p.standsIn(r)
+	}
 	r, err := p.Session.Resume()
 	if err == nil {
 		err = r.Restart()
@@ -94,8 +105,48 @@ func (p *Prompt) restart(context.Context, string) error {
 	return p.stands(r, nil)
 }
 
+// run is what goes on from an exit: the interpreter by instructions of the IR, or a virtual machine's own by its.
+type run interface {
+	Step(ctx context.Context, n uint64) error
+	Next(ctx context.Context, n uint64) error
+	Finish(context.Context) error
+	Continue(context.Context) error
+	Back(ctx context.Context, n uint64) error
+	Steps() uint64
+	Output() string
+}
+
+// run is the one that does; nil where none does.
+func (p *Prompt) run() run {
+	if r := p.Session.VMRun(); r != nil {
+		return r
+	}
+	if r := p.Session.Run(); r != nil {
+		return r
+	}
+	return nil
+}
+
+// standsIn shows where it stands.
+func (p *Prompt) standsIn(r run) error {
+	if vm, is := r.(*session.VMRun); is {
+		return p.standsInVM(vm)
+	}
+	return p.stands(r.(*session.Run), nil)
+}
+
 // on has the interpreter go on, and shows where it stands.
-func (p *Prompt) on(_ context.Context, do func(*session.Run) error) error {
+func (p *Prompt) on(do func(run) error) error {
+	if p.Session.With() {
+		r, err := p.Session.ResumeVM()
+		if err == nil {
+			err = do(r)
+		}
+		if err != nil {
+			return err
+		}
+		return p.standsInVM(r)
+	}
 	r, err := p.Session.Resume()
 	if err != nil {
 		return err
@@ -174,7 +225,7 @@ func (p *Prompt) leaveRun(context.Context, string) error {
 
 // output is the command.
 func (p *Prompt) output(context.Context, string) error {
-	r := p.Session.Run()
+	r := p.run()
 	if r == nil {
 		return errors.New("the interpreter has not gone on from the exit")
 	}
@@ -190,7 +241,7 @@ func (p *Prompt) set(_ context.Context, args string) error {
 	if value = strings.TrimPrefix(strings.TrimSpace(value), "= "); !ok || value == "" {
 		return wrong("")
 	}
-	again := p.Session.Run() != nil
+	again := p.run() != nil
 	is, err := p.Session.Set(slot, value)
 	if err != nil {
 		return err

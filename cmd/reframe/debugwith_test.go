@@ -1,0 +1,94 @@
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters goes on bytecode by bytecode, forwards and backwards, as the text of the program
+// has it, while the process stands: it prints afterwards what it prints when nobody looks.
+func TestDebugStepsBytecodes(t *testing.T) {
+	t.Parallel()
+	vm, _, _ := tinyvm(t)
+	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
+	plain, err := exec.Command(vm, meter).Output()
+	require.NoError(t, err)
+	for name, command := range map[string]string{"tinyvm": vm + " --serve " + meter, "tinyvm.py": tinyvmtest.ServeInPython(t, meter)} {
+		end := "Meter.hour returned i64 2147530759, says " + name + " after 1666 instructions\n"
+		var commands, want []string
+		for _, c := range [][2]string{
+			{"step", "#0   vm      Meter.reading @ 5\n=>    5  const 41\n"},
+			{"step 3", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"list", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"locals", "      vm Meter.reading @ 10, reexecute\n           local[0]         i32    83\n           local[1]         i32    1\n"},
+			{"print local[0] - local[1]", "82\n"},
+			{"up", "#1   vm      Meter.hour @ 11, in call\n=>   11  call Meter.reading\n"},
+			{"print stack[0]", "i32 0\n"},
+			{"down", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"next 4", "#0   vm      Meter.reading @ 14\n=>   14  add\n"},
+			{"x/s 0x100000000000", "0x100000000000:  \"Main.main\"\n"},
+			{"finish", "#0   vm      Meter.hour @ 12\n=>   12  add\n"},
+			{"print stack[0] + stack[1]", "831\n"},
+			{"step 2", "#0   vm      Meter.hour @ 14\n=>   14  get 1\n"},
+			{"next", "#0   vm      Meter.hour @ 15\n=>   15  const 60\n"},
+			{"locals", "      vm Meter.hour @ 15, reexecute\n           local[0]         i32    83\n           local[1]         i32    1\n           local[2]         i32    831\n           stack[0]         i32    1\n           extra 2          i64    1\n"},
+			{"back", "#0   vm      Meter.hour @ 14\n=>   14  get 1\n"},
+			{"back 6", "#0   vm      Meter.reading @ 12\n=>   12  mul\n"},
+			{"restart", "#0   vm      Meter.reading @ 4\n"},
+			{"finish", "#0   vm      Meter.hour @ 12\n=>   12  add\n"},
+			{"finish", end},
+			{"output", ""},
+			{"back 2", "#0   vm      Meter.hour @ 18\n=>   18  get 2\n"},
+			{"step 5", end},
+			// In minute 41 there is the surge: 2147480000 in the place of 831.
+			{"set local[1] 41", "local[1] = i32 41\nthe interpreter begins anew at the exit\n"},
+			{"resume", "Meter.hour returned i64 4295009928, says " + name + " after 1662 instructions\n"},
+		} {
+			commands, want = append(commands, c[0]), append(want, c[1])
+		}
+		r := debug(t, "break deoptimize\ncontinue\n"+strings.Join(commands, "\n")+"\ndelete\ncontinue\n", "--with", command, "--", vm, meter)
+		require.Zero(t, r.code, r.stderr)
+		out := said(r.stdout)[2:]
+		require.Equal(t, want, out[:len(want)], name)
+		require.Equal(t, string(plain)+"the process exited with status 0\n", out[len(out)-1], name)
+	}
+}
+
+// What cannot be done at a prompt with an interpreter says why, and what can be.
+func TestDebugWithSaysWhy(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	plain, _ := answering(t, returned42)
+	cannot, _ := answering(t, `{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`)
+	threw, _ := answering(t, `{"threw":{"text":"\u001b[2J"}}`)
+	for _, c := range []struct {
+		with, commands string
+		code           int
+		says           string
+	}{
+		{plain, "resume", 0, "\nFoo.main returned i64 42, says sh after 3 instructions\n"},
+		{plain, "resume\nstep", 2, "it has ended; back, or restart, goes to an earlier place"},
+		{plain, "resume\nrestart", 0, "\n#0   vm      Foo.bar @ 17\n"},
+		{plain, "step", 2, "sh does not offer to stop on the way (doc/protocol.md, step): resume has it go on to the end"},
+		{plain, "restart\nfinish", 2, "sh does not offer to stop on the way"},
+		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
+		{plain, "until loop", 2, "step, next and finish go by its instructions"},
+		{plain, "back", 2, "the interpreter has not gone on from the exit"},
+		{plain, "result 7\nresume", 2, "its innermost frame waits for no call"},
+		{cannot, "resume\nlist", 0, "\nsh cannot go on: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
+		{threw, "resume", 0, "\nFoo.main was left by an exception: \uFFFD[2J, says sh after 0 instructions\n"},
+		{"exec ./no-such-vm", "resume", 2, "its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
+		{" ", "resume", 64, "the command of --with is empty"},
+	} {
+		r := debug(t, c.commands, "-p", pid(p), "--ir", p.IR, "--layout", "simple", "--with", c.with)
+		require.Equal(t, c.code, r.code, "%s\n%s%s", c.commands, r.stdout, r.stderr)
+		require.Contains(t, r.stdout+r.stderr, c.says, c.commands)
+		require.True(t, p.Alive(), c.commands)
+	}
+}

@@ -1,0 +1,89 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/deopt/vmproto"
+)
+
+// VMLevel is a method that the virtual machine's interpreter runs.
+type VMLevel struct {
+	// VM has the method's frame, and those of its callers behind it.
+	VM *frame.VM
+	// Text is the instruction at its position, as the interpreter writes it; "" where it does not say.
+	Text string
+}
+
+// levels are the methods of a run, innermost first.
+func (r *VMRun) levels() (list []*VMLevel) {
+	vm := r.VM()
+	for n := range vm.Frames {
+		is := *vm
+		is.Frames = vm.Frames[n:]
+		list = append(list, &VMLevel{&is, r.at.resume.Frames[n].Text})
+	}
+	return list
+}
+
+// taken is the last physical frame that the interpreter has taken over.
+func (r *VMRun) taken() *deopt.Frame { return r.stack.Frames[len(r.stack.Frames)-1] }
+
+// With says that the virtual machine's own interpreter goes on from exits.
+func (s *Session) With() bool { return s.config.With != nil }
+
+// VMRun is the run of the virtual machine's interpreter; nil where it does not go on from an exit.
+func (s *Session) VMRun() *VMRun { return s.vm }
+
+// ResumeVM has the virtual machine's interpreter stand at the frame that is looked at, ready to go on, unless it stands somewhere already.
+func (s *Session) ResumeVM() (*VMRun, error) {
+	if s.vm != nil {
+		return s.vm, nil
+	}
+	s.LeaveRun()
+	v, err := s.View()
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.Level()
+	if err != nil {
+		return nil, err
+	}
+	stack, err := handover.Pick(s.threadOnly(v), deopt.Choice{Frame: at.Physical.Index})
+	if err != nil {
+		return nil, err
+	}
+	if s.result != "" {
+		if stack.Returned, err = handover.Given(s.result); err != nil {
+			return nil, err
+		}
+	}
+	r, err := StartVM(stack, s.interpreter, s.config.Limits)
+	if err != nil {
+		return nil, err
+	}
+	s.vm, s.level = r, 0
+	return r, nil
+}
+
+// interpreter is the virtual machine's, which is started where it has not been, or has ended.
+func (s *Session) interpreter(ctx context.Context) (*vmproto.Child, error) {
+	if !s.child.Ended() {
+		return s.child, nil
+	}
+	if s.config.With == nil {
+		return nil, errors.New("no interpreter of a virtual machine was given")
+	}
+	t, err := s.Target()
+	if err != nil {
+		return nil, err
+	}
+	s.child, err = s.config.With(ctx, t)
+	return s.child, err
+}
+
+// Close ends the interpreter that [Config.With] has started, if it has. The target is left to who gave it.
+func (s *Session) Close() { s.child.Close() }

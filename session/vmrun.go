@@ -1,0 +1,199 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/handover"
+	"reframe/deopt/machine"
+	"reframe/deopt/vmproto"
+)
+
+// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It stands between two of them, and goes in both directions
+// as a [Run] does: an interpreter keeps nothing, so that the same frames over the same memory come to the same, and to go back is to go from the exit to
+// an earlier place. What it was asked and could not do changes nothing of where it stands.
+type VMRun struct {
+	stack  *handover.Stack
+	child  func(context.Context) (*vmproto.Child, error) // the interpreter, which is another one where it was ended
+	limits deopt.Limits
+
+	host    *vmproto.Host // of the exit; nothing is written into its memory
+	request *vmproto.Resume
+	at      vmPlace
+	name    string          // of the interpreter, where it has been asked
+	ended   *vmproto.Answer // nil until it has
+	failed  error           // why it cannot go on
+}
+
+// vmPlace is where a run stands.
+type vmPlace struct {
+	resume *vmproto.Resume // what goes on from there
+	memory *vmproto.Overlay
+	output string
+	steps  uint64 // since the exit
+}
+
+// defaultVMSteps are those that an interpreter may run from an exit on where nobody says.
+const defaultVMSteps = 1e9
+
+// StartVM begins a run from the frames of a stack. The child is asked for when the run goes on. The error says why they cannot be handed over.
+func StartVM(stack *handover.Stack, child func(context.Context) (*vmproto.Child, error), l deopt.Limits) (*VMRun, error) {
+	r := &VMRun{stack: stack, child: child, limits: l}
+	var err error
+	if r.request, err = stack.Request(); err != nil {
+		return nil, err
+	}
+	maps, err := stack.View.Target().Mappings()
+	if err != nil {
+		return nil, err
+	}
+	r.host = handover.Host(stack.View, maps)
+	r.Restart()
+	return r, nil
+}
+
+// Restart goes back to the exit.
+func (r *VMRun) Restart() { r.stands(r.exit()) }
+
+func (r *VMRun) exit() vmPlace { return vmPlace{resume: r.request, memory: r.host.Memory} }
+
+func (r *VMRun) stands(p vmPlace) { r.at, r.ended, r.failed = p, nil, nil }
+
+// Steps counts the instructions that were run since the exit, as the interpreter says.
+func (r *VMRun) Steps() uint64 { return r.at.steps }
+
+// Output is what the program would have printed so far.
+func (r *VMRun) Output() string { return r.at.output }
+
+// Name is what the interpreter calls itself.
+func (r *VMRun) Name() string { return cmp.Or(r.name, "the interpreter") }
+
+// Memory is the target's, with what the interpreter has written.
+func (r *VMRun) Memory() machine.Memory { return r.at.memory }
+
+// Ended is what came of the run; nil while it can go on. The error says why the interpreter could not.
+func (r *VMRun) Ended() (*vmproto.Answer, error) { return r.ended, r.failed }
+
+// Method is that of the outermost frame.
+func (r *VMRun) Method() string {
+	return r.request.Frames[len(r.request.Frames)-1].Method
+}
+
+// Frames are those in which it stands, innermost first, as the interpreter has them; none when it has ended.
+func (r *VMRun) Frames() []vmproto.Frame {
+	if r.ended != nil {
+		return nil
+	}
+	return r.at.resume.Frames
+}
+
+// VM are those frames in the form in which a layout's are shown: at the exit they are the layout's own.
+func (r *VMRun) VM() *frame.VM {
+	switch {
+	case r.ended != nil:
+		return &frame.VM{}
+	case r.at.steps == 0 && len(r.stack.Frames) == 1:
+		return r.stack.Frames[0].VM
+	}
+	return handover.VM(&vmproto.Stopped{Frames: r.at.resume.Frames, Objects: r.at.resume.Objects}, r.stack.View.Target().Arch().Order)
+}
+
+// Step runs so many instructions, into methods that are called.
+func (r *VMRun) Step(ctx context.Context, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	return r.forward(ctx, &vmproto.Stop{After: n})
+}
+
+// Next is Step that goes over calls.
+func (r *VMRun) Next(ctx context.Context, n uint64) error {
+	for ; n > 0; n-- {
+		if err := r.forward(ctx, &vmproto.Stop{After: 1, Frames: len(r.at.resume.Frames)}); err != nil || r.over() {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish runs to where the innermost method has returned to its caller, or to the end.
+func (r *VMRun) Finish(ctx context.Context) error {
+	if n := len(r.at.resume.Frames); n > 1 {
+		return r.forward(ctx, &vmproto.Stop{After: 1, Frames: n - 1})
+	}
+	return r.Continue(ctx)
+}
+
+// Continue runs to the end.
+func (r *VMRun) Continue(ctx context.Context) error { return r.forward(ctx, nil) }
+
+// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction.
+func (r *VMRun) Back(ctx context.Context, n uint64) error {
+	to := r.at.steps - min(n, r.at.steps)
+	if to == 0 {
+		r.Restart()
+		return nil
+	}
+	p, a, err := r.run(ctx, r.exit(), &vmproto.Stop{After: to})
+	switch {
+	case err != nil:
+		return err
+	case a.Stopped == nil:
+		return fmt.Errorf("%s does not do the same once more: it has ended after %d instructions, and there were %d", r.Name(), p.steps, r.at.steps)
+	}
+	r.stands(p)
+	return nil
+}
+
+func (r *VMRun) over() bool { return r.ended != nil || r.failed != nil }
+
+// forward goes on. Where the interpreter cannot it is no error of this call: [VMRun.Ended] has it.
+func (r *VMRun) forward(ctx context.Context, stop *vmproto.Stop) error {
+	if r.over() {
+		return errEnded
+	}
+	p, a, err := r.run(ctx, r.at, stop)
+	switch {
+	case err != nil:
+		return err
+	case a.Unsupported+a.Malformed != "":
+		r.failed = errors.New(cmp.Or(a.Unsupported, a.Malformed))
+		return nil
+	}
+	r.at = p
+	if a.Stopped == nil {
+		r.ended = a
+	}
+	return nil
+}
+
+// run has the interpreter go on from a place, which stays as it is.
+func (r *VMRun) run(ctx context.Context, from vmPlace, stop *vmproto.Stop) (to vmPlace, a *vmproto.Answer, err error) {
+	c, err := r.child(ctx)
+	if err != nil {
+		return to, nil, err
+	}
+	r.name = c.About.Name
+	if stop != nil && !c.About.Step {
+		return to, nil, fmt.Errorf("%s does not offer to stop on the way (doc/protocol.md, step): resume has it go on to the end", r.Name())
+	}
+	limit := cmp.Or(r.limits.Steps, defaultVMSteps)
+	if from.steps >= limit {
+		return to, nil, fmt.Errorf("it has run %d instructions since the exit, and more are not wanted; --steps allows others", from.steps)
+	}
+	host, request := *r.host, *from.resume
+	host.Memory = from.memory.Fork()
+	request.Stop, request.Steps = stop, limit-from.steps
+	if a, err = c.Resume(ctx, &request, &host); err != nil {
+		return to, nil, err
+	}
+	to = vmPlace{resume: from.resume, memory: host.Memory, output: from.output + a.Output, steps: from.steps + a.Steps}
+	if a.Stopped != nil {
+		to.resume = &vmproto.Resume{Frames: a.Stopped.Frames, Objects: a.Stopped.Objects}
+	}
+	return to, a, nil
+}
