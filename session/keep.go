@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"reframe/deopt"
@@ -68,7 +70,14 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	for _, d := range s.done {
 		fmt.Fprintf(&b, "set %s %s\n", word(d.Slot), word(d.Value))
 	}
-	b.WriteString("resume\n")
+	if s.vm != nil && s.child != nil {
+		fmt.Fprintf(&b, "resume --with %s\n", word(hereFrom(o.Script)+s.child.Command))
+		if a, _ := s.vm.Ended(); a != nil && a.Returned != nil && a.Threw == nil {
+			fmt.Fprintf(&b, "returns %s\n", word(a.Returned.Said()))
+		}
+	} else {
+		b.WriteString("resume\n")
+	}
 	if s.run != nil {
 		if r, _ := s.run.Ended(); r != nil && r.ExitCode == nil && !r.Value.IsNone() {
 			fmt.Fprintf(&b, "returns %s\n", word(r.Value.Format()))
@@ -78,6 +87,23 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 		return head + "\n" + b.String() + "\n-- " + files, nil
 	}
 	return text + b.String(), nil
+}
+
+// hereFrom has a shell go to the current directory, in which the command of an interpreter was given, from where a script lies; "" where nobody knows a way.
+func hereFrom(script string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	at, err := filepath.Abs(filepath.Dir(script))
+	if err != nil {
+		return ""
+	}
+	way, err := filepath.Rel(at, here)
+	if err != nil {
+		return ""
+	}
+	return `cd "$SCRIPTDIR/` + way + `" && `
 }
 
 // word spells a word of a script.

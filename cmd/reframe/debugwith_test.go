@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,4 +93,20 @@ func TestDebugWithSaysWhy(t *testing.T) {
 		require.Contains(t, r.stdout+r.stderr, c.says, c.commands)
 		require.True(t, p.Alive(), c.commands)
 	}
+}
+
+// What was tried with an interpreter is a script that tries it again, wherever it is run.
+func TestDebugWithKeepsScript(t *testing.T) {
+	t.Parallel()
+	vm, _, _ := tinyvm(t)
+	dir := t.TempDir()
+	core, script := filepath.Join(dir, "exit.core"), filepath.Join(dir, "exit.txtar")
+	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
+	r := debug(t, "break deoptimize\ncontinue\nrecord "+core+"\nset local[1] 41\nresume\nscript "+script, "--with", vm+" --serve ../../examples/tinyvm/meter.tvm", "--", vm, meter)
+	require.Zero(t, r.code, r.stderr)
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^set local\[1\] 41\nresume --with 'cd "\$SCRIPTDIR/\.\./.*" && .* --serve ../../examples/tinyvm/meter.tvm'\nreturns 4295009928$`, string(text))
+	r = reframe(t, "replay", script)
+	require.Zero(t, r.code, r.stdout+r.stderr)
 }

@@ -84,10 +84,7 @@ func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, 
 		out.With.Threw = &a.Threw.Text
 	}
 	if v := a.Returned; v != nil {
-		out.Result = &frame.Result{Type: v.Type, Value: v.Text}
-		if v.Text == "" {
-			out.Result.Value = string(v.Bits)
-		}
+		out.Result = &frame.Result{Type: v.Type, Value: v.Said()}
 		out.With.Bits = frame.Hex(v.Bits)
 	}
 	return out

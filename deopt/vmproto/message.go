@@ -1,6 +1,7 @@
 package vmproto
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -114,6 +115,9 @@ type Native struct {
 	Bits Word   `json:"bits"`
 	Text string `json:"text,omitempty"` // as a person writes it
 }
+
+// Said is the value as a person writes it, or else its bits.
+func (n *Native) Said() string { return cmp.Or(n.Text, string(n.Bits)) }
 
 // Answer is what came of a resume.
 type Answer struct {

@@ -42,10 +42,8 @@ func cameTo(a *vmproto.Answer) string {
 		return "was left by an exception: " + a.Threw.Text
 	case v == nil:
 		return "returned nothing"
-	case v.Text == "":
-		return fmt.Sprintf("returned %s %s", v.Type, v.Bits)
 	default:
-		return fmt.Sprintf("returned %s %s", v.Type, v.Text)
+		return fmt.Sprintf("returned %s %s", v.Type, v.Said())
 	}
 }
 
