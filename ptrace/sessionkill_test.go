@@ -89,6 +89,63 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	}
 }
 
+// A thread that runs alone and whose time is up before it has passed the breakpoint at which it stands has not come there once more: native code seemed to be a
+// site further than it was, on machines that are busy.
+func TestSessionAloneIsLateAtOnce(t *testing.T) {
+	const calls = 25
+	path, site, _ := sitesProgram(t)
+	for _, hardware := range []bool{false, true} {
+		s, output := launch(t, path, "plain", fmt.Sprint(calls))
+		starve(t, s.PID())
+		require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true, Hardware: hardware}))
+		e, err := s.Next(context.Background())
+		require.NoError(t, err)
+		o := AloneOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Hits: true, Steps: 1 << 40, Time: 1}
+		for n := uint64(1); n < calls; n++ {
+			run := &AloneRun{}
+			for tries := 0; run.Hit == 0; tries++ {
+				require.Less(t, tries, 10000)
+				run, err = s.Alone(context.Background(), e.Thread.ID, o)
+				require.NoError(t, err)
+			}
+			require.Equal(t, site, run.Hit)
+			is, err := run.Thread.Registers.Uint(argument(run.Thread.Registers.Arch()))
+			require.NoError(t, err)
+			require.Equal(t, n, is)
+		}
+		require.NoError(t, s.Detach())
+		eventually(t, output, fmt.Sprintf("ready\nplain %d\n", 3*calls*(calls-1)/2+calls))
+	}
+}
+
+// starve has a process get a processor only now and then, as it may on a machine that is busy: another one spins on the same, and goes first.
+func starve(t *testing.T, pid int) {
+	t.Helper()
+	var all, one unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	for n := range 1024 {
+		if all.IsSet(n) {
+			one.Set(n)
+			break
+		}
+	}
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	require.NoError(t, busy.Start())
+	t.Cleanup(func() { _ = busy.Process.Kill(); _ = busy.Wait() })
+	for _, p := range []int{pid, busy.Process.Pid} {
+		require.NoError(t, unix.SchedSetaffinity(p, &one))
+	}
+	require.NoError(t, unix.Setpriority(unix.PRIO_PROCESS, pid, 19))
+}
+
+// argument is the register of a function's first argument.
+func argument(a *machine.Arch) machine.DWARFReg {
+	if a == machine.ARM64 {
+		return 0
+	}
+	return rdi
+}
+
 // TestSessionWatcher is no test by itself: it is the one who is killed by TestSessionKilled.
 func TestSessionWatcher(t *testing.T) {
 	command, site := os.Getenv("WATCHED"), os.Getenv("WATCHED_SITE")

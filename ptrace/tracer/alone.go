@@ -30,6 +30,7 @@ type solo struct {
 	interrupted bool // it stands where no signal can be given to it
 	called      map[uint64]bool
 	way         bool // the last of the calls outside is noted for the first time
+	past        bool // it stands no more where it stood when it set out, at a breakpoint
 }
 
 // alone lets a thread go on by itself to where a function returns, or to a breakpoint.
@@ -91,6 +92,8 @@ func (a *solo) proceedTo() string {
 		return "the process ended"
 	}
 	handled := a.t.at // what it stands at was looked at already
+	stood := handled
+	a.past = stood == nil || stood.Addr != regs.pc()
 	a.t.at, a.t.again = nil, nil
 	for first := true; ; first = false {
 		if a.run.Return = a.returned(&regs); a.run.Return >= 0 {
@@ -132,6 +135,9 @@ func (a *solo) proceedTo() string {
 			since := onProcessor(a.t.tid)
 			why = a.through(&regs)
 			a.run.Outside += onProcessor(a.t.tid) - since
+		}
+		if why != "" && !a.past { // it was stopped before it had passed what it stands at: it has not come there again when it goes on
+			a.t.at = stood
 		}
 		if why != "" {
 			return why
@@ -198,12 +204,15 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 		if regs.pass(); setRegs(a.t.tid, regs) != nil {
 			return "the process ended"
 		}
-		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
+		why := a.proceed(unix.PTRACE_SINGLESTEP, regs)
+		a.past = a.past || why == ""
+		return why
 	}
 	lay := exchange(a.memory, b.Addr, Trap, a.under(b)) // or the target has written over it
 	b.lifted = lay
 	why := a.proceed(unix.PTRACE_SINGLESTEP, regs)
 	b.lifted = false
+	a.past = a.past || why == ""
 	if lay && a.breakpoints[b.Addr] == b {
 		exchange(a.memory, b.Addr, b.original, Trap)
 	}
