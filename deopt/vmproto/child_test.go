@@ -124,14 +124,18 @@ func TestOverlay(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"output","params":{"text":"one "}}`,
 		`{"jsonrpc":"2.0","method":"nothing to be answered"}`,
 		`{"jsonrpc":"2.0","method":"output","params":{"text":"two\n"}}`,
-		`{"jsonrpc":"2.0","id":4,"method":"memory.read","params":{"ranges":[{"at":"0x2ffc","size":4},{"at":"0x200000100000","size":8},{"at":"0x200000100018","size":40}]}}`)
+		`{"jsonrpc":"2.0","id":4,"method":"memory.read","params":{"ranges":[{"at":"0x2ffc","size":4},{"at":"0x200000100000","size":8},{"at":"0x200000100018","size":40}]}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"memory.write","params":{"ranges":[{"at":"0x200000000008","data":"cc"}]}}`,
+		`{"jsonrpc":"2.0","id":6,"method":"memory.read","params":{"ranges":[{"at":"0x200000000007","size":3},{"at":"0x200000000008","size":64}]}}`)
 	// The widest gap is from 0x100000 to 1 << 47; a quarter of it on, the room begins.
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"at":"0x200000000000"}}`,
 		`{"jsonrpc":"2.0","id":3,"result":{"at":"0x200000000020"}}`,
-		`{"jsonrpc":"2.0","id":4,"result":[{"data":"fcfdaabb"},{"error":"0x200000100000 was not allocated"},{"error":"0x200000100018 was not allocated"}]}`}, answers)
+		`{"jsonrpc":"2.0","id":4,"result":[{"data":"fcfdaabb"},{"error":"0x200000100000 was not allocated"},{"error":"0x200000100018 was not allocated"}]}`,
+		`{"jsonrpc":"2.0","id":5,"result":{}}`,
+		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // of a page that was written, too
 	require.Equal(t, "one two\n", a.Output)
-	require.Equal(t, 7, a.Requests)
+	require.Equal(t, 9, a.Requests)
 	var stored []string
 	for p := range h.Memory.Stored() {
 		for i := range p.Data {

@@ -84,12 +84,12 @@ func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
 	for len(p) > 0 {
 		at := addr &^ (PageSize - 1)
 		n := int(min(machine.Addr(len(p)), at+PageSize-addr))
+		if end := addr + machine.Addr(n); o.room.Contains(addr) && end > o.next {
+			return fmt.Errorf("%v was not allocated", max(addr, o.next))
+		}
 		if mine := o.pages[at]; mine != nil {
 			copy(p[:n], mine.data[addr-at:])
 		} else if o.room.Contains(addr) {
-			if addr >= o.next {
-				return fmt.Errorf("%v was not allocated", addr)
-			}
 			clear(p[:n])
 		} else if err := o.below.ReadMemory(p[:n], addr); err != nil {
 			return err
