@@ -55,8 +55,10 @@ back and restart go by its instructions then, if it offers to stop on the way (d
 -x FILE does the commands in FILE, one a line; the first that fails ends the session. So does standard input that is
 no terminal. Lines that were typed are kept in ~/.local/state/reframe/history.
 
-Exit status: 0 the session was ended; 2 it could not begin, or a command of -x failed; 130, 143 or 129
-after SIGINT, SIGTERM or SIGHUP.`,
+Ctrl-C stops a process that goes on, or gives up what a command does; it ends no session.
+
+Exit status: 0 the session was ended; 2 it could not begin, or a command of -x failed; 143 or 129
+after SIGTERM or SIGHUP.`,
 		Example: `  reframe debug --ir loop.ll -- ./host loop.o
   reframe debug -p 41822 --ir loop.ll --layout loop.layout.json
   reframe debug exit.core --ir loop.ll --layout loop.layout.json
