@@ -231,7 +231,7 @@ func TestDAPMemory(t *testing.T) {
 	require.GreaterOrEqual(t, len(raw), 6)
 	require.Equal(t, 1<<16, len(raw)+r.UnreadableBytes)
 	e.refused("readMemory", map[string]any{"memoryReference": "rsp", "count": 8}, "an address")
-	e.refused("readMemory", map[string]any{"memoryReference": "0x10", "count": 1 << 40}, "bytes")
+	e.refused("readMemory", map[string]any{"memoryReference": "0x10", "count": int64(1) << 40}, "bytes")
 
 	around := ask[*dap.DisassembleResponse](e, "disassemble", map[string]any{"memoryReference": code, "instructionOffset": -3, "instructionCount": 6}).Body.Instructions
 	require.Len(t, around, 6)

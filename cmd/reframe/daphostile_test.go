@@ -173,9 +173,9 @@ func TestDAPSenselessRequests(t *testing.T) {
 	ask[*dap.AttachResponse](e, "attach", map[string]any{"pid": p.PID, "ir": p.IR})
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("entry")
-	e.refused("stackTrace", map[string]any{"threadId": 1 << 40}, "no thread")
+	e.refused("stackTrace", map[string]any{"threadId": int64(1) << 40}, "no thread")
 	e.refused("stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": -5}, "numbers of 0 or more")
-	require.Empty(t, ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": 1 << 40}).Body.StackFrames)
+	require.Empty(t, ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": int64(1) << 40}).Body.StackFrames)
 	frame := e.stack(at.ThreadId)[0].Id
 	for _, id := range []int{-1, 1 << 50, 999999, -1 << 60} {
 		e.refused("scopes", map[string]any{"frameId": id}, "there is no reference")
@@ -193,7 +193,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 
 	// At random: each gets its one answer.
 	random := rand.New(rand.NewPCG(3, 9))
-	odd := []any{nil, 0, -1, 1 << 40, "x", "", "%i", p.IR, true, []any{}, map[string]any{}, at.ThreadId, frame, "0x10", 1.5}
+	odd := []any{nil, 0, -1, int64(1) << 40, "x", "", "%i", p.IR, true, []any{}, map[string]any{}, at.ThreadId, frame, "0x10", 1.5}
 	for range livetest.Times(400, 10_000) {
 		a := specification[random.IntN(len(specification))]
 		if a.request == "disconnect" {
