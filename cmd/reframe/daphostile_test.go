@@ -177,7 +177,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e.refused("stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": -5}, "numbers of 0 or more")
 	require.Empty(t, ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": int64(1) << 40}).Body.StackFrames)
 	frame := e.stack(at.ThreadId)[0].Id
-	for _, id := range []int{-1, 1 << 50, 999999, -1 << 60} {
+	for _, id := range []int64{-1, 1 << 50, 999999, -1 << 60} {
 		e.refused("scopes", map[string]any{"frameId": id}, "there is no reference")
 		e.refused("variables", map[string]any{"variablesReference": id}, "there is no reference")
 		e.refused("evaluate", map[string]any{"expression": "1", "frameId": id}, "there is no reference")
