@@ -37,9 +37,6 @@ func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
 		s.thread = found.Exit.Thread.ID
 		return s.stop, found, nil
 	case err != nil:
-		if ctx.Err() != nil {
-			err = errors.Join(err, s.process.Stop())
-		}
 		stop, err := s.interrupted(ctx, err)
 		return stop, nil, err
 	}

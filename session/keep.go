@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"reframe/deopt"
 	"reframe/deopt/commit"
@@ -44,19 +45,26 @@ func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, err
 
 // Record keeps the moment as a core.
 func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOptions) (*ptrace.RecordedCore, error) {
-	t, err := s.Target()
+	v, err := s.View()
 	if err != nil {
 		return nil, err
 	}
-	if s.core != nil {
-		t.KeepTouched()
-	}
-	if v, err := s.View(); err == nil && len(s.config.Modules) > 0 {
-		v.Touch(ctx, s.config.Limits) // so that the core has what the interpreter reads
+	t := v.Target() // which the interpreter reads, too
+	t.KeepTouched()
+	if len(s.config.Modules) > 0 {
+		soon, cancel := context.WithTimeout(ctx, touching)
+		defer cancel()
+		v.Touch(soon, deopt.Limits{Steps: touched, Calls: s.config.Limits.Calls})
 	}
 	o.Thread = s.thread
 	return t.WriteCore(ctx, path, o)
 }
+
+// What the interpreter reads is in a core that is recorded: of each frame so many instructions, and for so long of all. They are those of reframe record.
+const (
+	touched  = 1_000_000
+	touching = time.Second // of a loop that never ends as much as of one that is slow
+)
 
 // Script is the text of a replay script about a core of this moment, which does what was done here: it has the values that were set, and wants
 // the result that the interpreter comes to with them.

@@ -462,9 +462,6 @@ func (s *Session) toEnd(ctx context.Context) (Stop, error) {
 	for {
 		e, err := s.process.Next(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				err = errors.Join(err, s.process.Stop())
-			}
 			return s.interrupted(ctx, err)
 		}
 		if e.Kind == ptrace.Ended {
@@ -490,6 +487,9 @@ func (s *Session) ended(end trace.End) Stop {
 // interrupted stands where a process was stopped that was going on.
 func (s *Session) interrupted(ctx context.Context, err error) (Stop, error) {
 	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) || errors.Is(err, ptrace.ErrGone) {
+		return s.stop, err
+	}
+	if err := s.process.Stop(); err != nil {
 		return s.stop, err
 	}
 	s.process.Refresh()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/condition"
 	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
@@ -122,28 +123,67 @@ func TestBreakRefuses(t *testing.T) {
 
 // Who interrupts stops the process where it is, with nothing left in it, and it can go on.
 func TestInterrupt(t *testing.T) {
-	s := launched(t, "tick.ll")
-	_, err := s.Break(records(99)) // there is none
+	const rounds = 1 << 30 // it does not end by itself
+	p, err := ptrace.LaunchWith(t.Context(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: rounds}),
+		ptrace.LaunchOptions{Stdout: "/dev/null", Bound: true})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
-	// However slow the machine is: a program that has ended before, or has not begun, is stopped as well or seen to have ended.
-	time.AfterFunc(300*time.Millisecond, func() { cancel(enough) })
-	stop, err := s.Continue(ctx)
+	t.Cleanup(func() { require.NoError(t, p.Kill(false)) })
+	s := session.OfProcess(p, session.Config{Warn: func(text string) { t.Log(text) }})
+	was := code(t, s)
+	b, err := s.Break(records(99)) // there is none
 	require.NoError(t, err)
-	if stop.Why == session.Ended {
-		t.Log("it was over before it was interrupted")
-		return
+	for n := range 3 {
+		if n == 2 {
+			s.Delete(b.Number)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("enough")) }) // any moment will do, fast or slow
+		stop, err := s.Continue(ctx)
+		require.NoError(t, err)
+		require.Equal(t, session.Interrupted, stop.Why)
+		v, err := s.View()
+		require.NoError(t, err)
+		require.NotEmpty(t, v.Threads)
+		if now := code(t, s); len(now) == len(was) { // once the object is loaded
+			require.Equal(t, was, now)
+		} else {
+			was = now
+		}
 	}
-	require.Equal(t, session.Interrupted, stop.Why)
-	v, err := s.View()
+}
+
+// A core that is recorded has what the interpreter reads from the frame on, wherever it lies.
+func TestRecordHasWhatTheInterpreterReads(t *testing.T) {
+	module := livetest.Raw(t, header+`declare ptr @malloc(i64)
+define i64 @f(ptr %p) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, ptr %p)
+  %q = getelementptr i8, ptr %p, i64 409600
+  %v = load volatile i64, ptr %q
+  ret i64 %v
+}
+define i64 @entry(i64 %n) {
+  %p = call ptr @malloc(i64 1048576)
+  %q = getelementptr i8, ptr %p, i64 409600
+  store i64 77, ptr %q
+  %r = call i64 @f(ptr %p)
+  ret i64 %r
+}
+`)
+	s := hosted(t, module, "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	toExit(t, s, 4)
+	path := filepath.Join(t.TempDir(), "exit.core")
+	_, err := s.Record(t.Context(), path, ptrace.RecordOptions{})
 	require.NoError(t, err)
-	require.NotEmpty(t, v.Threads)
-	s.Delete(1)
-	stop, err = s.Continue(t.Context())
+	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 	require.NoError(t, err)
-	require.Equal(t, session.Ended, stop.Why)
-	require.Equal(t, trace.End{Kind: trace.EndExited}, stop.End)
+	t.Cleanup(core.Close)
+	of := session.OfCore(core, session.Config{Options: deopt.Options{Modules: s.Modules()}, Warn: func(text string) { t.Log(text) }})
+	run, err := of.Resume()
+	require.NoError(t, err)
+	require.NoError(t, run.Continue(t.Context()))
+	result, err := run.Ended()
+	require.NoError(t, err)
+	require.Equal(t, "77", result.Value.Format())
 }
 
 // inLoop is a session with the exit of deoptimize.ll, in which the loop of @sum goes on from 26.

@@ -271,16 +271,11 @@ func (w *verifyWriter) call(d *verify.CallDifference) {
 	if d.Line > 0 {
 		line = fmt.Sprintf(", called in line %d", d.Line)
 	}
-	what := fmt.Sprintf("%s argument %d of %s, %s in %s", w.style.yellow("different"), d.Argument, printable(d.Callee), d.Type, d.Register)
-	switch {
-	case d.Only == "native":
-		what = fmt.Sprintf("%s: native code calls %s, and the interpreter does not", w.style.yellow("different"), printable(d.Callee))
-	case d.Only != "":
-		what = fmt.Sprintf("%s: the interpreter calls %s, and native code returns without it", w.style.yellow("different"), printable(d.Callee))
-	case d.At != "":
-		what += ": what it points to differs at " + d.At
+	what := " "
+	if d.Only != "" {
+		what = ": "
 	}
-	fmt.Fprintf(&w.line, "  %s%s\n", what, line)
+	fmt.Fprintf(&w.line, "  %s%s%s%s\n", w.style.yellow("different"), what, printable(d.String()), line)
 	if d.Only == "" {
 		w.rows([][2]string{{"interpreter", d.Interpreter}, {"native code", d.Native}})
 	}

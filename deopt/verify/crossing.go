@@ -331,6 +331,20 @@ type CallDifference struct {
 	Line        int    `json:"line,omitempty"` // of the module: the call
 }
 
+// String says which it is, without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
+func (d *CallDifference) String() string {
+	switch what := fmt.Sprintf("argument %d of %s, %s in %s", d.Argument, d.Callee, d.Type, d.Register); {
+	case d.Only == "native":
+		return fmt.Sprintf("native code calls %s, and the interpreter does not", d.Callee)
+	case d.Only != "":
+		return fmt.Sprintf("the interpreter calls %s, and native code returns without it", d.Callee)
+	case d.At != "":
+		return what + ": what it points to differs at " + d.At
+	default:
+		return what
+	}
+}
+
 // compareArguments holds what the interpreter calls with against what native code does. why is why that cannot be done.
 func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
 	c := p.ask

@@ -99,3 +99,15 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 		}
 	}
 }
+
+// A difference of calls says who makes which, and where they differ.
+func TestCallDifferenceSays(t *testing.T) {
+	for text, d := range map[string]CallDifference{
+		"native code calls @free, and the interpreter does not":            {Callee: "@free", Only: "native"},
+		"the interpreter calls @free, and native code returns without it":  {Callee: "@free", Only: "interpreter"},
+		"argument 2 of @write, i64 in rsi":                                 {Callee: "@write", Argument: 2, Type: "i64", Register: "rsi"},
+		"argument 1 of @puts, ptr in rdi: what it points to differs at +8": {Callee: "@puts", Argument: 1, Type: "ptr", Register: "rdi", At: "+8"},
+	} {
+		require.Equal(t, text, d.String())
+	}
+}

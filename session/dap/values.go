@@ -315,12 +315,11 @@ func differences(v *verify.Verified) string {
 		}
 	}
 	if d := v.Call; d != nil {
-		switch {
-		case d.Only != "":
-			lines = append(lines, fmt.Sprintf("call of %s: made by %s alone", d.Callee, d.Only))
-		default:
-			lines = append(lines, fmt.Sprintf("call of %s, argument %d: the interpreter has %s, native code %s", d.Callee, d.Argument, d.Interpreter, d.Native))
+		line := d.String()
+		if d.Only == "" {
+			line += fmt.Sprintf(": the interpreter has %s, native code %s", d.Interpreter, d.Native)
 		}
+		lines = append(lines, line)
 	}
 	if a := v.Again; a != nil {
 		for _, s := range a.Slots {

@@ -80,7 +80,10 @@ func (p *Prompt) pair(pair *session.Pair) {
 		p.printf("  and %d more words of memory\n", more)
 	}
 	if c := pair.Call; c != nil {
-		p.printf("  a call of %s that both make otherwise: %s\n", p.Printer.Printable(c.Callee), callText(c.Only, c.Argument, c.Interpreter, c.Native))
+		p.printf("  %s\n", p.Printer.Printable(c.String()))
+		if c.Only == "" {
+			p.side("argument", c.Type, c.Interpreter, c.Native, false)
+		}
 	}
 	switch {
 	case pair.Why != "":
@@ -94,13 +97,6 @@ func (p *Prompt) pair(pair *session.Pair) {
 	default:
 		p.printf("they agree\n")
 	}
-}
-
-func callText(only string, argument int, interpreter, native string) string {
-	if only != "" {
-		return "only the " + map[string]string{"native": "native code"}[only] + " makes it"
-	}
-	return fmt.Sprintf("argument %d is %s in the interpreter and %s in native code", argument, interpreter, native)
 }
 
 // The columns of values side by side.

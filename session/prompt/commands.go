@@ -16,8 +16,7 @@ type command struct {
 	usage   string // behind the name
 	about   string
 	do      func(p *Prompt, ctx context.Context, args string) error
-	repeats bool   // an empty line does it once more
-	again   string // what an empty line does then; "": the same
+	repeats bool // an empty line does it once more
 	// complete offers what may stand at the end of what was typed behind the name.
 	complete func(p *Prompt, typed []string) []string
 }

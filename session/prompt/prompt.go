@@ -127,9 +127,6 @@ func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
 	}
 	if c.repeats {
 		p.last = line
-		if c.again != "" {
-			p.last = c.again
-		}
 	}
 	if err = c.do(p, ctx, rest); err != nil {
 		p.last = ""

@@ -169,14 +169,8 @@ func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 		return err
 	}
 	if done != nil && done.Name != "" {
-		values, err := r.Values(0)
-		if err != nil {
-			return err
-		}
-		for _, v := range values {
-			if v.Name == done.Ref() {
-				p.printf("%s\n", p.irLine(done.Line, done.Block.Func.Module.LineText(done.Line), false, v.Value.Format()))
-			}
+		if v, ok := r.Value(0, done.Ref()); ok {
+			p.instr(done, v.Value.Format())
 		}
 	}
 	result, failed := r.Ended()
