@@ -162,9 +162,17 @@ define i64 @f(ptr %p) noinline {
   ret i64 %v
 }
 define i64 @entry(i64 %n) {
+entry:
   %p = call ptr @malloc(i64 1048576)
-  %q = getelementptr i8, ptr %p, i64 409600
-  store i64 77, ptr %q
+  br label %loop
+loop: ; no register leads to the place afterwards
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %q = getelementptr i8, ptr %p, i64 %i
+  store volatile i64 %i, ptr %q
+  %i1 = add i64 %i, 4096
+  %c = icmp ult i64 %i1, 1048576
+  br i1 %c, label %loop, label %done
+done:
   %r = call i64 @f(ptr %p)
   ret i64 %r
 }
@@ -172,7 +180,7 @@ define i64 @entry(i64 %n) {
 	s := hosted(t, module, "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 4)
 	path := filepath.Join(t.TempDir(), "exit.core")
-	_, err := s.Record(t.Context(), path, ptrace.RecordOptions{})
+	_, err := s.Record(t.Context(), path, ptrace.RecordOptions{Memory: ptrace.Minimal})
 	require.NoError(t, err)
 	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 	require.NoError(t, err)
@@ -183,7 +191,7 @@ define i64 @entry(i64 %n) {
 	require.NoError(t, run.Continue(t.Context()))
 	result, err := run.Ended()
 	require.NoError(t, err)
-	require.Equal(t, "77", result.Value.Format())
+	require.Equal(t, "409600", result.Value.Format())
 }
 
 // inLoop is a session with the exit of deoptimize.ll, in which the loop of @sum goes on from 26.

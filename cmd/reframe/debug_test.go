@@ -188,6 +188,13 @@ func TestDebugKeepsCoreAndScript(t *testing.T) {
 	r = debug(t, "p i\nscript "+script+"\n", "--core", core, "--ir", livetest.Testdata(t, "programs", "deoptimize.ll"), "--layout", layout(t))
 	r.fails(t, 2, "exists")
 	require.Contains(t, r.stdout, "i64 26\n")
+	again := filepath.Join(dir, "again.core")
+	r = debug(t, "record "+again+"\n", "--core", core)
+	require.Zero(t, r.code, r.stderr)
+	r = debug(t, "p i\nresume\n", "--core", again, "--ir", livetest.Testdata(t, "programs", "deoptimize.ll"), "--layout", layout(t))
+	require.Zero(t, r.code, r.stderr)
+	require.Equal(t, "i64 26\n", said(r.stdout)[0])
+	require.Contains(t, said(r.stdout)[1], "returned i64 332833500 after")
 }
 
 // commit makes the process what the interpreter came to; the thread stands in the caller then.

@@ -14,7 +14,7 @@ func (p *Prompt) record(ctx context.Context, args string) error {
 	if args == "" {
 		return wrong("")
 	}
-	core, err := p.Session.Record(ctx, args, ptrace.RecordOptions{})
+	core, err := p.Session.Record(ctx, args, ptrace.RecordOptions{Memory: ptrace.Minimal}) // as reframe record has it
 	if err != nil {
 		return err
 	}
