@@ -183,13 +183,13 @@ func (s *firstScript) path(path string) (string, error) {
 	}
 	rel, err := filepath.Rel(s.dir, abs)
 	if err != nil { // on another drive
-		return quoted(abs), nil
+		return Quoted(abs), nil
 	}
-	return "$SCRIPTDIR/" + quoted(filepath.ToSlash(rel)), nil
+	return "$SCRIPTDIR/" + Quoted(filepath.ToSlash(rel)), nil
 }
 
-// quoted spells a word as a script has it.
-func quoted(word string) string {
+// Quoted spells a word as a script has it.
+func Quoted(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\r\n'#$") {
 		return word
 	}
@@ -232,7 +232,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	}
 	fmt.Fprintf(&s.text, "\nexpect record %d\nexpect site %s\nexpect moment %s\n", f.Record.ID, f.Record.Site, f.Record.Moment)
 	if f.Resume != nil {
-		s.line("expect resume %s %s", quoted(f.Resume.Function), quoted(f.Resume.Block))
+		s.line("expect resume %s %s", Quoted(f.Resume.Function), Quoted(f.Resume.Block))
 	}
 	seen := map[string]bool{}
 	for i := range f.Slots {
@@ -242,7 +242,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 			continue
 		}
 		seen[name] = true
-		name = quoted(name)
+		name = Quoted(name)
 		switch {
 		case slot.Status == frame.Undefined:
 			s.line("expect %s undef", name)
@@ -251,7 +251,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 		case slot.Status != frame.OK:
 			s.line("expect %s unavailable", name)
 		case slot.Value != "":
-			s.line("expect %s = %s", name, quoted(slot.Value))
+			s.line("expect %s = %s", name, Quoted(slot.Value))
 		default:
 			s.line("expect %s hex %s", name, slot.Hex)
 		}
@@ -266,13 +266,13 @@ func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	}
 	inner := &f.VM.Frames[0]
 	if inner.Reason == "" && inner.Method != "" {
-		s.line("expect method %s", quoted(inner.Method))
+		s.line("expect method %s", Quoted(inner.Method))
 	}
 	if inner.Reason == "" && inner.Position != nil {
 		s.line("expect position %d", *inner.Position)
 	}
 	for _, n := range f.VM.All() {
-		name, v := quoted(n.Name), n.Value
+		name, v := Quoted(n.Name), n.Value
 		switch {
 		case v.Object != nil:
 			s.line("expect %s object %d", name, *v.Object)
@@ -281,7 +281,7 @@ func (s *firstScript) vmExpectations(f *deopt.Frame) {
 		case v.Status != frame.OK:
 			s.line("expect %s unavailable", name)
 		case v.Value != "" && v.Bytes != nil:
-			s.line("expect %s = %s", name, quoted(v.Value))
+			s.line("expect %s = %s", name, Quoted(v.Value))
 		case v.Hex != "":
 			s.line("expect %s hex %s", name, v.Hex)
 		}
@@ -305,12 +305,12 @@ func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deop
 	case out.ExitCode != nil:
 		fmt.Fprintf(&s.text, "exits %d\n", *out.ExitCode)
 	case out.Result != nil:
-		s.line("returns %s %s", quoted(out.Result.Type), quoted(out.Result.Value))
+		s.line("returns %s %s", Quoted(out.Result.Type), Quoted(out.Result.Value))
 	default:
 		s.text.WriteString("returns nothing\n")
 	}
 	if line := strings.TrimSuffix(out.Output, "\n"); line != "" && oneLine(line) == line {
-		s.line("prints %s", quoted(line))
+		s.line("prints %s", Quoted(line))
 	}
 }
 

@@ -20,7 +20,7 @@ func TestFirstScriptWords(t *testing.T) {
 		{"-- file --", "expect resume '-- file --'\n"},
 	} {
 		s := &firstScript{}
-		s.line("expect resume %s", quoted(c.name))
+		s.line("expect resume %s", Quoted(c.name))
 		require.Equal(t, c.want, s.text.String())
 	}
 	s := &firstScript{}

@@ -28,14 +28,13 @@ func (c *call) set() error {
 	if err != nil {
 		return err
 	}
-	ofVM := strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%")
-	if ofVM && !s.Read() {
+	if s.OfVM() && !s.Read() {
 		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // which says why not
 	}
 	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
 		return ofSlot(f, s, err)
 	}
-	if ofVM {
+	if s.OfVM() {
 		return c.changed(t)(v.SetVM(f, s.Name, c.args[1]))
 	}
 	if s.Name == "" {

@@ -76,19 +76,19 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n# As it was tried: with other values.\n")
 	for _, d := range s.done {
-		fmt.Fprintf(&b, "set %s %s\n", word(d.Slot), word(d.Value))
+		fmt.Fprintf(&b, "set %s %s\n", replay.Quoted(d.Slot), replay.Quoted(d.Value))
 	}
 	if s.vm != nil && s.child != nil {
-		fmt.Fprintf(&b, "resume --with %s\n", word(hereFrom(o.Script)+s.child.Command))
+		fmt.Fprintf(&b, "resume --with %s\n", replay.Quoted(hereFrom(o.Script)+s.child.Command))
 		if a, _ := s.vm.Ended(); a != nil && a.Returned != nil && a.Threw == nil {
-			fmt.Fprintf(&b, "returns %s\n", word(a.Returned.Said()))
+			fmt.Fprintf(&b, "returns %s\n", replay.Quoted(a.Returned.Said()))
 		}
 	} else {
 		b.WriteString("resume\n")
 	}
 	if s.run != nil {
 		if r, _ := s.run.Ended(); r != nil && r.ExitCode == nil && !r.Value.IsNone() {
-			fmt.Fprintf(&b, "returns %s\n", word(r.Value.Format()))
+			fmt.Fprintf(&b, "returns %s\n", replay.Quoted(r.Value.Format()))
 		}
 	}
 	if head, files, ok := strings.Cut(text, "\n-- "); ok {
@@ -112,14 +112,6 @@ func hereFrom(script string) string {
 		return ""
 	}
 	return `cd "$SCRIPTDIR/` + way + `" && `
-}
-
-// word spells a word of a script.
-func word(text string) string {
-	if strings.ContainsAny(text, " '#$") {
-		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	}
-	return text
 }
 
 // Explain says how the physical frame came to be that is looked at, where the interpreter goes on the one that it began with, or what is known of a place in the code.

@@ -136,16 +136,26 @@ func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) er
 	if r.over() {
 		return errEnded
 	}
+	return r.whole(ctx, func() error {
+		res, err := on()
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		if r.failed = err; err == nil {
+			r.result = res
+		}
+		return nil
+	})
+}
+
+// whole does something, or where that is given up goes back to where the run stood.
+func (r *Run) whole(ctx context.Context, do func() error) error {
 	before := r.exec.Steps()
-	res, err := on()
+	err := do()
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
 	}
-	r.failed = err
-	if err == nil {
-		r.result = res
-	}
-	return nil
+	return err
 }
 
 // stands notes a place behind the one that was known last.
@@ -169,12 +179,7 @@ func (r *Run) Back(ctx context.Context, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	before := r.exec.Steps()
-	err := r.back(ctx, n)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
-	}
-	return err
+	return r.whole(ctx, func() error { return r.back(ctx, n) })
 }
 
 func (r *Run) back(ctx context.Context, n uint64) error {
@@ -262,10 +267,5 @@ func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Resu
 
 // at goes to where so many instructions were run. Where it is given up it stands where it was.
 func (r *Run) at(ctx context.Context, steps uint64) error {
-	before := r.exec.Steps()
-	err := r.to(ctx, steps)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
-	}
-	return err
+	return r.whole(ctx, func() error { return r.to(ctx, steps) })
 }

@@ -113,11 +113,6 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	return nil, fmt.Errorf("there is no slot %s; there are %s", name, strings.Join(names, " "))
 }
 
-// ofVM says that a slot is a value of a virtual machine's frame: local[2].
-func ofVM(s *frame.Slot) bool {
-	return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%")
-}
-
 // ReadMemory implements [machine.Memory]: where an interpreter goes on it is the memory as that has it, else the target's.
 func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 	if s.vm != nil {

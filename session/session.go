@@ -363,7 +363,7 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 		return nil, err
 	}
 	var changed *deopt.View
-	if ofVM(is) {
+	if is.OfVM() {
 		changed, f, err = v.SetVM(f, is.Name, text)
 	} else {
 		if is.Name == "" {

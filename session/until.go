@@ -12,12 +12,7 @@ import (
 // UntilAny runs to where one of several instructions is the next to run, to where there are only so many frames, or to the end; an instruction at which it
 // stands is passed. A phi is never the next one: it is done with the branch that leads to it. Where the run was given up it stands where it was.
 func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr, frames int) error {
-	before := r.exec.Steps()
-	err := r.untilAny(ctx, at, frames)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
-	}
-	return err
+	return r.whole(ctx, func() error { return r.untilAny(ctx, at, frames) })
 }
 
 func (r *Run) untilAny(ctx context.Context, at []*ir.Instr, frames int) error {
@@ -67,32 +62,22 @@ func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool, most int) (*i
 
 // Watch runs instruction by instruction until stop says so, which is asked behind each, or to the end. Where the run was given up it stands where it was.
 func (r *Run) Watch(ctx context.Context, stop func() bool) error {
-	before := r.exec.Steps()
-	for {
-		err := r.Step(ctx, 1)
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
+	return r.whole(ctx, func() error {
+		for {
+			if err := r.Step(ctx, 1); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
 			}
-			return err
+			if r.over() || stop() {
+				return nil
+			}
 		}
-		if r.over() || stop() {
-			return nil
-		}
-	}
+	})
 }
 
 // BackUntil goes back to where one of several instructions was the next to run last, or to the exit. Where it was given up it stands where it was.
 func (r *Run) BackUntil(ctx context.Context, at []*ir.Instr) error {
 	before := r.exec.Steps()
-	err := r.backUntil(ctx, at, before)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), r.to(context.WithoutCancel(ctx), before))
-	}
-	return err
+	return r.whole(ctx, func() error { return r.backUntil(ctx, at, before) })
 }
 
 func (r *Run) backUntil(ctx context.Context, at []*ir.Instr, before uint64) error {

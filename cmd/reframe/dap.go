@@ -169,12 +169,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 		return nil, err
 	}
 	s := session.OfProcess(p, config)
-	t := &dap.Target{Session: s, PID: p.PID(), Name: filepath.Base(o.Program), Close: func(kill bool) error {
-		if kill {
-			return p.Kill(!s.Runs())
-		}
-		return p.Detach()
-	}}
+	t := &dap.Target{Session: s, PID: p.PID(), Name: filepath.Base(o.Program), Close: leaving(p, s)}
 	if !o.Launch {
 		t.Name = fmt.Sprintf("process %d", o.PID)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,6 +115,8 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	if err != nil {
 		return err
 	}
+	// A session is long.
+	debug.SetGCPercent(100)
 	// Ctrl-C gives up what a command does, and the session goes on.
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
@@ -201,12 +204,17 @@ func (k *debugged) begin(ctx context.Context, c session.Config, command []string
 		return nil, nil, err
 	}
 	s = session.OfProcess(process, c)
-	return s, func(kill bool) error {
+	return s, leaving(process, s), nil
+}
+
+// leaving ends a session with a process, which is killed or goes on.
+func leaving(p *ptrace.Session, s *session.Session) func(kill bool) error {
+	return func(kill bool) error {
 		if kill {
-			return process.Kill(!s.Runs())
+			return p.Kill(!s.Runs())
 		}
-		return process.Detach()
-	}, nil
+		return p.Detach()
+	}
 }
 
 // debugPrinter prints what the prompt shows.

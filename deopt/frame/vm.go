@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // VM are the frames of the user's own virtual machine that one physical frame holds, as a layout has them. They stand beside the slots and
@@ -55,6 +56,9 @@ type VMValue struct {
 	Kind  Type   `json:"-"`
 	Bytes []byte `json:"-"`
 }
+
+// OfVM says that a slot is a value of a virtual machine's frame, by its name: local[2].
+func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 
 // as makes a slot of a value, under a name.
 func (v *VMValue) as(name string) Slot {
