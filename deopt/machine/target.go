@@ -23,12 +23,28 @@ func (e *MemoryError) Error() string {
 // ReadSome reads into buf what there is from an address on, and returns less where memory ends before. The error is that of the
 // memory there, where not even one byte can be had.
 func ReadSome(m Memory, addr Addr, buf []byte) (b []byte, err error) {
-	for b = buf; len(b) > 0; b = b[:len(b)-1] {
-		if err = m.ReadMemory(b, addr); err == nil {
+	if err = m.ReadMemory(buf, addr); err == nil {
+		return buf, nil
+	}
+	const page = 4096
+	n := 0 // bytes that are there
+	for n < len(buf) {
+		part := min(len(buf)-n, page-int((addr+Addr(n))%page))
+		for part > 0 {
+			if err = m.ReadMemory(buf[n:n+part], addr+Addr(n)); err == nil {
+				break
+			}
+			part /= 2
+		}
+		if part == 0 {
 			break
 		}
+		n += part
 	}
-	return b, err
+	if n > 0 {
+		err = nil
+	}
+	return buf[:n], err
 }
 
 // ReadUint reads an unsigned integer of size bytes (1 to 8).

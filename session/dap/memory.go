@@ -18,7 +18,6 @@ import (
 const (
 	maxMemory       = 1 << 20
 	maxInstructions = 10_000
-	page            = 4096
 )
 
 // address reads a reference to memory, which is an address in hexadecimal.
@@ -39,29 +38,10 @@ func (c *conn) readMemory(r *dap.ReadMemoryRequest) error {
 	if a.Count < 0 || a.Count > maxMemory {
 		return fmt.Errorf("count %d: 0 to %d bytes", a.Count, maxMemory)
 	}
-	data := c.readable(at, a.Count)
+	data, _ := machine.ReadSome(c.target.Session, at, make([]byte, a.Count)) // how much is not there is answered
 	c.respond(&r.Request, &dap.ReadMemoryResponse{Body: dap.ReadMemoryResponseBody{Address: string(frame.HexOf(at)),
 		Data: base64.StdEncoding.EncodeToString(data), UnreadableBytes: a.Count - len(data)}})
 	return nil
-}
-
-// readable reads up to the first byte that cannot be read.
-func (c *conn) readable(at machine.Addr, count int) []byte {
-	out := make([]byte, 0, count)
-	for len(out) < count {
-		from := at + machine.Addr(len(out))
-		n := min(count-len(out), page-int(from%page))
-		for ; n > 0; n /= 2 {
-			if c.target.Session.ReadMemory(out[len(out):len(out)+n], from) == nil {
-				break
-			}
-		}
-		if n == 0 {
-			break
-		}
-		out = out[:len(out)+n]
-	}
-	return out
 }
 
 func (c *conn) disassemble(r *dap.DisassembleRequest) error {

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -91,6 +90,9 @@ func (p *Prompt) memory(_ context.Context, args string) error {
 		}
 		p.printf("%#x:  %s\n", uint64(at)+uint64(k), strings.Join(words, "  "))
 	}
+	if len(data) < s.n*s.size && err == nil { // why it ends here
+		err = p.Session.ReadMemory(make([]byte, 1), at+machine.Addr(len(data)))
+	}
 	return err
 }
 
@@ -108,15 +110,7 @@ func (p *Prompt) symbol(addr machine.Addr) string {
 
 // word spells one.
 func (s shown) word(raw []byte, arch *machine.Arch, symbol func(machine.Addr) string) string {
-	wide := make([]byte, 8)
-	var v uint64
-	if arch.BigEndian() {
-		copy(wide[8-len(raw):], raw)
-		v = binary.BigEndian.Uint64(wide)
-	} else {
-		copy(wide, raw)
-		v = binary.LittleEndian.Uint64(wide)
-	}
+	v := arch.Uint(raw)
 	shift := 64 - 8*s.size
 	signed := int64(v<<shift) >> shift
 	switch s.format {
