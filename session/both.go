@@ -12,6 +12,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/trace"
 	"reframe/deopt/verify"
 	"reframe/ptrace"
 )
@@ -175,7 +176,7 @@ func (s *Session) gone(ctx context.Context) error {
 		case err != nil:
 			return err
 		case e.Kind == ptrace.Ended:
-			s.endedBy(e)
+			s.ended(trace.EndOf(e))
 			return nil
 		case e.Kind == ptrace.Exec:
 			return nil

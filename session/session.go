@@ -300,11 +300,7 @@ func (s *Session) Resume() (*Run, error) {
 
 // picked is the frame that is looked at, as one that can be resumed.
 func (s *Session) picked() (*deopt.Stack, error) {
-	v, err := s.View()
-	if err != nil {
-		return nil, err
-	}
-	at, err := s.Level()
+	v, at, err := s.here()
 	if err != nil {
 		return nil, err
 	}
@@ -312,6 +308,16 @@ func (s *Session) picked() (*deopt.Stack, error) {
 		return s.stack, nil
 	}
 	return s.threadOnly(v).Pick(deopt.Choice{Frame: at.Physical.Index})
+}
+
+// here is the view, and the line of the backtrace that is looked at.
+func (s *Session) here() (*deopt.View, Level, error) {
+	v, err := s.View()
+	if err != nil {
+		return nil, Level{}, err
+	}
+	at, err := s.Level()
+	return v, at, err
 }
 
 // threadOnly is a view in which only the thread is that is looked at.
@@ -349,11 +355,7 @@ func (s *Session) SetResult(text string) {
 // the exit. It returns the slot as it is now.
 func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 	s.LeaveRun()
-	v, err := s.View()
-	if err != nil {
-		return nil, err
-	}
-	at, err := s.Level()
+	v, at, err := s.here()
 	if err != nil {
 		return nil, err
 	}
@@ -465,18 +467,9 @@ func (s *Session) toEnd(ctx context.Context) (Stop, error) {
 			return s.interrupted(ctx, err)
 		}
 		if e.Kind == ptrace.Ended {
-			return s.endedBy(e), nil
+			return s.ended(trace.EndOf(e)), nil
 		}
 	}
-}
-
-// endedBy takes an event that is the end of the process.
-func (s *Session) endedBy(e ptrace.Event) Stop {
-	end := trace.End{Kind: trace.EndExited, ExitCode: e.ExitCode}
-	if e.Signal != 0 {
-		end = trace.End{Kind: trace.EndKilled, Signal: e.Signal}
-	}
-	return s.ended(end)
 }
 
 func (s *Session) ended(end trace.End) Stop {

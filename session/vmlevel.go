@@ -44,11 +44,7 @@ func (s *Session) ResumeVM() (*VMRun, error) {
 		return s.vm, nil
 	}
 	s.LeaveRun()
-	v, err := s.View()
-	if err != nil {
-		return nil, err
-	}
-	at, err := s.Level()
+	v, at, err := s.here()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
+	"reframe/ptrace"
 )
 
 // How a trace has ended.
@@ -25,6 +26,14 @@ type End struct {
 	Kind     string `json:"kind"`
 	ExitCode int    `json:"exit_code,omitempty"`
 	Signal   int    `json:"signal,omitempty"`
+}
+
+// EndOf is how a process ended, by the event that says so.
+func EndOf(ev ptrace.Event) End {
+	if ev.Signal != 0 {
+		return End{Kind: EndKilled, Signal: ev.Signal}
+	}
+	return End{Kind: EndExited, ExitCode: ev.ExitCode}
 }
 
 // SummarySchema names the JSON of a [Summary].

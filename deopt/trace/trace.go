@@ -159,10 +159,7 @@ func (t *tracer) event(ev ptrace.Event) error {
 	case ptrace.Exec:
 		return t.anew()
 	case ptrace.Ended:
-		t.end = End{Kind: EndExited, ExitCode: ev.ExitCode}
-		if ev.Signal != 0 {
-			t.end = End{Kind: EndKilled, Signal: ev.Signal}
-		}
+		t.end = EndOf(ev)
 		return nil
 	case ptrace.LimitReached:
 		t.end.Kind = EndLimit
