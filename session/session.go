@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"reframe/deopt"
+	"reframe/deopt/described"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/object"
@@ -23,7 +24,7 @@ type Config struct {
 	deopt.Options
 	Limits deopt.Limits // of the interpreter, from an exit on
 	// Describe is asked once of each file and each registered object what it says of itself, as in [trace.Options]. Nil: none is asked.
-	Describe func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+	Describe described.Ask
 	// With starts the virtual machine's own interpreter, which goes on from exits in the place of the reference interpreter: once, and again where it
 	// was ended. Nil: there is none.
 	With func(context.Context, *ptrace.Target) (*vmproto.Child, error)

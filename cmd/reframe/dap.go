@@ -138,9 +138,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	}
 	config := session.Config{Options: options, Warn: o.Warn}
 	config.Limits.Steps = o.Steps
-	if k.describes() {
-		config.Describe = k.describer(o.Warn)
-	}
+	config.Describe = k.describer(o.Warn)
 	if o.Core != "" {
 		t, err := k.target(true)
 		if err != nil {

@@ -121,9 +121,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
 	c.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
-	if k.describes() {
-		c.Describe = k.describer(c.Warn)
-	}
+	c.Describe = k.describer(c.Warn)
 	if k.with != "" {
 		c.With = func(ctx context.Context, t *ptrace.Target) (*vmproto.Child, error) {
 			return handover.Start(ctx, k.with, t, a.stderr)
