@@ -59,7 +59,7 @@ func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	reasons := map[string]int{}
 	for _, llvm := range tinyvmtest.Versions {
 		binary := tinyvmtest.Binary(t, llvm)
-		for seed := range uint64(seeds) {
+		for seed := range programs(t) {
 			if !livetest.Share(151, "commit", llvm, seed) {
 				continue
 			}
