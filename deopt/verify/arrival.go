@@ -13,9 +13,6 @@ import (
 	"reframe/deopt/machine"
 )
 
-// maxArrivals bounds how often a run is looked at at one place.
-const maxArrivals = 100_000
-
 // SlotDifference is a slot of an exit whose value the baseline does not have where the exit resumes.
 type SlotDifference struct {
 	Slot     string `json:"slot"`
@@ -45,130 +42,142 @@ func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 // different says that it never had.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// visit runs what began at an entry, or an exit, once more, as far as native code has come, and calls look whenever it comes before an
-// instruction of the function that was entered or left: where an exit resumes only when it comes there again. look's answer says to go on.
-func (p *prediction) visit(v *verifier, at *ir.Instr, look func(in *interp.Interp, x *interp.Execution) bool) (why string) {
-	in, _, err := p.rerun(v, nil)
-	if err != nil {
-		return err.Error()
-	}
-	var x *interp.Execution
-	if p.entry != nil {
-		x, err = in.StartCall(p.fn, p.args)
-	} else {
-		x, err = in.StartStack([]interp.Activation{p.start})
-	}
-	if err != nil {
-		return err.Error()
-	}
-	if err := x.StopAt(at.Block, true); err != nil {
-		return err.Error()
-	}
-	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
-	defer cancel()
-	first := p.entry != nil && at.Block.Index == 0 // where it stands already
-	for n := 0; n < maxArrivals; n++ {
-		if !first {
-			if result, err := x.Run(ctx); result != nil || err != nil {
-				return "" // how it ends is known
-			}
-		}
-		first = false
-		if x.Depth() != 1 {
-			continue
-		}
-		for x.Depth() != 1 || x.At(0) != at { // what it calls may come to the same place in an activation of its own
-			if result, err := x.Step(ctx); result != nil || err != nil {
-				return ""
-			}
-			if i := x.At(0); x.Depth() == 1 && (i == nil || i.Block != at.Block) {
-				break // behind it already
-			}
-		}
-		if x.Depth() == 1 && x.At(0) == at && !look(in, x) {
-			return ""
-		}
-	}
-	return fmt.Sprintf("its run from the entry comes there more than %d times", maxArrivals)
-}
-
 // What a slot that differs weighs: what the baseline has may be in another slot, or in a value of the function that was left, or nowhere.
 var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
-// stateAt holds the state of an exit against a run from the entry, where that comes to the place where the exit resumes. values are
-// those of the function that was left, at the site, by their names: nil where they are not known.
-func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values map[string]interp.Value) *State {
+// stateOf is the state of an exit, or of the next hit of its record, beside that of a run.
+type stateOf struct {
+	p, exit *prediction
+	at      *ir.Instr  // where the run comes for it
+	of      []ir.Value // that the exit has
+	dead    []machine.Range
+}
+
+func (p *prediction) stateOf(exit *prediction) *stateOf {
+	s := &stateOf{p: p, exit: exit}
+	point := exit.start.Point
+	s.at = point.Block.Instrs[point.Index]
+	for s.at.Op == ir.OpPhi { // their values are in the frame where the block is entered
+		s.at = point.Block.Instrs[s.at.Index+1]
+	}
+	for value := range exit.start.Values {
+		s.of = append(s.of, value)
+	}
+	s.dead = slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
+	if p.entry == nil { // both are of one activation: what the function itself stored to in its frame is compared
+		s.dead = p.dead[1:]
+	}
+	return s
+}
+
+// different are the values of the run that are not those of the exit.
+func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
+	list := map[ir.Value]interp.Value{}
+	for n, value := range s.of {
+		want := a.values[n]
+		switch {
+		case want.IsNone() || abi.SameBits(want.Value, s.exit.start.Values[value]):
+		case want.made && want.Type().Kind == ir.PointerKind: // the interpreter has elsewhere what it points to
+		default:
+			list[value] = want.Value
+		}
+	}
+	return list
+}
+
+// memory holds that of the exit against the run's.
+func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
+	if err := s.p.bring(v, s.at, a); err != nil {
+		return comparedMemory{}, err
+	}
+	now := &imageMemory{s.exit.first, v.watcher.View().Target()}
+	return compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made), nil
+}
+
+// nearest takes over what differs.
+func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMemory) {
+	s.Nearest, s.Slots, s.Words, s.Memory = number, slots, memory.Words, nil
+	if len(memory.Diffs) > 0 {
+		d := memory.Diffs[0].report()
+		s.Memory = &d
+	}
+}
+
+// stateAt holds the state of an exit against a run from the entry, where that comes to the place where the exit resumes. Where it never has that state values
+// are asked for: those of the function that was left, at the site, by their names, nil where they are not known.
+func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values func() map[string]interp.Value) *State {
 	s := &State{}
 	if exit.fn != p.fn {
 		s.Why = fmt.Sprintf("the exit resumes in @%s, and the baseline is @%s", exit.fn.Name, p.fn.Name)
 		return s
 	}
-	point := exit.start.Point
-	at := point.Block.Instrs[point.Index]
-	for at.Op == ir.OpPhi { // their values are in the frame where the block is entered
-		at = point.Block.Instrs[at.Index+1]
-	}
-	least := -1
-	now := &imageMemory{exit.first, v.watcher.View().Target()}
-	dead := slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
-	if p.entry == nil { // both are of one activation: what the function itself stored to in its frame is compared
-		dead = p.dead[1:]
-	}
-	s.Why = p.visit(v, at, func(in *interp.Interp, x *interp.Execution) bool {
+	is := p.stateOf(exit)
+	var failed error
+	s.Why = p.each(v, is.at, is.of, func(a *arrival) bool {
 		s.Arrivals++
-		if s.Arrival > 0 {
+		if s.Arrival > 0 || failed != nil || s.Arrivals < after || len(is.different(a)) > 0 {
 			return true // to be counted
 		}
-		more := p.entry != nil // of an exit it is the one that native code came to
-		if !more && s.Arrivals <= p.between {
-			return true
-		}
-		different := map[ir.Value]interp.Value{}
-		for value, have := range exit.start.Values {
-			want, ok := x.Value(0, value)
-			if !ok || abi.SameBits(want, have) {
-				continue
-			}
-			if a, is := want.Uint(); is && want.Type().Kind == ir.PointerKind && in.Made(a) {
-				continue // the interpreter has elsewhere what it points to
-			}
-			different[value] = want
-		}
 		var memory comparedMemory
-		if len(different) == 0 {
-			memory = compareMemory(p.before, now, in.Touched(), dead, exit.below, true, in.Made)
+		if memory, failed = is.memory(v, a); failed == nil && len(memory.Diffs) == 0 {
+			s.Arrival = s.Arrivals
 		}
-		if len(different) == 0 && len(memory.Diffs) == 0 && s.Arrivals >= after {
-			s.Arrival, s.Nearest, s.Slots, s.Words, s.Memory = s.Arrivals, 0, nil, 0, nil
-			return more
-		}
-		slots := differences(exit, different, values)
+		return true
+	})
+	switch {
+	case s.Why != "" || s.Arrival > 0:
+		return s
+	case failed != nil:
+		s.Why = failed.Error()
+		return s
+	}
+	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
+		return s
+	}
+	has := values()
+	least, number := -1, uint64(0)
+	_ = p.each(v, is.at, is.of, func(a *arrival) bool {
+		number++
+		different := is.different(a)
+		slots := differences(exit, different, has)
 		weight := 0
 		for _, d := range slots {
 			weight += weights[d.Of]
 		}
 		if least >= 0 && weight >= least {
-			return more
+			return true
 		}
-		least, s.Nearest, s.Slots = weight, s.Arrivals, slots
-		if s.Words, s.Memory = memory.Words, nil; len(memory.Diffs) > 0 {
-			d := memory.Diffs[0].report()
-			s.Memory = &d
+		var memory comparedMemory
+		if least = weight; weight == 0 {
+			memory, failed = is.memory(v, a)
 		}
-		return more
+		s.nearest(number, slots, memory)
+		return weight > 0
 	})
-	if s.Why == "" && s.Arrivals == 0 && (p.ask != nil || p.gone != "" || p.failed != nil) {
-		s.Why = "its run from the entry does not come there"
-		switch {
-		case p.gone != "":
-			s.Why += ": " + p.gone
-		case p.failed != nil:
-			s.Why += ": " + p.failed.Error()
-		default:
-			s.Why += ": it waits for the call of " + p.called(p.ask)
-		}
+	if failed != nil {
+		s.Why = failed.Error()
 	}
 	return s
+}
+
+// comesNoFurther says why a run from the entry that came to a place so many times, and never with the state of an exit, may come there with that state yet, or "".
+func (p *prediction) comesNoFurther(times uint64) string {
+	why := ""
+	switch {
+	case p.gone != "":
+		why = p.gone
+	case p.failed != nil && (times == 0 || p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
+		why = p.failed.Error()
+	case p.ask != nil && (times == 0 || p.leftOut(p.ask)):
+		why = "it waits for the call of " + p.called(p.ask)
+	}
+	switch {
+	case why == "":
+		return ""
+	case times == 0:
+		return "its run from the entry does not come there: " + why
+	}
+	return "its run from the entry does not come so far: " + why
 }
 
 // Again is how an exit is held against the next hit of its record in the same activation, where native code did not come to the return.
@@ -185,7 +194,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 	if p.next == nil || p.gone != "" {
 		return false
 	}
-	s := p.stateAt(v, p.next, 0, nil)
+	s := p.stateAtNext(v)
 	if s.Why != "" || s.Arrivals <= p.between {
 		return false
 	}
@@ -202,6 +211,34 @@ func (p *prediction) untilNext(v *verifier) bool {
 		}
 	}
 	return true
+}
+
+// stateAtNext holds the state at the next hit of the record against the run from the exit, where that comes there again for as many times.
+func (p *prediction) stateAtNext(v *verifier) *State {
+	s := &State{}
+	if p.next.fn != p.fn {
+		s.Why = fmt.Sprintf("the next hit resumes in @%s", p.next.fn.Name)
+		return s
+	}
+	is := p.stateOf(p.next)
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	s.Why = p.visit(ctx, v, is.at, nil, func(in *interp.Interp, x *interp.Execution) bool {
+		if s.Arrivals++; s.Arrivals <= p.between {
+			return true
+		}
+		a := &arrival{x.Steps(), valuesOf(in, x, is.of), in, x}
+		different := is.different(a)
+		var memory comparedMemory
+		if len(different) == 0 {
+			memory, _ = is.memory(v, a)
+		}
+		if s.nearest(s.Arrivals, differences(p.next, different, nil), memory); len(different) == 0 && len(memory.Diffs) == 0 {
+			s.Arrival = s.Arrivals
+		}
+		return false
+	})
+	return s
 }
 
 // differences are the slots of an exit that differ from what a run from the entry has, with where else that is.
@@ -256,11 +293,8 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 	if site == nil || site.Func != p.fn {
 		return false, false, nil, nil
 	}
-	type operand struct {
-		value ir.Value
-		have  interp.Value
-	}
-	var list []operand
+	var of []ir.Value
+	var have []interp.Value
 	for _, s := range f.Slots {
 		if s.Status != frame.OK || s.Index < 0 || s.Index >= len(site.Live) {
 			continue
@@ -269,27 +303,31 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 		if _, constant := value.(*ir.Const); constant {
 			continue
 		}
-		if have, err := interp.FromBytes(p.fn.Module.Layout, value.Type(), s.Bytes); err == nil {
-			list = append(list, operand{value, have})
+		if has, err := interp.FromBytes(p.fn.Module.Layout, value.Type(), s.Bytes); err == nil {
+			of, have = append(of, value), append(have, has)
 		}
 	}
 	least := -1
-	why := p.visit(v, site.Instr, func(in *interp.Interp, x *interp.Execution) bool {
+	var nearest *arrival
+	why := p.each(v, site.Instr, of, func(a *arrival) bool {
 		known = true
 		var differ []SlotDifference
-		for _, o := range list {
-			want, ok := x.Value(0, o.value)
-			a, is := want.Uint()
-			if !ok || abi.SameBits(want, o.have) || is && in.Made(a) {
-				continue
+		for n, want := range a.values {
+			if !want.IsNone() && !want.made && !abi.SameBits(want.Value, have[n]) {
+				differ = append(differ, SlotDifference{Slot: of[n].Ref(), Exit: have[n].Format(), Baseline: want.Format()})
 			}
-			differ = append(differ, SlotDifference{Slot: o.value.Ref(), Exit: o.have.Format(), Baseline: want.Format()})
 		}
 		if least < 0 || len(differ) < least {
-			least, wrong, values = len(differ), differ, liveAt(x, p.fn)
+			least, wrong, nearest = len(differ), differ, a
+			if a.x != nil {
+				values = liveAt(a.x, p.fn)
+			}
 		}
 		return least > 0
 	})
+	if nearest != nil && nearest.x == nil && p.bring(v, site.Instr, nearest) == nil {
+		values = liveAt(nearest.x, p.fn)
+	}
 	return least == 0, known && why == "", wrong, values
 }
 

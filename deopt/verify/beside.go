@@ -197,7 +197,7 @@ func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
 func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	p := b.p
 	if p.kept > maxHanded {
-		return o, errors.New("native code stored too much for the run to be done again")
+		return o, errTooMuch
 	}
 	memory := &imageMemory{p.first, p.memory.now}
 	p.memory = memory

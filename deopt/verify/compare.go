@@ -172,7 +172,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 		if last = append(last, r); len(last) > 2*n {
 			last = slices.Delete(last, 0, len(last)-n)
 		}
-	})
+	}, nil)
 	if err != nil {
 		return nil
 	}

@@ -197,7 +197,7 @@ func (v *verifier) drop(done []*prediction) error {
 	}
 	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
 	for _, p := range done {
-		p.runner.finish()
+		p.finish()
 	}
 	return v.report(done)
 }
@@ -288,28 +288,34 @@ func (p *prediction) take(in *interp.Interp, h handed) error {
 	return nil
 }
 
+// errTooMuch is why a run cannot be made once more.
+var errTooMuch = errors.New("native code stored too much for the run to be done again")
+
 // rerun makes the interpreter once more, for a run that gets what native code did as the first one did. The error says
-// why it cannot be done, for one that what native code did was too much to be kept.
-func (p *prediction) rerun(v *verifier, trace func(interp.Traced)) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
+// why it cannot be done, for one that what native code did was too much to be kept. wait is as of [prediction.visit].
+func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
 	if p.kept > maxHanded {
-		return nil, nil, errors.New("native code stored too much for the run to be done again")
+		return nil, nil, errTooMuch
 	}
+	p.runs++
 	var native interp.Builtin
 	memory := &imageMemory{p.first, v.watcher.View().Target()}
 	o := v.interpreter()
 	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
 	if in, run, err = p.prepare(o); err == nil {
-		native = p.again(in, memory)
+		native = p.again(in, memory, wait)
 	}
 	return in, run, err
 }
 
 // again is how a second run of the interpreter gets what native code did.
-func (p *prediction) again(in *interp.Interp, memory *imageMemory) interp.Builtin {
+func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
 	n := 0
 	return func(*interp.Invocation) (interp.Value, error) {
-		if n == len(p.handed) {
-			return interp.Value{}, errAbandoned
+		for n >= len(p.handed) {
+			if wait == nil || !wait() {
+				return interp.Value{}, errAbandoned
+			}
 		}
 		h := p.handed[n]
 		n++
@@ -504,15 +510,20 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 func (p *prediction) missed() {
 	c := p.ask
 	p.ask = nil
-	var callee *ir.Func
-	if site := c.Site(); site != nil && c.Name != "" {
-		callee = site.Block.Func.Module.Func(c.Name)
-	}
-	if p.left || callee == nil || callee.StoresNothing() || allocates(c.Name) {
+	if p.leftOut(c) {
 		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.called(c)))
 		return
 	}
 	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
+}
+
+// leftOut says of a call of the interpreter's that native code does without that a compiler may have left it out, or that it was not seen.
+func (p *prediction) leftOut(c *interp.Invocation) bool {
+	var callee *ir.Func
+	if site := c.Site(); site != nil && c.Name != "" {
+		callee = site.Block.Func.Module.Func(c.Name)
+	}
+	return p.left || callee == nil || callee.StoresNothing() || allocates(c.Name)
 }
 
 // extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.

@@ -120,3 +120,101 @@ func TestVerifyEntries(t *testing.T) {
 	}
 	require.Equal(t, uint64(6), summary.Same)
 }
+
+// loopOfExits has a site in each iteration of its loop, and its baseline has none.
+const loopOfExits = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@last = global i64 0
+define i64 @plain(i64 %n) noinline {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %acc = phi i64 [ 1, %entry ], [ %acc1, %loop ]
+  %f = mul i64 %acc, 31
+  %acc1 = add i64 %f, %i
+  store i64 %acc1, ptr @last
+  %i1 = add i64 %i, 1
+  %c = icmp ult i64 %i1, %n
+  br i1 %c, label %loop, label %done
+done:
+  ret i64 %acc1
+}
+define i64 @plain_opt(i64 %n) noinline {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %acc = phi i64 [ 1, %entry ], [ %acc1, %loop ]
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 95, i32 0, i64 %n, i64 %i, i64 %acc)
+  %f = mul i64 %acc, 31
+  %acc1 = add i64 %f, %i
+  store i64 %acc1, ptr @last
+  %i1 = add i64 %i, 1
+  %c = icmp ult i64 %i1, %n
+  br i1 %c, label %loop, label %done
+done:
+  ret i64 %acc1
+}
+define i64 @entry(i64 %n) {
+  %r = call i64 @plain_opt(i64 1000)
+  ret i64 %r
+}
+`
+
+// looping compiles it, and gives the options to verify it with.
+func looping(t *testing.T, pairs ...string) (object string, o Options) {
+	t.Helper()
+	path, m := frametest.Written(t, "loop.ll", replaced(t, loopOfExits, pairs))
+	l, err := layout.Read(livetest.Testdata(t, "programs", "baseline.layout.json"))
+	require.NoError(t, err)
+	o.Modules, o.Layouts = append(o.Modules, m), append(o.Layouts, l)
+	return frametest.LLC(t, 19, path, "-O2", "-relocation-model=pic"), o
+}
+
+// However many exits an activation has, its baseline runs beside native code, once for where it comes, and once to stand there: where the exits are right, and
+// where they are all wrong.
+func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
+	livetest.Slow(t)
+	for _, c := range []struct {
+		pairs  []string
+		status string
+		runs   int // made once more, of the baseline
+		own    int // and of the function's own IR
+	}{
+		{nil, Same, 2, 0},
+		{[]string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %acc, i64 %i)"}, Different, 1, 2},
+	} {
+		object, o := looping(t, c.pairs...)
+		o.FromEntry, o.Every = true, 62
+		_, all := verified(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), o)
+		require.Len(t, all, 16)
+		for _, v := range all {
+			require.Equal(t, c.status, v.Status, "%s: %+v", v.Why, v.Baseline)
+			require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
+			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of them is none
+			require.Equal(t, v.Number, at)
+			require.Equal(t, c.runs, v.entry.baseline.runs)
+			require.Equal(t, c.own, v.entry.own.runs)
+		}
+	}
+}
+
+// What is kept of a run is bounded. Where it would be more, each exit is held against a run of its own, and is what it is otherwise.
+func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
+	livetest.Slow(t)
+	most := maxKept
+	t.Cleanup(func() { maxKept = most })
+	maxKept = 1000
+	object, o := looping(t)
+	o.FromEntry, o.Every, o.Limit = true, 200, 4
+	_, all := verified(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), o)
+	require.Len(t, all, 4)
+	for _, v := range all {
+		require.Equal(t, Same, v.Status, "%s: %+v", v.Why, v.Baseline)
+		require.Equal(t, v.Number, v.Baseline.State.Arrival)
+		require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
+		require.Equal(t, 1+4, v.entry.baseline.runs)
+	}
+}

@@ -59,6 +59,12 @@ type prediction struct {
 	outside  time.Duration         // that code outside took
 	signal   int                   // that its instructions raised, or 0
 	tail     []machine.Addr
+	// Of what began at an entry: where it comes, how much of that is kept, and a run that stands at one of these places, or nil.
+	arrivals map[*ir.Instr]*arrivals
+	values   int
+	in       *interp.Interp
+	x        *interp.Execution
+	runs     int // that were made once more
 }
 
 // predict runs the interpreter from an exit on, to where native code has to go on too. Where nothing can come of that it says why in out,
@@ -98,6 +104,14 @@ func (p *prediction) begin(v *verifier) (why string, err error) {
 	p.before, p.memory.image = p.first, p.first
 	p.runner.start(v.ctx, p.run)
 	return p.asked(v, p.runner.next())
+}
+
+// finish ends what still runs of it.
+func (p *prediction) finish() {
+	p.runner.finish()
+	for _, t := range p.arrivals {
+		t.stop()
+	}
 }
 
 // prepare makes the frame of an exit ready to run, and finds where its function returns to.

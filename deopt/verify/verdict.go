@@ -28,19 +28,18 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 	b := &Baseline{Function: e.baseline.fn.Name}
 	exit.out.Baseline = b
 	place := exit.start.Point.Block.Instrs[exit.start.Point.Index]
-	b.State = e.baseline.stateAt(v, exit, e.reached[place], nil)
-	if b.State.same() {
-		e.reached[place] = b.State.Arrival
-	} else if b.State.different() {
+	b.State = e.baseline.stateAt(v, exit, e.reached[place], func() (values map[string]interp.Value) {
 		own := e.own
 		if own == nil && e.fn == e.baseline.fn {
 			own = e.baseline
 		}
 		if own != nil {
-			var values map[string]interp.Value
 			b.mapTrue, b.mapKnown, b.mapWrong, values = own.recordIsTrue(v, exit)
-			b.State = e.baseline.stateAt(v, exit, e.reached[place], values)
 		}
+		return values
+	})
+	if b.State.same() {
+		e.reached[place] = b.State.Arrival
 	}
 	if d := b.State.Memory; d != nil {
 		d.Near = v.whereabouts(exit.out.Exit).memory(d.addr)

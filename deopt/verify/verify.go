@@ -103,7 +103,7 @@ type verifier struct {
 	followed uint64 // instructions of native code, in the place of an owner
 }
 
-// maxPending bounds the exits that are verified at once, one inside the other.
+// maxPending bounds the exits that are verified at once, one inside the other, and the runs from entries beside them.
 const maxPending = 16
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process stands
@@ -239,7 +239,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 			return nil
 		}
 	}
-	if v.enough() || len(v.pending)+2 > maxPending {
+	if v.enough() || v.entriesPending()+2 > maxPending {
 		v.summary.Skipped += oneIf(o.EntriesOf != nil)
 		return nil
 	}
@@ -254,7 +254,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		return nil
 	}
 	for _, p := range v.pending[before:] {
-		p.runner.finish()
+		p.finish()
 	}
 	v.pending = v.pending[:before]
 	if o.EntriesOf == nil {
@@ -268,6 +268,14 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	out := &Verified{Exit: x, Entry: x.Point.Function, Number: v.entries, Hit: v.entries}
 	out.notComparable(why)
 	return v.tell(out)
+}
+
+// entriesPending counts the runs from entries.
+func (v *verifier) entriesPending() (n int) {
+	for _, p := range v.pending {
+		n += int(oneIf(p.entry != nil))
+	}
+	return n
 }
 
 // from takes down how sure it is that what runs at a breakpoint was compiled from the module, and warns where it was not. It is asked once.
@@ -312,7 +320,7 @@ func (v *verifier) tell(out *Verified) error {
 func (v *verifier) native() error {
 	defer func() {
 		for _, p := range v.pending { // an error ended it
-			p.runner.finish()
+			p.finish()
 		}
 		v.memory, v.crossings = nil, nil
 	}()
@@ -322,7 +330,8 @@ func (v *verifier) native() error {
 			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
 		}
 		first := v.pending[0]
-		full := len(v.pending) == maxPending || v.enough()
+		entries := v.entriesPending()
+		full := len(v.pending)-entries == maxPending || v.options.EntriesOf != nil && entries == maxPending || v.enough()
 		var before []ptrace.Hits
 		if full {
 			var err error
@@ -450,7 +459,7 @@ func (v *verifier) abandon(why string) error {
 	pending := v.pending
 	v.pending, v.crossings = nil, nil
 	for _, p := range pending {
-		p.runner.finish()
+		p.finish()
 		p.out.Native.Steps = p.steps
 		if !p.untilNext(v) {
 			p.out.notComparable(why)
@@ -488,7 +497,7 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	}
 	v.pending = rest
 	for _, p := range slices.Backward(done) {
-		p.runner.finish()
+		p.finish()
 		if p.to.Addr == pc && (len(v.outer) == 0 || sp < v.outer[0].CFA) { // else an activation further out has returned to the same place
 			p.compare(v, regs)
 		} else {
