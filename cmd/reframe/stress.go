@@ -272,7 +272,7 @@ func stressText(s style, r *stress.Report) string {
 			fmt.Fprintf(&b, " with --probability %v --seed %d", r.Probability, r.Seed)
 		}
 		fmt.Fprintf(&b, ": %d committed, %d left to native code\n", r.Committed, r.Left)
-		b.WriteString(reasonLines(r.Reasons))
+		b.WriteString(reasonLines(r.Reasons, ""))
 		b.WriteString(overwritten(r.Overwritten))
 	}
 	switch r.Status {

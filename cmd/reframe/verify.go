@@ -47,12 +47,13 @@ the native code runs to the same return, that thread alone. What the function re
 compared, and every byte of memory that either wrote. Stack map, layout or code is wrong where they
 differ. The IR is that of --ir, or what the process has in it.
 
---from-entry looks further back: a breakpoint at the entry of the function begins a run of its baseline (what
-the layout resumes in, --baseline NAME, or the function's own IR) beside native code. The state at the exit must be one that
-the baseline had where the exit resumes, in order, and baseline, native code and what is resumed from the exit must come
-to the same; where they do not the report says who is wrong: the stack map or the native code, the bundle, the
-layout, the optimized IR, or the runtime. --entry NAME verifies each activation of functions so, with or
-without records: any code whose IR there is.
+Where a layout says in which function an exit resumes it looks further back: a breakpoint at the entry of the function begins a run of
+that, its baseline, beside native code. The state at the exit must be one that the baseline had where the exit resumes, in order, and baseline,
+native code and what is resumed from the exit must come to the same; where they do not the report says who is
+wrong: the stack map or the native code, the bundle, the layout, the optimized IR, or the runtime. Exits of which that cannot be
+said, as of an activation that had begun already, are verified from there on alone, and counted. --from-entry does it at all
+exits, with --baseline NAME or the function's own IR as the baseline where no layout says it, and
+--from-entry=false at none. --entry NAME verifies each activation of functions so, with or without records: any code whose IR there is.
 
 With --with the VM's own interpreter takes the place of the reference interpreter, and no IR is needed: sh -c
 runs COMMAND, once for all exits; it is handed the frames of the virtual machine that a layout reads, and speaks
@@ -79,7 +80,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 		Example: `  reframe verify 41822 --ir loop.ll --layout loop.layout.json
   reframe verify --ir loop.ll --every 100 -- lli -jit-kind=mcjit loop.ll
   reframe verify --ir loop.ll --site statepoint --limit 1000 --keep cores -- ./host loop.o
-  reframe verify --from-entry --ir loop.ll --layout loop.layout.json -- ./host loop.o
+  reframe verify --from-entry --ir loop.ll -- ./host loop.o
   reframe verify --entry sum_opt --baseline sum --ir loop.ll -- ./host loop.o
   reframe verify --ir loop.ll --record 51 --skip 16 --limit 1 -- ./host loop.o
   reframe verify --ir loop.ll --html pages -- ./host loop.o
@@ -104,7 +105,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 		"steps":   "the native code may run `N` instructions for one exit",
 		"timeout": "the native code may run for so long for one exit (`TIME`: 100ms, 5s)",
 	})
-	f.BoolVar(&o.FromEntry, "from-entry", false, "hold each exit against a run of its function's baseline from the entry on too, and say who is wrong")
+	f.BoolVar(&o.FromEntry, "from-entry", false, "hold each exit against a run of its function's baseline from the entry on too, and say who is wrong; without it those whose layout names the baseline, where that can be; =false: none")
 	f.StringVar(&o.Baseline, "baseline", "", "the baseline is the function `NAME` of the modules, and not what the layout resumes in")
 	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry on, in the place of exits; may be given again")
 	f.StringVar(&o.With, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
@@ -163,6 +164,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	case o.Tail < 1 || o.Tail > maxTail:
 		return usage("--tail %d: 1 to %d", o.Tail, maxTail)
 	}
+	o.ByLayout = !c.Flags().Changed("from-entry") && o.With == "" && len(o.EntriesOf) == 0
 	var err error
 	if o.Memory, err = parseSize(k.memory); err != nil {
 		return usage("--memory %v", err)
@@ -199,6 +201,9 @@ func nearest(name string, modules []*ir.Module) string {
 // threads they may come in another order.
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
+	if k.options.ByLayout && v.Baseline != nil { // whatever is skipped
+		words = append(words, "--from-entry")
+	}
 	skip := v.Hit - 1
 	if len(k.exits.At) > 0 || v.Entry != "" {
 		skip = v.Number - 1

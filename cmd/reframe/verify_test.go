@@ -228,11 +228,15 @@ func TestVerifyFromEntry(t *testing.T) {
 		return reframe(t, append(append([]string{"verify", "--ir", swapped + ".ll"}, args...), append([]string{"--"}, host...)...)...)
 	}
 	described := livetest.Testdata(t, "programs", "baseline.layout.json")
-	r := on("--layout", described)
+	r := on("--layout", described, "--from-entry=false")
 	require.Equal(t, 0, r.code, "%s: from the exit on both sides are alike", r.stderr)
-	r = on("--layout", described, "--from-entry")
-	require.Equal(t, 3, r.code, r.stderr)
-	require.Contains(t, r.stderr, "wrong: the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i\n")
+	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // the last: by the layout alone
+		r = on("--layout", described, by)
+		require.Equal(t, 3, r.code, r.stderr)
+		require.Contains(t, r.stderr, "wrong: the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i\n")
+		require.Regexp(t, `(?m)^  reproduce: reframe verify .*--from-entry.* --record 95 --limit 1 `, r.stderr)
+		require.NotContains(t, r.stderr, "from the exit on alone")
+	}
 	for _, args := range [][]string{{"--layout", described, "--from-entry"}, {"--entry", "plain_opt", "--baseline", "plain"}} {
 		r = on(append(args, "--json", "-o", "-", "--all")...)
 		require.Equal(t, 3, r.code, r.stderr)

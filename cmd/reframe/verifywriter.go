@@ -346,16 +346,17 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
 	b.WriteString(overwritten(s.Overwritten))
-	b.WriteString(reasonLines(s.Reasons))
+	b.WriteString(reasonLines(s.Reasons, ""))
+	b.WriteString(reasonLines(s.ExitOnly, "from the exit on alone: "))
 	return b.String()
 }
 
-// reasonLines lists why exits were left out.
-func reasonLines(r trace.Reasons) string {
+// reasonLines lists why exits were left out, or what they were left out of.
+func reasonLines(r trace.Reasons, of string) string {
 	var b strings.Builder
 	reasons := r.Sorted()
 	for _, why := range reasons[:min(len(reasons), shownReasons)] {
-		fmt.Fprintf(&b, "  %d  %s\n", r[why], printable(why))
+		fmt.Fprintf(&b, "  %d  %s%s\n", r[why], of, printable(why))
 	}
 	if more := len(reasons) - shownReasons; more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", count(more, "reason"))

@@ -28,9 +28,9 @@ type loaded struct {
 	filters filters
 	atSites bool // places of records are looked for, beside those of at
 	at      []*names.Pattern
-	means   []meaning // what each of at means
-	entries bool      // the entries of functions with exits are places too
-	hold    bool      // all threads are stopped at each exit
+	means   []meaning                 // what each of at means
+	entries func(string, uint64) bool // the entries of functions with exits are places too
+	hold    bool                      // all threads are stopped at each exit
 	warn    func(format string, args ...any)
 	ask     described.Ask // what an image says of itself; nil: none is asked
 	asked   map[*object.Image]bool

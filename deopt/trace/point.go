@@ -111,7 +111,7 @@ var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), str
 type survey struct {
 	view    *deopt.View
 	filters filters
-	entries bool // breakpoints at the entries of functions are wanted too
+	entries func(string, uint64) bool // as in [Options]
 	// fresh says that the objects were registered just now. MCJIT does that before it makes the code
 	// executable; of any other object, memory that is not executable is no code any more.
 	fresh   bool
@@ -168,9 +168,9 @@ func (s *survey) of(c *progspace.Objfile) error {
 		case why != "":
 			s.refuse(why)
 		case s.filters.means(p):
-			if s.entries && !entered[e.Function] {
+			if name := c.Starting(e.Function.Addr).Name; s.entries != nil && !entered[e.Function] && s.entries(name, p.Record) {
 				entered[e.Function] = true
-				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: c.Starting(e.Function.Addr).Name, Module: c.Name, code: c, whole: true, wide: true})
+				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: name, Module: c.Name, code: c, whole: true, wide: true})
 			}
 			s.points = append(s.points, p)
 		}

@@ -29,8 +29,8 @@ type Options struct {
 	// sites of records, and an exit is the frame of the record that calls. With Sites they stand beside those of records.
 	At    []*names.Pattern
 	Sites bool
-	// Entries says that there are breakpoints at the entries of the functions too in which there are exits: [Tracepoint].Entry.
-	Entries bool
+	// Entries says of a record of a function that there is a breakpoint at the function's entry too: [Tracepoint].Entry. Nil: there is none.
+	Entries func(function string, record uint64) bool
 	Full    bool                 // all frames of the thread
 	Quiet   bool                 // exits are counted, and none is reported
 	Every   uint64               // each so-many-th hit is reported; 0 and 1: each

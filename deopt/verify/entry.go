@@ -11,6 +11,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
+	"reframe/deopt/layout"
 	"reframe/deopt/machine"
 	"reframe/deopt/provenance"
 	"reframe/deopt/trace"
@@ -26,6 +27,90 @@ type entry struct {
 	exits    int                 // of the activation
 	over     bool                // it has returned, or its baseline and native code have parted
 	reached  map[ir.Value]uint64 // which arrival an exit had last, by the instruction where it resumes
+}
+
+// maxVain is how many activations of a function are followed by ByLayout that have no exit which is verified: each is stepped through.
+const maxVain = 100
+
+// byLayout says that what is followed from its entry is a matter of the layouts.
+func (v *verifier) byLayout() bool {
+	return v.options.ByLayout && !v.options.FromEntry && v.options.With == ""
+}
+
+// entriesOf is for which records there are breakpoints at entries.
+func (v *verifier) entriesOf() func(string, uint64) bool {
+	switch {
+	case v.options.FromEntry:
+		return func(string, uint64) bool { return true }
+	case v.byLayout():
+		return v.described
+	}
+	return nil
+}
+
+// described says that a layout has where exits of a record resume.
+func (v *verifier) described(function string, record uint64) bool {
+	return slices.ContainsFunc(v.options.Layouts, func(l *layout.Layout) bool { return l.Meant(function, record) })
+}
+
+// wants leaves out, before it costs anything, the entries of functions that are followed no more.
+func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
+	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.spent(p.Function) })
+}
+
+func (v *verifier) spent(function string) bool { return v.byLayout() && v.vain[function] >= maxVain }
+
+// needless says why an activation need not be followed, or "".
+func (v *verifier) needless(x *trace.Exited) string {
+	switch {
+	case !v.byLayout():
+		return ""
+	case v.spent(x.Point.Function):
+		return v.inVain(x.Point.Function)
+	case v.number < v.options.Skip:
+		return "the activation began among the exits that are skipped"
+	}
+	return ""
+}
+
+func (v *verifier) inVain(function string) string {
+	return fmt.Sprintf("%d activations of @%s were followed from their entry without coming to an exit, or one that took too long; --from-entry follows each", maxVain, function)
+}
+
+// maxUnfollowed bounds the activations of which it is kept why they are not followed.
+const maxUnfollowed = 1 << 12
+
+// notFollowed keeps why an activation is not followed from its entry.
+func (v *verifier) notFollowed(x *trace.Exited, why string) {
+	if !v.byLayout() {
+		return
+	}
+	if len(v.unfollowed) == maxUnfollowed {
+		clear(v.unfollowed)
+	}
+	to, _ := x.Returns(0)
+	v.unfollowed[to] = why
+}
+
+// exitOnly says why an exit of which a layout says where it resumes is held against nothing but the run from there, or "". e is the activation that it is of, or nil
+// where that is not followed.
+func (v *verifier) exitOnly(e *entry, exit *prediction) string {
+	f := exit.frame
+	switch {
+	case !v.described(f.Function, f.Record.ID):
+		return ""
+	case e != nil && exit.out.Baseline.State.Why != "":
+		return exit.out.Baseline.State.Why
+	case e != nil:
+		return ""
+	case len(v.options.At) > 0:
+		return "--at says where it stops, and that is no entry of theirs"
+	case v.unfollowed[exit.to] != "":
+		return v.unfollowed[exit.to]
+	case v.spent(f.Function):
+		return v.inVain(f.Function)
+	}
+	return "the activation had begun before its entry was watched"
 }
 
 // isEntry says whether a hit is the entry of a function that is followed.
@@ -59,6 +144,8 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
 		return err.Error(), nil
 	}
+	to, _ := x.Returns(0)
+	delete(v.unfollowed, to) // of one that is gone
 	run := []*ir.Func{baseline}
 	if e.fn != nil && e.fn != baseline {
 		run = append(run, e.fn)

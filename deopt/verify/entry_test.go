@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"reframe/deopt/frametest"
 	"reframe/deopt/layout"
 	"reframe/deopt/names"
+	"reframe/deopt/trace"
 	"reframe/internal/livetest"
 )
 
@@ -217,4 +219,84 @@ func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 		require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
 		require.Equal(t, 1+4, v.entry.baseline.runs)
 	}
+}
+
+// Where a layout says in which function an exit resumes, that function is what the exit is held against, without being asked for; of exits without a layout nothing is said.
+func TestVerifyByLayout(t *testing.T) {
+	livetest.Slow(t)
+	for _, f := range plantedFaults[:2] {
+		command, o := f.build(t, 19, "-O2")
+		o.ByLayout = true
+		summary, all := verified(t, command, o)
+		require.Len(t, all, 2)
+		for _, v := range all {
+			require.Equal(t, f.wrong, v.Baseline.Wrong)
+			require.Equal(t, f.wrong == "", v.Status == Same, "%s: %s", v.Status, v.Why)
+		}
+		require.Empty(t, summary.ExitOnly)
+		o.Layouts = nil
+		summary, all = verified(t, command, o)
+		for _, v := range all {
+			require.Nil(t, v.Baseline)
+			require.Equal(t, Same, v.Status, v.Why)
+		}
+		require.Empty(t, summary.ExitOnly)
+	}
+}
+
+// The exits of an activation that had begun already are verified from there on, and the summary says so; those of the next one are held against the baseline.
+func TestVerifyByLayoutCannotLookBack(t *testing.T) {
+	livetest.Slow(t)
+	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")
+	s := frametest.Launched(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2}))
+	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
+	defer cancel()
+	_, err := trace.Run(ctx, s, trace.Options{Options: o.Options, Wait: true, Limit: 1, Warn: func(string) {}}, func(*trace.Exited) error { return nil })
+	require.NoError(t, err)
+	o.ByLayout, o.Warn, o.Time = true, func(string) {}, livetest.Patience/2
+	held := 0
+	summary, err := Run(ctx, s, o, func(v *Verified) error {
+		require.Equal(t, Same, v.Status, v.Why)
+		held += int(oneIf(v.Baseline != nil))
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Detach())
+	require.Equal(t, uint64(11+12), summary.Same)
+	require.Equal(t, 12, held)
+	require.Equal(t, map[string]uint64{"the activation had begun before its entry was watched": 11}, summary.ExitOnly)
+}
+
+// What takes long and comes to no exit is not done for ever, and what begins among exits that are skipped not at all: those that come then are verified from there on.
+func TestVerifyByLayoutIsBounded(t *testing.T) {
+	livetest.Slow(t)
+	calls := []string{"  %m1 = add i64 %m, 6\n  %r = call i64 @plain_opt(i64 %m1, i64 1)\n", `  br label %again
+again:
+  %k = phi i64 [ 0, %0 ], [ %k1, %again ]
+  %few = call i64 @plain_opt(i64 2, i64 1)
+  %k1 = add i64 %k, 1
+  %c = icmp ult i64 %k1, 110
+  br i1 %c, label %again, label %last
+last:
+  %r = call i64 @plain_opt(i64 8, i64 1)
+`}
+	f := planted{native: calls}
+	command, o := f.build(t, 19, "-O2")
+	o.ByLayout = true
+	summary, all := verified(t, command, o)
+	require.Len(t, all, 2)
+	for _, v := range all {
+		require.Nil(t, v.Baseline)
+		require.Equal(t, Same, v.Status, v.Why)
+	}
+	require.Len(t, summary.ExitOnly, 1)
+	for why := range summary.ExitOnly {
+		require.Contains(t, why, "100 activations of @plain_opt were followed from their entry without coming to an exit")
+	}
+
+	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")
+	o.ByLayout, o.Skip = true, 3
+	summary, _ = verified(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2}), o)
+	require.Equal(t, uint64(9+12), summary.Same)
+	require.Equal(t, map[string]uint64{"the activation began among the exits that are skipped": 9}, summary.ExitOnly)
 }

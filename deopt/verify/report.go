@@ -48,6 +48,8 @@ type Verified struct {
 
 	outside []machine.Addr
 	entry   *entry // of whose activation the exit is, or nil
+	// exitOnly is why it is not held against a run from the entry, where a layout says where it resumes, or "".
+	exitOnly string
 }
 
 // VerifiedRun is one of the two runs.
@@ -150,7 +152,9 @@ type Summary struct {
 	NotComparable uint64            `json:"not_comparable"`
 	Skipped       uint64            `json:"passed"`  // exits that were not looked at; the JSON keeps its older name
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
-	Seconds       float64           `json:"seconds"`
+	// ExitOnly are those that were held against the run from the exit on alone, though a layout says where they resume: why, and how many.
+	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
+	Seconds  float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
 	// CompiledFrom says of each function that was verified how sure it is that it was compiled from the module that was given.
@@ -159,6 +163,9 @@ type Summary struct {
 }
 
 func (s *Summary) add(v *Verified) {
+	if v.exitOnly != "" && v.Status != NotComparable {
+		trace.Reasons(s.ExitOnly).Add(v.exitOnly)
+	}
 	switch v.Status {
 	case Same:
 		s.Same++

@@ -43,6 +43,9 @@ type Options struct {
 	// the function of the modules that is called Baseline, or the function's own IR. EntriesOf are functions of which each activation is
 	// verified from its entry on, in the place of exits.
 	FromEntry bool
+	// ByLayout does so where it can be done, and FromEntry is not set: at exits of which a layout says where they resume. Of others of these the summary says
+	// why they are not ([Summary].ExitOnly), and nothing else comes of it.
+	ByLayout  bool
 	Baseline  string
 	EntriesOf []*names.Pattern
 	// With is the command of the user's own interpreter, which goes on from each exit's VM frames in the place of the reference interpreter; "": none.
@@ -101,6 +104,9 @@ type verifier struct {
 	outer    []ptrace.Return
 	gone     bool   // the thread that ran is no more
 	followed uint64 // instructions of native code, in the place of an owner
+	// Of ByLayout: why an activation is not followed from its entry, and of each function how many were that had no exit.
+	unfollowed map[ptrace.Return]string
+	vain       map[string]int
 }
 
 // maxPending bounds the exits that are verified at once, one inside the other, and the runs from entries beside them.
@@ -113,14 +119,14 @@ const maxPending = 16
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
-	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}}
+	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, vain: map[string]int{}}
 	at := o.At
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
 	}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: o.FromEntry, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn, Describe: o.Describe}, v.exit)
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn, Describe: o.Describe}, v.exit)
 	defer func() { v.child.Close() }()
-	v.summary.Reasons = map[string]uint64{}
+	v.summary.Reasons, v.summary.ExitOnly = map[string]uint64{}, map[string]uint64{}
 	kind, err := v.run()
 	end, overwritten, took := v.watcher.Finish()
 	if kind != "" {
@@ -204,8 +210,12 @@ func (v *verifier) exit(x *trace.Exited) error {
 		v.passedBy(record, x.Frame)
 		return v.tell(out)
 	}
-	if e := v.entryOf(p); e != nil {
+	e := v.entryOf(p)
+	if e != nil {
 		v.hold(e, p)
+	}
+	if v.byLayout() {
+		out.exitOnly = v.exitOnly(e, p)
 	}
 	for _, q := range v.pending {
 		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
@@ -240,7 +250,12 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		}
 	}
 	if v.enough() || v.entriesPending()+2 > maxPending {
+		v.notFollowed(x, "too many activations are followed at once")
 		v.summary.Skipped += oneIf(o.EntriesOf != nil)
+		return nil
+	}
+	if why := v.needless(x); why != "" {
+		v.notFollowed(x, why)
 		return nil
 	}
 	v.entries++
@@ -257,7 +272,11 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		p.finish()
 	}
 	v.pending = v.pending[:before]
-	if o.EntriesOf == nil {
+	switch {
+	case v.byLayout():
+		v.notFollowed(x, why)
+		return nil
+	case o.EntriesOf == nil:
 		why = fmt.Sprintf("@%s is not held against a baseline from its entry: %s", x.Point.Function, why)
 		if !v.warned[why] && len(v.warned) < maxWarned {
 			v.warned[why] = true
@@ -461,6 +480,12 @@ func (v *verifier) abandon(why string) error {
 	for _, p := range pending {
 		p.finish()
 		p.out.Native.Steps = p.steps
+		if e := p.entry; e != nil && v.byLayout() {
+			v.unfollowed[p.to] = "the run from its entry was given up: " + why
+			if e.exits == 0 { // so would the next one be
+				v.vain[e.function] = maxVain
+			}
+		}
 		if !p.untilNext(v) {
 			p.out.notComparable(why)
 		}
@@ -512,6 +537,7 @@ func (v *verifier) report(done []*prediction) error {
 	for _, p := range done {
 		if p.entry != nil && p == p.entry.baseline {
 			p.entry.conclude()
+			v.vain[p.entry.function] += int(oneIf(p.entry.exits == 0))
 		}
 	}
 	for _, p := range done {
@@ -523,7 +549,7 @@ func (v *verifier) report(done []*prediction) error {
 		e := p.entry
 		switch {
 		case e != nil && p == e.own: // it says more of the baseline
-		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0):
+		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0 || v.byLayout()): // that is about exits
 		default:
 			if e != nil && v.options.EntriesOf == nil {
 				v.summary.Entries++
