@@ -204,9 +204,7 @@ func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
 // untouched says whether memory has no pages at all, so that it is zero. To read it would give it some.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
-	// Of what the kernel maps for itself, such as [vvar], nothing can be told.
-	anonymous := r.Path == "" || r.Path == "[heap]" || strings.HasPrefix(r.Path, "[stack") || strings.HasPrefix(r.Path, "[anon:")
-	if m.pages == nil || r.Inode != 0 || r.Share || !anonymous {
+	if m.pages == nil || !zeroFilled(r) {
 		return false
 	}
 	entries := make([]byte, 8*((size+elfcore.Page-1)/elfcore.Page))

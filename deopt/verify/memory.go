@@ -55,10 +55,17 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 		}
 	}
 	buf := make([]byte, imageBlock)
+	zero := untouchedOf(mem)
 	for _, r := range img.ranges {
 		for at := r.Start; at < r.End; {
 			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
-			b := imageOf{addr: at, size: n, missing: readPages(mem, buf[:n], at), shared: r.shared}
+			b := imageOf{addr: at, size: n, shared: r.shared}
+			if zero.holds(at, n) {
+				img.blocks = append(img.blocks, b)
+				at += machine.Addr(n)
+				continue
+			}
+			b.missing = readPages(mem, buf[:n], at)
 			if !bytes.Equal(buf[:n], zeroBlock[:n]) {
 				if used += uint64(n); used > limit {
 					return nil, machine.Unavailablef("the process has %d KiB of writable memory, and more than %d KiB are in use", writable>>10, limit>>10)
@@ -124,6 +131,23 @@ func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
 
 var zeroBlock [imageBlock]byte
 
+// untouched are parts of memory that are known to be zero, in ascending order.
+type untouched []machine.Range
+
+// untouchedOf asks memory that knows it ([ptrace.Target.Untouched]): reserved heaps of gigabytes take as long to read as what is in them.
+func untouchedOf(mem machine.Memory) untouched {
+	if t, ok := mem.(interface{ Untouched() []machine.Range }); ok {
+		return t.Untouched()
+	}
+	return nil
+}
+
+// holds says whether a block lies in one of them.
+func (u untouched) holds(addr machine.Addr, size int) bool {
+	i := sort.Search(len(u), func(i int) bool { return u[i].End > addr })
+	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
+}
+
 // readPages reads a block, or those pages of it that can be read; the bits are of those that cannot, which
 // are zero.
 func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16) {
@@ -178,19 +202,25 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 		c.pages[p.Addr] = p
 	}
 	was, now := make([]byte, imageBlock), make([]byte, imageBlock)
-	seen := 0
+	zero, seen := untouchedOf(after), 0
 	for i := range before.blocks {
 		b := &before.blocks[i]
 		data, got := b.data, now[:b.size]
 		if data == nil {
 			data = zeroBlock[:b.size]
 		}
-		missing := readPages(after, got, b.addr)
-		untouched := !c.touches(b.addr, b.size)
-		if untouched && left {
+		quiet := !c.touches(b.addr, b.size)
+		still := zero.holds(b.addr, b.size)
+		if quiet && (left || still && b.data == nil && b.missing == 0) {
 			continue
 		}
-		if untouched && missing == b.missing && bytes.Equal(data, got) {
+		missing := uint16(0)
+		if still {
+			clear(got)
+		} else {
+			missing = readPages(after, got, b.addr)
+		}
+		if quiet && missing == b.missing && bytes.Equal(data, got) {
 			continue
 		}
 		copy(was, data)

@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// Reserved memory that was never touched is zero in an image without being read: what reading gives it, pages, it has not got afterwards. The image is the
+// same as that of all that is read.
+func TestImageOfUntouchedMemory(t *testing.T) {
+	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "untouched.c"), nil)
+	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
+	require.NoError(t, err)
+	defer target.Close()
+	all, err := target.Mappings()
+	require.NoError(t, err)
+	_, text, found := strings.Cut(p.Output(), "provided ")
+	require.True(t, found)
+	var provided uint64
+	_, err = fmt.Sscanf(text, "%v", &provided)
+	require.NoError(t, err)
+	// A read of pages that somebody provides waits for them.
+	maps := slices.DeleteFunc(all, func(m machine.Mapping) bool { return provided != 0 && m.Contains(machine.Addr(provided)) })
+	before := target.Untouched()
+	require.NotEmpty(t, before)
+	image, err := copyImage(target, maps, 0, nil)
+	require.NoError(t, err)
+	// But for blocks that are so in part.
+	less := func() uint64 { return sizeOf(before) - sizeOf(target.Untouched()) }
+	few := uint64(2 * len(before) * imageBlock)
+	require.LessOrEqual(t, less(), few)
+	c := compareMemory(image, target, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
+	require.Empty(t, c.Why)
+	require.Zero(t, c.Words)
+	require.LessOrEqual(t, less(), few)
+
+	read, err := copyImage(struct{ machine.Memory }{target}, maps, 0, nil)
+	require.NoError(t, err)
+	require.Equal(t, read, image)
+	require.Greater(t, less(), few, "reading is seen")
+}
+
+func sizeOf(parts []machine.Range) (sum uint64) {
+	for _, r := range parts {
+		sum += uint64(r.End - r.Start)
+	}
+	return sum
+}
