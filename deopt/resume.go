@@ -208,6 +208,9 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 		return a, err
 	}
 	a.Values, err = f.inputs(f.to.Module)
+	if f.Resume.At != "" || f.Resume.After != "" { // it goes on at its site, where all that is recorded is of that moment
+		interp.Tell(a.Values)
+	}
 	return a, err
 }
 

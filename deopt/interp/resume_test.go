@@ -72,6 +72,46 @@ func TestResumeNamesAllThatIsMissing(t *testing.T) {
 	require.EqualError(t, err, "cannot resume @sum in block %loop: no value for %n, %i")
 }
 
+// A value follows from others: from what extends it, or from its elements.
+func TestResumeOfWhatIsTold(t *testing.T) {
+	in, m := machineOf(t, `define i32 @f(i1 %c, i8 %n, { i32, { i8, i1 } } %s) {
+entry:
+  %c.wide = zext i1 %c to i32
+  %n.wide = sext i8 %n to i64
+  %s.0 = extractvalue { i32, { i8, i1 } } %s, 0
+  %s.1 = extractvalue { i32, { i8, i1 } } %s, 1
+  %s.1.0 = extractvalue { i8, i1 } %s.1, 0
+  %s.1.1 = extractvalue { i8, i1 } %s.1, 1
+  %s.1.1.wide = zext i1 %s.1.1 to i32
+  br label %on
+on:
+  %w = zext i8 %n to i32
+  %r = select i1 %c, i32 %w, i32 7
+  %x = extractvalue { i32, { i8, i1 } } %s, 1, 1
+  %y = zext i1 %x to i32
+  %z = extractvalue { i32, { i8, i1 } } %s, 0
+  %p = shl i32 %r, %y
+  %q = add i32 %p, %z
+  ret i32 %q
+}`)
+	f := m.Func("f")
+	at := interp.Point{Block: f.Block("on")}
+	i32 := func(v uint64) interp.Value { return interp.FromUint(ir.I32, v) }
+	for c, want := range []string{"1014", "1508"} {
+		values := given(t, f, map[string]interp.Value{"c.wide": i32(uint64(c)), "n.wide": i64(-2),
+			"s.0": i32(1000), "s.1.0": interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 8}, 3), "s.1.1.wide": i32(1)})
+		interp.Tell(values)
+		res, err := in.Resume(context.Background(), at, values)
+		require.NoError(t, err)
+		require.Equal(t, want, res.Value.Format())
+	}
+	// Of %s an element is missing, of %c all.
+	values := given(t, f, map[string]interp.Value{"n.wide": i64(-2), "s.0": i32(1000), "s.1.1.wide": i32(1)})
+	interp.Tell(values)
+	_, err := in.Resume(context.Background(), at, values)
+	require.EqualError(t, err, "cannot resume @f in block %on: no value for %c, %s")
+}
+
 func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	in, m := machineOf(t, sumOfSquares)
 	f := m.Func("sum")

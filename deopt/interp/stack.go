@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"maps"
 	"slices"
 
 	"reframe/deopt/ir"
@@ -201,6 +202,31 @@ func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, mis
 		}
 	}
 	return values, missing, nil
+}
+
+// Tell adds the values that follow from those that are there ([ir.Told]). All have to be of one moment, such as what a site has recorded.
+func Tell(values map[ir.Value]Value) {
+	for _, t := range ir.Told(slices.Collect(maps.Keys(values))) {
+		of := t.Value.Type()
+		if of.Kind == ir.IntKind {
+			if n, known := values[t.By[0]].Big(); known {
+				values[t.Value] = FromBig(of, n)
+			}
+			continue
+		}
+		whole, err := Undef(of)
+		complete := err == nil
+		for n, by := range t.By {
+			part, _ := whole.Elem(n)
+			v := values[by] // a telling that it comes from may have failed
+			if complete = complete && v.s != nil && part.s != nil && alike(part.s, v.s); complete {
+				copy(part.w, v.w)
+			}
+		}
+		if complete {
+			values[t.Value] = whole
+		}
+	}
 }
 
 // stacked makes frames of activations, innermost first; what the outermost returns

@@ -99,6 +99,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 	if len(gc) == 1 {
 		give(gc[0])
 	}
+	interp.Tell(values)
 	in, err := interp.New(s.Func.Module, interp.Options{MaxSteps: 1})
 	require.NoError(t, err)
 	_, err = in.Resume(context.Background(), at, values)

@@ -98,6 +98,9 @@ func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
 // can be given to one pointer, not to several ([Frame.fillGC]).
 func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	recorded, inBundle := setOf(s.Live), setOf(s.GCLive)
+	for _, t := range ir.Told(s.Live) {
+		recorded[t.Value] = true
+	}
 	var missing, gc []string
 	var allocas bool
 	for _, v := range live {
