@@ -44,9 +44,11 @@ The module's text is edited: what it has stays byte for byte. It is for a module
 generator gets it, behind all optimizations; one that is optimized afterwards is so around its
 sites. Ids are counted from --id on, without those that the module has.
 
+Of a struct or array the elements are recorded, and for LLVM 14, which takes types of registers
+alone, of an i1 what extends it: by instructions of their own, right behind that of the value.
+--llvm says which is the earliest release that is to compile it.
 A value that a record cannot have is left out: of a type that no register holds, or over which the
-code generator of a release crashes. --llvm says from which release on: LLVM 14 takes types of
-registers alone, and no i1.
+code generator of a release crashes.
 Frames at that site have all others, and cannot be resumed; --complete leaves out the site instead.
 At -O0 each value of a stackmap takes a register, and where there are more the code generator stops;
 --most 8 leaves out sites with more values, not counting what lies in the frame (alloca).

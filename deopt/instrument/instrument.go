@@ -93,9 +93,13 @@ type writer struct {
 	edits []edit
 	size  int
 	taken map[uint64]bool
-	sites map[*ir.Instr]bool // that are there
-	next  [2]uint64          // the next id of a stackmap and of a bundle
-	end   string             // of a line
+	sites map[*ir.Instr]bool    // that are there
+	next  [2]uint64             // the next id of a stackmap and of a bundle
+	end   string                // of a line
+	told  map[ir.Value][]string // operands that were written in the place of a value, none where it cannot be
+
+	names   map[string]bool // of namesOf
+	namesOf *ir.Func
 }
 
 // edit is text that comes to a place in the module's.
@@ -106,7 +110,7 @@ type edit struct {
 
 // Module writes sites into a module. The error is of the module: a body that cannot be read, or a site that is not what LangRef says it must be.
 func Module(m *ir.Module, o Options) (*Result, error) {
-	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
+	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, told: map[ir.Value][]string{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
 	if w.Release == 0 {
 		w.Release = 16
 		if m.TypedPointers() {
@@ -257,14 +261,15 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 		if bundle && v == ir.Value(i) { // a bundle's values are those before the call
 			continue
 		}
-		if why := w.loss(i, bundle, v); why != "" {
+		list, why := w.operands(i, bundle, v)
+		if why != "" {
 			w.leave("value", why, fmt.Sprintf("%s of %s, %s", v.Ref(), s.Function.Ref(), w.at(i)))
 			s.Lacks++
 			continue
 		}
-		operands = append(operands, v.Type().String()+" "+v.Ref())
+		operands = append(operands, list...)
 		if place, ok := v.(*ir.Instr); !ok || !sites.OnFrame(place) {
-			crowd++
+			crowd += len(list)
 		}
 	}
 	if s.Values = len(operands); w.Complete && s.Lacks > 0 {

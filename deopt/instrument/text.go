@@ -20,12 +20,18 @@ func (w *writer) stackMap(i *ir.Instr, id uint64, operands string) {
 	if operands != "" {
 		operands = ", " + operands
 	}
+	w.before(i, fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 %d%s)", id, shadow, operands))
+}
+
+// before adds an instruction before another one, on a line of its own.
+func (w *writer) before(i *ir.Instr, instruction string) {
 	text := w.m.Text()
 	line := text[strings.LastIndexByte(text[:i.Pos], '\n')+1 : i.Pos]
 	if strings.Trim(line, " \t") != "" {
 		line = "  "
 	}
-	w.edits = append(w.edits, edit{i.Pos, fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 %d%s)%s%s", id, shadow, operands, w.end, line)})
+	w.size += len(instruction)
+	w.edits = append(w.edits, edit{i.Pos, instruction + w.end + line})
 }
 
 // bundle adds a bundle behind the arguments and attributes of a call.

@@ -2,6 +2,8 @@ package instrument
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/lint"
@@ -33,6 +35,131 @@ func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 		return fmt.Sprintf("%v crashes the code generator of LLVM 14", t)
 	}
 	return ""
+}
+
+// operands are how a site has a value, or why it cannot.
+func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, why string) {
+	if why = w.loss(i, bundle, v); why == "" {
+		return []string{v.Type().String() + " " + v.Ref()}, ""
+	}
+	if bundle {
+		return nil, why
+	}
+	list, done := w.told[v]
+	if !done {
+		if at := behind(i.Block.Func, v); at != nil {
+			var instructions []string
+			if list, instructions = w.telling(at, v); list != nil {
+				for _, text := range instructions {
+					w.before(at, text)
+				}
+			}
+		}
+		w.told[v] = list
+	}
+	if list == nil {
+		return nil, why
+	}
+	return list, ""
+}
+
+// telling are the operands, and instructions behind the value's that make them, from which the interpreter has the value again ([ir.Told]): of an
+// integer that fills no register, where that is asked for, what extends it; of a struct or array its elements. They are none where that cannot be.
+func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []string) {
+	t := v.Type()
+	if t.Kind == ir.IntKind && t.Bits < 64 {
+		wide := &ir.Instr{Name: w.free(at.Block.Func, v, "wide"), Typ: ir.I32}
+		if t.Bits > 32 {
+			wide.Typ = ir.I64
+		}
+		return []string{wide.Typ.String() + " " + wide.Ref()}, []string{fmt.Sprintf("%s = zext %v %s to %v", wide.Ref(), t, v.Ref(), wide.Typ)}
+	}
+	if leaves(t) > maxLeaves {
+		return nil, nil
+	}
+	for n := range ir.Elements(t) {
+		part := &ir.Instr{Op: ir.OpExtractValue, Typ: t.Elem, Args: []ir.Value{v}, Path: []int{n}, Block: at.Block}
+		if t.Kind == ir.StructKind {
+			part.Typ = t.Fields[n]
+		}
+		part.Name = w.free(at.Block.Func, v, strconv.Itoa(n))
+		instructions = append(instructions, fmt.Sprintf("%s = extractvalue %v %s, %d", part.Ref(), t, v.Ref(), n))
+		list, more := []string{part.Typ.String() + " " + part.Ref()}, []string(nil)
+		if w.loss(at, false, part) != "" {
+			if list, more = w.telling(at, part); list == nil {
+				return nil, nil
+			}
+		}
+		operands, instructions = append(operands, list...), append(instructions, more...)
+	}
+	return operands, instructions
+}
+
+// maxLeaves bounds how many operands a value may need.
+const maxLeaves = 16
+
+// leaves is how many values without elements there are in a type; above maxLeaves it need not be right.
+func leaves(t *ir.Type) int {
+	n := 0
+	switch t.Kind {
+	case ir.ArrayKind:
+		if n = leaves(t.Elem); n > 0 && t.Len > maxLeaves {
+			return maxLeaves + 1
+		}
+		return min(n*int(min(t.Len, maxLeaves)), maxLeaves+1)
+	case ir.StructKind:
+		for _, f := range t.Fields {
+			if n += leaves(f); n > maxLeaves {
+				break
+			}
+		}
+		return n
+	}
+	return 1
+}
+
+// free is a name that no value of the function has, for what is told of another value.
+func (w *writer) free(f *ir.Func, v ir.Value, what string) string {
+	name := strings.Trim(sites.NameOf(v)[1:], `"`) + "." + what
+	for w.named(f)[name] {
+		name += "."
+	}
+	w.names[name] = true
+	return name
+}
+
+// behind is the instruction before which a value is there, wherever it is used; nil where there is none.
+func behind(f *ir.Func, v ir.Value) *ir.Instr {
+	i, ok := v.(*ir.Instr)
+	switch {
+	case !ok:
+		body, _ := f.Body() // it was read before
+		return body[0].Instrs[first(body[0])]
+	case i.Op == ir.OpPhi || i.Op == ir.OpLandingPad:
+		return i.Block.Instrs[first(i.Block)]
+	case i.Index+1 < len(i.Block.Instrs):
+		return i.Block.Instrs[i.Index+1]
+	}
+	return nil // an invoke's: where it goes on others may come, too
+}
+
+// named are the names of a function's values and blocks.
+func (w *writer) named(f *ir.Func) map[string]bool {
+	if w.namesOf == f {
+		return w.names
+	}
+	w.namesOf, w.names = f, map[string]bool{}
+	for _, p := range f.Params {
+		w.names[p.Name] = true
+	}
+	body, _ := f.Body() // it was read before
+	for _, b := range body {
+		w.names[b.Name] = true
+		for _, i := range b.Instrs {
+			w.names[i.Name] = true
+		}
+	}
+	return w.names
 }
 
 // registerType says whether a value of a type fills a register of the module's machine: LLVM 14 promotes no operand of a stackmap (seen: llc
