@@ -130,6 +130,9 @@ query() { # WHAT SQL
 printf '%-28s %-7s %7s %7s %9s %14s\n' "system" "" "number" "same" "different" "not comparable"
 postgresql
 mkdir "$work/numba"
+# Each seventh exit of all blocks and calls: a part of them, of every function.
+PATH="$work:$PATH" && ln -s now "$work/reframe"
+python "numba, exits of all" "$work/sites" "--every 7" "$here/../examples/numba_sites.py" "$work/sites" "$here/field/verify/numba_calls.py"
 python "numba, exits" "$work/numba" "" "$here/field/verify/numba_calls.py" "$work/numba"
 python "numba, entries" "$work/numba" "--entry /^_ZN8__main__/" "$here/field/verify/numba_calls.py" "$work/numba"
 python "Halide 14, entries" "$work/halide.ll" "--entry /^field/" "$here/field/verify/halide_calls.py" "$work/halide.ll"

@@ -1,8 +1,9 @@
-"""Functions that numba compiles and that print, allocate and call back into Python, with a stackmap in each (see examples/probe_numba.py).
+"""Functions that numba compiles and that print, allocate and call back into Python.
 
     python3 numba_calls.py DIR
 
-writes the IR of each into DIR, as it was before code was made of it: inspect_llvm shows what the code generator left. Waits for a line before it begins.
+puts a stackmap into each (see examples/probe_numba.py), and writes the IR of each into DIR, as it was before code was made of it: inspect_llvm shows what the
+code generator left. Without DIR they are as they are, for examples/numba_sites.py. Waits for a line before it begins.
 """
 import ctypes
 import sys
@@ -14,6 +15,8 @@ from numba.core import cgutils, codegen
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
+probed = len(sys.argv) > 1
+
 
 @intrinsic
 def probe(context, record, values):
@@ -21,6 +24,8 @@ def probe(context, record, values):
         raise RequireLiteralValue("the id of a record is a constant")
 
     def generate(context, builder, signature, args):
+        if not probed:
+            return context.get_dummy_value()
         i64, i32 = ir.IntType(64), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [i64, i32], var_arg=True)
         f = cgutils.get_or_insert_function(builder.module, kind, "llvm.experimental.stackmap")
@@ -43,7 +48,8 @@ def written(library):
 
 
 done = []
-codegen.JITCodeLibrary._finalize_specific = written
+if probed:
+    codegen.JITCodeLibrary._finalize_specific = written
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
