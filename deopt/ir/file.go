@@ -2,9 +2,15 @@ package ir
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"strings"
+	"time"
 	"unsafe"
 
 	"reframe/internal/filekind"
@@ -57,3 +63,169 @@ func readAll(into *bytes.Buffer, from io.Reader) error {
 // bytesText is the text in a buffer that nobody writes to any more. To copy it would
 // take longer than to find the functions in it.
 func bytesText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Bounds on a run of llvm-dis.
+const (
+	maxComplaint   = 4 << 10
+	disassembleFor = 2 * time.Minute
+)
+
+// disassembleIn is how much address space llvm-dis may take for bitcode of that size. What it needs is some ten times the
+// bitcode, beside its libraries.
+func disassembleIn(size int) uint64 { return 4<<30 + 64*uint64(size) }
+
+// newestLLVM is the newest release whose text was read.
+const newestLLVM = 22
+
+// What bitcode begins with, alone or in its wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
+const (
+	magic   = "BC\xC0\xDE"
+	wrapped = "\xDE\xC0\x17\x0B"
+)
+
+// isBitcode knows bitcode by its first bytes.
+func isBitcode(src []byte) bool {
+	return bytes.HasPrefix(src, []byte(magic)) || bytes.HasPrefix(src, []byte(wrapped))
+}
+
+// ParseBitcode parses a module of bitcode, as [ParseFile] does.
+func ParseBitcode(name string, bitcode []byte) (*Module, error) {
+	text, err := disassemble(bitcode)
+	if err != nil {
+		return nil, fmt.Errorf("%s is LLVM bitcode, and %w", name, err)
+	}
+	return parseText(name, bytesText(text))
+}
+
+// maxParts bounds how many modules a section may hold.
+const maxParts = 1 << 12
+
+// SplitBitcode cuts what a linker has put together of the sections .llvmbc of several objects into modules. Bytes of
+// zero may lie between them.
+func SplitBitcode(section []byte) (modules [][]byte, err error) {
+	for rest := section; ; {
+		rest = bytes.TrimLeft(rest, "\x00")
+		if len(rest) == 0 {
+			return modules, nil
+		}
+		n := bitcodeSize(rest)
+		if n == 0 || len(modules) == maxParts {
+			return modules, fmt.Errorf("at byte %d there is no bitcode that is whole", len(section)-len(rest))
+		}
+		modules = append(modules, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// bitcodeSize is how many bytes the first module takes, 0 where there is none. At its top level bitcode is blocks, each of which
+// begins with the abbreviation 1 in 2 bits, its number, the width of its abbreviations, and, in the next 32 bits, how many words
+// follow (LLVM Bitcode File Format, "ENTER_SUBBLOCK Encoding").
+func bitcodeSize(b []byte) int {
+	const header = 20 // bytes of a wrapper
+	if bytes.HasPrefix(b, []byte(wrapped)) && len(b) >= header {
+		end := uint64(binary.LittleEndian.Uint32(b[8:])) + uint64(binary.LittleEndian.Uint32(b[12:]))
+		if end < header || end > uint64(len(b)) {
+			return 0
+		}
+		return int(end)
+	}
+	if !bytes.HasPrefix(b, []byte(magic)) {
+		return 0
+	}
+	at := len(magic)
+	for at+8 <= len(b) {
+		head := binary.LittleEndian.Uint32(b[at:])
+		// The numbers of blocks at the top level are below 128, so that the head is 2 + 8 + 4 bits, filled up with zeros.
+		if head&3 != 1 || head>>2&0x80 != 0 || head>>14 != 0 {
+			break
+		}
+		size := 8 + 4*uint64(binary.LittleEndian.Uint32(b[at+4:]))
+		if size > uint64(len(b)-at) {
+			return 0
+		}
+		at += int(size)
+	}
+	if at == len(magic) {
+		return 0
+	}
+	return at
+}
+
+// These releases are those of which a llvm-dis is looked for, a later one than is known here too: a newer one reads what older ones
+// wrote, and not the other way round.
+const oldestLLVM, latestLLVM = 14, 2 * newestLLVM
+
+// disassemble returns the text that the newest llvm-dis writes which can read the bitcode.
+func disassemble(bitcode []byte) ([]byte, error) {
+	var tools []string
+	for release := latestLLVM; release >= oldestLLVM; release-- {
+		tools = append(tools, fmt.Sprintf("llvm-dis-%d", release))
+	}
+	var refusals []error
+	for _, tool := range append(tools, "llvm-dis") {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			continue
+		}
+		text, err := runDisassembler(path, bitcode)
+		if err == nil {
+			return text, nil
+		}
+		refusals = append(refusals, fmt.Errorf("%s: %w", tool, err))
+	}
+	if refusals == nil {
+		return nil, fmt.Errorf("no llvm-dis is on the PATH to read it: install LLVM (Debian: apt install llvm-%d), or give the text that llvm-dis or clang -S -emit-llvm writes", newestLLVM)
+	}
+	return nil, fmt.Errorf("no llvm-dis that is installed reads it: %w", errors.Join(refusals...))
+}
+
+func runDisassembler(path string, bitcode []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), disassembleFor)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-o", "-", "-")
+	text, complaint := bounded{limit: maxSource}, bounded{limit: maxComplaint}
+	cmd.Stdout, cmd.Stderr = &text, &complaint
+	cmd.WaitDelay = time.Second
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	// It is given nothing before it is bounded.
+	err = limitMemory(cmd.Process.Pid, disassembleIn(len(bitcode)))
+	if err == nil {
+		_, _ = input.Write(bitcode) // whoever stops reading says why
+	}
+	input.Close()
+	if waited := cmd.Wait(); err == nil {
+		err = waited
+	}
+	switch {
+	case text.full:
+		return nil, errTooLarge
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("not done after %v", disassembleFor)
+	case err != nil:
+		line, _, _ := strings.Cut(strings.TrimSpace(complaint.buf.String()), "\n")
+		return nil, fmt.Errorf("%w: %s", err, strings.ToValidUTF8(line, "?"))
+	}
+	return text.buf.Bytes(), nil
+}
+
+// bounded keeps what is written to it up to limit bytes and then takes no more, which
+// ends the program that writes.
+type bounded struct {
+	buf   bytes.Buffer
+	limit int
+	full  bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(p) > b.limit-b.buf.Len() {
+		b.full = true
+		return 0, errTooLarge
+	}
+	return b.buf.Write(p)
+}
