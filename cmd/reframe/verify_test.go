@@ -60,15 +60,16 @@ func TestVerifySame(t *testing.T) {
 		"guards.ll": {"--layout", livetest.Testdata(t, "programs", "guards.layout.json")},
 	} {
 		object, module := livetest.PICObject(t, 22, program, "-O2"), livetest.IR(t, 22, program)
-		rounds := livetest.Times(1, 3)
+		rounds, alone := livetest.Times(1, 3), ""
 		if program == "guards.ll" {
 			rounds = 3 // a round of it has not always an exit
+			alone = `  \d+  from the exit on alone: @total_opt takes or returns other types than @total\n`
 		}
 		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: rounds})
 		r := reframe(t, append(append([]string{"verify", "--ir", module}, flags...), append([]string{"--"}, host...)...)...)
 		require.Equal(t, 0, r.code, "%s: %s", program, r.stderr)
 		require.Equal(t, untraced(t, host), r.stdout, program)
-		require.Regexp(t, ` 0 different, 0 not comparable; .*the process exited with status 0\n$`, r.stderr)
+		require.Regexp(t, ` 0 different, 0 not comparable; .*the process exited with status 0\n`+alone+"$", r.stderr)
 	}
 }
 
