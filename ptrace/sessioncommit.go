@@ -1,13 +1,11 @@
 package ptrace
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/tracer"
@@ -72,12 +70,6 @@ func (s *Session) ShadowStack(tid int) (bool, error) {
 }
 
 func hasShadowStack(smaps io.Reader) (bool, error) {
-	lines := bufio.NewScanner(smaps)
-	for lines.Scan() {
-		flags, found := strings.CutPrefix(lines.Text(), "VmFlags: ")
-		if found && slices.Contains(strings.Fields(flags), "ss") {
-			return true, nil
-		}
-	}
-	return false, lines.Err()
+	stacks, err := flagged(smaps, "ss")
+	return len(stacks) > 0, err
 }

@@ -35,6 +35,7 @@ func (t *Target) Untouched() (parts []machine.Range) {
 		if !m.Read || !m.Write || !zeroFilled(m) || size < minUntouched || size > maxKept {
 			continue
 		}
+		// Asked for pages, and not for where there are none: what cannot be told, and parts that are too many, count as pages.
 		for _, p := range partsWhere(pages, m, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
 			if !p.keep && p.end-p.start >= minUntouched {
 				parts = append(parts, machine.Range{Start: p.start, End: p.end})
@@ -53,34 +54,30 @@ func (t *Target) Untouched() (parts []machine.Range) {
 	})
 }
 
-// provided are the mappings whose pages somebody provides.
+// provided are the mappings whose pages somebody provides: userfaultfd's, of missing, write-protected and minor faults.
 func (t *Target) provided() ([]machine.Range, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", t.via))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return providedOf(f)
+	return flagged(f, "um", "uw", "ui")
 }
 
-// providedOf reads /proc/PID/smaps: um, uw and ui of VmFlags are userfaultfd's, of missing, write-protected and minor faults (Linux, "The /proc
-// Filesystem").
-func providedOf(smaps io.Reader) (all []machine.Range, err error) {
+// flagged are the mappings of /proc/PID/smaps of which VmFlags has one of these (Linux, "The /proc Filesystem").
+func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) {
 	lines := bufio.NewScanner(smaps)
 	var in machine.Mapping
 	for lines.Scan() {
-		flags, found := strings.CutPrefix(lines.Text(), "VmFlags: ")
+		has, found := strings.CutPrefix(lines.Text(), "VmFlags: ")
 		if !found {
 			if m, ok := parseMapping(lines.Text()); ok {
 				in = m
 			}
 			continue
 		}
-		for _, flag := range strings.Fields(flags) {
-			if flag == "um" || flag == "uw" || flag == "ui" {
-				all = append(all, machine.Range{Start: in.Start, End: in.End})
-				break
-			}
+		if slices.ContainsFunc(strings.Fields(has), func(f string) bool { return slices.Contains(flags, f) }) {
+			all = append(all, machine.Range{Start: in.Start, End: in.End})
 		}
 	}
 	return all, lines.Err()

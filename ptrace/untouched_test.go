@@ -48,7 +48,7 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-func TestProvidedOf(t *testing.T) {
+func TestFlagged(t *testing.T) {
 	const text = `7f0000000000-7f0000001000 rw-p 00000000 00:00 0 
 Size:                  4 kB
 VmFlags: rd wr mr mw me ac um 
@@ -59,9 +59,9 @@ VmFlags: rd wr uw mr
 7f0000006000-7f0000007000 rw-s 00000000 00:01 7                          /dev/shm/VmFlags: um
 VmFlags: rd wr mr ui
 `
-	got, err := providedOf(strings.NewReader(text))
+	got, err := flagged(strings.NewReader(text), "um", "uw", "ui")
 	require.NoError(t, err)
 	require.Equal(t, []machine.Range{{Start: 0x7f0000000000, End: 0x7f0000001000}, {Start: 0x7f0000003000, End: 0x7f0000005000}, {Start: 0x7f0000006000, End: 0x7f0000007000}}, got)
-	_, err = providedOf(iotest.ErrReader(os.ErrPermission))
+	_, err = flagged(iotest.ErrReader(os.ErrPermission), "um")
 	require.ErrorIs(t, err, os.ErrPermission)
 }

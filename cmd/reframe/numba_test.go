@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +35,7 @@ func TestVerifyNumba(t *testing.T) {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	pid := regexp.MustCompile(`^pid (\d+) `).FindStringSubmatch(line)
+	pid := standsThere.FindStringSubmatch(line)
 	require.NotNil(t, pid, line)
 
 	r := reframe(t, "verify", "-p", pid[1], "--ir", sites, "--function", "^_ZN8__main__", "--limit", "5", "--json")

@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/provenance"
 	"reframe/deopt/trace"
+	"reframe/ptrace"
 )
 
 // entry is an activation of a function that is followed from its entry on: beside native code its baseline runs in the interpreter, and
@@ -82,13 +83,18 @@ const maxUnfollowed = 1 << 12
 
 // notFollowed keeps why an activation is not followed from its entry.
 func (v *verifier) notFollowed(x *trace.Exited, why string) {
+	to, _ := x.Returns(0)
+	v.unfollow(to, why)
+}
+
+// unfollow does so by where the activation returns to.
+func (v *verifier) unfollow(to ptrace.Return, why string) {
 	if !v.byLayout() {
 		return
 	}
 	if len(v.unfollowed) == maxUnfollowed {
 		clear(v.unfollowed)
 	}
-	to, _ := x.Returns(0)
 	v.unfollowed[to] = why
 }
 

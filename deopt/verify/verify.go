@@ -481,7 +481,7 @@ func (v *verifier) abandon(why string) error {
 		p.finish()
 		p.out.Native.Steps = p.steps
 		if e := p.entry; e != nil && v.byLayout() {
-			v.unfollowed[p.to] = "the run from its entry was given up: " + why
+			v.unfollow(p.to, "the run from its entry was given up: "+why)
 			if e.exits == 0 { // so would the next one be
 				v.vain[e.function] = maxVain
 			}
