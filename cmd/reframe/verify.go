@@ -146,7 +146,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	case len(o.EntriesOf) > 0 && (len(k.exits.Filter.Records) > 0 || len(k.exits.Filter.Sites) > 0):
 		return usage("--entry: no exits are looked at, of which --record and --site say something")
 	case o.Baseline != "" && !o.FromEntry && len(o.EntriesOf) == 0:
-		return usage("--baseline %s: with --from-entry or --entry only; without them nothing is held against a baseline", o.Baseline)
+		return usage("--baseline %s: with --from-entry or --entry only; without them a layout names it", o.Baseline)
 	case c.Flags().Changed("html") && k.html == "":
 		return usage("--html: the name of the directory is empty")
 	case k.html == standard:
