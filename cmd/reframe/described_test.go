@@ -92,9 +92,9 @@ func TestHostileSelfDescription(t *testing.T) {
 	}{
 		"no layout at all":   {"\x1b[2Jnot a program", module, "what it says of itself: JIT object 1, layout:1:1: unexpected input character '\\x1b'"},
 		"an endless loop":    {"while True: pass", module, "what it says of itself: JIT object 1, layout:1:1: it has not ended after 2000000 steps"},
-		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 512 MiB"},
-		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 512 MiB"},
-		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended, as it does where it wants over 512 MiB"},
+		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
+		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
+		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended, as it does where it wants over 256 MiB"},
 		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it has not ended after 2000000 steps"},
 		"endless recursion":  {"def frames(site):\n  return frames(site)\n", module, "no VM frames: JIT object 1, layout:2:10: record 2882400000 of @compiled: function frames called recursively"},
 		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it has not ended after 2000000 steps"},

@@ -14,8 +14,8 @@ import (
 
 // Bounds of what a target's layout may cost. A layout of ours takes some milliseconds and some MiB.
 const (
-	childMemory = 512 << 20
-	childTime   = 10 * time.Second // for one answer, so that it is none of the machine's mood
+	childMemory = 256 << 20
+	childTime   = time.Minute // for one answer: what steps and memory do not bound. A machine whose host swaps takes 11 s to fill 512 MiB.
 	childLine   = 32 << 20
 )
 
