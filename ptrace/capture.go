@@ -174,10 +174,9 @@ func (t *Target) captureHeld(o Options) error {
 	t.finish(s, code, t.linkage())
 	t.copied = t.memory
 	if o.Hold {
-		t.memory, t.stands = t.source, true
+		t.memory, t.stands = unawaited{t.source, t}, true
 		if o.Record {
-			t.touched = &touched{t.source, map[machine.Addr][]byte{}}
-			t.memory = t.touched
+			t.KeepTouched()
 		}
 	} else {
 		t.Release()
@@ -208,7 +207,7 @@ func (t *Target) survey() error {
 	if err != nil {
 		return err
 	}
-	t.maps, t.Modules = maps, readModules(t.via, maps, nil)
+	t.maps, t.provided, t.Modules = maps, providedTo(t.via), readModules(t.via, maps, nil)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	t.findPerf()

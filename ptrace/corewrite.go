@@ -23,7 +23,8 @@ type coreMoment struct {
 	names    []threadNote
 	maps     []machine.Mapping
 	memory   machine.Memory
-	pages    io.ReaderAt // /proc/PID/pagemap, nil where it cannot be read
+	pages    io.ReaderAt                            // /proc/PID/pagemap, nil where it cannot be read
+	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil where nothing is
 	mode     CoreMemory
 	spans    []span     // of a minimal core, by address: what it holds
 	own      []keptPart // and of files the pages that are not as in the file

@@ -204,7 +204,7 @@ func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
 // untouched says whether memory has no pages at all, so that it is zero. To read it would give it some.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
-	if m.pages == nil || !zeroFilled(r) {
+	if m.pages == nil || !zeroFilled(r) || m.awaits != nil && m.awaits(at, size) {
 		return false
 	}
 	entries := make([]byte, 8*((size+elfcore.Page-1)/elfcore.Page))

@@ -34,7 +34,7 @@ type start struct {
 // gatherer collects pages. Its memory is made before the process is stopped.
 type gatherer struct {
 	order  binary.ByteOrder
-	maps   []machine.Mapping    // that pointers are followed into: what is written to while the process runs
+	maps   []machine.Mapping    // that pointers are followed into: what is written to while the process runs, and nobody provides when it is read
 	always []machine.Addr       // what debuggers need to find files
 	at     map[machine.Addr]int // in pages
 	data   map[*Entry]bool      // objects of which the variables were added
@@ -48,7 +48,7 @@ type gatherer struct {
 func newGatherer(t *Target) *gatherer {
 	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]system.Want, 0, reachPages)}
 	for _, r := range t.maps {
-		if r.Read && (r.Write || !ofFile(r) && !r.Exec) {
+		if r.Read && (r.Write || !ofFile(r) && !r.Exec) && (t.provided == nil || len(overlaps(t.provided(), machine.Range{Start: r.Start, End: r.End})) == 0) {
 			g.maps = append(g.maps, r)
 		}
 	}

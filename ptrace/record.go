@@ -250,7 +250,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		if err != nil {
 			return nil, err
 		}
-		t.maps = maps
+		t.maps, t.provided = maps, providedTo(t.via)
 	}
 	switch {
 	case t.core != nil && o.Memory != Minimal:
@@ -289,6 +289,9 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // which has pages already, and not those of now
 		defer pages.Close()
 		m.pages = pages
+	}
+	if t.stands && o.Memory != Minimal {
+		m.awaits = t.awaits
 	}
 	switch {
 	case o.Memory == Minimal:

@@ -255,7 +255,7 @@ func (s *Session) Target() (*Target, error) {
 		return nil, explain(s.pid, "cannot read its threads", err)
 	}
 	t := *s.base
-	t.memory, t.Stopped = s.memory, s.stopped
+	t.memory, t.Stopped = unawaited{s.memory, &t}, s.stopped
 	t.threads = nil
 	for i := range reply.Threads {
 		r := &reply.Threads[i]

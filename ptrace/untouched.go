@@ -7,8 +7,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 )
 
 // Mappings of fewer bytes are as soon read as asked about.
@@ -45,23 +47,76 @@ func (t *Target) Untouched() (parts []machine.Range) {
 	if len(parts) == 0 {
 		return nil
 	}
-	provided, err := t.provided()
+	provided, err := provided(t.via)
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(parts, func(r machine.Range) bool {
-		return slices.ContainsFunc(provided, func(p machine.Range) bool { return r.Start < p.End && p.Start < r.End })
-	})
+	return slices.DeleteFunc(parts, func(r machine.Range) bool { return len(overlaps(provided, r)) > 0 })
 }
 
-// provided are the mappings whose pages somebody provides: userfaultfd's, of missing, write-protected and minor faults.
-func (t *Target) provided() ([]machine.Range, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", t.via))
+// provided are the mappings whose pages somebody provides when they are touched: userfaultfd's, of missing and minor faults. What is
+// only protected against writing can be read.
+func provided(tid int) ([]machine.Range, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return flagged(f, "um", "uw", "ui")
+	return flagged(f, "um", "ui")
+}
+
+// overlaps are the parts of ranges that lie in another one.
+func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) {
+	for _, r := range ranges {
+		if r = (machine.Range{Start: max(r.Start, in.Start), End: min(r.End, in.End)}); r.Start < r.End {
+			parts = append(parts, r)
+		}
+	}
+	return parts
+}
+
+// providedTo is provided, asked for when it is first needed; where it cannot be told there is none.
+func providedTo(tid int) func() []machine.Range {
+	return sync.OnceValue(func() []machine.Range {
+		ranges, _ := provided(tid)
+		return ranges
+	})
+}
+
+// awaited is why a page cannot be read that somebody else has yet to provide.
+const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
+
+// unawaited is the memory of a target that stands, without the pages that somebody would have to provide first: to read one waits for
+// that, and who provides it may be a thread that stands. Only reads of whole pages are looked at. Smaller ones are of stacks, lists and values
+// and come by the thousand.
+type unawaited struct {
+	machine.Memory
+	of *Target
+}
+
+// ReadMemory implements [machine.Memory].
+func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
+	if len(p) >= elfcore.Page && u.of.awaits(addr, len(p)) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited}
+	}
+	return u.Memory.ReadMemory(p, addr)
+}
+
+// awaits says whether memory has pages that somebody has yet to provide, or may have, as far as is known since its mappings were read.
+func (t *Target) awaits(addr machine.Addr, size int) bool {
+	parts := overlaps(t.provided(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
+	if len(parts) == 0 {
+		return false
+	}
+	pages, err := t.pagemap()
+	if err != nil {
+		return true
+	}
+	defer pages.Close()
+	return slices.ContainsFunc(parts, func(r machine.Range) bool {
+		whole := machine.Mapping{Start: r.Start &^ (elfcore.Page - 1), End: (r.End + elfcore.Page - 1) &^ (elfcore.Page - 1)}
+		return slices.ContainsFunc(partsWhere(pages, whole, func(_ machine.Addr, entry uint64) bool { return !isPage(entry) }), func(p keptPart) bool { return p.keep })
+	})
 }
 
 // flagged are the mappings of /proc/PID/smaps of which VmFlags has one of these (Linux, "The /proc Filesystem").

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -10,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace/elfcore"
 )
 
-// Memory that is known to be zero is private and of no file, has no page of its own, and nobody provides its pages.
-func TestUntouched(t *testing.T) {
-	const size, touched = 64 << 20, 10 << 20
-	p := program(t, "untouched.c", nil)
-	at := map[string]machine.Addr{}
+// untouched is a process of testdata/untouched.c, and where its memory of each kind lies.
+func untouched(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
+	t.Helper()
+	p, at = program(t, "untouched.c", nil), map[string]machine.Addr{}
 	for line := range strings.Lines(p.Output()) {
 		var name string
 		var addr uint64
@@ -25,6 +27,15 @@ func TestUntouched(t *testing.T) {
 		}
 	}
 	require.Len(t, at, 5, p.Output())
+	return p, at
+}
+
+// As testdata/untouched.c has them.
+const size, touchedAt = 64 << 20, 10 << 20
+
+// Memory that is known to be zero is private and of no file, has no page of its own, and nobody provides its pages.
+func TestUntouched(t *testing.T) {
+	p, at := untouched(t)
 	target, err := Capture(p.PID, Options{Hold: true})
 	require.NoError(t, err)
 	defer target.Close()
@@ -35,7 +46,7 @@ func TestUntouched(t *testing.T) {
 			require.True(t, r.End <= private.Start || r.Start >= private.End || r.Start >= private.Start && r.End <= private.End, "%v", r)
 			for name, addr := range at {
 				if name == "private" {
-					require.False(t, r.Contains(addr+touched), "%v", r)
+					require.False(t, r.Contains(addr+touchedAt), "%v", r)
 				} else {
 					require.False(t, addr != 0 && r.Start < addr+size && addr < r.End, "%v is %s", r, name)
 				}
@@ -45,6 +56,59 @@ func TestUntouched(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, sum, uint64(size-4<<20)) // a huge page has two mebibytes
+	}
+}
+
+// A page that somebody would have to provide is not waited for, whether a process is captured or under control: it is not in memory, and not in a
+// core, where one of zeros would be a guess. What is there is read.
+func TestAwaitedPages(t *testing.T) {
+	p, at := untouched(t)
+	if at["provided"] == 0 { // by this kernel's leave nobody provides pages
+		return
+	}
+	there, absent := at["provided"]+touchedAt, at["provided"]+touchedAt+elfcore.Page
+	reads := func(t *testing.T, mem machine.Memory) {
+		var page [elfcore.Page]byte
+		require.NoError(t, mem.ReadMemory(page[:], there))
+		require.EqualValues(t, 1, page[0])
+		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not there yet")
+		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not there yet")
+	}
+	core := func(t *testing.T, target *Target, memory CoreMemory) {
+		path := filepath.Join(t.TempDir(), "core")
+		_, err := target.WriteCore(t.Context(), path, RecordOptions{Memory: memory})
+		require.NoError(t, err)
+		c, err := OpenCore(path, CoreOptions{})
+		require.NoError(t, err)
+		defer c.Close()
+		var b [8]byte
+		require.Error(t, c.ReadMemory(b[:], absent))
+		if memory == Minimal {
+			return // memory that somebody provides is not followed into
+		}
+		require.NoError(t, c.ReadMemory(b[:], there))
+		require.EqualValues(t, 1, b[0])
+		require.NoError(t, c.ReadMemory(b[:], at["private"]), "which nobody has touched either")
+	}
+	for _, memory := range []CoreMemory{Minimal, Writable, All} {
+		t.Run(fmt.Sprint("captured, ", memory), func(t *testing.T) {
+			target, err := Capture(p.PID, Options{Hold: memory != Minimal, Record: true})
+			require.NoError(t, err)
+			defer target.Close()
+			if memory != Minimal {
+				reads(t, target)
+			}
+			core(t, target, memory)
+		})
+		t.Run(fmt.Sprint("under control, ", memory), func(t *testing.T) {
+			s, err := Open(t.Context(), p.PID)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Detach()) }()
+			target, err := s.Target()
+			require.NoError(t, err)
+			reads(t, target)
+			core(t, target, memory)
+		})
 	}
 }
 
