@@ -88,7 +88,7 @@ func (f *elfFormat) symbolTables() []*symbolTable {
 		if (s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM) && !seen[s.Type] {
 			seen[s.Type] = true
 			if t, _, err := f.openTable(f.image.all[n]); err == nil {
-				t.hash = f.nameHash(n)
+				t.hash, t.hidden = f.nameHash(n), f.hidden(n)
 				tables = append(tables, t)
 			}
 		}

@@ -15,28 +15,38 @@ import (
 	"reframe/internal/livetest"
 )
 
-// exported lists the names that the dynamic symbol table of a file defines, by readelf, with all addresses of each; and
-// those that it refers to and does not define.
+// exported lists the names that the dynamic symbol table of a file defines, by readelf, with all addresses of each, of those that have a default version
+// (NAME@@VERSION, and what has none) that alone; and those that it refers to and does not define.
 func exported(t *testing.T, path string) (defined map[string]map[machine.Addr]bool, missing []string) {
 	t.Helper()
 	defined = map[string]map[machine.Addr]bool{}
+	older := map[string]map[machine.Addr]bool{}
 	var undefined []string
 	for line := range strings.Lines(livetest.Printed(t, livetest.Tool(t, "readelf"), "-W", "--dyn-syms", path)) {
 		f := strings.Fields(line)
 		if len(f) < 8 || !strings.HasSuffix(f[0], ":") || f[0] == "Num:" || f[3] == "TLS" || f[3] == "SECTION" {
 			continue
 		}
-		name, _, _ := strings.Cut(f[7], "@")
+		name, version, versioned := strings.Cut(f[7], "@")
+		into := defined
+		if versioned && !strings.HasPrefix(version, "@") {
+			into = older
+		}
 		if f[6] == "UND" {
 			undefined = append(undefined, name)
 			continue
 		}
 		addr, err := strconv.ParseUint(f[1], 16, 64)
 		require.NoError(t, err, line)
-		if defined[name] == nil {
-			defined[name] = map[machine.Addr]bool{}
+		if into[name] == nil {
+			into[name] = map[machine.Addr]bool{}
 		}
-		defined[name][machine.Addr(addr)] = true
+		into[name][machine.Addr(addr)] = true
+	}
+	for name, at := range older {
+		if defined[name] == nil {
+			defined[name] = at
+		}
 	}
 	for _, name := range undefined {
 		if defined[name] == nil {
@@ -70,6 +80,7 @@ func TestNameHash(t *testing.T) {
 	}{
 		{library(t, "/usr/lib/*/libLLVM.so.19.1"), true, 40_000}, // by GNU ld
 		{library(t, "/usr/lib/*/libLLVM.so.22*"), true, 40_000},
+		{library(t, "/lib/*-linux-gnu/libc.so.6"), true, 2000},
 		{"/usr/aarch64-linux-gnu/lib/libc.so.6", true, 2000},
 		{"/usr/powerpc64-linux-gnu/lib/libc.so.6", true, 2000},
 		{"/usr/s390x-linux-gnu/lib/libc.so.6", true, 2000},

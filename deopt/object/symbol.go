@@ -25,12 +25,13 @@ type symbolTable struct {
 	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It
 	// is nil where that cannot be told at less cost than that of all rows.
 	near    func(value uint64) iter.Seq[uint64]
-	held    func() int64 // how many bytes of rows are in memory; nil where they are those of the image
-	hash    *nameHash    // nil where there is none
-	others  []uint64     // nil until they are asked for; see unhashed
-	names   *Section     // nil where strings holds them from the start
-	strings []byte       // all names, read when a name is searched for
-	asked   bool         // they were, with success or without
+	held    func() int64        // how many bytes of rows are in memory; nil where they are those of the image
+	hidden  func(n uint64) bool // a row is an older version of its name; nil where none is
+	hash    *nameHash           // nil where there is none
+	others  []uint64            // nil until they are asked for; see unhashed
+	names   *Section            // nil where strings holds them from the start
+	strings []byte              // all names, read when a name is searched for
+	asked   bool                // they were, with success or without
 }
 
 // rawSymbol is one row of a symbol table.
@@ -40,6 +41,7 @@ type rawSymbol struct {
 	binding binding
 	code    bool // typed as a function
 	label   bool // made by an assembler: at its address another name is better
+	hidden  bool // an older version of its name; only lookupAt knows
 	section int  // index of the image's section, or undefined, or absolute
 	value   uint64
 	size    uint64
@@ -115,7 +117,7 @@ func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
 	return b[:min(len(b), n)]
 }
 
-// Lookup returns the symbol that the image defines under that name, local ones too.
+// Lookup returns the symbol that the image defines under that name, local ones too. Of several versions it is the default one, as for dlsym(3).
 func (i *Image) Lookup(name string) (Symbol, bool) {
 	return i.answered(asked{name, anyone}, func() (Symbol, bool) {
 		return i.lookup(name, func(rawSymbol) bool { return true })
@@ -144,7 +146,8 @@ func (i *Image) Only(name string) (Symbol, bool) {
 		if !ok {
 			return Symbol{}, false
 		}
-		_, another := i.lookupAt(name, func(_ rawSymbol, at machine.Addr) bool { return at != first.Addr })
+		_, current := i.lookupAt(name, func(s rawSymbol, at machine.Addr) bool { return at == first.Addr && !s.hidden })
+		_, another := i.lookupAt(name, func(s rawSymbol, at machine.Addr) bool { return at != first.Addr && !(s.hidden && current) })
 		return first, !another
 	})
 }
@@ -158,16 +161,28 @@ func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool)
 		return Symbol{}, false // symbols that have no name, and a row of several names
 	}
 	want := append([]byte(name), 0)
+	var older Symbol
+	found := false
 	for _, t := range i.symbolTables() {
 		for n := range t.named(name, want) {
 			sym := t.row(n)
 			addr, ok := i.address(sym)
-			if ok && sym.kind != placeless && bytes.Equal(t.spelling(sym, len(want)), want) && accept(sym, addr) {
-				return Symbol{Name: name, Addr: addr, Size: sym.size}, true
+			if !ok || sym.kind == placeless || !bytes.Equal(t.spelling(sym, len(want)), want) {
+				continue
+			}
+			if sym.hidden = t.hidden != nil && t.hidden(n); !accept(sym, addr) {
+				continue
+			}
+			it := Symbol{Name: name, Addr: addr, Size: sym.size}
+			if !sym.hidden {
+				return it, true
+			}
+			if !found {
+				older, found = it, true
 			}
 		}
 	}
-	return Symbol{}, false
+	return older, found
 }
 
 // unhashed returns the rows that the hash table is not about, and that define something: symbols that

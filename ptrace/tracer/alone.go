@@ -7,9 +7,13 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // maxTail, maxCalls and maxBacks bound what is kept of a thread that runs alone.
@@ -29,8 +33,9 @@ type solo struct {
 	deadline    time.Time
 	interrupted bool // it stands where no signal can be given to it
 	called      map[uint64]bool
-	way         bool // the last of the calls outside is noted for the first time
-	past        bool // it stands no more where it stood when it set out, at a breakpoint
+	way         bool   // the last of the calls outside is noted for the first time
+	past        bool   // it stands no more where it stood when it set out, at a breakpoint
+	before      uint64 // signals that came, or may have come, before it set out
 }
 
 // alone lets a thread go on by itself to where a function returns, or to a breakpoint.
@@ -44,7 +49,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	}
 	t.group, t.rejoin = false, t.rejoin || t.group
 	o.Tail = min(o.Tail, maxTail)
-	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}}
+	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0)}
 	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // one that has waited before
 		info.Signo, t.signal = int32(t.signal), 0
 		t.put.add(t, &info)
@@ -55,6 +60,9 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 		_, a.run.Stopped = a.reported(t.report, &regs)
 	}
 	if a.run.Stopped == "" {
+		if a.before = 0; queued(tid) {
+			a.before = pending(tid)
+		}
 		a.run.Stopped = a.proceedTo()
 	}
 	a.run.Tail = a.ordered()
@@ -410,10 +418,24 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
 	case ws.StopSignal() == unix.SIGSTOP:
 		t.signal = unix.SIGSTOP // see step
+	case a.raised(&info):
+		t.signal = ws.StopSignal()
+		t.put.unblock(t)
 	default:
 		t.put.add(t, &info)
 	}
 	return false, ""
+}
+
+// raised says whether the thread sent the signal to itself, as raise(3) and abort(3) do, behind which its handler has run: no other thread of the process
+// runs that could have. While others are blocked because one was put off, such a signal waits with them.
+func (a *solo) raised(info *sigInfo) bool {
+	switch info.Code {
+	case siUser, siQueue, siTkill:
+		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // of each namespace, its own last
+		return a.before&info.bit() == 0 && len(id) > 0 && id[len(id)-1] == strconv.FormatUint(uint64(info.PID), 10)
+	}
+	return false
 }
 
 // awaitUntil waits for a report until the time is up; then the thread is stopped where it is.

@@ -123,6 +123,13 @@ const (
 	trapAtHandler = 5 // by a single step that entered a signal handler: no siginfo, but the signal's number
 )
 
+// Codes of signals that a process sent (sigaction(2)): by kill(2), sigqueue(3) or pthread_sigqueue(3), and tgkill(2).
+const (
+	siUser  = 0
+	siQueue = -1
+	siTkill = -6
+)
+
 func getSigInfo(tid int) (info sigInfo, err error) {
 	err = ptraceAt(unix.PTRACE_GETSIGINFO, tid, 0, unsafe.Pointer(&info))
 	return info, err
@@ -168,6 +175,23 @@ func synchronous(info *sigInfo) bool {
 func trapPending(tid int) bool {
 	pending, err := strconv.ParseUint(system.StatusField(tid, "SigPnd"), 16, 64)
 	return err == nil && pending>>(unix.SIGTRAP-1)&1 != 0
+}
+
+// queued says whether there are signals that a thread, or its process, has not been given yet, or may be.
+func queued(tid int) bool {
+	var first sigInfo
+	for _, queue := range []uint32{0, unix.PTRACE_PEEKSIGINFO_SHARED} {
+		args := struct {
+			off   uint64
+			flags uint32
+			count int32
+		}{flags: queue, count: 1}
+		n, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_PEEKSIGINFO, uintptr(tid), uintptr(unsafe.Pointer(&args)), uintptr(unsafe.Pointer(&first)), 0, 0)
+		if errno != 0 || n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // pending are the signals that a thread has not been given yet, its own and those of its process.
