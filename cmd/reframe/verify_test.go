@@ -440,3 +440,24 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 		}
 	}
 }
+
+// Behind an exit a program may start processes, and take memory and give it back: all is as it is without anybody looking, and can be compared.
+func TestVerifyOfProcessesAndMappings(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"processes.c": "2 1 8\n6 2 8\n12 3 8\n",
+		"mappings.c":  "7 1\n9 2\n12 3\n16 4\n21 5\n",
+	} {
+		module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", name))
+		sites := filepath.Join(t.TempDir(), "sites.ll")
+		r := reframe(t, "instrument", module, "-o", sites)
+		require.Equal(t, 0, r.code, r.stderr)
+		program := livetest.ModuleBinary(t, 19, sites)
+		for _, args := range [][]string{{"--from-entry=false"}, {"--from-entry"}} {
+			r := reframe(t, slices.Concat([]string{"verify", "--ir", sites}, args, []string{"--", program})...)
+			require.Equal(t, 0, r.code, "%s %v: %s", name, args, r.stderr)
+			require.Regexp(t, `^(\d\d+) exits verified in .*: (\d\d+) same, 0 different, 0 not comparable; (\d+ skipped; )?the process exited with status 0\n$`, r.stderr, "%s %v", name, args)
+			require.Equal(t, want, r.stdout, "%s %v", name, args)
+		}
+	}
+}

@@ -229,7 +229,7 @@ func (v *verifier) cameBack(pc, sp machine.Addr, regs *machine.Registers) (bool,
 		return true, v.drop(c.members)
 	}
 	v.memory = after
-	list := changes(c.before, after)
+	list := changes(c.before, after, t)
 	var told []*prediction
 	for _, p := range c.members {
 		why, err := p.hand(v, list, after, regs)
@@ -449,7 +449,7 @@ func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects
 		for _, ch := range list {
 			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
 			if start < end {
-				objects = append(objects, changed{t.own.Start + start - t.native.Start, ch.data[start-ch.addr : end-ch.addr]})
+				objects = append(objects, changed{addr: t.own.Start + start - t.native.Start, data: ch.data[start-ch.addr : end-ch.addr]})
 			}
 		}
 		for done := machine.Addr(0); done < t.own.End-t.own.Start; {
@@ -464,7 +464,7 @@ func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects
 			}
 			for i, u := range undefined[:len(now)] {
 				if u != 0 {
-					objects = append(objects, changed{own + machine.Addr(i), now[i : i+1]})
+					objects = append(objects, changed{addr: own + machine.Addr(i), data: now[i : i+1]})
 				}
 			}
 			done += machine.Addr(len(now))

@@ -8,15 +8,16 @@ import (
 	"reframe/deopt/machine"
 )
 
-// changed is memory that native code has changed: what lies there now.
+// changed is memory that native code has changed: what lies there now, or how many bytes of whole pages are not there any more.
 type changed struct {
 	addr machine.Addr
 	data []byte
+	gone uint64
 }
 
-// changes are those between two images, in ascending order: words in which bytes differ, and what the second has and the first has not. Their data is
-// the second's.
-func changes(before, after *memoryImage) (list []changed) {
+// changes are those between two images: in ascending order words in which bytes differ, and what the second has and the first has not, with the second's
+// data; and then the pages that the first has and that cannot be read now, as munmap(2) leaves them.
+func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 	for i := range after.blocks {
 		b := &after.blocks[i]
 		was := before.block(b.addr)
@@ -34,10 +35,28 @@ func changes(before, after *memoryImage) (list []changed) {
 				continue
 			}
 			if n := before.read(old[:len(page)], addr); n < len(page) {
-				list = append(list, changed{addr, page}) // it was not there, or could not be read
+				list = append(list, changed{addr: addr, data: page}) // it was not there, or could not be read
 				continue
 			}
 			list = appendDifferent(list, addr, old[:len(page)], page)
+		}
+	}
+	var page [imagePage]byte
+	for i := range before.blocks {
+		b := &before.blocks[i]
+		if is := after.block(b.addr); is != nil && is.addr == b.addr && is.size == b.size && is.missing == b.missing {
+			continue
+		}
+		for at := 0; at < b.size; at += imagePage {
+			addr := b.addr + machine.Addr(at)
+			if b.missing>>(at/imagePage)&1 != 0 || after.read(page[:1], addr) > 0 || now.ReadMemory(page[:], addr) == nil {
+				continue // one that is only protected against writing now is in no image
+			}
+			if n := len(list); n > 0 && list[n-1].gone > 0 && list[n-1].addr+machine.Addr(list[n-1].gone) == addr {
+				list[n-1].gone += imagePage
+				continue
+			}
+			list = append(list, changed{addr: addr, gone: imagePage})
 		}
 	}
 	return list
@@ -62,7 +81,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 		for end < len(now) && !same(end) {
 			end += 8
 		}
-		list = append(list, changed{addr + machine.Addr(at), now[at:min(end, len(now))]})
+		list = append(list, changed{addr: addr + machine.Addr(at), data: now[at:min(end, len(now))]})
 		at = end
 	}
 	return list
@@ -72,14 +91,20 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks)}
 	for _, c := range list {
-		if out.index(c.addr) < 0 {
+		if c.gone == 0 && out.index(c.addr) < 0 {
 			out.take(after.block(c.addr))
 		}
 	}
 	own := map[int]bool{} // which blocks' data is not another image's
 	for _, c := range list {
+		for at := machine.Addr(0); at < machine.Addr(c.gone); at += imagePage {
+			if i := out.index(c.addr + at); i >= 0 {
+				bit := uint16(1) << ((c.addr + at - out.blocks[i].addr) / imagePage)
+				out.blocks[i].missing, out.blocks[i].gone = out.blocks[i].missing|bit, out.blocks[i].gone|bit
+			}
+		}
 		i := out.index(c.addr)
-		if i < 0 {
+		if c.gone > 0 || i < 0 {
 			continue
 		}
 		b := &out.blocks[i]
@@ -89,7 +114,8 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 			b.data, own[i] = data, true
 		}
 		at := int(c.addr - b.addr)
-		b.missing &^= 1 << (at / imagePage) // a page that could not be read is there as a whole
+		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is there as a whole
+		b.missing, b.gone = b.missing&there, b.gone&there
 		copy(b.data[at:], c.data)
 	}
 	for _, r := range after.ranges {

@@ -36,6 +36,7 @@ type imageOf struct {
 	size    int
 	data    []byte // nil: all zero
 	missing uint16 // a bit for each page that could not be read
+	gone    uint16 // and of those, which native code has unmapped since
 	shared  bool
 }
 
@@ -232,6 +233,8 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 				seen++
 			}
 			switch bit := uint16(1) << (at / imagePage); {
+			case b.gone&bit != 0:
+				continue // whatever was in it, the program has done with
 			case b.missing&bit != 0 && !ok:
 				continue // nothing was there to be changed, or nothing that can be seen
 			case (b.missing|missing)&bit != 0:

@@ -70,7 +70,7 @@ func (p *prediction) ownWords(objects []changed, after *memoryImage) (words []ch
 			if own, ok := p.toOwn(machine.Addr(binary.LittleEndian.Uint64(b[:]))); ok {
 				binary.LittleEndian.PutUint64(b[:], uint64(own))
 			}
-			words = append(words, changed{at, b[:]})
+			words = append(words, changed{addr: at, data: b[:]})
 		}
 	}
 	return words

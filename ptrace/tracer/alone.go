@@ -362,7 +362,7 @@ func (a *solo) proceed(request int, regs *General) string {
 		}
 		t.running, t.stepping = true, request == unix.PTRACE_SINGLESTEP
 		var ws unix.WaitStatus
-		if why := a.awaitUntil(&ws); why != "" {
+		if why := a.awaitUntil(a.t.tid, &ws); why != "" {
 			return why
 		}
 		t.running = false
@@ -387,6 +387,9 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 	case event == unix.PTRACE_EVENT_STOP:
 		t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
 		return false, ""
+	case event == unix.PTRACE_EVENT_VFORK:
+		a.news(t, event)
+		return false, a.lend()
 	case event != 0:
 		a.news(t, event)
 		return false, ""
@@ -427,6 +430,36 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 	return false, ""
 }
 
+// lend lets the processes run that have the thread's memory, by vfork(2) or posix_spawn(3), until they have their own or have ended: the thread waits for
+// that in the kernel.
+func (a *solo) lend() string {
+	if a.placed != nil { // which are for the thread alone
+		var regs General
+		if getRegs(a.t.tid, &regs) != nil {
+			return "the process ended"
+		}
+		a.unplace()
+		defer func() { a.place(regs.pc()) }()
+	}
+	for _, guest := range a.server.ordered() {
+		for a.server.threads[guest.tid] == guest && guest.guest {
+			if !guest.running {
+				a.server.run(guest)
+			}
+			var ws unix.WaitStatus
+			if why := a.awaitUntil(guest.tid, &ws); why != "" {
+				if guest.running && ptrace(unix.PTRACE_INTERRUPT, guest.tid, 0) == nil {
+					a.halt(guest)
+				}
+				a.interrupted = true
+				return why
+			}
+			a.handle(guest.tid, ws)
+		}
+	}
+	return ""
+}
+
 // raised says whether the thread sent the signal to itself, as raise(3) and abort(3) do, behind which its handler has run: no other thread of the process
 // runs that could have. While others are blocked because one was put off, such a signal waits with them.
 func (a *solo) raised(info *sigInfo) bool {
@@ -438,13 +471,13 @@ func (a *solo) raised(info *sigInfo) bool {
 	return false
 }
 
-// awaitUntil waits for a report until the time is up; then the thread is stopped where it is.
-func (a *solo) awaitUntil(ws *unix.WaitStatus) string {
+// awaitUntil waits for a report of a thread until the time is up; then the one that runs alone is stopped where it is.
+func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
 	for {
-		switch got, err := a.sleep(a.t.tid, ws); {
+		switch got, err := a.sleep(tid, ws); {
 		case err != nil && err != unix.EINTR:
 			return "the process ended"
-		case got == a.t.tid:
+		case got == tid:
 			return ""
 		case a.asked() || time.Now().After(a.deadline):
 			return a.late()
