@@ -207,7 +207,7 @@ func (t *Target) survey() error {
 	if err != nil {
 		return err
 	}
-	t.maps, t.provided, t.Modules = maps, providedTo(t.via), readModules(t.via, maps, nil)
+	t.maps, t.provided, t.Modules = maps, &provisions{tid: t.via}, readModules(t.via, maps, nil)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	t.findPerf()

@@ -48,7 +48,7 @@ type gatherer struct {
 func newGatherer(t *Target) *gatherer {
 	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]system.Want, 0, reachPages)}
 	for _, r := range t.maps {
-		if r.Read && (r.Write || !ofFile(r) && !r.Exec) && (t.provided == nil || len(overlaps(t.provided(), machine.Range{Start: r.Start, End: r.End})) == 0) {
+		if r.Read && (r.Write || !ofFile(r) && !r.Exec) && len(overlaps(t.provided.ranges(), machine.Range{Start: r.Start, End: r.End})) == 0 {
 			g.maps = append(g.maps, r)
 		}
 	}

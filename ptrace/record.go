@@ -250,7 +250,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		if err != nil {
 			return nil, err
 		}
-		t.maps, t.provided = maps, providedTo(t.via)
+		t.maps, t.provided = maps, &provisions{tid: t.via}
 	}
 	switch {
 	case t.core != nil && o.Memory != Minimal:

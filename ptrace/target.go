@@ -51,8 +51,8 @@ type Target struct {
 	objects  uint64         // bytes of the registered objects that were read
 	room     uint64         // how many may be; 0 for the usual bound
 	maps     []machine.Mapping
-	provided func() []machine.Range // mappings whose pages somebody provides, of a process
-	places   places                 // of the modules
+	provided *provisions // mappings whose pages somebody provides; nil for a core
+	places   places      // of the modules
 	threads  []machine.Thread
 	memory   machine.Memory
 	copied   machine.Memory // what memory is once a held process goes on

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
@@ -75,20 +76,31 @@ func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) 
 	return parts
 }
 
-// providedTo is provided, asked for when it is first needed; where it cannot be told there is none.
-func providedTo(tid int) func() []machine.Range {
-	return sync.OnceValue(func() []machine.Range {
-		ranges, _ := provided(tid)
-		return ranges
+// provisions are what is provided of a process, asked for when it is first needed; where it cannot be told there is none.
+type provisions struct {
+	tid   int
+	once  sync.Once
+	known atomic.Bool
+	list  []machine.Range
+}
+
+func (p *provisions) ranges() []machine.Range {
+	if p == nil {
+		return nil
+	}
+	p.once.Do(func() {
+		p.list, _ = provided(p.tid)
+		p.known.Store(true)
 	})
+	return p.list
 }
 
 // awaited is why a page cannot be read that somebody else has yet to provide.
 const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
 
 // unawaited is the memory of a target that stands, without the pages that somebody would have to provide first: to read one waits for
-// that, and who provides it may be a thread that stands. Only reads of whole pages are looked at. Smaller ones are of stacks, lists and values
-// and come by the thousand.
+// that, and who provides it may be a thread that stands. What is provided is asked for when whole pages are read: smaller reads, of stacks, lists and
+// values, come by the thousand, and are held against it where it is known.
 type unawaited struct {
 	machine.Memory
 	of *Target
@@ -96,7 +108,7 @@ type unawaited struct {
 
 // ReadMemory implements [machine.Memory].
 func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
-	if len(p) >= elfcore.Page && u.of.awaits(addr, len(p)) {
+	if (len(p) >= elfcore.Page || u.of.provided.known.Load()) && u.of.awaits(addr, len(p)) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited}
 	}
 	return u.Memory.ReadMemory(p, addr)
@@ -104,7 +116,7 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 
 // awaits says whether memory has pages that somebody has yet to provide, or may have, as far as is known since its mappings were read.
 func (t *Target) awaits(addr machine.Addr, size int) bool {
-	parts := overlaps(t.provided(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
+	parts := overlaps(t.provided.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
 	if len(parts) == 0 {
 		return false
 	}

@@ -73,6 +73,7 @@ func TestAwaitedPages(t *testing.T) {
 		require.EqualValues(t, 1, page[0])
 		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not there yet")
 		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not there yet")
+		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not there yet") // who reads by pages, and what is left of them where that fails
 	}
 	core := func(t *testing.T, target *Target, memory CoreMemory) {
 		path := filepath.Join(t.TempDir(), "core")

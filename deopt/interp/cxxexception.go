@@ -145,7 +145,11 @@ func (c *ccall) allocateException(size uint64) machine.Addr {
 // thrown finds the object of an exception.
 func (c *ccall) thrown(object machine.Addr) *thrown {
 	t := c.in.run.cxx.thrown[object]
-	if t == nil && c.err == nil {
+	switch {
+	case t != nil || c.err != nil:
+	case object != 0 && c.foreign(object):
+		c.err = unsupported("resume a frame further out", "@%s of %v, which native code allocated,", c.Name, object)
+	default:
 		c.err = troublef(KindFault, "@%s of %v, which __cxa_allocate_exception did not give, or which is destroyed", c.Name, object)
 	}
 	return t

@@ -106,7 +106,11 @@ func (c *ccall) free(a machine.Addr) {
 func usableSize(c *ccall) uint64 {
 	a := c.addr(0)
 	size, ok := c.in.heap.sizes[a]
-	if !ok && a != 0 && c.err == nil {
+	switch {
+	case ok || a == 0 || c.err != nil:
+	case c.foreign(a):
+		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "malloc_usable_size of %v, memory of the target,", a)
+	default:
 		c.err = troublef(KindFault, "malloc_usable_size of %v, which malloc did not return", a)
 	}
 	return size
@@ -118,7 +122,7 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	}
 	old, ok := c.in.heap.sizes[a]
 	switch {
-	case !c.in.view.ranges.own(a):
+	case c.foreign(a):
 		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
 		return 0
 	case !ok: // the error that a wrong free is

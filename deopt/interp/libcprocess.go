@@ -176,10 +176,10 @@ const (
 )
 
 var refusals = map[string][]string{
-	hintInput:  {"freopen", "freopen64", "opendir", "popen", "mmap", "mmap64", "fmemopen"},
+	hintInput:  {"freopen", "freopen64", "opendir", "fmemopen"},
 	hintOutput: {"tmpnam", "open_memstream"},
 	hintThread: {"pthread_create", "pthread_join", "pthread_cond_wait", "thrd_create", "sem_open"},
-	hintSystem: {"system", "fork", "vfork", "clone", "execve", "execvp", "execv", "execl", "execlp", "wait", "waitpid", "kill", "raise", "pipe", "dup2", "socket",
+	hintSystem: {"system", "popen", "mmap", "mmap64", "fork", "vfork", "clone", "execve", "execvp", "execv", "execl", "execlp", "wait", "waitpid", "kill", "raise", "pipe", "dup2", "socket",
 		"connect", "dlopen", "dlsym", "dlclose", "dlerror", "syscall", "ioctl", "select",
 		"poll", "sleep", "usleep", "nanosleep", "mprotect", "sbrk", "brk", "alarm", "setenv", "putenv", "unsetenv"},
 }

@@ -62,11 +62,20 @@ func (c *ccall) stream(i int) int {
 	if c.in.clib.files != nil {
 		known = "no stream that is open"
 	}
-	c.err = troublef(KindFault, "@%s is given %v, which is %s", c.Name, a, known)
-	if a == 0 {
+	switch {
+	case a == 0:
 		c.err = troublef(KindFault, "@%s is given a null pointer for a FILE", c.Name)
+	case c.foreign(a):
+		c.err = unsupported("only the target's own C library knows what is behind it", "@%s of %v, a stream of the target,", c.Name, a)
+	default:
+		c.err = troublef(KindFault, "@%s is given %v, which is %s", c.Name, a, known)
 	}
 	return noStream
+}
+
+// foreign says that an address is not in the interpreter's own memory, where there is a target whose it may be.
+func (c *ccall) foreign(a machine.Addr) bool {
+	return c.in.view.target != nil && !c.in.view.ranges.own(a)
 }
 
 // targetStream is the address of a FILE of glibc in the target, or 0.
