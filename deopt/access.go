@@ -63,10 +63,10 @@ func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m 
 // Fill reads the values of the frame's record. The error is a [*layout.Error].
 func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
 
-// Learn adds modules and layouts of virtual machines that became known later. What was made of records before stays.
+// Learn adds modules and layouts of virtual machines that became known later; a layout that it has is not added again. What was made of records before stays.
 func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 	v.modules.Add(modules)
-	v.vms = append(v.vms, vms...)
+	v.vms = vmlayout.Join(v.vms, vms)
 }
 
 // Move takes the view to the process as it is now. The frames that it has are of the moment before.

@@ -89,7 +89,7 @@ func (c *call) core() error {
 	if ask := c.describer(in); ask != nil {
 		sites.EachImage(c.target, func(name string, img *object.Image) {
 			modules, layouts := ask(name, img)
-			c.options.Modules, c.options.VMs = append(c.options.Modules, modules...), append(c.options.VMs, layouts...)
+			c.options.Modules, c.options.VMs = append(c.options.Modules, modules...), vmlayout.Join(c.options.VMs, layouts)
 		})
 	}
 	_, err = c.look()

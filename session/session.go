@@ -76,7 +76,7 @@ func (s *Session) learn(where string, img *object.Image) ([]*ir.Module, []*vmlay
 	}
 	s.asked[img] = true
 	modules, layouts := s.config.Describe(where, img)
-	s.config.Modules, s.config.VMs = slices.Concat(s.config.Modules, modules), slices.Concat(s.config.VMs, layouts)
+	s.config.Modules, s.config.VMs = slices.Concat(s.config.Modules, modules), vmlayout.Join(s.config.VMs, layouts)
 	return modules, layouts
 }
 

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -116,4 +117,28 @@ verify --record 1 --limit 3 -- %[1]s --entries %[2]s
 `, vm, program))
 	r := reframe(t, "replay", script)
 	require.Zero(t, r.code, r.stdout)
+}
+
+// A program that becomes itself again says again what it is: the layout is that of before, and serves the new one too.
+func TestTraceOfSelfDescriptionAfterExec(t *testing.T) {
+	t.Parallel()
+	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
+	again := livetest.CProgram(t, "gcc", []string{"-shared", "-fPIC"}, filepath.Join("testdata", "again.c"))
+	file := filepath.Join(t.TempDir(), "exits")
+	r := reframe(t, "trace", "-o", file, "--", "env", "LD_PRELOAD="+again, tinyvmtest.Binary(t, 19), "--fuel", tinyvmtest.Fuel, program)
+	require.Equal(t, 0, r.code, r.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	values := func(lines []string) (all []string) {
+		for _, line := range lines {
+			_, values, named := strings.Cut(line, ", reexecute local[0]=")
+			require.True(t, named, line)
+			all = append(all, values)
+		}
+		return all
+	}
+	half := len(lines) / 2
+	require.Positive(t, half)
+	require.Equal(t, values(lines[:half]), values(lines[half:]))
 }

@@ -163,12 +163,26 @@ func (k *inputs) withoutModules(why string) string {
 
 // describer takes layouts, modules or both of what a target says of itself. That it says something is told once, with a hint.
 func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
-	d, said := &described.Description{}, false
+	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by its text; nil for one that cannot be used
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
-		layouts, modules, notes := len(d.Layouts), len(d.Modules), len(d.Notes)
-		d.Add(where, img, wantLayouts, wantModules)
+		modules, notes := len(d.Modules), len(d.Notes)
+		layout := d.Add(where, img, wantLayouts, wantModules)
+		add := &described.Description{Modules: d.Modules[modules:], Notes: slices.Clone(d.Notes[notes:])}
 		var o deopt.Options
-		what, more := take(&described.Description{Layouts: d.Layouts[layouts:], Modules: d.Modules[modules:], Notes: slices.Clone(d.Notes[notes:])}, &o)
+		if layout != nil {
+			if is, known := started[string(layout.Text)]; !known {
+				add.Layouts = append(add.Layouts, *layout)
+			} else if is != nil {
+				o.VMs = append(o.VMs, is)
+			}
+		}
+		what, more := take(add, &o)
+		if len(add.Layouts) > 0 {
+			started[string(layout.Text)] = nil
+			if len(o.VMs) > 0 {
+				started[string(layout.Text)] = o.VMs[0]
+			}
+		}
 		if !said && what != "" {
 			said = true
 			warn("it describes itself" + hint)

@@ -38,7 +38,7 @@ const (
 )
 
 // Ask asks an image, which may be nil, what it says of itself: modules, and layouts of virtual machines. It is asked once of each file and each registered
-// object, as it is first seen.
+// object, as it is first seen. A layout that several say, of one program after the other too, is the same one each time.
 type Ask func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 
 // Description is what a target says of itself.
@@ -63,17 +63,19 @@ func Of(t *ptrace.Target, layouts, modules bool) *Description {
 	return d
 }
 
-// Add adds what one image says, as far as it is wanted and there is room. The image may be nil.
-func (d *Description) Add(name string, img *object.Image, layouts, modules bool) {
+// Add adds what one image says, as far as it is wanted and there is room. The image may be nil. It returns the layout that the image says, nil for none; one
+// that another image has said before is there once.
+func (d *Description) Add(name string, img *object.Image, layouts, modules bool) (is *Layout) {
 	if img == nil {
-		return
+		return nil
 	}
-	if layouts && len(d.Layouts) < maxLayouts {
-		d.layout(name, img)
+	if layouts {
+		is = d.layout(name, img)
 	}
 	if modules {
 		d.module(name, img)
 	}
+	return is
 }
 
 // note notes what could not be read; the first few say enough.
@@ -84,12 +86,12 @@ func (d *Description) note(format string, args ...any) {
 	}
 }
 
-func (d *Description) layout(name string, img *object.Image) {
+func (d *Description) layout(name string, img *object.Image) *Layout {
 	s, from := img.Section(layoutSection), uint64(0)
 	if s == nil {
 		var found bool
 		if s, from, found = img.InSection(layoutSymbol); !found {
-			return
+			return nil
 		}
 	}
 	var text []byte
@@ -99,17 +101,21 @@ func (d *Description) layout(name string, img *object.Image) {
 	}
 	if err != nil {
 		d.note("%s, %s: %v", name, layoutSection, err)
-		return
+		return nil
 	}
 	text = text[min(from, uint64(len(text))):]
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
 	}
 	text = bytes.TrimSpace(text)
-	if len(text) == 0 || slices.ContainsFunc(d.Layouts, func(l Layout) bool { return bytes.Equal(l.Text, text) }) {
-		return
+	if known := slices.IndexFunc(d.Layouts, func(l Layout) bool { return bytes.Equal(l.Text, text) }); known >= 0 {
+		return &d.Layouts[known]
+	}
+	if len(text) == 0 || len(d.Layouts) == maxLayouts {
+		return nil
 	}
 	d.Layouts = append(d.Layouts, Layout{name, text})
+	return &d.Layouts[len(d.Layouts)-1]
 }
 
 func (d *Description) module(name string, img *object.Image) {

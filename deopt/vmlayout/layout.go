@@ -27,6 +27,17 @@ type Layout struct {
 	child *Child // that runs it; nil where it runs here
 }
 
+// Join are the layouts of both lists, each once.
+func Join(list, more []*Layout) []*Layout {
+	list = slices.Clip(list)
+	for _, l := range more {
+		if !slices.Contains(list, l) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
 // Limits of what one call of a layout's function may do. A record has some hundred operands; twenty steps for each are plenty.
 const (
 	maxSteps  = 2_000_000
