@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"reframe/deopt/names"
@@ -36,15 +37,40 @@ type Chapter struct {
 const maxPages = 400
 
 // NewBook makes the directory, where it is missing. One that has an index already is refused, with an error that wraps [os.ErrExist], unless force says that
-// files are replaced.
+// files are replaced: then the pages of the earlier book are removed.
 func NewBook(dir string, force bool) (*Book, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	if err := newfile.Free(filepath.Join(dir, "index.html")); err != nil && !force {
-		return nil, err
+	if err := newfile.Free(filepath.Join(dir, "index.html")); err != nil {
+		if !force {
+			return nil, err
+		}
+		if err := removePages(dir); err != nil {
+			return nil, err
+		}
 	}
 	return &Book{dir: dir, force: force}, nil
+}
+
+// pageName is how [Book.Add] names pages.
+var pageName = regexp.MustCompile(`^difference-(entry-)?[0-9]+\.html$`)
+
+// removePages removes the pages of a directory, which a new index would not lead to.
+func removePages(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !f.Type().IsRegular() || !pageName.MatchString(f.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Add writes the page of a difference. report is what a terminal shows of it.
