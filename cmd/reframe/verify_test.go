@@ -466,3 +466,17 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 		require.NotContains(t, r.stderr, "may be wrong", name)
 	}
 }
+
+// Where native code waits for a thread that stands meanwhile it is given up at once, not when its time is over: a minute here.
+func TestVerifyOfWaitingThreads(t *testing.T) {
+	t.Parallel()
+	module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", "answers.c"))
+	sites := filepath.Join(t.TempDir(), "sites.ll")
+	r := reframe(t, "instrument", module, "-o", sites)
+	require.Equal(t, 0, r.code, r.stderr)
+	r = reframe(t, "verify", "--timeout", "1m", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites))
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Equal(t, "1\n3\n6\n10\n", r.stdout)
+	require.Regexp(t, `^(?s)\d+ exits verified in .*, 0 different, .*\n  \d+  native code did not come to the return: it waits for another thread, and those stand while it runs alone\n`, r.stderr)
+	require.NotContains(t, r.stderr, "took over")
+}

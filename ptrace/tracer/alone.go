@@ -481,16 +481,24 @@ func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
 			return ""
 		case a.asked() || time.Now().After(a.deadline):
 			return a.late()
+		case tid == a.t.tid && a.stuck():
+			a.interrupt()
+			return "it waits for another thread, and those stand while it runs alone"
 		}
+	}
+}
+
+// interrupt stops the thread where it is.
+func (a *solo) interrupt() {
+	if a.t.running && ptrace(unix.PTRACE_INTERRUPT, a.t.tid, 0) == nil {
+		a.interrupted = true
+		a.halt(a.t)
 	}
 }
 
 // late stops the thread where it is: it took too long.
 func (a *solo) late() string {
-	if a.t.running && ptrace(unix.PTRACE_INTERRUPT, a.t.tid, 0) == nil {
-		a.interrupted = true
-		a.halt(a.t)
-	}
+	a.interrupt()
 	if a.asked() {
 		return "it was interrupted"
 	}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Operations of futex(2) and flags of these (linux/futex.h).
+const (
+	futexWait          = 0
+	futexLockPI        = 6
+	futexWaitBitset    = 9
+	futexWaitRequeuePI = 11
+
+	futexPrivate  = 128
+	futexRealtime = 256
+)
+
+// stuck says whether a thread that runs alone sleeps until another thread of its process wakes it, which it will not: all others stand. It waits without an
+// end of time at a futex that no other process has, as for a mutex, a condition variable, a semaphore or the end of a thread. Where the kernel does not say
+// what it sleeps in it is not known.
+func (a *solo) stuck() bool {
+	if a.t.vforks {
+		return false
+	}
+	for _, guest := range a.threads {
+		if guest.guest {
+			return false
+		}
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", a.pid, a.t.tid))
+	if err != nil {
+		return false
+	}
+	at, private, waits := untimedFutex(string(text))
+	return waits && (private || a.isPrivate(at))
+}
+
+// isPrivate says whether memory is mapped for the process alone: a futex there is known by the process and its address (get_futex_key of Linux's
+// kernel/futex/core.c).
+func (s *server) isPrivate(addr uint64) bool {
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", s.pid))
+	if err != nil {
+		return false
+	}
+	defer maps.Close()
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var from, to uint64
+		var access string
+		if n, err := fmt.Sscanf(lines.Text(), "%x-%x %4s", &from, &to, &access); n == 3 && err == nil && addr >= from && addr < to {
+			return strings.HasSuffix(access, "p")
+		}
+	}
+	return false
+}
+
+// untimedFutex reads /proc/PID/task/TID/syscall: the number of the system call that the thread is blocked in, and its arguments (proc(5)). It says
+// whether the thread waits at a futex until that is woken, where that is, and whether it is one of the process alone.
+func untimedFutex(syscall string) (at uint64, private, waits bool) {
+	words := strings.Fields(syscall)
+	if len(words) < 5 || words[0] != strconv.Itoa(unix.SYS_FUTEX) {
+		return 0, false, false
+	}
+	var args [4]uint64
+	for i := range args {
+		var err error
+		if args[i], err = strconv.ParseUint(words[i+1], 0, 64); err != nil {
+			return 0, false, false
+		}
+	}
+	op, until := uint32(args[1]), args[3]
+	switch op &^ (futexPrivate | futexRealtime) {
+	case futexWait, futexLockPI, futexWaitBitset, futexWaitRequeuePI:
+		return args[0], op&futexPrivate != 0, until == 0
+	}
+	return 0, false, false
+}
