@@ -5,6 +5,7 @@ package tracer
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -388,8 +389,9 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
 		return false, ""
 	case event == unix.PTRACE_EVENT_VFORK:
+		before := maps.Clone(a.threads)
 		a.news(t, event)
-		return false, a.lend()
+		return false, a.lend(before)
 	case event != 0:
 		a.news(t, event)
 		return false, ""
@@ -430,9 +432,9 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 	return false, ""
 }
 
-// lend lets the processes run that have the thread's memory, by vfork(2) or posix_spawn(3), until they have their own or have ended: the thread waits for
-// that in the kernel.
-func (a *solo) lend() string {
+// lend lets the process run that the thread has lent its memory, by vfork(2) or posix_spawn(3), until it has its own or has ended: the thread waits for that
+// in the kernel. Others, of threads that stand, stand as before.
+func (a *solo) lend(before map[int]*thread) string {
 	if a.placed != nil { // which are for the thread alone
 		var regs General
 		if getRegs(a.t.tid, &regs) != nil {
@@ -442,7 +444,7 @@ func (a *solo) lend() string {
 		defer func() { a.place(regs.pc()) }()
 	}
 	for _, guest := range a.server.ordered() {
-		for a.server.threads[guest.tid] == guest && guest.guest {
+		for before[guest.tid] == nil && guest.guest && a.threads[guest.tid] == guest {
 			if !guest.running {
 				a.server.run(guest)
 			}
