@@ -480,3 +480,24 @@ func TestVerifyOfWaitingThreads(t *testing.T) {
 	require.Regexp(t, `^(?s)\d+ exits verified in .*, 0 different, .*\n  \d+  native code did not come to the return: it waits for another thread, and those stand while it runs alone\n`, r.stderr)
 	require.NotContains(t, r.stderr, "took over")
 }
+
+// Of a program that catches what native code throws the exits that do not throw again are compared, in its handlers too; what is not says why.
+func TestVerifyOfExceptions(t *testing.T) {
+	t.Parallel()
+	module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", "caught.cc"))
+	sites := filepath.Join(t.TempDir(), "sites.ll")
+	r := reframe(t, "instrument", module, "-o", sites)
+	require.Equal(t, 0, r.code, r.stderr)
+	r = reframe(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-lstdc++"))
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Equal(t, strings.Repeat("stoi\n-1 3 12 5 1\n", 3), r.stdout)
+	found := regexp.MustCompile(`^(\d+) exits verified in .*: (\d+) same, 0 different, `).FindStringSubmatch(r.stderr)
+	require.NotNil(t, found, r.stderr)
+	all, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	same, err := strconv.Atoi(found[2])
+	require.NoError(t, err)
+	require.Greater(t, 3*same, 2*all, r.stderr)
+	require.NotContains(t, r.stderr, "reaches outside")
+	require.Regexp(t, `it calls @_ZSt24__throw_invalid_argumentPKc, which does not return: it throws, or ends the program`, r.stderr)
+}

@@ -92,7 +92,7 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 
 // defined returns what the name of a declaration, or of a definition that others may
 // replace, stands for among all modules; itself where they define nothing.
-// A declaration that stays one may be of libstdc++: then what stands for it here, unless the target has it in its memory.
+// A declaration that stays one may be of libstdc++: then what stands for it here, unless the target has it in its memory, or native code can run it.
 func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	d, err := b.among(v)
 	if err != nil || d != v {
@@ -104,6 +104,9 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	var name string
 	switch v := v.(type) {
 	case *ir.Func:
+		if _, ok := b.symbol(v.Module, v.Name); ok && b.in.opt.Native != nil {
+			return v, nil // native code runs it
+		}
 		name = v.Name
 	case *ir.Global:
 		if _, ok := b.symbol(v.Module, v.Name); ok {

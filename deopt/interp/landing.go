@@ -114,6 +114,9 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 		if err != nil {
 			return err
 		}
+		if fr.in.opt.Native != nil { // its landing pads yield what the code generator numbered
+			return unsupported("", "the selector that native code has for a type of exceptions")
+		}
 		id, err := fr.in.typeid(a)
 		fr.w[out.at] = word{v: uint64(id)}
 		return err

@@ -2,20 +2,22 @@ package interp
 
 import (
 	"strings"
-	"sync"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 )
 
-// elsewhere are functions that go on elsewhere than behind their call.
+// elsewhere are functions that go on elsewhere than behind their call, or are none that a program calls.
 var elsewhere = map[string]bool{}
 
-func init() { // the tables refer to what refers to this
-	for _, table := range []map[string]Builtin{jumpFuncs, exceptionFuncs} {
-		for name := range table {
-			elsewhere[name] = true
-		}
+func init() { // the table refers to what refers to this
+	for name := range jumpFuncs {
+		elsewhere[name] = true
+	}
+	for name := range strings.FieldsSeq(`__cxa_throw __cxa_rethrow __cxa_call_unexpected __cxa_call_terminate _ZSt9terminatev _ZSt10unexpectedv
+		_Unwind_RaiseException _Unwind_Resume _Unwind_Resume_or_Rethrow _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE
+		__gxx_personality_v0 __gcc_personality_v0`) {
+		elsewhere[name] = true
 	}
 }
 
@@ -27,23 +29,10 @@ func leftToNative(name string, b Builtin, effect Effect) bool {
 	return !elsewhere[name] && (effect == EffectState || effect == EffectOutside)
 }
 
-// LeftToNative says of a function that no module defines that [Options].Native runs it, where there is one.
+// LeftToNative says of a function that no module defines, and that the target has, that [Options].Native runs it, where there is one.
 func LeftToNative(name string) bool {
-	return leftToNative(name, libc[name], EffectOf(name)) && !runtimeFuncs()[name]
+	return leftToNative(name, libc[name], EffectOf(name))
 }
-
-// runtimeFuncs are the functions of libstdc++ that the interpreter has as IR.
-var runtimeFuncs = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for line := range strings.Lines(runtimeText(64)) {
-		if rest, ok := strings.CutPrefix(line, "define "); ok {
-			_, rest, _ = strings.Cut(rest, "@")
-			name, _, _ := strings.Cut(rest, "(")
-			names[name] = true
-		}
-	}
-	return names
-})
 
 // Own says whether a module is none of the program's, but what the interpreter has in the place of libstdc++.
 func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }

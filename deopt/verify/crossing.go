@@ -66,6 +66,9 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library does so by itself, or otherwise
 		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
 	}
+	if neverReturns(c.Site()) { // its landing pad may lie where it would return
+		return fmt.Sprintf("it calls %s, which does not return: it throws, or ends the program", p.called(c)), nil
+	}
 	if p.callee = c.At; p.callee == 0 {
 		var ok bool
 		if p.callee, ok = p.symbol(c.Name); !ok {
@@ -73,6 +76,27 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 		}
 	}
 	return "", nil
+}
+
+// neverReturns says of a call that the compiler took it for one that does not return.
+func neverReturns(call *ir.Instr) bool {
+	next := call.Block.Instrs[call.Index+1:]
+	if call.Op == ir.OpInvoke {
+		next = call.Blocks[0].Instrs
+	}
+	for _, i := range next {
+		if callee, ok := callee(i); !ok || !strings.HasPrefix(callee.Name, "llvm.") {
+			return i.Op == ir.OpUnreachable
+		}
+	}
+	return false
+}
+
+func callee(i *ir.Instr) (f *ir.Func, ok bool) {
+	if i.Op == ir.OpCall {
+		f, ok = i.Call.Callee.(*ir.Func)
+	}
+	return f, ok
 }
 
 // called names what the interpreter calls.
