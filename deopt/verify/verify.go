@@ -412,7 +412,7 @@ func (v *verifier) native() error {
 			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
 		case run.Stopped != "" && !v.gone && !hurries && v.hurries(): // at full speed from here on
 		case run.Stopped != "":
-			err = v.abandon("native code did not come to the return: " + run.Stopped)
+			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
 		case run.Return >= 0:
 			err = v.returned(run)
 		case run.Entered != 0:
@@ -444,6 +444,17 @@ func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time} }
 func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
 	s.steps -= min(s.steps, run.Steps)
 	s.time = max(least, s.time-time.Since(since))
+}
+
+// bounded says why native code was stopped: of what it may take by the whole of it, not by what calls and exits on its way had left of that.
+func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
+	switch {
+	case run.Late:
+		return fmt.Sprintf("it took over %v", v.options.Time)
+	case run.Steps >= o.Steps:
+		return fmt.Sprintf("it ran %d instructions", v.options.Steps)
+	}
+	return run.Stopped
 }
 
 // pass counts the exits that the thread passed on its way.
