@@ -501,3 +501,18 @@ func TestVerifyOfExceptions(t *testing.T) {
 	require.NotContains(t, r.stderr, "reaches outside")
 	require.Regexp(t, `it calls @_ZSt24__throw_invalid_argumentPKc, which does not return: it throws, or ends the program`, r.stderr)
 }
+
+// A sanitizer reserves terabytes, of which some pages are used.
+func TestVerifyOfSanitizedProgram(t *testing.T) {
+	t.Parallel()
+	module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", "mappings.c"))
+	sites := filepath.Join(t.TempDir(), "sites.ll")
+	r := reframe(t, "instrument", module, "-o", sites)
+	require.Equal(t, 0, r.code, r.stderr)
+	c := command(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-fsanitize=address"))
+	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // which no tracer lets it do
+	r = finish(t, c)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Equal(t, "7 1\n9 2\n12 3\n16 4\n21 5\n", r.stdout)
+	require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.stderr)
+}

@@ -89,7 +89,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 
 // with is an image with changes in it, those up to a later image.
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
-	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks)}
+	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), larger: img.larger}
 	for _, c := range list {
 		if c.gone == 0 && out.index(c.addr) < 0 {
 			out.take(after.block(c.addr))

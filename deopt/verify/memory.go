@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"sort"
 
 	"reframe/deopt/interp"
@@ -17,12 +18,17 @@ const (
 	imagePage  = interp.PageSize
 
 	defaultImageLimit = 1 << 30
+
+	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow: there are more of their pages than can be asked about.
+	maxImageMapping = 64 << 30
+	maxImage        = 256 << 30 // of all together
 )
 
 // memoryImage is a copy of writable memory. Blocks of zeros take no room.
 type memoryImage struct {
 	ranges []imageRange
-	blocks []imageOf // in order
+	blocks []imageOf       // in order
+	larger []machine.Range // mappings of which there is nothing, as they are larger than maxImageMapping
 }
 
 // imageRange is a mapping. Other processes may store into one that is shared.
@@ -40,7 +46,7 @@ type imageOf struct {
 	shared  bool
 }
 
-// copyImage copies the writable ones of mappings, which are in ascending order. Where they have more
+// copyImage copies the writable ones of mappings, which are in ascending order, but for those that are larger than maxImageMapping. Where they have more
 // than limit bytes that are not zero (0: 1 GiB) nothing is copied and the error says so. What is as in an earlier
 // image, which may be nil, is shared with it.
 func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
@@ -50,10 +56,17 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 	img := &memoryImage{}
 	used, writable := uint64(0), uint64(0)
 	for _, m := range maps {
+		if m.Write && m.Read && m.End-m.Start > maxImageMapping {
+			img.larger = append(img.larger, machine.Range{Start: m.Start, End: m.End})
+			continue
+		}
 		if m.Write && m.Read {
 			img.ranges = append(img.ranges, imageRange{machine.Range{Start: m.Start &^ (imagePage - 1), End: m.End &^ (imagePage - 1)}, m.Share})
 			writable += uint64(m.End - m.Start)
 		}
+	}
+	if writable > maxImage {
+		return nil, machine.Unavailablef("the process has %d GiB of writable memory, and more than %d GiB are not looked at", writable>>30, maxImage>>30)
 	}
 	buf := make([]byte, imageBlock)
 	zero := untouchedOf(mem)
@@ -249,7 +262,11 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 	if seen < len(c.pages) {
 		for addr := range c.pages {
 			if !before.holds(addr) {
-				c.refuse("the interpreter stored to %v, which is not writable", addr)
+				why := "the interpreter stored to %v, which is not writable"
+				if slices.ContainsFunc(before.larger, func(r machine.Range) bool { return r.Contains(addr) }) {
+					why = "the interpreter stored to %v, in a mapping that is too large to be compared"
+				}
+				c.refuse(why, addr)
 			}
 		}
 	}

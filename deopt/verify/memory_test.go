@@ -227,3 +227,32 @@ func BenchmarkCompareMemory(b *testing.B) {
 		compareMemory(image, memory, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
 	}
 }
+
+// Of mappings that are reserved and never used up there are more pages than anybody can ask about: nothing is said of what lies there, and as of one that is not
+// writable where the interpreter stores to it.
+func TestImageOfLargeMappings(t *testing.T) {
+	memory, maps := comparedPages()
+	const far = machine.Addr(1 << 46)
+	memory[far] = make([]byte, 4096)
+	large := append(slices.Clone(maps), machine.Mapping{Start: far, End: far + maxImageMapping + 4096, Read: true, Write: true})
+	image, err := copyImage(memory, large, 0, nil)
+	require.NoError(t, err)
+	plain, err := copyImage(memory, maps, 0, nil)
+	require.NoError(t, err)
+	require.Equal(t, plain.blocks, image.blocks)
+	for at, why := range map[machine.Addr]string{
+		comparedBase: "", far: "the interpreter stored to 0x400000000000, in a mapping that is too large to be compared",
+		0x1000: "the interpreter stored to 0x1000, which is not writable",
+	} {
+		stores := map[machine.Addr]string{at: "0500000000000000"}
+		got := compareMemory(image, memory.with(stores), slices.Values(memory.stored(stores, nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
+		require.Equal(t, why, got.Why)
+		require.Zero(t, got.Words)
+	}
+	large = large[:0]
+	for n := range machine.Addr(5) {
+		large = append(large, machine.Mapping{Start: far + n*maxImageMapping, End: far + (n+1)*maxImageMapping, Read: true, Write: true})
+	}
+	_, err = copyImage(memory, large, 0, nil)
+	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, and more than 256 GiB are not looked at")
+}
