@@ -66,8 +66,8 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library does so by itself, or otherwise
 		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
 	}
-	if neverReturns(c.Site()) { // its landing pad may lie where it would return
-		return fmt.Sprintf("it calls %s, which does not return: it throws, or ends the program", p.called(c)), nil
+	if throws(c.Site()) { // its landing pad may lie where it would return
+		return fmt.Sprintf("it calls %s, which does not return: it throws", p.called(c)), nil
 	}
 	if p.callee = c.At; p.callee == 0 {
 		var ok bool
@@ -78,14 +78,13 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	return "", nil
 }
 
-// neverReturns says of a call that the compiler took it for one that does not return.
-func neverReturns(call *ir.Instr) bool {
-	next := call.Block.Instrs[call.Index+1:]
-	if call.Op == ir.OpInvoke {
-		next = call.Blocks[0].Instrs
+// throws says of a call that it has a landing pad, and that the compiler took it for one that does not return.
+func throws(call *ir.Instr) bool {
+	if call.Op != ir.OpInvoke {
+		return false
 	}
-	for _, i := range next {
-		if callee, ok := callee(i); !ok || !strings.HasPrefix(callee.Name, "llvm.") {
+	for _, i := range call.Blocks[0].Instrs {
+		if f, ok := callee(i); !ok || !strings.HasPrefix(f.Name, "llvm.") {
 			return i.Op == ir.OpUnreachable
 		}
 	}
