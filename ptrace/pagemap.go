@@ -2,9 +2,11 @@ package ptrace
 
 import (
 	"io"
+	"os"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
 )
 
 // pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each had corePage
@@ -12,7 +14,32 @@ import (
 type pagemap struct {
 	io.Closer
 	list io.ReaderAt
-	page int64 // bytes of the kernel's pages
+	page int64    // bytes of the kernel's pages
+	file *os.File // that list is
+}
+
+// without are the parts of a mapping that have no pages. What cannot be told, and parts that are too many, count as pages.
+func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
+	from, many := r.Start, false
+	err := system.Pages(p.file.Fd(), r.Start, r.End, func(start, end machine.Addr) {
+		if many = many || len(parts) == maxParts; !many && start > from {
+			parts = append(parts, machine.Range{Start: from, End: start})
+		}
+		from = end
+	})
+	if err == nil {
+		if !many && from < r.End {
+			parts = append(parts, machine.Range{Start: from, End: r.End})
+		}
+		return parts
+	}
+	parts = nil // of a kernel that is asked about each page
+	for _, part := range partsWhere(p, r, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
+		if !part.keep {
+			parts = append(parts, machine.Range{Start: part.start, End: part.end})
+		}
+	}
+	return parts
 }
 
 // where are the parts of a mapping by pages of which f says so, or all of it where there is no list.

@@ -87,7 +87,7 @@ func (t *Target) pagemap() (*pagemap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pagemap{f, f, int64(os.Getpagesize())}, nil
+	return &pagemap{f, f, int64(os.Getpagesize()), f}, nil
 }
 
 // recordChanges notes what has changed since the mappings were read, of a process that was let go on: nobody knows on which side of

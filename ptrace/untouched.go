@@ -38,10 +38,9 @@ func (t *Target) Untouched() (parts []machine.Range) {
 		if !m.Read || !m.Write || !zeroFilled(m) || size < minUntouched || size > maxKept {
 			continue
 		}
-		// Asked for pages, and not for where there are none: what cannot be told, and parts that are too many, count as pages.
-		for _, p := range partsWhere(pages, m, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
-			if !p.keep && p.end-p.start >= minUntouched {
-				parts = append(parts, machine.Range{Start: p.start, End: p.end})
+		for _, part := range pages.without(m) {
+			if part.End-part.Start >= minUntouched {
+				parts = append(parts, part)
 			}
 		}
 	}

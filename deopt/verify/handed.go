@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sort"
 
@@ -15,8 +16,8 @@ type changed struct {
 	gone uint64
 }
 
-// changes are those between two images: in ascending order words in which bytes differ, and what the second has and the first has not, with the second's
-// data; and then the pages that the first has and that cannot be read now, as munmap(2) leaves them.
+// changes are those between two images, in ascending order: words in which bytes differ, and what the second has and the first has not, with the second's
+// data; and the pages that the first has and that cannot be read now, as munmap(2) leaves them.
 func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 	for i := range after.blocks {
 		b := &after.blocks[i]
@@ -49,7 +50,16 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 		}
 		for at := 0; at < b.size; at += imagePage {
 			addr := b.addr + machine.Addr(at)
-			if b.missing>>(at/imagePage)&1 != 0 || after.read(page[:1], addr) > 0 || now.ReadMemory(page[:], addr) == nil {
+			if b.missing>>(at/imagePage)&1 != 0 {
+				continue
+			}
+			if after.read(page[:], addr) > 0 {
+				if b.data != nil && after.block(addr) == nil { // it is zero, and nobody has touched it since, as madvise(2) leaves it
+					list = appendDifferent(list, addr, b.data[at:min(at+imagePage, b.size)], zeroBlock[:min(imagePage, b.size-at)])
+				}
+				continue
+			}
+			if now.ReadMemory(page[:], addr) == nil {
 				continue // one that is only protected against writing now is in no image
 			}
 			if n := len(list); n > 0 && list[n-1].gone > 0 && list[n-1].addr+machine.Addr(list[n-1].gone) == addr {
@@ -59,6 +69,7 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 			list = append(list, changed{addr: addr, gone: imagePage})
 		}
 	}
+	slices.SortStableFunc(list, func(a, b changed) int { return cmp.Compare(a.addr, b.addr) })
 	return list
 }
 
@@ -89,7 +100,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 
 // with is an image with changes in it, those up to a later image.
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
-	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), larger: img.larger}
+	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), larger: img.larger}
 	for _, c := range list {
 		if c.gone == 0 && out.index(c.addr) < 0 {
 			out.take(after.block(c.addr))

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -28,6 +29,7 @@ const (
 type memoryImage struct {
 	ranges []imageRange
 	blocks []imageOf       // in order
+	zero   untouched       // what is zero where there is no block: nobody had touched it
 	larger []machine.Range // mappings of which there is nothing, as they are larger than maxImageMapping
 }
 
@@ -43,6 +45,7 @@ type imageOf struct {
 	data    []byte // nil: all zero
 	missing uint16 // a bit for each page that could not be read
 	gone    uint16 // and of those, which native code has unmapped since
+	zero    bool   // of an image's zero: it is there for a comparison alone
 	shared  bool
 }
 
@@ -75,8 +78,12 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
 			b := imageOf{addr: at, size: n, shared: r.shared}
 			if zero.holds(at, n) {
-				img.blocks = append(img.blocks, b)
-				at += machine.Addr(n)
+				end := min(zero.endOf(at), r.End)
+				if end < r.End {
+					end &^= imageBlock - 1
+				}
+				img.zero = append(img.zero, machine.Range{Start: at, End: end})
+				at = end
 				continue
 			}
 			b.missing = readPages(mem, buf[:n], at)
@@ -128,7 +135,12 @@ func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
 func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
 	b := img.block(addr)
 	if b == nil {
-		return 0
+		if img == nil || !img.zero.holds(addr, 1) {
+			return 0
+		}
+		n = min(len(p), imagePage-int(addr%imagePage), int(min(img.zero.endOf(addr)-addr, imagePage)))
+		clear(p[:n])
+		return n
 	}
 	at := int(addr - b.addr)
 	if b.missing>>(at/imagePage)&1 != 0 {
@@ -158,8 +170,43 @@ func untouchedOf(mem machine.Memory) untouched {
 
 // holds says whether a block lies in one of them.
 func (u untouched) holds(addr machine.Addr, size int) bool {
-	i := sort.Search(len(u), func(i int) bool { return u[i].End > addr })
+	i := u.index(addr)
 	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
+}
+
+func (u untouched) index(addr machine.Addr) int {
+	return sort.Search(len(u), func(i int) bool { return u[i].End > addr })
+}
+
+// endOf is the end of the one that an address lies in.
+func (u untouched) endOf(addr machine.Addr) machine.Addr { return u[u.index(addr)].End }
+
+// with are both together.
+func (u untouched) with(more untouched) (all untouched) {
+	both := slices.Concat(u, more)
+	slices.SortFunc(both, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
+	for _, r := range both {
+		if n := len(all); n > 0 && r.Start <= all[n-1].End {
+			all[n-1].End = max(all[n-1].End, r.End)
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// without are the parts of a range that lie in none of them.
+func (u untouched) without(r machine.Range) (parts []machine.Range) {
+	for i := u.index(r.Start); i < len(u) && u[i].Start < r.End; i++ {
+		if u[i].Start > r.Start {
+			parts = append(parts, machine.Range{Start: r.Start, End: u[i].Start})
+		}
+		r.Start = u[i].End
+	}
+	if r.Start < r.End {
+		parts = append(parts, r)
+	}
+	return parts
 }
 
 // readPages reads a block, or those pages of it that can be read; the bits are of those that cannot, which
@@ -211,19 +258,24 @@ const (
 // stored, whatever was there before; so it is everywhere where native code went to other code (left), which may have stored anything, and in
 // stack, where the functions that native code called have their frames: the interpreter has those elsewhere.
 func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
-	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}}
+	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}, blocks: map[machine.Addr]bool{}}
 	for p := range touched {
-		c.pages[p.Addr] = p
+		c.pages[p.Addr], c.blocks[p.Addr&^(imageBlock-1)] = p, true
 	}
 	was, now := make([]byte, imageBlock), make([]byte, imageBlock)
 	zero, seen := untouchedOf(after), 0
-	for i := range before.blocks {
-		b := &before.blocks[i]
+	list := before.blocks
+	if fresh := c.fresh(before, zero); len(fresh) > 0 {
+		list = slices.Concat(list, fresh)
+		slices.SortFunc(list, func(a, b imageOf) int { return cmp.Compare(a.addr, b.addr) })
+	}
+	for i := range list {
+		b := &list[i]
 		data, got := b.data, now[:b.size]
 		if data == nil {
 			data = zeroBlock[:b.size]
 		}
-		quiet := !c.touches(b.addr, b.size)
+		quiet := !c.touches(b.addr)
 		still := zero.holds(b.addr, b.size)
 		if quiet && (left || still && b.data == nil && b.missing == 0) {
 			continue
@@ -246,7 +298,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 				seen++
 			}
 			switch bit := uint16(1) << (at / imagePage); {
-			case b.gone&bit != 0:
+			case b.gone&bit != 0, b.zero && missing&bit != 0:
 				continue // whatever was in it, the program has done with
 			case b.missing&bit != 0 && !ok:
 				continue // nothing was there to be changed, or nothing that can be seen
@@ -274,9 +326,40 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 	return c.out
 }
 
+// fresh are blocks of what an image has as zero that are to be compared: those that have pages now, and those that the interpreter stored to.
+func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []imageOf) {
+	add := func(at, end machine.Addr) {
+		for at < end {
+			n := min(end-at, imageBlock-at%imageBlock)
+			if before.block(at) == nil {
+				list = append(list, imageOf{addr: at, size: int(n), zero: true})
+			}
+			at += n
+		}
+	}
+	done := machine.Addr(0) // parts may lie in one block
+	for _, r := range before.zero {
+		for _, part := range zero.without(r) {
+			end := min((part.End+imageBlock-1)&^(imageBlock-1), r.End)
+			add(max(part.Start&^(imageBlock-1), r.Start, done), end)
+			done = end
+		}
+	}
+	for at := range c.blocks {
+		for i := before.zero.index(at); i < len(before.zero) && before.zero[i].Start < at+imageBlock; i++ {
+			start, end := max(at, before.zero[i].Start), min(at+imageBlock, before.zero[i].End)
+			if zero.holds(start, int(end-start)) { // or it is there already
+				add(start, end)
+			}
+		}
+	}
+	return list
+}
+
 // memoryComparison is one under way.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
+	blocks map[machine.Addr]bool // in which those pages are
 	dead   []machine.Range
 	stack  machine.Range
 	left   bool
@@ -293,14 +376,8 @@ func (c *memoryComparison) refuse(format string, addr machine.Addr) {
 	}
 }
 
-func (c *memoryComparison) touches(addr machine.Addr, size int) bool {
-	for at := addr &^ (imagePage - 1); at < addr+machine.Addr(size); at += imagePage {
-		if _, ok := c.pages[at]; ok {
-			return true
-		}
-	}
-	return false
-}
+// touches says whether the interpreter stored to a block, or near it.
+func (c *memoryComparison) touches(addr machine.Addr) bool { return c.blocks[addr&^(imageBlock-1)] }
 
 func (img *memoryImage) holds(addr machine.Addr) bool {
 	for _, r := range img.ranges {

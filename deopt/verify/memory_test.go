@@ -256,3 +256,95 @@ func TestImageOfLargeMappings(t *testing.T) {
 	_, err = copyImage(memory, large, 0, nil)
 	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, and more than 256 GiB are not looked at")
 }
+
+// reserved is memory of which parts are known to be untouched.
+type reserved struct {
+	flatPages
+	parts []machine.Range
+}
+
+func (r reserved) ReadMemory(p []byte, addr machine.Addr) error {
+	for _, part := range r.parts {
+		if part.Contains(addr) && addr+machine.Addr(len(p)) <= part.End {
+			clear(p)
+			return nil
+		}
+	}
+	return r.flatPages.ReadMemory(p, addr)
+}
+
+func (r reserved) Untouched() []machine.Range { return r.parts }
+
+// What lies in memory that nobody had touched is compared where somebody has since: the interpreter, native code, or both.
+func TestCompareReservedMemory(t *testing.T) {
+	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(8 << 30)
+	const page = start + 5<<30 + 0x3000
+	whole := []machine.Range{{Start: start, End: start + size}}
+	memory, maps := comparedPages()
+	maps = append([]machine.Mapping{{Start: start, End: start + size, Read: true, Write: true}}, maps...)
+	image, err := copyImage(reserved{memory, whole}, maps, 0, nil)
+	require.NoError(t, err)
+	require.Less(t, len(image.blocks), 10)
+	five, six := map[machine.Addr]string{page + 8: "0500000000000000"}, map[machine.Addr]string{page + 8: "0600000000000000"}
+	touched := reserved{flatPages{page: make([]byte, 4096)}, []machine.Range{{Start: start, End: page}, {Start: page + 4096, End: start + size}}}
+	for at, b := range memory {
+		touched.flatPages[at] = b
+	}
+	as := func(words map[machine.Addr]string) reserved { return reserved{touched.with(words), touched.parts} }
+	untouched := reserved{memory, whole}
+	for name, c := range map[string]struct {
+		interpreter map[machine.Addr]string
+		native      reserved
+		diffs       []memoryDiff
+	}{
+		"nobody":            {nil, untouched, nil},
+		"native alone":      {nil, as(five), []memoryDiff{{Addr: page + 8, Size: 8}}},
+		"interpreter alone": {five, untouched, []memoryDiff{{Addr: page + 8, Size: 8}}},
+		"both":              {five, as(five), nil},
+		"each its own":      {six, as(five), []memoryDiff{{Addr: page + 8, Size: 8}}},
+		"both zero":         {map[machine.Addr]string{page + 8: "0000000000000000"}, as(nil), nil},
+		"unmapped":          {five, reserved{memory, nil}, nil},
+	} {
+		got := compareMemory(image, c.native, slices.Values(touched.stored(c.interpreter, nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
+		require.Empty(t, got.Why, name)
+		require.Len(t, got.Diffs, len(c.diffs), name)
+		for i, d := range got.Diffs {
+			require.Equal(t, c.diffs[i], memoryDiff{Addr: d.Addr, Size: d.Size}, name)
+		}
+	}
+}
+
+// What native code changes in memory that nobody had touched, and what it gives back, is handed over.
+func TestChangesOfReservedMemory(t *testing.T) {
+	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
+	const page = start + 1<<29 + 0x3000
+	maps := []machine.Mapping{{Start: start, End: start + size, Read: true, Write: true}}
+	none := reserved{flatPages{}, []machine.Range{{Start: start, End: start + size}}}
+	some := reserved{flatPages{page: make([]byte, 4096)}, []machine.Range{{Start: start, End: page}, {Start: page + 4096, End: start + size}}}
+	some.flatPages[page][16] = 7
+	before, err := copyImage(none, maps, 0, nil)
+	require.NoError(t, err)
+	after, err := copyImage(some, maps, 0, before)
+	require.NoError(t, err)
+	list := changes(before, after, some)
+	require.Equal(t, []changed{{addr: page + 16, data: []byte{7, 0, 0, 0, 0, 0, 0, 0}}}, list)
+	with := before.with(list, after)
+	var b [16]byte
+	require.Equal(t, 16, with.read(b[:], page+8))
+	require.Equal(t, [16]byte{8: 7}, b)
+	require.Equal(t, 16, with.read(b[:], start+8))
+	require.Zero(t, b)
+
+	list = changes(after, before, none) // as madvise leaves it
+	require.Equal(t, []changed{{addr: page + 16, data: make([]byte, 8)}}, list)
+	with = after.with(list, before)
+	require.Equal(t, 16, with.read(b[:], page+8))
+	require.Zero(t, b)
+
+	nothing, err := copyImage(flatPages{}, nil, 0, nil)
+	require.NoError(t, err)
+	with = nothing.with(changes(nothing, before, none), before) // it was mapped just now
+	require.Equal(t, 16, with.read(b[:], page+8))
+	require.True(t, with.holds(page))
+	require.Len(t, changes(after, nothing, flatPages{}), 1)
+}

@@ -50,7 +50,15 @@ func TestImageOfUntouchedMemory(t *testing.T) {
 
 	read, err := copyImage(struct{ machine.Memory }{target}, maps, 0, nil)
 	require.NoError(t, err)
-	require.Equal(t, read, image)
+	require.Less(t, len(image.blocks), len(read.blocks))
+	for i := range read.blocks {
+		b := &read.blocks[i]
+		for at := 0; at < b.size; at += imagePage {
+			var one, other [imagePage]byte
+			require.Equal(t, read.read(one[:], b.addr+machine.Addr(at)), image.read(other[:], b.addr+machine.Addr(at)))
+			require.Equal(t, one, other)
+		}
+	}
 	require.Greater(t, less(), few, "reading is seen")
 }
 

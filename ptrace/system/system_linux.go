@@ -4,12 +4,15 @@ package system
 
 import (
 	"debug/elf"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/deopt/machine"
 )
 
 // ReadProcess reads ranges of another process one after the other, up to the first byte that cannot be read, and
@@ -23,6 +26,44 @@ func ReadProcess(pid int, wants []Want) (int, error) {
 		remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Buf)}
 	}
 	return unix.ProcessVMReadv(pid, local, remote, 0)
+}
+
+// pagesScan is struct pm_scan_arg of linux/fs.h.
+type pagesScan struct {
+	size, flags, start, end, walkEnd, regions, room, maxPages uint64
+	inverted, all, anyOf, wanted                              uint64 // masks of categories
+}
+
+// Categories of pages, and the request (Documentation/admin-guide/mm/pagemap.rst of Linux, since 6.7).
+const (
+	pageIsPresent = 1 << 3
+	pageIsSwapped = 1 << 4
+	scanPages     = 0xc0606610 // PAGEMAP_SCAN
+)
+
+// Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is /proc/PID/pagemap. It takes as long as there are pages, where
+// reading takes as long as there is memory. The error is that of a kernel that has no such request, or of one that fails on the way.
+func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machine.Addr)) error {
+	regions := make([]struct{ start, end, categories uint64 }, 512)
+	for at := uint64(start); at < uint64(end); {
+		scan := pagesScan{start: at, end: uint64(end), regions: uint64(uintptr(unsafe.Pointer(&regions[0]))), room: uint64(len(regions)), anyOf: pageIsPresent | pageIsSwapped, wanted: pageIsPresent | pageIsSwapped}
+		scan.size = uint64(unsafe.Sizeof(scan))
+		n, _, errno := unix.Syscall(unix.SYS_IOCTL, pagemap, scanPages, uintptr(unsafe.Pointer(&scan)))
+		runtime.KeepAlive(regions)
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			return errno
+		case scan.walkEnd <= at:
+			return unix.EIO
+		}
+		for _, r := range regions[:min(int(n), len(regions))] {
+			yield(machine.Addr(r.start), machine.Addr(r.end))
+		}
+		at = scan.walkEnd
+	}
+	return nil
 }
 
 // ThisThread is the thread that it runs on.

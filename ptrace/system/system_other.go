@@ -7,11 +7,16 @@ import (
 	"errors"
 	"syscall"
 	"time"
+
+	"reframe/deopt/machine"
 )
 
 // What follows nobody comes to: whoever looks at processes asks first whether that can be done here.
 
-func ReadProcess(int, []Want) (int, error)            { return 0, errors.ErrUnsupported }
+func ReadProcess(int, []Want) (int, error) { return 0, errors.ErrUnsupported }
+func Pages(uintptr, machine.Addr, machine.Addr, func(start, end machine.Addr)) error {
+	return errors.ErrUnsupported
+}
 func ThisThread() int                                 { return 0 }
 func Request(int, int, uintptr) error                 { return errors.ErrUnsupported }
 func PollStop(int) (Progress, syscall.Signal)         { return HasEnded, 0 }
