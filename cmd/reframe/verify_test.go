@@ -446,7 +446,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"processes.c": "2 1 8\n6 2 8\n12 3 8\n",
-		"mappings.c":  "7 1\n9 2\n12 3\n16 4\n21 5\n",
+		"mappings.c":  "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n",
 	} {
 		module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", name))
 		sites := filepath.Join(t.TempDir(), "sites.ll")
@@ -513,6 +513,6 @@ func TestVerifyOfSanitizedProgram(t *testing.T) {
 	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // which no tracer lets it do
 	r = finish(t, c)
 	require.Equal(t, 0, r.code, r.stderr)
-	require.Equal(t, "7 1\n9 2\n12 3\n16 4\n21 5\n", r.stdout)
+	require.Equal(t, "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n", r.stdout)
 	require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.stderr)
 }

@@ -84,3 +84,14 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	}
 	return nil
 }
+
+// Gone says that pages of the target are not there any more, or are others: what runs read of them, and what they stored to them, is forgotten.
+func (in *Interp) Gone(addr machine.Addr, size uint64) {
+	v := &in.view
+	for number, p := range v.pages {
+		if p.kind == targetPage && machine.Addr(number<<pageBits)-addr < machine.Addr(size) {
+			v.drop(number)
+			v.release(pageSize)
+		}
+	}
+}

@@ -134,3 +134,36 @@ func TestNativeHint(t *testing.T) {
 		require.ErrorContains(t, err, "a call of @elsewhere is not supported: "+want)
 	}
 }
+
+// What a run stored to a page that native code has unmapped since, and mapped anew, is not there any more.
+func TestGone(t *testing.T) {
+	m, err := ir.Parse("gone.ll", []byte(`
+declare void @native()
+define i32 @f(ptr %p, ptr %q) {
+  store i32 7, ptr %p
+  store i32 8, ptr %q
+  %old = load i32, ptr %p
+  call void @native()
+  %a = load i32, ptr %p
+  %b = load i32, ptr %q
+  %1 = mul i32 %a, 10
+  %2 = add i32 %1, %b
+  ret i32 %2
+}`))
+	require.NoError(t, err)
+	mem := &changing{bytes: make([]byte, 0x1000)}
+	var in *interp.Interp
+	in, err = interp.New(m, interp.Options{Memory: mem, Native: func(*interp.Invocation) (interp.Value, error) {
+		in.Gone(0x5000, 0x1000)
+		return interp.Value{}, nil
+	}})
+	require.NoError(t, err)
+	res, err := in.Call(context.Background(), m.Func("f"), []interp.Value{interp.FromUint(ir.Ptr, 0x5ffc), interp.FromUint(ir.Ptr, 0x6000)})
+	require.NoError(t, err)
+	require.Equal(t, "8", res.Value.Format())
+	stored := map[machine.Addr]bool{}
+	for p := range in.Touched() {
+		stored[p.Addr] = true
+	}
+	require.Equal(t, map[machine.Addr]bool{0x6000: true}, stored)
+}

@@ -197,9 +197,13 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 	if err != nil {
 		return err.Error()
 	}
-	ended := func() string { // how is known, but for one that was given up
-		if ctx.Err() != nil {
+	ended := func(err error) string { // how is known, but for one that was given up, or that ends as the first did not
+		run := (*interp.RunError)(nil)
+		switch {
+		case ctx.Err() != nil:
 			return tookLong(v).Error()
+		case !errors.Is(err, errAbandoned) && errors.As(err, &run) && p.failed == nil && p.gone == "":
+			return fmt.Sprintf("its run from the entry cannot be made once more: %v", err)
 		}
 		return ""
 	}
@@ -207,7 +211,7 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 	for n := 0; n < maxArrivals; n++ {
 		if !first {
 			if result, err := x.Run(ctx); result != nil || err != nil {
-				return ended()
+				return ended(err)
 			}
 		}
 		first = false
@@ -216,7 +220,7 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 		}
 		for x.Depth() != 1 || x.At(0) != at { // what it calls may come to the same place in an activation of its own
 			if result, err := x.Step(ctx); result != nil || err != nil {
-				return ended()
+				return ended(err)
 			}
 			if i := x.At(0); x.Depth() == 1 && (i == nil || i.Block != at.Block) {
 				break // behind it already

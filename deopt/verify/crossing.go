@@ -304,6 +304,10 @@ func (p *prediction) keepHanded(h handed) {
 // take tells a machine of memory that native code has changed.
 func (p *prediction) take(in *interp.Interp, h handed) error {
 	for _, c := range slices.Concat(h.memory, h.objects) {
+		if c.gone > 0 {
+			in.Gone(c.addr, c.gone)
+			continue
+		}
 		if err := in.Changed(c.addr, c.data); err != nil {
 			return err
 		}

@@ -69,8 +69,28 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 			list = append(list, changed{addr: addr, gone: imagePage})
 		}
 	}
+	for _, r := range before.zero {
+		for _, part := range after.zero.without(r) {
+			for _, hole := range after.holes(part) {
+				if now.ReadMemory(page[:], hole.Start) != nil {
+					list = append(list, changed{addr: hole.Start, gone: uint64(hole.End - hole.Start)})
+				}
+			}
+		}
+	}
 	slices.SortStableFunc(list, func(a, b changed) int { return cmp.Compare(a.addr, b.addr) })
 	return list
+}
+
+// holes are the parts of a range in which an image has no mapping.
+func (img *memoryImage) holes(r machine.Range) []machine.Range {
+	var mapped untouched
+	for _, m := range img.ranges {
+		if m.Start < r.End && r.Start < m.End {
+			mapped = append(mapped, m.Range)
+		}
+	}
+	return untouched(nil).with(mapped).without(r)
 }
 
 // sameData says that blocks of one size have the same bytes. One that is shared is not looked at.
@@ -102,32 +122,39 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), larger: img.larger}
 	for _, c := range list {
-		if c.gone == 0 && out.index(c.addr) < 0 {
-			out.take(after.block(c.addr))
+		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // or it is zero now, as the image has it
+			out.take(b)
 		}
 	}
 	own := map[int]bool{} // which blocks' data is not another image's
-	for _, c := range list {
-		for at := machine.Addr(0); at < machine.Addr(c.gone); at += imagePage {
-			if i := out.index(c.addr + at); i >= 0 {
-				bit := uint16(1) << ((c.addr + at - out.blocks[i].addr) / imagePage)
-				out.blocks[i].missing, out.blocks[i].gone = out.blocks[i].missing|bit, out.blocks[i].gone|bit
-			}
-		}
-		i := out.index(c.addr)
-		if c.gone > 0 || i < 0 {
-			continue
-		}
+	put := func(i, at int, data []byte) {
 		b := &out.blocks[i]
 		if !own[i] {
 			data := make([]byte, b.size)
 			copy(data, b.data)
 			b.data, own[i] = data, true
 		}
-		at := int(c.addr - b.addr)
 		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is there as a whole
 		b.missing, b.gone = b.missing&there, b.gone&there
-		copy(b.data[at:], c.data)
+		copy(b.data[at:], data)
+	}
+	for _, r := range after.zero { // mapped anew where there was memory before
+		for i := out.from(r.Start); i < len(out.blocks) && out.blocks[i].addr < r.End; i++ {
+			for at := 0; at < out.blocks[i].size && out.blocks[i].missing != 0; at += imagePage {
+				if out.blocks[i].missing>>(at/imagePage)&1 != 0 && r.Contains(out.blocks[i].addr+machine.Addr(at)) {
+					put(i, at, zeroBlock[:min(imagePage, out.blocks[i].size-at)])
+				}
+			}
+		}
+	}
+	for _, c := range list {
+		if c.gone > 0 {
+			out.remove(machine.Range{Start: c.addr, End: c.addr + machine.Addr(c.gone)})
+			continue
+		}
+		if i := out.index(c.addr); i >= 0 {
+			put(i, int(c.addr-out.blocks[i].addr), c.data)
+		}
 	}
 	for _, r := range after.ranges {
 		if !slices.Contains(out.ranges, r) {
@@ -135,6 +162,19 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 		}
 	}
 	return out
+}
+
+// remove notes that native code has unmapped pages.
+func (img *memoryImage) remove(r machine.Range) {
+	for i := img.from(r.Start); i < len(img.blocks) && img.blocks[i].addr < r.End; i++ {
+		b := &img.blocks[i]
+		for at := 0; at < b.size; at += imagePage {
+			if r.Contains(b.addr + machine.Addr(at)) {
+				bit := uint16(1) << (at / imagePage)
+				b.missing, b.gone = b.missing|bit, b.gone|bit
+			}
+		}
+	}
 }
 
 // take makes room for a block of memory that is new, in whole or behind what there is of it.

@@ -115,11 +115,15 @@ func (img *memoryImage) block(addr machine.Addr) *imageOf {
 
 // index is which block an address lies in, or -1.
 func (img *memoryImage) index(addr machine.Addr) int {
-	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
-	if i < len(img.blocks) && img.blocks[i].addr <= addr {
+	if i := img.from(addr); i < len(img.blocks) && img.blocks[i].addr <= addr {
 		return i
 	}
 	return -1
+}
+
+// from is the first block that does not end before an address.
+func (img *memoryImage) from(addr machine.Addr) int {
+	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
 }
 
 // same returns the image's own bytes where they are those of a block, or nil.

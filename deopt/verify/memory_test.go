@@ -346,5 +346,16 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	with = nothing.with(changes(nothing, before, none), before) // it was mapped just now
 	require.Equal(t, 16, with.read(b[:], page+8))
 	require.True(t, with.holds(page))
-	require.Len(t, changes(after, nothing, flatPages{}), 1)
+
+	list = changes(after, nothing, flatPages{})
+	sum := uint64(0)
+	for _, c := range list {
+		sum += c.gone
+	}
+	require.EqualValues(t, size, sum)
+	gone := after.with(list, nothing)
+	require.Zero(t, gone.read(b[:], page+8))
+	anew := gone.with(changes(nothing, before, none), before) // where there was some before
+	require.Equal(t, 16, anew.read(b[:], page+8))
+	require.Zero(t, b)
 }

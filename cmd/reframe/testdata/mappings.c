@@ -27,6 +27,22 @@ __attribute__((noinline)) static int mapped(int n) {
   return sum;
 }
 
+__attribute__((noinline)) static int anew(int n) { // other memory where there was some
+  enum { MANY = 1024 * PAGE };
+  char *p = mmap(0, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return -1;
+  for (int i = 0; i < 8; i++) p[i * 100 * PAGE + n] = (char)n;
+  munmap(p, MANY);
+  if (mmap(p, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != p) return -2;
+  int sum = n;
+  for (int i = 0; i < 8; i++) sum += p[i * 100 * PAGE + n];
+  p[300 * PAGE] = (char)n;
+  madvise(p, MANY, MADV_DONTNEED);
+  sum += p[300 * PAGE];
+  munmap(p, MANY);
+  return sum;
+}
+
 __attribute__((noinline)) static long large(int n) { // malloc maps what is so large, and free unmaps it
   size_t size = (size_t)n << 20;
   long *p = malloc(size);
@@ -40,7 +56,7 @@ int main(void) {
   for (int n = 1; n < 6; n++) {
     int a = mapped(n);
     long b = large(n);
-    printf("%d %ld\n", a, b);
+    printf("%d %ld %d\n", a, b, anew(n));
     fflush(stdout);
   }
 }
