@@ -516,3 +516,24 @@ func TestVerifyOfSanitizedProgram(t *testing.T) {
 	require.Equal(t, "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n", r.stdout)
 	require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.stderr)
 }
+
+// The interpreter sees memory as native code leaves it, whatever that maps, unmaps, moves, protects and empties.
+func TestVerifyOfRandomMappings(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	module := livetest.CModule(t, 19, []string{"-O1"}, filepath.Join("testdata", "remap.c"))
+	sites := filepath.Join(t.TempDir(), "sites.ll")
+	r := reframe(t, "instrument", module, "-o", sites)
+	require.Equal(t, 0, r.code, r.stderr)
+	program := livetest.ModuleBinary(t, 19, sites)
+	for seed := range livetest.Times(3, 200) {
+		plain, err := exec.Command(program, strconv.Itoa(seed)).Output()
+		require.NoError(t, err)
+		for _, args := range [][]string{{"--from-entry=false"}, {"--from-entry"}} {
+			r := reframe(t, slices.Concat([]string{"verify", "--ir", sites}, args, []string{"--", program, strconv.Itoa(seed)})...)
+			require.Equal(t, 0, r.code, "seed %d, %v: %s", seed, args, r.stderr)
+			require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.stderr, "seed %d, %v", seed, args)
+			require.Equal(t, string(plain), r.stdout, "seed %d, %v", seed, args)
+		}
+	}
+}
