@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"sort"
 
 	"reframe/deopt/machine"
 )
@@ -177,25 +176,20 @@ func (img *memoryImage) remove(r machine.Range) {
 	}
 }
 
-// take makes room for a block of memory that is new, in whole or behind what there is of it.
+// take makes room for what there is not of a block: the mapping is new, has grown, or begins elsewhere than one that was there before.
 func (img *memoryImage) take(b *imageOf) {
-	i := sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr >= b.addr })
-	if i < len(img.blocks) && img.blocks[i].addr == b.addr {
-		if old := &img.blocks[i]; old.size < b.size { // the mapping has grown
-			data := make([]byte, b.size)
-			copy(data, old.data)
-			pages := old.size / imagePage
-			old.missing |= b.missing &^ (1<<pages - 1)
-			old.size, old.data = b.size, data
+	end := b.addr + machine.Addr(b.size)
+	for at := b.addr; at < end; {
+		i, to := img.from(at), end
+		if i < len(img.blocks) && img.blocks[i].addr <= at {
+			at = img.blocks[i].addr + machine.Addr(img.blocks[i].size)
+			continue
 		}
-		return
+		if i < len(img.blocks) {
+			to = min(to, img.blocks[i].addr)
+		}
+		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
+		img.blocks = slices.Insert(img.blocks, i, imageOf{addr: at, size: int(to - at), missing: missing, shared: b.shared})
+		at = to
 	}
-	if i > 0 && img.blocks[i-1].addr+machine.Addr(img.blocks[i-1].size) > b.addr {
-		return // of a mapping that began elsewhere
-	}
-	size := b.size
-	if i < len(img.blocks) {
-		size = int(min(machine.Addr(size), img.blocks[i].addr-b.addr)) // a stack has grown
-	}
-	img.blocks = slices.Insert(img.blocks, i, imageOf{addr: b.addr, size: size, missing: b.missing & (1<<(size/imagePage) - 1), shared: b.shared})
 }
