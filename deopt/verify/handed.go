@@ -178,9 +178,16 @@ func (img *memoryImage) remove(r machine.Range) {
 
 // take makes room for what there is not of a block: the mapping is new, has grown, or begins elsewhere than one that was there before.
 func (img *memoryImage) take(b *imageOf) {
-	end := b.addr + machine.Addr(b.size)
-	for at := b.addr; at < end; {
-		i, to := img.from(at), end
+	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
+		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
+		img.blocks = slices.Insert(img.blocks, img.from(at), imageOf{addr: at, size: int(to - at), missing: missing, shared: b.shared})
+	})
+}
+
+// gaps yields the parts of memory of which there is no block, none of them larger than one. What it yields may become one.
+func (img *memoryImage) gaps(at, end machine.Addr, yield func(at, to machine.Addr)) {
+	for at < end {
+		i, to := img.from(at), min(end, at&^(imageBlock-1)+imageBlock)
 		if i < len(img.blocks) && img.blocks[i].addr <= at {
 			at = img.blocks[i].addr + machine.Addr(img.blocks[i].size)
 			continue
@@ -188,8 +195,7 @@ func (img *memoryImage) take(b *imageOf) {
 		if i < len(img.blocks) {
 			to = min(to, img.blocks[i].addr)
 		}
-		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
-		img.blocks = slices.Insert(img.blocks, i, imageOf{addr: at, size: int(to - at), missing: missing, shared: b.shared})
+		yield(at, to)
 		at = to
 	}
 }

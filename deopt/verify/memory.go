@@ -333,13 +333,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 // fresh are blocks of what an image has as zero that are to be compared: those that have pages now, and those that the interpreter stored to.
 func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []imageOf) {
 	add := func(at, end machine.Addr) {
-		for at < end {
-			n := min(end-at, imageBlock-at%imageBlock)
-			if before.block(at) == nil {
-				list = append(list, imageOf{addr: at, size: int(n), zero: true})
-			}
-			at += n
-		}
+		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, imageOf{addr: at, size: int(to - at), zero: true}) })
 	}
 	done := machine.Addr(0) // parts may lie in one block
 	for _, r := range before.zero {

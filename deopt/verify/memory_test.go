@@ -359,3 +359,18 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	require.Equal(t, 16, anew.read(b[:], page+8))
 	require.Zero(t, b)
 }
+
+// A mapping that begins where there was a reserved one before, in the middle of a block, is compared once, as what it is: seed 40 of remap.c.
+func TestCompareWithinReservedMemory(t *testing.T) {
+	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
+	none := reserved{flatPages{}, []machine.Range{{Start: start, End: start + size}}}
+	before, err := copyImage(none, []machine.Mapping{{Start: start, End: start + size, Read: true, Write: true}}, 0, nil)
+	require.NoError(t, err)
+	memory := flatPages{start + 0x3000: make([]byte, 4096), start + 0x4000: bytes.Repeat([]byte{7}, 4096)}
+	after, err := copyImage(memory, []machine.Mapping{{Start: start + 0x3000, End: start + 0x5000, Read: true, Write: true}}, 0, before)
+	require.NoError(t, err)
+	with := before.with(changes(before, after, memory), after)
+	got := compareMemory(with, memory, slices.Values([]interp.Touched(nil)), nil, machine.Range{}, false, func(uint64) bool { return false })
+	require.Empty(t, got.Why)
+	require.Zero(t, got.Words)
+}
