@@ -96,7 +96,7 @@ func (s *server) takeOut(b *breakpoint) {
 		return
 	}
 	s.looking.changed = true
-	if !exchange(s.memory, b.Addr, Trap, s.under(b)) && executable(s.pid)(b.Addr) {
+	if !exchange(s.memory, b.Addr, Trap, s.under(b)) && mappedWith("x", s.pid)(b.Addr) {
 		s.reconsider(b, false)
 	}
 }

@@ -134,7 +134,7 @@ func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 		}
 	}
 	if len(to) > first {
-		runs := executable(s.pid)
+		runs := mappedWith("x", s.pid)
 		to = slices.DeleteFunc(to, func(b *breakpoint) bool { return !runs(b.Addr) })
 	}
 	return to
@@ -158,8 +158,9 @@ func (s *server) differs(addr uint64, is Code, to []*breakpoint) []*breakpoint {
 // maxMaps bounds what is read of a list of mappings.
 const maxMaps = 1 << 20
 
-// executable says of addresses whether what lies there may be run. Where the list of mappings cannot be read, nothing may.
-func executable(pid int) func(uint64) bool {
+// mappedWith says of addresses whether they are mapped with a right: "x", what lies there may be run, or "p", it is private (proc(5)). Where the list of
+// mappings cannot be read, none is.
+func mappedWith(right string, pid int) func(uint64) bool {
 	type span struct{ from, to uint64 }
 	var spans []span
 	if f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
@@ -168,7 +169,7 @@ func executable(pid int) func(uint64) bool {
 		for n := 0; n < maxMaps && lines.Scan(); n++ {
 			var m span
 			var rights string
-			if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &m.from, &m.to, &rights); err == nil && strings.Contains(rights, "x") {
+			if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &m.from, &m.to, &rights); err == nil && strings.Contains(rights, right) {
 				spans = append(spans, m)
 			}
 		}

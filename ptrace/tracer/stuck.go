@@ -3,7 +3,6 @@
 package tracer
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"strconv"
@@ -40,25 +39,8 @@ func (a *solo) stuck() bool {
 		return false
 	}
 	at, private, waits := untimedFutex(string(text))
-	return waits && (private || a.isPrivate(at))
-}
-
-// isPrivate says whether memory is mapped for the process alone: a futex there is known by the process and its address (get_futex_key of Linux's
-// kernel/futex/core.c).
-func (s *server) isPrivate(addr uint64) bool {
-	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", s.pid))
-	if err != nil {
-		return false
-	}
-	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		var from, to uint64
-		var access string
-		if n, err := fmt.Sscanf(lines.Text(), "%x-%x %4s", &from, &to, &access); n == 3 && err == nil && addr >= from && addr < to {
-			return strings.HasSuffix(access, "p")
-		}
-	}
-	return false
+	// In private memory any futex is known by the process and its address (get_futex_key of Linux's kernel/futex/core.c).
+	return waits && (private || mappedWith("p", a.pid)(at))
 }
 
 // untimedFutex reads /proc/PID/task/TID/syscall: the number of the system call that the thread is blocked in, and its arguments (proc(5)). It says
