@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,35 +64,6 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(floor), seen)
-}
-
-// maxFiles is how many files a package may have, and maxDeopt how many lines deopt itself: beyond that nobody finds what there is, and what
-// makes a package of its own is hidden in another. The interpreter has a file for each group of functions that programs call.
-const (
-	maxFiles = 40
-	maxDeopt = 3500
-)
-
-func TestPackagesAreSmall(t *testing.T) {
-	for _, dir := range slices.Concat(floors...) {
-		files, err := filepath.Glob(dir + "/*.go")
-		require.NoError(t, err)
-		files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
-		lines := 0
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			lines += strings.Count(string(text), "\n")
-		}
-		t.Logf("%-28s %3d files %6d lines", dir, len(files), lines)
-		require.Positive(t, lines, dir)
-		if dir != "deopt/interp" {
-			require.LessOrEqual(t, len(files), maxFiles, "files of %s", dir)
-		}
-		if dir == "deopt" {
-			require.Less(t, lines, maxDeopt, "lines of deopt")
-		}
-	}
 }
 
 // The picture of the floors in doc/architecture.md is that of this file, with what each package says of itself.
