@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/internal/flags"
+	"reframe/internal/peer"
 	"reframe/ptrace"
 	"reframe/session"
 	"reframe/session/dap"
@@ -39,11 +41,14 @@ the IR, forwards and backwards, while the process stands as it is.
 
 What other verbs are told by flags is in the editor's launch configuration, by the same names: program,
 args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription,
-stopOnEntry. doc/editors.md has examples for VS Code, Neovim, Emacs and Helix.
+stopOnEntry, token. doc/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
 It speaks on standard input and output. With --listen it waits for one client on a TCP address,
-which is printed on standard error, and ends with it. Who connects can start programs, so that
-the address is one of this machine alone unless --from-anywhere is given.
+which is printed on standard error, and ends with it. A client can start programs. So on Linux
+only programs of the same user are served, and the address must be one of this machine alone.
+With --from-anywhere, and on other systems, any user is served whose launch configuration has
+the token that is printed below the address: "token": "…". A peer that is refused ends
+nothing: the next one may connect.
 
 A process that was attached to goes on unharmed however dap ends, that by SIGKILL included, and
 a program that it launched ends with it.
@@ -59,7 +64,7 @@ SIGTERM or SIGHUP.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&k.listen, "listen", "", "wait for one client at this TCP `ADDRESS`, such as 127.0.0.1:4711; port 0 is any that is free")
-	c.Flags().BoolVar(&k.anywhere, "from-anywhere", false, "with --listen: the address may be one that other machines reach")
+	c.Flags().BoolVar(&k.anywhere, "from-anywhere", false, "with --listen: accept other machines and users, which must know the printed token")
 	return c
 }
 
@@ -83,13 +88,13 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	server := &dap.Server{Open: a.openForEditor}
 	var err error
 	if listens {
-		var client net.Conn
-		if client, err = a.accept(ctx, k); err == nil {
-			defer client.Close()
-			err = server.Serve(ctx, client, client)
-		}
+		err = a.serveNext(ctx, k, server)
 	} else {
 		err = server.Serve(ctx, os.Stdin, a.stdout)
+		var refused *dap.Refused
+		if errors.As(err, &refused) {
+			err = refused.Why
+		}
 	}
 	var by interruption
 	switch {
@@ -101,27 +106,55 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	return &status{by.status(), err.Error()}
 }
 
-// accept waits for the one client.
-func (a *app) accept(ctx context.Context, k *served) (net.Conn, error) {
+// serveNext serves the first peer that becomes a client. Those before it are refused, with a line on standard error.
+func (a *app) serveNext(ctx context.Context, k *served, server *dap.Server) error {
+	l, err := a.listenFor(k)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	fmt.Fprintf(a.stderr, "listening on %v\n", l.Addr())
+	server.Accepted = func() { l.Close() }
+	byUser := peer.Known && !k.anywhere
+	if !byUser {
+		server.Token = rand.Text()
+		fmt.Fprintf(a.stderr, "the launch configuration must have \"token\": %q\n", server.Token)
+	}
+	for {
+		client, err := l.AcceptTCP()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		}
+		if byUser {
+			err = peer.SameUser(client)
+		}
+		if err == nil {
+			err = server.Serve(ctx, client, client)
+		}
+		client.Close()
+		var refused *dap.Refused
+		var stranger *peer.StrangerError
+		if !errors.As(err, &refused) && !errors.As(err, &stranger) {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "refused %v: %v\n", client.RemoteAddr(), err)
+	}
+}
+
+// listenFor opens the address of --listen.
+func (a *app) listenFor(k *served) (*net.TCPListener, error) {
 	at, err := net.ResolveTCPAddr("tcp", k.listen)
 	if err != nil {
 		return nil, usage("--listen %s: %v", k.listen, err)
 	}
 	if !at.IP.IsLoopback() && !k.anywhere {
-		return nil, usage("--listen %s: others reach that address, and who connects can start programs: 127.0.0.1, or --from-anywhere", k.listen)
+		return nil, usage("--listen %s: other machines reach this address, and a client can start programs: use 127.0.0.1, or --from-anywhere", k.listen)
 	}
-	l, err := net.ListenTCP("tcp", at)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-	fmt.Fprintf(a.stderr, "listening on %v\n", l.Addr())
-	client, err := l.Accept()
-	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return client, err
+	return net.ListenTCP("tcp", at)
 }
 
 // openForEditor opens what a launch configuration means, as the flags of the other verbs do.

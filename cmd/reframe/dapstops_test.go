@@ -160,7 +160,7 @@ func TestDAPCore(t *testing.T) {
 func TestDAPOverTCP(t *testing.T) {
 	t.Parallel()
 	r := reframe(t, "dap", "--listen", "0.0.0.0:0")
-	r.fails(t, 64, "who connects can start programs")
+	r.fails(t, 64, "a client can start programs")
 	r = reframe(t, "dap", "--from-anywhere")
 	r.fails(t, 64, "--from-anywhere is for --listen")
 	r = reframe(t, "dap", "41822")

@@ -2,6 +2,7 @@ package dap
 
 import (
 	"cmp"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +75,10 @@ func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err erro
 	if err != nil {
 		return err
 	}
+	if token := c.server.Token; token != "" && subtle.ConstantTimeCompare([]byte(a.Token), []byte(token)) == 0 {
+		return errToken
+	}
+	c.accept()
 	o := &Opening{Arguments: a, Launch: launch, Warn: func(text string) { c.say("console", "%s", text) }}
 	if launch {
 		for _, s := range []struct {

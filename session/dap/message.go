@@ -35,8 +35,12 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 			break
 		}
 		name, value, _ := strings.Cut(line, ":")
+		if strings.EqualFold(name, "Content-Type") {
+			continue // Visual Studio Code's library for the base protocol permits it
+		}
 		if !strings.EqualFold(name, "Content-Length") {
-			continue // a field of a later protocol
+			// A web page can send an HTTP POST to any local port, with a message of this protocol as its body.
+			return nil, fmt.Errorf("%.40q is not a header field of the Debug Adapter Protocol: expected Content-Length", line)
 		}
 		if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || length < 0 {
 			return nil, fmt.Errorf("Content-Length %.20q: a number of bytes", strings.TrimSpace(value))

@@ -25,7 +25,7 @@ func TestReadsMessages(t *testing.T) {
 		"Content-Length: 2\r\n\r\n{}":                                                  "{}",
 		"Content-Length: 0\r\n\r\n":                                                    "",
 		"content-length:3\r\n\r\nabcdef":                                               "abc",
-		"Content-Type: x\r\nContent-Length: 1\r\nX: y\r\n\r\nz":                        "z",
+		"Content-Type: x\r\nContent-Length: 1\r\n\r\nz":                                "z",
 		"Content-Length: 1\n\nz":                                                       "z",
 		"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab":                             "ab",
 		fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 1<<20, strings.Repeat("x", 1<<20)): strings.Repeat("x", 1<<20),
@@ -42,8 +42,10 @@ func TestReadsMessages(t *testing.T) {
 		"\r\n\r\n":                        "a header without Content-Length: that is no message of the Debug Adapter Protocol",
 		"Content-Length: -1\r\n\r\n":      `Content-Length "-1": a number of bytes`,
 		"Content-Length: 4194305\r\n\r\n": "a message of 4194305 bytes: at most 4194304",
-		strings.Repeat("X: y\r\n", 1000) + "\r\n": "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
-		strings.Repeat("x", 5000):                 "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
+		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}": `"POST / HTTP/1.1" is not a header field of the Debug Adapter Protocol: expected Content-Length`,
+		"Content-Length: 2\r\nHost: localhost\r\n\r\n{}":                    `"Host: localhost" is not a header field of the Debug Adapter Protocol: expected Content-Length`,
+		strings.Repeat("Content-Type: y\r\n", 1000) + "\r\n":                "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
+		strings.Repeat("x", 5000):                                           "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
 	} {
 		_, err := read(text)
 		require.EqualError(t, err, why, "%.60q", text)

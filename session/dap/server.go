@@ -37,6 +37,8 @@ type Arguments struct {
 
 	StopOnEntry *bool `json:"stopOnEntry"` // whether it stops before anything is run; nil: an attached process does, a launched one does not
 	NoDebug     bool  `json:"noDebug"`     // launch: it stops nowhere
+
+	Token string `json:"token"` // the one of [Server.Token]
 }
 
 // texts is a list of texts, or one.
@@ -100,14 +102,38 @@ type Opener func(context.Context, *Opening) (*Target, error)
 // Server serves clients, one at a time.
 type Server struct {
 	Open Opener
+	// Token, if it is not empty, must be in the arguments of launch or attach.
+	Token string
+	// Accepted, if it is not nil, is called once a client is one to debug with: its launch or attach request has the token, or it disconnects in order.
+	Accepted func()
 }
+
+// Refused is the error of [Server.Serve] for a peer that never became a client: it sent no launch or attach request with the right token. The next peer may be served.
+type Refused struct {
+	Why error // nil: the peer closed the connection
+}
+
+// Error implements error.
+func (r *Refused) Error() string {
+	if r.Why == nil {
+		return "the peer left without a launch or attach request"
+	}
+	return r.Why.Error()
+}
+
+// Unwrap returns Why.
+func (r *Refused) Unwrap() error { return r.Why }
+
+// errToken is why the connection of a client ends whose token is not the server's.
+var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
 // errGone is why a connection ends whose client is no more.
 var errGone = errors.New("the client is gone")
 
 // Serve serves one client until it disconnects, is gone, or ctx is done, which is no error. A process that was attached to goes on then, and one that was launched is
-// killed. The error says what was no message of the protocol, or why the target could not be let go.
+// killed. The error says what was no message of the protocol, or why the target could not be let go; it is a [Refused] where the peer opened no target.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	outer := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	c := &conn{server: s, ctx: ctx, line0: 1, sources: map[string][]*lineBreakpoint{}}
@@ -142,6 +168,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		end(err) // whoever waits to write does not any more
 	}
 	err = errors.Join(ignored(err), c.close())
+	if !c.accepted && outer.Err() == nil {
+		err = &Refused{err}
+	}
 	close(c.writer.queue)
 	select {
 	case <-c.writer.done:
@@ -173,6 +202,7 @@ type conn struct {
 	line0  int // the number of the first line, as the client counts
 
 	initialized bool
+	accepted    bool // [Server.Accepted] was called
 	target      *Target
 	launched    bool
 	arguments   Arguments
@@ -235,6 +265,9 @@ func (c *conn) serve(m *incoming) (last bool) {
 		return false
 	}
 	if r, ok := m.Message.(*dap.DisconnectRequest); ok {
+		if c.server.Token == "" {
+			c.accept()
+		}
 		c.disconnect(r)
 		return true
 	}
@@ -244,8 +277,17 @@ func (c *conn) serve(m *incoming) (last bool) {
 	}
 	if err := c.answer(m.Message, &m.asked); err != nil {
 		c.refuse(&m.asked, err)
+		return errors.Is(err, errToken)
 	}
 	return false
+}
+
+// accept takes the peer for a client.
+func (c *conn) accept() {
+	if !c.accepted && c.server.Accepted != nil {
+		c.server.Accepted()
+	}
+	c.accepted = true
 }
 
 // refused are the requests of the specification that are never done, and why.
