@@ -132,9 +132,25 @@ func (m *Module) unchanged(pid int, now *Module) bool {
 	if m.Image == nil || m.Image.Section(object.StackMapSection) == nil {
 		return true
 	}
-	again := Module{Image: m.Image, maps: m.maps}
-	again.readStackMaps(live(pid))
+	again := m.withStackMaps(live(pid))
 	return bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy
+}
+
+// ReadStackMaps reads the stack maps of the module again, and reports whether they have changed since they were last read.
+func (m *Module) ReadStackMaps(mem machine.Memory) (changed bool) {
+	again := m.withStackMaps(mem)
+	if bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy {
+		return false
+	}
+	m.StackMaps, m.MapsWhy = again.StackMaps, again.MapsWhy
+	return true
+}
+
+// withStackMaps returns a module of the same image and mappings with the stack maps that mem holds.
+func (m *Module) withStackMaps(mem machine.Memory) *Module {
+	again := &Module{Image: m.Image, maps: m.maps}
+	again.readStackMaps(mem)
+	return again
 }
 
 // fail notes why there is no image.
@@ -320,7 +336,35 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 		m.MapsWhy = fmt.Sprintf("%s: %v", object.StackMapSection, err)
 		return
 	}
+	m.relocate(s, b)
 	m.StackMaps = b
+}
+
+// relocate applies the relocations of a section that the dynamic linker has not applied yet to b, the bytes in memory.
+// glibc reports a library as consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and after that
+// reports nothing before the library's code runs. A word that holds what the file holds is not relocated.
+//
+// A symbol that the image defines is taken as the image's: a record describes the code that was compiled with it, even where the
+// dynamic linker prefers the definition of another library.
+func (m *Module) relocate(s *object.Section, b []byte) {
+	file, err := s.Data()
+	if err != nil || len(file) != len(b) {
+		return
+	}
+	linked, relocations, err := s.Relocated()
+	if err != nil {
+		return // the bytes in memory say what is wrong with the stack maps
+	}
+	arch, err := m.Image.Arch()
+	if err != nil {
+		return
+	}
+	order := arch.Order
+	for _, r := range relocations {
+		if r.Defined && r.Offset+8 <= uint64(len(b)) && bytes.Equal(b[r.Offset:r.Offset+8], file[r.Offset:r.Offset+8]) {
+			order.PutUint64(b[r.Offset:], order.Uint64(linked[r.Offset:])+uint64(m.Image.Bias))
+		}
+	}
 }
 
 // Virtual says that no file stands behind the module: it is the kernel's own, as it lies in memory.

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"fmt"
 
 	"reframe/deopt"
@@ -262,12 +261,9 @@ func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 	if x.placed {
 		return false
 	}
-	data := make([]byte, len(m.StackMaps))
-	s := m.Image.Section(object.StackMapSection)
-	if l.view.Target().ReadMemory(data, s.Loaded()) != nil || bytes.Equal(data, m.StackMaps) {
+	if !m.ReadStackMaps(l.view.Target()) {
 		return false
 	}
-	m.StackMaps = data
 	delete(l.view.Space().Modules, m)
 	return true
 }
