@@ -156,6 +156,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 			return nil, &CoreError{o.Exe, -1, err, exeHint}
 		}
 	}
+	c.nameDelveFiles()
 	c.lay()
 	mem := c.held()
 	c.openModules(mem)
@@ -199,6 +200,7 @@ type core struct {
 	vectors  []vectorNote   // that were not decoded yet
 	layout   *xsave.Layout  // where registers lie in them; nil where the core does not tell
 	names    map[int]string // of threads, by their numbers
+	delve    bool           // Delve's command dump wrote it
 	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
 	written  []addrRange    // memory of files that is not as in those, and not in the core; by address
 	exe      string         // that is used in place of the file named

@@ -81,6 +81,10 @@ func btoi(b bool) int {
 }
 
 func (c *core) readNote(n elfcore.Note) {
+	n, more := c.readDelve(n)
+	if !more {
+		return
+	}
 	c.readRegisters(n)
 	switch n.Owner {
 	case ownOwner:
@@ -100,6 +104,9 @@ func (c *core) readNote(n elfcore.Note) {
 		if b, ok := n.Read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
 			command, _, _ := bytes.Cut(b[infoCommand:], []byte{0})
+			if c.delve { // a zero byte separates the arguments
+				command = bytes.ReplaceAll(bytes.TrimRight(b[infoCommand:], "\x00"), []byte{0}, []byte{' '})
+			}
 			c.target.Command = strings.TrimSpace(string(command))
 			// A thread's name ends with a zero byte (TASK_COMM_LEN); what gdb cuts off of a file's name does not.
 			name, _, _ := bytes.Cut(b[infoName:infoCommand-1], []byte{0})

@@ -87,6 +87,9 @@ func (c *core) readVectors() {
 		if !ok || regs == nil {
 			continue
 		}
+		if c.delve {
+			b = delveArea(b)
+		}
 		area := xsave.Area{Bytes: b}
 		if c.layout != nil {
 			area.Layout = *c.layout

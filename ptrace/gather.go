@@ -1,7 +1,9 @@
 package ptrace
 
 import (
+	"bytes"
 	"encoding/binary"
+	"iter"
 	"slices"
 	"strings"
 
@@ -202,16 +204,59 @@ func (t *Target) linkMap() (at []machine.Addr) {
 	if t.recorded == nil || t.recorded.about == nil {
 		return nil
 	}
-	word := func(a machine.Addr) machine.Addr {
-		var b [8]byte
-		if t.source.ReadMemory(b[:], a) != nil {
-			return 0
-		}
-		return machine.Addr(t.arch.Order.Uint64(b[:]))
+	for range linkMap(t.source, t.arch.Order, t.recorded.about.auxv, func(read ...machine.Addr) { at = append(at, read...) }) {
 	}
+	seen := map[machine.Addr]bool{}
+	return slices.DeleteFunc(at, func(a machine.Addr) bool {
+		page := a &^ (elfcore.Page - 1)
+		_, mapped := findMapping(t.maps, a)
+		drop := seen[page] || !mapped
+		seen[page] = true
+		return drop
+	})
+}
+
+// linkedFile is an entry of the list of loaded files: what the file lies above its addresses, and where its path stands, which is empty for the program.
+type linkedFile struct{ bias, name machine.Addr }
+
+// linkMap follows the list of loaded files. reads is called with addresses that the list leads to. A list that does not end is followed so far.
+func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func(...machine.Addr)) iter.Seq[linkedFile] {
+	return func(yield func(linkedFile) bool) {
+		word := func(a machine.Addr) machine.Addr {
+			var b [8]byte
+			if mem.ReadMemory(b[:], a) != nil {
+				return 0
+			}
+			return machine.Addr(order.Uint64(b[:]))
+		}
+		for d, end := dynamicSection(word, order, auxv); d < end; d += 16 {
+			tag := word(d)
+			if tag == 0 {
+				return
+			}
+			reads(d)
+			if tag != dtDebug {
+				continue
+			}
+			debug := word(d + 8) // struct r_debug: version, the first entry, …
+			reads(debug, debug+40)
+			for e, n := word(debug+8), 0; e != 0 && n < maxLinked; e, n = word(e+24), n+1 {
+				// struct link_map: address, name, dynamic section, next, previous.
+				name := word(e + 8)
+				reads(e, e+40, name, name+255)
+				if !yield(linkedFile{word(e), name}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// dynamicSection is where the dynamic section of the program lies, as far as it is read.
+func dynamicSection(word func(machine.Addr) machine.Addr, order binary.ByteOrder, auxv []byte) (from, end machine.Addr) {
 	var headers, count machine.Addr
-	for b := t.recorded.about.auxv; len(b) >= 16; b = b[16:] {
-		switch value := machine.Addr(t.arch.Order.Uint64(b[8:])); t.arch.Order.Uint64(b) {
+	for b := auxv; len(b) >= 16; b = b[16:] {
+		switch value := machine.Addr(order.Uint64(b[8:])); order.Uint64(b) {
 		case atPhdr:
 			headers = value
 		case atPhnum:
@@ -229,31 +274,25 @@ func (t *Target) linkMap() (at []machine.Addr) {
 		}
 	}
 	if dynamic == 0 {
-		return nil
+		return 0, 0
 	}
-	for d := dynamic + bias; d < dynamic+bias+16*maxDynamic; d += 16 {
-		tag := word(d)
-		if tag == 0 {
-			break
+	return dynamic + bias, dynamic + bias + 16*maxDynamic
+}
+
+// pathAt reads a path, "" where none ends within the length that Linux allows (PATH_MAX).
+func pathAt(mem machine.Memory, at machine.Addr) string {
+	const most, piece = 4096, 64
+	var all []byte
+	for len(all) < most {
+		from := at + machine.Addr(len(all))
+		b := make([]byte, piece-uint64(from)%piece) // pieces do not cross a page
+		if mem.ReadMemory(b, from) != nil {
+			return ""
 		}
-		at = append(at, d)
-		if tag != dtDebug {
-			continue
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			return string(append(all, b[:end]...))
 		}
-		debug := word(d + 8) // struct r_debug: version, the first entry, …
-		at = append(at, debug, debug+40)
-		for e, n := word(debug+8), 0; e != 0 && n < maxLinked; e, n = word(e+24), n+1 {
-			// struct link_map: address, name, dynamic section, next, previous.
-			name := word(e + 8)
-			at = append(at, e, e+40, name, name+255)
-		}
+		all = append(all, b...)
 	}
-	seen := map[machine.Addr]bool{}
-	return slices.DeleteFunc(at, func(a machine.Addr) bool {
-		page := a &^ (elfcore.Page - 1)
-		_, mapped := findMapping(t.maps, a)
-		drop := seen[page] || !mapped
-		seen[page] = true
-		return drop
-	})
+	return ""
 }

@@ -33,10 +33,10 @@ func (k *inputs) selfFlag(c *cobra.Command) {
 }
 
 // coreHelp is what every verb says of cores that can look at one.
-const coreHelp = `With --core it looks at a core: one of the kernel, of gcore, of reframe record or of
-QEMU's user mode. What a core leaves out, such as code, is read from the files that it
-names, where they are the same by their build ids: below --sysroot DIR if that is
-given, and with --exe FILE in place of its program.`
+const coreHelp = `With --core it looks at a core: one of the kernel, of gcore, of reframe record, of
+Delve or of QEMU's user mode. What a core leaves out, such as code, is read from the
+files that it names, where they are the same by their build ids: below --sysroot DIR
+if that is given, and with --exe FILE in place of its program.`
 
 func (k *inputs) addFlags(c *cobra.Command) {
 	k.controlFlags(c)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Header is the header of an ELF file (System V ABI, chapter 4). Raw is all of it.
@@ -125,8 +126,8 @@ type Note struct {
 	Whole *io.SectionReader // with its header
 }
 
-// maxOwner is enough for the owners that matter: CORE, LINUX, GNU.
-const maxOwner = 8
+// maxOwner is enough for the owners that matter: CORE, LINUX, GNU, Delve Header.
+const maxOwner = 16
 
 // Each calls f with the notes of a segment (System V ABI, chapter 5, "Note Section") up to
 // the first that does not fit into it or that the file does not hold whole; it returns whether
@@ -156,7 +157,7 @@ func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p
 		}
 		owner := ""
 		if nameSize > 0 && nameSize <= maxOwner && 12+int(nameSize) <= n {
-			owner = string(head[12 : 12+nameSize-1]) // it ends with a zero byte
+			owner = strings.TrimSuffix(string(head[12:12+nameSize]), "\x00") // Delve's does not end with one
 		}
 		f(Note{owner, elf.NType(order.Uint32(head[8:])), io.NewSectionReader(r, int64(p.Off+desc), int64(descSize)), io.NewSectionReader(r, int64(p.Off+at), int64(desc+descSize-at))})
 		at = padded(desc + descSize)
