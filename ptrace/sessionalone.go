@@ -28,9 +28,13 @@ type AloneOptions struct {
 	Tail    int           // how many of the last instructions are kept; 65536 at most
 }
 
-// Return is the address to which a function returns, and its canonical frame address: it has
-// returned when the thread comes to Addr with a stack pointer of at least CFA.
-type Return struct{ Addr, CFA machine.Addr }
+// Return is the address to which a function returns, and its canonical frame address. The function has returned when the thread comes to Addr
+// with the stack pointer CFA, or up to Pops bytes above, which the function may take off the stack. Other stack pointers belong to other
+// activations: those of coroutines may lie anywhere.
+type Return struct {
+	Addr, CFA machine.Addr
+	Pops      uint64
+}
 
 // AloneRun is what a thread did alone.
 type AloneRun struct {
@@ -61,7 +65,7 @@ type AloneRun struct {
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
 	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
-		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA)})
+		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA), Pops: to.Pops})
 	}
 	for _, in := range o.Inside {
 		r.Alone.Inside = append(r.Alone.Inside, tracer.Range{Start: uint64(in.Start), End: uint64(in.End)})
@@ -78,7 +82,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	}
 	run := reply.Alone
 	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
-		Back: Return{machine.Addr(run.Back.Addr), machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
+		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reframe/deopt"
+	"reframe/deopt/abi"
 	"reframe/deopt/commit"
 	"reframe/deopt/interp"
 	"reframe/deopt/machine"
@@ -179,6 +180,7 @@ func (w *walker) exit(x *trace.Exited) error {
 	case h.done:
 	case h.do == through:
 		if to, ok := x.Returns(slices.Index(x.Frames, x.Frame)); ok {
+			to.Pops = abi.ArgumentArea(x.Frame.NativeFunction(), w.watcher.View().Target().Arch())
 			w.returns = &to
 		}
 		h.done = true

@@ -239,7 +239,7 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 		p.runner.finish()
 		return &Arrival{Why: why}, err
 	}
-	v.pending, v.crossings = []*prediction{p}, nil
+	v.pending, v.crossings, v.now = []*prediction{p}, nil, p.call
 	if err = b.set(); err == nil {
 		err = v.native()
 	} else {

@@ -19,10 +19,9 @@ import (
 // crossing is a call of native code that is under way: both sides came to it, native code runs it, and what it returned and
 // stored is handed to the interpreter.
 type crossing struct {
-	back    ptrace.Return
+	call    *call
 	before  *memoryImage // at the callee's entry
 	members []*prediction
-	pending int // how many exits were pending when it began: those behind are of code that the callee ran
 }
 
 // handed is what native code did in the place of one call of the interpreter's.
@@ -106,20 +105,18 @@ func (p *prediction) called(c *interp.Invocation) string {
 	return "@" + c.Name
 }
 
-// crossingNow is the innermost call under way whose callee the thread is in, or nil.
-func (v *verifier) crossingNow() *crossing {
-	if n := len(v.crossings); n > 0 && v.crossings[n-1].pending == len(v.pending) {
-		return v.crossings[n-1]
+// beside are those pending whose interpreter stands beside the code that runs now: the thread is in their activation, and not in a native call
+// made from there.
+func (v *verifier) beside() (list []*prediction) {
+	for _, p := range v.pending {
+		for c := v.now; c != nil && c.native == nil; c = c.outer {
+			if c == p.call {
+				list = append(list, p)
+				break
+			}
+		}
 	}
-	return nil
-}
-
-// beside are those pending whose interpreter stands beside the code that runs now.
-func (v *verifier) beside() []*prediction {
-	if n := len(v.crossings); n > 0 {
-		return v.pending[v.crossings[n-1].pending:]
-	}
-	return v.pending
+	return list
 }
 
 // entered is for a thread that came to the entry of a function which an interpreter waits to call: the arguments are
@@ -129,7 +126,11 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	if err != nil {
 		return err
 	}
-	c := &crossing{back: run.Back}
+	if err := v.locate(v.walked(run.Thread.Registers)); err != nil {
+		return err
+	}
+	c := &crossing{}
+	c.call = &call{to: run.Back, outer: v.now, native: c}
 	var told []*prediction
 	for _, p := range v.beside() {
 		if p.ask == nil || p.callee != run.Entered {
@@ -168,7 +169,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	for _, p := range c.members {
 		p.dead = append(p.dead, bound(p.before, c.before, run.Entered, maps)...)
 	}
-	v.memory, c.pending = c.before, len(v.pending)
+	v.memory, v.now = c.before, c.call
 	v.crossings = append(v.crossings, c)
 	return nil
 }
@@ -212,44 +213,37 @@ func (v *verifier) drop(done []*prediction) error {
 	}
 	for _, c := range v.crossings {
 		c.members = slices.DeleteFunc(c.members, func(p *prediction) bool { return slices.Contains(done, p) })
-		for _, p := range done {
-			if i := slices.Index(v.pending, p); i >= 0 && i < c.pending {
-				c.pending--
-			}
-		}
 	}
 	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
+	v.settle()
 	for _, p := range done {
 		p.finish()
 	}
 	return v.report(done)
 }
 
-// cameBack hands what a callee did to those who called it. It is false where the thread came elsewhere.
-func (v *verifier) cameBack(pc, sp machine.Addr, regs *machine.Registers) (bool, error) {
-	n := len(v.crossings)
-	if n == 0 {
-		return false, nil
+// cameBack hands what a callee did to those who called it.
+func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
+	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool { return x == c })
+	if err := v.leave(c.call); err != nil { // what was called from there
+		return err
 	}
-	c := v.crossings[n-1]
-	if c.back.Addr != pc || sp < c.back.CFA {
-		return false, nil
-	}
-	v.crossings = v.crossings[:n-1]
+	v.now = c.call.outer
+	v.settle()
 	t, err := v.session.Target()
 	if err != nil {
-		return true, err
+		return err
 	}
 	maps, err := t.Mappings()
 	if err != nil {
-		return true, err
+		return err
 	}
 	after, err := copyImage(t, maps, v.options.Memory, c.before)
 	if err != nil {
 		for _, p := range c.members {
 			p.out.notComparable(err.Error())
 		}
-		return true, v.drop(c.members)
+		return v.drop(c.members)
 	}
 	v.memory = after
 	list := changes(c.before, after, t)
@@ -257,14 +251,14 @@ func (v *verifier) cameBack(pc, sp machine.Addr, regs *machine.Registers) (bool,
 	for _, p := range c.members {
 		why, err := p.hand(v, list, after, regs)
 		if err != nil {
-			return true, err
+			return err
 		}
 		if why != "" {
 			p.out.notComparable(why)
 			told = append(told, p)
 		}
 	}
-	return true, v.drop(told)
+	return v.drop(told)
 }
 
 // hand gives the interpreter what native code did in the place of the call that it waits for, and lets it go on.

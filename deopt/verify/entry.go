@@ -181,7 +181,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		} else {
 			e.own = p
 		}
-		v.pending = append(v.pending, p)
+		v.follow(p)
 	}
 	return "", nil
 }
@@ -266,7 +266,7 @@ func (p *prediction) native() *ir.Func {
 // entryOf is the activation that is followed from its entry on and that an exit is of, or nil.
 func (v *verifier) entryOf(p *prediction) *entry {
 	for _, q := range slices.Backward(v.pending) {
-		if q.entry != nil && q == q.entry.baseline && q.to == p.to {
+		if q.entry != nil && q == q.entry.baseline && q.call == p.call {
 			return q.entry
 		}
 	}

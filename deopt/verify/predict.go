@@ -32,6 +32,7 @@ type prediction struct {
 	between uint64            // such hits before that which were not verified
 	blurred bool              // how many these were is not known
 	to      ptrace.Return
+	call    *call // that the activation is
 	cc      string
 	machine *interp.Interp
 	run     func(context.Context) (*interp.Result, error)
@@ -197,10 +198,22 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 	if maps[at].Path == "[stack]" {
 		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
 	}
+	p.call = v.activation(p, x)
 	// A coroutine's stack may lie in the heap, among all else.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
 	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return "", nil
+}
+
+// activation returns the call that a prediction is about, in the frames of a thread: one that is under way, or a new one.
+func (v *verifier) activation(p *prediction, x *trace.Exited) *call {
+	c := v.enclosing(stackOf(x.Frames, x.End), slices.Index(x.Frames, p.frame))
+	if c != nil && c.native == nil && c.to.Addr == p.to.Addr && c.to.CFA == p.to.CFA {
+		return c
+	}
+	to := p.to
+	to.Pops = abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch())
+	return &call{to: to, outer: c}
 }
 
 // interpreter are the options of a run that is held against native code.

@@ -89,8 +89,9 @@ type verifier struct {
 	ctx     context.Context // of all of it
 	told    func(*Verified) error
 	pending []*prediction
-	// crossings are calls of native code under way, the innermost last.
+	// crossings are calls of native code under way.
 	crossings []*crossing
+	now       *call          // the innermost call under way that the thread is in; nil where it is in none
 	memory    *memoryImage   // of the process at the last exit, while something is pending
 	child     *vmproto.Child // the user's own interpreter, once it was started
 	number    uint64         // exits so far, or entries where those are what is verified
@@ -167,6 +168,9 @@ func (v *verifier) enough() bool {
 
 // exit handles a thread that came to an exit. It makes a prediction, or says why there is none.
 func (v *verifier) exit(x *trace.Exited) error {
+	if err := v.locate(stackOf(x.Frames, x.End)); err != nil {
+		return err
+	}
 	if v.isEntry(x.Point) {
 		return v.entryHit(x)
 	}
@@ -218,12 +222,20 @@ func (v *verifier) exit(x *trace.Exited) error {
 		out.exitOnly = v.exitOnly(e, p)
 	}
 	for _, q := range v.pending {
-		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.to == p.to && q.fn == p.fn && q.start.Point == p.start.Point {
+		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.call == p.call && q.fn == p.fn && q.start.Point == p.start.Point {
 			q.next = p
 		}
 	}
-	v.pending = append(v.pending, p)
+	v.follow(p)
 	return nil
+}
+
+// follow adds a prediction to those that are pending.
+func (v *verifier) follow(p *prediction) {
+	v.pending = append(v.pending, p)
+	if !v.now.within(p.call) {
+		v.now = p.call
+	}
 }
 
 // passedBy notes that a record was hit, in a frame or in one that is not known, and that nothing was predicted from there.
@@ -272,6 +284,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		p.finish()
 	}
 	v.pending = v.pending[:before]
+	v.settle()
 	switch {
 	case v.byLayout():
 		v.notFollowed(x, why)
@@ -341,7 +354,7 @@ func (v *verifier) native() error {
 		for _, p := range v.pending { // an error ended it
 			p.finish()
 		}
-		v.memory, v.crossings = nil, nil
+		v.memory, v.crossings, v.now = nil, nil, nil
 	}()
 	stretch := newStretch(&v.options)
 	for len(v.pending) > 0 {
@@ -361,7 +374,11 @@ func (v *verifier) native() error {
 		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
 		hurries := v.hurries()
 		switch {
-		case v.crossingNow() != nil:
+		case v.now == nil: // on a stack of which nothing is pending
+			for _, p := range v.pending {
+				p.left = true
+			}
+		case v.now.native != nil:
 		case hurries:
 			for _, p := range v.pending {
 				p.left = true // for all that is known
@@ -377,11 +394,8 @@ func (v *verifier) native() error {
 				o.Steps = min(o.Steps, followed-v.followed)
 			}
 		}
-		for _, c := range slices.Backward(v.crossings) {
-			o.Returns = append(o.Returns, c.back)
-		}
-		for _, p := range v.pending {
-			o.Returns = append(o.Returns, p.to)
+		for _, c := range v.underWay() {
+			o.Returns = append(o.Returns, c.to)
 		}
 		o.Returns = append(o.Returns, v.outer...)
 		began := time.Now()
@@ -487,7 +501,7 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 // abandon gives up what is pending.
 func (v *verifier) abandon(why string) error {
 	pending := v.pending
-	v.pending, v.crossings = nil, nil
+	v.pending, v.crossings, v.now = nil, nil, nil
 	for _, p := range pending {
 		p.finish()
 		p.out.Native.Steps = p.steps
@@ -504,8 +518,8 @@ func (v *verifier) abandon(why string) error {
 	return v.report(pending)
 }
 
-// returned compares what has come to its return: all that are pending there, for several exits of one
-// activation return together. What lies deeper was left without a return.
+// returned takes over which calls the thread has returned from: several exits of one activation return together, and a callee may have been called by a jump. What
+// was called from an activation that has returned, and is still under way, was left without a return.
 func (v *verifier) returned(run *ptrace.AloneRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
@@ -516,28 +530,48 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	if err != nil {
 		return err
 	}
-	if came, err := v.cameBack(pc, sp, regs); err != nil {
-		return err
-	} else if came && !slices.ContainsFunc(v.pending, func(p *prediction) bool { return p.to.Addr == pc && sp >= p.to.CFA }) {
-		return nil
+	found := false
+	for {
+		c := innermost(slices.DeleteFunc(v.underWay(), func(c *call) bool { return !c.returned(pc, sp) }))
+		switch {
+		case c == nil && found:
+			return nil
+		case c == nil: // a caller further out has returned
+			return v.abandon(left)
+		case c.native != nil:
+			err = v.cameBack(c.native, regs)
+		default:
+			err = v.returnedFrom(c, regs)
+		}
+		if err != nil {
+			return err
+		}
+		found = true
 	}
-	// What was called from frames that are gone does not come back.
-	v.crossings = slices.DeleteFunc(v.crossings, func(c *crossing) bool { return sp >= c.back.CFA })
+}
+
+// returnedFrom compares what is pending in an activation that has returned.
+func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 	var done, rest []*prediction
 	for _, p := range v.pending {
-		if sp >= p.to.CFA {
+		if p.call.within(c) {
 			done = append(done, p)
 		} else {
 			rest = append(rest, p)
 		}
 	}
-	v.pending = rest
+	waits := v.waiting(func(x *crossing) bool { return x.call.within(c) })
+	v.pending, v.now = rest, c.outer
+	v.settle()
 	for _, p := range slices.Backward(done) {
 		p.finish()
-		if p.to.Addr == pc && (len(v.outer) == 0 || sp < v.outer[0].CFA) { // else an activation further out has returned to the same place
-			p.compare(v, regs)
-		} else {
+		switch {
+		case p.call != c:
 			p.out.notComparable(left)
+		case waits[p]:
+			p.out.notComparable(p.leftCall())
+		default:
+			p.compare(v, regs)
 		}
 	}
 	return v.report(done)

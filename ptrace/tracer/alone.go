@@ -164,7 +164,9 @@ func (a *solo) count(b *breakpoint) {
 
 // returned says which return the thread has come to, or -1.
 func (a *solo) returned(regs *General) int {
-	return slices.IndexFunc(a.o.Returns, func(r Return) bool { return regs.pc() == r.Addr && regs.sp() >= r.CFA })
+	return slices.IndexFunc(a.o.Returns, func(r Return) bool {
+		return regs.pc() == r.Addr && regs.sp() >= r.CFA && regs.sp()-r.CFA <= r.Pops
+	})
 }
 
 func (a *solo) inside(pc uint64) bool {
@@ -185,7 +187,7 @@ func (a *solo) enters(regs *General) bool {
 // entered notes that. The way there is no call outside of which more has to be known.
 func (a *solo) entered(regs *General) {
 	back, _ := a.calledFrom(regs, place{})
-	a.run.Entered, a.run.Back = regs.pc(), Return{back.pc, regs.sp() + pushedByCall}
+	a.run.Entered, a.run.Back = regs.pc(), Return{Addr: back.pc, CFA: regs.sp() + pushedByCall}
 	if n := len(a.run.Calls); a.way && n > 0 {
 		a.run.Calls = a.run.Calls[:n-1]
 	}
@@ -199,7 +201,11 @@ func (a *solo) leaves(regs *General, from place) {
 		a.called[regs.pc()] = true
 		a.run.Calls = append(a.run.Calls, regs.pc())
 	}
-	if back, called := a.calledFrom(regs, from); called && len(a.t.backs) < maxBacks {
+	if back, called := a.calledFrom(regs, from); called {
+		a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // of a call that was left without a return
+		if len(a.t.backs) == maxBacks {
+			a.t.backs = slices.Delete(a.t.backs, 0, 1)
+		}
 		a.t.backs = append(a.t.backs, back)
 	}
 }
@@ -341,11 +347,14 @@ func (a *solo) trapped(info *sigInfo, regs *General) bool {
 	return ours
 }
 
-// back says whether code outside has returned, and forgets what it was called by.
+// maxPopped bounds the bytes of arguments that code outside takes off the stack when it returns.
+const maxPopped = 4096
+
+// back says whether code outside has returned, and forgets what it was called by. Other calls may be under way on other stacks, those of coroutines.
 func (a *solo) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
-		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp {
-			a.t.backs = a.t.backs[:i]
+		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {
+			a.t.backs = slices.Delete(a.t.backs, i, i+1)
 			return true
 		}
 	}

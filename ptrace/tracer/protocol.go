@@ -109,8 +109,8 @@ type AloneOptions struct {
 	Tail    int
 }
 
-// Return is where a function returns to, and with which canonical frame address.
-type Return struct{ Addr, CFA uint64 }
+// Return is where a function returns to, its canonical frame address, and how many bytes it may take off the stack.
+type Return struct{ Addr, CFA, Pops uint64 }
 
 // Range is code from Start up to End.
 type Range struct{ Start, End uint64 }

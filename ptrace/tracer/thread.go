@@ -41,7 +41,7 @@ type thread struct {
 	ending    bool           // it runs no code of its own any more
 	passes    uint64         // counted hits that are not reported, before the next one is
 	vforks    bool           // it waits for its child of vfork, where nothing reaches it, and has no debug registers set meanwhile
-	backs     []place        // where code outside returns to that it called while it ran alone, outermost first
+	backs     []place        // where code outside returns to that it called while it ran alone, the latest last
 }
 
 // place is where on which stack a thread was.
