@@ -92,7 +92,7 @@ type journalLine struct {
 // belongings: what the user gave that decides what comes out, one thing each. Those of another run are
 // an error.
 func OpenJournal(path string, belongs []string) (*Journal, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

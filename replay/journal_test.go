@@ -23,6 +23,9 @@ func journaled(t *testing.T, journal string, items []replay.Item) (all []replay.
 	t.Helper()
 	j, err := replay.OpenJournal(journal, belongs)
 	require.NoError(t, err)
+	info, err := os.Stat(journal)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode(), "results hold values of the target")
 	defer j.Close()
 	var n atomic.Int64
 	all, sum, err := collected(t, context.Background(), &replay.Run{Items: items, Journal: j, Workers: 1, Job: func(_ context.Context, i replay.Item) replay.Result {

@@ -104,8 +104,5 @@ func (j *JUnit) Close() error {
 			j.tests, j.failures, j.skipped, time.Since(j.began).Seconds())
 		_, err = j.file.WriteAt(fmt.Appendf(nil, "%-*s>\n", junitHead-len(">\n"), head), 0)
 	}
-	if err == nil {
-		err = j.file.Chmod(0o644)
-	}
 	return j.file.Finish(err)
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -38,7 +37,7 @@ func (o First) Write(ctx context.Context, force bool) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	return f.Finish(errors.Join(err, f.Chmod(0o644)))
+	return f.Finish(err)
 }
 
 // copies are the files of these paths in a directory, each under its own name, or name-2 where that is another file. A layout that comes
@@ -76,6 +75,6 @@ func copyTo(dir, name string, text []byte) (path string, err error) {
 			return err
 		}
 		_, err = f.Write(text)
-		return f.Finish(errors.Join(err, f.Chmod(0o644)))
+		return f.Finish(err)
 	})
 }

@@ -19,11 +19,16 @@ type File struct {
 	replace bool
 }
 
-// Free returns an error that wraps [os.ErrExist] where a file is at path whose content would be lost by another: a regular one
-// that is not empty. What a symbolic link leads to counts.
+// Free returns an error that wraps [os.ErrExist] if a regular file at path must not be written to: it is not empty, or another user owns it
+// and could have made it to read what is written. Free follows symbolic links.
 func Free(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+	switch info, err := os.Stat(path); {
+	case err != nil || !info.Mode().IsRegular():
+		return nil
+	case info.Size() > 0:
 		return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
+	case foreign(info):
+		return &os.PathError{Op: "create", Path: path, Err: fmt.Errorf("%w: it belongs to another user", syscall.EEXIST)}
 	}
 	return nil
 }
@@ -74,7 +79,7 @@ func Create(path string, replace bool) (*File, error) {
 }
 
 // Stream opens what is to be written bit by bit, and can be read meanwhile: a new file, a device or a pipe. A file that
-// is there already is as for [Create].
+// is there already is as for [Create]. Only its owner may read a new file: it holds memory of a process.
 func Stream(path string, replace bool) (*os.File, error) {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if _, err := os.Stat(path); err == nil {
@@ -83,7 +88,7 @@ func Stream(path string, replace bool) (*os.File, error) {
 		}
 		mode = os.O_WRONLY | os.O_TRUNC
 	}
-	return os.OpenFile(path, mode, 0o666)
+	return os.OpenFile(path, mode, 0o600)
 }
 
 // Finish closes the file and gives it its name. Where err is not nil, or that fails, it is gone, and what was there

@@ -175,3 +175,40 @@ func TestUnused(t *testing.T) {
 	_, err = Unused(filepath.Join(dir, "nowhere"), "a.core", 3, create)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// A file that another user made beforehand is not written to, even if it is empty: that user could read it.
+func TestEmptyFileOfAnotherUser(t *testing.T) {
+	require.Zero(t, os.Geteuid(), "this test makes a file of another user: run it as root")
+	path := filepath.Join(t.TempDir(), "waiting")
+	require.NoError(t, os.WriteFile(path, nil, 0o666))
+	require.NoError(t, os.Chown(path, 65534, 65534))
+	const why = "it belongs to another user"
+	require.ErrorContains(t, Free(path), why)
+	require.ErrorIs(t, Free(path), os.ErrExist)
+	require.ErrorContains(t, makeFileUnforced(path), why)
+	_, err := Stream(path, false)
+	require.ErrorContains(t, err, why)
+	require.NoError(t, makeFile(path, "the user's own choice", nil))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.False(t, foreign(info), "a new file took its place")
+}
+
+func makeFileUnforced(path string) error {
+	f, err := Create(path, false)
+	if err != nil {
+		return err
+	}
+	return f.Finish(nil)
+}
+
+// What is written bit by bit is for its owner's eyes, too.
+func TestStreamIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	f, err := Stream(path, false)
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+}

@@ -36,7 +36,7 @@ func (p *Prompt) script(ctx context.Context, args string) error {
 	}
 	text, err := p.Session.Script(ctx, p.Files.first(args, p.Files.Core))
 	if err == nil {
-		err = os.WriteFile(args, []byte(text), 0o666)
+		err = os.WriteFile(args, []byte(text), 0o600)
 	}
 	if err != nil {
 		return err
