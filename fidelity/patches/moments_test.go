@@ -1,0 +1,155 @@
+package patches_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A moment is what the host does in one go: patches, and actions inside each other, at the last of which it stops.
+type moment struct {
+	writes  []string
+	actions []string
+	stubs   map[*stub]int    // that are active
+	forms   map[int]string   // by the number of the function that is patched
+	beside  map[int]bool     // functions that call event in front of their site
+	lost    map[int]bool     // functions whose return address is overwritten
+	patches map[int]*usedBy  // of the functions, and of others that no thread is in
+	random  *rand.Rand       // of what is chosen
+	text    []string         // what it does, in words
+	used    map[int]struct{} // the numbers of the functions
+}
+
+type usedBy struct{ stub *stub }
+
+func (m *moment) act(kind string, at, argument uint64) {
+	m.actions = append(m.actions, fmt.Sprintf("a %s %x %x", kind, at, argument))
+}
+
+// commands are the lines that the host reads.
+func (m *moment) commands() string {
+	lines := append([]string{fmt.Sprintf("m %d %d", len(m.writes), len(m.actions))}, append(m.writes, m.actions...)...)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// String says what the moment does.
+func (m *moment) String() string { return strings.Join(m.text, "; ") }
+
+// moment makes a random moment of a built program.
+func (b *built) moment(r *rand.Rand) *moment {
+	m := &moment{stubs: map[*stub]int{}, forms: map[int]string{}, beside: map[int]bool{}, lost: map[int]bool{}, random: r, used: map[int]struct{}{}}
+	for n := 1 + r.IntN(depth); n > 0; n-- {
+		if chance(r, 12) {
+			s := m.anyStub(r, b.stubs)
+			m.text = append(m.text, "the host calls "+s.String())
+			m.act("n", b.symbols[s.name()], 0)
+		}
+		f := pick(r, b.funcs...)
+		_, used := m.used[f.number]
+		if f.room > 0 && len(formsOf(b.machine)) == 0 || used || f.stub != nil && f.stub.once && m.stubs[f.stub] > 0 {
+			continue
+		}
+		m.used[f.number] = struct{}{}
+		m.text = append(m.text, fmt.Sprintf("%s, %s %d", f.name(), f.kind, f.id))
+		m.act("c", b.symbols[f.name()], r.Uint64())
+		switch {
+		case f.kind == siteless:
+			m.stubs[f.stub]++
+			m.text = append(m.text, "calls "+f.stub.String())
+		case f.room == 0:
+			if openToo && chance(r, 8) && b.machine == "amd64" {
+				s := pick(r, b.stubs...)
+				m.text = append(m.text, "return address overwritten by that of "+s.String())
+				m.lost[f.number] = true
+				m.act("o", b.symbols[s.name()], 0)
+			}
+		case f.calls && chance(r, 30):
+			m.beside[f.number] = true
+		default:
+			if f.calls {
+				m.act("r", 0, 0)
+			}
+			m.patch(b, f, m.anyStub(r, b.stubs), true)
+		}
+	}
+	if openToo && len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
+		var shared []*stub
+		for s := range m.stubs {
+			shared = append(shared, s)
+		}
+		slices.SortFunc(shared, func(x, y *stub) int { return x.number - y.number })
+		for range 1 + r.IntN(3) {
+			f := pick(r, b.funcs...)
+			if _, used := m.used[f.number]; used || f.room == 0 {
+				continue
+			}
+			m.used[f.number] = struct{}{}
+			m.patch(b, f, pick(r, shared...), false)
+		}
+	}
+	m.act("s", 0, 0)
+	return m
+}
+
+// anyStub chooses a stub and counts it.
+func (m *moment) anyStub(r *rand.Rand, stubs []*stub) *stub {
+	for {
+		s := pick(r, stubs...)
+		if !s.once || m.stubs[s] == 0 {
+			m.stubs[s]++
+			return s
+		}
+	}
+}
+
+// patch writes over the site of a function. A function that is not active has a patch that leads to a stub.
+func (m *moment) patch(b *built, f *function, s *stub, active bool) {
+	r := m.random
+	forms := slices.DeleteFunc(formsOf(b.machine), func(x *form) bool { return !active && x.own })
+	if len(forms) == 0 {
+		return
+	}
+	form := pick(r, forms...)
+	if active && form.own {
+		m.stubs[s]--
+	}
+	start := b.sites[f.number]
+	if f.kind == statepoint {
+		start -= uint64(f.room)
+	}
+	write := func(offset int) *patch {
+		p := &patch{random: rand.New(rand.NewPCG(uint64(f.number), uint64(len(m.text)))), at: start, stub: s, addr: func(name string) uint64 { return b.symbols[name] }}
+		p.nops(b.machine, offset)
+		form.write(p)
+		return p
+	}
+	offset := 0
+	if room := f.room - len(write(0).code); room > 0 && chance(r, 35) {
+		offset = r.IntN(room + 1)
+		if b.machine == "arm64" {
+			offset &^= 3
+		}
+	}
+	p := write(offset)
+	m.writes = append(m.writes, fmt.Sprintf("w %x %s", start, hex.EncodeToString(p.code)))
+	what := form.name
+	if !form.own {
+		what += ", to " + s.String()
+	}
+	if offset > 0 {
+		what += fmt.Sprintf(", behind %d bytes of nops", offset)
+	}
+	if !active {
+		m.text = append(m.text, fmt.Sprintf("[%s, %s %d, not active, has: %s]", f.name(), f.kind, f.id, what))
+		return
+	}
+	m.forms[f.number] = form.name
+	m.text = append(m.text, "patched: "+what)
+}
+
+// String says of what kind the stub is.
+func (s *stub) String() string {
+	return fmt.Sprintf("%s (%s)", s.name(), strings.Join(s.traits, ", "))
+}

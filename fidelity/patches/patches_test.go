@@ -1,0 +1,98 @@
+// Package patches_test compares the frames that are shown of patched code with what programs log of themselves: random programs, whose sites
+// are patched in random forms, and which stop below the patched code.
+//
+// Its main type is program: a random module with its stubs. Some moments are a share of make test; with FIDELITY=all in its environment (make
+// fidelity) the campaign has 20,000. doc/patches.md describes it.
+//
+// # Security
+//
+// The programs are compiled by the machine's own compilers and run as native code with the rights of the test.
+package patches_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// releases are those of LLVM that the campaign compiles with.
+var releases = []int{14, 19, 22}
+
+// show is part of a reason, or of a form: the frames that are not found for it are failures. only is the one form of patch that is used.
+var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
+
+// openToo has the forms of patch tried too whose frames are not all found, or not all shown right, yet.
+var openToo = os.Getenv("OPEN") != ""
+
+// depth is how many functions of the module are active at most.
+var depth = number("DEPTH", 4)
+
+// number is that in a variable of the environment.
+func number(name string, otherwise int) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// run builds a program and compares n of its moments.
+func run(t testing.TB, p *program, n int) *comparer {
+	t.Helper()
+	c := &comparer{p.build(t), newTally(), nil}
+	list := c.moments(n)
+	if p.machine == "amd64" {
+		c.live(t, list)
+	} else {
+		c.cores(t, list)
+	}
+	return c
+}
+
+// TestPatchedCode is the campaign.
+func TestPatchedCode(t *testing.T) {
+	livetest.Slow(t)
+	for _, machine := range []string{"amd64", "arm64"} {
+		of := newTally()
+		for _, version := range releases {
+			programs, moments := livetest.Times(1, 30), livetest.Times(60, 200)
+			if machine == "arm64" {
+				programs, moments = 1, livetest.Times(4, 700)
+			}
+			for seed := range programs {
+				c := run(t, generate(uint64(seed+1), version, machine), moments)
+				of.add(c.tally)
+				if len(c.failed) > 0 {
+					t.Errorf("%s", strings.Join(c.failed, "\n"))
+				}
+			}
+		}
+		t.Logf("%s: %s", machine, of)
+		if machine == "amd64" {
+			require.Greater(t, of.share(), 85.0)
+		}
+	}
+}
+
+// TestSeed runs the programs of some seeds: SEED=7 TO=9 VERSION=19 MACHINE=arm64 MOMENTS=100 go test -run TestSeed.
+func TestSeed(t *testing.T) {
+	machine := "amd64"
+	if m := os.Getenv("MACHINE"); m != "" {
+		machine = m
+	}
+	y := newTally()
+	for seed := number("SEED", 1); seed <= number("TO", number("SEED", 1)); seed++ {
+		c := run(t, generate(uint64(seed), number("VERSION", 19), machine), number("MOMENTS", 20))
+		y.add(c.tally)
+		if len(c.failed) > 0 {
+			t.Error(strings.Join(c.failed, "\n\n"))
+		}
+	}
+	fmt.Println(y)
+}
