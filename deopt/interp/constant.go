@@ -89,6 +89,10 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 		}
 	case ir.ConstBlockAddr:
 		return in.blockAddress(c)
+	case ir.ConstPtrAuth: // the key that signs it is the process's own
+		return nil, unsupported("", "the signed pointer %s", c.Ref())
+	case ir.ConstSplat:
+		return nil, unsupported("", "the scalable vector %s", c.Ref())
 	}
 	return w, nil
 }

@@ -14,7 +14,7 @@ type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step
 
 // silent intrinsics tell an optimizer or a debugger something, and do nothing.
 var silent = []string{
-	"dbg", "donothing", "experimental.stackmap", "experimental.noalias.scope.decl",
+	"dbg", "donothing", "experimental.stackmap", "webkit.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
 }
 
@@ -93,7 +93,7 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 		return func(*frame) error { return nil }, nil
 	case strings.HasPrefix(full, statepointPrefix):
 		return d.statepoint(i, out)
-	case strings.HasPrefix(name, "experimental.patchpoint."):
+	case strings.HasPrefix(name+".", "experimental.patchpoint."), strings.HasPrefix(name+".", "webkit.patchpoint."):
 		return d.patchpoint(i, out)
 	case strings.HasPrefix(name, constrainedPrefix):
 		return d.constrained(i, strings.TrimPrefix(name, constrainedPrefix), out)

@@ -25,6 +25,8 @@ type Module struct {
 	types      typeTable
 	attrGroups map[string]*attrGroup // by N of group #N
 	typed      bool                  // pointers are written with what they point to
+	opaque     bool                  // pointers are spelled in both ways, and each is read as ptr
+	implicit   map[implicitKey]*Func // intrinsics that are called without a declaration
 	splats     uint64                // elements of all splat constants so far
 	addresses  []blockAddress        // uses of blockaddress outside bodies
 	metadata   lazyMetadata
@@ -228,6 +230,8 @@ const (
 	ConstRef       // Target: a global, function or alias
 	ConstBlockAddr // Target is the *Func, Block its block's name
 	ConstToken     // none
+	ConstSplat     // splat of a scalable vector: each element is Elems[0]
+	ConstPtrAuth   // ptrauth: Elems are the pointer, the key, and perhaps the discriminator and its address
 )
 
 // Const is a constant.
@@ -235,7 +239,7 @@ type Const struct {
 	Kind   ConstKind
 	Typ    *Type
 	Int    *big.Int // ConstInt: two's complement value as written, reduced to the width, not negative; ConstFloat: bits
-	Elems  []*Const // ConstAggregate, ConstExpr
+	Elems  []*Const // ConstAggregate, ConstExpr, ConstSplat, ConstPtrAuth
 	Bytes  []byte
 	Op     Op     // ConstExpr: getelementptr, bitcast, inttoptr, add, ...
 	Source *Type  // ConstExpr getelementptr: source element type

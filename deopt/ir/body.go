@@ -53,7 +53,7 @@ func (p *parser) blameBody() {
 	if len(funcs) == 0 || funcs[len(funcs)-1].Declared() {
 		return
 	}
-	p.m.typed = p.star
+	p.m.typed = p.star && !p.m.opaque
 	p.typeGlobals()
 	inner := funcs[len(funcs)-1].newBodyParser()
 	inner.body.partial = true

@@ -1,6 +1,10 @@
 package ir
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // parseCall reads a call, invoke or callbr from the keyword, or from tail, musttail or
 // notail, on.
@@ -19,7 +23,8 @@ func (p *parser) parseCall(in *Instr) {
 	typePos := p.tok.pos
 	t := p.parseType()
 	callee := p.parseCallee()
-	at := p.parseArgs(in)
+	_, assembly := callee.value.(*InlineAsm)
+	at := p.parseArgs(in, assembly)
 	if t.Kind != FuncKind {
 		// The short form leaves the parameters to the arguments.
 		sig := Type{Kind: FuncKind, Elem: t}
@@ -55,7 +60,35 @@ func (p *parser) parseCall(in *Instr) {
 		}
 	}
 	p.checkArgs(callee.tok.pos, at, in)
-	call.Callee = p.calleeValue(callee, p.pointerTo(t, space))
+	call.Callee = p.calleeValue(callee, t, p.pointerTo(t, space))
+}
+
+// implicitKey tells the intrinsics apart that are called without a declaration. One name may be called with several types: LLVM
+// adds the suffix that a declared name would have.
+type implicitKey struct {
+	name string
+	sig  *Type
+}
+
+// implicitIntrinsic returns the intrinsic that a call names without that the module declares it: LLVM 19 and later declare it by the type
+// of the call (LLParser::validateEndOfModule). It returns nil for every other name.
+func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
+	if _, known := p.m.globalsMap[name.text]; known || !strings.HasPrefix(name.text, "llvm.") {
+		return nil
+	}
+	key := implicitKey{name.text, sig}
+	if f := p.m.implicit[key]; f != nil {
+		return f
+	}
+	f := &Func{Name: name.text, Sig: sig, Line: name.line, Module: p.m, typ: t, space: t.AddrSpace}
+	for k, param := range sig.Fields {
+		f.Params = append(f.Params, &Param{Name: strconv.Itoa(k), Typ: param, Index: k})
+	}
+	if p.m.implicit == nil {
+		p.m.implicit = map[implicitKey]*Func{}
+	}
+	p.m.implicit[key] = f
+	return f
 }
 
 // callee is what is called, before its type is known: in the short form that
@@ -81,6 +114,10 @@ func (p *parser) parseCallee() callee {
 			c.value = p.parseConstExpr(op, nil)
 			break
 		}
+		if p.isWord("ptrauth") || p.isWord("blockaddress") {
+			c.value = p.parseConst(p.pointerTo(I8, p.m.Layout.ProgramSpace))
+			break
+		}
 		p.next()
 	case p.tok.kind == tokLocal, p.tok.kind == tokGlobal:
 		p.next()
@@ -90,7 +127,8 @@ func (p *parser) parseCallee() callee {
 	return c
 }
 
-func (p *parser) calleeValue(c callee, t *Type) Value {
+// calleeValue returns the callee as a value: sig is the type of the function, t that of a pointer to it.
+func (p *parser) calleeValue(c callee, sig, t *Type) Value {
 	if p.err != nil {
 		return bad(t)
 	}
@@ -107,6 +145,9 @@ func (p *parser) calleeValue(c callee, t *Type) Value {
 	case c.tok.kind == tokLocal:
 		return p.localRef(c.tok, t)
 	case c.tok.kind == tokGlobal:
+		if f := p.implicitIntrinsic(c.tok, sig, t); f != nil {
+			return f
+		}
 		var v Value = bad(t)
 		p.resolve(globalRef{tok: c.tok, target: &v, want: t})
 		return v
@@ -133,8 +174,8 @@ func (p *parser) parseAsm() *InlineAsm {
 	return &InlineAsm{Text: text, Constraints: p.str()}
 }
 
-// parseArgs reads (T attributes value, …) and returns where each argument stands.
-func (p *parser) parseArgs(in *Instr) (at []int) {
+// parseArgs reads (T attributes value, …) and returns where each argument stands. Inline assembly takes labels too.
+func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
 	call := in.Call
 	p.expect('(', "before arguments")
 	if p.accept(')') {
@@ -149,10 +190,16 @@ func (p *parser) parseArgs(in *Instr) (at []int) {
 		at = append(at, pos)
 		typ := p.parseValueType()
 		a := p.parseAttributes(ofArgument)
-		if typ.Kind == LabelKind {
+		switch {
+		case typ.Kind != LabelKind:
+			in.Args = append(in.Args, p.parseOperand(typ))
+		case assembly:
+			if b := p.blockRef(); b != nil {
+				in.Args = append(in.Args, b)
+			}
+		default:
 			p.fail(pos, "a label cannot be an argument")
 		}
-		in.Args = append(in.Args, p.parseOperand(typ))
 		call.ArgAttrs = append(call.ArgAttrs, a.param)
 		call.ElemTypes = append(call.ElemTypes, a.element)
 		if !p.accept(',') {
@@ -195,7 +242,13 @@ func (p *parser) parseBundles(call *Call) {
 		p.expect('(', "in operand bundle")
 		for p.err == nil && !p.accept(')') {
 			t := p.parseValueType()
-			b.Args = append(b.Args, p.parseOperand(t))
+			if t.Kind == LabelKind {
+				if to := p.blockRef(); to != nil {
+					b.Args = append(b.Args, to)
+				}
+			} else {
+				b.Args = append(b.Args, p.parseOperand(t))
+			}
 			if !p.accept(',') && !p.isPunct(')') {
 				p.fail(p.tok.pos, "expected ')' at end of operand bundle")
 			}

@@ -76,7 +76,8 @@ func (p *parser) parseWordConst(t *Type) *Const {
 			c.Kind = ConstPoison
 		}
 	case "zeroinitializer":
-		ok = t.First() || t.Kind == ArrayKind || t.Kind == StructKind && !t.Opaque || t.Kind == TargetKind || t.Float()
+		// Also of an opaque struct: LLVM gives that no size when it is asked for one, and not here.
+		ok = t.First() || t.Kind == ArrayKind || t.Kind == StructKind || t.Kind == TargetKind || t.Float()
 		c.Kind = ConstZero
 	case "none":
 		ok = t.Kind == TokenKind
@@ -85,6 +86,8 @@ func (p *parser) parseWordConst(t *Type) *Const {
 		return p.parseSplat(t)
 	case "blockaddress":
 		return p.parseBlockAddress(t)
+	case "ptrauth":
+		return p.parsePtrAuth(t)
 	case "dso_local_equivalent", "no_cfi":
 		// Both are the address of something that behaves as the function does.
 		p.next()
@@ -242,9 +245,8 @@ func (p *parser) parseSplat(t *Type) *Const {
 	case t.Kind != VectorKind || !t.Elem.Equal(elem.Typ):
 		p.fail(tok.pos, "splat of '%v' does not have type '%v'", elem.Typ, t)
 		return bad(t)
-	case t.Scalable:
-		p.fail(tok.pos, "splat of scalable type '%v' is not supported", t)
-		return bad(t)
+	case t.Scalable: // how many elements it has is known when it runs
+		return &Const{Kind: ConstSplat, Typ: t, Elems: []*Const{elem}}
 	}
 	p.m.splats += t.Len
 	if p.m.splats > splatsFree+splatsPerByte*uint64(len(p.src)) {
@@ -254,6 +256,29 @@ func (p *parser) parseSplat(t *Type) *Const {
 	c := &Const{Kind: ConstAggregate, Typ: t, Elems: make([]*Const, t.Len)}
 	for i := range c.Elems {
 		c.Elems[i] = elem
+	}
+	return c
+}
+
+// parsePtrAuth reads ptrauth (ptr p, i32 key, i64 discriminator, ptr address), of which the last two may be left out (LLVM 19).
+func (p *parser) parsePtrAuth(t *Type) *Const {
+	tok := p.tok
+	p.next()
+	p.expect('(', "after ptrauth")
+	c := &Const{Kind: ConstPtrAuth, Typ: t, Elems: p.parseElems(')')}
+	if p.err != nil {
+		return bad(t)
+	}
+	want := []func(*Type) bool{isPointer, func(t *Type) bool { return t.Equal(I32) }, func(t *Type) bool { return t.Equal(I64) }, isPointer}
+	ok := len(c.Elems) >= 2 && len(c.Elems) <= len(want)
+	for k, e := range c.Elems {
+		ok = ok && want[k](e.Typ)
+	}
+	switch {
+	case !ok:
+		p.fail(tok.pos, "ptrauth takes a pointer, an i32, and perhaps an i64 and a pointer")
+	case !c.Elems[0].Typ.Equal(t):
+		p.fail(tok.pos, "ptrauth of '%v' does not have type '%v'", c.Elems[0].Typ, t)
 	}
 	return c
 }

@@ -106,11 +106,16 @@ func (p *parser) parsePath() []int {
 	}
 }
 
-// shuffleMask is the mask of a shufflevector as indices, -1 where it is poison.
+// shuffleMask is the mask of a shufflevector as indices, -1 where it is poison. That of a scalable vector says the same of each
+// element: it has as many indices as the vector has elements at least, as in LLVM.
 func (p *parser) shuffleMask(pos int, mask *Const) []int {
-	if mask.Typ.Kind != VectorKind || mask.Typ.Scalable || !mask.Typ.Elem.Equal(I32) {
-		p.fail(pos, "shuffle mask must be a vector of i32 of known length, not '%v'", mask.Typ)
+	if mask.Typ.Kind != VectorKind || !mask.Typ.Elem.Equal(I32) {
+		p.fail(pos, "shuffle mask must be a vector of i32, not '%v'", mask.Typ)
 		return nil
+	}
+	each := mask
+	if mask.Kind == ConstSplat {
+		each = mask.Elems[0]
 	}
 	elems := mask.Elems
 	if mask.Kind != ConstAggregate {
@@ -121,7 +126,7 @@ func (p *parser) shuffleMask(pos int, mask *Const) []int {
 		}
 		elems = make([]*Const, mask.Typ.Len)
 		for i := range elems {
-			elems[i] = mask
+			elems[i] = each
 		}
 	}
 	path := make([]int, len(elems))
@@ -130,6 +135,10 @@ func (p *parser) shuffleMask(pos int, mask *Const) []int {
 		case ConstInt:
 			if !e.Int.IsInt64() || e.Int.Int64() >= 1<<31 {
 				p.fail(pos, "shuffle mask selects no element")
+				return nil
+			}
+			if mask.Typ.Scalable && e.Int.Sign() != 0 {
+				p.fail(pos, "shuffle mask of scalable type '%v' must be zeroinitializer, undef or poison", mask.Typ)
 				return nil
 			}
 			path[i] = int(e.Int.Int64())

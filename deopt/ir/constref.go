@@ -30,6 +30,10 @@ func (c *Const) Ref() string {
 		return "c" + strings.TrimSuffix(quoted, `\00"`) + `"`
 	case ConstRef:
 		return c.Target.Ref()
+	case ConstSplat:
+		return "splat (" + constList(c.Elems) + ")"
+	case ConstPtrAuth:
+		return "ptrauth (" + constList(c.Elems) + ")"
 	case ConstBlockAddr:
 		return fmt.Sprintf("blockaddress(%s, %%%s)", c.Target.Ref(), quoteName(c.Block))
 	case ConstAggregate:

@@ -188,8 +188,8 @@ func (d *DataLayout) applyPointer(head string, fields []string) error {
 	if err != nil {
 		return err
 	}
-	if size == 0 || size%8 != 0 || align == 0 {
-		return fmt.Errorf("a pointer has a size and an alignment of whole bytes")
+	if size == 0 || align == 0 {
+		return fmt.Errorf("a pointer has a size and an alignment")
 	}
 	index := size
 	if len(fields) > 3 {
@@ -200,7 +200,7 @@ func (d *DataLayout) applyPointer(head string, fields []string) error {
 			return fmt.Errorf("an index is no wider than its pointer")
 		}
 	}
-	d.pointers[space] = pointerSpec{size / 8, align, index}
+	d.pointers[space] = pointerSpec{(size + 7) / 8, align, index}
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestParseDataLayout(t *testing.T) {
 		"e-i64":             `data layout specification "i64": needs an alignment`,
 		"e-i64:12":          `data layout specification "i64:12": 12 bits is not an alignment`,
 		"e-p:64":            `data layout specification "p:64": needs a size and an alignment`,
-		"e-p:0:8":           `data layout specification "p:0:8": a pointer has a size and an alignment of whole bytes`,
+		"e-p:0:8":           `data layout specification "p:0:8": a pointer has a size and an alignment`,
 		"e-p:32:32:32:64":   `data layout specification "p:32:32:32:64": an index is no wider than its pointer`,
 		"e-p99999999:64:64": `data layout specification "p99999999:64:64": "99999999" is not a number below 16777216`,
 		"x":                 `data layout specification "x": is not known`,

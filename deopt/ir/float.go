@@ -25,9 +25,9 @@ func floatLiteral(kind TypeKind, text string) (*big.Int, error) {
 		if letter := text[2]; letter >= 'H' && letter <= 'R' {
 			return hexFloat(kind, letter, text[3:])
 		}
-		v, err := strconv.ParseUint(text[2:], 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s is not 1 to 16 hexadecimal digits", text)
+		v, ok := hexNumber(text[2:])
+		if !ok {
+			return nil, fmt.Errorf("%s is not a hexadecimal number of 64 bits", text)
 		}
 		return fitFloat(kind, v)
 	}
@@ -42,27 +42,66 @@ func floatLiteral(kind TypeKind, text string) (*big.Int, error) {
 	return fitFloat(kind, math.Float64bits(d))
 }
 
-// hexFloat reads the digits of 0xK, 0xL, 0xM, 0xH and 0xR. Of the two 128-bit
-// forms the low eight bytes come first.
+// hexNumber reads hexadecimal digits as LLVM's lexer does (LLLexer::HexIntToVal). It notices that a number takes more than 64 bits
+// where a further digit makes the low 64 bits a smaller number, and then reads 0, without an error; else the low 64 bits count.
+func hexNumber(digits string) (uint64, bool) {
+	if digits == "" {
+		return 0, false
+	}
+	var n uint64
+	for k := range len(digits) {
+		if !isHex(digits[k]) {
+			return 0, false
+		}
+		next := n<<4 + uint64(hexValue(digits[k]))
+		if next < n {
+			n = 0
+			break
+		}
+		n = next
+	}
+	return n, true
+}
+
+// hexFloat reads the digits of 0xK, 0xL, 0xM, 0xH and 0xR. There may be fewer than the format has, and more, which do not count.
+// Of the two 128-bit forms the low eight bytes come first, unless there are fewer than 16 digits (LLLexer::HexToIntPair, FP80HexToIntPair).
 func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 	form := map[byte]struct {
 		kind   TypeKind
 		digits int
 	}{'K': {X86FP80Kind, 20}, 'L': {FP128Kind, 32}, 'M': {PPCFP128Kind, 32}, 'H': {HalfKind, 4}, 'R': {BFloatKind, 4}}[letter]
-	switch {
-	case form.kind != kind:
+	if form.kind != kind {
 		return nil, fmt.Errorf("0x%c is another type", letter)
-	case len(digits) != form.digits:
-		return nil, fmt.Errorf("0x%c needs %d hexadecimal digits", letter, form.digits)
 	}
-	if form.digits == 32 {
-		digits = digits[16:] + digits[:16]
+	var high, low uint64
+	ok := true
+	if form.digits > 4 {
+		digits = digits[:min(len(digits), form.digits)]
 	}
-	n, ok := new(big.Int).SetString(digits, 16)
+	switch {
+	case form.digits == 4: // the low 16 bits count
+		low, ok = hexNumber(digits)
+		low &= 0xffff
+	case digits == "":
+		ok = false
+	case form.digits == 20:
+		high, ok = hexNumber(digits[:min(len(digits), 4)])
+		if ok && len(digits) > 4 {
+			low, ok = hexNumber(digits[4:])
+		}
+	case len(digits) < 16:
+		high, ok = hexNumber(digits)
+	default:
+		low, ok = hexNumber(digits[:16])
+		if ok && len(digits) > 16 {
+			high, ok = hexNumber(digits[16:])
+		}
+	}
 	if !ok {
-		return nil, fmt.Errorf("0x%c%s is malformed", letter, digits)
+		return nil, fmt.Errorf("0x%c takes %d hexadecimal digits", letter, form.digits)
 	}
-	return n, nil
+	n := new(big.Int).SetUint64(high)
+	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(low)), nil
 }
 
 // fitFloat converts the bits of a double to a format, or says that it would lose

@@ -22,8 +22,8 @@ func (p *parser) parseFunc(define bool) {
 		p.fail(name.pos, "expected the name of a function")
 		return
 	}
+	p.checkNumber(&name)
 	f.Name, f.Line = name.text, name.line
-	p.checkNumber(name)
 	p.next()
 	if result.Kind == FuncKind || result.Kind == LabelKind || result.Kind == MetadataKind {
 		p.fail(resultPos, "a function cannot return '%v'", result)

@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 // module than the one that reads every byte. (That one may refuse what stands within
 // metadata, which the quick one does not look at.)
 func compareScans(t *testing.T, m *Module) {
-	careful, err := parseModule(m.Name, m.src, false)
+	careful, err := parseModule(m.Name, m.src, false, m.opaque)
 	if err != nil {
 		return
 	}

@@ -18,7 +18,7 @@ type globalHead struct {
 
 // parseGlobal reads a variable, alias or ifunc from the = on.
 func (p *parser) parseGlobal(name token) {
-	p.checkNumber(name)
+	p.checkNumber(&name)
 	head := p.parseHead()
 	word := p.tok.text
 	if p.tok.kind != tokWord {
@@ -36,8 +36,11 @@ func (p *parser) parseGlobal(name token) {
 	}
 }
 
-// checkNumber sees that @7 comes in order, as LLVM demands.
-func (p *parser) checkNumber(name token) {
+// checkNumber sees that @7 comes in order, as LLVM demands, and gives @"", which has no name, the next number.
+func (p *parser) checkNumber(name *token) {
+	if name.text == "" {
+		name.text = strconv.Itoa(p.nextGlobal)
+	}
 	if !isNumber(name.text) {
 		return
 	}
@@ -96,9 +99,8 @@ var kindsOfGlobal = words(`global constant alias ifunc`)
 
 func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space, Module: p.m}
-	if g.AddrSpace < 0 {
-		g.AddrSpace = p.m.Layout.GlobalSpace
-	}
+	// LLVM's parser takes 0 whatever G of the data layout says; those who make globals take that.
+	g.AddrSpace = max(g.AddrSpace, 0)
 	pos := p.tok.pos
 	g.ValueType = p.parseValueType()
 	switch g.ValueType.Kind {
@@ -132,7 +134,7 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 			p.isWord("sanitize_memtag"), p.isWord("sanitize_address_dyninit"):
 			p.next()
 		case p.tok.kind == tokMetadata:
-			p.skipAttachments(new(span))
+			p.skipAttachment(new(span)) // what follows without a comma is named metadata of the module
 		default:
 			if !p.skipUnknown("global variable property", func() bool { return true }) {
 				p.fail(p.tok.pos, "unknown global variable property")

@@ -135,8 +135,9 @@ func (p *parser) parseInstr(block *Block) *Instr {
 	for p.err == nil && p.accept(',') {
 		if p.tok.kind != tokMetadata {
 			p.fail(p.tok.pos, "expected metadata after comma")
+			break
 		}
-		p.skipAttachments(&in.debug)
+		p.skipAttachment(&in.debug)
 	}
 	if p.err != nil {
 		return in
@@ -241,6 +242,9 @@ func (p *parser) parsePhi(in *Instr) {
 	in.Typ = p.parseValueType()
 	if in.Typ.Kind == LabelKind || in.Typ.Kind == MetadataKind {
 		p.fail(pos, "phi node must have first class type, not '%v'", in.Typ)
+	}
+	if !p.isPunct('[') {
+		return // of a block without predecessors
 	}
 	for p.err == nil {
 		p.expect('[', "in phi")

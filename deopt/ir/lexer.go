@@ -189,9 +189,10 @@ func (l *lexer) name(kind tokenKind) {
 	}
 }
 
+// checkName refuses a name with a zero byte. One without a byte, "", stands for a value without a name.
 func (l *lexer) checkName(pos int, name string) string {
-	if name == "" || strings.IndexByte(name, 0) >= 0 {
-		l.fail(pos, "a name is empty or holds a zero byte")
+	if strings.IndexByte(name, 0) >= 0 {
+		l.fail(pos, "a name holds a zero byte")
 	}
 	return name
 }

@@ -109,7 +109,7 @@ func (p *parser) parseAlloca(in *Instr) {
 	pos := p.tok.pos
 	in.Elem = p.parseValueType()
 	p.checkAccess(pos, in.Elem)
-	space := p.m.Layout.AllocaSpace
+	space := 0 // as LLVM's parser: A of the data layout is for those who make allocas
 	for p.err == nil && p.more() {
 		switch {
 		case p.acceptWord("align"):

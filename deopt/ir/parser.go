@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // maxNesting bounds how deep constants may nest.
@@ -15,18 +16,49 @@ func Parse(name string, src []byte) (*Module, error) { return parseText(name, st
 
 // parseText tries it quickly first. Where that ends in an error the text may be good
 // and not be laid out as LLVM prints it, so then every byte is read.
+//
+// LLVM 17 and later take every pointer for ptr, however it is spelled. So does this where a module spells some pointers as ptr and
+// others as i8*, and where what its pointers point to contradicts itself.
 func parseText(name, src string) (*Module, error) {
-	if m, err := parseModule(name, src, true); err == nil {
-		return m, nil
+	m, err := parseModule(name, src, true, false)
+	if err != nil {
+		m, err = parseModule(name, src, false, false)
 	}
-	return parseModule(name, src, false)
+	switch {
+	case err == nil && !m.typed:
+	case mixesPointers(name, src):
+		return parseModule(name, src, false, true)
+	case strings.IndexByte(src, '*') >= 0 && len(src) <= maxCheckedForPointers && (err != nil || m.Check() != nil):
+		if opaque, again := parseModule(name, src, false, true); again == nil && opaque.Check() == nil {
+			return opaque, nil
+		}
+	}
+	return m, err
 }
 
-func parseModule(name, src string, quick bool) (m *Module, err error) {
+// maxCheckedForPointers bounds the size of a module with typed pointers whose bodies are all parsed to see that its pointers agree. In a larger
+// one a body whose pointers do not agree is an error, as in LLVM before release 17.
+const maxCheckedForPointers = 4 << 20
+
+// mixesPointers reports whether a module spells pointers both as ptr and with a star.
+func mixesPointers(name, src string) bool {
+	if !strings.Contains(src, "ptr") || strings.IndexByte(src, '*') < 0 {
+		return false
+	}
+	l := lexer{file: name, src: src, end: len(src), line: 1}
+	opaque := false
+	for l.next(); l.tok.kind != tokEOF && !(opaque && l.star); l.next() {
+		opaque = opaque || l.tok.kind == tokWord && l.tok.text == "ptr"
+	}
+	return opaque && l.star
+}
+
+// parseModule parses a module. With opaque set, a pointer that is spelled with what it points to is read as ptr.
+func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	m = &Module{
 		// Printed by clang, a module has a name at its top level for every kilobyte or two.
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
-		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{},
+		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{}, opaque: opaque,
 	}
 	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
 	p.functions, p.stars = mark{char: '@', next: -1}, mark{char: '*', next: -1}
@@ -109,14 +141,19 @@ func (p *parser) str() string {
 	return s
 }
 
-// uint reads a decimal number of at most max.
+// uint reads a number of at most max, decimal or as u0x2A.
 func (p *parser) uint(max uint64) uint64 {
 	tok := p.tok
-	if tok.kind != tokInt || !isNumber(tok.text) {
+	digits, base := tok.text, 10
+	hex, isHex := strings.CutPrefix(digits, "u0x")
+	if isHex {
+		digits, base = hex, 16
+	}
+	if tok.kind != tokInt || !isHex && !isNumber(digits) {
 		p.fail(tok.pos, "expected a number")
 		return 0
 	}
-	n, err := strconv.ParseUint(tok.text, 10, 64)
+	n, err := strconv.ParseUint(digits, base, 64)
 	if err != nil || n > max {
 		p.fail(tok.pos, "number is larger than %d", max)
 		return 0

@@ -39,13 +39,24 @@ func (p *parser) parseValueType() *Type {
 func (p *parser) parseType() *Type {
 	p.enter()
 	defer p.leave()
+	start := p.tok
 	t := p.parseBaseType()
+	if t.Kind == PointerKind && start.text == "ptr" && (p.isPunct('*') || p.isWord("addrspace")) {
+		p.fail(p.tok.pos, "'ptr' points to no type: ptr* is invalid")
+	}
+	// pointer returns the type of a pointer to t.
+	pointer := func(space int) *Type {
+		if p.m.opaque {
+			return p.mk(Type{Kind: PointerKind, AddrSpace: space})
+		}
+		return p.mk(Type{Kind: PointerKind, Elem: t, AddrSpace: space})
+	}
 	for p.err == nil {
 		switch {
 		case p.isPunct('*'):
 			p.checkPointee(t)
 			p.next()
-			t = p.mk(Type{Kind: PointerKind, Elem: t})
+			t = pointer(0)
 		case p.isWord("addrspace"):
 			pos := p.tok.pos
 			p.next()
@@ -54,7 +65,7 @@ func (p *parser) parseType() *Type {
 			if !p.accept('*') {
 				p.fail(pos, "expected '*' after the address space of a typed pointer")
 			}
-			t = p.mk(Type{Kind: PointerKind, Elem: t, AddrSpace: space})
+			t = pointer(space)
 		case p.isPunct('('):
 			t = p.parseFuncType(t)
 		default:
@@ -68,10 +79,6 @@ func (p *parser) checkPointee(t *Type) {
 	switch t.Kind {
 	case VoidKind, LabelKind, MetadataKind, TokenKind, X86AMXKind:
 		p.fail(p.tok.pos, "there are no pointers to '%v'", t)
-	case PointerKind:
-		if t.Elem == nil {
-			p.fail(p.tok.pos, "'ptr' points to no type: ptr* is invalid")
-		}
 	}
 }
 
@@ -288,8 +295,9 @@ func (p *parser) nameStruct(tok token) *Type {
 	return t
 }
 
-// checkTypes refuses types that were used and never defined, and structs that
-// contain themselves, which would have no end when they are laid out.
+// checkTypes refuses types that were used and never defined, and structs that nest too deep.
+// A struct that contains itself becomes opaque: like an opaque one it has no size, and LLVM before release 20 reads it as
+// long as no value has the type.
 func (p *parser) checkTypes() {
 	undefined, at := "", len(p.src)+1
 	for name, pos := range p.m.types.first {
@@ -301,6 +309,9 @@ func (p *parser) checkTypes() {
 		p.fail(at, "use of undefined type named '%s'", undefined)
 		return
 	}
+	for _, t := range selfContained(p.defs, p.m.types.named) {
+		t.Fields, t.Packed, t.Opaque = nil, false, true
+	}
 	c := containment{height: map[*Type]int{}}
 	for _, def := range p.defs {
 		t := p.m.types.named[def.text]
@@ -309,6 +320,54 @@ func (p *parser) checkTypes() {
 			return
 		}
 	}
+}
+
+// selfContained returns the defined structs that contain themselves, directly or through others.
+func selfContained(defs []token, named map[string]*Type) []*Type {
+	const open, done = 1, 2
+	type visit struct {
+		t    *Type
+		next int // the field to look at next
+	}
+	state := map[*Type]int{}
+	endless := map[*Type]bool{}
+	var found []*Type
+	for _, def := range defs {
+		if t := named[def.text]; state[t] == 0 {
+			state[t] = open
+			path := []visit{{t: t}}
+			for len(path) > 0 {
+				at := &path[len(path)-1]
+				if at.next == len(at.t.Fields) {
+					state[at.t] = done
+					path = path[:len(path)-1]
+					continue
+				}
+				part := at.t.Fields[at.next]
+				at.next++
+				for part.Kind == ArrayKind || part.Kind == VectorKind {
+					part = part.Elem
+				}
+				switch {
+				case part.Kind != StructKind:
+				case state[part] == 0:
+					state[part] = open
+					path = append(path, visit{t: part})
+				case state[part] == open:
+					for k := len(path) - 1; ; k-- {
+						if s := path[k].t; s.Name != "" && !endless[s] {
+							endless[s] = true
+							found = append(found, s)
+						}
+						if path[k].t == part {
+							break
+						}
+					}
+				}
+			}
+		}
+	}
+	return found
 }
 
 // containment measures how many structs lie within one another. A struct in

@@ -16,7 +16,7 @@ import (
 // The quick search is in use for what LLVM prints, or nothing would be gained.
 func TestQuickScanIsCertainOfWhatLLVMPrints(t *testing.T) {
 	src := opt(t, 19, filepath.Join("testdata", "common.ll"))
-	m, err := parseModule("printed.ll", src, true)
+	m, err := parseModule("printed.ll", src, true, false)
 	require.NoError(t, err)
 	certain := 0
 	for _, f := range m.Funcs {
@@ -52,7 +52,7 @@ func TestQuickScanFindsWhatTheCarefulOneFinds(t *testing.T) {
 					text = append(text[:at], append([]byte{c}, text[at:]...)...)
 				}
 			}
-			if m, err := parseModule("strewn.ll", string(text), true); err == nil {
+			if m, err := parseModule("strewn.ll", string(text), true, false); err == nil {
 				compareScans(t, m)
 				taken++
 			}

@@ -121,10 +121,10 @@ func (f *Func) Sites() ([]*Site, error) {
 func (f *Func) site(in *Instr) (*Site, error) {
 	s := &Site{Func: f, Instr: in, CC: in.Call.CC}
 	switch {
-	case isIntrinsic(in, "experimental.stackmap"):
+	case isIntrinsic(in, "experimental.stackmap"), isIntrinsic(in, "webkit.stackmap"): // so the proposal of 2013 named them
 		s.Kind = StackMapSite
 		return s, s.stackMap()
-	case isIntrinsic(in, "experimental.patchpoint"):
+	case isIntrinsic(in, "experimental.patchpoint"), isIntrinsic(in, "webkit.patchpoint"):
 		s.Kind = PatchPointSite
 		return s, s.patchPoint()
 	case isIntrinsic(in, "experimental.gc.statepoint"):

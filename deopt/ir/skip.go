@@ -90,16 +90,21 @@ func (l *lexer) skipMetadata() {
 }
 
 // skipAttachments moves past !name !7 pairs, as many as there are, and sets debug to where
-// the one of !dbg stands.
+// the one of !dbg stands. Functions alone have several without a comma between them.
 func (l *lexer) skipAttachments(debug *span) {
 	for l.tok.kind == tokMetadata {
-		name := l.tok.text
-		l.next()
-		start := l.tok.pos
-		l.skipMetadata()
-		if name == "dbg" {
-			*debug = span{start, l.tok.pos}
-		}
+		l.skipAttachment(debug)
+	}
+}
+
+// skipAttachment moves past one !name !7, and sets debug to where that of !dbg stands.
+func (l *lexer) skipAttachment(debug *span) {
+	name := l.tok.text
+	l.next()
+	start := l.tok.pos
+	l.skipMetadata()
+	if name == "dbg" {
+		*debug = span{start, l.tok.pos}
 	}
 }
 

@@ -14,7 +14,7 @@ func (p *parser) parseModule() {
 		return
 	}
 	p.checkTypes()
-	p.m.typed = p.star
+	p.m.typed = p.star && !p.m.opaque
 	p.typeGlobals()
 	for _, r := range p.refs {
 		if p.err != nil {

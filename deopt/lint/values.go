@@ -188,7 +188,7 @@ func relocatedAt(s *ir.Site, k int) bool {
 	}
 	for _, b := range blocks {
 		for _, i := range b.Instrs {
-			if i.Call == nil || !strings.HasPrefix(sites.CalledName(i), "llvm.experimental.gc.relocate.") || len(i.Args) != 3 || i.Args[0] != ir.Value(s.Instr) {
+			if i.Call == nil || !strings.HasPrefix(sites.CalledName(i)+".", "llvm.experimental.gc.relocate.") || len(i.Args) != 3 || i.Args[0] != ir.Value(s.Instr) {
 				continue
 			}
 			for _, a := range i.Args[1:] {

@@ -262,7 +262,7 @@ func callsOf(f *ir.Func) *moduleCalls {
 			case !ok:
 				c.odd = true
 			case strings.HasPrefix(g.Name, "llvm."):
-				c.odd = c.odd || strings.HasPrefix(g.Name, "llvm.experimental.") && g.Name != "llvm.experimental.stackmap"
+				c.odd = c.odd || strings.HasPrefix(g.Name, "llvm.experimental.") && g.Name != "llvm.experimental.stackmap" && g.Name != "llvm.webkit.stackmap"
 			case !keepsCall(i, g):
 			default:
 				if c.all = append(c.all, i); b.Index == 0 {
