@@ -12,7 +12,6 @@ import (
 	"reframe/deopt"
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
-	"reframe/deopt/sites"
 	"reframe/internal/livetest"
 )
 
@@ -131,8 +130,7 @@ func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	}
 }
 
-// What can be known to be another module than the one that runs names nothing: the answer
-// is refused.
+// What can be known to be another module than the one that runs names nothing, and the frame is shown.
 func TestAnotherModule(t *testing.T) {
 	write := func(first, second string) string {
 		path := filepath.Join(t.TempDir(), "two.ll")
@@ -147,8 +145,16 @@ func TestAnotherModule(t *testing.T) {
 		"fits here, and not elsewhere": write("i64 %a", "i32 2, i64 %b"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := deopt.Frames(capture(t, p.PID), frametest.Known(t, &livetest.Process{IR: other}))
-			require.ErrorAs(t, err, new(*sites.MismatchError))
+			v, err := deopt.Frames(capture(t, p.PID), frametest.Known(t, &livetest.Process{IR: other}))
+			require.NoError(t, err)
+			f := frametest.One(t, v, "work")
+			require.NotNil(t, f.Record)
+			require.Equal(t, "work", f.Match().Refused.Func.Name)
+			require.Contains(t, strings.Join(f.Notes, "\n"), "no names: "+other+" is not what was compiled: record ")
+			require.NotEmpty(t, f.Slots)
+			for _, s := range f.Slots {
+				require.True(t, strings.HasPrefix(s.Name, "loc") && s.Type.IsZero(), "%+v", s)
+			}
 		})
 	}
 }

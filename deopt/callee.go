@@ -4,33 +4,56 @@ import (
 	"reframe/deopt/ir"
 	"reframe/deopt/isa"
 	"reframe/deopt/machine"
+	"reframe/deopt/sites"
 )
 
 // narrow keeps the sites whose callee may be what the frame really calls, so far as the
-// call before its pc tells. Addresses are compared, for one function may have several
+// call before its pc tells, or the function that runs in that call. Addresses are compared, for one function may have several
 // names.
-func (f *Frame) narrow(sites []*ir.Site) []*ir.Site {
-	if len(sites) < 2 {
-		return sites
+func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
+	if len(all) < 2 {
+		return all
 	}
-	to, ok := f.view.calledBefore(f.physical.PC)
-	if !ok {
-		return sites
+	to, called := f.view.calledBefore(f.physical.PC)
+	running, runs := machine.Addr(0), false
+	if !called {
+		if running, runs = f.running(); !runs {
+			return all
+		}
 	}
 	var out []*ir.Site
-	for _, s := range sites {
-		callee, direct := s.Callee.(*ir.Func)
-		if direct {
-			if at, known := f.Symbols(s.Func)(callee.Name); known && at != to {
-				continue
-			}
+	for _, s := range all {
+		callee := calleeOf(s)
+		if callee == "" {
+			out = append(out, s)
+			continue
 		}
-		out = append(out, s)
+		at, known := f.Symbols(s.Func)(callee)
+		switch {
+		case known && called && at != to:
+		case known && runs && at != running && f.view.neverTailCalls(at):
+		default:
+			out = append(out, s)
+		}
 	}
 	if len(out) == 0 {
-		return sites
+		return all
 	}
 	return out
+}
+
+// calleeOf names the function that the call of a site calls, of a stackmap the call right before it; "" where the module does not say.
+func calleeOf(s *ir.Site) string {
+	if s.Kind == ir.StackMapSite {
+		if call := sites.CallBefore(s); call != nil {
+			return sites.CalledName(call)
+		}
+		return ""
+	}
+	if callee, direct := s.Callee.(*ir.Func); direct {
+		return callee.Name
+	}
+	return ""
 }
 
 // mayCall says whether the call that returns to an address may be that of a function of a module by its name.
@@ -43,10 +66,8 @@ func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	return !known || at == to
 }
 
-// calledBefore returns the function that the call before pc calls directly. It is false
-// where no function starts there: a stub may lead anywhere. A call through a register
-// tells nothing, even behind the instruction that loads it: LLVM merges the ends of
-// blocks, so that other code, which loads another address, jumps to the call.
+// calledBefore returns the function that the call before pc calls: directly, or through a register that is always loaded with its address before. It
+// is false where no function starts there: a stub may lead anywhere.
 func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	set := isa.Of(v.target.Arch())
 	if set == nil || set.CallTarget == nil {
@@ -54,8 +75,81 @@ func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	}
 	to, ok := set.CallTarget(v.target, pc)
 	if !ok {
+		to, ok = v.loadedBefore(set, pc)
+	}
+	if !ok {
 		return 0, false
 	}
 	_, ok = v.space.StartingAt(to)
 	return to, ok
+}
+
+// loadedBefore returns where the call through a register leads that returns to pc.
+func (v *View) loadedBefore(set *isa.Set, pc machine.Addr) (machine.Addr, bool) {
+	if set.LoadedTarget == nil {
+		return 0, false
+	}
+	start, code := v.codeOf(pc - 1)
+	const shortest, longest = 2, 3 // call *%rcx, call *%r11
+	for n := shortest; n <= longest; n++ {
+		at := int64(pc-start) - int64(n)
+		if code == nil || at < 0 || set.Length(code[at:]) != n || !set.IsCall(code[at:]) {
+			continue
+		}
+		if _, to, ok := set.LoadedTarget(code, start, int(at)); ok {
+			return to, true
+		}
+	}
+	return 0, false
+}
+
+// codeOf returns the code of the function that an address lies in, as it stands in the target; nil where it is not known how far that goes.
+func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
+	c := v.space.At(at)
+	if c == nil {
+		return 0, nil
+	}
+	s := c.SymbolAt(at)
+	if !s.Known || s.Size == 0 || s.Size > sites.MaxFunction || at-s.Start >= machine.Addr(s.Size) {
+		return 0, nil
+	}
+	code = make([]byte, s.Size)
+	if v.target.ReadMemory(code, s.Start) != nil {
+		return 0, nil
+	}
+	return s.Start, code
+}
+
+// neverTailCalls says whether the code of a function, which starts at an address, has no jump that leaves it: where another function runs in a call
+// of it, that was called by it and is not what it became.
+func (v *View) neverTailCalls(function machine.Addr) bool {
+	set := isa.Of(v.target.Arch())
+	start, code := v.codeOf(function)
+	if code == nil || start != function || set == nil || set.Step == nil {
+		return false
+	}
+	end := start + machine.Addr(len(code))
+	for at := 0; at < len(code); {
+		s := set.Step(code[at:], start+machine.Addr(at))
+		leaves := (s.How == isa.StepJump || s.How == isa.StepBranch) && (s.Target < start || s.Target >= end)
+		if s.Size == 0 || s.How == isa.StepComputed || leaves {
+			return false
+		}
+		at += s.Size
+	}
+	return true
+}
+
+// running returns where the function starts that runs in the call of the frame: that of the frame within. It is false where that is a guess, or
+// was found in another way than by the frame's own call.
+func (f *Frame) running() (machine.Addr, bool) {
+	if f.callee == nil || f.guess != nil || !f.physical.Return || f.callee.Signal || f.callee.Overwritten != nil {
+		return 0, false
+	}
+	c := f.view.space.At(f.callee.Lookup())
+	if c == nil || f.physical.Skipped != 0 {
+		return 0, false
+	}
+	s := c.SymbolAt(f.callee.Lookup())
+	return s.Start, s.Known && s.Size > 0
 }

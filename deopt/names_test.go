@@ -64,18 +64,17 @@ func TestOtherModules(t *testing.T) {
 		modules []string
 		first   string // the name of @first's only slot
 		note    string
-		err     string
 	}{
-		{"the one that was compiled", []string{twoFunctions}, "%x", "", ""},
+		{"the one that was compiled", []string{twoFunctions}, "%x", ""},
 		{"without the function, and with the id", []string{strings.ReplaceAll(twoFunctions, "@first", "@unrelated")}, "loc0",
-			"no names: no given module defines @first", ""},
+			"no names: no given module defines @first"},
 		{"two that fit", []string{twoFunctions, strings.ReplaceAll(twoFunctions, "%x", "%older")}, "loc0",
-			"no names: 2 sites of m0.ll, m1.ll fit this record, and they agree on 1 type of 1 value; give only the module that was compiled", ""},
-		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", "", ""},
-		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "", "",
-			"m0.ll is not what was compiled: record 1 of @first has 1 live values, and line "},
+			"no names: 2 sites of m0.ll, m1.ll fit this record, and they agree on 1 type of 1 value; give only the module that was compiled"},
+		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", ""},
+		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "loc0",
+			"no names: m0.ll is not what was compiled: record 1 of @first has 1 live values, and line "},
 		{"no site of that id", []string{strings.ReplaceAll(twoFunctions, "i64 1, i32 0", "i64 2, i32 0")}, "loc0",
-			"no names: @first of the module has no site with the id of record 1", ""},
+			"no names: @first of the module has no site with the id of record 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var modules []*ir.Module
@@ -83,10 +82,6 @@ func TestOtherModules(t *testing.T) {
 				modules = append(modules, frametest.ReadModule(t, "m"+string(rune('0'+n))+".ll", prelude+text))
 			}
 			v, err := framesOf(t, p, modules...)
-			if c.err != "" {
-				require.ErrorContains(t, err, c.err)
-				return
-			}
 			require.NoError(t, err)
 			f := frametest.One(t, v, "first")
 			require.Len(t, f.Slots, 1)
@@ -111,8 +106,45 @@ define i64 @work(i64 %a) noinline {
 }` + start
 	p := livetest.Lli(t, 22, program(t, text), "mcjit")
 	other := strings.NewReplacer("i64 1, i32 0, i64 %x", "i64 1, i32 0, i64 %a", "i64 2, i32 8, i64 %x, i64 %r", "i64 2, i32 8, i64 %x").Replace(text)
-	_, err := framesOf(t, p, frametest.ReadModule(t, "other.ll", other))
-	require.ErrorContains(t, err, "other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
+	v, err := framesOf(t, p, frametest.ReadModule(t, "other.ll", other))
+	require.NoError(t, err)
+	f := frametest.One(t, v, "work")
+	require.Equal(t, "loc0", f.Slots[0].Name)
+	require.Contains(t, strings.Join(f.Notes, "\n"), "no names: other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
+}
+
+// A call through a register that movabs loads right before it tells statepoints of one id apart, although the callee has left by a tail call and
+// @wait, which the other one calls, is what runs. MCJIT compiles all calls so (the large code model).
+func TestStatepointsByTheNumberThatIsCalled(t *testing.T) {
+	text := prelude + `
+@left = global i64 0
+define i64 @other(i64 %a) noinline {
+  %r = musttail call i64 @wait(i64 %a)
+  ret i64 %r
+}
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %x = add i64 %a, 1
+  %y = add i64 %a, 2
+  %c = icmp eq i64 %a, 100
+  br i1 %c, label %yes, label %no
+yes:
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) @other, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %x) ]
+  store volatile i64 %x, ptr @left
+  br label %done
+no:
+  %t2 = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(i64 %y) ]
+  store volatile i64 7, ptr @left
+  br label %done
+done:
+  %p = phi i64 [ %x, %yes ], [ %y, %no ]
+  ret i64 %p
+}` + start
+	for _, version := range []int{16, 19, 22} {
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
+		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
+		require.Equal(t, "%x", f.Slots[0].Name)
+		require.Equal(t, "101", f.Slots[0].Value)
+	}
 }
 
 // Statepoints that share an id are told apart by what they call, where the call says it.
@@ -140,11 +172,12 @@ done:
 	for _, c := range []struct{ kind, callee, want string }{
 		{"orc", "@wait", "%x"}, // direct calls
 		{"orc", "@other", "loc0"},
-		{"mcjit", "@wait", "loc0"}, // movabs $wait,%rax; call *%rax, and %yes jumps to the call with @other in rax
+		// movabs $wait,%rax; call *%rax, and %yes jumps to the call with @other in rax: @other runs, and @wait has no tail call.
+		{"mcjit", "@wait", "%x"},
 	} {
 		p := livetest.Lli(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "CALLEE", c.callee)), c.kind)
 		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
-		require.Equal(t, c.want, f.Slots[0].Name, c.callee)
+		require.Equal(t, c.want, f.Slots[0].Name, "%s %v", c.callee, f.Notes)
 		require.EqualValues(t, "0x65", f.Slots[0].Hex)
 		require.Equal(t, c.want == "loc0", len(f.Notes) > 0)
 	}

@@ -298,6 +298,9 @@ func (f *Frame) Lacks() string {
 	if why := f.VM.Lacks(); why != "" {
 		return why
 	}
+	if f.match != nil && f.match.Refused != nil && !f.match.Refused.Func.Module.Found && f.Record != nil {
+		return "names: " + f.match.Refused.Why
+	}
 	return f.blind
 }
 

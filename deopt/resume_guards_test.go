@@ -128,15 +128,16 @@ define i32 @main() {
 	narrow := frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\n"+source)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
 	require.NoError(t, err)
-	_, err = deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
-	require.EqualError(t, err, "narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
+	v, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
+	require.NoError(t, err)
+	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
 	// Where a layout leads into such a module, it is told when the frame is to resume.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
 	wide := frametest.ReadModule(t, "wide.ll", source)
-	v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
+	v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
 	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
 }

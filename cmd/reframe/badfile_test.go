@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A module that is not what the process runs: the record and the function are named.
+// A module that is not what the process runs names nothing: frames are shown without names, and the record and the function are named.
 func TestModuleDoesNotMatch(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -24,10 +24,18 @@ func TestModuleDoesNotMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			module := edited(t, p.IR, deoptBundle(t, p.IR, bundle), edit.bundle)
-			for _, verb := range []string{"frames", "resume"} {
-				r := reframe(t, verb, "-p", pid(p), "--ir", module)
-				r.failsEmpty(t, 2, module+" is not what was compiled", "record 2882400000", "@sum_opt", edit.want)
+			why := []string{module + " is not what was compiled", "record 2882400000", "@sum_opt", edit.want}
+			r := reframe(t, "frames", "-p", pid(p), "--ir", module)
+			require.Equal(t, 1, r.code, r.stderr)
+			require.Contains(t, r.stdout, "loc1")
+			require.NotContains(t, r.stdout, "%acc")
+			for _, want := range why {
+				require.Contains(t, r.stderr, want)
 			}
+			r = reframe(t, "resume", "-p", pid(p), "--ir", module)
+			require.Equal(t, 2, r.code, r.stderr)
+			require.Empty(t, r.stdout)
+			require.Contains(t, r.stderr, "no site of the given modules is that of record 2882400000: no names: "+why[0])
 		})
 	}
 	unharmed(t, p)

@@ -12,7 +12,7 @@ import (
 var amd64Set = &Set{
 	Longest: amd64.Longest, DirectCall: amd64.DirectCall, PatchpointSize: amd64Movabs + amd64CallR11,
 	Length: amd64.Length, IsCall: amd64IsCall, Jump: amd64Jump, CallFrom: amd64.CallFrom, PatchpointCall: amd64PatchpointCall,
-	CallTarget: amd64CallTarget, Text: amd64.Text, Step: amd64Step,
+	CallTarget: amd64CallTarget, LoadedTarget: amd64LoadedTarget, Text: amd64.Text, Step: amd64Step,
 }
 
 // The instructions of a patchpoint's call: movabs $target,%r11 and call *%r11.

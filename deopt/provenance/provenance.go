@@ -27,10 +27,14 @@ func OfCode(v *deopt.View, start machine.Addr, f *ir.Func) *frame.CompiledFrom {
 	return &frame.CompiledFrom{Module: f.Module.Name, Function: f.Name, Demangled: names.IfMangled(f.Name), Sure: string(p.Sure), Why: p.Why}
 }
 
-// OfFrame says how sure it is that the frame's code is that of the module which names its values: nil where none does, or the code has
-// none of its symbols.
+// OfFrame says how sure it is that the frame's code is that of the module which names its values, or which was refused: nil where there is
+// neither, or the code has none of its symbols.
 func OfFrame(f *deopt.Frame) *frame.CompiledFrom {
 	m := f.Match()
+	if m != nil && m.Refused != nil {
+		by := m.Refused.Func
+		return &frame.CompiledFrom{Module: by.Module.Name, Function: by.Name, Demangled: names.IfMangled(by.Name), Sure: string(sites.Contradicted), Why: m.Refused.Why}
+	}
 	if m == nil || m.Site == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package sites
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"reframe/deopt/frame"
@@ -77,12 +76,17 @@ func agree(sites []*ir.Site, k int) Agreed {
 	out := Agreed{sites[0], v, true, true, IsConst(v) && !IsUndef(v), IsUndef(v)}
 	for _, s := range sites[1:] {
 		other := s.Live[k]
-		out.same = out.same && other == v // a name may be that of values in several functions
+		out.same = out.same && (other == v || sameName(sites[0].Func, v, s.Func, other))
 		out.Typed = out.Typed && readAlike(sites[0].Func.Module, v.Type(), s.Func.Module, other.Type())
 		out.Constant = out.Constant && IsConst(other) && !IsUndef(other)
 		out.Undefined = out.Undefined && IsUndef(other)
 	}
 	return out
+}
+
+// sameName says whether two modules call a value of the same function alike. In one module the name is that of values in several functions.
+func sameName(f *ir.Func, v ir.Value, g *ir.Func, u ir.Value) bool {
+	return f.Module != g.Module && f.Name == g.Name && NameOf(v) != "" && NameOf(v) == NameOf(u)
 }
 
 // readAlike says whether values of two types are read and spelled alike.
@@ -118,11 +122,6 @@ func disagreement(sites []*ir.Site) string {
 		return "no names: " + fit + ", and " + agree + remedy
 	}
 	return "no names: " + fit + remedy
-}
-
-// several says whether sites are of more than one module.
-func several(sites []*ir.Site) bool {
-	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
 }
 
 // modulesOf names the modules that sites are in, where they are several.

@@ -28,8 +28,9 @@ type findings struct {
 	linked   map[*object.Section]*linkedCode
 	steps    int // that are left to compare orders by
 
-	provenances map[provenance]Provenance
-	embedded    map[*object.Image][]*ir.Module // the modules that an image has in itself
+	provenances    map[provenance]Provenance
+	contradictions map[origin]*Refusal            // nil where the object does not contradict the module
+	embedded       map[*object.Image][]*ir.Module // the modules that an image has in itself
 
 	described map[*ir.Site][]string // the variables of the live values of each site
 }
@@ -46,7 +47,7 @@ func NewModules(all []*ir.Module) *Modules {
 	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
 		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{},
-		provenances: map[provenance]Provenance{}, embedded: map[*object.Image][]*ir.Module{}}}
+		provenances: map[provenance]Provenance{}, contradictions: map[origin]*Refusal{}, embedded: map[*object.Image][]*ir.Module{}}}
 }
 
 // Add adds modules that became known later.

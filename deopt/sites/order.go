@@ -275,6 +275,12 @@ func (c *ordersCode) relocation(offset, size int) (object.Relocation, bool) {
 func (c *ordersCode) callee(offset int) []string {
 	s := c.steps[offset]
 	r, filled := c.relocation(offset, s.Size)
+	if of := isa.Of(c.arch); !filled && s.Target == 0 && s.How == isa.StepCall && of.LoadedTarget != nil {
+		if load, to, ok := of.LoadedTarget(c.code, c.start, offset); ok {
+			r, filled = c.relocation(load, of.Length(c.code[load:]))
+			s.Target = to
+		}
+	}
 	switch {
 	case filled && r.Symbol() != "":
 		return spellings(c.image, r.Symbol())

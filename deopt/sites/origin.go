@@ -1,6 +1,7 @@
 package sites
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,13 +106,23 @@ func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, e
 		}
 		return Candidates{Why: "no names: " + c.Why}, nil
 	}
-	own := ms.Only(c.From)
+	from, refused := ms.notContradicted(c, e.Function)
+	if refused != nil {
+		return refused.candidates(), nil
+	}
+	own := ms.Only(from)
 	found, err := own.Sites(e, names...)
+	if mismatch := (*MismatchError)(nil); errors.As(err, &mismatch) {
+		return (&Refusal{mismatch.defined, mismatch.Error()}).candidates(), nil
+	}
 	if err != nil {
 		return found, err
 	}
 	return own.inOrder(of, e, found), nil
 }
+
+// candidates are none, with the reason.
+func (r *Refusal) candidates() Candidates { return Candidates{Why: "no names: " + r.Why, Refused: r} }
 
 // MapOf says of which modules a map may be.
 func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {

@@ -16,6 +16,7 @@ type MismatchError struct {
 	Function string
 	Record   uint64
 	Why      string
+	defined  *ir.Func // the module's, whose sites were held against the record
 }
 
 // Error implements error.
@@ -32,6 +33,15 @@ type Candidates struct {
 	Sites []*ir.Site
 	Why   string // why there are none, although modules were given; or what is uncertain about them
 	order string // why the order in which they come does not tell which of them it is
+
+	// Refused is set where no module names the record because one that defines its function cannot be what was compiled.
+	Refused *Refusal
+}
+
+// Refusal says why a module must not name the values of an object's code.
+type Refusal struct {
+	Func *ir.Func // of the module
+	Why  string
 }
 
 // Uncertain says why a record has no names, or what of them is uncertain.
@@ -76,7 +86,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 		known = known || len(sites) > 0
 		fit, wrong := fits(sites, e)
 		if why := ms.otherPointers(f.Module); why != "" {
-			fit, wrong = nil, &MismatchError{f.Module.Name, f.Name, uint64(e.Record.ID), why}
+			fit, wrong = nil, &MismatchError{f.Module.Name, f.Name, uint64(e.Record.ID), why, f}
 		}
 		if len(fit) > 0 {
 			if w, err := ms.other(f, e); w != nil || err != nil {
@@ -123,7 +133,7 @@ func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError
 			fit = append(fit, s)
 			continue
 		}
-		wrong = &MismatchError{s.Func.Module.Name, s.Func.Name, uint64(e.Record.ID), why}
+		wrong = &MismatchError{s.Func.Module.Name, s.Func.Name, uint64(e.Record.ID), why, s.Func}
 	}
 	if len(fit) > 0 {
 		return fit, nil
@@ -133,7 +143,7 @@ func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError
 
 // other holds the other records of the function of e against the sites of f: a module
 // that fits one record by chance is not what the process runs when it fits none of
-// another. Only numbers of values are compared, for there may be many.
+// another. Of a function with many records and sites only numbers of values are compared.
 func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 	key := comparison{f, e.Function}
 	if wrong, done := ms.compared[key]; done {
@@ -144,17 +154,27 @@ func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 		return nil, err
 	}
 	var wrong *MismatchError
+	pairs := 0
 	for rec := range e.Map.Records(e.Function) {
 		other := RecordEntry{e.Entry, rec}
 		sites := all[uint64(other.Record.ID)]
-		if why := miscounted(sites, other); why != "" {
-			wrong = &MismatchError{f.Module.Name, f.Name, uint64(other.Record.ID), why}
+		why := miscounted(sites, other)
+		if pairs += len(sites); why == "" && len(sites) > 0 && pairs <= maxWholePairs {
+			if fit, mismatch := fits(sites, other); len(fit) == 0 {
+				why = mismatch.Why
+			}
+		}
+		if why != "" {
+			wrong = &MismatchError{f.Module.Name, f.Name, uint64(other.Record.ID), why, f}
 			break
 		}
 	}
 	ms.compared[key] = wrong
 	return wrong, nil
 }
+
+// maxWholePairs bounds how many sites of a function are compared with its records by more than the number of values.
+const maxWholePairs = 1 << 12
 
 // miscounted says why none of the sites has as many values as the record, or "".
 func miscounted(sites []*ir.Site, e RecordEntry) (why string) {

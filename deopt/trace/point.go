@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -231,18 +230,12 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	f := s.view.FrameAt(p.code, e.Addr, nil)
 	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
 	got, _, err := m.Try(e, e.Addr, false)
-	if mismatch := (*sites.MismatchError)(nil); errors.As(err, &mismatch) {
-		// A process may run several versions of a function, of which the module is one.
-		if len(s.misfits) <= maxWarnings {
-			s.misfits = append(s.misfits, mismatch.Error())
-		}
-		m.Sites = func(sites.RecordEntry) (sites.Candidates, error) {
-			return sites.Candidates{Why: "no names: " + mismatch.Error()}, nil
-		}
-		got, _, err = m.Try(e, e.Addr, false)
-	}
 	if err != nil {
 		return err
+	}
+	// A process may run several versions of a function, of which the module is one.
+	if r := got.Refused; r != nil && !r.Func.Module.Found && len(s.misfits) <= maxWarnings {
+		s.misfits = append(s.misfits, r.Why)
 	}
 	p.match = got
 	returns := got.Moment == frame.After || got.Moment == frame.Unknown // has the shape of a statepoint

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"reframe/deopt/isa"
 	"reframe/deopt/isa/amd64"
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
@@ -27,7 +28,10 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 	}
 	target, known := code.calls[pc]
 	if !known {
-		if target = w.directTarget(pc); len(code.calls) >= maxWays || code.calls == nil {
+		if target = w.directTarget(pc); target != 0 && w.loaded(pc) && !w.alwaysLoaded(code, pc) {
+			target = 0
+		}
+		if len(code.calls) >= maxWays || code.calls == nil {
 			code.calls = map[machine.Addr]machine.Addr{}
 		}
 		code.calls[pc] = target
@@ -66,6 +70,43 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 		return pc + machine.Addr(int32(binary.LittleEndian.Uint32(b[1:])))
 	}
 	return 0
+}
+
+// loaded says whether the call that ends at pc is one through a register that the instruction before it loads.
+func (w *walk) loaded(pc machine.Addr) bool {
+	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1} {
+		b := make([]byte, n)
+		if w.Memory.ReadMemory(b, pc-n) == nil && loadedTarget(b) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// alwaysLoaded says whether the call through a register that ends at pc is reached by the instruction before it alone. LLVM merges the ends of
+// blocks: a jump may lead to the call from code that loads another function.
+func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
+	const most = 1 << 20
+	if code.Functions == nil {
+		return false
+	}
+	start, end := code.Functions.Function(pc - 1)
+	if end <= start || end-start > most || pc > end {
+		return false
+	}
+	b := make([]byte, end-start)
+	if w.Memory.ReadMemory(b, start) != nil {
+		return false
+	}
+	of := isa.Of(w.Arch)
+	for _, size := range []machine.Addr{2, 3} { // call *%rcx, call *%r11
+		if at := int(pc-start) - int(size); at >= 0 && of.Length(b[at:]) == int(size) && of.IsCall(b[at:]) {
+			if _, _, ok := of.LoadedTarget(b, start, at); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // longestLoaded is the length of what [loadedTarget] knows, with a prefix for r8 to r15: bytes.

@@ -120,6 +120,7 @@ const maxPending = 16
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
+	o.Warn = once(o.Warn)
 	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, vain: map[string]int{}}
 	at := o.At
 	if o.EntriesOf != nil {
@@ -323,6 +324,20 @@ func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
 	v.summary.CompiledFrom = append(v.summary.CompiledFrom, *f)
 	if f.Sure == string(sites.Contradicted) {
 		v.options.Warn(f.Why)
+	}
+}
+
+// once drops repeated warnings: that a module is not what was compiled is found both where breakpoints are set and at an exit.
+func once(warn func(string)) func(string) {
+	said := map[string]bool{}
+	return func(text string) {
+		if said[text] {
+			return
+		}
+		if len(said) < maxWarned {
+			said[text] = true
+		}
+		warn(text)
 	}
 }
 

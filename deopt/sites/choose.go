@@ -1,0 +1,87 @@
+package sites
+
+import (
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/stackmap"
+)
+
+// Two modules of one program may define the same function with the same sites: the versions that a JIT compiled one after the other, or a dump of
+// an earlier run. Stack maps do not tell them apart. The code of the object does, by what it names, by its constants and by what it computes.
+
+// maxHeldFunctions bounds how many functions of an object are compared with those of one module, besides the function that is named.
+const maxHeldFunctions = 64
+
+// notContradicted returns the modules of a map that the code of its object does not contradict: of these only the certain ones, if there are any.
+// Where it contradicts all of them, refused says so of the first that the user gave by its name, else of the first.
+func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (left []*ir.Module, refused *Refusal) {
+	var certain []*ir.Module
+	for _, m := range c.From {
+		sure, why := ms.heldAgainst(c, function, m)
+		switch {
+		case why != nil && (refused == nil || refused.Func.Module.Found && !m.Found):
+			refused = why
+		case why != nil:
+		case sure == Certain:
+			certain, left = append(certain, m), append(left, m)
+		default:
+			left = append(left, m)
+		}
+	}
+	switch {
+	case len(certain) > 0:
+		return certain, nil
+	case len(left) > 0 || refused == nil:
+		return left, nil
+	}
+	return nil, refused
+}
+
+// heldAgainst compares the functions of a module with those of the object that a map is of. sure is that of one function of the map. why is set
+// where a function of the object contradicts the module.
+func (ms *Modules) heldAgainst(c *Compiled, function *stackmap.Function, m *ir.Module) (sure Sureness, why *Refusal) {
+	sure = Open
+	hold := func(f *stackmap.Function) {
+		for _, name := range c.Names(f) {
+			defined := Emitted(m, name)
+			if defined == nil {
+				continue
+			}
+			p := ms.ProvenanceOf(c.File(), f.Addr, defined)
+			if p.Sure == Contradicted && why == nil {
+				why = &Refusal{defined, p.Why}
+			}
+			if f == function {
+				sure = p.Sure
+			}
+			return
+		}
+	}
+	if hold(function); why != nil {
+		return sure, why
+	}
+	key := origin{c, m}
+	rest, known := ms.contradictions[key]
+	if !known {
+		for n := range c.Functions[:min(len(c.Functions), maxHeldFunctions)] {
+			if hold(&c.Functions[n]); why != nil {
+				break
+			}
+		}
+		rest = why
+		ms.contradictions[key] = rest
+	}
+	return sure, rest
+}
+
+// origin is a map and a module that it may have been compiled from.
+type origin struct {
+	c *Compiled
+	m *ir.Module
+}
+
+// several says whether sites are of more than one module.
+func several(sites []*ir.Site) bool {
+	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
+}
