@@ -18,6 +18,8 @@ type AloneOptions struct {
 	Hits bool
 	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; else it ends there.
 	Loads bool
+	// Fatal makes it stop before its own instructions end the process by a signal that no handler takes. The process ends when it goes on.
+	Fatal bool
 	// Inside is the code that is followed instruction by instruction: ranges in
 	// ascending order. Code outside of them that is called runs at full speed until it returns.
 	Inside []machine.Range
@@ -48,6 +50,8 @@ type AloneRun struct {
 	Back    Return       // where that returns to
 	Passed  uint64       // hits at which it did not stop
 	Signal  int          // the first signal that its own instructions raised, or 0
+	Fatal   int          // the one that ends the process, where it stopped before that, or 0
+	Fault   machine.Addr // what the instruction accessed that raised it, or 0 where the kernel does not say
 	Steps   uint64
 	Outside time.Duration // that code outside of [AloneOptions].Inside took
 	// Tail are the addresses of the last instructions, oldest first.
@@ -63,7 +67,7 @@ type AloneRun struct {
 // Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
 // and only [Session.Detach] is left to be done.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
-	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
+	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
 		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA), Pops: to.Pops})
 	}
@@ -82,7 +86,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	}
 	run := reply.Alone
 	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
-		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Steps: run.Steps, Outside: run.Outside,
+		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Fatal: run.Fatal, Fault: machine.Addr(run.Fault), Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }
 

@@ -167,7 +167,14 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	if v.Baseline != nil {
 		w.baseline(v)
 	}
-	if why := v.Interpreter.Failed; why != "" && v.With {
+	if why := v.Native.Failed; why != "" {
+		fmt.Fprintf(b, "  %s: native code does not come to the return, and the interpreter %s\n", s.yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
+		rows := [][2]string{{"native code", printable(why)}}
+		if v.Interpreter.Failed != "" {
+			rows = append([][2]string{{"interpreter", printable(v.Interpreter.Failed)}}, rows...)
+		}
+		w.rows(rows)
+	} else if why := v.Interpreter.Failed; why != "" && v.With {
 		fmt.Fprintf(b, "  %s: native code goes on, and %s\n", s.yellow("different"), printable(why))
 	} else if why != "" {
 		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not get there\n        %s\n", s.yellow("different"), printable(why))

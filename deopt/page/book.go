@@ -106,7 +106,10 @@ func (c *Chapter) first(v *verify.Verified, d *Difference) {
 		}
 	}
 	c.What = "the interpreter does not come to the return"
-	c.Left = v.Interpreter.Failed
+	if v.Native.Failed != "" {
+		c.What = "native code does not come to the return"
+	}
+	c.Left, c.Right = v.Interpreter.Failed, v.Native.Failed
 }
 
 func joined(list []Mark) (text string) {

@@ -386,7 +386,7 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
 		hurries := v.hurries()
 		switch {
 		case v.now == nil: // on a stack of which nothing is pending
@@ -417,7 +417,7 @@ func (v *verifier) native() error {
 		run, err := v.alone(first.out.Exit.Thread.ID, o)
 		if err != nil {
 			if errors.Is(err, ptrace.ErrGone) {
-				return v.abandon("the process ended")
+				return v.ended("the process ended")
 			}
 			return err
 		}
@@ -435,11 +435,15 @@ func (v *verifier) native() error {
 		stretch.took(run, began)
 		v.followed += run.Steps
 		switch {
+		case run.Fatal != 0:
+			err = v.crashed(run)
 		case run.Late && v.aside && stretch.time > least:
 			err = context.Cause(v.ctx) // or else it goes on
 		case run.Late && v.aside:
 			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
-		case run.Stopped != "" && !v.gone && !hurries && v.hurries(): // at full speed from here on
+		case run.Stopped != "" && v.gone:
+			err = v.ended("native code did not come to the return: " + run.Stopped)
+		case run.Stopped != "" && !hurries && v.hurries(): // at full speed from here on
 		case run.Stopped != "":
 			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
 		case run.Return >= 0:
@@ -511,6 +515,16 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 		}
 	}
 	return nil
+}
+
+// ended takes over that the process has ended.
+func (v *verifier) ended(why string) error {
+	for _, p := range v.beside() {
+		if p.signal != 0 && !v.aside {
+			return v.ends(fatal{signal: p.signal, handler: true})
+		}
+	}
+	return v.abandon(why)
 }
 
 // abandon gives up what is pending.

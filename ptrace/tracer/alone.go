@@ -419,7 +419,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		}
 		if !a.trapped(&info, regs) {
 			t.signal = unix.SIGTRAP // one of its own
-			return false, ""
+			return false, a.fatal(&info)
 		}
 		if setRegs(t.tid, regs) != nil {
 			return false, gone
@@ -430,15 +430,40 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 			a.run.Signal = int(t.signal)
 		}
 		t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
+		return false, a.fatal(&info)
 	case ws.StopSignal() == unix.SIGSTOP:
 		t.signal = unix.SIGSTOP // see step
 	case a.raised(&info):
 		t.signal = ws.StopSignal()
 		t.put.unblock(t)
+		if t.signal == unix.SIGABRT {
+			return false, a.fatal(&info)
+		}
 	default:
 		t.put.add(t, &info)
 	}
 	return false, ""
+}
+
+// fatal says that a signal which the thread's own instructions raised ends the process, or "". The kernel takes back a handler whose signal is blocked
+// (force_sig_info_to_task of Linux's kernel/signal.c).
+func (a *solo) fatal(info *sigInfo) string {
+	if !a.o.Fatal {
+		return ""
+	}
+	caught, err := strconv.ParseUint(system.StatusField(a.t.tid, "SigCgt"), 16, 64)
+	blocked, _ := signalMask(a.t)
+	if err != nil || caught&^blocked&info.bit() != 0 {
+		return ""
+	}
+	a.run.Fatal = int(info.Signo)
+	switch unix.Signal(info.Signo) {
+	case unix.SIGSEGV, unix.SIGBUS:
+		if info.Code < siKernel {
+			a.run.Fault = uint64(info.PID) | uint64(info.UID)<<32 // si_addr lies in their place (sigaction(2))
+		}
+	}
+	return "it raised a signal that ends the process"
 }
 
 // lend lets the process run that the thread has lent its memory, by vfork(2) or posix_spawn(3), until it has its own or has ended: the thread waits for that

@@ -102,6 +102,7 @@ type AloneOptions struct {
 	Returns []Return
 	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
 	Loads   bool     // it stops at uncounted ones too; otherwise it gives up there
+	Fatal   bool     // it stops before a signal that ends the process; otherwise it is given the signal
 	Inside  []Range  // ascending
 	Entries []uint64 // functions to stop at, where code inside calls them
 	Steps   uint64
@@ -126,6 +127,8 @@ type AloneRun struct {
 	Back    Return // and where that returns to
 	Passed  uint64 // counted breakpoints that it did not stop at
 	Signal  int    // the first signal that its own instructions raised, or 0
+	Fatal   int    // the signal that it stands at and that ends the process, or 0
+	Fault   uint64 // what the instruction accessed that raised it, or 0
 	Steps   uint64
 	Outside time.Duration // that code outside took
 	Tail    []uint64

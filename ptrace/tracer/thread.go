@@ -128,6 +128,8 @@ const (
 	siUser  = 0
 	siQueue = -1
 	siTkill = -6
+
+	siKernel = 0x80 // an instruction raised it, for which the kernel has no address
 )
 
 func getSigInfo(tid int) (info sigInfo, err error) {

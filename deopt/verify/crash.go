@@ -1,0 +1,131 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"reframe/deopt/interp"
+	"reframe/deopt/machine"
+	"reframe/ptrace"
+)
+
+// crashed decides what is pending where the thread stands at a signal that no handler takes, and that ends the process.
+func (v *verifier) crashed(run *ptrace.AloneRun) error {
+	f := fatal{signal: run.Fatal, fault: run.Fault}
+	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
+	return v.ends(f)
+}
+
+// fatal is a signal of a thread's own instructions that ended the process.
+type fatal struct {
+	signal  int
+	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
+	sp      machine.Addr // 0 where it is not known
+	handler bool         // a handler took the signal, and ended the process
+}
+
+func (f *fatal) String() string {
+	text := "it raised " + ptrace.SignalName(f.signal)
+	if f.fault != 0 {
+		text += fmt.Sprintf(", address %v", f.fault)
+	}
+	if f.handler {
+		return text + ", and the process ended in its handler"
+	}
+	return text + ", which no handler takes"
+}
+
+// ends decides what is pending where native code has ended the process.
+func (v *verifier) ends(f fatal) error {
+	pending, beside := v.pending, v.beside()
+	v.pending, v.crossings, v.now = nil, nil, nil
+	for _, p := range pending {
+		p.finish()
+		p.out.Native.Steps = p.steps
+		switch {
+		case slices.Contains(beside, p):
+			p.compareCrash(v, f)
+		case p.ask != nil:
+			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", p.called(p.ask), f.String()))
+		default:
+			p.out.notComparable("native code did not come to the return: " + f.String())
+		}
+	}
+	return v.report(pending)
+}
+
+// compareCrash compares the end of a process with what the interpreter came to.
+func (p *prediction) compareCrash(v *verifier, f fatal) {
+	out := p.out
+	switch {
+	case p.gone != "":
+		out.notComparable(p.gone)
+		return
+	case f.overflows(v):
+		out.notComparable("native code has used up its stack")
+		return
+	case p.ask != nil && p.leftOut(p.ask):
+		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", p.called(p.ask), f.String()))
+		return
+	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
+		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		return
+	case p.failed != nil && p.sameEnd(f):
+		out.Status = Same
+		return
+	case p.with == nil:
+		why := p.loose()
+		if why == "" {
+			why = p.patched(v)
+		}
+		if why != "" {
+			out.notComparable(why)
+			return
+		}
+	}
+	out.Status, out.Native.Failed = Different, f.String()
+	if p.failed != nil {
+		out.Interpreter.Failed = p.failed.Error()
+	}
+	if p.with == nil {
+		p.undecided()
+	}
+	if out.Status == Different {
+		p.explain(v)
+	}
+}
+
+// sameEnd reports whether the interpreter stopped for the reason for which the processor raised the signal.
+func (p *prediction) sameEnd(f fatal) bool {
+	is := func(signals ...syscall.Signal) bool { return slices.Contains(signals, syscall.Signal(f.signal)) }
+	switch p.failed.Kind {
+	case interp.KindFault:
+		fault := (*interp.FaultError)(nil)
+		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(p.failed, &fault) {
+			return false
+		}
+		// The kernel reports the first byte of an access, or of the page that it runs into; for an address that is not canonical, none.
+		return f.fault == 0 || f.fault&^(imagePage-1) == fault.Addr&^(imagePage-1) || f.fault-fault.Addr < machine.Addr(max(fault.Size, 1))
+	case interp.KindDivision:
+		return is(syscall.SIGFPE)
+	case interp.KindUnreachable:
+		return is(syscall.SIGILL, syscall.SIGTRAP)
+	case interp.KindAbort:
+		return is(syscall.SIGABRT, syscall.SIGILL, syscall.SIGTRAP)
+	}
+	return false
+}
+
+// maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only where that is asked for.
+const maxProbe = 1 << 20
+
+// overflows reports whether native code ran out of its stack: the interpreter has no such bound.
+func (f *fatal) overflows(v *verifier) bool {
+	if syscall.Signal(f.signal) != syscall.SIGSEGV || f.fault == 0 || f.sp == 0 || f.fault+maxProbe < f.sp || f.fault > f.sp+imagePage {
+		return false
+	}
+	maps, err := v.watcher.View().Target().Mappings()
+	return err == nil && !slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Write && m.Contains(f.fault) })
+}
