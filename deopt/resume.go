@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 	if result != nil {
 		out.Steps, out.Output, out.Writes, out.ExitCode = result.Steps, result.Output, result.Writes, result.ExitCode
 	}
+	out.Floats = p.Floats()
 	if err != nil {
 		return out, nil, err
 	}
@@ -99,6 +101,27 @@ type Prepared struct {
 	Machine     *interp.Interp
 	Activations []interp.Activation
 	frames      []frame.ResumedFrame
+	noFloats    string // why the floating-point environment of the thread is not known, or ""
+}
+
+// Floats is the floating-point environment in which the machine runs, nil where that is the default one for sure, or no code that it has
+// run so far depends on it.
+func (p *Prepared) Floats() *frame.FloatEnvironment {
+	text := p.Machine.FloatEnvironment()
+	if !p.Machine.UsesFloats() || text == "" && p.noFloats == "" {
+		return nil
+	}
+	return &frame.FloatEnvironment{Known: p.noFloats == "", Reason: p.noFloats, Text: cmp.Or(text, "default")}
+}
+
+// floats returns the registers that control floating-point arithmetic as the function of the frame has them, or nil and why they are not
+// known.
+func (f *Frame) floats() (*machine.FloatControl, string) {
+	c, err := f.physical.Registers.FloatControl()
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &c, ""
 }
 
 // Prepare binds the values of all frames, and errs where one cannot resume. Of the options, what belongs
@@ -125,6 +148,7 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	}
 	first := s.Frames[0]
 	var err error
+	o.Floats, p.noFloats = first.floats()
 	p.Machine, err = first.view.machine(first.to.Module, s.symbols(), o)
 	return p, err
 }
@@ -141,6 +165,7 @@ func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.A
 // Machine is an interpreter for a function of the modules, to be called in the place of the frame's own: names mean what they mean to the
 // frame's code. Of the options, what belongs to the target is filled in.
 func (f *Frame) Machine(fn *ir.Func, o interp.Options) (*interp.Interp, error) {
+	o.Floats, _ = f.floats()
 	found := map[*ir.Module]func(string) (machine.Addr, bool){fn.Module: f.Symbols(fn)}
 	return f.view.machine(fn.Module, f.view.symbolsOf(found), o)
 }

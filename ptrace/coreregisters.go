@@ -63,12 +63,16 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 	}
 	if general {
 		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, "not in the core"), ""
+		th.Registers.ForgetFloatControl("the core holds no floating-point registers of the thread")
 	}
 	if th.Registers == nil {
 		return
 	}
 	for _, p := range places {
 		th.Registers.Set(p.Reg, b[skip+p.At:][:p.Size])
+	}
+	if n.Owner == elfcore.OwnerCore && n.Kind == elf.NT_FPREGSET {
+		setFloatControl(th.Registers, b)
 	}
 }
 
@@ -95,6 +99,9 @@ func (c *core) readVectors() {
 			area.Layout = *c.layout
 		} else {
 			area.Layout, area.Why = xsave.Find(b, c.frame)
+		}
+		if _, err := regs.FloatControl(); err != nil {
+			setFloatControl(regs, b)
 		}
 		setVectors(regs, &area)
 	}

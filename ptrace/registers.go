@@ -151,11 +151,13 @@ func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
 	setPlaces(regs, regset.Notes[r.arch][0].Places, r.sets[0])
 	if r.arch == machine.AMD64 {
+		setFloatControl(regs, r.set(regset.X86XState))
 		setVectors(regs, &xsave.Area{Bytes: r.set(regset.X86XState), Layout: xsave.Host()})
 		return regs
 	}
 	for _, note := range regset.Notes[r.arch][1:] {
 		b := r.set(note.Kind)
+		setFloatControl(regs, b)
 		for _, p := range note.Places {
 			if p.At+p.Size > len(b) {
 				regs.Forget(p.Reg, r.arch.RegisterName(p.Reg)+": "+errNoVectors.Error())
@@ -176,6 +178,17 @@ func setVectors(regs *machine.Registers, area *xsave.Area) {
 		}
 		regs.Set(reg, b)
 	})
+}
+
+// setFloatControl sets the registers that control floating-point arithmetic, of the set that has them. An XSAVE area begins as an area
+// of FXSAVE does: in what the kernel hands out, parts in their initial state are filled in (copy_xstate_to_uabi_buf of
+// arch/x86/kernel/fpu/xstate.c).
+func setFloatControl(regs *machine.Registers, b []byte) {
+	if c, err := machine.FloatControlOf(regs.Arch(), b); err != nil {
+		regs.ForgetFloatControl(err.Error())
+	} else {
+		regs.SetFloatControl(c)
+	}
 }
 
 // setPlaces sets registers of which b has all.

@@ -203,6 +203,11 @@ func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.
 	if given := r.Frames[0].Given; given != nil {
 		fmt.Fprintf(text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, printable(given.Type), printable(given.Value))
 	}
+	if e := r.Floats; e != nil && e.Known {
+		fmt.Fprintf(text, "floating-point environment of the thread: %s\n", e.Text)
+	} else if e != nil {
+		fmt.Fprintf(text, "floating-point environment: assumed to be the default one: %s\n", printable(e.Reason))
+	}
 	if r.Output != "" {
 		fmt.Fprintln(text, "it would have printed:")
 		for line := range strings.Lines(r.Output) {

@@ -24,9 +24,19 @@ type Resumed struct {
 	Writes   int     `json:"writes"`             // store operations into the interpreter's copy
 	PauseUS  *int64  `json:"pause_us,omitempty"` // for how long the target was stopped; nil for a core
 
+	// Floats is the floating-point environment that the run was in; nil where that is the default one for sure, or nothing depends on it.
+	Floats *FloatEnvironment `json:"floating_point,omitempty"`
+
 	Committed *Committed `json:"committed,omitempty"` // nil where no commit was asked for
 
 	With *With `json:"with,omitempty"` // what a VM's own interpreter came to; nil where the reference interpreter ran
+}
+
+// FloatEnvironment is the floating-point environment of a thread.
+type FloatEnvironment struct {
+	Known  bool   `json:"known"`            // read from the registers of the thread; otherwise it is assumed to be the default one
+	Text   string `json:"environment"`      // "default", or what differs from it
+	Reason string `json:"reason,omitempty"` // why it is not known
 }
 
 // ResumedFrame is one frame of a stack that ran.

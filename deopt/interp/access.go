@@ -400,6 +400,11 @@ func (d *decoder) atomicRMW(i *ir.Instr, args []slot, out slot) (step, error) {
 	if !alike(v.s, out.s) {
 		return nil, troublef(KindModule, "atomicrmw of %v", v.s.typ)
 	}
+	if lane, _ := v.s.lane(); i.Pred != "xchg" {
+		if r := d.rulesOf(lane.typ.Kind); r != nil {
+			return nil, r.unlike("atomicrmw " + i.Pred)
+		}
+	}
 	f, err := rmw(i.Pred, v.s)
 	if err != nil {
 		return nil, err

@@ -414,7 +414,8 @@ func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) e
 	f.Count++
 	site := in.run.site
 	in.run.site = nil
-	v, err := f.run(&Invocation{Name: name, At: t.at, Args: args, Result: want.typ, in: in, ret: want, site: site})
+	c := &Invocation{Name: name, At: t.at, Args: args, Result: want.typ, in: in, ret: want, site: site}
+	v, err := in.inEnvironment(c, f)
 	switch {
 	case err != nil || want.words == 0:
 		return err

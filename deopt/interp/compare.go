@@ -147,7 +147,7 @@ func (d *decoder) fcmp(i *ir.Instr, out slot) (step, error) {
 		return nil, troublef(KindModule, "fcmp %s of %v and %v", i.Pred, a.s.typ, b.s.typ)
 	}
 	kind := lane.typ.Kind
-	wide := !narrowFloat(lane.typ)
+	wide, r := !narrowFloat(lane.typ), d.rulesOf(kind)
 	return lanes2(out, a, b, func(dst, x, y []word) error {
 		if !defined(x) || !defined(y) {
 			unknownWords(dst, 1, x, y)
@@ -157,8 +157,8 @@ func (d *decoder) fcmp(i *ir.Instr, out slot) (step, error) {
 			poisonWords(dst, 1)
 			return nil
 		}
-		if wide {
-			p, q := floatNumber(kind, x), floatNumber(kind, y)
+		if wide || r != nil {
+			p, q := r.number(kind, x), r.number(kind, y)
 			if p.Class == softfloat.NaN || q.Class == softfloat.NaN {
 				dst[0] = bit(test.unordered)
 				return nil

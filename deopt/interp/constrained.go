@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"slices"
 	"strings"
 
 	"reframe/deopt/ir"
@@ -19,8 +18,8 @@ var constrainedOps = map[string]ir.Op{
 const constrainedPrefix = "experimental.constrained."
 
 // constrained decodes a constrained intrinsic as what it is without the
-// constraints. Nothing here changes the rounding or looks at exceptions, so that
-// the default mode is the one there is; another one is refused.
+// constraints, in the environment of the thread: nothing here changes the rounding or looks at exceptions. An intrinsic that names
+// another rounding than the thread's is refused.
 func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
 	plain := *i
 	plain.Args = nil
@@ -33,8 +32,12 @@ func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) 
 		switch text := strings.Trim(strings.TrimPrefix(strings.TrimSpace(m.Text), "metadata"), " !\""); {
 		case floatPredicateNamed(text):
 			plain.Pred = text
-		case !strings.HasPrefix(text, "fpexcept.") && !slices.Contains([]string{"round.tonearest", "round.dynamic"}, text):
-			return nil, unsupported("only round.tonearest can be run", "the rounding %q", text)
+		case strings.HasPrefix(text, "fpexcept."), text == "round.dynamic":
+		default:
+			direction, ok := roundingNamed[text]
+			if !ok || direction != d.in.environment.direction {
+				return nil, unsupported("", "the rounding %q where the thread rounds %v", text, d.in.environment.direction)
+			}
 		}
 	}
 	for key := name; ; {

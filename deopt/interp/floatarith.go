@@ -17,7 +17,25 @@ func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {
 	if !lane.typ.Float() || !alike(a.s, out.s) || !alike(b.s, out.s) {
 		return nil, troublef(KindModule, "%v of %v and %v", i.Op, a.s.typ, b.s.typ)
 	}
-	f, kind := floatLanes(i.Op, lane.typ.Kind), lane.typ.Kind
+	kind := lane.typ.Kind
+	r := d.rulesOf(kind)
+	if r != nil && i.Op == ir.OpFRem {
+		return lanes2(out, a, b, func(dst, x, y []word) error {
+			if !defined(x) || !defined(y) {
+				unknownWords(dst, lane.bits, x, y)
+				return nil
+			}
+			err := r.remainder(kind, dst, x, y)
+			if err == nil && !promised(i.Flags, kind, x, y, dst) {
+				poisonWords(dst, lane.bits)
+			}
+			return err
+		})
+	}
+	f, err := d.floatLanes(i.Op, kind)
+	if err != nil {
+		return nil, err
+	}
 	known := func(dst, x, y []word) {
 		f(dst, x, y)
 		if !promised(i.Flags, kind, x, y, dst) {
@@ -45,7 +63,18 @@ func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// floatLanes is an operation on two floats of which every bit is known.
+// floatLanes is an operation on two floats of which every bit is known, in the environment of the function.
+func (d *decoder) floatLanes(op ir.Op, kind ir.TypeKind) (func(dst, x, y []word), error) {
+	r := d.rulesOf(kind)
+	if r == nil {
+		return floatLanes(op, kind), nil
+	}
+	return func(dst, x, y []word) {
+		r.set(kind, dst, r.arith(op, formats[kind], r.number(kind, x), r.number(kind, y)))
+	}, r.refusal
+}
+
+// floatLanes is an operation on two floats of which every bit is known, in the default environment.
 func floatLanes(op ir.Op, kind ir.TypeKind) func(dst, x, y []word) {
 	if f := formats[kind]; kind == ir.X86FP80Kind || kind == ir.FP128Kind {
 		return func(dst, x, y []word) {

@@ -28,6 +28,12 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 	case toInt:
 		convert = floatToInt(i.Op == ir.OpFPToSI, from, to)
 	}
+	if special, err := d.conversion(i, from, to); special != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return lanes1(out, a, special)
+	}
 	// As of intIntrinsic, a scalar takes the longer way here.
 	quick := shortWay(nil)
 	if a.s.typ.Kind == ir.VectorKind {
@@ -112,8 +118,8 @@ func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 // float: the nearest integer of the type, 0 for NaN (LangRef, "llvm.fptosi.sat").
 type saturatingCast struct{ isSigned bool }
 
-func (x saturatingCast) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	return integerOfFloat(i, args, out, func(dst []word, n softfloat.Number, bits int) {
+func (x saturatingCast) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	return integerOfFloat(d, i, args, out, func(dst []word, n softfloat.Number, bits int) {
 		low, high := bounds(bits, x.isSigned)
 		v := new(big.Int)
 		switch {
@@ -130,7 +136,7 @@ func (x saturatingCast) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (
 }
 
 // integerOfFloat decodes an intrinsic that makes an integer of so many bits of each float.
-func integerOfFloat(i *ir.Instr, args []slot, out slot, convert func(dst []word, n softfloat.Number, bits int)) (step, error) {
+func integerOfFloat(d *decoder, i *ir.Instr, args []slot, out slot, convert func(dst []word, n softfloat.Number, bits int)) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)
 	}
@@ -139,9 +145,10 @@ func integerOfFloat(i *ir.Instr, args []slot, out slot, convert func(dst []word,
 	if !from.typ.Float() || to.typ.Kind != ir.IntKind {
 		return nil, wrongUse(i)
 	}
+	r := d.rulesOf(from.typ.Kind)
 	return lanes1(out, args[0], func(dst, src []word) error {
 		if defined(src) {
-			convert(dst, floatNumber(from.typ.Kind, src), to.bits)
+			convert(dst, r.number(from.typ.Kind, src), to.bits)
 		} else {
 			unknownWords(dst, to.bits, src)
 		}

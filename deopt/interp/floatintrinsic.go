@@ -112,7 +112,7 @@ func fused(kind ir.TypeKind, x, y, z float64) uint64 {
 }
 
 // decode makes the step of a function whose operands and result have one type.
-func (x laneFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (x laneFunc) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	lane, n := out.s.lane()
 	if len(args) != x.args || !lane.typ.Float() {
 		return nil, wrongUse(i)
@@ -123,6 +123,11 @@ func (x laneFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, 
 		}
 	}
 	kind, f := lane.typ.Kind, formats[lane.typ.Kind]
+	rules := d.rulesOf(kind)
+	soft, result, err := rules.function(x, i)
+	if err != nil {
+		return nil, err
+	}
 	raw, v, words := make([]uint64, len(args)), make([]softfloat.Number, len(args)), make([][]word, len(args)+1)
 	return func(fr *frame) error {
 		if err := chargeLanes(fr.in, n); err != nil {
@@ -140,6 +145,15 @@ func (x laneFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, 
 			case !known:
 				unknownWords(dst, lane.bits, words[:len(args)]...)
 				continue
+			case rules != nil:
+				for j := range args {
+					v[j] = floatNumber(kind, words[j])
+				}
+				n, err := soft(f, v)
+				if err != nil {
+					return err
+				}
+				result.set(kind, dst, n)
 			case x.narrow != nil && narrowFloat(lane.typ):
 				for j := range args {
 					raw[j] = words[j][0].v

@@ -11,12 +11,15 @@ import (
 type powi struct{}
 
 // decode multiplies as compiler-rt's __powidf2 does, in the type's precision.
-func (powi) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (powi) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	lane, n := out.s.lane()
 	if len(args) != 2 || !alike(args[0].s, out.s) || args[1].s.typ.Kind != ir.IntKind || args[1].s.words != 1 || !lane.typ.Float() {
 		return nil, wrongUse(i)
 	}
 	kind := lane.typ.Kind
+	if r := d.rulesOf(kind); r != nil {
+		return nil, r.unlike("llvm.powi")
+	}
 	multiply, divide := floatLanes(ir.OpFMul, kind), floatLanes(ir.OpFDiv, kind)
 	one := make([]word, lane.words)
 	setFloat(kind, one, softfloat.FromInt(big.NewInt(1)))
@@ -56,7 +59,10 @@ func (powi) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 type scaling struct{}
 
 // decode takes a float and an integer of any width for each lane.
-func (scaling) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (scaling) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if err := d.unlikeOperand(i, args); err != nil {
+		return nil, err
+	}
 	lane, _ := out.s.lane()
 	if len(args) != 2 || !alike(args[0].s, out.s) || !lane.typ.Float() {
 		return nil, wrongUse(i)
@@ -111,7 +117,10 @@ func twoFloats(p, q *shape) bool { return alike(p, q) }
 type splitExponent struct{}
 
 // decode leaves the exponent of what is not finite undefined (LangRef, "llvm.frexp").
-func (splitExponent) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (splitExponent) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if err := d.unlikeOperand(i, args); err != nil {
+		return nil, err
+	}
 	isInt := func(_, q *shape) bool { return q.typ.Kind == ir.IntKind }
 	return pair(i, args, out, isInt, func(first, second, x []word) {
 		lane, _ := args[0].s.lane()
@@ -129,7 +138,10 @@ type splitFraction struct{}
 
 // decode gives the fraction and the whole part, both with the sign of the
 // operand; of an infinity the fraction is zero (C17 F.10.3.12).
-func (splitFraction) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (splitFraction) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if err := d.unlikeOperand(i, args); err != nil {
+		return nil, err
+	}
 	return pair(i, args, out, twoFloats, func(first, second, x []word) {
 		lane, _ := args[0].s.lane()
 		n := floatNumber(lane.typ.Kind, x)
@@ -146,7 +158,10 @@ func (splitFraction) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (ste
 
 type sinCos struct{}
 
-func (sinCos) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (sinCos) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	if err := d.unlikeOperand(i, args); err != nil {
+		return nil, err
+	}
 	return pair(i, args, out, twoFloats, func(first, second, x []word) {
 		lane, _ := args[0].s.lane()
 		n := floatNumber(lane.typ.Kind, x)
@@ -159,9 +174,13 @@ func (sinCos) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, erro
 // (LangRef, "llvm.lrint"), so that it is undefined here.
 type toInteger struct{ to softfloat.Rounding }
 
-func (x toInteger) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	return integerOfFloat(i, args, out, func(dst []word, n softfloat.Number, bits int) {
-		if v, ok := n.Round(x.to).Int(); ok && fitsSigned(v, bits) {
+func (x toInteger) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+	to, err := d.wholeDirection(x.to, args)
+	if err != nil {
+		return nil, err
+	}
+	return integerOfFloat(d, i, args, out, func(dst []word, n softfloat.Number, bits int) {
+		if v, ok := n.Round(to).Int(); ok && fitsSigned(v, bits) {
 			setBig(dst, v, bits)
 		} else {
 			undefWords(dst, bits)

@@ -18,6 +18,9 @@ type Options struct {
 	// Arch is the target's architecture. The default is machine.AMD64, and machine.I386 where the module's pointers
 	// have 4 bytes.
 	Arch *machine.Arch
+	// Floats are the registers of the thread that control floating-point arithmetic, nil where they are not known. Then results are
+	// rounded to nearest, and what becomes of subnormal numbers is what the function's attribute denormal-fp-math says.
+	Floats *machine.FloatControl
 	// Modules are those that belong to the program beside the main one: what one
 	// declares another may define. Their data layouts must be the same.
 	Modules []*ir.Module
@@ -138,6 +141,9 @@ type Interp struct {
 	unknown unknown
 	clib    clib
 
+	environment environment
+	usesFloats  bool // a floating-point operation was decoded
+
 	run     run
 	frames  frames
 	scratch []word // of a block's phis, while they are read
@@ -167,6 +173,7 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 		}
 	}
 	in := &Interp{mods: append([]*ir.Module{m}, o.Modules...), opt: o, layout: dl, shapes: newShapes(dl), code: map[*ir.Func]*function{}}
+	in.environment = environmentOf(o.Arch, o.Floats)
 	own, shift := &wideRanges, o.Shift
 	if dl.PointerBytes(0) == 4 {
 		own, shift = &narrowRanges, o.Shift%maxNarrowShift

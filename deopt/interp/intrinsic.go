@@ -44,8 +44,9 @@ var intrinsics = map[string]intrinsicDecoder{
 	// Either would be right; with true, which the code generator takes too, guards fail for their own conditions alone.
 	"experimental.widenable.condition": yields(1),
 	"experimental.gc.result":           gcResult,
-	"ptrmask":                          ptrMask,
-	"load.relative":                    relativeLoad,
+	"get.rounding":                     getRounding, "flt.rounds": getRounding,
+	"ptrmask":       ptrMask,
+	"load.relative": relativeLoad,
 }
 
 func init() {

@@ -31,6 +31,9 @@ func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	}
 	bits := args[0].s.bits
 	c.cut = uint8(64 - bits)
+	if d.unusual(i.Op, args[0].s, out.s) {
+		return
+	}
 	switch i.Op {
 	case ir.OpLoad, ir.OpStore:
 		d.quickAccess(c, i, args, out)

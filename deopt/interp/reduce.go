@@ -9,21 +9,25 @@ import (
 // there (LangRef, "llvm.vector.reduce.fadd").
 type orderedSum struct{ op ir.Op }
 
-func (x orderedSum) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (x orderedSum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 2 || args[1].s.typ.Kind != ir.VectorKind || !alike(args[0].s, out.s) || !alike(args[1].s.elem, out.s) || !out.s.typ.Float() {
 		return nil, wrongUse(i)
 	}
-	return fold(i, out, args[0], args[1], floatLanes(x.op, out.s.typ.Kind)), nil
+	f, err := d.floatLanes(x.op, out.s.typ.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return fold(i, out, args[0], args[1], f), nil
 }
 
-func (x extremum) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
+func (x extremum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 || args[0].s.typ.Kind != ir.VectorKind || args[0].s.n == 0 || !alike(args[0].s.elem, out.s) || !out.s.typ.Float() {
 		return nil, wrongUse(i)
 	}
-	kind := out.s.typ.Kind
+	kind, r := out.s.typ.Kind, d.rulesOf(out.s.typ.Kind).exact()
 	start := slot{args[0].at, out.s} // the first element, which may count twice
 	return fold(i, out, start, args[0], func(dst, a, b []word) {
-		setFloat(kind, dst, x.of(floatNumber(kind, a), floatNumber(kind, b)))
+		r.set(kind, dst, x.of(r.number(kind, a), r.number(kind, b)))
 	}), nil
 }
 

@@ -58,7 +58,7 @@ func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
 	}
 	if g, _, ok := overloaded(intShorts, f.Name); ok {
 		d.shorten(c, g(args[0].s.bits, out.s.bits), out, args...)
-	} else if g, name, ok := overloaded(floatShorts, f.Name); ok && i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 {
+	} else if g, name, ok := overloaded(floatShorts, f.Name); ok && i.Flags&(ir.NoNaNs|ir.NoInfs) == 0 && d.rulesOf(out.s.typ.Kind) == nil {
 		if h := g.of(out.s.typ.Kind); h != nil {
 			if EffectOf("llvm."+name) == EffectMath {
 				h = (&note{name: "llvm." + name}).short(d.in, h)

@@ -83,10 +83,11 @@ type Func struct {
 	debug   span // of its !dbg, in the module's source
 	body    lazyBody
 	live    lazyLiveness
-	pure    bool     // by an attribute of its own
-	naked   bool     // alike
-	ordered bool     // its body has uselistorder
-	groups  []string // of attributes
+	pure    bool              // by an attribute of its own
+	naked   bool              // alike
+	ordered bool              // its body has uselistorder
+	groups  []string          // of attributes
+	strings map[string]string // attributes of its own
 
 	described lazyDescriptions
 }
@@ -109,6 +110,19 @@ func (f *Func) Naked() bool {
 		g := f.Module.attrGroups[id]
 		return g != nil && g.naked
 	})
+}
+
+// StringAttribute returns the value of a string attribute of the function ("key"="value"), "" where it has none.
+func (f *Func) StringAttribute(key string) string {
+	if v, ok := f.strings[key]; ok {
+		return v
+	}
+	for _, id := range f.groups {
+		if g := f.Module.attrGroups[id]; g != nil && g.strings[key] != "" {
+			return g.strings[key]
+		}
+	}
+	return ""
 }
 
 // OrdersUses says whether the body, which was asked for, says in which order values are used (LangRef, "Use-list Order Directives"): what

@@ -118,6 +118,12 @@ func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
 		a := p.parseAttributes(behindList)
 		f.pure, f.naked, f.groups = f.pure || a.pure, f.naked || a.naked, append(f.groups, a.groups...)
+		for key, value := range a.strings {
+			if f.strings == nil {
+				f.strings = map[string]string{}
+			}
+			f.strings[key] = value
+		}
 		switch {
 		case p.isWord("unnamed_addr"), p.isWord("local_unnamed_addr"):
 			p.next()

@@ -30,6 +30,9 @@ type Registers struct {
 	others map[DWARFReg][]byte
 	why    map[DWARFReg]string
 	absent func(DWARFReg) string
+
+	floats    *FloatControl // never changed; nil where it is not known
+	floatsWhy string
 }
 
 // NewRegisters returns an empty register file. absent is the reason given for
@@ -46,7 +49,7 @@ func NewRegisters(arch *Arch, absent string) *Registers {
 // reason for the others; it is called when one is asked for.
 func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
 	p := &r.arch.plan
-	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent}
+	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy}
 	if !kept {
 		return out
 	}
@@ -76,7 +79,7 @@ func (r *Registers) Clone() *Registers {
 // Same says whether the same registers are there in both, with the same bytes: a function
 // cannot tell the one from the other.
 func (r *Registers) Same(s *Registers) bool {
-	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 {
+	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 || !r.sameFloats(s) {
 		return false
 	}
 	for i, v := range r.words {

@@ -100,12 +100,29 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 			w.restore(f, regs, reg, rule)
 		}
 	}
+	if s.signal {
+		w.interruptedFloats(f, regs)
+	}
 	regs.SetUint(w.Arch.PC, uint64(pc))
 	c := caller{pc: pc, regs: regs, rule: s.rule}
 	if s.guess != "" {
 		c.guess = fmt.Sprintf(s.guess, f.Index)
 	}
 	return c
+}
+
+// interruptedFloats gives the registers of the code that the signal of f interrupted its own floating-point environment: the kernel starts
+// handlers of x86-64 with the default one (fpu__clear_user_states of arch/x86/kernel/fpu/core.c).
+func (w *walk) interruptedFloats(f *Frame, regs *machine.Registers) {
+	sp, err := f.Registers.Addr(w.Arch.SP)
+	if err == nil {
+		var c machine.FloatControl
+		if c, err = machine.SignalFloatControl(w, w.Arch, sp); err == nil {
+			regs.SetFloatControl(c)
+			return
+		}
+	}
+	regs.ForgetFloatControl(err.Error())
 }
 
 // lost returns why a register that no rule restores is not there in the caller of f.

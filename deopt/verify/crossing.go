@@ -264,6 +264,9 @@ func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 // hand gives the interpreter what native code did in the place of the call that it waits for, and lets it go on.
 func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
 	c := p.ask
+	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
+		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", p.called(c)), nil
+	}
 	h := handed{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()

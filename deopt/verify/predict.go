@@ -23,14 +23,15 @@ type prediction struct {
 	fn      *ir.Func     // whose return ends it
 	frame   *deopt.Frame // of the native code: at an exit the one that is left, at an entry the one that begins
 	prepare func(interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error)
-	with    *withRun          // what the user's own interpreter did, or nil: then that is the one that is meant below
-	start   interp.Activation // of an exit: where the interpreter begins
-	args    []interp.Value    // of an entry: what the function was called with
-	gone    string            // of an entry: why the run ended that nothing can be held against, or ""
-	entry   *entry            // what began here, or nil for an exit
-	next    *prediction       // of a later hit of the same record in the same activation, or nil
-	between uint64            // such hits before that which were not verified
-	blurred bool              // how many these were is not known
+	with    *withRun              // what the user's own interpreter did, or nil: then that is the one that is meant below
+	start   interp.Activation     // of an exit: where the interpreter begins
+	args    []interp.Value        // of an entry: what the function was called with
+	gone    string                // of an entry: why the run ended that nothing can be held against, or ""
+	entry   *entry                // what began here, or nil for an exit
+	next    *prediction           // of a later hit of the same record in the same activation, or nil
+	floats  *machine.FloatControl // that the thread had when it began, nil where it is not known
+	between uint64                // such hits before that which were not verified
+	blurred bool                  // how many these were is not known
 	to      ptrace.Return
 	call    *call // that the activation is
 	cc      string
@@ -193,6 +194,9 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 	sp, err := f.Physical().Registers.Addr(v.watcher.View().Target().Arch().SP)
 	if err != nil {
 		return err.Error(), nil
+	}
+	if floats, err := f.Physical().Registers.FloatControl(); err == nil {
+		p.floats = &floats
 	}
 	sp -= abi.RedZone
 	if maps[at].Path == "[stack]" {

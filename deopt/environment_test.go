@@ -1,0 +1,114 @@
+package deopt_test
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// inEnvironment has a result that tells how products of small numbers and quotients are rounded.
+const inEnvironment = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-pc-linux-gnu"
+declare i64 @wait_here(i64)
+declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)
+define double @entry(double %a, double %b, double %c, double %d) gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(i64 (i64)) @wait_here, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(double %a, double %b, double %c, double %d) ]
+  %p = fmul double %a, %b
+  %m = fmul double %p, 1.0e+300
+  %q = fdiv double %c, %d
+  %r = fadd double %m, %q
+  ret double %r
+}
+`
+
+// The interpreter goes on in the floating-point environment that the thread has, or had where a signal interrupted it: so it does with a
+// minimal core, and without the registers it says that it assumes the default one.
+func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
+	path := livetest.Module(t, inEnvironment)
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	o := deopt.Options{Modules: []*ir.Module{m}}
+	object := livetest.PICObject(t, 19, path)
+	resumed := func(target *ptrace.Target) *frame.Resumed {
+		v, err := deopt.Frames(target, o)
+		require.NoError(t, err)
+		s, err := v.Pick(deopt.Choice{Frame: -1})
+		require.NoError(t, err)
+		require.Equal(t, "entry", s.Frames[0].Function)
+		r, err := v.Run(context.Background(), s, deopt.Limits{})
+		require.NoError(t, err)
+		return r
+	}
+	// 1/3 rounded upward, where the product of the small numbers is zero.
+	const upward, nearest = "0.33333333333333337", "0.3333333333333343"
+	known := &frame.FloatEnvironment{Known: true, Text: "rounding upward, subnormal operands and results are zero"}
+	for _, args := range [][]string{nil, {"interrupted"}} {
+		p := livetest.C(t, "environment.c", []string{object}, args...)
+		p.AwaitPause(t)
+		target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
+		require.NoError(t, err)
+		r := resumed(target)
+		require.Equal(t, upward, r.Result.Value, "%v", args)
+		require.Equal(t, known, r.Floats, "%v", args)
+		file := filepath.Join(t.TempDir(), "core")
+		_, err = target.WriteCore(context.Background(), file, ptrace.RecordOptions{Memory: ptrace.Minimal})
+		require.NoError(t, err)
+		target.Close()
+		for _, c := range []struct {
+			hidden []elf.NType
+			value  string
+			floats *frame.FloatEnvironment
+		}{
+			{nil, upward, known},
+			{[]elf.NType{elf.NT_FPREGSET}, upward, known}, // the other note has them, too
+			{[]elf.NType{elf.NT_FPREGSET, 0x202}, nearest, &frame.FloatEnvironment{Text: "default", Reason: "the core holds no floating-point registers of the thread"}},
+		} {
+			if args != nil && c.floats != known {
+				c.value, c.floats = upward, known // the signal frame has them
+			}
+			core, err := ptrace.OpenCore(withoutNotes(t, file, c.hidden), ptrace.CoreOptions{})
+			require.NoError(t, err)
+			r = resumed(core)
+			require.Equal(t, c.value, r.Result.Value, "%v %v", args, c.hidden)
+			require.Equal(t, c.floats, r.Floats, "%v %v", args, c.hidden)
+			core.Close()
+		}
+	}
+}
+
+// withoutNotes copies a core and gives notes of some types one that nobody reads.
+func withoutNotes(t *testing.T, path string, types []elf.NType) string {
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	f, err := elf.NewFile(bytes.NewReader(data))
+	require.NoError(t, err)
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_NOTE {
+			continue
+		}
+		for at := p.Off; at < p.Off+p.Filesz; {
+			name, desc := binary.LittleEndian.Uint32(data[at:]), binary.LittleEndian.Uint32(data[at+4:])
+			for _, kind := range types {
+				if elf.NType(binary.LittleEndian.Uint32(data[at+8:])) == kind {
+					binary.LittleEndian.PutUint32(data[at+8:], 0x7ead)
+				}
+			}
+			at += 12 + uint64(name+3)&^3 + uint64(desc+3)&^3
+		}
+	}
+	out := filepath.Join(t.TempDir(), "core")
+	require.NoError(t, os.WriteFile(out, data, 0o600))
+	return out
+}

@@ -1,0 +1,103 @@
+package machine
+
+// FloatControl holds the registers of a thread that control floating-point arithmetic, without the flags of exceptions that have come. A function restores them before it returns
+// (System V ABI, AMD64 supplement, 3.2.1; AAPCS64, 6.1.2), so that those of a callee are those of its callers, unless a callee has just
+// changed them for itself.
+type FloatControl struct {
+	MXCSR uint32 // of x86-64, for SSE and AVX (Intel SDM vol. 1, 10.2.3)
+	X87   uint16 // of x86-64, the x87 control word (8.1.5)
+	FPCR  uint64 // of arm64 (Arm ARM, C5.2.8)
+}
+
+// DefaultFloatControl returns the registers as Linux starts a process with them.
+func DefaultFloatControl(a *Arch) FloatControl {
+	if a == AMD64 {
+		return FloatControl{MXCSR: 0x1f80, X87: 0x37f}
+	}
+	return FloatControl{}
+}
+
+// Where a note or an area of memory has the registers: struct user_fpregs_struct of asm/user.h, which begins as the area of FXSAVE
+// does, and struct user_fpsimd_state of asm/ptrace.h.
+const (
+	x87ControlAt = 0
+	mxcsrAt      = 24
+	fpcrAt       = 516
+
+	mxcsrFlags = 0x3f
+)
+
+// FloatControlOf reads the registers out of what the kernel hands out as the floating-point registers of a thread (NT_FPREGSET).
+func FloatControlOf(a *Arch, b []byte) (FloatControl, error) {
+	switch {
+	case a == AMD64 && len(b) >= mxcsrAt+4:
+		return FloatControl{MXCSR: a.Order.Uint32(b[mxcsrAt:]) &^ mxcsrFlags, X87: a.Order.Uint16(b[x87ControlAt:])}, nil
+	case a == ARM64 && len(b) >= fpcrAt+4:
+		return FloatControl{FPCR: uint64(a.Order.Uint32(b[fpcrAt:]))}, nil
+	case a == AMD64 || a == ARM64:
+		return FloatControl{}, Unavailablef("the floating-point registers of the thread were not read")
+	}
+	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
+}
+
+// Where a signal frame has the registers of the code that the signal interrupted, from the stack pointer of the frame that the handler
+// returns to (asm/sigframe.h, asm/ucontext.h and asm/sigcontext.h): on x86-64 a pointer to an area of FXSAVE, on arm64 struct
+// fpsimd_context, which comes first among the records after the general registers.
+const (
+	amd64SignalFloats = 224
+	arm64SignalFloats = 592
+	fpsimdMagic       = 0x46508001
+)
+
+// SignalFloatControl reads the registers that a signal frame saved. sp is the stack pointer of the frame that the handler returns to.
+func SignalFloatControl(m Memory, a *Arch, sp Addr) (FloatControl, error) {
+	var b [mxcsrAt + 4]byte
+	switch a {
+	case AMD64:
+		at, err := ReadAddr(m, a, sp+amd64SignalFloats)
+		if err == nil && at == 0 {
+			return FloatControl{}, Unavailablef("the signal frame at %v has no floating-point registers", sp)
+		}
+		if err == nil {
+			err = m.ReadMemory(b[:], at)
+		}
+		if err != nil {
+			return FloatControl{}, Unavailablef("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err)
+		}
+		return FloatControlOf(a, b[:])
+	case ARM64:
+		if err := m.ReadMemory(b[:16], sp+arm64SignalFloats); err != nil {
+			return FloatControl{}, Unavailablef("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err)
+		}
+		if a.Order.Uint32(b[:]) != fpsimdMagic {
+			return FloatControl{}, Unavailablef("the signal frame at %v does not begin with floating-point registers", sp)
+		}
+		return FloatControl{FPCR: uint64(a.Order.Uint32(b[12:]))}, nil
+	}
+	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
+}
+
+// SetFloatControl gives the file the registers that control floating-point arithmetic.
+func (r *Registers) SetFloatControl(c FloatControl) { r.floats, r.floatsWhy = &c, "" }
+
+// ForgetFloatControl makes these registers unavailable with a reason.
+func (r *Registers) ForgetFloatControl(reason string) { r.floats, r.floatsWhy = nil, reason }
+
+// FloatControl returns the registers that control floating-point arithmetic, or an [Unavailable].
+func (r *Registers) FloatControl() (FloatControl, error) {
+	switch {
+	case r.floats != nil:
+		return *r.floats, nil
+	case r.floatsWhy != "":
+		return FloatControl{}, &Unavailable{Reason: r.floatsWhy}
+	}
+	return FloatControl{}, Unavailablef("the floating-point registers of the thread were not read")
+}
+
+// sameFloats reports whether both files have the same of these registers.
+func (r *Registers) sameFloats(s *Registers) bool {
+	if r.floats == nil || s.floats == nil {
+		return r.floats == s.floats
+	}
+	return *r.floats == *s.floats
+}
