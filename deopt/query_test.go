@@ -1,11 +1,15 @@
 package deopt_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
+	"reframe/deopt/maps"
 	"reframe/deopt/progspace"
+	"reframe/internal/livetest"
 	"reframe/ptrace"
 )
 
@@ -15,4 +19,21 @@ func TestSearchThatWasCut(t *testing.T) {
 	require.Contains(t, why, "too large to be searched to the end")
 	require.Contains(t, why, "the host must register what it compiles")
 	require.NotContains(t, why, "memory holds no")
+}
+
+// Objects that no thread is in are not reported as without stack maps.
+func TestIdleObjects(t *testing.T) {
+	p := livetest.ManyObjects(t, 3, "idle")
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(target.Close)
+	v, err := deopt.Frames(target, deopt.Options{})
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("process %d: no stack map: no thread is in the code of its 3 registered JIT objects; reframe maps -p %[1]d lists their records", p.PID), v.WhyNone())
+	all, err := ptrace.Survey(p.PID)
+	require.NoError(t, err)
+	t.Cleanup(all.Close)
+	listed, err := maps.OfTarget(all, maps.Options{}) // as maps -p does
+	require.NoError(t, err)
+	require.Len(t, listed.Images, 3)
 }

@@ -29,6 +29,7 @@ type Session struct {
 	ended   bool
 	memory  *sessionMemory
 	base    *Target  // modules and registered objects, without threads
+	kept    bool     // its files stay open when it is forgotten
 	given   []Object // of which the targets know
 	stale   bool     // what is mapped or registered may have changed since
 	changed bool     // what is registered has changed since
@@ -448,12 +449,22 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	return out, nil
 }
 
+// KeepFiles leaves the files of the target open when the session forgets it, as [Session.Detach] does: debug information is read from them later.
+// It returns a function that closes them.
+func (s *Session) KeepFiles() (closeFiles func()) {
+	if s.base == nil {
+		return func() {}
+	}
+	s.kept = true
+	return s.base.Close
+}
+
 // forget drops what is known about a program that is no more.
 func (s *Session) forget() {
-	if s.base != nil {
+	if s.base != nil && !s.kept {
 		s.base.Close()
 	}
-	s.base, s.given = nil, nil // another program has none of them
+	s.base, s.kept, s.given = nil, false, nil // another program has none of them
 	s.names, s.shadowless = map[int]string{}, nil
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }

@@ -1,6 +1,6 @@
-// manyobjects OBJECT N: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
+// manyobjects OBJECT N [idle]: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
 // object file that llc made of programs/host_mod.ll, each loaded into a page of its own. It calls the code of the
-// middle one, which calls back; there it waits in pause with that one JIT frame on the stack.
+// middle one, which calls back; there it waits in pause with that one JIT frame on the stack. With idle it waits in pause and has called none.
 //
 // Built with -I demo/target.
 #include "gdbjit.h"
@@ -41,7 +41,7 @@ static void *read_file(const char *name, size_t *size) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N\n", stderr); return 64; }
+  if (argc < 3 || argc > 4 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N [idle]\n", stderr); return 64; }
   size_t size, n = atol(argv[2]);
   void *original = read_file(argv[1], &size);
   // Code and data of an object share its page: with a mapping each, 20,000 objects would pass the kernel's limit
@@ -60,6 +60,7 @@ int main(int argc, char **argv) {
     jit_register(&entries[i]);
   }
   if (mprotect(memory, n * PAGE, PROT_READ | PROT_EXEC)) die("mprotect");
+  if (argc == 4) cb(0, 0);
   void *middle = (void *)entries[n / 2].symfile_addr;
   int64_t (*jf)(int64_t, int64_t, double) = (int64_t(*)(int64_t, int64_t, double))function_address(middle, "jf");
   if (!jf) { fputs("manyobjects: the object has no function jf\n", stderr); return 1; }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,4 +131,25 @@ func TestLintHelp(t *testing.T) {
 	}
 	require.Contains(t, reframe(t, "__complete", "lint", "").stdout, "ll\n:8\n")
 	require.Contains(t, reframe(t, "__complete", "lint", "--layout", "").stdout, "json\nstar\n:8\n")
+}
+
+// A layout that wants ever more memory at a site is ended, and the finding says so. The bound is that of a process of its own.
+func TestLintBoundsMemoryOfLayouts(t *testing.T) {
+	t.Parallel()
+	module := livetest.Testdata(t, "programs", "vmsimple.ll")
+	grows := "\n  text = 'x'\n  for n in range(30): text = text + text\n"
+	for place, star := range map[string]string{
+		"at a site": "def frames(site):" + grows + "  return None\n",
+		"at once":   "def grow():" + grows + "grow()\ndef frames(site):\n  return None\n",
+	} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			c := command(t, "lint", module, "--layout", write(t, "grows.star", star))
+			r := finish(t, c)
+			require.Contains(t, r.stdout+r.stderr, "the layout's process ended, as it does where it wants over 256 MiB")
+			require.Equal(t, map[string]int{"at a site": 1, "at once": 2}[place], r.code)
+			used := c.ProcessState.SysUsage().(*syscall.Rusage)
+			require.Less(t, used.Maxrss, int64(400<<10), "in KiB: without the bound its texts had 1 GiB")
+		})
+	}
 }

@@ -239,6 +239,7 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
 		}
 	}
+	f.inputs.apart = true
 	read, err := f.inputs.options(a)
 	o.Modules = read.Modules
 	f.vms = read.VMs

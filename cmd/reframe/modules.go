@@ -48,8 +48,38 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		a.modules = append(a.modules, o.Modules...)
 		a.warn()
 	}
-	err = replay.ReadLayouts(&o, k.Layouts)
-	return o, err
+	for _, name := range k.Layouts {
+		if !k.apart || !vmlayout.IsLayout(name) || vmlayout.IsBuiltin(name) {
+			err = replay.ReadLayouts(&o, []string{name})
+		} else if l, failed := layoutApart(name); failed != nil {
+			err = failed
+		} else {
+			o.VMs = append(o.VMs, l)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// layoutApart has a process of its own run a user's layout: it is run for each of many sites, and Starlark bounds steps, and no memory.
+func layoutApart(name string) (*vmlayout.Layout, error) {
+	text, err := vmlayout.ReadText(name)
+	if err != nil {
+		return nil, err
+	}
+	return startLayout(name, text)
+}
+
+// startLayout starts a process that runs a layout. It ends with this one.
+func startLayout(name string, text []byte) (*vmlayout.Layout, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	is, _, err := vmlayout.Start([]string{self, layoutCommand}, name, text)
+	return is, err
 }
 
 // inProcess stands for the IR that the target has in it.
@@ -127,11 +157,7 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 		is, err := vmlayout.Read(name)
 		return is, fmt.Sprintf("layout %s (%s)", name, l.Where), err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, "", err
-	}
-	is, _, err := vmlayout.Start([]string{self, layoutCommand}, l.Where+", layout", l.Text)
+	is, err := startLayout(l.Where+", layout", l.Text)
 	return is, "layout of " + l.Where, err
 }
 

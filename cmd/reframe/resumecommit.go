@@ -45,6 +45,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 		return err
 	}
 	p, err := a.committed(ctx, s, k, o, dry, r)
+	defer s.KeepFiles()() // the lines of the source are read after the process has gone on
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
 	if err != nil && p.ran && !errors.Is(err, ptrace.ErrGone) {

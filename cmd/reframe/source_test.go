@@ -84,3 +84,14 @@ func TestLinesOfModule(t *testing.T) {
 	require.Contains(t, r.stdout+r.stderr, " at lined.c:2  record 7 patchpoint")
 	unharmed(t, p)
 }
+
+// The lines of a program's own debug information are read after a commit has let the process go on, too.
+func TestLinesAfterCommit(t *testing.T) {
+	t.Parallel()
+	ir := write(t, "lined.ll", strings.Replace(linedModule, "NoDebug", "FullDebug", 1))
+	p := livetest.Linked(t, 19, ir, "-no-pie")
+	r := reframe(t, "resume", "-p", pid(p), "--ir", ir, "--function", "work", "--result", "0", "--commit", "--dry-run")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, "at lined.c:12\n")
+	require.NotContains(t, r.stdout, "cannot be read")
+}

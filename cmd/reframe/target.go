@@ -21,6 +21,7 @@ type inputs struct {
 	objects []string
 	flags.Inputs
 
+	apart    bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
 	looks    bool                            // the verb looks at one moment, so that IR can be taken from the target
 	embedded bool                            // it is to be
 	mute     bool                            // what a target says of itself is not asked

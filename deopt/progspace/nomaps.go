@@ -12,9 +12,14 @@ import (
 
 // WhyNoMaps says why a target shows no stack map, and what the host of a process can do.
 func WhyNoMaps(t *ptrace.Target) string {
-	registered := 0
+	registered, others := 0, 0 // others may have a stack map
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
+		for _, e := range r.Entries {
+			if img := e.Image(); img != nil && img.Section(object.StackMapSection) != nil || img == nil && e.Bad == "" { // nil: no thread is in its code, so nobody read it
+				others++
+			}
+		}
 	}
 	trouble := slices.Concat(RegistryTrouble(t), t.Notes, ModuleTrouble(t))
 	switch {
@@ -24,6 +29,11 @@ func WhyNoMaps(t *ptrace.Target) string {
 		return WhyNameless
 	case registered == 0 && len(t.Given()) > 0:
 		return fmt.Sprintf("no object that was given (of %d) has a section %s", len(t.Given()), object.StackMapSection)
+	case registered > 0 && others == registered:
+		return fmt.Sprintf("no thread is in the code of its %d registered JIT objects; %s lists their records", registered, listing(t))
+	case others > 0:
+		return fmt.Sprintf("of its %d registered JIT objects %d have no section %s, and no thread is in the code of the others; %s lists their records",
+			registered, registered-others, object.StackMapSection, listing(t))
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
@@ -33,6 +43,14 @@ func WhyNoMaps(t *ptrace.Target) string {
 		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
 	}
 	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
+}
+
+// listing is the command that lists the records of all objects of a target.
+func listing(t *ptrace.Target) string {
+	if t.Core != "" {
+		return "reframe maps --core " + t.Core
+	}
+	return fmt.Sprintf("reframe maps -p %d", t.PID)
 }
 
 // Nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.

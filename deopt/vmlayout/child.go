@@ -7,20 +7,22 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"sync"
 	"time"
 
 	"reframe/deopt/machine"
 )
 
-// Bounds of what a target's layout may cost. A layout of ours takes some milliseconds and some MiB.
+// Bounds of what a layout may cost that runs in a process of its own. A layout of ours takes some milliseconds and some MiB.
 const (
 	childMemory = 256 << 20
 	childTime   = time.Minute // for one answer: what steps and memory do not bound. A machine whose host swaps takes 11 s to fill 512 MiB.
 	childLine   = 32 << 20
 )
 
-// Child is a process that runs a layout which a target has in it: Starlark bounds steps, and no memory.
+// Child is a process that runs a layout: Starlark bounds steps, and no memory.
 type Child struct {
+	mu   sync.Mutex // of one question with its answer
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
@@ -81,11 +83,16 @@ func (r *response) failure(l *Layout, site *Site) error {
 	if r.Error == "" {
 		return nil
 	}
-	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error)}
+	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)])}
 }
+
+// maxMessage bounds an error, of which many sites may each have one.
+const maxMessage = 4 << 10
 
 // ask sends a request and returns the answer. Memory that is wanted for it comes from a source.
 func (c *Child) ask(from *Source, r *request) (*response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fail != nil {
 		return nil, c.fail
 	}

@@ -74,6 +74,15 @@ func Read(name string) (*Layout, error) {
 		}
 		return Parse(name, text)
 	}
+	text, err := ReadText(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
+}
+
+// ReadText reads the text of a layout file, and of one that is too large as much as shows that it is.
+func ReadText(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -87,7 +96,7 @@ func Read(name string) (*Layout, error) {
 			break
 		}
 	}
-	return Parse(name, text[:n])
+	return text[:n], nil
 }
 
 // Parse runs the text of a layout up to its end, so that its functions are there.

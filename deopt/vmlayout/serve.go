@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Serve runs a layout that a target has in it, in a process of its own: [Start] starts it. It bounds the memory of this process for good, and
+// Serve runs a layout in a process of its own: [Start] starts it. It bounds the memory of this process for good, and
 // returns when there are no more requests.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := boundMemory(); err != nil {

@@ -159,12 +159,12 @@ func Link(t testing.TB, output string, args []string, objects ...string) string 
 	return build(t, recipe{output: output, tool: Tool(t, "gcc"), args: append(args[:len(args):len(args)], objects...), inputs: objects})
 }
 
-// ManyObjects runs manyobjects.c with n registered JIT objects and returns once it waits in pause.
-func ManyObjects(t testing.TB, n int) *Process {
+// ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns once it waits in pause.
+func ManyObjects(t testing.TB, n int, more ...string) *Process {
 	t.Helper()
 	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
 	program := CBinary(t, "manyobjects.c", include)
-	return start(t, exec.Command(program, Object(t, 19, "host_mod.ll"), fmt.Sprint(n)), inPause)
+	return start(t, exec.Command(program, append([]string{Object(t, 19, "host_mod.ll"), fmt.Sprint(n)}, more...)...), inPause)
 }
 
 // Linked compiles a program of testdata/programs ahead of time with llc of an LLVM release, links it with gcc and the
