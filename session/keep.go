@@ -157,5 +157,9 @@ func (s *Session) Exits() ([]trace.Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trace.Plan(t, trace.Options{Options: s.config.Options, Warn: s.config.Warn})
+	list, err := trace.Plan(t, trace.Options{Options: s.config.Options, Warn: s.config.Warn})
+	if shared := (*trace.SharedError)(nil); errors.As(err, &shared) {
+		err = nil // it is about breakpoints
+	}
+	return list, err
 }

@@ -339,8 +339,11 @@ func (w *exitWriter) planned(p *trace.Planned) {
 		is = string(p.Byte)
 	}
 	becomes := "→ 0xcc"
-	if p.Hardware {
+	switch {
+	case p.Hardware:
 		becomes = "stays "
+	case p.Shared:
+		becomes = "shared"
 	}
 	line := func(where, what string) {
 		_ = w.write(fmt.Appendf(nil, "%s  %4s %s  %s  %s\n", p.Address, is, becomes, pad(where, where, functionWidth), what))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"reframe/deopt/frame"
+	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/ptrace"
 )
@@ -20,6 +21,7 @@ type Planned struct {
 	Address         frame.Hex        `json:"address"`
 	Byte            frame.Hex        `json:"byte,omitempty"`     // that is there now; empty where it cannot be read
 	Hardware        bool             `json:"hardware,omitempty"` // a debug register would hold the breakpoint, if none is in use; the byte stays
+	Shared          bool             `json:"shared,omitempty"`   // it lies in shared memory: without Hardware the breakpoint is refused, as it would end other processes
 	Symbol          string           `json:"symbol,omitempty"`   // whose entry it is, where it is not there for a record
 	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
 	Exits           []*TracepointRow `json:"exits,omitempty"`
@@ -39,7 +41,7 @@ type TracepointRow struct {
 
 // Plan lists what [Run] would write into a process, by address, without writing it: also where
 // reframe itself has to stop, to learn what the process loads. The error says why there would be no exit
-// to be seen.
+// to be seen, or is a [*SharedError].
 func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	l := newLoaded(&o, func(format string, args ...any) { o.Warn(fmt.Sprintf(format, args...)) })
 	if err := l.start(t, o.Options); err != nil {
@@ -50,12 +52,22 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 		return nil, err
 	}
 	var out []Planned
-	held := 0
+	held, refused := 0, 0
+	shared := func(addr machine.Addr) bool {
+		r, ok := t.Mapping(addr)
+		return ok && r.Share
+	}
+	slices.SortStableFunc(insert, func(a, b ptrace.Breakpoint) int { // which get the debug registers first
+		return cmp.Compare(rankOf(shared(b.Addr)), rankOf(shared(a.Addr)))
+	})
 	for _, b := range insert {
-		p := Planned{Schema: PlannedSchema, Address: frame.HexOf(b.Addr)}
-		if b.Hardware && held < ptrace.HardwareBreakpoints() {
+		p := Planned{Schema: PlannedSchema, Address: frame.HexOf(b.Addr), Shared: shared(b.Addr)}
+		if (b.Hardware || p.Shared) && held < ptrace.HardwareBreakpoints() {
 			p.Hardware = true
 			held++
+		}
+		if p.Shared && !p.Hardware {
+			refused++
 		}
 		var is [1]byte
 		if t.ReadMemory(is[:], b.Addr) == nil {
@@ -78,8 +90,26 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(len(a.Address), len(b.Address)), cmp.Compare(a.Address, b.Address))
 	})
-	if len(l.places) == 0 {
+	switch {
+	case len(l.places) == 0:
 		err = errors.New(l.whyNone())
+	case refused > 0:
+		err = &SharedError{refused}
 	}
 	return out, err
+}
+
+// SharedError says that breakpoints would be refused, because code lies in memory that other processes may run too.
+type SharedError struct{ Places int }
+
+func (e *SharedError) Error() string {
+	return fmt.Sprintf("%s in shared memory (MAP_SHARED) and would be refused: a breakpoint there would end other processes that run the same code, and debug registers can hold %d breakpoints here",
+		countOf(e.Places, "place"), ptrace.HardwareBreakpoints())
+}
+
+func rankOf(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
 }

@@ -17,6 +17,7 @@ type ObjectHostOptions struct {
 	Unload          int    // after so many rounds the object is unloaded and loaded again; 0: never
 	Churn           int    // so many threads more, one after the other
 	Middle          string // fork, spawn, exec, exit or abort halfway; "": nothing
+	Shared          bool   // the object lies in shared memory
 }
 
 // PICObject is [Object] for obj_host.c, which loads code that can lie anywhere. The code models small and large will do.
@@ -29,7 +30,11 @@ func PICObject(t testing.TB, version int, program string, flags ...string) strin
 func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []string {
 	t.Helper()
 	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
-	command := []string{CBinary(t, "programs/obj_host.c", include, "-rdynamic"),
+	flags := []string{include, "-rdynamic"}
+	if o.Shared {
+		flags = append(flags, "-DCODE_MAPPING=MAP_SHARED")
+	}
+	command := []string{CBinary(t, "programs/obj_host.c", flags...),
 		"-u", fmt.Sprint(o.Unload), "-c", fmt.Sprint(o.Churn)}
 	if o.Signals {
 		command = append(command, "-g")

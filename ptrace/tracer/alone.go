@@ -37,6 +37,9 @@ type solo struct {
 	way         bool   // the last of the calls outside is noted for the first time
 	past        bool   // it stands no more where it stood when it set out, at a breakpoint
 	before      uint64 // signals that came, or may have come, before it set out
+	shared      *sharing
+	// steppedOutside counts how often code outside was let go on.
+	steppedOutside uint64
 }
 
 // alone lets a thread go on by itself to where a function returns, or to a breakpoint.
@@ -50,7 +53,8 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	}
 	t.group, t.rejoin = false, t.rejoin || t.group
 	o.Tail = min(o.Tail, maxTail)
-	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0)}
+	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
+	defer a.shared.close()
 	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // one that has waited before
 		info.Signo, t.signal = int32(t.signal), 0
 		t.put.add(t, &info)
@@ -234,7 +238,8 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 	return why
 }
 
-// through runs code outside at full speed, until it is back inside.
+// through runs code outside at full speed, until it is back inside. Where no breakpoint can lie at a place to which it may come back, since that is in
+// shared memory, it runs an instruction at a time.
 func (a *solo) through(regs *General) string {
 	for {
 		switch b := a.breakpoints[regs.pc()]; {
@@ -250,8 +255,11 @@ func (a *solo) through(regs *General) string {
 				return ""
 			}
 		}
-		a.place(regs.pc())
-		why := a.proceed(unix.PTRACE_CONT, regs)
+		request := unix.PTRACE_CONT
+		if !a.place(regs.pc()) {
+			request = unix.PTRACE_SINGLESTEP
+		}
+		why := a.proceed(request, regs)
 		a.unplace()
 		if why != "" {
 			return why
@@ -259,7 +267,7 @@ func (a *solo) through(regs *General) string {
 		if a.arrived(regs) {
 			return ""
 		}
-		if time.Now().After(a.deadline) {
+		if a.steppedOutside++; time.Now().After(a.deadline) || a.steppedOutside%256 == 0 && a.asked() {
 			return a.late()
 		}
 	}
@@ -280,21 +288,27 @@ func (a *solo) comesBack(pc uint64) bool {
 	return false
 }
 
-// place sets breakpoints where code outside may come back.
-func (a *solo) place(pc uint64) {
+// place sets breakpoints where code outside may come back. It sets none, and reports false, where one of these places is in shared memory.
+func (a *solo) place(pc uint64) bool {
 	a.placed = map[uint64]Code{}
+	for at := range a.comebacks() {
+		if a.shared.of(at) != "" {
+			return false
+		}
+	}
 	set := func(at uint64) {
 		if at == pc || a.breakpoints[at] != nil {
 			return
 		}
 		if code, err := codeAt(a.memory, at); err == nil && code != Trap {
 			a.placed[at] = code
-			_, _ = unix.Pwrite(a.memory, Trap[:], int64(at))
+			_ = a.write(at) // where it cannot be written to, the time limit ends the run
 		}
 	}
 	for at := range a.comebacks() {
 		set(at)
 	}
+	return true
 }
 
 // comebacks are the places where code outside may come back.

@@ -3,7 +3,9 @@
 package tracer
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -25,8 +27,14 @@ type breakpoint struct {
 // insert sets breakpoints, and errs with the first that could not be set; the others are.
 func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	s.shadowed = shadowStack(s.pid)
+	shared := s.sharing()
+	defer shared.close()
+	// Debug registers are for code in shared memory first: elsewhere a breakpoint can lie in the code.
+	slices.SortStableFunc(list, func(a, b Breakpoint) int {
+		return cmp.Compare(min(1, len(shared.of(b.Addr))), min(1, len(shared.of(a.Addr))))
+	})
 	for _, want := range list {
-		if err := s.insertOne(want); err != nil && first == nil {
+		if err := s.insertOne(want, shared.of(want.Addr)); err != nil && first == nil {
 			first = fmt.Errorf("a breakpoint at %#x: %w", want.Addr, err)
 		}
 		if b := s.breakpoints[want.Addr]; b != nil && b.held {
@@ -36,7 +44,8 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	return first
 }
 
-func (s *server) insertOne(want Breakpoint) error {
+// insertOne sets one; shared is the shared mapping that it lies in, or "".
+func (s *server) insertOne(want Breakpoint, shared string) error {
 	if len(want.Reads) > MaxReads {
 		return fmt.Errorf("%d reads; %d can come with a hit", len(want.Reads), MaxReads)
 	}
@@ -54,16 +63,18 @@ func (s *server) insertOne(want Breakpoint) error {
 	}
 	switch {
 	case b != nil:
-	case want.Hardware && s.hold(want.Addr):
+	case (want.Hardware || shared != "") && s.hold(want.Addr):
 		b = &breakpoint{Breakpoint: want, held: true, count: s.counts[want.Addr]}
 		s.breakpoints[want.Addr] = b
+	case shared != "":
+		return errShared(shared)
 	default:
 		b = &breakpoint{Breakpoint: want, count: s.counts[want.Addr]}
 		if b.original = code; code == Trap {
 			return fmt.Errorf("there is one of the program's own, or of another debugger")
 		}
 		s.begin(b)
-		if _, err := unix.Pwrite(s.memory, Trap[:], int64(want.Addr)); err != nil {
+		if err := s.write(want.Addr); err != nil {
 			return err
 		}
 		b.decode(s.memory, s.shadowed)

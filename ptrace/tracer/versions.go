@@ -132,7 +132,10 @@ func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	default:
 		b.list = append(b.list, now)
 	}
-	if _, err := unix.Pwrite(s.memory, Trap[:], int64(b.Addr)); err != nil {
+	if shared := s.sharedNow(b.Addr); shared != "" {
+		return errShared(shared).Error()
+	}
+	if err := s.write(b.Addr); err != nil {
 		return err.Error()
 	}
 	b.original = is

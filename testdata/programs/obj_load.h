@@ -2,6 +2,10 @@
 // stubs for what the object does not define. It loads only objects of our own: nothing is checked against hostile values.
 #ifndef OBJ_LOAD_H
 #define OBJ_LOAD_H
+#ifndef CODE_MAPPING
+#define CODE_MAPPING MAP_PRIVATE
+#endif
+
 #include "gdbjit.h"
 #include "load.h"
 
@@ -99,7 +103,7 @@ static struct loaded *load_object(const char *path) {
   size_t count = symbol_table(l->object)->sh_size / sizeof(Elf64_Sym);
   size_t got = out.offset[GROUPS], stubs = got + align_up(count * sizeof *l->got, PAGE);
   l->size = stubs + align_up(count * sizeof *l->stubs, PAGE);
-  l->memory = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  l->memory = mmap(NULL, l->size, PROT_READ | PROT_WRITE, CODE_MAPPING | MAP_ANONYMOUS, -1, 0);
   if (l->memory == MAP_FAILED) die("mmap failed for", path);
   l->got = (uint64_t *)(l->memory + got);
   l->stubs = (struct stub *)(l->memory + stubs);

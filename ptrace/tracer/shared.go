@@ -1,0 +1,139 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
+)
+
+// sharing finds out which code lies in shared mappings. What is written there reaches every process that maps the same memory, and of those only one is
+// traced: an int3 would end the others. It is good while the mappings of code stay.
+type sharing struct {
+	pages *os.File // pagemap; nil where it cannot be read
+	maps  *os.File // nil where it cannot be read
+	asked map[uint64]string
+	read  bool
+	known bool // list is all of them
+	list  []sharedMapping
+}
+
+type sharedMapping struct {
+	from, to uint64
+	name     string
+}
+
+// maxAsked bounds the pages that a sharing remembers.
+const maxAsked = 1 << 12
+
+func (s *server) sharing() *sharing {
+	x := &sharing{asked: map[uint64]string{}}
+	for tid := range s.threads { // the memory of a thread that has ended, as the first one may have, cannot be read
+		if system.Ended(s.pid, tid) {
+			continue
+		}
+		proc := fmt.Sprintf("/proc/%d/task/%d/", s.pid, tid)
+		x.pages, _ = os.Open(proc + "pagemap") // without it the list of mappings is read
+		x.maps, _ = os.Open(proc + "maps")     // without it all memory counts as shared
+		break
+	}
+	return x
+}
+
+func (x *sharing) close() {
+	for _, f := range []*os.File{x.pages, x.maps} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// of returns the shared mapping that an address lies in, as a message names it, or "".
+func (x *sharing) of(addr uint64) string {
+	page := uint64(os.Getpagesize())
+	number := addr / page
+	name, known := x.asked[number]
+	if known {
+		return name
+	}
+	if !x.anonymous(number) {
+		name = x.mapping(addr)
+	}
+	if len(x.asked) == maxAsked {
+		clear(x.asked)
+	}
+	x.asked[number] = name
+	return name
+}
+
+// anonymous reports whether a page is known to belong to the process alone. No page of a shared mapping is anonymous: those of
+// MAP_SHARED|MAP_ANONYMOUS are of a file of the kernel's (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). To ask about one page takes the
+// same time however many mappings there are.
+func (x *sharing) anonymous(number uint64) bool {
+	const present, ofFile, entrySize = 1 << 63, 1 << 61, 8
+	var entry [entrySize]byte
+	if x.pages == nil {
+		return false
+	}
+	n, err := x.pages.ReadAt(entry[:], int64(number*entrySize))
+	return err == nil && n == entrySize && binary.NativeEndian.Uint64(entry[:])&(present|ofFile) == present
+}
+
+// mapping looks in the list of mappings (proc_pid_maps(5)).
+func (x *sharing) mapping(addr uint64) string {
+	if !x.read && x.maps != nil {
+		lines := bufio.NewScanner(x.maps)
+		for n := 0; n < maxMaps && lines.Scan(); n++ {
+			x.known = true
+			fields := strings.Fields(lines.Text())
+			if len(fields) < 2 || !strings.Contains(fields[1], "s") {
+				continue
+			}
+			m := sharedMapping{name: strings.Join(append([]string{fields[0]}, fields[min(5, len(fields)):]...), " ")}
+			if _, err := fmt.Sscanf(fields[0], "%x-%x", &m.from, &m.to); err == nil {
+				x.list = append(x.list, m)
+			}
+		}
+		x.known = x.known && lines.Err() == nil
+	}
+	x.read = true
+	for _, m := range x.list {
+		if addr >= m.from && addr < m.to {
+			return m.name
+		}
+	}
+	if !x.known {
+		return "or it cannot be told: the list of mappings cannot be read"
+	}
+	return ""
+}
+
+// errShared says why no breakpoint can lie in shared memory.
+func errShared(mapping string) error {
+	why := "this machine has no debug register that stops a thread"
+	if HardwareBreakpoints > 0 && DebugFires() {
+		why = fmt.Sprintf("all %d debug registers are in use", HardwareBreakpoints)
+	}
+	return fmt.Errorf("the code is in shared memory (MAP_SHARED, %s): a breakpoint there would end other processes that run it, and %s; "+
+		"look at the process with reframe frames, which writes nothing, or start it with the code in private memory", mapping, why)
+}
+
+// sharedNow is [sharing.of] for one address.
+func (s *server) sharedNow(addr uint64) string {
+	x := s.sharing()
+	defer x.close()
+	return x.of(addr)
+}
+
+// write puts a breakpoint into the code, which is not in shared memory.
+func (s *server) write(addr uint64) error {
+	_, err := unix.Pwrite(s.memory, Trap[:], int64(addr))
+	return err
+}
