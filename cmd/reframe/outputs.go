@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ func (a *app) writeFile(path string, force bool, mode os.FileMode, write func(io
 		return write(a.stdout)
 	}
 	if !newfile.Regular(path) { // a pipe, /dev/stdout
-		f, err := newfile.Stream(path, force)
+		f, err := newfile.Stream(context.Background(), path, force) // a signal ends these verbs at once
 		if err != nil {
 			return err
 		}

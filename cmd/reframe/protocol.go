@@ -116,7 +116,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		if err := refuseLoss(k.force, []named{{"--log", k.log}}, k.inputFiles(nil)); err != nil {
 			return err
 		}
-		f, err := newfile.Stream(k.log, k.force)
+		f, err := newfile.Stream(c.Context(), k.log, k.force)
 		if err != nil {
 			return err
 		}

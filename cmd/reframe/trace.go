@@ -122,7 +122,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 }
 
 func (a *app) trace(ctx context.Context, k *traced, command []string) (err error) {
-	out, closed, err := k.created(a, command)
+	out, closed, err := k.created(ctx, a, command)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		w.summary(traceSummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return failed // whatever else went wrong went wrong by this
+		return k.writeError(ctx, failed) // whatever else went wrong went wrong by this
 	}
 	if w.alone() {
 		return end.silent()

@@ -225,7 +225,7 @@ func (k *verified) reproduce(v *verify.Verified) string {
 }
 
 func (a *app) verify(ctx context.Context, k *verified) (err error) {
-	out, closed, err := k.created(a, k.command)
+	out, closed, err := k.created(ctx, a, k.command)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		w.summary(verifySummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return failed // whatever else went wrong went wrong by this
+		return k.writeError(ctx, failed) // whatever else went wrong went wrong by this
 	}
 	if w.alone() {
 		return end.silent()

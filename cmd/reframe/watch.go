@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -138,9 +139,13 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	return s, err
 }
 
+// writePatience is how long after a signal a pipe has to take what is still to be written.
+const writePatience = time.Second
+
 // created is where exits are written to: to a file, or to standard output, or to standard error where
-// a command has that for itself. closed closes a file; it returns the error it is given, or else its own.
-func (w *watched) created(a *app, command []string) (out *os.File, closed func(error) error, err error) {
+// a command has that for itself. closed closes a file; it returns the error it is given, or else its own. When ctx is done a pipe that has no reader is
+// not waited for any more, nor one whose reader takes nothing.
+func (w *watched) created(ctx context.Context, a *app, command []string) (out *os.File, closed func(error) error, err error) {
 	// A reader that goes away must not end reframe before it has let go of the process: a write that
 	// fails ends the verb.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -152,12 +157,27 @@ func (w *watched) created(a *app, command []string) (out *os.File, closed func(e
 		if err := refuseLoss(w.force, []named{{"-o", w.output}}, w.inputFiles(command)); err != nil {
 			return nil, nil, err
 		}
-		out, err = newfile.Stream(w.output, w.force)
-		return out, func(err error) error { return cmp.Or(err, out.Close()) }, err
+		if out, err = newfile.Stream(ctx, w.output, w.force); err != nil {
+			if by := (interruption{}); errors.As(err, &by) {
+				err = &status{by.status(), fmt.Sprintf("interrupted; -o %s has no reader", w.output)}
+			}
+			return nil, nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = out.SetWriteDeadline(time.Now().Add(writePatience)) }) // which a regular file does not have
+		return out, func(err error) error { return cmp.Or(err, out.Close()) }, nil
 	case len(command) > 0:
 		return a.stderr, closed, nil
 	}
 	return a.stdout, closed, nil
+}
+
+// writeError is what a verb ends with whose output could not be written.
+func (w *watched) writeError(ctx context.Context, failed error) error {
+	var by interruption
+	if errors.Is(failed, os.ErrDeadlineExceeded) && errors.As(context.Cause(ctx), &by) {
+		return &status{by.status(), fmt.Sprintf("interrupted; the reader of -o %s took no more", w.output)}
+	}
+	return failed
 }
 
 // ending says how the watching has ended.

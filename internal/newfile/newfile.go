@@ -4,6 +4,7 @@
 package newfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -79,16 +80,48 @@ func Create(path string, replace bool) (*File, error) {
 }
 
 // Stream opens what is to be written bit by bit, and can be read meanwhile: a new file, a device or a pipe. A file that
-// is there already is as for [Create]. Only its owner may read a new file: it holds memory of a process.
-func Stream(path string, replace bool) (*os.File, error) {
+// is there already is as for [Create]. Only its owner may read a new file: it holds memory of a process. The open of a pipe waits for
+// a reader (fifo(7)), until ctx is done: then its cause is the error.
+func Stream(ctx context.Context, path string, replace bool) (*os.File, error) {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if _, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(path); err == nil {
 		if err := Free(path); err != nil && !replace {
 			return nil, err
 		}
 		mode = os.O_WRONLY | os.O_TRUNC
+		if info.Mode()&os.ModeNamedPipe != 0 {
+			return pipe(ctx, path)
+		}
 	}
 	return os.OpenFile(path, mode, 0o600)
+}
+
+// pipe opens a pipe that has a name to write to it.
+func pipe(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.file, o.err
+	case <-ctx.Done():
+		// A reader ends the wait in open(2).
+		if reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			go func() {
+				if o := <-done; o.file != nil {
+					o.file.Close()
+				}
+				reader.Close()
+			}()
+		}
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Finish closes the file and gives it its name. Where err is not nil, or that fails, it is gone, and what was there

@@ -1,6 +1,7 @@
 package newfile
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func TestNothingIsLost(t *testing.T) {
 	for _, name := range []string{"mine", "link", "hard"} {
 		_, err := Create(at(name), false)
 		require.ErrorIs(t, err, os.ErrExist, name)
-		_, err = Stream(at(name), false)
+		_, err = Stream(t.Context(), at(name), false)
 		require.EqualError(t, err, "create "+at(name)+": file already exists")
 		require.ErrorIs(t, Free(at(name)), os.ErrExist, name)
 	}
@@ -123,9 +124,9 @@ func TestNothingIsLost(t *testing.T) {
 	require.Equal(t, []string{"empty", "hard", "late", "link", "mine"}, names(t, dir))
 
 	for _, path := range []string{at("stream"), at("mine"), "/dev/null"} {
-		s, err := Stream(path, true)
+		s, err := Stream(t.Context(), path, true)
 		if path == at("stream") {
-			s, err = Stream(path, false)
+			s, err = Stream(t.Context(), path, false)
 		}
 		require.NoError(t, err)
 		_, err = s.WriteString("by")
@@ -134,7 +135,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	requireText(t, "by", at("stream"))
 	requireText(t, "by", at("hard"))
-	require.ErrorIs(t, func() error { _, err := Stream(dir, false); return err }(), syscall.EISDIR)
+	require.ErrorIs(t, func() error { _, err := Stream(t.Context(), dir, false); return err }(), syscall.EISDIR)
 }
 
 func TestSame(t *testing.T) {
@@ -186,7 +187,7 @@ func TestEmptyFileOfAnotherUser(t *testing.T) {
 	require.ErrorContains(t, Free(path), why)
 	require.ErrorIs(t, Free(path), os.ErrExist)
 	require.ErrorContains(t, makeFileUnforced(path), why)
-	_, err := Stream(path, false)
+	_, err := Stream(t.Context(), path, false)
 	require.ErrorContains(t, err, why)
 	require.NoError(t, makeFile(path, "the user's own choice", nil))
 	info, err := os.Stat(path)
@@ -205,10 +206,36 @@ func makeFileUnforced(path string) error {
 // What is written bit by bit is for its owner's eyes, too.
 func TestStreamIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	f, err := Stream(path, false)
+	f, err := Stream(t.Context(), path, false)
 	require.NoError(t, err)
 	defer f.Close()
 	info, err := f.Stat()
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
+}
+
+// The open of a pipe without a reader ends when somebody gives it up, and one with a reader is that reader's.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	given := errors.New("given up")
+	opened := make(chan error, 1)
+	go func() {
+		_, err := Stream(ctx, path, false)
+		opened <- err
+	}()
+	cancel(given)
+	require.ErrorIs(t, <-opened, given)
+
+	go func() {
+		s, err := Stream(t.Context(), path, false)
+		if err == nil {
+			_, err = s.WriteString("text")
+			err = errors.Join(err, s.Close())
+		}
+		opened <- err
+	}()
+	requireText(t, "text", path)
+	require.NoError(t, <-opened)
 }

@@ -1,0 +1,69 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/livetest"
+)
+
+// One signal ends a verb that waits for the reader of a pipe, or for one that takes nothing, and the program runs on.
+func TestSignalWhilePipeIsAwaited(t *testing.T) {
+	t.Parallel()
+	object, module := ticking(t)
+	for _, verb := range [][]string{{"trace"}, {"verify", "--ir", module}} {
+		t.Run(verb[0], func(t *testing.T) {
+			p, _ := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+			c := command(t, append(verb, "-p", pid(p), "-o", pipe)...)
+			var stderr strings.Builder
+			c.Stderr = &stderr
+			require.NoError(t, c.Start())
+			require.Eventually(t, func() bool { return opens(c.Process.Pid) }, livetest.Patience, time.Millisecond)
+			require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+			_ = c.Wait() // its status is what counts
+			require.Equal(t, 143, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String())
+			require.Equal(t, "reframe: interrupted; -o "+pipe+" has no reader\n", stderr.String())
+			require.True(t, p.Alive())
+			p.Kill()
+		})
+	}
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1 << 30})
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	c := command(t, "trace", "-p", pid(p), "-o", pipe)
+	require.NoError(t, c.Start())
+	reader, err := os.Open(pipe)
+	require.NoError(t, err)
+	defer reader.Close()
+	begin()
+	require.Eventually(t, func() bool { // all that a pipe holds (pipe(7)), but for less than one write
+		n, err := unix.IoctlGetInt(int(reader.Fd()), unix.TIOCINQ)
+		return err == nil && n > 1<<15
+	}, livetest.Patience, time.Millisecond)
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	_ = c.Wait() // its status is what counts
+	require.Equal(t, 143, c.ProcessState.ExitCode(), "%v", c.ProcessState)
+	require.True(t, p.Alive())
+	p.Kill()
+}
+
+// opens reports whether a thread of a process waits in open(2).
+func opens(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	for _, task := range tasks {
+		if text, err := os.ReadFile(task); err == nil && strings.HasPrefix(string(text), fmt.Sprintf("%d ", unix.SYS_OPENAT)) {
+			return true
+		}
+	}
+	return false
+}
