@@ -49,7 +49,7 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 // Reader reads the values of the frame's record.
 func (f *Frame) Reader() *Reader {
 	arch := f.view.target.Arch()
-	r := &Reader{arch, f.match.memoryAt(f.view.memory), f.match.registersAt(&f.physical, arch), f.match.Entry.Map}
+	r := &Reader{arch, f.match.memoryAt(&f.physical, f.view.memory), f.match.registersAt(&f.physical, arch), f.match.Entry.Map}
 	if f.match.Moves != nil {
 		r.Registers, r.Memory = f.behindMoves(f.match.Moves)
 	}

@@ -411,11 +411,31 @@ func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 }
 
 // memoryAt is the memory that the record's locations may be read from.
-func (m *Match) memoryAt(memory machine.Memory) machine.Memory {
-	if m.patched != nil && m.patched.Stored {
+func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory {
+	switch {
+	case m.patched == nil:
+	case m.patched.Stored:
 		return staleMemory{}
+	case f.Overwritten != nil && len(f.Overwritten.Stored) > 0:
+		return storedMemory{memory, f.Overwritten.Stored}
 	}
 	return memory
+}
+
+// storedMemory is that of a frame of which the code that was written over the function's has changed some.
+type storedMemory struct {
+	machine.Memory
+	stored []machine.Range
+}
+
+// ReadMemory implements [machine.Memory].
+func (s storedMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for _, r := range s.stored {
+		if addr < r.End && r.Start < addr+machine.Addr(len(p)) {
+			return &machine.MemoryError{Addr: addr, Len: len(p), Why: "the code that was written over the function's has changed it"}
+		}
+	}
+	return s.Memory.ReadMemory(p, addr)
 }
 
 // staleMemory is that of a frame whose slots are not what they were at its record.

@@ -25,7 +25,9 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 		if m.Kind != "" && m.Kind != ir.StackMapSite {
 			m.Moment = frame.InCall // that of a region takes the place of the site's own call
 		}
-		if m.Kind == "" && s.WasSled() {
+		if s.Trapped {
+			m.Moment = frame.Before
+		} else if m.Kind == "" && s.WasSled() {
 			m.Moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
 		}
 		if len(m.Sites) == 1 {
@@ -34,9 +36,13 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 		matches = append(matches, m)
 	}
 	if s := all[0]; s.Stub != 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("the jump that was written into the %s of its record leads to %v, where a call was made that returns to %v", s.Noun(), s.Stub, f.physical.PC))
+		how := "jump"
+		if s.Called() {
+			how = "call"
+		}
+		f.Notes = append(f.Notes, fmt.Sprintf("the %s that was written into the %s of its record leads to %v, where a call was made that returns to %v", how, s.Noun(), s.Stub, f.physical.PC))
 	}
-	if all[0].Bytes == 0 {
+	if all[0].Bytes == 0 && !all[0].Trapped {
 		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
 	}
 	return matches

@@ -8,12 +8,14 @@ import (
 
 // Limits on the tables that are read.
 const (
-	maxLinkage    = 1 << 20  // bytes of one table
-	maxAllLinkage = 16 << 20 // of all
+	maxLinkage    = 1 << 20   // bytes of one table
+	maxAllLinkage = 16 << 20  // of all
+	maxVariables  = 128 << 10 // bytes of one section of variables
 )
 
 // linkage reads the global offset tables of the modules: by what stands there the entries of procedure linkage tables know which functions
-// they jump to (System V ABI, AMD64 supplement, 5.2), and only so can be told from a call which function was called.
+// they jump to (System V ABI, AMD64 supplement, 5.2), and only so can be told from a call which function was called. Runtimes jump through
+// their own variables to the code that handles a patched place, so that small sections of variables are read, too.
 func (t *Target) linkage() []span {
 	var all []span
 	room := uint64(maxAllLinkage)
@@ -21,9 +23,9 @@ func (t *Target) linkage() []span {
 		if m.Image == nil {
 			continue
 		}
-		for _, name := range []string{".got", ".got.plt"} {
+		for name, most := range map[string]uint64{".got": maxLinkage, ".got.plt": maxLinkage, ".data": maxVariables, ".bss": maxVariables} {
 			s := m.Image.Section(name)
-			if s == nil || !s.Alloc || s.Size > min(maxLinkage, room) || !m.Contains(s.Loaded()) {
+			if s == nil || !s.Alloc || s.Size > min(most, room) || !m.Contains(s.Loaded()) {
 				continue
 			}
 			b := make([]byte, s.Size)

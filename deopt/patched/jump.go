@@ -1,8 +1,6 @@
 package patched
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,54 +13,31 @@ import (
 	"reframe/deopt/progspace"
 	"reframe/deopt/sites"
 	"reframe/deopt/unwind"
-	"reframe/deopt/unwind/cfi"
 )
 
 // Bounds of the search for jumps that were written into shadows.
 const (
-	maxStub       = 4 << 10 // bytes from where a jump leads to where the call there ends
 	maxJumps      = 1 << 16
+	maxReturns    = 1 << 20   // return addresses of the calls that they lead to
 	maxCompared   = 256 << 20 // bytes of code with records, held against what it was
 	maxRegistered = 1 << 12   // objects that are read for it
 	comparedChunk = 4 << 10
 )
 
-// stubs are the places where a function may stand whose frame f returns to a stub: a jump that was written into a shadow leads there. What
-// has unwind information of its own is taken to be no stub.
+// stubs are the places where a function may stand whose frame f returns to code that jumps lead to which were written into functions.
 func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
-	if p.Space.Target.Arch() != machine.AMD64 || !f.Return || p.described(f.PC-1) {
+	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil
 	}
-	jumps := p.jumps()
-	end, _ := slices.BinarySearchFunc(jumps, f.PC, func(s *Code, pc machine.Addr) int { return cmp.Compare(s.Stub, pc) })
-	for n := end - 1; n >= 0 && f.PC-jumps[n].Stub <= maxStub && len(list) < maxStubs; n-- {
-		s := jumps[n]
+	p.jumps()
+	for _, s := range p.returns[f.PC] {
 		if k := slices.IndexFunc(list, func(o unwind.Overwritten) bool { return o.At == s.Left && o.From == s.Stub }); k >= 0 {
 			list[k].By = append(list[k].By.([]*Code), s)
 			continue
 		}
-		list = append(list, unwind.Overwritten{At: s.Left, From: s.Stub, By: []*Code{s}})
+		list = append(list, unwind.Overwritten{At: s.Left, From: s.Stub, End: s.End(), Called: s.called, Alone: !p.unknown, By: []*Code{s}})
 	}
 	return list
-}
-
-// maxStubs bounds the stubs that are tried of one frame, the nearest first.
-const maxStubs = 32
-
-// described says whether call frame information covers an address.
-func (p *Finder) described(at machine.Addr) bool {
-	known, asked := p.covered[at]
-	if !asked {
-		if c := p.Space.At(at); c != nil && c.Unwind.Table != nil {
-			_, err := c.Unwind.Table.Find(at)
-			known = !errors.Is(err, cfi.ErrNoFDE)
-		}
-		if p.covered == nil || len(p.covered) >= maxJumps {
-			p.covered = map[machine.Addr]bool{}
-		}
-		p.covered[at] = known
-	}
-	return known
 }
 
 // jumps lists the shadows into which a jump was written, by where that leads. They are looked for once, in the code that can be read of all
@@ -91,7 +66,24 @@ func (p *Finder) jumps() []*Code {
 			}
 		}
 	}
-	slices.SortStableFunc(p.jumped, func(a, b *Code) int { return cmp.Compare(a.Stub, b.Stub) })
+	p.returns = map[machine.Addr][]*Code{}
+	calls := map[machine.Addr][]machine.Addr{}
+	n := 0
+	for _, s := range p.jumped {
+		all, known := calls[s.Stub]
+		if !known {
+			var whole bool
+			all, whole = p.Unwinder.CallsFrom(s.Stub)
+			calls[s.Stub], p.unknown = all, p.unknown || !whole
+		}
+		if n += len(all); n > maxReturns {
+			p.unknown = true
+			break
+		}
+		for _, pc := range all {
+			p.returns[pc] = append(p.returns[pc], s)
+		}
+	}
 	return p.jumped
 }
 
@@ -121,8 +113,16 @@ func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 			continue
 		}
 		s.Original = o
-		if s.Stub = s.jump(p); s.Stub != 0 && len(p.jumped) < maxJumps {
-			p.jumped = append(p.jumped, s)
+		exits, known := s.exits(p, c)
+		p.unknown = p.unknown || !known
+		for _, to := range exits {
+			if len(p.jumped) == maxJumps {
+				p.unknown = true
+				return
+			}
+			out := *s
+			out.Stub, out.called, out.last, out.past = to.to, to.called, to.at, to.next
+			p.jumped = append(p.jumped, &out)
 		}
 	}
 }
@@ -151,42 +151,64 @@ func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start mach
 	}
 }
 
-// jump goes through the instructions as they are now, from the record on, and returns where one jumps that was written there; 0 where there
-// is none, or what leads to it does more than to load an address.
-func (s *Code) jump(p *Finder) machine.Addr {
-	now := writtenCode{s.Original}
-	loaded := map[x86asm.Arg]machine.Addr{} // by what was written
-	for at := s.Start; at < s.End(); {
-		inst, known, err := amd64.Read(now, at)
-		next := at + machine.Addr(inst.Len)
-		if err != nil || !known || inst.Len == 0 || next > s.End() {
-			return 0
-		}
-		differs := s.Differing(at, next) > 0
-		if differs && s.Left == 0 {
-			s.Left = at
-		}
-		number, isNumber := inst.Args[1].(x86asm.Imm)
-		switch to, through := loaded[inst.Args[0]]; {
-		case inst.Op == x86asm.JMP && through:
-			s.last, s.past = at, next
-			return to
-		case inst.Op == x86asm.JMP && (differs || s.Left != 0 && !s.Known(at, next)): // what was relocated is part of another instruction
-			s.last, s.past = at, next
-			return p.branchTarget(inst, next)
-		case s.Left == 0 && s.Bytes == 0 && !amd64.IsFiller(inst):
-			return 0
-		case s.Left == 0:
-			s.ran(inst, known)
-		case inst.Op == x86asm.MOV && isNumber && amd64.Writes(inst)&^amd64.NotKept == 0 && differs:
-			loaded[inst.Args[0]] = machine.Addr(number)
-			s.Changed |= amd64.Writes(inst)
-		case !amd64.IsFiller(inst):
-			return 0
-		}
-		at = next
+// exit is where written code leaves a region.
+type exit struct {
+	at, next, to machine.Addr
+	called       bool // by a call whose return address the code there takes off the stack
+}
+
+// exits lists where the code of a region leads that was written there. known is false where it may lead to other places, too.
+func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) {
+	course := s.course(p)
+	if !s.leave(course) {
+		return nil, true
 	}
-	return 0
+	function := c.SymbolAt(s.Start)
+	own := machine.Range{Start: function.Start, End: function.Start + machine.Addr(function.Size)}
+	known = true
+	for n, i := range course {
+		if i.at < s.Left && n < s.prefix || !i.known {
+			known = known && i.known
+			continue
+		}
+		written := s.Differing(i.at, i.next) > 0 || !s.Known(i.at, i.next) // what was relocated is part of another instruction
+		_, direct := i.inst.Args[0].(x86asm.Rel)
+		jumps := i.inst.Op == x86asm.JMP || direct && !amd64.IsCall(i.inst) || i.inst.Op == x86asm.RET && i.to != 0
+		switch {
+		case jumps && i.to == 0:
+			known = known && !written
+		case jumps && !s.inside(i.to) && written && !own.Contains(i.to):
+			list = append(list, exit{i.at, i.next, i.to, false})
+		case amd64.IsCall(i.inst) && written && p.pops(i.to):
+			list = append(list, exit{i.at, i.next, i.to, true})
+		}
+	}
+	return list, known
+}
+
+// pops says whether code takes the return address of its caller off the stack before it makes a call.
+func (p *Finder) pops(at machine.Addr) bool {
+	const most = 16 // instructions
+	depth := int64(0)
+	for n := 0; n < most && at != 0 && depth >= 0; n++ {
+		inst, known, err := amd64.Read(p.Space.Target, at)
+		if err != nil || !known || inst.Len == 0 || amd64.IsCall(inst) || inst.Op == x86asm.JMP || inst.Op == x86asm.RET {
+			return false
+		}
+		number, _ := inst.Args[1].(x86asm.Imm)
+		switch {
+		case inst.Op == x86asm.PUSH || inst.Op == x86asm.PUSHFQ:
+			depth += 8
+		case inst.Op == x86asm.POP || inst.Op == x86asm.POPFQ:
+			depth -= 8
+		case inst.Op == x86asm.SUB && inst.Args[0] == x86asm.Arg(x86asm.RSP):
+			depth += int64(number)
+		case inst.Op == x86asm.ADD && inst.Args[0] == x86asm.Arg(x86asm.RSP):
+			depth -= int64(number)
+		}
+		at += machine.Addr(inst.Len)
+	}
+	return depth < 0
 }
 
 // branchTarget is where a jump or a call leads that says so, or that goes through a word at a place that it says; 0 for others. next is the address
@@ -215,7 +237,12 @@ func (p *Finder) Undecided(f *unwind.Frame) string {
 	const named = 4
 	var ids []uint64
 	for _, o := range all {
-		ids = append(ids, uint64(o.By.([]*Code)[0].Entry.Record.ID))
+		if s := o.By.([]*Code)[0]; !s.called {
+			ids = append(ids, uint64(s.Entry.Record.ID))
+		}
+	}
+	if len(ids) == 0 {
+		return ""
 	}
 	if len(ids) == 1 {
 		return fmt.Sprintf("the jump that was written into the code of record %d leads to the code here, and the stack does not show that the frame came from there", ids[0])

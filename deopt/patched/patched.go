@@ -29,6 +29,10 @@ type Code struct {
 	// What the instructions between the record and Left have written.
 	Changed amd64.Set
 	Stored  bool // also to slots of the frame, or the stack pointer is above some of them
+	// Trapped says that the frame made no call: a signal, or whatever stopped its thread, came in the code that was written.
+	Trapped bool
+	called  bool // Stub was called, and takes the return address off the stack
+	prefix  int  // how many instructions of the course are before Left
 }
 
 // Finder finds the frames that stand in such code.
@@ -37,12 +41,13 @@ type Finder struct {
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped  []*Code               // see jumps; nil until it is asked for
-	covered map[machine.Addr]bool // see described
+	jumped  []*Code                  // see jumps; nil until it is asked for
+	returns map[machine.Addr][]*Code // the same by the return addresses of the calls that they lead to
+	unknown bool                     // there may be jumps that are not in jumped
 }
 
 // Forget has jumps looked for again: the process has run.
-func (p *Finder) Forget() { p.jumped = nil }
+func (p *Finder) Forget() { p.jumped, p.returns, p.unknown = nil, nil, false }
 
 // movabs is the length of the instruction that loads a register with 64 bits.
 const movabs = 10
@@ -119,11 +124,17 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	return false
 }
 
-// Places are the shadows as the unwinder takes them: records at one address are one.
+// Places are where the function of f may stand, as the unwinder takes them: records at one address are one place.
 func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
+	if !f.Return {
+		return p.traps(f)
+	}
 	found, _, _ := p.Covering(f, callee)
+	if len(found) == 0 {
+		found = p.moved(f)
+	}
 	if len(found) > 0 {
-		return []unwind.Overwritten{{At: found[0].Left, From: found[0].Left, Sure: true, By: found}}
+		return []unwind.Overwritten{{At: found[0].Left, From: found[0].Left, End: found[0].past, Sure: true, By: found}}
 	}
 	return p.stubs(f)
 }
@@ -143,6 +154,9 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	}
 	s = &Code{Entry: e, Sites: sites, Bytes: least, Original: o}
 	ends, written := s.follow(pc)
+	if !ends {
+		ends, written = s.reaches(p, pc)
+	}
 	switch {
 	case !ends || written || o.Known(s.last, pc):
 	case s.Left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
@@ -238,6 +252,8 @@ func (s *Code) ran(inst x86asm.Inst, known bool) {
 	switch _, _, stores := amd64.Stores(inst); {
 	case !known:
 		s.Changed, s.Stored = all, true
+	case amd64.IsCall(inst):
+		s.Changed, s.Stored = s.Changed|amd64.NotKept, true
 	case amd64.IsFiller(inst):
 	case stores || amd64.Writes(inst).Has(machine.AMD64.SP):
 		s.Stored = true // a slot of the frame, or the stack pointer is above some of them
@@ -258,6 +274,9 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 	copy(p, w.Now[addr-w.Start:])
 	return nil
 }
+
+// Called says whether Stub was called, and not jumped to.
+func (s *Code) Called() bool { return s.called }
 
 // Noun is what it is called.
 func (s *Code) Noun() string {
@@ -387,7 +406,12 @@ func (s *Code) Convention(space *progspace.Space) string {
 		of = "the code behind it, which no module says is its shadow,"
 	}
 	lead := "a call in it ends at the pc"
-	if s.Stub != 0 {
+	switch {
+	case s.Trapped:
+		lead = "the pc is in that, or behind a trap in it"
+	case s.called:
+		lead = fmt.Sprintf("a call in it leads to %v, which takes the return address off the stack, and from there a call ends at the pc", s.Stub)
+	case s.Stub != 0:
 		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.Stub)
 	}
 	return fmt.Sprintf("%s was written over at %s, and %s: %s there, %s in %s, held against each other as they were in the stop; the frame was unwound by the rules of %s",

@@ -1,72 +1,196 @@
 package unwind
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"reframe/deopt/machine"
 	"reframe/deopt/unwind/cfi"
 )
 
-// Overwritten is a place in a function where a runtime has written a call over its code, or a jump to code that calls, and the frame's
-// return address is that of this call. The function stands at the place: what unwind information says of the
-// addresses behind it is said of code that is there no more.
+// Overwritten is a place in a function whose code a runtime has overwritten. A frame stands there whose pc is in, or is the return address
+// of a call in, the code that ran in its place: unwind information for the pc is not about that frame.
 type Overwritten struct {
 	At machine.Addr // of the first instruction that was written over; it would have run next
-	// From is where the code starts that ran in its place up to the call: At, or where the jump led. It is x86-64 code.
-	From machine.Addr
-	// Sure says that nothing else leads to the call. Otherwise the stack has to agree: a call to the function must have left the
-	// return address that the rules for At find.
+	// End is the end of what was written there. From is where the code starts to which it jumped, and At where it did not jump.
+	End, From machine.Addr
+	// Called says that From was called, and takes the return address off the stack.
+	Called bool
+	// Sure says that nothing else leads to the call. Otherwise the stack has to agree.
 	Sure bool
-	By   any // what told so, for whoever asks
+	// Trap says that the frame made no call: it stands in what was written, or right behind a trap in it.
+	Trap bool
+	// Alone is false where other code may lead to the call that is not known: then the call of the function has to name it.
+	Alone bool
+	By    any // what told so, for whoever asks
+
+	// Stored is the memory above the stack pointer at the place that the code behind it has written.
+	Stored []machine.Range
 }
 
 // maxOverwritten bounds how many places are tried for one frame.
-const maxOverwritten = 64
+const maxOverwritten = 1 << 10
 
-// overwritten finds out whether f returns to code that was written over its function's. Where several places may have led there, f stays
+// evidence says how well a stack agrees with a place.
+type evidence int
+
+const (
+	excluded  evidence = iota
+	plausible          // nothing contradicts it
+	proven             // a call to the function left the return address, and the stack pointer is where the function has it
+)
+
+// overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f stays
 // what it is.
 func (w *walk) overwritten(f *Frame) {
-	if w.Overwritten == nil || !f.Return {
+	if w.Overwritten == nil {
 		return
 	}
-	all := w.Overwritten(f, &w.frames[f.Index-1])
-	var found *Overwritten
-	var regs *machine.Registers
-	for n := range all[:min(len(all), maxOverwritten)] {
-		o := &all[n]
-		at, err := w.registersAt(f, o)
-		if err != nil || !o.Sure && !w.agrees(f, o, at) {
-			continue
-		}
-		if found != nil {
-			return
-		}
-		found, regs = o, at
+	var callee *Frame
+	if f.Index > 0 {
+		callee = &w.frames[f.Index-1]
 	}
-	if found != nil {
-		f.Overwritten, f.Registers, f.code = found, regs, w.Finder.Code(found.At)
+	all := w.Overwritten(f, callee)
+	if len(all) > maxOverwritten {
+		return
 	}
+	var best *departed
+	others := 0 // that are as good
+	for n := range all {
+		d := w.depart(f, &all[n])
+		switch {
+		case d.evidence == excluded:
+		case best == nil || d.evidence > best.evidence:
+			best, others = d, 0
+		case d.evidence == best.evidence:
+			others++
+		}
+	}
+	if best == nil || others > 0 || best.evidence < proven && !best.place.Alone {
+		return
+	}
+	f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
 }
 
-// registersAt are the registers that f had at the place, as far as the code that ran from there to the call tells. The pc
-// stays what it is.
-func (w *walk) registersAt(f *Frame, o *Overwritten) (*machine.Registers, error) {
-	m, err := w.momentOf(o.From, f.PC)
+// departed is a frame that left its function at a place.
+type departed struct {
+	place *Overwritten
+	regs  *machine.Registers // that it had there; the pc stays what it is
+	evidence
+}
+
+// depart works out the registers that f had at a place, as far as the code that ran from there to the pc tells, and how well the stack
+// agrees with that.
+func (w *walk) depart(f *Frame, o *Overwritten) *departed {
+	d := &departed{place: o}
+	at := Frame{Index: f.Index, PC: o.At, code: w.Finder.Code(o.At)}
+	s, err := at.code.cfi(o.At)
+	if err != nil || s != nil && s.signal || s == nil && !o.Sure {
+		return d
+	}
+	own := machine.Range{}
+	if s != nil {
+		own = s.Range
+	}
+	r, m, err := w.leave(o, f.PC, own)
 	if err != nil {
-		return nil, err
+		return d
 	}
-	sp := initially(w.Arch.SP)
-	n, ok := m.regs[w.Arch.SP].from(sp)
-	if !ok {
-		return nil, errors.New("how far the stack pointer has moved is not known")
+	sp, err := w.spAt(f, &m)
+	told := err == nil
+	if !told {
+		if o.Sure || s == nil {
+			return d
+		}
+		if sp, err = w.spBySize(f, s, &m); err != nil {
+			return d
+		}
 	}
-	base, err := f.Registers.Uint(w.Arch.SP)
+	if !o.Sure && r.calledInside(&m, w.Arch.SP) {
+		return d // an ordinary frame of something that the code called
+	}
+	d.regs = w.registersAt(f, &m, sp)
+	d.place.Stored = r.storedAbove(sp)
+	if o.Sure {
+		d.evidence = proven
+		return d
+	}
+	at.Registers = d.regs
+	d.evidence = w.agrees(&at, f, s, r, o, told)
+	return d
+}
+
+// errMoved is why a stack pointer is not known.
+var errMoved = errors.New("how far the stack pointer has moved is not known")
+
+// spAt is the stack pointer at the place where the moment m of f began: by how far registers lie from it, or where it was saved.
+func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
+	entry := initially(w.Arch.SP)
+	for _, reg := range searched {
+		if n, ok := m.regs[reg].from(entry); ok {
+			if v, err := f.Registers.Uint(reg); err == nil {
+				return v - uint64(n), nil
+			}
+		}
+	}
+	for _, s := range m.slots {
+		n, ok := s.value.from(entry)
+		if !ok {
+			continue
+		}
+		at, err := w.reached(f, m, s.addr)
+		if err != nil {
+			continue
+		}
+		if v, err := machine.ReadAddr(w, w.Arch, at); err == nil {
+			return uint64(v) - uint64(n), nil
+		}
+	}
+	return 0, errMoved
+}
+
+// reached is an address at the moment m of f: one at a register that f has, or on a stack whose address the code has.
+func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
+	for _, reg := range searched {
+		if n, ok := addr.from(m.regs[reg]); ok {
+			if v, err := f.Registers.Addr(reg); err == nil {
+				return v + machine.Addr(n), nil
+			}
+		}
+	}
+	return 0, errMoved
+}
+
+// spBySize is the stack pointer that the stack map tells: its function is reached by a register that the code between has kept.
+func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
+	size, ok := w.sizeAt(s.Start)
+	base := s.row.CFA.Register
+	if !ok || s.row.CFA.Kind != cfi.CFARegister || base == w.Arch.SP || base >= 16 || m.regs[base] != initially(base) {
+		return 0, errMoved
+	}
+	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
+	return uint64(cfa) - size - uint64(w.Arch.Pointer), nil
+}
+
+// sizeAt is the size of the frame of the function at an address, from the stack pointer to the return address, as its stack map has it.
+func (w *walk) sizeAt(addr machine.Addr) (size uint64, ok bool) {
+	code := w.Finder.Code(addr)
+	if code.Functions == nil {
+		return 0, false
+	}
+	size, ok = code.Functions.FrameSize(addr)
+	return size, ok && size <= maxFrame
+}
+
+// registersAt are the registers that f had at the place where the moment m began, with the stack pointer there. The pc stays what it is.
+func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	regs, at := f.Registers.Clone(), *f
-	at.CFA = machine.Addr(base) - machine.Addr(n) + machine.Addr(w.Arch.Pointer)
-	regs.SetUint(w.Arch.SP, base-uint64(n))
+	at.CFA = machine.Addr(sp) + machine.Addr(w.Arch.Pointer)
+	regs.SetUint(w.Arch.SP, sp)
 	for reg := machine.DWARFReg(0); reg < 16; reg++ {
 		rule := m.rule(reg)
 		if _, err := regs.Uint(reg); err == nil && m.regs[reg] == initially(reg) {
@@ -80,57 +204,158 @@ func (w *walk) registersAt(f *Frame, o *Overwritten) (*machine.Registers, error)
 			w.restore(&at, regs, reg, rule)
 		}
 	}
-	return regs, nil
+	return regs
 }
 
-// momentOf is what is known at the call that ends at pc, before it, of what was there at from.
-func (w *walk) momentOf(from, pc machine.Addr) (m moment, err error) {
-	if w.Arch != machine.AMD64 {
-		return m, errors.New("code of " + w.Arch.Title + " is not followed")
-	}
-	const maxInstrs = 512
-	r := newReading(w.Memory, from, pc, maxInstrs)
-	r.follow(from)
-	r.divide()
-	begin := atStart()
-	begin.forgot = true
-	if err := r.settle(begin); err != nil {
-		return m, err
-	}
-	for at := range r.number {
-		if i := &r.instrs[r.number[at]]; i.next() == pc && i.calls() {
-			return r.before(at)
+// calledInside says whether a return address that a call inside the code has pushed is still on the stack.
+func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
+	return slices.ContainsFunc(m.slots, func(s slot) bool {
+		n, onStack := s.addr.from(m.regs[sp])
+		pc, ok := s.value.number()
+		return ok && onStack && n >= 0 && slices.ContainsFunc(r.instrs, func(i instr) bool { return r.enters(&i) && i.next() == machine.Addr(pc) })
+	})
+}
+
+// storedAbove lists the memory above the first stack pointer, which is sp, that the code writes.
+func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
+	entry := initially(machine.AMD64.SP)
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		if !b.before.reached {
+			continue
+		}
+		m := b.before
+		for k := b.first; k <= b.last; k++ {
+			i := &r.instrs[k]
+			addr, size := origin{}, int64(8)
+			switch {
+			case i.op == opStore:
+				addr = m.address(i.memory)
+			case i.op == opOther && i.bytes > 0:
+				addr, size = m.address(i.memory), int64(i.bytes)
+			case i.op == opPush:
+				addr = m.regs[machine.AMD64.SP].plus(-8)
+			case i.op == opPop && i.dst == noRegister:
+				addr = m.address(i.memory)
+			}
+			if at, ok := addr.from(entry); ok && at+size > 0 && at < maxFrame {
+				list = append(list, machine.Range{Start: machine.Addr(sp + uint64(at)), End: machine.Addr(sp + uint64(at+size))})
+			}
+			m.apply(i, k)
 		}
 	}
-	return m, errors.New("no call that is reached ends there")
+	slices.SortFunc(list, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
+	return list
 }
 
-// agrees says whether the stack is one that the function has at the place: a call left the return address there, and to this function
-// where it tells.
-func (w *walk) agrees(f *Frame, o *Overwritten, regs *machine.Registers) bool {
-	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
-	s, err := at.code.cfi(o.At)
-	if err != nil || s == nil || s.signal {
-		return false
+// agrees says how well the stack of at, which is f at the place o, is one that the function of s has there. told says that the code tells
+// the stack pointer; otherwise it is the one that the size of the frame in the stack map asks for.
+func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bool) evidence {
+	word := machine.Addr(w.Arch.Pointer)
+	sp, _ := at.Registers.Addr(w.Arch.SP)
+	now, err := f.Registers.Addr(w.Arch.SP)
+	if err != nil || now > sp && w.sameStack(now, sp) && !told {
+		return excluded
 	}
-	cfa, err := w.cfa(regs, s.row.CFA)
-	if err != nil || cfa <= w.floor {
-		return false
+	cfa, err := w.cfa(at.Registers, s.row.CFA)
+	if err != nil || cfa <= w.floor && w.sameStack(cfa, w.floor) || cfa <= sp {
+		return excluded
+	}
+	size, sized := w.sizeAt(s.Start)
+	if sized && sp+machine.Addr(size)+word != cfa || !sized && sp%callAlignment != 0 {
+		return excluded
 	}
 	at.CFA = cfa
-	pc, err := w.returnAddress(&at, s.row)
+	pc, err := w.returnAddress(at, s.row)
 	if err != nil || pc == 0 {
-		return false
+		return excluded
 	}
 	if _, err := w.called(pc, false); err != nil {
-		return false
+		return excluded
 	}
+	to := w.callee(pc, s.Start)
+	entered := !o.Called && w.entered(sp, f, r, o, told, now)
+	switch {
+	case to == callsAnother || to == callsUnknown && !sized:
+		return excluded
+	case to == callsIt && told && sized && s.row.CFA.Register != w.Arch.SP:
+		return proven // the stack pointer and the frame pointer say the same
+	case entered:
+		return excluded
+	case to == callsIt:
+		return proven
+	case told:
+		return plausible
+	}
+	return excluded
+}
+
+// sameStack says whether two addresses may be of one stack. A stub may have switched to another one.
+func (w *walk) sameStack(a, b machine.Addr) bool {
+	const near = 1 << 20
+	return a-b < near || b-a < near
+}
+
+// calls says whether a call leads to a function.
+type calls int
+
+const (
+	callsUnknown calls = iota // through a register or memory
+	callsIt
+	callsAnother
+)
+
+// callee says whether the call that returns to pc leads to the function at start.
+func (w *walk) callee(pc, start machine.Addr) calls {
 	target := w.directTarget(pc)
-	for n := 0; n < maxStubs && target != 0 && target != s.Start; n++ {
-		if w.starts(target) {
-			return false // of another function
+	for n := 0; n < maxStubs && target != 0; n++ {
+		switch {
+		case target == start:
+			return callsIt
+		case w.starts(target):
+			return callsAnother
 		}
 		target = w.Stub(target)
 	}
-	return true
+	return callsUnknown
+}
+
+// entered says whether the code to which a written jump leads may have been called instead: the word that a call would have left follows
+// one that leads there, or through a register or memory. Where the stack pointer there is not known, any word up to sp may be that.
+func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) bool {
+	word := machine.Addr(w.Arch.Pointer)
+	leads := func(slot machine.Addr) bool {
+		pc, err := machine.ReadAddr(w, w.Arch, slot)
+		if err != nil || pc == 0 || !w.Executable(pc-1) {
+			return false
+		}
+		if called, err := w.callEndsAt(pc); err != nil || !called {
+			return false
+		}
+		target := w.directTarget(pc)
+		if target == 0 {
+			return true
+		}
+		for n := 0; n < maxStubs && target != 0; n++ {
+			if _, read := r.number[target]; read || target == o.From {
+				return true
+			}
+			target = w.Stub(target)
+		}
+		return false
+	}
+	if told {
+		if m, err := r.before(o.From); err == nil {
+			if n, ok := m.regs[w.Arch.SP].from(initially(w.Arch.SP)); ok {
+				return leads(sp + machine.Addr(n))
+			}
+		}
+		return leads(sp)
+	}
+	for slot := now; slot < sp && slot-now < scanned; slot += word {
+		if leads(slot) {
+			return true
+		}
+	}
+	return leads(sp) || sp-now >= scanned
 }

@@ -27,10 +27,22 @@ const (
 	fromRegister            // the value that reg had
 	fromMemory              // eight bytes of memory
 	fromAligned             // the stack pointer as an instruction had rounded it down
+	fromNumber              // nothing: the code has the number, its upper half in at and its lower in add
 )
 
 // initially is the value that a register had where the reading began.
 func initially(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
+
+// constant is a number that the code has.
+func constant(n uint64) origin {
+	low := int32(n)
+	return origin{kind: fromNumber, at: int32((n - uint64(int64(low))) >> 32), add: low}
+}
+
+// number returns the value of an origin that is a constant.
+func (o origin) number() (n uint64, ok bool) {
+	return uint64(int64(o.at)<<32 + int64(o.add)), o.kind == fromNumber
+}
 
 // plus is o with n added.
 func (o origin) plus(n int64) origin {

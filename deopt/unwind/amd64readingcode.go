@@ -19,6 +19,7 @@ type reading struct {
 	limit   int           // of instructions
 	aligned bool          // a path is given up where its calls cannot all have an aligned stack
 	called  bool          // the first instruction is where calls lead, so jumps there have the stack as a call leaves it
+	left    *departure    // the code is that of a way out of a function; nil of other code
 
 	instrs []instr
 	number map[machine.Addr]int // of the instruction at an address
@@ -29,6 +30,7 @@ type reading struct {
 	// What is known behind the block that was last gone through, and behind it where its
 	// comparison found both equal.
 	behind, equal moment
+	within        moment // at the start of what the call of that block leads to
 
 	text []byte // what was last read, from that address
 	from machine.Addr
@@ -70,7 +72,7 @@ func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 				r.instrs = slices.Grow(r.instrs, max(64, len(r.instrs)))
 			}
 			r.instrs = append(r.instrs, i)
-			if i.op == opJump || i.op == opBranch {
+			if i.jumps() || r.enters(&i) {
 				queue = append(queue, i.to)
 			}
 			if at = i.next(); i.mayEnd() {
@@ -84,7 +86,9 @@ func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 	return calls
 }
 
-func (r *reading) inside(at machine.Addr) bool { return r.code.Contains(at) }
+func (r *reading) inside(at machine.Addr) bool {
+	return r.code.Contains(at) && (r.left == nil || r.left.follows(at))
+}
 
 // decode reads the instruction at an address; false where there is none that is known to
 // be one.
@@ -93,7 +97,11 @@ func (r *reading) decode(at machine.Addr) (instr, bool) {
 	if inst.Len == 0 || uint64(inst.Len) > uint64(r.code.End-at) {
 		return instr{}, false
 	}
-	return instrOf(at, inst, known), true
+	i := instrOf(at, inst, known)
+	if r.left != nil && known {
+		r.left.resolve(r, &i, inst)
+	}
+	return i, true
 }
 
 // chunk is how much code is read at once.
@@ -147,7 +155,7 @@ func (r *reading) divide() {
 		if !i.ends() {
 			b.next = r.block(i.next())
 		}
-		if i.op == opJump || i.op == opBranch {
+		if i.jumps() || r.enters(i) {
 			b.taken = r.block(i.to)
 		}
 	}
@@ -167,7 +175,7 @@ func (r *reading) heads() []int {
 	add(0, len(r.instrs) > 0)
 	for n := range r.instrs {
 		i := &r.instrs[n]
-		if i.op == opJump || i.op == opBranch {
+		if i.jumps() || r.enters(i) {
 			target, known := r.number[i.to]
 			add(target, known)
 		}
@@ -218,17 +226,17 @@ func (r *reading) settle(begin moment) error {
 		if b.next >= 0 && next != nil && r.blocks[b.next].before.meet(next) {
 			queue.add(b.next)
 		}
-		if b.taken >= 0 && taken != nil && r.enters(b.taken, taken) && r.blocks[b.taken].before.meet(taken) {
+		if b.taken >= 0 && taken != nil && r.admits(b.taken, taken) && r.blocks[b.taken].before.meet(taken) {
 			queue.add(b.taken)
 		}
 	}
 	return nil
 }
 
-// enters says whether a jump may lead to a block. To the start of a function it does with the
+// admits says whether a jump may lead to a block. To the start of a function it does with the
 // stack pointer of a call, or it is no jump of this frame: it lies behind a call that does not
 // come back.
-func (r *reading) enters(block int, m *moment) bool {
+func (r *reading) admits(block int, m *moment) bool {
 	if !r.called || block != r.in[0] {
 		return true
 	}
@@ -273,6 +281,10 @@ func (r *reading) after(b *block) (next, taken *moment) {
 	var compared *instr
 	for n := b.first; n <= b.last; n++ {
 		i := &r.instrs[n]
+		if n == b.last && r.enters(i) {
+			r.within = *m
+			r.within.push(constant(uint64(i.next())))
+		}
 		m.apply(i, n)
 		if i.op == opCompare {
 			compared = i
@@ -282,6 +294,9 @@ func (r *reading) after(b *block) (next, taken *moment) {
 	}
 	last := r.last(b)
 	next, taken = m, m
+	if r.enters(last) {
+		taken = &r.within
+	}
 	if compared != nil && last.op == opBranch && last.equal != either {
 		edge := &r.equal
 		if *edge = *m; !edge.equal(compared) {

@@ -14,7 +14,7 @@ type instr struct {
 	at     machine.Addr
 	to     machine.Addr // opJump, opBranch, opCall: where it leads; 0 where that is not told
 	memory operand      // what it reads or writes in memory; for opAddress only computes
-	number int64        // opEnter: the bytes of stack
+	number int64        // opEnter: the bytes of stack; opNumber, and opPush of a constant: the number
 	writes amd64.Set    // opOther: registers that hold something unknown after it
 	op     operation
 	bytes  uint16 // opOther: how many it writes to memory
@@ -24,6 +24,8 @@ type instr struct {
 	src    uint8
 	filler bool // it only takes up room
 	away   bool // opStop: it leads on, and where is not told
+	// constant says of an opPush that it pushes number.
+	constant bool
 }
 
 // operand is memory at a register plus an offset.
@@ -33,6 +35,9 @@ type operand struct {
 }
 
 const noRegister = 0xff
+
+// noBase is the base of an operand whose offset is the address itself.
+const noBase = 0xfe
 
 // outcome is what a conditional jump does after a comparison that found both equal.
 type outcome uint8
@@ -53,6 +58,7 @@ const (
 	opLoad                      // dst takes memory
 	opStore                     // memory takes src
 	opAddress                   // dst takes the address of memory
+	opNumber                    // dst takes number
 	opAlign                     // the stack pointer is rounded down
 	opPush                      // of src, or of what is in memory if it has a base, or of something unknown
 	opPop                       // to dst, or to memory if it has a base, or to nowhere that matters
@@ -64,11 +70,17 @@ const (
 	opJump   // to an address that it names
 	opBranch // the same, or to the next instruction
 	opReturn
-	opStop // no more can be told: an indirect jump, a trap, what is not known
+	opReturnTo // an address that the instruction in front of it has pushed
+	opStop     // no more can be told: an indirect jump, a trap, what is not known
 )
 
 // ends says whether the next instruction in memory does not follow on it.
-func (i *instr) ends() bool { return i.op == opJump || i.op == opReturn || i.op == opStop }
+func (i *instr) ends() bool {
+	return i.op == opJump || i.op == opReturnTo || i.op == opReturn || i.op == opStop
+}
+
+// jumps says whether it may lead to an address that it, or the instruction in front of it, names.
+func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
 // calls says whether it is a call: also one of what comes behind it, which may be a function that lies next to one which ends so, as well
 // as the way to learn where the code is.

@@ -16,6 +16,8 @@ func (m *moment) apply(i *instr, number int) {
 		m.regs[i.dst], m.regs[i.src] = m.regs[i.src], m.regs[i.dst]
 	case opAddress:
 		m.regs[i.dst] = m.address(i.memory)
+	case opNumber:
+		m.regs[i.dst] = constant(uint64(i.number))
 	case opLoad:
 		m.regs[i.dst] = m.load(m.address(i.memory))
 	case opStore:
@@ -39,6 +41,8 @@ func (m *moment) apply(i *instr, number int) {
 	case opLeave:
 		m.regs[sp] = m.regs[fp]
 		m.regs[fp] = m.load(m.regs[sp])
+		m.regs[sp] = m.regs[sp].plus(8)
+	case opReturnTo:
 		m.regs[sp] = m.regs[sp].plus(8)
 	case opCall:
 		m.call()
@@ -76,15 +80,21 @@ func (m *moment) clobber(regs amd64.Set) {
 
 // address is what an operand's address is.
 func (m *moment) address(o operand) origin {
-	if o.base == noRegister {
+	switch o.base {
+	case noRegister:
 		return origin{}
+	case noBase:
+		return constant(uint64(o.offset))
 	}
 	return m.regs[o.base].plus(o.offset)
 }
 
 // pushed is what an instruction pushes.
 func (m *moment) pushed(i *instr) origin {
-	if i.src != noRegister {
+	switch {
+	case i.constant:
+		return constant(uint64(i.number))
+	case i.src != noRegister:
 		return m.regs[i.src]
 	}
 	return m.load(m.address(i.memory))

@@ -37,6 +37,11 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
 			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
 		}
+		if none := (*uncalled)(nil); s.rule == FromCFI {
+			if _, err := w.called(pc, false); errors.As(err, &none) {
+				return caller{}, cutShort("frame #%d returns to %v, which follows no call", f.Index, pc), nil
+			}
+		}
 	}
 	return w.caller(f, s, pc), nil, nil
 }

@@ -91,7 +91,7 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 
 // sameWriting says whether a frame that stood where code was written over is still one, and no other has become one.
 func (w *walk) sameWriting(f, callee *Frame) bool {
-	if w.Overwritten == nil || !f.Return {
+	if w.Overwritten == nil {
 		return true
 	}
 	bare := *f

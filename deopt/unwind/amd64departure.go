@@ -1,0 +1,189 @@
+package unwind
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"reframe/deopt/isa/amd64"
+	"reframe/deopt/machine"
+)
+
+// departure is a way out of a function by code that a runtime has written over the function's own. Reading it follows jumps whose
+// target is a constant, a word of memory at a known address, or a number that was pushed for a return.
+type departure struct {
+	memory machine.Memory
+	arch   *machine.Arch
+	// own is the function: its code is not followed but for written, which is what the runtime wrote there.
+	own, written machine.Range
+}
+
+// Bounds of reading a way out of a function.
+const (
+	maxDeparture = 2048 // instructions
+	maxNear      = 256  // bytes from a call to its target that are taken to be in the same stub
+)
+
+// follows says whether code at an address may be on the way.
+func (d *departure) follows(at machine.Addr) bool {
+	return !d.own.Contains(at) || d.written.Contains(at)
+}
+
+// enters says whether what a call leads to is followed, too: it may take the return address off the stack. A stub does so, and a call to
+// a near place.
+func (r *reading) enters(i *instr) bool {
+	if r.left == nil || i.op != opCall || i.to == 0 {
+		return false
+	}
+	near := i.to-i.at < maxNear || i.at-i.to < maxNear
+	return near || r.left.written.Contains(i.at)
+}
+
+// resolve completes an instruction with the constants that it has, and with where it jumps.
+func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
+	number, immediate := inst.Args[1].(x86asm.Imm)
+	dst, src := wholeRegister(inst.Args[0]), wholeRegister(inst.Args[1])
+	first, second := d.absolute(inst.Args[0], i.next()), d.absolute(inst.Args[1], i.next())
+	pushed, pushes := inst.Args[0].(x86asm.Imm)
+	switch {
+	case inst.Op == x86asm.MOV && immediate && i.op == opOther:
+		loaded, ok := inst.Args[0].(x86asm.Reg)
+		reg, size, general := amd64.Register(loaded)
+		if ok && general && size >= 4 {
+			i.op, i.dst, i.number = opNumber, uint8(reg), int64(number)
+			if size == 4 {
+				i.number = int64(uint32(number))
+			}
+		}
+	case inst.Op == x86asm.LEA && dst != noRegister && second.base == noBase:
+		i.op, i.dst, i.number = opNumber, dst, second.offset
+	case inst.Op == x86asm.MOV && dst != noRegister && second.base == noBase:
+		i.op, i.dst, i.memory = opLoad, dst, second
+	case inst.Op == x86asm.MOV && src != noRegister && first.base == noBase:
+		i.op, i.src, i.memory = opStore, src, first
+	case inst.Op == x86asm.PUSH && i.op == opPush && pushes:
+		i.constant, i.number = true, int64(pushed)
+	case inst.Op == x86asm.PUSH && i.op == opPush && first.base == noBase:
+		i.memory = first
+	case i.op == opPush && i.to == i.next(): // a call to what comes next
+		i.constant, i.number = true, int64(i.next())
+	case i.op == opOther && i.bytes > 0 && first.base == noBase:
+		i.memory = first
+	case inst.Op == x86asm.JMP && i.op == opStop:
+		if to := d.through(r, i.at, inst.Args[0], first); to != 0 {
+			i.op, i.to, i.away = opJump, to, false
+		}
+	case i.op == opReturn:
+		if before := r.previous(i.at); before != nil && before.constant {
+			i.op, i.to = opReturnTo, machine.Addr(before.number)
+		}
+	}
+}
+
+// through is where an indirect jump leads: through a word of memory, or a register that the instructions before it have loaded.
+func (d *departure) through(r *reading, at machine.Addr, arg x86asm.Arg, memory operand) machine.Addr {
+	if memory.base == noBase {
+		to, err := machine.ReadAddr(d.memory, d.arch, machine.Addr(memory.offset))
+		if err != nil {
+			return 0
+		}
+		return to
+	}
+	reg := wholeRegister(arg)
+	for i := r.previous(at); i != nil && reg != noRegister; i = r.previous(i.at) {
+		switch {
+		case i.op == opNumber && i.dst == reg:
+			return machine.Addr(i.number)
+		case i.op == opLoad && i.dst == reg && i.memory.base == noBase:
+			to, err := machine.ReadAddr(d.memory, d.arch, machine.Addr(i.memory.offset))
+			if err != nil {
+				return 0
+			}
+			return to
+		case i.op == opCall, i.op != opPush && i.op != opStore && i.op != opNumber && !(i.op == opOther && !i.writes.Has(machine.DWARFReg(reg))):
+			return 0
+		}
+	}
+	return 0
+}
+
+// previous is the instruction in front of one that is decoded now, where that was read just before.
+func (r *reading) previous(at machine.Addr) *instr {
+	for n := len(r.instrs) - 1; n >= 0; n-- {
+		if i := &r.instrs[n]; i.next() == at {
+			return i
+		}
+	}
+	return nil
+}
+
+// absolute is a memory operand whose address the instruction has.
+func (d *departure) absolute(arg x86asm.Arg, next machine.Addr) operand {
+	m, ok := arg.(x86asm.Mem)
+	switch {
+	case !ok || m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS:
+	case m.Base == x86asm.RIP:
+		return operand{noBase, int64(next) + m.Disp}
+	case m.Base == 0:
+		return operand{noBase, m.Disp}
+	}
+	return operand{base: noRegister}
+}
+
+// departing reads the code from an address on as a way out of a function.
+func (u *Unwinder) departing(from machine.Addr, own, written machine.Range) *reading {
+	r := newReading(u.Memory, 0, math.MaxUint64, maxDeparture)
+	r.left = &departure{u.Memory, u.Arch, own, written}
+	return r
+}
+
+// CallsFrom lists the return addresses of the calls that code leads to from an address on, without those of what it calls. It is for
+// x86-64 code, of which it reads some thousand instructions at most. whole is false where the code leads to more.
+func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole bool) {
+	if u.Arch != machine.AMD64 {
+		return nil, false
+	}
+	r := u.departing(from, machine.Range{}, machine.Range{})
+	for queue := []machine.Addr{from}; len(queue) > 0; {
+		queue = r.follow(queue...)
+	}
+	whole = len(r.instrs) > 0 && len(r.instrs) < r.limit
+	for n := range r.instrs {
+		i := &r.instrs[n]
+		if i.calls() {
+			returns = append(returns, i.next())
+		}
+		whole = whole && !i.away
+	}
+	slices.Sort(returns)
+	return slices.Compact(returns), whole
+}
+
+// leave reads the way from where a function was left to pc: behind a call, or, where there is no call, at an instruction or behind a
+// trap.
+func (w *walk) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
+	if w.Arch != machine.AMD64 {
+		return nil, m, errors.New("code of " + w.Arch.Title + " is not followed")
+	}
+	r = w.departing(o.At, own, machine.Range{Start: o.At, End: max(o.End, o.At+1)})
+	number := -1
+	for queue := []machine.Addr{o.At}; len(queue) > 0 && number < 0; {
+		queue = r.follow(queue...)
+		number = slices.IndexFunc(r.instrs, func(i instr) bool {
+			return !o.Trap && i.next() == pc && i.calls() || o.Trap && i.at == pc || o.Trap && i.next() == pc && i.op == opStop
+		})
+	}
+	if number < 0 {
+		return r, m, errors.New("nothing that is reached ends there")
+	}
+	r.divide()
+	begin := atStart()
+	begin.forgot = true
+	if err := r.settle(begin); err != nil {
+		return r, m, err
+	}
+	m, err = r.before(r.instrs[number].at)
+	return r, m, err
+}
