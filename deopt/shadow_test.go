@@ -63,7 +63,7 @@ func returnsTo(t *testing.T, v *deopt.View, pc machine.Addr) (f, caller *deopt.F
 			f, caller = frames[n], frames[n+1]
 		}
 	}
-	require.NotNil(t, f, "no frame returns to %v", pc)
+	require.NotNil(t, f, "no frame returns to %v: %s, %s", pc, stackText(v.Threads[0]), v.Threads[0].End.Reason)
 	return f, caller
 }
 

@@ -109,7 +109,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	v.modules.Pointer = t.Arch().Pointer
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
-	v.unwinder.Overwritten = v.patched.Places
+	v.unwinder.Overwritten, v.unwinder.Patchable = v.patched.Places, v.patched.Patchable
 	for _, l := range o.Layouts {
 		if err := l.Check(v.modules); err != nil {
 			return nil, err

@@ -85,6 +85,39 @@ func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 			}
 		})
 	}
+	if sp, left := t.leftStack(maps, block); left && len(t.stacks) <= maxInterrupted {
+		more := span{data: make([]byte, room)}
+		more.copy(mem, maps, sp, block)
+		t.stacks = append(t.stacks, more)
+	}
+}
+
+// leftStack is the lowest address in the thread's own stack that the top of the stack which it runs on now leads to. left is false where
+// it runs on its own, or no word there leads to that: a stub or a coroutine that switches stacks keeps the old stack pointer on the new one.
+func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (sp machine.Addr, left bool) {
+	const words = 512
+	var own []machine.Mapping
+	for _, m := range maps {
+		if m.Path == "[stack]" || block != 0 && m.Contains(block) {
+			own = append(own, m)
+		}
+	}
+	in := func(at machine.Addr) bool {
+		return slices.ContainsFunc(own, func(m machine.Mapping) bool { return m.Contains(at) })
+	}
+	for _, s := range t.stacks {
+		if in(s.addr) {
+			return 0, false
+		}
+	}
+	top := t.stacks[0]
+	top.data = top.data[:min(len(top.data), 8*words)]
+	top.eachWord(t.arch.Order, func(at machine.Addr) {
+		if at%8 == 0 && in(at) && (!left || at < sp) {
+			sp, left = at, true
+		}
+	})
+	return sp, left
 }
 
 // copy copies a stack up to the end of the writable memory that it lies in. Behind

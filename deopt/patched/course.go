@@ -134,7 +134,10 @@ func (s *Code) reaches(p *Finder, pc machine.Addr) (ends, written bool) {
 // moved lists the regions of patchpoints and statepoints in which f waits for a call that was written there, and where the code before it
 // moves the stack pointer or jumps. Where it does neither, nothing but the call was written, so far as the frame is concerned.
 func (p *Finder) moved(f *unwind.Frame) (found []*Code) {
-	p.near(f, func(s *Code) bool {
+	p.near(f.PC, func(s *Code) bool {
+		if s.Differing(s.Start, s.End()) == 0 {
+			return true
+		}
 		if s.Noun() != "region" || s.endsOriginal(f.PC) {
 			return true
 		}
@@ -165,17 +168,23 @@ func (s *Code) straight(p *Finder, pc machine.Addr) bool {
 	return false
 }
 
-// near calls do with the code of each record that the pc of f is in, or at the end of, until do returns false.
-func (p *Finder) near(f *unwind.Frame, do func(s *Code) bool) {
+// Patchable reports whether a call that a runtime has written over the code of a record may have ended at an address, whatever is there now.
+func (p *Finder) Patchable(pc machine.Addr) (is bool) {
+	p.near(pc, func(*Code) bool { is = true; return false })
+	return is
+}
+
+// near calls do with the code of each record that an address is in, or at the end of, until do returns false.
+func (p *Finder) near(pc machine.Addr, do func(s *Code) bool) {
 	if p.Space.Target.Arch() != machine.AMD64 {
 		return
 	}
-	c := p.Space.At(f.PC - 1)
+	c := p.Space.At(pc - 1)
 	if c == nil || c.Records == nil {
 		return
 	}
-	owner := c.SymbolAt(f.PC - 1).Owner
-	near := c.Records.Range(f.PC-min(f.PC, sites.MaxPatch), f.PC+sites.MaxPatch)
+	owner := c.SymbolAt(pc - 1).Owner
+	near := c.Records.Range(pc-min(pc, sites.MaxPatch), pc+sites.MaxPatch)
 	for n := range near.Len() {
 		e := sites.RecordEntry{Entry: near.Entry(n)}
 		if e.Function.Addr != owner {
@@ -183,11 +192,11 @@ func (p *Finder) near(f *unwind.Frame, do func(s *Code) bool) {
 		}
 		e.Record = e.Entry.Record()
 		start, length, s := p.regionOf(c, e)
-		if s == nil || f.PC <= start || f.PC > start+machine.Addr(length) {
+		if s == nil || pc <= start || pc > start+machine.Addr(length) {
 			continue
 		}
 		o, err := p.Space.Original(start, int(length))
-		if err != nil || o.Differing(o.Start, o.End()) == 0 {
+		if err != nil {
 			continue
 		}
 		if s.Original = o; !do(s) {
@@ -200,7 +209,10 @@ func (p *Finder) near(f *unwind.Frame, do func(s *Code) bool) {
 // instruction, such as one that raises a signal, or right behind an int3.
 func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 	var found []*Code
-	p.near(f, func(s *Code) bool {
+	p.near(f.PC, func(s *Code) bool {
+		if s.Differing(s.Start, s.End()) == 0 {
+			return true
+		}
 		course := s.course(p)
 		if !s.leave(course) || s.Left > f.PC {
 			return true

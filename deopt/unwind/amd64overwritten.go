@@ -276,7 +276,7 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bo
 	to := w.callee(pc, s.Start)
 	entered := !o.Called && w.entered(sp, f, r, o, told, now)
 	switch {
-	case to == callsAnother || to == callsUnknown && !sized:
+	case to == callsAnother:
 		return excluded
 	case to == callsIt && told && sized && s.row.CFA.Register != w.Arch.SP:
 		return proven // the stack pointer and the frame pointer say the same

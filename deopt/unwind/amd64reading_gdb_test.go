@@ -272,7 +272,7 @@ func (c *comparison) ask(s *stepped, n int, to *counts, way step, unknown error)
 	require.NoError(c.t, err)
 	w := walk{Unwinder: &Unwinder{
 		Arch: machine.AMD64, Executable: func(machine.Addr) bool { return true },
-		Memory: steppedMemory{c.text, elfText{sp - 128, stack}},
+		Memory: steppedMemory{c.text, elfText{sp - 128, stack}}, Finder: sameCode{&Code{}},
 	}}
 	frame := &Frame{PC: f.pc(c.t), Registers: machine.NewRegisters(machine.AMD64, "gdb does not know it")}
 	for reg := range machine.DWARFReg(16) {

@@ -38,7 +38,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
 		}
 		if none := (*uncalled)(nil); s.rule == FromCFI {
-			if _, err := w.called(pc, false); errors.As(err, &none) {
+			if _, err := w.called(pc, false); errors.As(err, &none) && !(w.Patchable != nil && w.Patchable(pc)) {
 				return caller{}, cutShort("frame #%d returns to %v, which follows no call", f.Index, pc), nil
 			}
 		}

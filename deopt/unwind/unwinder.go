@@ -12,7 +12,7 @@ import (
 // defaultMax is how many frames a walk has at most when nothing else is asked for.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten and Conventions.
+// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten, Patchable and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -22,6 +22,8 @@ type Unwinder struct {
 	// Overwritten lists the places where a function may stand whose frame f has called callee by code that was written over its own. It
 	// may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
+	// Patchable reports whether a call that a runtime has written may have ended at an address, and have been taken back. It may be nil.
+	Patchable func(pc machine.Addr) bool
 	// Conventions returns the calling convention of the function of callee, which f has called: nil where it is C's or is not known. It may be nil.
 	Conventions func(callee, f *Frame) *Convention
 }
