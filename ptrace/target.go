@@ -134,6 +134,9 @@ func (t *Target) Mappings() ([]machine.Mapping, error) {
 		return t.maps, nil
 	}
 	maps, err := readMaps(t.via)
+	if err != nil && system.Ended(t.PID, t.via) { // others may go on, and have the same memory
+		maps, err = readMaps(firstAlive(t.PID))
+	}
 	if err != nil {
 		return nil, explain(t.PID, "cannot read its mappings", err)
 	}

@@ -141,10 +141,12 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 			}
 			return err
 		}
-		if err := t.event(ev); err != nil {
-			return err
+		if err = t.event(ev); err == nil {
+			err = then()
 		}
-		if err := then(); err != nil {
+		// A thread that calls execve ends all others, also those that stand at an exit: what comes next says that the process became another
+		// program, or that it ended.
+		if err != nil && !errors.Is(err, ptrace.ErrGone) {
 			return err
 		}
 	}

@@ -139,6 +139,9 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	return &v.summary, err
 }
 
+// vanished is why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
+const vanished = "the process ended or became another program"
+
 // errEnough ends a verification: as many exits are verified as were asked for.
 var errEnough = errors.New("enough exits are verified")
 
@@ -146,7 +149,12 @@ var errEnough = errors.New("enough exits are verified")
 func (v *verifier) run() (end string, err error) {
 	err = v.watcher.Run(v.ctx, func() error {
 		if err := v.native(); err != nil {
-			return err
+			if !errors.Is(err, ptrace.ErrGone) {
+				return err
+			}
+			if err := v.ended(vanished); err != nil {
+				return err
+			}
 		}
 		if v.enough() {
 			return errEnough
@@ -198,6 +206,10 @@ func (v *verifier) exit(x *trace.Exited) error {
 		predict = v.predictWith
 	}
 	p, err := predict(x, out)
+	if errors.Is(err, ptrace.ErrGone) {
+		out.notComparable(vanished)
+		return v.tell(out)
+	}
 	if err != nil {
 		return err
 	}
@@ -275,6 +287,9 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	v.summary.Exits += oneIf(o.EntriesOf != nil)
 	before := len(v.pending)
 	why, err := v.enter(x)
+	if errors.Is(err, ptrace.ErrGone) {
+		why, err = vanished, nil
+	}
 	if err != nil {
 		return err
 	}

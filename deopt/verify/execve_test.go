@@ -1,0 +1,35 @@
+package verify
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/names"
+	"reframe/deopt/trace"
+	"reframe/internal/livetest"
+)
+
+// A thread that calls execve ends those that stand at an exit. The verification goes on with the new program, to its end.
+func TestVerifyExecveByAnotherThread(t *testing.T) {
+	module, err := filepath.Abs("testdata/execs.ll")
+	require.NoError(t, err)
+	m, err := ir.ParseFile(module)
+	require.NoError(t, err)
+	object := livetest.Object(t, 19, module, "-relocation-model=static")
+	path := livetest.CProgram(t, "gcc", []string{"-O1", "-no-pie", "-pthread"}, "testdata/execs.c", object)
+	f, err := names.Exact("f")
+	require.NoError(t, err)
+	for range livetest.Times(6, 60) {
+		o := Options{EntriesOf: []*names.Pattern{f}}
+		o.Modules = append(o.Modules, m)
+		summary, all := verified(t, []string{path, "5"}, o)
+		for _, v := range all {
+			require.NotEqual(t, Different, v.Status, v.Why)
+		}
+		require.Equal(t, trace.End{Kind: trace.EndExited, ExitCode: 7}, summary.End)
+		require.Equal(t, summary.Exits, summary.Same+summary.NotComparable)
+	}
+}
