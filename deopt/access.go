@@ -90,9 +90,13 @@ func (v *View) Walk(registers *machine.Registers, before *unwind.Stack) *unwind.
 	return v.unwinder.Walk(registers, before)
 }
 
-// Recorded returns the frame as its record alone has it, without layouts.
-func (f *Frame) Recorded() *Frame {
+// Others are the other records at the frame's address.
+func (f *Frame) Others() []*Match { return f.others }
+
+// Recorded returns the frame as a record at its address has it alone, without layouts. m is its own record or one of the others.
+func (f *Frame) Recorded(m *Match) *Frame {
 	plain := f.bare()
+	plain.match = m
 	_ = plain.fill(nil) // which only a layout can make fail
 	return plain
 }
@@ -107,7 +111,7 @@ func (f *Frame) As(m *Match) (*Frame, error) {
 // bare is the frame without what its record says.
 func (f *Frame) bare() *Frame {
 	plain := *f
-	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM = nil, nil, nil, nil, nil, nil
+	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM, plain.Also = nil, nil, nil, nil, nil, nil, nil
 	return &plain
 }
 

@@ -41,8 +41,10 @@ func TestTypesThatSitesAgreeOn(t *testing.T) {
 }
 
 // brief is each slot's name, type and value.
-func brief(f *deopt.Frame) (out []string) {
-	for _, s := range f.Slots {
+func brief(f *deopt.Frame) []string { return briefSlots(f.Slots) }
+
+func briefSlots(slots []frame.Slot) (out []string) {
+	for _, s := range slots {
 		value := s.Value
 		if value == "" {
 			value = string(s.Hex)

@@ -46,7 +46,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc) }) {
+		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc, moves) }) {
 			continue // that it is a stackmap, and what it is about, the module alone can say
 		}
 		found := &Match{Entry: e, Kind: ir.StackMapSite, Candidates: c, Moment: frame.Before, Moves: moves}
@@ -59,9 +59,12 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 }
 
 // standsBehindCall says whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
-// call and what computes with values is before it.
-func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr) bool {
+// call and what computes with values is before it. What the code computes before the record must not be of the call's result, which is not there yet.
+func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)
+	if call != nil && slices.ContainsFunc(moves, amd64.IsComputed) && sites.ComputedOfCall(s, call) != nil {
+		return false
+	}
 	return call != nil && (m.calls == nil || m.calls(s.Func, sites.CalledName(call), ret))
 }
 

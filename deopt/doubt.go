@@ -2,6 +2,7 @@ package deopt
 
 import (
 	"fmt"
+	"strings"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/unwind"
@@ -25,11 +26,12 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	return nil
 }
 
-// Uncertain says why the frame may be none: it was found by a guess, or its place depends on that of one that was. It is "" where the frame is certain.
+// Uncertain says why the frame may be none, or that of another function: it was found by a guess, its place depends on that of one that was, or the
+// linker folded its function and others. It is "" where the frame is certain.
 func (f *Frame) Uncertain() string {
 	switch d := f.guess; {
 	case d == nil:
-		return ""
+		return f.folded()
 	case d.index == f.Index:
 		return d.why
 	default:
@@ -39,20 +41,44 @@ func (f *Frame) Uncertain() string {
 
 // doubtSlots marks the values of a frame that may be none.
 func (f *Frame) doubtSlots() {
-	if f.guess == nil {
+	why := f.Uncertain()
+	if why == "" {
 		return
+	}
+	if f.guess != nil {
+		why = fmt.Sprintf("frame #%d is a guess: %s", f.Index, why)
 	}
 	for i := range f.Slots {
 		if s := &f.Slots[i]; s.Status == frame.OK {
-			s.Status, s.Reason = frame.Guessed, fmt.Sprintf("frame #%d is a guess: %s", f.Index, f.Uncertain())
+			s.Status, s.Reason = frame.Guessed, why
 		}
 	}
 }
 
 // refuseGuess is the error of whoever would go on from a frame that may be none.
 func (f *Frame) refuseGuess() error {
-	if f.guess == nil {
+	if f.Uncertain() == "" {
 		return nil
 	}
 	return fmt.Errorf("%s, is a guess: %s; explain -f %d says how it was found, and --force goes on from it all the same", f.Title(), f.Uncertain(), f.Index)
+}
+
+// folded says that the frame's record is that of one of several functions which the linker folded into the same code, or is "".
+func (f *Frame) folded() string {
+	if f.match == nil || f.code == nil {
+		return ""
+	}
+	names, folded := f.code.Folded(f.match.Entry.Function.Addr)
+	if !folded {
+		return ""
+	}
+	which := ""
+	if len(names) > 1 {
+		const shown = 4
+		which = ": " + strings.Join(names[:min(len(names), shown)], ", ")
+		if len(names) > shown {
+			which += " and others"
+		}
+	}
+	return fmt.Sprintf("several functions have the code at %v, which the linker folded%s; which of them runs is not known", f.match.Entry.Function.Addr, which)
 }

@@ -267,7 +267,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 // carryOn says where a frame without a layout resumes: at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.Site
-	if s == nil || s.Kind == ir.DeoptimizeSite {
+	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != "" {
 		return
 	}
 	f.to = s.Func

@@ -312,7 +312,7 @@ func (v *View) Partial() bool {
 // Lacks says which value that a record promises the frame has not, and why; "" where it has all. Where
 // its records cannot be read, nobody knows what they promise. A frame with a record that is a guess has nothing for sure.
 func (f *Frame) Lacks() string {
-	if f.Record != nil && f.guess != nil {
+	if f.Record != nil && f.Uncertain() != "" {
 		return "a guess: " + f.Uncertain()
 	}
 	for _, s := range f.Slots {

@@ -63,6 +63,7 @@ type Frame struct {
 	code     *progspace.Objfile
 	match    *Match
 	values   []bound  // the values of the module that slots hold
+	others   []*Match // at the same address, but for match; see [Frame.Others]
 	to       *ir.Func // that resumes, where a module defines it
 	blind    string   // why a record that its code may have for it cannot be read, or ""
 	view     *View
@@ -205,6 +206,10 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		f.Offset = &offset
 	}
 	err := f.Fill()
+	if why := f.folded(); why != "" {
+		f.Notes = append(f.Notes, why)
+	}
+	f.fillAlso()
 	if d := f.guess; d != nil && d.index != f.Index {
 		f.Notes = append(f.Notes, fmt.Sprintf("it lies beyond frame #%d, which was found by a guess", d.index))
 	}
@@ -300,6 +305,7 @@ func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 // everything in place, and what the call of one that has run returned is in no record.
 func (f *Frame) choose(all []*Match) *Match {
 	var best *Match
+	var possible []*Match
 	for _, m := range all {
 		why := ""
 		if !f.physical.Return {
@@ -308,19 +314,35 @@ func (f *Frame) choose(all []*Match) *Match {
 		switch {
 		case why != "":
 			f.Notes = append(f.Notes, why)
+			continue
 		case best == nil || best.Moment == frame.After && m.Moment == frame.Before:
 			best = m
 		}
+		possible = append(possible, m)
 	}
 	if best == nil && all[0].Kind == "" {
 		best = all[0]
 	}
 	for _, m := range all {
 		if best != nil && m != best {
+			if slices.Contains(possible, m) {
+				f.others = append(f.others, m)
+			}
 			f.Notes = append(f.Notes, fmt.Sprintf("record %d is at this address too", uint64(m.Entry.Record.ID)))
 		}
 	}
 	return best
+}
+
+// maxAlso bounds the other records at the address of a frame whose values are read.
+const maxAlso = 8
+
+// fillAlso reads the values of the other records at the frame's address.
+func (f *Frame) fillAlso() {
+	for _, m := range f.others[:min(len(f.others), maxAlso)] {
+		other := f.Recorded(m)
+		f.Also = append(f.Also, frame.Also{Record: *other.Record, Slots: other.Slots, Notes: m.Uncertain()})
+	}
 }
 
 // About says what the target is.

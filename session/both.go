@@ -263,7 +263,7 @@ func (s *Session) Diff() *Pair {
 
 // rows are the values of a record of native code's beside those that the interpreter has.
 func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
-	plain := f.Recorded() // as the module has them, whatever a layout makes of it
+	plain := f.Recorded(f.Match()) // as the module has them, whatever a layout makes of it
 	site := f.Match().Site
 	dl := site.Func.Module.Layout
 	for _, native := range plain.Slots {

@@ -269,6 +269,16 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 			printSlot(w, s, &f.Slots[i], width)
 		}
 	}
+	for i := range f.Also {
+		also := &f.Also[i]
+		fmt.Fprintf(w, "        %s\n", s.dim(fmt.Sprintf("record %d, %s, at the same address:", also.Record.ID, site(&also.Record))))
+		for k := range also.Slots {
+			printSlot(w, s, &also.Slots[k], width)
+		}
+		for _, n := range also.Notes {
+			fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
+		}
+	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
 	}

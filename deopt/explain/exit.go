@@ -37,7 +37,7 @@ type WhenTried struct {
 // carries says where the frame resumes.
 func carries(f *deopt.Frame) *CarriesOn {
 	out := &CarriesOn{Resume: f.Resume}
-	plain := f.Recorded()
+	plain := f.Recorded(f.Match())
 	exit, layout, _ := plain.ExitOf(f.View().Layouts())
 	out.Exits = tried(plain, f.View().Layouts(), exit)
 	switch {

@@ -172,7 +172,7 @@ func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) er
 	for _, at := range places {
 		switch {
 		case len(at.all) == 1 && stand == 1:
-			answer.Places = append(answer.Places, explainFrame(v, at.all[0], namesOfAll(at.all)))
+			answer.Places = append(answer.Places, explainFrame(v, at.all[0].as(at.entry), namesOfAll(at.all)))
 		case len(places) == 1 && len(at.all) == 0:
 			answer.Places = append(answer.Places, explainCode(v, at.entry.Addr))
 		default:
@@ -185,6 +185,16 @@ func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) er
 		return fmt.Errorf("%w: no record has the id %d%s", ErrNotFound, id, howMany(v))
 	}
 	return nil
+}
+
+// as is the frame as a record at its address has it, which need not be its first one.
+func (s standing) as(e sites.RecordEntry) standing {
+	for _, m := range s.frame.Others() {
+		if m.Entry.Map == e.Map && m.Entry.Record.Pos == e.Record.Pos {
+			return standing{s.thread, s.frame.Recorded(m)}
+		}
+	}
+	return s
 }
 
 // isOf says whether a record is the frame's.

@@ -467,3 +467,23 @@ func hexOf(t *testing.T, x Value) frame.Hex {
 	}
 	return frame.Hex("0x" + n.Text(16))
 }
+
+// Of two records at one address that one is explained whose id was asked for.
+func TestExplainOtherRecordAtOneAddress(t *testing.T) {
+	const text = livetest.Prelude + `
+define i64 @work(i64 %a) noinline {
+  %x = mul i64 %a, 3
+  %y = mul i64 %a, 5
+  %r = call i64 @wait(i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 21, i32 0, i64 %x)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 22, i32 0, i64 %y)
+  %s = add i64 %x, %y
+  ret i64 %s
+}
+` + livetest.Start
+	p := livetest.Lli(t, 19, livetest.Module(t, text), "mcjit")
+	for id, want := range map[uint64]string{21: "%x 300", 22: "%y 500"} {
+		at := only(t, explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: -1}))
+		require.Equal(t, want, at.Values[0].Name+" "+at.Values[0].Value)
+	}
+}

@@ -23,7 +23,7 @@ type Value struct {
 
 // values explains all values of the frame's record.
 func (s standing) values() []Value {
-	f, plain := s.frame, s.frame.Recorded()
+	f, plain := s.frame, s.frame.Recorded(s.frame.Match())
 	exit, _, _ := plain.ExitOf(f.View().Layouts())
 	out := make([]Value, len(plain.Slots))
 	for k, slot := range plain.Slots {

@@ -68,10 +68,18 @@ type Frame struct {
 	Record    *Record  `json:"record,omitempty"`
 	Resume    *Resume  `json:"resume,omitempty"`
 	Slots     []Slot   `json:"slots,omitempty"`
+	Also      []Also   `json:"also,omitempty"`  // other records at the same address
 	VM        *VM      `json:"vm,omitempty"`    // of a record that a VM's layout reads
 	Notes     []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
 	// CompiledFrom is asked of those that show it alone.
 	CompiledFrom *CompiledFrom `json:"compiled_from,omitempty"`
+}
+
+// Also is another record at the address where a frame stopped, with its values.
+type Also struct {
+	Record Record   `json:"record"`
+	Slots  []Slot   `json:"slots,omitempty"`
+	Notes  []string `json:"notes,omitempty"` // why slots have no names
 }
 
 // CompiledFrom is how sure it is that code was compiled from a function of a module that was given.

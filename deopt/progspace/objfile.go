@@ -33,6 +33,7 @@ type Objfile struct {
 	Relocations map[machine.Addr]object.Relocation
 	named       map[machine.Addr]Symbol // of addresses that were asked for: a recursion asks often
 	starts      []machine.Addr          // of the functions of maps, sorted; nil until one is asked for
+	rows        map[machine.Addr]rows   // the functions of maps by their addresses; nil until one is asked for
 }
 
 // Symbol is the function that an address lies in.

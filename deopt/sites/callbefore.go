@@ -32,6 +32,34 @@ func CallBefore(s *ir.Site) *ir.Instr {
 	return nil
 }
 
+// ComputedOfCall returns a live value of a stackmap that takes more than a copy of what the call before it returns, or nil: instructions for it are
+// between the two, and run on the call's result.
+func ComputedOfCall(s *ir.Site, call *ir.Instr) *ir.Instr {
+	made := map[ir.Value]bool{call: false} // what comes of the result, and whether it takes an instruction
+	for _, i := range s.Instr.Block.Instrs[call.Index+1 : s.Instr.Index] {
+		for _, v := range i.Args {
+			if work, of := made[v]; of {
+				made[i] = made[i] || work || !copied(i)
+			}
+		}
+	}
+	for _, v := range s.Live {
+		if i, ok := v.(*ir.Instr); ok && made[v] {
+			return i
+		}
+	}
+	return nil
+}
+
+// copied says whether the result of an instruction is its operand, or a part of it.
+func copied(i *ir.Instr) bool {
+	switch i.Op {
+	case ir.OpExtractValue, ir.OpBitCast, ir.OpTrunc, ir.OpIntToPtr, ir.OpPtrToInt, ir.OpAddrSpaceCast, ir.OpFreeze:
+		return true
+	}
+	return false
+}
+
 // computes says whether an instruction makes a value of values, and does nothing else.
 func computes(i *ir.Instr) bool {
 	switch i.Op {

@@ -54,6 +54,9 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 		f.Notes = append(f.Notes, p.Note)
 	}
 	f.Notes = append(f.Notes, p.match.Uncertain()...)
+	if why := f.Uncertain(); why != "" {
+		f.Notes = append(f.Notes, why)
+	}
 	if p.Addr == p.match.Entry.Addr { // whoever comes to a call makes it
 		if why := f.Reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)

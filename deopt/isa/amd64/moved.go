@@ -17,9 +17,12 @@ type Moved struct {
 	stored    []stored           // the later ones count
 }
 
-// IsMove says whether an instruction only moves what is in registers and in the frame, or computes an address of it, so that it
-// is known what it does.
+// IsMove says whether an instruction only moves what is in registers and in the frame, or changes one register and no memory, so that it
+// is known what stays as it is.
 func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
+
+// IsComputed says of an instruction that [IsMove] takes whether its result is not known here.
+func IsComputed(inst x86asm.Inst) bool { return (&Moved{}).move(inst) == nil }
 
 // Do does one of the instructions that are moves. What comes of it that is not known is unavailable, with the reason.
 func (m *Moved) Do(inst x86asm.Inst) { m.try(inst)() }
@@ -32,8 +35,16 @@ type stored struct {
 	why  error
 }
 
-// try returns what does a move, or nil for any other instruction.
+// try returns what does a move or a computation, or nil for any other instruction.
 func (m *Moved) try(inst x86asm.Inst) func() {
+	if do := m.move(inst); do != nil {
+		return do
+	}
+	return m.computed(inst)
+}
+
+// move returns what does an instruction whose result is known.
+func (m *Moved) move(inst x86asm.Inst) func() {
 	to, from := inst.Args[0], inst.Args[1]
 	switch inst.Op {
 	case x86asm.MOV:
@@ -52,6 +63,45 @@ func (m *Moved) try(inst x86asm.Inst) func() {
 		return m.vector(to, from, 4)
 	}
 	return nil
+}
+
+// computing are instructions that change nothing but flags and the register that is their first operand. Not all of them write a register: see [comparing].
+var computing = map[x86asm.Op]bool{
+	x86asm.MOV: true, x86asm.LEA: true, x86asm.MOVZX: true, x86asm.MOVSX: true, x86asm.MOVSXD: true, x86asm.ADD: true, x86asm.SUB: true, x86asm.AND: true, x86asm.OR: true,
+	x86asm.XOR: true, x86asm.NEG: true, x86asm.NOT: true, x86asm.INC: true, x86asm.DEC: true, x86asm.SHL: true, x86asm.SHR: true, x86asm.SAR: true, x86asm.ROL: true, x86asm.ROR: true,
+	x86asm.SETA: true, x86asm.SETAE: true, x86asm.SETB: true, x86asm.SETBE: true, x86asm.SETE: true, x86asm.SETG: true, x86asm.SETGE: true, x86asm.SETL: true, x86asm.SETLE: true,
+	x86asm.SETNE: true, x86asm.SETNO: true, x86asm.SETNP: true, x86asm.SETNS: true, x86asm.SETO: true, x86asm.SETP: true, x86asm.SETS: true,
+	x86asm.CMOVA: true, x86asm.CMOVAE: true, x86asm.CMOVB: true, x86asm.CMOVBE: true, x86asm.CMOVE: true, x86asm.CMOVG: true, x86asm.CMOVGE: true, x86asm.CMOVL: true, x86asm.CMOVLE: true,
+	x86asm.CMOVNE: true, x86asm.CMOVNO: true, x86asm.CMOVNP: true, x86asm.CMOVNS: true, x86asm.CMOVO: true, x86asm.CMOVP: true, x86asm.CMOVS: true,
+	x86asm.MOVAPS: true, x86asm.MOVAPD: true, x86asm.MOVUPS: true, x86asm.MOVUPD: true, x86asm.MOVDQA: true, x86asm.MOVDQU: true, x86asm.MOVSD_XMM: true, x86asm.MOVSS: true,
+	x86asm.MOVD: true, x86asm.MOVQ: true, x86asm.XORPS: true, x86asm.XORPD: true, x86asm.PXOR: true, x86asm.CVTSI2SD: true, x86asm.CVTSI2SS: true, x86asm.CVTSS2SD: true, x86asm.CVTSD2SS: true,
+	x86asm.ADDSD: true, x86asm.ADDSS: true, x86asm.SUBSD: true, x86asm.SUBSS: true, x86asm.MULSD: true, x86asm.MULSS: true,
+}
+
+// comparing are instructions that change flags alone.
+var comparing = map[x86asm.Op]bool{x86asm.CMP: true, x86asm.TEST: true, x86asm.UCOMISD: true, x86asm.UCOMISS: true}
+
+var errComputed = errors.New("it is computed by the instructions between the call and the stackmap, which have yet to run")
+
+// computed returns what does an instruction that changes one register to what is not calculated here, and no memory; nil for any other. The stack and
+// frame pointers stay as they are: by them the frame is found.
+func (m *Moved) computed(inst x86asm.Inst) func() {
+	imul := inst.Op == x86asm.IMUL && inst.Args[1] != nil // with one operand it writes rax and rdx
+	switch {
+	case comparing[inst.Op]:
+		return func() {}
+	case !computing[inst.Op] && !imul:
+		return nil
+	}
+	reg, isXMM := xmm(inst.Args[0])
+	if !isXMM {
+		r, isRegister := inst.Args[0].(x86asm.Reg)
+		var known bool
+		if reg, _, known = Register(r); !isRegister || !known || reg == machine.AMD64.SP || reg == machine.AMD64.FP {
+			return nil
+		}
+	}
+	return func() { m.put(reg, nil, errComputed) }
 }
 
 // general is a mov of a general register, whole or its lower half.
