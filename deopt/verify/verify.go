@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,12 +122,17 @@ const maxPending = 16
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
 	o.Warn = once(o.Warn)
+	if o.For > 0 { // which ends what the interpreter and native code run too, and not only the wait for the next exit
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.For, errTimeUp)
+		defer cancel()
+	}
 	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, vain: map[string]int{}}
 	at := o.At
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
 	}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, For: o.For, Warn: o.Warn, Describe: o.Describe}, v.exit)
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.exit)
 	defer func() { v.child.Close() }()
 	v.summary.Reasons, v.summary.ExitOnly = map[string]uint64{}, map[string]uint64{}
 	kind, err := v.run()
@@ -141,6 +147,9 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 
 // vanished is why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
 const vanished = "the process ended or became another program"
+
+// errTimeUp ends a verification: it took as long as it may.
+var errTimeUp = errors.New("the time for the verification is over")
 
 // errEnough ends a verification: as many exits are verified as were asked for.
 var errEnough = errors.New("enough exits are verified")
@@ -164,6 +173,11 @@ func (v *verifier) run() (end string, err error) {
 	switch {
 	case errors.Is(err, errEnough):
 		return trace.EndLimit, nil
+	case errors.Is(err, errTimeUp):
+		if err = v.abandon(errTimeUp.Error()); errors.Is(err, errTimeUp) {
+			err = nil
+		}
+		return trace.EndTime, err
 	case err != nil && v.ctx.Err() != nil:
 		return trace.EndInterrupted, err
 	}
@@ -206,9 +220,13 @@ func (v *verifier) exit(x *trace.Exited) error {
 		predict = v.predictWith
 	}
 	p, err := predict(x, out)
-	if errors.Is(err, ptrace.ErrGone) {
+	switch {
+	case errors.Is(err, ptrace.ErrGone):
 		out.notComparable(vanished)
 		return v.tell(out)
+	case errors.Is(err, errTimeUp):
+		out.notComparable(errTimeUp.Error())
+		return cmp.Or(v.tell(out), err)
 	}
 	if err != nil {
 		return err
@@ -287,8 +305,11 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	v.summary.Exits += oneIf(o.EntriesOf != nil)
 	before := len(v.pending)
 	why, err := v.enter(x)
-	if errors.Is(err, ptrace.ErrGone) {
+	switch {
+	case errors.Is(err, ptrace.ErrGone):
 		why, err = vanished, nil
+	case errors.Is(err, errTimeUp):
+		why, err = errTimeUp.Error(), nil // which ends the next wait, too
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,36 @@
+package verify
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/frametest"
+	"reframe/deopt/trace"
+	"reframe/internal/livetest"
+)
+
+// The time for a verification ends the interpreter, too, which is in a loop that native code does not have. What was under way is not comparable.
+func TestVerifyTimeEndsInterpreter(t *testing.T) {
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))
+	require.NoError(t, err)
+	forever := strings.Replace(string(text), "%c = icmp ult i64 %i1, 1000", "%c = icmp ult i64 %i1, 1000000000000", 1)
+	require.NotEqual(t, string(text), forever)
+	_, m := frametest.Written(t, "forever.ll", forever)
+	command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
+	o := Options{For: 200 * time.Millisecond, Steps: 1 << 50, Limit: 1}
+	o.Modules = append(o.Modules, m)
+	summary, all := verified(t, command, o)
+	for len(all) == 0 { // the machine is slow, and no exit came in that time
+		o.For *= 2
+		summary, all = verified(t, command, o)
+	}
+	require.Equal(t, trace.End{Kind: trace.EndTime}, summary.End)
+	require.Len(t, all, 1)
+	require.Equal(t, NotComparable, all[0].Status)
+	require.Equal(t, "the time for the verification is over", all[0].Why)
+	require.Equal(t, [2]uint64{1, 1}, [2]uint64{summary.Exits, summary.NotComparable})
+}
