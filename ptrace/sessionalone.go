@@ -16,6 +16,8 @@ type AloneOptions struct {
 	// Hits makes it stop at counted breakpoints too, which it else passes. Where it stands when it
 	// sets out is none, if it came there by an event or by such a stop.
 	Hits bool
+	// Pass are counted breakpoints that it passes all the same.
+	Pass []machine.Addr
 	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; else it ends there.
 	Loads bool
 	// Fatal makes it stop before its own instructions end the process by a signal that no handler takes. The process ends when it goes on.
@@ -76,6 +78,9 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	}
 	for _, at := range o.Entries {
 		r.Alone.Entries = append(r.Alone.Entries, uint64(at))
+	}
+	for _, at := range o.Pass {
+		r.Alone.Pass = append(r.Alone.Pass, uint64(at))
 	}
 	reply, err := s.tracer.DoUntil(ctx, r)
 	if ctx.Err() != nil {

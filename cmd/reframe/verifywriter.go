@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -355,6 +356,13 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	b.WriteString(overwritten(s.Overwritten))
 	b.WriteString(reasonLines(s.Reasons, ""))
 	b.WriteString(reasonLines(s.ExitOnly, "from the exit on alone: "))
+	b.WriteString(reasonLines(s.SkippedPending(), "skipped: "))
+	for _, r := range s.NeverVerified[:min(len(s.NeverVerified), shownReasons)] {
+		fmt.Fprintf(&b, "  no exit of record %d of %s was verified: all %d were skipped; --record %d verifies them\n", r.ID, printable(cmp.Or(names.Demangled(r.Function), "a function without a name")), r.Exits, r.ID)
+	}
+	if more := len(s.NeverVerified) - shownReasons; more > 0 {
+		fmt.Fprintf(&b, "  and of %s more\n", count(more, "record"))
+	}
 	return b.String()
 }
 

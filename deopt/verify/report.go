@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"time"
 
 	"reframe/deopt/frame"
@@ -144,13 +145,16 @@ const SummarySchema = "reframe.verify.summary/v1"
 
 // Summary is what there is to say when a verification has ended.
 type Summary struct {
-	Schema        string            `json:"schema"`
-	Exits         uint64            `json:"exits"`             // that were to be verified
-	Entries       uint64            `json:"entries,omitempty"` // of functions, that were held against a baseline and have a verdict of their own
-	Same          uint64            `json:"same"`
-	Different     uint64            `json:"different"`
-	NotComparable uint64            `json:"not_comparable"`
-	Skipped       uint64            `json:"passed"`  // exits that were not looked at; the JSON keeps its older name
+	Schema        string `json:"schema"`
+	Exits         uint64 `json:"exits"`             // that were to be verified
+	Entries       uint64 `json:"entries,omitempty"` // of functions, that were held against a baseline and have a verdict of their own
+	Same          uint64 `json:"same"`
+	Different     uint64 `json:"different"`
+	NotComparable uint64 `json:"not_comparable"`
+	Skipped       uint64 `json:"passed"` // exits that were not looked at; the JSON keeps its older name
+	// SkippedWhy is why exits were skipped, and how many; NeverVerified are records of which every exit was skipped while others were pending.
+	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
+	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
 	// ExitOnly are those that were held against the run from the exit on alone, though a layout says where they resume: why, and how many.
 	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
@@ -179,6 +183,14 @@ func (s *Summary) add(v *Verified) {
 
 func (s *Summary) finish(end trace.End, took time.Duration) {
 	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
+}
+
+// SkippedPending is why exits were skipped while others were pending: flags did not ask for that.
+func (s *Summary) SkippedPending() map[string]uint64 {
+	list := maps.Clone(s.SkippedWhy)
+	delete(list, skippedByFlags)
+	delete(list, skippedByLimit)
+	return list
 }
 
 // Why lists the reasons, the most frequent first.

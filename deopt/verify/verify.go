@@ -101,6 +101,7 @@ type verifier struct {
 	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
 	hits      map[uint64]uint64
 	summary   Summary
+	records   skippedRecords
 	// aside says that the owner of a [Beside] waits, who may want the thread to stand still, and outer are where the callers of its frame return to.
 	aside    bool
 	outer    []ptrace.Return
@@ -110,9 +111,6 @@ type verifier struct {
 	unfollowed map[ptrace.Return]string
 	vain       map[string]int
 }
-
-// maxPending bounds the exits that are verified at once, one inside the other, and the runs from entries beside them.
-const maxPending = 16
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process stands
 // still when Verify begins; whoever calls it detaches. What told is given is good until it returns;
@@ -134,13 +132,14 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	}
 	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.exit)
 	defer func() { v.child.Close() }()
-	v.summary.Reasons, v.summary.ExitOnly = map[string]uint64{}, map[string]uint64{}
+	v.summary.Reasons, v.summary.ExitOnly, v.summary.SkippedWhy = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+	v.records = skippedRecords{}
 	kind, err := v.run()
 	end, overwritten, took := v.watcher.Finish()
 	if kind != "" {
 		end.Kind = kind
 	}
-	v.summary.Overwritten = overwritten
+	v.summary.Overwritten, v.summary.NeverVerified = overwritten, v.records.never()
 	v.summary.finish(end, took)
 	return &v.summary, err
 }
@@ -203,14 +202,22 @@ func (v *verifier) exit(x *trace.Exited) error {
 		record = x.Frame.Record.ID
 	}
 	v.hits[record]++
-	o := &v.options
+	o, why := &v.options, ""
 	switch {
-	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0, v.enough():
-		v.summary.Skipped++
+	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0:
+		why = skippedByFlags
+	case v.enough():
+		why = skippedByLimit
+	default:
+		why = v.tooMany(x.Point.Addr)
+	}
+	if why != "" {
+		v.skip(x.Point, 1, why)
 		v.passedBy(record, x.Frame)
 		return nil
 	}
 	v.summary.Exits++
+	v.records.of(x.Point).verified++
 	if x.Frame != nil {
 		v.from(x.Point.Addr, func() *frame.CompiledFrom { return provenance.OfFrame(x.Frame) })
 	}
@@ -288,13 +295,15 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	if o.EntriesOf != nil { // it is what is verified
 		v.number++
 		if v.number <= o.Skip || o.Every > 1 && v.number%o.Every != 0 {
-			v.summary.Skipped++
+			v.skip(x.Point, 1, skippedByFlags)
 			return nil
 		}
 	}
-	if v.enough() || v.entriesPending()+2 > maxPending {
+	if v.enough() || v.entriesPending()+2 > maxEntries {
 		v.notFollowed(x, "too many activations are followed at once")
-		v.summary.Skipped += oneIf(o.EntriesOf != nil)
+		if o.EntriesOf != nil {
+			v.skip(x.Point, 1, v.whyNoEntry())
+		}
 		return nil
 	}
 	if why := v.needless(x); why != "" {
@@ -337,6 +346,14 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	out := &Verified{Exit: x, Entry: x.Point.Function, Number: v.entries, Hit: v.entries}
 	out.notComparable(why)
 	return v.tell(out)
+}
+
+// whyNoEntry says why a further activation is not followed from its entry.
+func (v *verifier) whyNoEntry() string {
+	if v.enough() {
+		return skippedByLimit
+	}
+	return fmt.Sprintf("%d activations were followed at once", maxEntries)
 }
 
 // entriesPending counts the runs from entries.
@@ -414,15 +431,20 @@ func (v *verifier) native() error {
 		}
 		first := v.pending[0]
 		entries := v.entriesPending()
-		full := len(v.pending)-entries == maxPending || v.options.EntriesOf != nil && entries == maxPending || v.enough()
+		exits, _ := v.exitsPending(0)
+		full := exits >= maxInAll || v.options.EntriesOf != nil && entries == maxEntries || v.enough()
 		var before []ptrace.Hits
-		if full {
+		var pass []machine.Addr
+		if !full && !v.aside {
+			pass = v.passing()
+		}
+		if full || pass != nil {
 			var err error
 			if before, err = v.session.Hits(); err != nil {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
 		hurries := v.hurries()
 		switch {
 		case v.now == nil: // on a stack of which nothing is pending
@@ -458,7 +480,7 @@ func (v *verifier) native() error {
 			return err
 		}
 		if run.Passed > 0 {
-			if err := v.pass(before); err != nil {
+			if err := v.pass(before, run); err != nil {
 				return err
 			}
 		}
@@ -527,7 +549,7 @@ func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string 
 }
 
 // pass counts the exits that the thread passed on its way.
-func (v *verifier) pass(before []ptrace.Hits) error {
+func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 	after, err := v.session.Hits()
 	if err != nil {
 		return err
@@ -538,13 +560,22 @@ func (v *verifier) pass(before []ptrace.Hits) error {
 	}
 	for _, h := range after {
 		n := h.Count - counted[h.Addr]
+		if n > 0 && h.Addr == run.Hit && !run.Load {
+			n-- // where it stopped
+		}
 		for _, point := range v.watcher.At(h.Addr) {
 			if point.Entry {
 				continue
 			}
 			v.number += n
 			v.hits[point.Record] += n
-			v.summary.Skipped += n
+			why := v.tooMany(h.Addr)
+			if v.enough() {
+				why = skippedByLimit
+			} else if v.options.EntriesOf != nil {
+				why = v.whyNoEntry()
+			}
+			v.skip(point, n, why)
 			if n > 0 {
 				v.passedBy(point.Record, nil)
 			}

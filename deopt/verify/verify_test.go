@@ -97,7 +97,7 @@ func TestVerifyChoosesExits(t *testing.T) {
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 10})
 	o := frametest.ModuleOptions(t, 19, "patch.ll")
 	whole, _ := verified(t, command, Options{Options: o})
-	require.Equal(t, Summary{Schema: SummarySchema, Exits: 50, Same: 50, Reasons: map[string]uint64{}, ExitOnly: map[string]uint64{}, Seconds: whole.Seconds, CompiledFrom: whole.CompiledFrom, End: trace.End{Kind: trace.EndExited}}, *whole)
+	require.Equal(t, Summary{Schema: SummarySchema, Exits: 50, Same: 50, Reasons: map[string]uint64{}, ExitOnly: map[string]uint64{}, SkippedWhy: map[string]uint64{}, Seconds: whole.Seconds, CompiledFrom: whole.CompiledFrom, End: trace.End{Kind: trace.EndExited}}, *whole)
 	for _, c := range []struct {
 		o      Options
 		exits  []uint64 // their numbers

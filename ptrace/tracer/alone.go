@@ -124,7 +124,7 @@ func (a *solo) proceedTo() string {
 			return ""
 		case b.Uncounted:
 			return "code was registered or loaded meanwhile"
-		case a.o.Hits:
+		case a.o.Hits && !slices.Contains(a.o.Pass, b.Addr):
 			a.count(b)
 			a.t.at, a.run.Hit = b, b.Addr
 			return ""

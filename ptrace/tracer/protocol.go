@@ -101,6 +101,7 @@ type Change struct {
 type AloneOptions struct {
 	Returns []Return
 	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
+	Pass    []uint64 // counted ones that it passes all the same
 	Loads   bool     // it stops at uncounted ones too; otherwise it gives up there
 	Fatal   bool     // it stops before a signal that ends the process; otherwise it is given the signal
 	Inside  []Range  // ascending
