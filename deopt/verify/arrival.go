@@ -90,8 +90,8 @@ func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
 	if err := s.p.bring(v, s.at, a); err != nil {
 		return comparedMemory{}, err
 	}
-	now := &imageMemory{s.exit.first, v.watcher.View().Target()}
-	return compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made), nil
+	now := &imageMemory{image: s.exit.first, now: v.watcher.View().Target()}
+	return v.withoutShared(compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
 }
 
 // nearest takes over what differs.

@@ -100,7 +100,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image, target}, calls: map[machine.Addr]bool{}, symbol: f.Symbols(f.To())}
+	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image: image, now: target}, calls: map[machine.Addr]bool{}, symbol: f.Symbols(f.To())}
 	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 		run, err := stack.Prepare(o)
 		if err != nil {
@@ -199,7 +199,7 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	if p.kept > maxHanded {
 		return o, errTooMuch
 	}
-	memory := &imageMemory{p.first, p.memory.now}
+	memory := &imageMemory{image: p.first, now: p.memory.now}
 	p.memory = memory
 	n := 0 // of the calls that native code has made
 	o.Memory = memory

@@ -37,7 +37,7 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 			p.compareAll(v, regs)
 		}
 	}
-	if p.undecided(); out.Status == Different {
+	if p.undecided(v); out.Status == Different {
 		p.explain(v)
 	}
 }
@@ -69,7 +69,7 @@ func (p *prediction) atMost() uint64 {
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
 	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
-	memory := compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.left, p.machine.Made)
+	memory := v.withoutShared(compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.left, p.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -95,10 +95,18 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	case result.Why != "":
 		out.notComparable("the result: " + result.Why)
 	case memory.Why != "":
-		out.notComparable("memory: " + memory.Why)
+		out.notComparable(memoryWhy(memory.Why))
 	default:
 		out.Status = Same
 	}
+}
+
+// memoryWhy is why memory cannot be compared, as the exit's reason.
+func memoryWhy(why string) string {
+	if why == sharedMemory {
+		return why
+	}
+	return "memory: " + why
 }
 
 // report is the difference as it is reported.

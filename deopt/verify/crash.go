@@ -90,7 +90,7 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 		out.Interpreter.Failed = p.failed.Error()
 	}
 	if p.with == nil {
-		p.undecided()
+		p.undecided(v)
 	}
 	if out.Status == Different {
 		p.explain(v)

@@ -142,7 +142,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		switch {
 		case different != nil:
 			p.out.Status, p.out.Call = Different, different
-			if p.undecided(); p.out.Status == Different {
+			if p.undecided(v); p.out.Status == Different {
 				p.explain(v)
 			}
 			told = append(told, p)
@@ -323,7 +323,7 @@ func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() b
 	}
 	p.runs++
 	var native interp.Builtin
-	memory := &imageMemory{p.first, v.watcher.View().Target()}
+	memory := &imageMemory{image: p.first, now: v.watcher.View().Target()}
 	o := v.interpreter()
 	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
 	if in, run, err = p.prepare(o); err == nil {

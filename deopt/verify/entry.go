@@ -161,7 +161,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		if e.fn != nil {
 			p.cc = e.fn.CC
 		}
-		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries, Before: &imageMemory{v.memory, t}}
+		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries, Before: &imageMemory{image: v.memory, now: t}}
 		p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 			in, err := f.Machine(fn, o)
 			if err != nil {

@@ -119,7 +119,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 
 // with is an image with changes in it, those up to a later image.
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
-	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), larger: img.larger}
+	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
 	for _, c := range list {
 		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // or it is zero now, as the image has it
 			out.take(b)

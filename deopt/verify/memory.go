@@ -30,6 +30,7 @@ type memoryImage struct {
 	ranges []imageRange
 	blocks []imageOf       // in order
 	zero   untouched       // what is zero where there is no block: nobody had touched it
+	shared []machine.Range // mappings that are shared
 	larger []machine.Range // mappings of which there is nothing, as they are larger than maxImageMapping
 }
 
@@ -66,6 +67,9 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 		if m.Write && m.Read {
 			img.ranges = append(img.ranges, imageRange{machine.Range{Start: m.Start &^ (imagePage - 1), End: m.End &^ (imagePage - 1)}, m.Share})
 			writable += uint64(m.End - m.Start)
+			if m.Share {
+				img.shared = append(img.shared, machine.Range{Start: m.Start, End: m.End})
+			}
 		}
 	}
 	if writable > maxImage {
@@ -100,6 +104,11 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 		}
 	}
 	return img, nil
+}
+
+// sharedAt reports whether an address lies in a shared mapping.
+func (img *memoryImage) sharedAt(addr machine.Addr) bool {
+	return slices.ContainsFunc(img.shared, func(r machine.Range) bool { return r.Contains(addr) })
 }
 
 // block returns the block that addr lies in, or nil.

@@ -90,7 +90,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 		return nil, nil
 	}
 	p.out, p.first, p.calls = out, v.memory, map[machine.Addr]bool{}
-	out.Before = &imageMemory{p.first, v.watcher.View().Target()}
+	out.Before = &imageMemory{image: p.first, now: v.watcher.View().Target()}
 	if why, err = p.begin(v); err != nil || why != "" {
 		p.runner.finish()
 		if err == nil {

@@ -87,14 +87,18 @@ func (r *runner) finish() {
 
 // imageMemory is the memory of the process as an image has it; what could not be written to when that was taken is as it is now.
 type imageMemory struct {
-	image *memoryImage
-	now   machine.Memory
+	image  *memoryImage
+	now    machine.Memory
+	shared machine.Addr // the first read of a shared mapping, or 0
 }
 
 // ReadMemory implements [machine.Memory].
 func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	for len(p) > 0 {
 		n := m.image.read(p, addr)
+		if m.shared == 0 && n > 0 && m.image.sharedAt(addr) {
+			m.shared = addr
+		}
 		if n == 0 { // up to the next page
 			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
 			if err := m.now.ReadMemory(p[:n], addr); err != nil {

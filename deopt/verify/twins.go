@@ -106,12 +106,22 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 // kept is why what differs may come of nothing that is wrong.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
-// undecided takes back a difference that may come of a pointer which native code kept.
-func (p *prediction) undecided() {
-	if p.out.Status == Different && (p.retained || p.astray()) {
-		p.out.Call, p.out.Result, p.out.Memory, p.out.Words = nil, nil, nil, 0
-		p.out.notComparable(kept)
+// undecided takes back a difference that may come of a pointer which native code kept, or of what another process stored.
+func (p *prediction) undecided(v *verifier) {
+	why := ""
+	switch {
+	case p.out.Status != Different:
+		return
+	case p.retained || p.astray():
+		why = kept
+	case p.readsShared(v):
+		why = sharedMemory
+	default:
+		return
 	}
+	p.out.Call, p.out.Result, p.out.Memory, p.out.Words = nil, nil, nil, 0
+	p.out.Native.Failed, p.out.Interpreter.Failed = "", ""
+	p.out.notComparable(why)
 }
 
 // astray says that the interpreter stored to where native code has what was passed: it has found a pointer to that.

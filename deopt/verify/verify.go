@@ -102,6 +102,7 @@ type verifier struct {
 	hits      map[uint64]uint64
 	summary   Summary
 	records   skippedRecords
+	others    map[sharedFile]bool // that other processes map
 	// aside says that the owner of a [Beside] waits, who may want the thread to stand still, and outer are where the callers of its frame return to.
 	aside    bool
 	outer    []ptrace.Return

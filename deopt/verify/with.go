@@ -78,7 +78,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		if err != nil {
 			return none(err.Error())
 		}
-		out.Before = &imageMemory{image, t}
+		out.Before = &imageMemory{image: image, now: t}
 	}
 	p.with = &withRun{}
 	if p.with.answer, p.with.memory, err = v.resumeWith(request, t, maps); err != nil {

@@ -1,0 +1,60 @@
+package system
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// MappedElsewhere reports whether a process other than pid has a shared mapping of a file of pid's, given by its inode and by its path as /proc/PID/maps has it, and may
+// store into it. A process whose mappings cannot be read counts too, where it may have the file: one that no folder has (MAP_ANONYMOUS, memfd_create(2)) goes to
+// parents and children.
+func MappedElsewhere(pid int, path string, inode uint64) bool {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	for _, e := range list {
+		other, err := strconv.Atoi(e.Name())
+		if err != nil || other == pid {
+			continue
+		}
+		is, known := mapsShared(other, path, inode)
+		if is || !known && (!strings.HasSuffix(path, " (deleted)") || parentOf(other) == pid || parentOf(pid) == other) {
+			return true
+		}
+	}
+	return false
+}
+
+func parentOf(pid int) int {
+	parent, _ := strconv.Atoi(StatusField(pid, "PPid"))
+	return parent
+}
+
+// maxMaps bounds the mappings that are read of a process.
+const maxMaps = 1 << 20
+
+// mapsShared reports whether a process has such a mapping. known is false where its mappings cannot be read.
+func mapsShared(pid int, path string, inode uint64) (is, known bool) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return false, !os.IsPermission(err) // or it has ended
+	}
+	defer f.Close()
+	number := fmt.Sprint(inode)
+	lines := bufio.NewScanner(f)
+	for n := 0; n < maxMaps && lines.Scan(); n++ {
+		// address perms offset dev inode pathname (proc(5))
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || fields[4] != number || !strings.HasSuffix(fields[1], "s") || fields[1][1] != 'w' {
+			continue
+		}
+		if name := strings.TrimSuffix(path, " (deleted)"); strings.HasPrefix(strings.Join(fields[5:], " "), name) {
+			return true, true
+		}
+	}
+	return false, lines.Err() == nil || !os.IsPermission(lines.Err())
+}
