@@ -219,6 +219,7 @@ type Call struct {
 	// memory, or nil.
 	Preallocated *Type
 	Pure         bool // an attribute of the call says that it stores nothing
+	ArgsMemory   bool // an attribute of the call says that it accesses only the memory that its arguments point to
 }
 
 // Bundle is an operand bundle of a call.

@@ -49,6 +49,7 @@ type attributes struct {
 	strings map[string]string // "key"="value", without those of groups
 	groups  []string          // the numbers of attribute groups
 	pure    bool              // what has it stores nothing
+	argsMem bool              // what has it accesses only the memory that its arguments point to
 	naked   bool              // what has it has no frame
 }
 
@@ -57,6 +58,7 @@ type attrGroup struct {
 	strings      map[string]string
 	preallocated *Type
 	pure         bool
+	argsMem      bool
 	naked        bool
 }
 
@@ -132,11 +134,14 @@ func (p *parser) parseAttribute(a *attributes) {
 		a.param.SwiftError, a.param.Apart = true, true
 	case "readnone", "readonly":
 		a.pure = true
+	case "argmemonly":
+		a.argsMem = true
 	case "naked":
 		a.naked = true
 	case "memory":
 		if p.isPunct('(') {
-			a.pure = !strings.Contains(p.skipBalanced(), "write")
+			effects := p.skipBalanced()
+			a.pure, a.argsMem = !strings.Contains(effects, "write"), onlyArguments(effects)
 		}
 	case "nest", "inreg", "swiftself", "swiftasync":
 		a.param.Apart = true
@@ -178,6 +183,20 @@ func (p *parser) parseAttribute(a *attributes) {
 			p.uint(1 << 32)
 		}
 	}
+}
+
+// onlyArguments reports whether the effects of memory(…) say that no memory but that of the arguments is accessed.
+func onlyArguments(effects string) bool {
+	for effect := range strings.SplitSeq(strings.Trim(effects, "()"), ",") {
+		where, what, named := strings.Cut(strings.TrimSpace(effect), ":")
+		if !named {
+			where, what = "", where
+		}
+		if strings.TrimSpace(where) != "argmem" && strings.TrimSpace(what) != "none" {
+			return false
+		}
+	}
+	return true
 }
 
 // attributeBytes reads (8), or =8 as a group would have it.

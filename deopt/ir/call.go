@@ -39,6 +39,7 @@ func (p *parser) parseCall(in *Instr) {
 	call.Sig, in.Typ = t, t.Elem
 	after := p.parseAttributes(behindList)
 	call.Pure = after.pure || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].pure })
+	call.ArgsMemory = after.argsMem || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].argsMem })
 	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
 	call.BundlesAt = p.tok.pos
 	p.parseBundles(call)

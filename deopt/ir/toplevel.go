@@ -180,6 +180,7 @@ func (p *parser) parseGroup() {
 		p.m.attrGroups[id].strings[k] = v
 	}
 	p.m.attrGroups[id].pure = p.m.attrGroups[id].pure || a.pure
+	p.m.attrGroups[id].argsMem = p.m.attrGroups[id].argsMem || a.argsMem
 	p.m.attrGroups[id].naked = p.m.attrGroups[id].naked || a.naked
 	if a.param.Preallocated != nil {
 		p.m.attrGroups[id].preallocated = a.param.Preallocated

@@ -24,6 +24,10 @@ func (l *linter) compiles(s *ir.Site) {
 	case sites.StatepointLike(s) && s.Instr.Call.Tail == "musttail":
 		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "a musttail call with a deopt bundle is not compiled by LLVM 22, and an ordinary call before",
 			Do: "drop musttail: its frame must stay to be resumed"})
+	case s.Kind == ir.StatepointSite && notFirst(s):
+		l.site(s, Finding{Rule: WrongCallee, Severity: CannotResume, Names: []string{s.Callee.Ref()},
+			What: fmt.Sprintf("it calls the first element of the aggregate that its callee, %s, is extracted from (llvm-project issue 207508)", s.Callee.Ref()),
+			Do:   "freeze the callee, and call what freeze returns"})
 	case s.Kind == ir.PatchPointSite:
 		l.liveOuts(s)
 		if _, symbol := s.Callee.(*ir.Func); symbol && arch(s) == "aarch64" {
@@ -31,6 +35,35 @@ func (l *linter) compiles(s *ir.Site) {
 				Do: "use inttoptr of the address"})
 		}
 	}
+}
+
+// notFirst reports whether the callee of a statepoint is extracted from an aggregate in the statepoint's block and is not in the aggregate's first
+// register. The lowering of statepoints keeps the node of such a callee, which is the aggregate's, and not the number of its result (SDValue,
+// StatepointLowering.cpp; seen: LLVM 16 to 22). A bitcast of a pointer is no node of its own.
+func notFirst(s *ir.Site) bool {
+	i, ok := s.Callee.(*ir.Instr)
+	for ok && i.Op == ir.OpBitCast {
+		i, ok = i.Args[0].(*ir.Instr)
+	}
+	if !ok || i.Op != ir.OpExtractValue || i.Block != s.Instr.Block {
+		return false
+	}
+	t := i.Args[0].Type()
+	for _, k := range i.Path {
+		if t.Kind == ir.ArrayKind {
+			if t = t.Elem; k > 0 && sites.Leaves(t) > 0 {
+				return true
+			}
+			continue
+		}
+		for _, field := range t.Fields[:k] {
+			if sites.Leaves(field) > 0 {
+				return true
+			}
+		}
+		t = t.Fields[k]
+	}
+	return false
 }
 
 // narrow says whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which

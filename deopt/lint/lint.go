@@ -54,6 +54,7 @@ const (
 	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize resumes
 	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine does not read the operands
 	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
+	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint names
 )
 
 // Finding is one thing that is wrong. One of a layout has Path, and names what the
@@ -90,7 +91,7 @@ type linter struct {
 
 // Lint looks for sites of the modules that could not be resumed: by layouts where one of
 // them has an exit for a site, else behind the site itself. The error is of a module: a
-// body that cannot be read, or a site that is not what LangRef says it must be.
+// body that cannot be read, or a site that breaks a rule of LLVM's verifier ([siteRules]).
 //
 // Layouts of virtual machines are run over each site. Of a site that one of them reads it is not asked where IR resumes: the machine's own
 // interpreter does.
@@ -146,6 +147,9 @@ func (r *Report) Count(s Severity) int {
 
 // function looks at the sites of one function.
 func (l *linter) function(f *ir.Func) error {
+	if err := verifySites(f); err != nil {
+		return err
+	}
 	sites, err := sites.AllSites(f)
 	if err != nil || len(sites) == 0 {
 		return err

@@ -28,6 +28,7 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 		l.clobbered(s, needed, live)
 	case sites.LeavesFunction(s):
 		l.noLayout(s)
+	case forCollectorAlone(s):
 	default:
 		l.unrecorded(s, live)
 		wanted := setOf(live)
@@ -39,6 +40,15 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	}
 	l.operands(s, needed)
 	return nil
+}
+
+// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes such of each call that may collect, and
+// nothing resumes there unless a layout says so.
+func forCollectorAlone(s *ir.Site) bool {
+	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
+		return false
+	}
+	return !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" })
 }
 
 // noLayout says that nothing says where a deoptimize resumes. Without any layout
