@@ -1,0 +1,139 @@
+package deopt_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
+	"reframe/internal/livetest"
+)
+
+// patchForm is one way of testdata/patchforms/shadows.c to overwrite a shadow.
+type patchForm struct {
+	name    string
+	unknown string // values that the written code has lost
+}
+
+var shadowForms = []patchForm{
+	{"call", ""}, {"callthunk", ""}, {"pushcall", ""}, {"subcall", ""}, {"shortjmp", ""}, {"data", ""},
+	{"cfi", ""}, {"cfi_push", ""}, {"cfi_frame", ""}, {"handler", ""}, {"cfithunk", ""}, {"slotthunk", ""}, {"jmpslot", ""},
+	{"pushregs", ""}, {"pushjmp", ""}, {"pushjmpcfi", ""}, {"movjmp", ""}, {"jcc", ""}, {"common", ""},
+	{"switches", ""}, {"frame", ""}, {"pushret", ""}, {"aligns", ""}, {"pushf", ""}, {"getpc", ""}, {"loops", ""}, {"callsfirst", ""},
+	{"saverbx", ""}, {"stores", ""}, {"movrbx", "rbx"}, {"branches", "rbx"},
+	{"int3", ""}, {"int3late", ""}, {"ud2late", ""}, {"restored", ""},
+}
+
+var patchedValues = regexp.MustCompile(`p=(\w+) x=(\d+) b=(\d+) y=(\d+)`)
+
+// patchFormsOf runs shadows.c.
+func patchFormsOf(t *testing.T, version int, args ...string) (*livetest.Process, deopt.Options) {
+	t.Helper()
+	program := livetest.Testdata(t, "..", "deopt", "testdata", "patchforms", "shadows.ll")
+	object := livetest.PICObject(t, version, program, "-O2")
+	p := livetest.C(t, "../deopt/testdata/patchforms/shadows.c", []string{"-fno-omit-frame-pointer", object, "-Wl,-z,notext"}, args...)
+	p.AwaitPause(t)
+	p.IR = livetest.IR(t, version, program)
+	return p, frametest.Known(t, p)
+}
+
+// functionsOf are the functions of a thread's frames, the innermost first.
+func functionsOf(t *testing.T, v *deopt.View) (names []string) {
+	t.Helper()
+	require.Len(t, v.Threads, 1)
+	for _, f := range v.Threads[0].Frames {
+		names = append(names, f.Function)
+	}
+	return names
+}
+
+// holdsValues compares the slots of f with what the program printed. Those in registers that the written code has changed may be lost.
+func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown string) {
+	t.Helper()
+	require.NotNil(t, f.Record)
+	require.EqualValues(t, 77, f.Record.ID)
+	want := patchedValues.FindStringSubmatch(p.Output())
+	require.Len(t, want, 5)
+	for n, name := range []string{"%p", "%x", "%b", "%y"} {
+		at := slices.IndexFunc(f.Slots, func(s frame.Slot) bool { return s.Name == name })
+		require.GreaterOrEqual(t, at, 0, name)
+		s := f.Slots[at]
+		if s.Status != frame.OK && unknown != "" && strings.Contains(fmt.Sprint(s.Location), unknown) {
+			require.Contains(t, s.Reason, unknown+" is not what it was")
+			continue
+		}
+		require.Equal(t, frame.OK, s.Status, "%s: %s", name, s.Reason)
+		require.Equal(t, want[n+1], s.Value, name)
+	}
+}
+
+// Whatever form of patch a thread has come by from the shadow of a stackmap, and whatever unwind information the code has that it came
+// to: each function is on the stack once, and f stands at its record, with the values that the program printed.
+func TestPatchForms(t *testing.T) {
+	livetest.Slow(t)
+	for n, form := range shadowForms {
+		for k, version := range []int{14, 19, 22} {
+			if !livetest.Whole() && n%3 != k {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d %s", version, form.name), func(t *testing.T) {
+				p, known := patchFormsOf(t, version, form.name)
+				v := frametest.Look(t, p, false, known)
+				names := functionsOf(t, v)
+				at := slices.Index(names, "f")
+				require.Greater(t, at, 0, "%v %s", names, v.Threads[0].End.Reason)
+				require.Equal(t, "main", names[at+1])
+				require.NotContains(t, names[at+1:], "f")
+				require.NotContains(t, names[:at], "main")
+				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
+				if form.name != "restored" { // whose code shows nothing of the patch
+					holdsValues(t, p, v.Threads[0].Frames[at], form.unknown)
+				}
+			})
+		}
+	}
+}
+
+// A stub that the shadow of g leads to has other callers, too. None of them becomes a frame of g.
+func TestSharedStub(t *testing.T) {
+	livetest.Slow(t)
+	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf"} {
+		for k, version := range []int{14, 19, 22} {
+			if !livetest.Whole() && n%3 != k {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d %s", version, form), func(t *testing.T) {
+				p, known := patchFormsOf(t, version, "shared", form)
+				v := frametest.Look(t, p, false, known)
+				require.NotContains(t, functionsOf(t, v), "g")
+				for _, f := range v.Threads[0].Frames {
+					if f.Record != nil && form != "native" {
+						require.Equal(t, "f", f.Function)
+						holdsValues(t, p, f, "")
+					}
+				}
+			})
+		}
+	}
+}
+
+// A return address that the program has overwritten is none: the stack ends there, and no frame is invented.
+func TestOverwrittenReturnAddress(t *testing.T) {
+	p, known := patchFormsOf(t, 19, "returnedwait")
+	v := frametest.Look(t, p, false, known)
+	names := functionsOf(t, v)
+	require.Equal(t, "runtime", names[len(names)-1])
+	require.Regexp(t, `^cut short: frame #\d+ returns to 0x[0-9a-f]+, which follows no call$`, v.Threads[0].End.Reason)
+
+	p, known = patchFormsOf(t, 19, "returned")
+	v = frametest.Look(t, p, false, known)
+	names = functionsOf(t, v)
+	require.Equal(t, "cfi_return", names[len(names)-1], "its CFI leads to a word of the frame of f")
+	require.False(t, v.Threads[0].End.Complete)
+}
