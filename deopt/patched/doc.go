@@ -1,7 +1,7 @@
 // Package patched finds frames that stand in code over which a runtime has written a call, or a jump to code that calls: so compiled code
 // is invalidated (LLVM, "Stack maps and patch points"). The code of a record as it was is held against what the target has there now.
 //
-// Its main type is [Finder], which finds the [Code] that a frame returns to. Only x86-64 code is read.
+// Its main type is [Finder], which finds the [Code] that a frame returns to. It reads code of x86-64 and arm64.
 //
 // # Security
 //

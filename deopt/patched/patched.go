@@ -15,7 +15,7 @@ import (
 )
 
 // Code is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
-// invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap). Only x86-64 code is read.
+// invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap).
 type Code struct {
 	Entry sites.RecordEntry
 	Sites sites.Candidates
@@ -33,6 +33,7 @@ type Code struct {
 	Trapped bool
 	called  bool // Stub was called, and takes the return address off the stack
 	prefix  int  // how many instructions of the course are before Left
+	arm64   bool // it is code of arm64
 }
 
 // Finder finds the frames that stand in such code.
@@ -44,10 +45,11 @@ type Finder struct {
 	jumped  []*Code                  // see jumps; nil until it is asked for
 	returns map[machine.Addr][]*Code // the same by the return addresses of the calls that they lead to
 	unknown bool                     // there may be jumps that are not in jumped
+	onARM64 []arm64Site              // see arm64Sites; nil until it is asked for
 }
 
 // Forget has jumps looked for again: the process has run.
-func (p *Finder) Forget() { p.jumped, p.returns, p.unknown = nil, nil, false }
+func (p *Finder) Forget() { p.jumped, p.returns, p.unknown, p.onARM64 = nil, nil, false, nil }
 
 // movabs is the length of the instruction that loads a register with 64 bits.
 const movabs = 10
@@ -126,6 +128,9 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 
 // Places are where the function of f may stand, as the unwinder takes them: records at one address are one place.
 func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
+	if p.Space.Target.Arch() == machine.ARM64 {
+		return p.arm64Places(f)
+	}
 	if !f.Return {
 		return p.traps(f)
 	}
@@ -288,6 +293,9 @@ func (s *Code) Noun() string {
 
 // WasSled says whether there were only nops where the call was written, and before.
 func (s *Code) WasSled() bool {
+	if s.arm64 {
+		return s.arm64Sled()
+	}
 	for at := s.Start; at < s.past; {
 		inst, _, err := amd64.Read(s.Original, at)
 		if err == nil && inst.Len == 0 {

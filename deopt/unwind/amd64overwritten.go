@@ -44,6 +44,10 @@ const (
 // overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f stays
 // what it is.
 func (w *walk) overwritten(f *Frame) {
+	if w.Overwritten != nil && w.Arch == machine.ARM64 {
+		w.arm64Overwritten(f)
+		return
+	}
 	if w.Overwritten == nil {
 		return
 	}

@@ -53,6 +53,9 @@ var errOutermost = errors.New("its CFI says that it has no return address")
 // function that has not called yet need not have saved it.
 func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	rule := row.Rule(row.ReturnAddress)
+	if f.undecided != "" {
+		return 0, errors.New(f.undecided)
+	}
 	switch {
 	case rule.Kind == cfi.RuleUndefined:
 		return 0, errOutermost
@@ -60,6 +63,10 @@ func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 		rule.Kind = cfi.RuleSameValue
 	case rule.Kind == cfi.RuleNone, rule.Kind == cfi.RuleSameValue && w.Arch.Link == w.Arch.PC:
 		return 0, errors.New("no rule says where the return address is")
+	}
+	if rule.Kind == cfi.RuleSameValue && f.Return && f.Overwritten == nil {
+		link := w.Arch.RegisterName(row.ReturnAddress)
+		return 0, fmt.Errorf("the return address: the CFI says that it is in %s, where the call that frame #%d has made left its own", link, f.Index)
 	}
 	v, err := w.value(f, row.ReturnAddress, rule)
 	if err != nil {

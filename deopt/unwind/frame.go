@@ -72,6 +72,8 @@ type Frame struct {
 	// Overwritten is set where PC is the return address of a call that a runtime has written over the function's code.
 	Overwritten *Overwritten
 
+	undecided string // why it cannot be left: it may stand in one of several functions
+
 	// Signal says that this is the frame of a signal trampoline, which the
 	// kernel made; the next frame is the interrupted one.
 	Signal bool

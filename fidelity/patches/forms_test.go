@@ -156,36 +156,36 @@ const (
 )
 
 var arm64Forms = []*form{
-	{name: "bl handler", open: true, weight: 4, own: true, write: func(p *patch) { p.branch(blOp, "handler") }},
-	{name: "bl stub", open: true, weight: 4, write: func(p *patch) { p.branch(blOp, p.stub.name()) }},
-	{name: "bl thunk", open: true, weight: 2, write: func(p *patch) { p.branch(blOp, "thunk"+p.stub.name()[4:]) }},
-	{name: "b stub", open: true, weight: 6, write: func(p *patch) { p.branch(bOp, p.stub.name()) }},
-	{name: "b thunk", open: true, weight: 3, write: func(p *patch) { p.branch(bOp, "thunk"+p.stub.name()[4:]) }},
-	{name: "mov, br register", open: true, weight: 2, write: func(p *patch) {
+	{name: "bl handler", weight: 4, own: true, write: func(p *patch) { p.branch(blOp, "handler") }},
+	{name: "bl stub", weight: 4, write: func(p *patch) { p.branch(blOp, p.stub.name()) }},
+	{name: "bl thunk", weight: 2, write: func(p *patch) { p.branch(blOp, "thunk"+p.stub.name()[4:]) }},
+	{name: "b stub", weight: 6, write: func(p *patch) { p.branch(bOp, p.stub.name()) }},
+	{name: "b thunk", weight: 3, write: func(p *patch) { p.branch(bOp, "thunk"+p.stub.name()[4:]) }},
+	{name: "mov, br register", weight: 2, write: func(p *patch) {
 		p.move(16, p.stub.name())
 		p.word(0xd61f0000 | 16<<5)
 	}},
-	{name: "mov, blr register", open: true, weight: 3, write: func(p *patch) {
+	{name: "mov, blr register", weight: 3, write: func(p *patch) {
 		p.move(16, p.stub.name())
 		p.word(0xd63f0000 | 16<<5)
 	}},
-	{name: "mov x17, b stub", open: true, weight: 2, write: func(p *patch) {
+	{name: "mov x17, b stub", weight: 2, write: func(p *patch) {
 		p.word(0xd2800000 | 77<<5 | 17)
 		p.branch(bOp, p.stub.name())
 	}},
-	{name: "mov x0, bl handler", open: true, weight: 2, own: true, write: func(p *patch) {
+	{name: "mov x0, bl handler", weight: 2, own: true, write: func(p *patch) {
 		p.word(0xd2800000 | 77<<5)
 		p.branch(blOp, "handler")
 	}},
-	{name: "str, bl handler", open: true, weight: 2, own: true, write: func(p *patch) {
+	{name: "str, bl handler", weight: 2, own: true, write: func(p *patch) {
 		p.word(0xf81f0fe0) // str x0, [sp, #-16]!
 		p.branch(blOp, "handler")
 	}},
-	{name: "cbz xzr, stub", open: true, weight: 2, write: func(p *patch) {
+	{name: "cbz xzr, stub", weight: 2, write: func(p *patch) {
 		p.word(0xb4000000 | uint32(int64(p.addr(p.stub.name())-p.next())>>2)&0x7ffff<<5 | 31)
 	}},
-	{name: "brk", open: true, weight: 3, own: true, signal: true, write: func(p *patch) { p.word(0xd4200000) }},
-	{name: "udf", open: true, weight: 2, own: true, signal: true, write: func(p *patch) { p.word(0) }},
+	{name: "brk", weight: 3, own: true, signal: true, write: func(p *patch) { p.word(0xd4200000) }},
+	{name: "udf", weight: 2, own: true, signal: true, write: func(p *patch) { p.word(0) }},
 }
 
 // nops are instructions that do nothing.

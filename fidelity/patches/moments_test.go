@@ -74,7 +74,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 			m.patch(b, f, m.anyStub(r, b.stubs), true)
 		}
 	}
-	if openToo && len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
+	if (openToo || b.machine == "arm64") && len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
 		var shared []*stub
 		for s := range m.stubs {
 			shared = append(shared, s)

@@ -36,7 +36,7 @@ func (c *coder) line(moves int, format string, args ...any) {
 func (c *coder) trait(name string) { c.stub.traits = append(c.stub.traits, name) }
 
 func (p *program) randomStub(r *rand.Rand, number int) *stub {
-	s := &stub{number: number, cfi: chance(r, 40) && (p.machine == "amd64" || openToo)}
+	s := &stub{number: number, cfi: chance(r, 40)}
 	c := &coder{stub: s, random: r}
 	fmt.Fprintf(c, "\t.globl %s\n\t.type %s,%%function\n%s:\n", s.name(), s.name(), s.name())
 	if s.cfi {
@@ -175,6 +175,13 @@ func (c *coder) amd64() {
 // arm64 writes the code of a stub for arm64.
 func (c *coder) arm64() {
 	r := c.random
+	if chance(r, 70) {
+		c.trait("saves the link register")
+		c.line(16, "stp x29, x30, [sp, #-16]!")
+		if c.stub.cfi {
+			c.WriteString("\t.cfi_offset 29, -16\n\t.cfi_offset 30, -8\n")
+		}
+	}
 	for range r.IntN(4) {
 		switch r.IntN(5) {
 		case 0, 1:

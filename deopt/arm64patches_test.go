@@ -1,0 +1,61 @@
+package deopt_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
+}
+
+// In cores of arm64 a function is found whose shadow was patched: by calls, by jumps to stubs with and without CFI, and by traps.
+func TestPatchedShadowsOnARM64(t *testing.T) {
+	livetest.Slow(t)
+	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
+	cross := livetest.Crosses[at]
+	for _, version := range livetest.ShareOf([]int{14, 19, 22}, "patched shadows on arm64") {
+		module := mustAbs(t, "testdata/arm64patches/f.ll")
+		m, err := ir.ParseFile(module)
+		require.NoError(t, err)
+		object := livetest.Object(t, version, module, "-O2", "-relocation-model=pic")
+		program := cross.Build(t, []string{"-O1", "-fno-omit-frame-pointer", "-static", "-Wl,-z,separate-code", object}, mustAbs(t, "testdata/arm64patches/host.c"))
+		for _, form := range []string{"bl", "nop bl", "push bl", "bl stub", "b cfi", "b nocfi", "brk", "udf"} {
+			core, err := ptrace.OpenCore(cross.Core(t, program, form), ptrace.CoreOptions{Exe: program})
+			require.NoError(t, err)
+			v, err := deopt.Frames(core, deopt.Options{Modules: []*ir.Module{m}})
+			require.NoError(t, err)
+			var names []string
+			for _, f := range v.Threads[0].Frames {
+				if f.Function == "f" || f.Function == "main" || f.Function == "handler" {
+					names = append(names, f.Function)
+				}
+				if f.Function != "f" {
+					continue
+				}
+				require.NotNil(t, f.Record, "%s: %q", form, f.Notes)
+				require.Equal(t, uint64(77), f.Record.ID, form)
+				got := map[string]string{}
+				for _, s := range f.Slots {
+					require.Equal(t, frame.OK, s.Status, "%s: %+v", form, s)
+					got[s.Name] = s.Value
+				}
+				require.Equal(t, map[string]string{"%x": "21", "%b": "7", "": "4242", "%y": "107"}, got, form)
+			}
+			require.Equal(t, []string{"handler", "f", "main"}, names, "%s: %+v", form, v.Threads[0].End)
+			core.Close()
+		}
+	}
+}

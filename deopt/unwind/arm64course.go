@@ -1,0 +1,388 @@
+package unwind
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"reframe/deopt/isa/arm64"
+	"reframe/deopt/machine"
+)
+
+// Bounds of following code of arm64.
+const (
+	maxCourse      = 1024 // instructions
+	maxCourseSteps = 8 * maxCourse
+	maxCourseSlots = 256
+)
+
+// An arm64Value is the content of a register or a stack slot, as the code of a course tells it.
+type arm64Value struct {
+	kind arm64Kind
+	reg  uint8 // whose value at the start of the course it is
+	n    int64 // that is added to it, or the number
+}
+
+type arm64Kind uint8
+
+const (
+	arm64Unknown arm64Kind = iota
+	arm64Initial           // a register's value at the start of the course
+	arm64Number
+)
+
+const (
+	arm64FP   = 29
+	arm64Link = 30
+	arm64SP   = 31 // in an [ARM64Moment]; DWARF has the same number
+)
+
+// An ARM64Moment describes registers and stack at one place of a course, relative to its start.
+type ARM64Moment struct {
+	regs  [32]arm64Value
+	slots map[int64]arm64Value // by the distance from the first stack pointer
+	// Stored says that memory from the first stack pointer upwards may have been written: the slots of the function.
+	Stored  bool
+	vectors bool // vector registers may have been written
+}
+
+// An ARM64Course is what code leads to from an address on, without what it calls.
+type ARM64Course struct {
+	At      map[machine.Addr]*ARM64Moment // before each instruction
+	Returns map[machine.Addr]*ARM64Moment // at each call, by its return address
+	Exit    machine.Addr                  // the first address that it leads to outside of the written code; 0 where there is none
+
+	unwinder *Unwinder
+	full     bool // there was more than the bounds allow
+	own      machine.Range
+	written  machine.Range
+}
+
+// CourseARM64 follows code of arm64 from the start of a range which a runtime has written, along its branches. Of own, the function's own
+// code, only the range is followed.
+func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
+	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u, own: own, written: written}
+	begin := &ARM64Moment{slots: map[int64]arm64Value{}}
+	for n := range begin.regs {
+		begin.regs[n] = arm64Value{arm64Initial, uint8(n), 0}
+	}
+	queue := []machine.Addr{written.Start}
+	c.At[written.Start] = begin
+	for steps := 0; len(queue) > 0 && steps < maxCourseSteps; steps++ {
+		at := queue[0]
+		queue = queue[1:]
+		m := c.At[at].clone()
+		next, entered := c.step(m, at)
+		for _, to := range next {
+			if c.comes(to, m) {
+				queue = append(queue, to)
+			}
+		}
+		if entered != nil && c.comes(entered.to, entered.moment) {
+			queue = append(queue, entered.to)
+		}
+	}
+	if len(queue) > 0 || c.full { // what was found may not hold for the paths that were not followed
+		clear(c.Returns)
+		clear(c.At)
+	}
+	return c
+}
+
+// comes notes that the course comes to an address, and says whether that is new.
+func (c *ARM64Course) comes(to machine.Addr, m *ARM64Moment) bool {
+	if c.own.Contains(to) && !c.written.Contains(to) {
+		return false
+	}
+	if !c.written.Contains(to) && c.Exit == 0 { // by a jump, or a call
+		c.Exit = to
+	}
+	old := c.At[to]
+	if old == nil {
+		if len(c.At) >= maxCourse {
+			c.full = true
+			return false
+		}
+		c.At[to] = m.clone()
+		return true
+	}
+	return old.join(m)
+}
+
+func (m *ARM64Moment) clone() *ARM64Moment {
+	out := *m
+	out.slots = maps.Clone(m.slots)
+	return &out
+}
+
+// join forgets what another moment has otherwise, and says whether that is anything.
+func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
+	for n := range m.regs {
+		if m.regs[n] != o.regs[n] && m.regs[n].kind != arm64Unknown {
+			m.regs[n], changed = arm64Value{}, true
+		}
+	}
+	for at, v := range m.slots {
+		if o.slots[at] != v {
+			delete(m.slots, at)
+			changed = true
+		}
+	}
+	changed = changed || o.Stored && !m.Stored || o.vectors && !m.vectors
+	m.Stored, m.vectors = m.Stored || o.Stored, m.vectors || o.vectors
+	return changed
+}
+
+// get is a register as an operand that is xzr where its number is 31.
+func (m *ARM64Moment) get(n uint32) arm64Value {
+	if n == 31 {
+		return arm64Value{arm64Number, 0, 0}
+	}
+	return m.regs[n]
+}
+
+func (m *ARM64Moment) set(n uint32, v arm64Value) {
+	if n != 31 {
+		m.regs[n] = v
+	}
+}
+
+func (v arm64Value) plus(n int64) arm64Value {
+	if v.kind == arm64Unknown {
+		return v
+	}
+	v.n += n
+	return v
+}
+
+// fromSP is the distance of a value from the first stack pointer.
+func (v arm64Value) fromSP() (n int64, ok bool) {
+	return v.n, v.kind == arm64Initial && v.reg == arm64SP
+}
+
+// step applies the instruction at an address, and returns where it leads. Instructions are told by their bits (Arm Architecture Reference
+// Manual for A-profile, C4.1). What is not known changes all that instructions of its class may change.
+func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr, entered *arm64Entry) {
+	var code [arm64.Size]byte
+	if c.unwinder.Memory.ReadMemory(code[:], at) != nil {
+		return nil, nil
+	}
+	w := binary.LittleEndian.Uint32(code[:])
+	rd, rn := w&31, w>>5&31
+	behind := at + arm64.Size
+	if to, ok := arm64.Jump(code[:], at); ok {
+		if w&0xfc000000 == 0x14000000 {
+			return []machine.Addr{to}, nil
+		}
+		return []machine.Addr{behind, to}, nil
+	}
+	switch {
+	case arm64.IsCall(code[:]):
+		if old := c.Returns[behind]; old != nil {
+			old.join(m)
+		} else {
+			c.Returns[behind] = m.clone()
+		}
+		to, calls := c.target(w, at), m.clone()
+		for n := range uint32(19) {
+			m.set(n, arm64Value{})
+		}
+		m.regs[arm64Link], m.vectors = arm64Value{}, true
+		if to == 0 {
+			return []machine.Addr{behind}, nil
+		}
+		calls.regs[arm64Link] = arm64Value{arm64Number, 0, int64(behind)}
+		return []machine.Addr{behind}, &arm64Entry{to, calls}
+	case w&0xfffffc1f == 0xd61f0000, w&0xfffffc1f == 0xd65f0000: // br, ret
+		if v := m.get(rn); v.kind == arm64Number {
+			return []machine.Addr{machine.Addr(v.n)}, nil
+		}
+		return nil, nil
+	case w&0xfffff01f == 0xd503201f: // nop and other hints
+		return []machine.Addr{behind}, nil
+	case w>>26&7 == 5: // the other branches, exceptions, system instructions
+		if w&0xfff00000 == 0xd5300000 { // mrs
+			m.set(rd, arm64Value{})
+			return []machine.Addr{behind}, nil
+		}
+		if w&0xfff00000 == 0xd5100000 || w&0xfffff000 == 0xd5033000 { // msr; barriers
+			return []machine.Addr{behind}, nil
+		}
+		return nil, nil
+	case w>>26&7 == 4:
+		m.immediate(w, at)
+	case w>>25&7 == 5:
+		switch {
+		case w&0xffe0ffe0 == 0xaa0003e0: // mov
+			m.set(rd, m.get(w>>16&31))
+		case w&0x1fe00000 == 0x0b200000 && w&(1<<29) == 0: // add, sub with an extended register
+			m.regs[rd] = arm64Value{}
+		default:
+			m.set(rd, arm64Value{})
+		}
+	case w>>25&5 == 4:
+		c.loads(m, w, at)
+	case w>>25&7 == 7: // vectors, some of which write a general register
+		m.set(rd, arm64Value{})
+		m.vectors = true
+	default:
+		return nil, nil
+	}
+	return []machine.Addr{behind}, nil
+}
+
+// An arm64Entry is a call that is followed.
+type arm64Entry struct {
+	to     machine.Addr
+	moment *ARM64Moment
+}
+
+// target is where a call in the written code leads that is followed, because what it calls has no CFI; 0 for others.
+func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
+	if !c.written.Contains(at) {
+		return 0
+	}
+	to := machine.Addr(0)
+	if w&0xfc000000 == 0x94000000 {
+		to = at + machine.Addr(int64(int32(w<<6)>>4))
+	} else if v := c.At[at].get(w >> 5 & 31); w&0xfffffc1f == 0xd63f0000 && v.kind == arm64Number {
+		to = machine.Addr(v.n)
+	}
+	if to == 0 {
+		return 0
+	}
+	if s, err := c.unwinder.Finder.Code(to).cfi(to); err != nil || s != nil {
+		return 0
+	}
+	return to
+}
+
+// immediate applies an instruction that calculates with a number.
+func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
+	rd, rn := w&31, w>>5&31
+	distance := int64(int32(w<<8)>>13)<<2 | int64(w>>29&3)
+	half := int64(w>>5&0xffff) << (16 * (w >> 21 & 3))
+	number := int64(w >> 10 & 0xfff << (w >> 22 & 1 * 12))
+	switch {
+	case w&0x9f000000 == 0x10000000: // adr
+		m.set(rd, arm64Value{arm64Number, 0, int64(at) + distance})
+	case w&0x9f000000 == 0x90000000: // adrp
+		m.set(rd, arm64Value{arm64Number, 0, int64(at)&^0xfff + distance<<12})
+	case w&0xff800000 == 0x91000000: // add
+		m.regs[rd] = m.regs[rn].plus(number)
+	case w&0xff800000 == 0xd1000000: // sub
+		m.regs[rd] = m.regs[rn].plus(-number)
+	case w&0x1f800000 == 0x11000000 && w&(1<<29) == 0, w&0x1f800000 == 0x12000000 && w>>29&3 != 3: // others that may set sp
+		m.regs[rd] = arm64Value{}
+	case w&0xff800000 == 0xd2800000, w&0xff800000 == 0x52800000: // movz
+		m.set(rd, arm64Value{arm64Number, 0, half})
+	case w&0xff800000 == 0xf2800000 && m.get(rd).kind == arm64Number: // movk
+		m.set(rd, arm64Value{arm64Number, 0, m.get(rd).n&^(0xffff<<(16*(w>>21&3))) | half})
+	default:
+		m.set(rd, arm64Value{})
+	}
+}
+
+// loads applies an instruction that loads or stores.
+func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
+	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
+	vector := w&(1<<26) != 0
+	m.vectors = m.vectors || vector
+	const pre, post, offset = 3, 1, 2
+	switch {
+	case w&0x3a000000 == 0x28000000 && w>>23&3 != 0: // pairs, but those that are not kept in caches
+		size := int64(4) << (w >> 31)
+		if vector {
+			size = 4 << (w >> 30)
+		}
+		n := int64(int32(w<<10)>>25) * size
+		c.access(m, access{vector: vector, load: w&(1<<22) != 0, whole: w>>30 == 2, base: rn, n: n, mode: w >> 23 & 3, size: size, regs: []uint32{rt, rt2}})
+	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // behind or before the base is changed; unscaled
+		mode := []uint32{offset, post, 0, pre}[w>>10&3]
+		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(int32(w<<11) >> 23), mode: mode, size: 16, regs: []uint32{rt}})
+	case w&0x3b000000 == 0x39000000: // an offset in units
+		shift := w >> 30
+		if vector {
+			shift |= w >> 21 & 4
+		}
+		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(w>>10&0xfff) << shift, mode: offset, size: 1 << shift, regs: []uint32{rt}})
+	case w&0xff000000 == 0x58000000: // a word at an address that it has
+		m.set(rt, c.word(machine.Addr(int64(at)+int64(int32(w<<8)>>13)<<2)))
+	default:
+		m.set(rt, arm64Value{})
+		m.set(rt2, arm64Value{})
+		m.set(w>>16&31, arm64Value{})
+		m.regs[rn] = arm64Value{}
+		m.Stored = true
+	}
+}
+
+// word is a number in memory.
+func (c *ARM64Course) word(at machine.Addr) arm64Value {
+	var b [8]byte
+	if c.unwinder.Memory.ReadMemory(b[:], at) != nil {
+		return arm64Value{}
+	}
+	return arm64Value{arm64Number, 0, int64(binary.LittleEndian.Uint64(b[:]))}
+}
+
+// access is one of memory at a register.
+type access struct {
+	vector, load, whole bool // whole: all 64 bits of general registers
+	base                uint32
+	n                   int64 // the offset
+	mode                uint32
+	size                int64 // of each register
+	regs                []uint32
+}
+
+func (c *ARM64Course) access(m *ARM64Moment, a access) {
+	const pre, post = 3, 1
+	base := m.regs[a.base]
+	addr := base.plus(a.n)
+	if a.mode == post {
+		addr = base
+	}
+	from, onStack := addr.fromSP()
+	if !a.load && onStack {
+		end := from + a.size*int64(len(a.regs))
+		m.Stored = m.Stored || end > 0
+		for at := range m.slots {
+			if at+8 > from && at < end {
+				delete(m.slots, at)
+			}
+		}
+	}
+	for k, reg := range a.regs {
+		slot := from + a.size*int64(k)
+		switch {
+		case a.vector:
+		case !a.load && onStack && a.whole && len(m.slots) < maxCourseSlots:
+			m.slots[slot] = m.get(reg)
+		case a.load && a.whole && onStack:
+			m.set(reg, m.slots[slot])
+		case a.load && a.whole && addr.kind == arm64Number:
+			m.set(reg, c.word(machine.Addr(addr.n+8*int64(k))))
+		case a.load:
+			m.set(reg, arm64Value{})
+		}
+	}
+	if a.mode == pre || a.mode == post {
+		m.regs[a.base] = base.plus(a.n)
+	}
+}
+
+// kept is where the first value of a register is at the moment: a register that has it, or a slot.
+func (m *ARM64Moment) kept(reg uint8) (in uint8, n int64, slot int64, ok, inSlot bool) {
+	for r, v := range m.regs {
+		if v.kind == arm64Initial && v.reg == reg {
+			return uint8(r), v.n, 0, true, false
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(m.slots)) {
+		if v := m.slots[at]; v.kind == arm64Initial && v.reg == reg {
+			return 0, v.n, at, true, true
+		}
+	}
+	return 0, 0, 0, false, false
+}

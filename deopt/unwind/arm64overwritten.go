@@ -1,0 +1,182 @@
+package unwind
+
+import (
+	"reframe/deopt/isa"
+	"reframe/deopt/isa/arm64"
+	"reframe/deopt/machine"
+)
+
+// arm64Overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f
+// stays what it is.
+func (w *walk) arm64Overwritten(f *Frame) {
+	var callee *Frame
+	if f.Index > 0 {
+		callee = &w.frames[f.Index-1]
+	}
+	var found *Overwritten
+	var regs *machine.Registers
+	all := w.Overwritten(f, callee)
+	for n := range all[:min(len(all), maxOverwritten)] {
+		o := &all[n]
+		at := w.arm64At(f, o)
+		if at == nil {
+			continue
+		}
+		if found != nil {
+			f.undecided = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
+			return
+		}
+		found, regs = o, at
+	}
+	if found != nil {
+		f.Overwritten, f.Registers, f.code = found, regs, w.Finder.Code(found.At)
+	}
+}
+
+// arm64At is the registers that f had at a place; nil where it does not stand there, or may have come from elsewhere.
+func (w *walk) arm64At(f *Frame, o *Overwritten) *machine.Registers {
+	s, err := w.Finder.Code(o.At).cfi(o.At)
+	if err != nil || s == nil || s.signal {
+		return nil
+	}
+	course := w.CourseARM64(machine.Range{Start: o.At, End: o.End}, s.Range)
+	m := course.At[f.PC]
+	if f.Return {
+		if m = course.Returns[f.PC]; m != nil {
+			m.regs[arm64Link] = arm64Value{} // the call has put its return address there
+		}
+	}
+	if m == nil {
+		return nil
+	}
+	sp, ok := w.arm64SPAt(f, m)
+	if !ok {
+		return nil
+	}
+	regs := w.arm64Registers(f, m, sp)
+	if !o.Sure && !w.arm64Agrees(f, o, s, regs, m) {
+		return nil
+	}
+	return regs
+}
+
+// arm64SPAt is the stack pointer at the start of the course.
+func (w *walk) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
+	for n := len(m.regs) - 1; n >= 19; n-- {
+		if by, of := m.regs[n].fromSP(); of {
+			if v, err := f.Registers.Uint(machine.DWARFReg(n)); err == nil {
+				return v - uint64(by), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// arm64Registers are the registers that f had at the start of the course. The pc stays what it is.
+func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Registers {
+	regs := f.Registers.Clone()
+	for n := range uint8(arm64SP) {
+		reg := machine.DWARFReg(n)
+		if m.regs[n] == (arm64Value{arm64Initial, n, 0}) {
+			continue
+		}
+		regs.Forget(reg, w.Arch.RegisterName(reg)+" is not what it was: the code that was written over the function's has changed it")
+		in, by, slot, kept, inSlot := m.kept(n)
+		if !kept {
+			continue
+		}
+		v, err := uint64(0), error(nil)
+		if inSlot {
+			var at machine.Addr
+			at, err = machine.ReadAddr(w, w.Arch, machine.Addr(sp+uint64(slot)))
+			v = uint64(at)
+		} else {
+			v, err = f.Registers.Uint(machine.DWARFReg(in))
+		}
+		if err == nil {
+			regs.SetUint(reg, v-uint64(by))
+		}
+	}
+	regs.SetUint(arm64SP, sp)
+	const firstVector, vectors = 64, 32 // DWARF for the Arm 64-bit Architecture
+	for reg := machine.DWARFReg(firstVector); m.vectors && reg < firstVector+vectors; reg++ {
+		regs.Forget(reg, w.Arch.RegisterName(reg)+" may not be what it was: the code that was written over the function's uses vector registers")
+	}
+	return regs
+}
+
+// arm64Agrees says whether the stack shows that f has come to the code behind a jump from the place o: its function has a frame of the size
+// that the stack map says, and was called. As a jump leaves no return address, the code there may have been called from a function whose
+// frame looks the same. So a call must name the function of o, and that function must not call the code itself; or the link register, which
+// the code has saved, shows that it was not called.
+func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) bool {
+	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
+	cfa, err := w.cfa(regs, s.row.CFA)
+	sp, errSP := regs.Addr(w.Arch.SP)
+	if err != nil || errSP != nil || cfa <= w.floor || at.code.Functions == nil {
+		return false
+	}
+	size, sized := at.code.Functions.FrameSize(o.At)
+	if !sized || size > maxFrame || sp+machine.Addr(size) != cfa {
+		return false
+	}
+	at.CFA = cfa
+	pc, err := w.returnAddress(&at, s.row)
+	if err != nil || pc == 0 {
+		return false
+	}
+	if _, err := w.called(pc, false); err != nil {
+		return false
+	}
+	set := isa.Of(w.Arch)
+	to, direct := set.CallTarget(w.Memory, w.unsigned(pc))
+	if direct && to != s.Start {
+		return false
+	}
+	if called, ok := w.arm64Called(sp, m, o); called || !ok {
+		return called && ok
+	}
+	link, err := regs.Addr(arm64Link)
+	switch {
+	case err != nil:
+		return direct && !w.arm64MayCall(s.Range, o.From)
+	case s.Contains(link): // that of the last call that the function has made
+		to, direct := set.CallTarget(w.Memory, link)
+		return direct && to != o.From
+	}
+	return link == pc // it has made no call
+}
+
+// arm64Called says whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.
+func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (called, ok bool) {
+	for slot, v := range m.slots {
+		pc := machine.Addr(v.n)
+		if v.kind != arm64Number || pc <= o.At || pc > o.End {
+			continue
+		}
+		saved, err := machine.ReadAddr(w, w.Arch, sp+machine.Addr(slot))
+		return true, err == nil && saved == pc
+	}
+	return false, true
+}
+
+// arm64MayCall says whether a function has a call that leads to an address, or through a register.
+func (w *walk) arm64MayCall(function machine.Range, target machine.Addr) bool {
+	const most = 64 << 10
+	if function.Empty() || function.End-function.Start > most {
+		return true
+	}
+	code := make([]byte, function.End-function.Start)
+	if w.Memory.ReadMemory(code, function.Start) != nil {
+		return true
+	}
+	set := isa.Of(w.Arch)
+	for n := 0; n+arm64.Size <= len(code); n += arm64.Size {
+		if set.IsCall(code[n:]) {
+			if to, direct := set.CallTarget(w.Memory, function.Start+machine.Addr(n+arm64.Size)); !direct || to == target {
+				return true
+			}
+		}
+	}
+	return false
+}
