@@ -37,6 +37,7 @@ type evidence int
 
 const (
 	excluded  evidence = iota
+	doubtful           // the code may as well have been called
 	plausible          // nothing contradicts it
 	proven             // a call to the function left the return address, and the stack pointer is where the function has it
 )
@@ -60,18 +61,20 @@ func (w *walk) overwritten(f *Frame) {
 		return
 	}
 	var best *departed
-	others := 0 // that are as good
+	var count [proven + 1]int
 	for n := range all {
 		d := w.depart(f, &all[n])
-		switch {
-		case d.evidence == excluded:
-		case best == nil || d.evidence > best.evidence:
-			best, others = d, 0
-		case d.evidence == best.evidence:
-			others++
+		count[d.evidence]++
+		if d.evidence != excluded && (best == nil || d.evidence > best.evidence) {
+			best = d
 		}
 	}
-	if best == nil || others > 0 || best.evidence < proven && !best.place.Alone {
+	switch {
+	case best == nil:
+		return
+	case best.evidence == proven && count[proven] == 1:
+	case count[proven] > 0 || count[plausible] != 1 || count[doubtful] > 0 || !best.place.Alone:
+		f.jumped = f.Return
 		return
 	}
 	f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
@@ -278,14 +281,17 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bo
 		return excluded
 	}
 	to := w.callee(pc, s.Start)
-	entered := !o.Called && w.entered(sp, f, r, o, told, now)
+	entered := plausible
+	if !o.Called {
+		entered = w.entered(sp, f, r, o, told, now)
+	}
 	switch {
 	case to == callsAnother:
 		return excluded
 	case to == callsIt && told && sized && s.row.CFA.Register != w.Arch.SP:
 		return proven // the stack pointer and the frame pointer say the same
-	case entered:
-		return excluded
+	case entered < plausible:
+		return entered
 	case to == callsIt:
 		return proven
 	case told:
@@ -324,42 +330,72 @@ func (w *walk) callee(pc, start machine.Addr) calls {
 	return callsUnknown
 }
 
-// entered says whether the code to which a written jump leads may have been called instead: the word that a call would have left follows
-// one that leads there, or through a register or memory. Where the stack pointer there is not known, any word up to sp may be that.
-func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) bool {
-	word := machine.Addr(w.Arch.Pointer)
-	leads := func(slot machine.Addr) bool {
+// entered says whether the code to which a written jump leads may have been called instead: the word that a call would have left there
+// follows one that leads there, which excludes the jump, or one through a register or memory. Where the stack pointer there is not known, any
+// word up to sp may be that.
+func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) evidence {
+	depths := r.depths()
+	// before is how well the word at a slot agrees with a jump to code where the stack pointer leads to the slot.
+	before := func(slot machine.Addr) evidence {
 		pc, err := machine.ReadAddr(w, w.Arch, slot)
 		if err != nil || pc == 0 || !w.Executable(pc-1) {
-			return false
+			return plausible
 		}
 		if called, err := w.callEndsAt(pc); err != nil || !called {
-			return false
+			return plausible
 		}
 		target := w.directTarget(pc)
 		if target == 0 {
-			return true
+			return doubtful
 		}
-		for n := 0; n < maxStubs && target != 0; n++ {
-			if _, read := r.number[target]; read || target == o.From {
-				return true
+		for n := 0; n <= maxStubs && target != 0; n++ {
+			if depth, read := depths[target]; target == o.From || read && (!told || sp+machine.Addr(depth) == slot) {
+				return excluded
 			}
 			target = w.Stub(target)
 		}
-		return false
+		return plausible
 	}
-	if told {
-		if m, err := r.before(o.From); err == nil {
-			if n, ok := m.regs[w.Arch.SP].from(initially(w.Arch.SP)); ok {
-				return leads(sp + machine.Addr(n))
+	if !told {
+		worst := before(sp)
+		for slot := now; slot < sp && worst > excluded; slot += machine.Addr(w.Arch.Pointer) {
+			if worst = min(worst, before(slot)); slot-now >= scanned {
+				return excluded
 			}
 		}
-		return leads(sp)
+		return worst
 	}
-	for slot := now; slot < sp && slot-now < scanned; slot += word {
-		if leads(slot) {
-			return true
+	from, known := depths[o.From]
+	if !known {
+		from = 0
+	}
+	worst := before(sp + machine.Addr(from))
+	seen := map[int64]bool{from: true}
+	for _, depth := range depths {
+		if slot := sp + machine.Addr(depth); !seen[depth] && slot >= now && slot <= sp && before(slot) == excluded {
+			return excluded
+		}
+		seen[depth] = true
+	}
+	return worst
+}
+
+// depths are how far the stack pointer lies from the first one at the instructions where that is known.
+func (r *reading) depths() map[machine.Addr]int64 {
+	entry := initially(machine.AMD64.SP)
+	depths := map[machine.Addr]int64{}
+	for n := range r.blocks {
+		b := &r.blocks[n]
+		if !b.before.reached {
+			continue
+		}
+		m := b.before
+		for k := b.first; k <= b.last; k++ {
+			if depth, ok := m.regs[machine.AMD64.SP].from(entry); ok {
+				depths[r.instrs[k].at] = depth
+			}
+			m.apply(&r.instrs[k], k)
 		}
 	}
-	return leads(sp) || sp-now >= scanned
+	return depths
 }

@@ -83,6 +83,9 @@ type Frame struct {
 	// Source is what has the code: an image, or "".
 	Source string
 
+	// jumped says that it may stand in code to which it came by a jump out of another function, and that no stack tells.
+	jumped bool
+
 	code  *Code
 	left  *step    // to the next frame; nil of the last
 	tried []string // what gave nothing before that

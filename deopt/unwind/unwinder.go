@@ -138,9 +138,25 @@ func (w *walk) step(f *Frame) (caller, *End) {
 		if err != nil {
 			return caller{}, cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
 		}
+		if f.jumped && end == nil {
+			return w.doubted(f, c)
+		}
 		return c, end
 	}
 	return w.withoutInformation(f, way)
+}
+
+// doubted is c, the caller of f by its CFI, where f may have come there by a jump that was written into another function: then the word that
+// is taken for its return address is any word.
+func (w *walk) doubted(f *Frame, c caller) (caller, *End) {
+	switch how, _ := w.fits(c.pc, f); how {
+	case fitsWell:
+	case fitsNot:
+		return caller{}, cutShort("frame #%d: the call before %v, which would be its return address, is of another function", f.Index, c.pc)
+	default:
+		c.guess = fmt.Sprintf("frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one", f.Index)
+	}
+	return c, nil
 }
 
 // withoutInformation finds the caller of a frame whose code has no unwind information. It
