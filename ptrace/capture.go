@@ -89,7 +89,7 @@ func SurveyWith(pid int, o Options) (*Target, error) {
 			return nil, err
 		}
 		t.readAllObjects()
-		if t.unchanged() {
+		if t.stillRegistered() {
 			t.memory = t.source
 			return t, nil
 		}
@@ -107,8 +107,8 @@ func (t *Target) capture(o Options) error {
 	return t.captureHeld(o)
 }
 
-// captureBriefly reads the lists before the stop, and says whether they still stood
-// during it and after it.
+// captureBriefly reads the lists before the stop, and says whether what the stop copied can be told by them and by what they
+// became after it.
 func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
@@ -119,12 +119,13 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	var lists []stoppedList
 	err = s.doUrgently(func() error {
 		defer s.letGo()
 		if err := s.stopAll(); err != nil {
 			return explain(t.PID, "cannot attach", err)
 		}
-		settled = t.unchanged()
+		lists, settled = t.readHeads()
 		t.perf.freeze()
 		return s.copy(t, code)
 	})
@@ -132,8 +133,17 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err != nil {
 		return false, explain(t.PID, "cannot read its threads", err)
 	}
+	points := s.points()
+	for i := range lists {
+		settled = settled && lists[i].atStop(t.source, func(e *Entry) bool {
+			return slices.ContainsFunc(e.code, func(c codeRange) bool { return points(c.start, c.end) })
+		})
+	}
+	if !settled {
+		return false, nil
+	}
 	t.readObjects(s)
-	if !settled || !t.unchanged() || !t.sameCode() || !t.objectsHold() || !t.givenHold() || !code.holds(t.ownCode(t.ownPages(false))) {
+	if !t.stillRegistered() || !t.sameCodeWhere(points) || !t.objectsHold() || !t.givenHold() || !code.holds(t.ownCode(t.ownPages(false))) {
 		return false, nil
 	}
 	if o.Record {
@@ -157,7 +167,7 @@ func (t *Target) captureHeld(o Options) error {
 	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
-	if !t.unchanged() || !t.sameCode() || !t.givenHold() {
+	if !t.updated() || !t.sameCode() || !t.givenHold() {
 		if err := t.survey(); err != nil {
 			return err
 		}
@@ -252,15 +262,6 @@ func (t *Target) readAllObjects() {
 			t.read(e, n+1)
 		}
 	}
-}
-
-func (t *Target) unchanged() bool {
-	for _, r := range t.Registries {
-		if r.Broken == "" && !r.unchanged(t.source) {
-			return false
-		}
-	}
-	return true
 }
 
 // objectsHold says of the objects that were read whether they are those that are registered.

@@ -231,7 +231,7 @@ func (r *Registry) unchanged(mem memory) bool {
 // lies there now.
 func (r *Registry) holds(e *Entry, mem memory) bool {
 	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
-	if mem.ReadMemory(again.raw[:], e.Addr) != nil || again.raw != e.raw {
+	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
 		return false
 	}
 	if bytesNow, err := readAll(mem, e.Start, uint64(len(e.data))); err != nil || !bytes.Equal(bytesNow, e.data) {

@@ -1,12 +1,14 @@
-// manyobjects OBJECT N [idle]: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
+// manyobjects OBJECT N [idle|compile]: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
 // object file that llc made of programs/host_mod.ll, each loaded into a page of its own. It calls the code of the
 // middle one, which calls back; there it waits in pause with that one JIT frame on the stack. With idle it waits in pause and has called none.
+// With compile another thread goes on to register the first object, up to a million times, as a JIT that compiles all the time.
 //
 // Built with -I demo/target.
 #include "gdbjit.h"
 #include "load.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,18 @@ static int64_t cb(int64_t a, int64_t b) {
   fflush(stdout);
   for (;;) pause();
   return a - b;
+}
+
+static void *compiles(void *object) {
+  enum { MOST = 1000000 };
+  struct jit_code_entry *more = calloc(MOST, sizeof *more);
+  for (int i = 0; more && i < MOST; i++) {
+    more[i].symfile_addr = ((struct jit_code_entry *)object)->symfile_addr;
+    more[i].symfile_size = ((struct jit_code_entry *)object)->symfile_size;
+    jit_register(&more[i]);
+    usleep(100);
+  }
+  return NULL;
 }
 
 static uint64_t resolve(const char *name) { return strcmp(name, "cb") ? 0 : (uint64_t)cb; }
@@ -41,7 +55,7 @@ static void *read_file(const char *name, size_t *size) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3 || argc > 4 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N [idle]\n", stderr); return 64; }
+  if (argc < 3 || argc > 4 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N [idle|compile]\n", stderr); return 64; }
   size_t size, n = atol(argv[2]);
   void *original = read_file(argv[1], &size);
   // Code and data of an object share its page: with a mapping each, 20,000 objects would pass the kernel's limit
@@ -60,9 +74,11 @@ int main(int argc, char **argv) {
     jit_register(&entries[i]);
   }
   if (mprotect(memory, n * PAGE, PROT_READ | PROT_EXEC)) die("mprotect");
-  if (argc == 4) cb(0, 0);
+  if (argc == 4 && !strcmp(argv[3], "idle")) cb(0, 0);
   void *middle = (void *)entries[n / 2].symfile_addr;
   int64_t (*jf)(int64_t, int64_t, double) = (int64_t(*)(int64_t, int64_t, double))function_address(middle, "jf");
   if (!jf) { fputs("manyobjects: the object has no function jf\n", stderr); return 1; }
+  pthread_t thread;
+  if (argc == 4 && pthread_create(&thread, NULL, compiles, &entries[0])) die("a thread");
   printf("%ld\n", jf(1000, 7, 2.5));
 }

@@ -1,0 +1,266 @@
+package ptrace
+
+import (
+	"bytes"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+	"reframe/ptrace/system"
+)
+
+// A JIT that compiles all the time changes its list between any two looks. What a stop needs of the list is the descriptor alone: its head says with
+// which entry the list of that moment begins. The list is read before the stop and after it, when the process runs again. LLVM's JITs put each new
+// entry at the head (GDBRegistrationListener.cpp, JITLoaderGDB.cpp), so the list of the stop is the part of the later one that begins with that
+// entry, unless the JIT has removed some of it. Whatever the two lists do not have in common must not be what a stack points into; otherwise the
+// capture begins anew.
+
+// maxFresh bounds the entries that are read one after the other when a list is brought up to date.
+const maxFresh = 1 << 14
+
+// update brings the list up to date while the process runs, and reads of objects that are known nothing but their entries. It returns those that are
+// no longer in the list. ok is false where the list cannot be told: it changed while it was read, or in another way than by new entries at its
+// head and removals; then it is as it was.
+func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
+	head := make([]byte, descriptorSize)
+	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
+		return nil, false
+	}
+	if bytes.Equal(head, r.head) {
+		return nil, true
+	}
+	first := machine.Addr(r.arch.Order.Uint64(head[16:]))
+	known, raws := newLinks(r.Entries)
+	if mem.readMany(raws.wants) != nil {
+		return nil, false
+	}
+	now, fresh, ok := r.rewalk(mem, first, known, raws)
+	if !ok {
+		return nil, false
+	}
+	// All links are what they were a moment ago, and from the head of now the list leads to the one that it was walked from: between the two looks the
+	// list was this one.
+	_, again := newLinks(now)
+	if mem.readMany(again.wants) != nil || !again.agree(now) || !r.leads(mem, first) {
+		return nil, false
+	}
+	added := &Registry{arch: r.arch, Entries: now[:fresh:fresh]}
+	if added.readHeaders(mem); added.Broken != "" {
+		return nil, false
+	}
+	in := make(map[*Entry]bool, len(now))
+	for _, e := range now {
+		in[e] = true
+	}
+	for _, e := range r.Entries {
+		if !in[e] {
+			gone = append(gone, e)
+		}
+	}
+	r.head, r.Entries, r.ranges, r.newest = head, now, nil, 0
+	r.order()
+	return gone, true
+}
+
+// links are the entries of a list as they lie in memory, read together.
+type links struct {
+	raw   []byte
+	wants []system.Want
+}
+
+func newLinks(entries []*Entry) (index map[machine.Addr]int, l links) {
+	index = make(map[machine.Addr]int, len(entries))
+	l = links{make([]byte, entrySize*len(entries)), make([]system.Want, len(entries))}
+	for n, e := range entries {
+		index[e.Addr] = n
+		l.wants[n] = system.Want{Addr: e.Addr, Buf: l.raw[entrySize*n:][:entrySize:entrySize]}
+	}
+	return index, l
+}
+
+// agree reports whether all entries are what was read before, but for their links to newer ones.
+func (l *links) agree(entries []*Entry) bool {
+	for n, e := range entries {
+		if !l.wants[n].OK || !sameEntry(l.wants[n].Buf, e.raw[:]) || !bytes.Equal(l.wants[n].Buf[:8], e.raw[:8]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameEntry reports whether two entries are of one object.
+func sameEntry(a, b []byte) bool { return bytes.Equal(a[16:entrySize], b[16:entrySize]) }
+
+// rewalk follows the list from an entry. It takes over the entries that are known, which come in their order behind those that are new.
+func (r *Registry) rewalk(mem memory, at machine.Addr, known map[machine.Addr]int, raws links) (now []*Entry, fresh int, ok bool) {
+	order, last := r.arch.Order, -1
+	seen := map[machine.Addr]bool{}
+	for at != 0 {
+		if n, isKnown := known[at]; isKnown && n > last && raws.wants[n].OK && sameEntry(raws.wants[n].Buf, r.Entries[n].raw[:]) {
+			last = n
+			copy(r.Entries[n].raw[:], raws.wants[n].Buf) // the links to its neighbours
+			now = append(now, r.Entries[n])
+			at = machine.Addr(order.Uint64(raws.wants[n].Buf))
+			continue
+		}
+		var b [entrySize]byte
+		if last >= 0 || seen[at] || fresh == maxFresh || mem.ReadMemory(b[:], at) != nil {
+			return nil, 0, false
+		}
+		seen[at] = true
+		e := &Entry{Addr: at, Start: machine.Addr(order.Uint64(b[16:])), Size: order.Uint64(b[24:]), raw: b}
+		if e.Size < elfcore.HeaderSize || e.Size > maxObjectSize {
+			return nil, 0, false
+		}
+		now = append(now, e)
+		fresh++
+		at = machine.Addr(order.Uint64(b[:]))
+	}
+	return now, fresh, len(now) <= maxEntries
+}
+
+// leads reports whether the list, as it is now, leads to an entry.
+func (r *Registry) leads(mem memory, to machine.Addr) bool {
+	var head [descriptorSize]byte
+	if mem.ReadMemory(head[:], r.Descriptor) != nil {
+		return false
+	}
+	at := machine.Addr(r.arch.Order.Uint64(head[16:]))
+	for range maxFresh {
+		if at == to {
+			return true
+		}
+		var next [8]byte
+		if at == 0 || mem.ReadMemory(next[:], at) != nil {
+			return false
+		}
+		at = machine.Addr(r.arch.Order.Uint64(next[:]))
+	}
+	return false
+}
+
+// stoppedList is what a stop reads of a list.
+type stoppedList struct {
+	registry *Registry
+	head     [descriptorSize]byte
+}
+
+// readHeads reads the descriptors of all lists.
+func (t *Target) readHeads() (lists []stoppedList, ok bool) {
+	for _, r := range t.Registries {
+		l := stoppedList{registry: r}
+		err := t.source.ReadMemory(l.head[:], r.Descriptor)
+		switch {
+		case r.Broken == "" && err != nil, r.Broken != "" && err == nil && !bytes.Equal(l.head[:], r.head):
+			return nil, false // or it was broken because it changed while it was read
+		case r.Broken == "":
+			lists = append(lists, l)
+		}
+	}
+	return lists, true
+}
+
+// atStop makes a list what it was in the stop, where it has changed since it was read. stands reports whether a stack of the stop points into an
+// entry's code.
+func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
+	r := l.registry
+	if bytes.Equal(l.head[:], r.head) {
+		return true
+	}
+	gone, ok := r.update(mem)
+	if !ok {
+		return false
+	}
+	for _, e := range gone {
+		if stands(e) {
+			return false
+		}
+	}
+	first := machine.Addr(r.arch.Order.Uint64(l.head[16:]))
+	for n, e := range r.Entries {
+		if e.Addr == first {
+			r.Entries, r.ranges = r.Entries[n:], nil
+			r.order()
+			return true
+		}
+	}
+	return first == 0 && len(r.Entries) == 0
+}
+
+// updated brings all lists up to date, and reports whether it could.
+func (t *Target) updated() bool {
+	for _, r := range t.Registries {
+		if r.Broken != "" && !r.unchanged(t.source) {
+			return false
+		}
+		if _, ok := r.update(t.source); r.Broken == "" && !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// stillRegistered reports whether all objects that were read are in the lists now: what was read of one that has gone meanwhile may be of memory that
+// is in use for something else.
+func (t *Target) stillRegistered() bool {
+	for _, r := range t.Registries {
+		if r.Broken != "" {
+			continue
+		}
+		now := *r
+		gone, ok := now.update(t.source)
+		if !ok {
+			return false
+		}
+		for _, e := range gone {
+			if e.image != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// points returns a function that reports whether the program counter, or a word of a stack that may be a return address, lies in a range.
+func (s *stopped) points() func(start, end machine.Addr) bool {
+	var words []machine.Addr
+	for _, thread := range s.threads {
+		if thread.missing == "" {
+			thread.eachCode(func(addr machine.Addr) { words = append(words, addr) })
+		}
+	}
+	slices.Sort(words)
+	return func(start, end machine.Addr) bool {
+		n, _ := slices.BinarySearch(words, start)
+		return n < len(words) && words[n] <= end // a return address may lie just past the code of the function that called
+	}
+}
+
+// sameCodeWhere reports whether the executable mappings are still those that were read, as far as something points into them: of others a JIT may make
+// and remove some all the time.
+func (t *Target) sameCodeWhere(points func(start, end machine.Addr) bool) bool {
+	all, err := readMaps(t.via)
+	if err != nil {
+		return false
+	}
+	known := map[machine.Mapping]int{}
+	for _, r := range t.maps {
+		if r.Exec {
+			known[r]++
+		}
+	}
+	for _, r := range all {
+		if !r.Exec {
+			continue
+		}
+		if known[r]--; known[r] < 0 && points(r.Start, r.End) {
+			return false
+		}
+	}
+	for r, n := range known {
+		if n > 0 && points(r.Start, r.End) {
+			return false
+		}
+	}
+	return true
+}
