@@ -15,9 +15,15 @@ import (
 
 // Two objects in one mapping, neither of them registered: the scan finds the maps of both,
 // and the frame has the record of the one that runs.
-func TestUnregisteredObjectsInOneMapping(t *testing.T) {
+func TestUnregisteredObjectsInOneMapping(t *testing.T) { unregisteredObjects(t) }
+
+// The same in a memfd that is mapped twice, as a JIT does that has no memory which can be written to and run: the scan finds each map once.
+func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObjects(t, "-DTWICE") }
+
+func unregisteredObjects(t *testing.T, flags ...string) {
+	t.Helper()
 	include := "-I" + filepath.Join("..", "demo", "target")
-	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
+	p := livetest.C(t, "unregistered.c", append(flags, include), livetest.Object(t, 19, "host_mod.ll"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)
 	v := frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{m}})

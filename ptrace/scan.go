@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"reframe/deopt/machine"
 )
@@ -29,7 +30,7 @@ const (
 	mapFunction = 24
 )
 
-// scan looks for stack map sections in anonymous memory: the header 3, 0, 0 and a
+// scan looks for stack map sections in memory that no file of a program has ([searched]): the header 3, 0, 0 and a
 // first function whose address lies in executable memory. Copies in the heap that
 // nobody relocated have the function address 0, so they are no candidates. It
 // returns false where it did not get to the end.
@@ -53,8 +54,9 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 	room *= overlap
 	budget := maxScan
 	chunk := make([]byte, scanChunk+mapHeader+mapFunction)
+	seen := map[filePlace]bool{}
 	for _, r := range maps {
-		if !r.Read || !r.Anonymous() || r.Path == "[vvar]" || r.Path == "[vsyscall]" {
+		if !searched(r) {
 			continue
 		}
 		for at := r.Start; at < r.End; at += scanChunk {
@@ -69,6 +71,13 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 			}
 			for _, off := range candidates(chunk[:got], order, executable) {
 				addr := at + machine.Addr(off)
+				if r.Share { // JITs map one memfd twice: to write to it, and to run it
+					place := filePlace{r.Path, r.Inode, r.Offset + uint64(addr-r.Start)}
+					if seen[place] {
+						continue
+					}
+					seen[place] = true
+				}
 				size := min(uint64(r.End-addr), maxFoundSize)
 				if room -= int(size); len(found) == maxFound || room < 0 {
 					return found, false
@@ -81,6 +90,29 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 		}
 	}
 	return found, true
+}
+
+// filePlace is a byte of a file that may be mapped more than once.
+type filePlace struct {
+	path          string
+	inode, offset uint64
+}
+
+// searched reports whether a mapping may hold what a JIT keeps in memory: it has no file, or one that the kernel or the JIT made for memory
+// (memfd_create(2), MAP_SHARED|MAP_ANONYMOUS, shm_open(3), shmget(2), a file that was deleted when it was mapped). Devices are not read.
+func searched(r machine.Mapping) bool {
+	switch {
+	case !r.Read || r.Path == "[vvar]" || r.Path == "[vvar_vclock]" || r.Path == "[vsyscall]":
+		return false
+	case r.Anonymous():
+		return true
+	}
+	for _, memory := range []string{"/memfd:", "/dev/zero (deleted)", "/dev/shm/", "/SYSV"} {
+		if strings.HasPrefix(r.Path, memory) {
+			return true
+		}
+	}
+	return r.Share && strings.HasSuffix(r.Path, deletedSuffix) && !strings.HasPrefix(r.Path, "/dev/")
 }
 
 // candidates returns the offsets in b, aligned to 8, at which a section may begin

@@ -1,7 +1,9 @@
 // unregistered OBJECT: a host that loads an object file, which llc made of programs/host_mod.ll, twice into one
 // mapping and tells nobody. It calls the code of the second one, which calls back; there it waits in pause.
 //
-// Built with -I demo/target.
+// Built with -I demo/target. With -DTWICE the mapping is of a memfd, which is mapped a second time, to be written to, as a JIT does that has no memory
+// with both rights.
+#define _GNU_SOURCE
 #include "load.h"
 
 #include <stdio.h>
@@ -23,7 +25,14 @@ static uint64_t resolve(const char *name) { return strcmp(name, "cb") ? 0 : (uin
 
 int main(int argc, char **argv) {
   static char object[COPIES][1 << 16];
+#ifdef TWICE
+  int fd = memfd_create("jit", 0);
+  if (fd < 0 || ftruncate(fd, COPIES * PAGE)) return 1;
+  char *memory = mmap(NULL, COPIES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mmap(NULL, COPIES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED) return 1;
+#else
   char *memory = mmap(NULL, COPIES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#endif
   if (argc != 2 || memory == MAP_FAILED) return 64;
   for (int i = 0; i < COPIES; i++) {
     FILE *f = fopen(argv[1], "rb");

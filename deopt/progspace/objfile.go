@@ -70,10 +70,7 @@ func (s *Space) At(addr machine.Addr) *Objfile {
 	if img, _ := s.Target.JITObjectAt(addr); img != nil {
 		return s.OfObject(img)
 	}
-	if m := s.Target.ModuleAt(addr); m != nil {
-		if m.Image == nil {
-			return nil
-		}
+	if m := s.Target.ModuleAt(addr); m != nil && m.Image != nil { // a memfd with code is none
 		return s.OfModule(m)
 	}
 	if s.Found != nil && s.Found.covers(s.Target, addr) {
