@@ -1,7 +1,9 @@
 package deopt
 
 import (
+	"cmp"
 	"fmt"
+	"math/big"
 
 	"reframe/deopt/frame"
 	"reframe/deopt/interp"
@@ -38,7 +40,12 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 	case err != nil:
 		return err
 	case exit != nil:
-		err = f.applyExit(exit, layout)
+		slots, values := f.Slots, f.values
+		mistake := f.applyExit(exit, layout)
+		if err = f.view.excuse(mistake); mistake != nil && err == nil {
+			f.Slots, f.values, f.to, f.Resume, f.mistake = slots, values, nil, nil, mistake
+			f.Notes = append(f.Notes, "the layout is not applied: "+mistake.Error())
+		}
 	default:
 		f.carryOn()
 	}
@@ -177,6 +184,9 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 			slot.Name = v.Ref() // however the layout spells it
 			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
+				if err := f.extend(&slot, t, want.Extend); err != nil {
+					return l.Wrong(fmt.Sprintf("%s.slots[%d].extend", x.Path, n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err))
+				}
 				if err := f.retype(&slot, t); err != nil {
 					return l.Wrong(fmt.Sprintf("%s.slots[%d]", x.Path, n), fmt.Errorf("%s of @%s: %w", want.Name, to.Name, err))
 				}
@@ -235,6 +245,26 @@ func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) 
 			defined, x.Resume.Function, f.Title()))
 	}
 	return nil, nil
+}
+
+// extend widens an integer to the type that the function which resumes knows it by, as the layout says how.
+func (f *Frame) extend(s *frame.Slot, t frame.Type, how layout.Extension) error {
+	switch {
+	case how == "" || s.Type.Kind == frame.Int && t.Kind == frame.Int && s.Type.Bits == t.Bits:
+		return nil
+	case s.Type.Kind != frame.Int || t.Kind != frame.Int:
+		return fmt.Errorf("it is %s there, and live value %d is %s: integers alone are widened", t.Source, s.Index, cmp.Or(s.Type.Source, "of a type that is not known"))
+	case s.Type.Bits > t.Bits:
+		return fmt.Errorf("it is %s there, and live value %d is %s: a layout widens values and narrows none", t.Source, s.Index, s.Type.Source)
+	}
+	order := f.view.target.Arch().Order
+	n := frame.Number(f.Masked(s), order)
+	if how == layout.SignExtend && n.Bit(s.Type.Bits-1) != 0 {
+		n = new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(s.Type.Bits)))
+	}
+	s.Bytes = fixed(n, t.Bits, t.Size(), order)
+	s.Type = t
+	return nil
 }
 
 // retype gives a slot the type that the function which resumes knows it by.

@@ -223,6 +223,9 @@ func (v *View) beside(m *ir.Module) []*ir.Module {
 
 // activation is the place where the frame resumes and the values that it has there.
 func (f *Frame) activation() (a interp.Activation, err error) {
+	if f.mistake != nil {
+		return a, f.mistake
+	}
 	if f.Resume == nil {
 		return a, f.WhyNotResumed()
 	}

@@ -23,11 +23,12 @@ entry:
   ret i64 %n
 }
 define i64 @work(i64 %a) noinline gc "statepoint-example" {
-  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, double 2.5, i64 undef) ]
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i64 %a, double 2.5, i64 undef, i32 -7, i32 -7) ]
   ret i64 %a
 }` + start
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	o := frametest.Known(t, p)
+	extends := map[int]string{3: `,"extend":"sign"`, 4: `,"extend":"zero"`}
 	for _, c := range []struct {
 		operand     int
 		name, value string
@@ -41,8 +42,10 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		{1, "%n", "", "l.json:1:114: exits[0].slots[0]: %n of @plain: it is i64 there, and live value 1 is double"},
 		{1, "%f", "", "l.json:1:114: exits[0].slots[0]: %f of @plain: it is float there, and live value 1 is double"},
 		{2, "%n", "", ""}, // undef
+		{3, "%n", "-7", ""},
+		{4, "%n", "4294967289", ""},
 	} {
-		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q}]}]}`, c.operand, c.name))
+		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":%q%s}]}]}`, c.operand, c.name, extends[c.operand]))
 		require.NoError(t, err)
 		o.Layouts = []*layout.Layout{described}
 		v, err := framesWith(t, p, o)
@@ -60,6 +63,50 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.Nil(t, f.Resume)
 		require.Contains(t, strings.Join(f.Notes, "\n"), "l.json: not applied: which location is which live value, only the module can say")
 	}
+}
+
+// A layout widens an integer and narrows none, and a mistake in it hides no frame where somebody wants to hear of it.
+func TestLayoutExtends(t *testing.T) {
+	text := prelude + `
+define i64 @plain(i64 %n, i16 %tiny, double %d) {
+entry:
+  ret i64 %n
+}
+define i64 @work(i64 %x) noinline gc "statepoint-example" {
+  %low = trunc i64 %x to i32
+  %a = sub i32 0, %low
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 8, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 1, i32 0, i32 0) [ "deopt"(i32 %a) ]
+  ret i64 0
+}` + start
+	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
+	o := frametest.Known(t, p)
+	for _, c := range []struct{ name, extend, value, mistake string }{
+		{"%n", "sign", "-100", ""},
+		{"%n", "zero", "4294967196", ""},
+		{"%tiny", "zero", "-100", "%tiny of @plain: it is i16 there, and live value 0 is i32: a layout widens values and narrows none"},
+		{"%d", "sign", "-100", "%d of @plain: it is double there, and live value 0 is i32: integers alone are widened"},
+	} {
+		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":0,"name":%q,"extend":%q}]}]}`, c.name, c.extend))
+		require.NoError(t, err)
+		o.Layouts = []*layout.Layout{described}
+		var mistakes []string
+		o.Mistake = func(err error) { mistakes = append(mistakes, err.Error()) }
+		v, err := framesWith(t, p, o)
+		require.NoError(t, err)
+		f := frametest.One(t, v, "work")
+		require.Equal(t, c.value, f.Slots[0].Value)
+		if c.mistake == "" {
+			require.Empty(t, mistakes)
+			require.Equal(t, c.name, f.Slots[0].Name)
+			continue
+		}
+		require.Len(t, mistakes, 1)
+		require.Contains(t, mistakes[0], "exits[0].slots[0].extend: "+c.mistake)
+		require.Equal(t, "%a", f.Slots[0].Name)
+		require.Nil(t, f.Resume)
+	}
+	_, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"f","resume":{"function":"g","block":"b"},"slots":[{"operand":0,"name":"%n","extend":"trunc"}]}]}`))
+	require.ErrorContains(t, err, `exits[0].slots[0].extend: expected "sign" or "zero", got "trunc"`)
 }
 
 // Where several sites fit, a layout may still count the values; one that is undef at some

@@ -1,6 +1,7 @@
 package deopt
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type Options struct {
 	Layouts []*layout.Layout
 	VMs     []*vmlayout.Layout // of the user's own virtual machine; the first that reads a record has it
 	Thread  int                // only the thread of that number; 0 for all
+	// Mistake is given each mistake of a layout, each time that it is met: the frame is shown as its record has it. Nil: a mistake is an error.
+	Mistake func(error)
 }
 
 // View is all frames of one moment. Its frames do not change.
@@ -36,6 +39,7 @@ type View struct {
 	modules *sites.Modules
 	layouts []*layout.Layout
 	vms     []*vmlayout.Layout
+	mistake func(error)      // as in [Options]
 	source  *vmlayout.Source // of the values of their frames
 
 	unwinder *unwind.Unwinder
@@ -65,6 +69,7 @@ type Frame struct {
 	values   []bound  // the values of the module that slots hold
 	others   []*Match // at the same address, but for match; see [Frame.Others]
 	to       *ir.Func // that resumes, where a module defines it
+	mistake  error    // of the layout that was meant for the frame, or nil
 	blind    string   // why a record that its code may have for it cannot be read, or ""
 	view     *View
 }
@@ -105,18 +110,28 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 
 // New makes a view that has no frames yet. The error is that of a layout which does not fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs}
+	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake}
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
 	v.modules.Pointer = t.Arch().Pointer
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
 	v.unwinder.Overwritten, v.unwinder.Patchable = v.patched.Places, v.patched.Patchable
 	for _, l := range o.Layouts {
-		if err := l.Check(v.modules); err != nil {
+		if err := v.excuse(l.Check(v.modules)); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
+}
+
+// excuse reports a mistake of a layout where somebody wants to hear of it, and returns every other error.
+func (v *View) excuse(err error) error {
+	var wrong *layout.Error
+	if v.mistake == nil || !errors.As(err, &wrong) {
+		return err
+	}
+	v.mistake(wrong)
+	return nil
 }
 
 // ThreadOf makes the frames of one thread. It does not add them to the view.

@@ -88,7 +88,7 @@ func TestBrokenModule(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Each name and number of a layout is held against the module.
+// Each name and number of a layout is held against the module. A mistake is reported, and hides no frame.
 func TestBrokenLayout(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -115,9 +115,13 @@ func TestBrokenLayout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, string(good), c.from)
 			path := write(t, "layout.json", strings.Replace(string(good), c.from, c.to, 1))
-			for _, verb := range []string{"frames", "resume"} {
-				r := reframe(t, verb, "-p", pid(p), "--ir", p.IR, "--layout", path)
-				r.failsEmpty(t, 2, "layout.json", c.want)
+			r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", path)
+			r.failsEmpty(t, 2, "layout.json", c.want)
+			for verb, shown := range map[string]string{"frames": "record 2882400000", "explain": "frame #"} {
+				r = reframe(t, verb, "-p", pid(p), "--ir", p.IR, "--layout", path)
+				require.Equal(t, 1, r.code, r.stderr)
+				require.Contains(t, r.stderr, c.want, verb)
+				require.Contains(t, r.stdout, shown)
 			}
 		})
 	}

@@ -75,6 +75,7 @@ is nothing to explain or it failed.`,
 					return err
 				}
 			}
+			k.shows = true
 			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
@@ -103,7 +104,7 @@ is nothing to explain or it failed.`,
 			case picture == nil:
 				err = printExplanation(fold.To(a.stdout), a.style(), e, t)
 			}
-			if err == nil && e.Partial() {
+			if err == nil && (e.Partial() || len(k.mistakes) > 0) {
 				return &status{exitPartial, ""}
 			}
 			return err

@@ -58,6 +58,7 @@ frame, or it failed.`,
 			if k.core != "" && hold {
 				return usage("--hold is for a process; a core does not run")
 			}
+			k.shows = true
 			t, view, err := k.look(a, c, hold)
 			if err != nil {
 				return err
@@ -82,7 +83,10 @@ frame, or it failed.`,
 			if frames > 0 && view.Frames() == 0 {
 				return &status{exitFailed, noSuchFrame(choice, numbers, nearest)}
 			}
-			return a.outcome(view, frames, records)
+			if err := a.outcome(view, frames, records); err != nil || len(k.mistakes) == 0 {
+				return err
+			}
+			return &status{exitPartial, ""}
 		},
 	}
 	k.addFlags(c)

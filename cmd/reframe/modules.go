@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
+	"reframe/deopt/layout"
 	"reframe/deopt/names"
 	"reframe/deopt/object"
 	"reframe/deopt/provenance"
@@ -56,7 +58,13 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		} else {
 			o.VMs = append(o.VMs, l)
 		}
-		if err != nil {
+		var wrong *layout.Error
+		var star *vmlayout.Error
+		switch {
+		case k.mistake != nil && (errors.As(err, &wrong) || errors.As(err, &star)):
+			k.mistake(err)
+			err = nil
+		case err != nil:
 			return o, err
 		}
 	}

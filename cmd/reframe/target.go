@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/internal/flags"
+	"reframe/internal/fold"
 	"reframe/ptrace"
 )
 
@@ -24,6 +26,9 @@ type inputs struct {
 	apart    bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
 	looks    bool                            // the verb looks at one moment, so that IR can be taken from the target
 	embedded bool                            // it is to be
+	shows    bool                            // the verb shows frames: without a layout that has a mistake, too
+	mistake  func(error)                     // reports one of a layout; nil where it is an error
+	mistakes map[string]bool                 // that were reported
 	mute     bool                            // what a target says of itself is not asked
 	learned  struct{ modules, layouts bool } // a target that goes on has said what these are
 }
@@ -175,7 +180,11 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		return nil, nil, err
 	}
 	k.looks = true
+	if k.shows {
+		k.mistake = k.mistaken(func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) })
+	}
 	o, err := k.options(a)
+	o.Mistake = k.mistake
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,6 +204,20 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		a.compiledFrom(view)
 	}
 	return t, view, err
+}
+
+// maxMistakes bounds how many mistakes of layouts are reported.
+const maxMistakes = 64
+
+// mistaken reports each mistake of a layout once.
+func (k *inputs) mistaken(warn func(string)) func(error) {
+	k.mistakes = map[string]bool{}
+	return func(wrong error) {
+		if text := wrong.Error(); !k.mistakes[text] && len(k.mistakes) < maxMistakes {
+			k.mistakes[text] = true
+			warn(text)
+		}
+	}
 }
 
 // target captures the process, or opens the core.

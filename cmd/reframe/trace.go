@@ -134,7 +134,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
 	k.options.Warn = w.warn
-	k.options.Describe = k.describer(w.warn)
+	k.options.Describe, k.options.Mistake = k.describer(w.warn), k.mistaken(w.warn)
 	s, err := k.open(ctx, command)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	if late := s.Detach(); err == nil {
 		err = late
 	}
-	end := tracedStatus(sum, err)
+	end := tracedStatus(sum, err, len(k.mistakes) > 0)
 	if a.json {
 		w.summary(traceSummary{sum, end.why()})
 	}
@@ -168,7 +168,7 @@ type traceSummary struct {
 }
 
 // tracedStatus is what a trace that ended with err ends reframe with.
-func tracedStatus(s *trace.Summary, err error) ended {
+func tracedStatus(s *trace.Summary, err error, mistakes bool) ended {
 	var by interruption
 	switch {
 	case errors.As(err, &by):
@@ -177,7 +177,7 @@ func tracedStatus(s *trace.Summary, err error) ended {
 		return ended{err}
 	case s.Exits == 0 && s.Overwritten == 0:
 		return ended{&status{exitFailed, "there was no exit"}}
-	case s.Unavailable > 0 || s.Overwritten > 0:
+	case s.Unavailable > 0 || s.Overwritten > 0 || mistakes:
 		return ended{&status{exitPartial, ""}}
 	}
 	return ended{}

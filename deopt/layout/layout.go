@@ -54,7 +54,18 @@ type ExitResume struct {
 type Slot struct {
 	Operand int    `json:"operand"` // counts the live values from 0
 	Name    string `json:"name"`    // as the function that resumes spells it: %i; a file may leave % out
+	// Extend says how an integer becomes one of more bits, which the function that resumes has it as.
+	Extend Extension `json:"extend,omitempty"`
 }
+
+// Extension says what an integer has above its bits when it is widened.
+type Extension string
+
+// A wider integer has copies of the sign above its bits, or zeros.
+const (
+	SignExtend Extension = "sign"
+	ZeroExtend Extension = "zero"
+)
 
 // Error says what is wrong with a layout file.
 type Error struct {
@@ -159,6 +170,9 @@ func (x *Exit) sound() (path string, err error) {
 	}
 	names := map[string]bool{}
 	for k, s := range x.Slots {
+		if s.Extend != "" && s.Extend != SignExtend && s.Extend != ZeroExtend {
+			return fmt.Sprintf(".slots[%d].extend", k), fmt.Errorf("expected \"sign\" or \"zero\", got %q", s.Extend)
+		}
 		if names[s.Name] {
 			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s a second time", s.Name)
 		}

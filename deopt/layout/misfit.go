@@ -160,6 +160,11 @@ func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 // Fits says whether a value of one type can be resumed as one of another.
 func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
 
+// Widens reports whether the slot makes a value of one type one of another, which has more bits.
+func (s *Slot) Widens(got, want frame.Type) bool {
+	return s.Extend != "" && got.Kind == frame.Int && want.Kind == frame.Int && got.Bits < want.Bits
+}
+
 // class is how the bits of a type are meant. An integer may be resumed as a pointer,
 // and the other way round; nothing else changes its meaning by a name.
 func class(t frame.Type) string {

@@ -251,7 +251,7 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 			needed[slot.Operand] = slot.Name
 		}
 		got, want := interp.FrameType(s.Func.Module.Layout, s.Live[slot.Operand].Type()), interp.FrameType(to.Module.Layout, v.Type())
-		if !layout.Fits(got, want) {
+		if !layout.Fits(got, want) && !slot.Widens(got, want) {
 			l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume, Names: []string{slot.Name},
 				What: fmt.Sprintf("%s: %s of @%s is %s, and operand %d is %s", x.path(fmt.Sprintf(".slots[%d]", k)), slot.Name, to.Name, want.Source, slot.Operand, got.Source),
 				Do:   "record a value of the type that is wanted"})
