@@ -37,7 +37,7 @@ var floors = [][]string{
 	// Above the program, so that no part of it imports them.
 	{"internal/livetest"},
 	{"deopt/frametest", "internal/tinyvmtest"},
-	{"bench", "fidelity", "fidelity/patches", "fidelity/truth", "fidelity/vmframes", "scripts/release"},
+	{"bench", "fidelity", "fidelity/patches", "fidelity/tiers", "fidelity/truth", "fidelity/vmframes", "scripts/release"},
 }
 
 func TestImportsGoDown(t *testing.T) {

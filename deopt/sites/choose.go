@@ -75,6 +75,43 @@ func (ms *Modules) heldAgainst(c *Compiled, function *stackmap.Function, m *ir.M
 	return sure, rest
 }
 
+// maxComputing bounds how many sites of a record are compared by what the code computes.
+const maxComputing = 64
+
+// computing keeps the sites whose values the code may have computed. refused is set where it computed those of none.
+func (ms *Modules) computing(of Namer, e RecordEntry, c Candidates) (left Candidates, refused *Refusal) {
+	if len(c.Sites) > maxComputing {
+		return c, nil
+	}
+	var fit []*ir.Site
+	for _, s := range c.Sites {
+		key := computation{e.Map, e.Record.Pos, s}
+		why, known := ms.computations[key]
+		if !known {
+			why = ms.computedAt(of, e, s)
+			ms.computations[key] = why
+		}
+		switch {
+		case why == "":
+			fit = append(fit, s)
+		case refused == nil:
+			refused = &Refusal{s.Func, why}
+		}
+	}
+	if len(fit) == 0 && refused != nil {
+		return c, refused
+	}
+	c.Sites = fit
+	return c, nil
+}
+
+// computation is a record and a site that it may be of.
+type computation struct {
+	m    *stackmap.Map
+	pos  int64
+	site *ir.Site
+}
+
 // origin is a map and a module that it may have been compiled from.
 type origin struct {
 	c *Compiled

@@ -29,6 +29,7 @@ type findings struct {
 	steps    int // that are left to compare orders by
 
 	provenances    map[provenance]Provenance
+	computations   map[computation]string         // why the code does not compute the values of the site, or ""
 	contradictions map[origin]*Refusal            // nil where the object does not contradict the module
 	embedded       map[*object.Image][]*ir.Module // the modules that an image has in itself
 
@@ -47,7 +48,7 @@ func NewModules(all []*ir.Module) *Modules {
 	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
 		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{},
-		provenances: map[provenance]Provenance{}, contradictions: map[origin]*Refusal{}, embedded: map[*object.Image][]*ir.Module{}}}
+		provenances: map[provenance]Provenance{}, contradictions: map[origin]*Refusal{}, computations: map[computation]string{}, embedded: map[*object.Image][]*ir.Module{}}}
 }
 
 // Add adds modules that became known later.

@@ -118,6 +118,9 @@ func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, e
 	if err != nil {
 		return found, err
 	}
+	if found, refused = own.computing(of, e, found); refused != nil {
+		return refused.candidates(), nil
+	}
 	return own.inOrder(of, e, found), nil
 }
 
