@@ -22,6 +22,12 @@ func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	if misfit != "" {
 		return ""
 	}
+	if of.File() == nil {
+		return ""
+	}
+	if arch, err := of.File().Arch(); err != nil || arch != machine.AMD64 {
+		return ""
+	}
 	if why := tooNarrow(&a, e, s); why != "" {
 		return why
 	}
