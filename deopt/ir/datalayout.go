@@ -73,6 +73,8 @@ type DataLayout struct {
 	// Mangling is the letter of the m specification, which says what names become in symbols: e, l, m, o, w, x, a; 0 where there is none.
 	Mangling byte
 
+	nonIntegral []int // address spaces whose pointers have no fixed integer, ascending: the ni specification
+
 	ints, floats, vectors []alignSpec // ascending by bits
 	aggregate             int         // bytes
 	pointers              map[int]pointerSpec
@@ -98,7 +100,7 @@ type structLayout struct {
 func (l *DataLayout) Equal(other *DataLayout) bool {
 	return l.BigEndian == other.BigEndian && l.ProgramSpace == other.ProgramSpace && l.GlobalSpace == other.GlobalSpace && l.AllocaSpace == other.AllocaSpace &&
 		l.Mangling == other.Mangling && l.Text == other.Text && l.aggregate == other.aggregate && maps.Equal(l.pointers, other.pointers) &&
-		slices.Equal(l.ints, other.ints) && slices.Equal(l.floats, other.floats) && slices.Equal(l.vectors, other.vectors)
+		slices.Equal(l.nonIntegral, other.nonIntegral) && slices.Equal(l.ints, other.ints) && slices.Equal(l.floats, other.floats) && slices.Equal(l.vectors, other.vectors)
 }
 
 // ParseDataLayout parses the string of a target datalayout line. An empty
@@ -160,12 +162,36 @@ func (d *DataLayout) apply(spec string) error {
 			d.Mangling = fields[0][0]
 		}
 	case 'n', 'S', 'F', 's':
+		if kind := spec[:len(spec)-len(rest)]; kind == "ni:" {
+			return d.applyNonIntegral(fields)
+		}
 		// Native widths, stack and function-pointer alignment move no field.
 	default:
 		return fmt.Errorf("is not known")
 	}
 	return nil
 }
+
+// applyNonIntegral reads ni:space:space….
+func (d *DataLayout) applyNonIntegral(fields []string) error {
+	for _, field := range fields {
+		space, err := layoutNumber(field, 1<<24)
+		if err != nil {
+			return err
+		}
+		if space == 0 {
+			return fmt.Errorf("address space 0 cannot be non-integral")
+		}
+		d.nonIntegral = append(d.nonIntegral, space)
+	}
+	slices.Sort(d.nonIntegral)
+	d.nonIntegral = slices.Compact(d.nonIntegral)
+	return nil
+}
+
+// NonIntegral reports whether the pointers of an address space have no fixed integer: a collector may move what they point to
+// (LangRef, "Non-Integral Pointer Type").
+func (d *DataLayout) NonIntegral(space int) bool { return slices.Contains(d.nonIntegral, space) }
 
 // applyPointer reads p[address space]:size:abi[:preferred[:index]]. LLVM 22 puts
 // letters for the properties of the address space before its number.

@@ -88,6 +88,28 @@ func TestWidthOfAnIndex(t *testing.T) {
 	}
 }
 
+// Address spaces whose pointers have no fixed integer are those that ni names; LLVM refuses 0 among them.
+func TestNonIntegralAddressSpaces(t *testing.T) {
+	m := parse(t, "target datalayout = \"e-p1:64:64-ni:8:1:8-n8:16:32:64\"\n")
+	for space, want := range map[int]bool{0: false, 1: true, 2: false, 8: true} {
+		require.Equal(t, want, m.Layout.NonIntegral(space), "%d", space)
+	}
+	plain, err := ParseDataLayout("e-p1:64:64-n8:16:32:64")
+	require.NoError(t, err)
+	require.False(t, plain.NonIntegral(1))
+	with, err := ParseDataLayout("e-ni:1")
+	require.NoError(t, err)
+	without, err := ParseDataLayout("e")
+	require.NoError(t, err)
+	require.False(t, with.Equal(without))
+	for _, text := range []string{"e-ni:0", "e-ni:x"} {
+		_, err := ParseDataLayout(text)
+		require.Error(t, err, text)
+		_, _, ok := llvm(t, 19, "llvm-as", "-o", "/dev/null", write(t, "ni.ll", "target datalayout = \""+text+"\"\n"))
+		require.False(t, ok, text)
+	}
+}
+
 // What was asked of one before makes no difference.
 func TestEqualLayouts(t *testing.T) {
 	a, err := ParseDataLayout("")

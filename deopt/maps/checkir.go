@@ -39,7 +39,7 @@ type irCheck struct {
 func (i *Image) checkIR() ([]stackmap.Result, error) {
 	c := &irCheck{image: i, results: map[string]*stackmap.Result{}, held: map[*ir.Instr]bool{},
 		emitted: map[*ir.Func]bool{}, of: map[*ir.Module]bool{}}
-	for _, r := range []stackmap.Rule{siteHasRecord, recordHasSite, operandCounts, constantsAgree, nothingLost, allocasAreAddresses, shadowsAreApart} {
+	for _, r := range []stackmap.Rule{siteHasRecord, recordHasSite, operandCounts, constantsAgree, nothingLost, allocasAreAddresses, shadowsAreApart, shadowsEnd} {
 		result := &stackmap.Result{Rule: r}
 		c.results[r.Name] = result
 		c.order = append(c.order, result)

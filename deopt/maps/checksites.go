@@ -17,6 +17,8 @@ var (
 		Fact: "an alloca of the entry block that is an operand is recorded as the address that it is (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
 	shadowsAreApart = stackmap.Rule{Name: "shadows are apart",
 		Fact: "in the shadow of a stackmap, which a runtime may overwrite, stands no other stackmap and no patchpoint (\"llvm.experimental.stackmap\", Semantics)"}
+	shadowsEnd = stackmap.Rule{Name: "shadows end with their function",
+		Fact: "the bytes of a stackmap's shadow, which a runtime may overwrite, are the function's own (\"llvm.experimental.stackmap\", Semantics)"}
 )
 
 // stackOfS390X is the alignment of its stack, in bytes. LLVM realigns none there: what asks for more is made like an alloca of run-time size.
@@ -51,6 +53,7 @@ func (c *irCheck) shadows(f *Function, sites []placedSite) {
 			continue
 		}
 		c.results[shadowsAreApart.Name].Checked++
+		c.shadowEnd(f, s)
 		for _, next := range sites[n+1:] {
 			if next.kind == ir.StackMapSite || next.kind == ir.PatchPointSite {
 				if uint64(next.offset-s.offset) < s.shadow {
@@ -61,5 +64,34 @@ func (c *irCheck) shadows(f *Function, sites []placedSite) {
 				break
 			}
 		}
+	}
+}
+
+// shadowEnd holds the shadow of a stackmap against the end of its function. LLVM fills up a shadow with nops where its block ends, and not
+// always (llvm-project issue 219750).
+func (c *irCheck) shadowEnd(f *Function, s placedSite) {
+	r := c.results[shadowsEnd.Name]
+	r.Checked++
+	code := c.image.code()
+	if code == nil || !f.CodeKnown {
+		r.Unknown++
+		return
+	}
+	end, executable, known := code.Function(f.Code)
+	site := f.Code + machine.Addr(s.offset)
+	if !executable || end < site {
+		r.Unknown++
+		return
+	}
+	left := uint64(end - site)
+	switch {
+	case left >= s.shadow:
+		if !known { // there is more code, and whose it is, is not told
+			r.Unknown++
+		}
+	default:
+		c.broken(shadowsEnd, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
+			What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and the function ends %d bytes behind the record",
+				uint64(s.id), f.Source, s.shadow, left)})
 	}
 }

@@ -44,7 +44,7 @@ next:
 // What llc writes keeps the rules, on each architecture; a module that says otherwise breaks the one.
 func TestCheckSites(t *testing.T) {
 	livetest.Slow(t)
-	const allocas, shadows = "allocas are recorded by address", "shadows are apart"
+	const allocas, shadows, ends = "allocas are recorded by address", "shadows are apart", "shadows end with their function"
 	for _, c := range []struct {
 		triple  string
 		allocas int // statepoints are for x86-64 and aarch64 alone, and the stack of s390x is not realigned
@@ -76,6 +76,13 @@ func TestCheckSites(t *testing.T) {
 					r = ruled(t, object, shadows, other)
 					require.Equal(t, 1, r.Broken)
 					require.Regexp(t, `record 2 of @f has a shadow of 800 bytes, and \d+ bytes on there is record 3`, r.Violations[0].What)
+					r = ruled(t, object, ends, m)
+					require.Equal(t, []int{4, 0, 0}, []int{r.Checked, r.Broken, r.Unknown})
+					_, other = frametest.Written(t, "other.ll", strings.Replace(text, "i64 6, i32 16", "i64 6, i32 800", 1))
+					r = ruled(t, object, ends, other)
+					require.Equal(t, 1, r.Broken)
+					require.Regexp(t, `record 6 of @f has a shadow of 800 bytes, and the function ends \d+ bytes behind the record`, r.Violations[0].What)
+					require.Zero(t, ruled(t, object, shadows, other).Broken)
 					_, other = frametest.Written(t, "other.ll", strings.Replace(text, "%d = alloca i8, i64 %n", "%d = alloca i8, i64 9", 1))
 					r = ruled(t, object, allocas, other)
 					require.NotEmpty(t, r.Violations)
