@@ -60,6 +60,9 @@ func (l *called) list() []Called {
 // Called are the functions of [Result.Called], as far as the run has come. It must not go on meanwhile: it waits for [Options.Native], say.
 func (in *Interp) Called() []Called { return in.run.called.list() }
 
+// Frozen reports whether a freeze had to choose a value for undefined bits, as far as the run has come.
+func (in *Interp) Frozen() bool { return in.frozen }
+
 // keepsState says of a function that this time it did what its [Effect] does not say.
 func (c *ccall) keepsState() {
 	if f := c.in.run.called.byName[c.Name]; f != nil {

@@ -156,6 +156,7 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 		// Any value is right for an undefined bit, as long as it stays the same.
 		return func(fr *frame) error {
 			for k, w := range a.in(fr) {
+				fr.in.frozen = fr.in.frozen || w.u != 0
 				fr.w[out.at+k] = word{v: w.v &^ w.u}
 			}
 			return nil

@@ -145,6 +145,7 @@ type Interp struct {
 	usesFloats  bool // a floating-point operation was decoded
 
 	run     run
+	frozen  bool // a freeze chose a value for undefined bits
 	frames  frames
 	scratch []word // of a block's phis, while they are read
 }

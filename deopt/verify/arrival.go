@@ -134,6 +134,9 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
 		return s
 	}
+	if s.Why = p.several(v); s.Why != "" {
+		return s
+	}
 	has := values()
 	least, number := -1, uint64(0)
 	_ = p.each(v, is.at, is.of, func(a *arrival) bool {

@@ -117,7 +117,9 @@ func (p *prediction) undecided(v *verifier) {
 	case p.readsShared(v):
 		why = sharedMemory
 	default:
-		return
+		if why = p.several(v); why == "" {
+			return
+		}
 	}
 	p.out.Call, p.out.Result, p.out.Memory, p.out.Words = nil, nil, nil, 0
 	p.out.Native.Failed, p.out.Interpreter.Failed = "", ""
