@@ -10,6 +10,7 @@ import (
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
 	"reframe/deopt/sites"
+	"reframe/deopt/unwind"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.
@@ -17,7 +18,7 @@ var ErrNoFrame = errors.New("no frame to resume")
 
 // Choice says which frame is meant, and which of its callers with it.
 type Choice struct {
-	Frame    int            // its number, or -1 for the innermost one with a record
+	Frame    int            // its number, -1 for the innermost one with a record, or [Outermost] of a number
 	Function *names.Pattern // its function; nil: any
 	// To is the number of the outermost caller that is meant, 0 for none of them. With
 	// [AllCallers] it is as many as can be resumed.
@@ -25,6 +26,39 @@ type Choice struct {
 	// Force takes frames, too, that are or depend on a guess ([Frame.Uncertain]).
 	Force bool
 }
+
+// Outermost is a [Choice.Frame]: number 1 is the outermost frame of a thread, 2 the one that it called.
+func Outermost(number int) int { return -1 - number }
+
+// Numbered reports whether a frame was chosen by its number, from either end.
+func (c *Choice) Numbered() bool { return c.Frame != -1 }
+
+// Is reports whether a frame of a thread has the number that was chosen; any has where none was.
+func (c *Choice) Is(t *Thread, f *Frame) bool {
+	return c.Frame == -1 || f.Index == c.Frame || c.Frame < -1 && f.Index == t.total()+1+c.Frame
+}
+
+// Number is the number that was chosen, for people: negative from the outermost frame on.
+func (c *Choice) Number() int {
+	if c.Frame < -1 {
+		return c.Frame + 1
+	}
+	return c.Frame
+}
+
+// Depth is which frames of deep stacks have to be made for the choice.
+func (c *Choice) Depth() unwind.Depth {
+	d := DefaultDepth
+	if c.Frame >= d.Inner {
+		d.Around = c.Frame
+	} else if n := -1 - c.Frame; n > d.Outer {
+		d.Outer = min(n, maxOuter)
+	}
+	return d
+}
+
+// maxOuter bounds the frames that are kept at the outermost end of a stack.
+const maxOuter = 1 << 17
 
 // AllCallers is the [Choice] of all callers up to the first that cannot be resumed.
 const AllCallers = -1
@@ -52,21 +86,21 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for at, f := range t.Frames {
-			byNumber := c.Frame < 0 || c.Frame == f.Index
+			byNumber := c.Is(t, f)
 			byName := c.Function == nil || c.Function.Match(f.Function)
 			if byNumber && byName && f.Record != nil {
 				s := &Stack{Thread: t, Frames: []*Frame{f}, Force: c.Force}
 				return s, s.extend(t.Frames[at+1:], c.To)
 			}
-			if c.Frame >= 0 && byNumber && byName {
+			if c.Numbered() && byNumber && byName {
 				return nil, fmt.Errorf("%w: %s, of thread %d has no stack map record%s",
 					ErrNoFrame, f.Title(), t.ID, frame.Noted(f.Notes))
 			}
 		}
 	}
 	switch {
-	case c.Frame >= 0:
-		return nil, fmt.Errorf("%w: there is no frame %d; %s", ErrNoFrame, c.Frame, v.HowMany())
+	case c.Numbered():
+		return nil, fmt.Errorf("%w: there is no frame %d; %s", ErrNoFrame, c.Number(), v.HowMany())
 	case c.Function != nil:
 		return nil, fmt.Errorf("%w: no frame of %s has a stack map record%s", ErrNoFrame, c.Function.Text, v.NearFunction(c.Function))
 	}
@@ -88,6 +122,10 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 	for _, f := range callers {
 		if last.Index == to {
 			return nil
+		}
+		if f.Index != last.Index+1 {
+			s.End = fmt.Sprintf("%s is called by frame #%d, which was not made: the stack is deep; --depth makes more", last.Title(), last.Index+1)
+			break
 		}
 		if s.End = f.whyNotAfter(last, s.Force); s.End == "" {
 			s.End = s.compiledTwice(f)

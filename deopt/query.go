@@ -43,8 +43,12 @@ func (v *View) Summary() Summary {
 // Keep drops the frames that are not meant. Threads stay, without frames.
 func (v *View) Keep(c Choice) {
 	for i := range v.Threads {
-		v.Threads[i].Frames = slices.DeleteFunc(v.Threads[i].Frames, func(f *Frame) bool {
-			return c.Frame >= 0 && c.Frame != f.Index || c.Function != nil && !c.Function.Match(f.Function)
+		t := &v.Threads[i]
+		if c.Numbered() {
+			t.Omitted = nil
+		}
+		t.Frames = slices.DeleteFunc(t.Frames, func(f *Frame) bool {
+			return !c.Is(t, f) || c.Function != nil && !c.Function.Match(f.Function)
 		})
 	}
 }
@@ -87,11 +91,19 @@ func (v *View) WhyNone() string {
 	return fmt.Sprintf("%v: %v: %s", v.target, progspace.ErrNoMaps, progspace.WhyNoMaps(v.target))
 }
 
+// total is how many frames the stack of the thread has.
+func (t *Thread) total() int {
+	if t.Total == 0 {
+		return len(t.Frames)
+	}
+	return t.Total
+}
+
 // HowMany says which numbers the frames have, for those who asked for another one.
 func (v *View) HowMany() string {
 	deepest, frames := 0, 0
 	for i := range v.Threads {
-		if n := len(v.Threads[i].Frames); n > frames {
+		if n := v.Threads[i].total(); n > frames {
 			deepest, frames = i, n
 		}
 	}

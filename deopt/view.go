@@ -27,7 +27,11 @@ type Options struct {
 	Thread  int                // only the thread of that number; 0 for all
 	// Mistake is given each mistake of a layout, each time that it is met: the frame is shown as its record has it. Nil: a mistake is an error.
 	Mistake func(error)
+	Depth   unwind.Depth // which frames of deep stacks are made; the zero value stands for [DefaultDepth]
 }
+
+// DefaultDepth is which frames of a deep stack are made where nothing else is asked for.
+var DefaultDepth = unwind.Depth{Inner: 256, Outer: 256}
 
 // View is all frames of one moment. Its frames do not change.
 type View struct {
@@ -43,6 +47,7 @@ type View struct {
 	source  *vmlayout.Source // of the values of their frames
 
 	unwinder *unwind.Unwinder
+	depth    unwind.Depth
 
 	patched *patched.Finder
 
@@ -53,8 +58,11 @@ type View struct {
 type Thread struct {
 	ID     int
 	Name   string
-	Frames []*Frame
+	Frames []*Frame // where the stack is deep without some in the middle
 	End    unwind.End
+
+	Total   int // frames of the stack
+	Omitted []unwind.Omitted
 }
 
 // Frame is one activation: the physical frame and what became of it.
@@ -110,7 +118,10 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 
 // New makes a view that has no frames yet. The error is that of a layout which does not fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake}
+	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake, depth: o.Depth}
+	if v.depth == (unwind.Depth{}) {
+		v.depth = DefaultDepth
+	}
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
 	v.modules.Pointer = t.Arch().Pointer
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
@@ -141,8 +152,8 @@ func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing}
 		return out, nil
 	}
-	stack := v.unwinder.Walk(t.Registers, nil)
-	out.End = stack.End
+	stack := v.unwinder.WalkDeep(t.Registers, v.depth)
+	out.End, out.Total, out.Omitted = stack.End, stack.Total, stack.Omitted
 	var within *Frame
 	for i := range stack.Frames {
 		f, err := v.FrameOf(stack.Frames[i], stack.Callee(i), within)
@@ -415,6 +426,32 @@ func (v *View) perfNotes() (notes []string) {
 	return notes
 }
 
+// omitted says which frames of a thread were not made.
+func (v *View) omitted(t *Thread) (list []frame.Omitted) {
+	for _, o := range t.Omitted {
+		out := frame.Omitted{From: o.From, Count: o.Count}
+		for _, p := range o.PCs {
+			out.PCs = append(out.PCs, v.omittedPC(p))
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+func (v *View) omittedPC(p unwind.PCCount) frame.OmittedPC {
+	out := frame.OmittedPC{PC: frame.HexOf(p.PC), Count: p.Count}
+	if code := v.space.At(p.Lookup); code != nil {
+		if s := code.SymbolAt(p.Lookup); s.Known {
+			offset := uint64(p.PC - s.Start)
+			out.Function, out.Offset = s.Name, &offset
+		}
+	}
+	return out
+}
+
+// OmittedFrames says which frames of a thread were not made, as [View.Report] does.
+func (v *View) OmittedFrames(t *Thread) []frame.Omitted { return v.omitted(t) }
+
 // Report makes the JSON of the view.
 func (v *View) Report() *frame.Report {
 	r := &frame.Report{Schema: frame.Schema, Target: v.About(), Threads: []frame.Thread{}}
@@ -426,6 +463,7 @@ func (v *View) Report() *frame.Report {
 		for _, f := range t.Frames {
 			out.Frames = append(out.Frames, f.Frame)
 		}
+		out.Total, out.Omitted = t.total(), v.omitted(&t)
 		r.Threads = append(r.Threads, out)
 	}
 	return r

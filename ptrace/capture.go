@@ -18,8 +18,10 @@ type Options struct {
 	// Hold keeps the process stopped until [Target.Release]; all of its memory can
 	// then be read.
 	Hold bool
-	// StackBytes is how much of each stack is copied; 0 means 512 KiB.
+	// StackBytes is how much of each stack is copied; 0 means 512 KiB, and of stacks that are deeper up to 9 MiB of each and 64 MiB of
+	// all.
 	StackBytes int
+	deep       int // bytes of deep stacks that are copied beyond StackBytes
 	// Record copies what [Target.WriteCore] needs. Of a process that is held every page that is read is kept for it.
 	Record bool
 	// DebugDirs are where separate debug files are looked for; nil means [DebugDir].
@@ -30,7 +32,10 @@ type Options struct {
 
 const (
 	defaultStack = 512 << 10
-	maxStack     = 1 << 30
+	// deepStack is a little more than the default limit on the size of a stack (ulimit -s), which an overflowed one has filled.
+	deepStack  = 9 << 20
+	deepStacks = 64 << 20
+	maxStack   = 1 << 30
 	// A list of registered objects that changed between being read and the stop is
 	// read again; the last time, while the process is stopped.
 	attempts = 8
@@ -40,7 +45,7 @@ const (
 // nothing had been. The errors are [*Error]s.
 func Capture(pid int, o Options) (*Target, error) {
 	if o.StackBytes == 0 {
-		o.StackBytes = defaultStack
+		o.StackBytes, o.deep = defaultStack, deepStacks
 	}
 	if o.StackBytes < 4096 || o.StackBytes > maxStack {
 		return nil, fmt.Errorf("ptrace: stack of %d bytes: 4096 to %d can be copied", o.StackBytes, maxStack)
@@ -114,7 +119,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, err
 	}
 	linkage := t.linkage()
-	s := newStopped(t.PID, t.via, o.StackBytes)
+	s := newStopped(t.PID, t.via, o)
 	code, err := t.prepare(s, o)
 	if err != nil {
 		return false, err
@@ -162,7 +167,7 @@ func (t *Target) captureHeld(o Options) error {
 	if err := t.survey(); err != nil {
 		return err
 	}
-	s := newStopped(t.PID, t.via, o.StackBytes)
+	s := newStopped(t.PID, t.via, o)
 	t.held = s // from here on Close lets it go
 	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)

@@ -74,20 +74,20 @@ func (t *stoppedThread) ranges() (list []span) {
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
 	block := t.raw.threadBlock()
-	t.stacks[0].copy(mem, maps, t.sp, block)
+	t.stacks[0].copy(mem, maps, t.sp, block, t.deep)
 	for i := 0; t.arch == machine.AMD64 && i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
 		t.stacks[i].eachInterrupted(func(sp machine.Addr) {
 			known := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= sp && sp < s.end() })
 			if !known && len(t.stacks) <= maxInterrupted {
 				more := span{data: make([]byte, room)}
-				more.copy(mem, maps, sp, block)
+				more.copy(mem, maps, sp, block, t.deep)
 				t.stacks = append(t.stacks, more)
 			}
 		})
 	}
 	if sp, left := t.leftStack(maps, block); left && len(t.stacks) <= maxInterrupted {
 		more := span{data: make([]byte, room)}
-		more.copy(mem, maps, sp, block)
+		more.copy(mem, maps, sp, block, t.deep)
 		t.stacks = append(t.stacks, more)
 	}
 }
@@ -124,13 +124,22 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 // the stack of a thread often come libraries, and to read those with it takes longer
 // than all the rest. So does memory that the program has mapped there, which the kernel makes one with the stack; but
 // the thread's own block, which the C library puts at the end of the stack, is part of no stack.
-func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr) {
+//
+// There is more room than s has for what is certainly a thread's own stack, of which deep bytes are left for all threads: it may be deep.
+func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) {
 	read := func(from machine.Addr) int {
-		into := s.data
 		end := writableEnd(maps, from)
+		own := slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Path == "[stack]" && m.Contains(from) })
 		if sp < block && block < end {
-			end = block
+			end, own = block, true
 		}
+		if own && deep != nil && end > from {
+			if more := min(int64(min(uint64(end-from), deepStack))-int64(len(s.data)), int64(*deep)); more > 0 {
+				*deep -= int(more)
+				s.data = make([]byte, len(s.data)+int(more))
+			}
+		}
+		into := s.data
 		if end > from {
 			into = into[:min(uint64(len(into)), uint64(end-from))]
 		}

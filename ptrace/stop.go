@@ -88,6 +88,7 @@ type stopped struct {
 	via       int // the thread through which memory is read
 	stack     int // bytes of each stack that are copied
 	room      int // bytes that are left for all stacks
+	deep      int // bytes that are left for what deep stacks have beyond that
 	ready     int // bytes that are left for stacks whose copies have their pages beforehand
 	looks     int // at threads that had not stopped yet
 	threads   []*stoppedThread
@@ -109,6 +110,7 @@ type stoppedThread struct {
 	arch    *machine.Arch
 	stacks  []span // the one it runs on, then those that signals interrupted
 	code    []system.Want
+	deep    *int // bytes that are left for deep stacks; nil for none
 }
 
 // oneLook is what the time from one look at a thread that is to stop to the next counts as at most: who was not run himself meanwhile has not
@@ -126,8 +128,8 @@ const (
 	leastStack = 4096
 )
 
-func newStopped(pid, via, stackBytes int) *stopped {
-	return &stopped{seizer: newSeizer(), pid: pid, via: via, stack: stackBytes, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
+func newStopped(pid, via int, o Options) *stopped {
+	return &stopped{seizer: newSeizer(), pid: pid, via: via, stack: o.StackBytes, deep: o.deep, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
 }
 
 // stopAll seizes all threads and interrupts them.
@@ -138,7 +140,7 @@ func (s *stopped) stopAll() error {
 			if s.byTID[tid] != nil {
 				continue
 			}
-			t := &stoppedThread{tid: tid}
+			t := &stoppedThread{tid: tid, deep: &s.deep}
 			// Seizing does not stop: it can be done before the clock runs.
 			switch err := system.Request(ptraceSeize, tid, 0); {
 			case errors.Is(err, syscall.ESRCH):

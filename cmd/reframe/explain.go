@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reframe/deopt"
 	"reframe/deopt/explain"
 	"reframe/deopt/machine"
 	"reframe/deopt/page"
@@ -76,6 +77,7 @@ is nothing to explain or it failed.`,
 				}
 			}
 			k.shows = true
+			k.depth = (&deopt.Choice{Frame: q.Frame}).Depth()
 			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
@@ -113,7 +115,7 @@ is nothing to explain or it failed.`,
 	k.addFlags(c)
 	k.selfFlag(c)
 	sourceFlag(c, &source)
-	frameFlag(c, &q.Frame, "the frame of this `number`")
+	frameFlag(c, &q.Frame, "the frame of this `number`"+frameNumbers)
 	c.Flags().StringVar(&html, "html", "", "write a picture of the exit to `FILE`, one page of HTML, or to standard output (-)")
 	_ = c.RegisterFlagCompletionFunc("html", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 	forceFlag(c, &force)
@@ -123,9 +125,6 @@ is nothing to explain or it failed.`,
 
 // asked reads the argument.
 func asked(q *explain.Question, c *cobra.Command, args []string) error {
-	if c.Flags().Changed("frame") && q.Frame < 0 {
-		return usage("-f %d: a frame's number is 0 or more", q.Frame)
-	}
 	switch len(args) {
 	case 0:
 		return nil

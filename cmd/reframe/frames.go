@@ -21,6 +21,7 @@ import (
 
 func (a *app) framesCommand() *cobra.Command {
 	var k inputs
+	var depth string
 	choice, hold, source, vm := deopt.Choice{Frame: -1}, false, false, false
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",
@@ -43,6 +44,10 @@ that were inlined there: of programs, libraries and registered objects by their 
 else by the !dbg of the module given with --ir. Files that take more than some
 milliseconds to read are left out unless --source is given.
 
+Of a stack with more than 512 frames the innermost and the outermost 256 are made, and
+a line says where the others are; --depth changes that, and -f takes any frame. Frames
+without a record that repeat are folded; JSON has each.
+
 Exit status: 0 all of it worked, also where no frame has a record; 1 a value that a
 record promises, or a frame, is unavailable; 2 nothing could be read, there is no such
 frame, or it failed.`,
@@ -59,6 +64,10 @@ frame, or it failed.`,
 				return usage("--hold is for a process; a core does not run")
 			}
 			k.shows = true
+			var err error
+			if k.depth, err = depthOf(depth, &choice); err != nil {
+				return err
+			}
 			t, view, err := k.look(a, c, hold)
 			if err != nil {
 				return err
@@ -91,9 +100,11 @@ frame, or it failed.`,
 	}
 	k.addFlags(c)
 	k.selfFlag(c)
-	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "only the frame of this `number`", "function": "only frames of the function of this `NAME`, or /RE/"})
+	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "only the frame of this `number`" + frameNumbers, "function": "only frames of the function of this `NAME`, or /RE/"})
 	unnumbered(c)
 	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
+	c.Flags().StringVar(&depth, "depth", "", "of a deep stack make `N` frames, half of them from each end, or all (default 512)")
+	_ = c.RegisterFlagCompletionFunc("depth", cobra.FixedCompletions([]string{"all"}, cobra.ShellCompDirectiveNoFileComp))
 	sourceFlag(c, &source)
 	c.Flags().BoolVar(&vm, "vm", false, "only the frames of the virtual machine that a layout reads, as a stack trace")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
@@ -121,11 +132,11 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	switch {
 	case c.Function == nil:
-		return fmt.Sprintf("there is no frame %d; %s", c.Frame, numbers)
-	case c.Frame < 0:
+		return fmt.Sprintf("there is no frame %d; %s", c.Number(), numbers)
+	case !c.Numbered():
 		return fmt.Sprintf("there is no frame of %s%s; without --function all are shown", c.Function.Text, nearest)
 	}
-	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Frame, c.Function.Text, numbers)
+	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Number(), c.Function.Text, numbers)
 }
 
 // note says what is no failure and a user may want to know.
@@ -184,7 +195,21 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
 		guesses := map[string]int{} // the first frame of which each kind was said
-		for _, f := range thread.Frames {
+		omitted := v.OmittedFrames(thread)
+		for at := 0; at < len(thread.Frames); at++ {
+			f := thread.Frames[at]
+			for len(omitted) > 0 && omitted[0].From < f.Index {
+				printOmitted(&out, s, &omitted[0])
+				omitted = omitted[1:]
+			}
+			if period, count := repeated(thread.Frames[at:]); count > 0 {
+				for _, f := range thread.Frames[at:][:period] {
+					printFrame(&out, s, &f.Frame)
+				}
+				printRepeated(&out, s, thread.Frames[at:][:period], count-period)
+				at += count - 1
+				continue
+			}
 			kind := digits.ReplaceAllString(f.Guess(), "")
 			first, said := guesses[kind]
 			if kind == "" || !said {

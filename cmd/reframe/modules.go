@@ -30,7 +30,7 @@ import (
 // large module a function's body is read when a frame needs it. Words that are not known are named, if there is an app to
 // do it.
 func (k *inputs) options(a *app) (deopt.Options, error) {
-	o := deopt.Options{Thread: k.thread}
+	o := deopt.Options{Thread: k.thread, Depth: k.depth}
 	k.embedded = slices.Contains(k.Modules, inProcess)
 	if k.embedded && !k.looks {
 		return o, usage("--ir %s is for frames, resume and explain; a file of that name is ./%s", inProcess, inProcess)

@@ -80,7 +80,7 @@ Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it fail
 	k.selfFlag(c)
 	f := c.Flags()
 	flags.Choice(f, &k.choice, flags.Usage{
-		"frame":    "the exit is the frame of this `number`",
+		"frame":    "the exit is the frame of this `number`" + frameNumbers,
 		"function": "the exit is the innermost frame of the function of this `NAME`, or /RE/",
 	})
 	unnumbered(c)
@@ -100,6 +100,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		return usage("--timeout %v: a time above 0", k.timeout)
 	}
 	if c.Flags().Changed("pid") || c.Flags().Changed("core") {
+		k.depth = k.choice.Depth()
 		t, view, err := k.look(a, c, true)
 		if err != nil {
 			return err
@@ -109,7 +110,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 			return err
 		}
 		o.Hello = handover.Hello(t)
-	} else if k.choice.Frame >= 0 || k.choice.Function != nil || k.result != "" || len(k.Layouts) > 0 || len(k.Modules) > 0 {
+	} else if k.choice.Numbered() || k.choice.Function != nil || k.result != "" || len(k.Layouts) > 0 || len(k.Modules) > 0 {
 		return usage("without a process or a core there is no exit of which -f, --function, --result, --layout or --ir could say something")
 	}
 	if k.log != "" {

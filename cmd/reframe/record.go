@@ -96,7 +96,7 @@ SIGTERM or SIGHUP.`,
 	flags.Hit(f, &k.hit, flags.Usage{"hit": "wait for the `N`-th such exit"})
 	k.forFlag(c)
 	k.selfFlag(c)
-	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
+	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
 	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+recordSchema+")")

@@ -85,6 +85,7 @@ the run ends there and says which.`,
 			if write.commit {
 				return a.commit(ctx, &k, write.dry, &o)
 			}
+			k.depth = o.Choice.Depth()
 			t, view, err := k.look(a, c, true)
 			if err != nil {
 				return err
@@ -100,7 +101,7 @@ the run ends there and says which.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	o.Add(f, flags.Usage{
-		"frame":    "the frame of this `number`",
+		"frame":    "the frame of this `number`" + frameNumbers,
 		"function": "the innermost frame of the function of this `NAME`, or /RE/",
 		"to-frame": "its callers too, up to the frame of this `number`, or all",
 		"call":     "a function that exists only as native code returns this: `NAME=VALUE`; NAME= where it returns nothing; may be given again",

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/unwind"
 	"reframe/internal/flags"
 	"reframe/internal/fold"
 	"reframe/ptrace"
@@ -20,6 +21,7 @@ type inputs struct {
 	files   ptrace.CoreOptions // where those of a core are
 	thread  int
 	stack   int
+	depth   unwind.Depth // of deep stacks; the zero value for the usual one
 	objects []string
 	flags.Inputs
 
@@ -32,6 +34,9 @@ type inputs struct {
 	mute     bool                            // what a target says of itself is not asked
 	learned  struct{ modules, layouts bool } // a target that goes on has said what these are
 }
+
+// frameNumbers is what help says of the numbers of frames.
+const frameNumbers = "; -1 is the outermost one"
 
 // selfFlag adds --no-self-description.
 func (k *inputs) selfFlag(c *cobra.Command) {
@@ -48,7 +53,7 @@ func (k *inputs) addFlags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
 	k.objectFlag(c)
-	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288)")
+	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
 }
 
 // objectFlag is for code that nobody registered.

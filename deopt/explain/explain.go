@@ -54,7 +54,7 @@ type FrameName struct {
 type Question struct {
 	Address *machine.Addr
 	Record  *uint64
-	Frame   int // its number, or -1
+	Frame   int // its number as a [deopt.Choice] has it, or -1
 }
 
 // ErrNotFound is wrapped where there is nothing to explain.
@@ -108,7 +108,7 @@ func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing
 	var out []standing
 	for i := range v.Threads {
 		for _, f := range v.Threads[i].Frames {
-			if (number < 0 || number == f.Index) && holds(f) {
+			if choice := (deopt.Choice{Frame: number}); choice.Is(&v.Threads[i], f) && holds(f) {
 				out = append(out, standing{&v.Threads[i], f})
 			}
 		}
@@ -119,12 +119,13 @@ func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing
 // asked returns the frame of a number, or with -1 the innermost one that has a record, of the first
 // thread that has one.
 func asked(v *deopt.View, number int) (standing, error) {
-	all := frames(v, number, func(f *deopt.Frame) bool { return number >= 0 || f.Record != nil })
+	all := frames(v, number, func(f *deopt.Frame) bool { return number != -1 || f.Record != nil })
+	choice := deopt.Choice{Frame: number}
 	switch {
 	case len(all) > 0:
 		return all[0], nil
-	case number >= 0:
-		return standing{}, fmt.Errorf("%w: there is no frame %d; %s", ErrNotFound, number, v.HowMany())
+	case choice.Numbered():
+		return standing{}, fmt.Errorf("%w: there is no frame %d; %s", ErrNotFound, choice.Number(), v.HowMany())
 	}
 	return standing{}, fmt.Errorf("%w: no frame has a record; ask for one by its number (-f), for an address or for a record: %s", ErrNotFound, v.WhyNone())
 }

@@ -39,6 +39,24 @@ type Thread struct {
 	Name   string  `json:"name"`
 	Frames []Frame `json:"frames"`
 	End    string  `json:"end,omitempty"` // why the stack was cut short; empty when it was followed to its outermost frame
+	// Total is how many frames the stack has, Omitted which of them are not listed: of a deep stack those in the middle.
+	Total   int       `json:"total,omitempty"`
+	Omitted []Omitted `json:"omitted,omitempty"`
+}
+
+// Omitted is a part of a deep stack.
+type Omitted struct {
+	From  int         `json:"from"`  // the number of its first frame
+	Count int         `json:"count"` // of frames
+	PCs   []OmittedPC `json:"pcs"`   // where most of them are, the most frequent first, at most eight
+}
+
+// OmittedPC is how many frames have a pc.
+type OmittedPC struct {
+	PC       Hex     `json:"pc"`
+	Function string  `json:"function,omitempty"`
+	Offset   *uint64 `json:"offset,omitempty"`
+	Count    int     `json:"count"`
 }
 
 // Kind tells the frames of a just-in-time compiler from all others.

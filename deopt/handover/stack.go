@@ -27,8 +27,8 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for at, f := range t.Frames {
-			chosen := c.Frame == f.Index || c.Function != nil && c.Frame < 0
-			if c.Frame >= 0 && c.Frame != f.Index || c.Function != nil && !c.Function.Match(f.Function) {
+			chosen := c.Numbered() && c.Is(t, f) || c.Function != nil && !c.Numbered()
+			if !c.Is(t, f) || c.Function != nil && !c.Function.Match(f.Function) {
 				continue
 			}
 			if f.VM == nil || f.VM.Error != "" {
@@ -46,8 +46,8 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	}
 	switch {
 	case why != "":
-	case c.Frame >= 0:
-		why = fmt.Sprintf("there is no frame %d; %s", c.Frame, v.HowMany())
+	case c.Numbered():
+		why = fmt.Sprintf("there is no frame %d; %s", c.Number(), v.HowMany())
 	case c.Function != nil:
 		why = fmt.Sprintf("no frame is of %s%s", c.Function.Text, v.NearFunction(c.Function))
 	case v.Records() == 0:

@@ -102,6 +102,20 @@ func (r *Registers) SameReasons(s *Registers) bool {
 	return true
 }
 
+// Detach settles the reasons of all registers of the architecture that are missing, so that the file holds on to no other one.
+func (r *Registers) Detach() {
+	for _, reg := range r.arch.order {
+		if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
+			continue
+		}
+		if _, ok := r.others[reg]; !ok && r.why[reg] == "" {
+			r.Forget(reg, r.absent(reg))
+		}
+	}
+	arch := r.arch
+	r.absent = func(reg DWARFReg) string { return arch.RegisterName(reg) + " is not kept by the frame that was called" }
+}
+
 // Plain says that none is missing for a reason of its own.
 func (r *Registers) Plain() bool { return len(r.why) == 0 }
 

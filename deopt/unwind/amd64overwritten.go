@@ -54,7 +54,7 @@ func (w *walk) overwritten(f *Frame) {
 	}
 	var callee *Frame
 	if f.Index > 0 {
-		callee = &w.frames[f.Index-1]
+		callee = &w.frames[f.Index-1-w.dropped]
 	}
 	all := w.Overwritten(f, callee)
 	if len(all) > maxOverwritten {

@@ -44,10 +44,20 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 // returnsToZero is the end of a walk at a frame whose return address is zero: that of the
 // outermost is. Where a frame was found by a guess, what follows may be zero for any reason.
 func (w *walk) returnsToZero(f *Frame) *End {
+	scanned := -1
 	for i := range w.frames {
 		if w.frames[i].Rule == FromScan {
-			return cutShort("frame #%d: its return address is zero, and frame #%d was found by a guess", f.Index, i)
+			scanned = w.frames[i].Index
+			break
 		}
+	}
+	for _, o := range w.omitted {
+		if o.scanned >= 0 && (scanned < 0 || o.scanned < scanned) {
+			scanned = o.scanned
+		}
+	}
+	if scanned >= 0 {
+		return cutShort("frame #%d: its return address is zero, and frame #%d was found by a guess", f.Index, scanned)
 	}
 	return outermost("frame #%d is the outermost: its return address is zero", f.Index)
 }

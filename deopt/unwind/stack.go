@@ -15,15 +15,22 @@ type Stack struct {
 	// Found is how many of the frames, from the innermost on, the walk found itself: those
 	// further out it took over from another.
 	Found int
+	// Total is how many frames the stack has, Omitted which of them a deep walk did not keep.
+	Total   int
+	Omitted []Omitted
 
-	reads []read // what the walk took from memory, in order
-	until []int  // how many of them were made when each frame was left
+	callees map[int]*Frame // of those that follow a part that is not kept
+	reads   []read         // what the walk took from memory, in order
+	until   []int          // how many of them were made when each frame was left
 }
 
-// Callee is the frame that frame i called, nil of the innermost.
+// Callee is the frame that the frame at place i called, nil of the innermost and where it is not known.
 func (s *Stack) Callee(i int) *Frame {
 	if i == 0 {
 		return nil
+	}
+	if s.Frames[i-1].Index+1 != s.Frames[i].Index {
+		return s.callees[s.Frames[i].Index]
 	}
 	return &s.Frames[i-1]
 }
@@ -38,6 +45,9 @@ type read struct {
 // ReadMemory implements [machine.Memory] for all that a frame depends on but code.
 func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
 	err := w.Memory.ReadMemory(p, addr)
+	if w.depth != nil {
+		return err
+	}
 	r := read{addr: addr}
 	if err == nil && len(p) <= 8 {
 		r.value, r.size = w.Arch.Uint(p), len(p)

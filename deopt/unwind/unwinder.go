@@ -47,6 +47,12 @@ type walk struct {
 	reads   []read
 	until   []int
 	word    [8]byte
+
+	depth   *Depth // nil where all frames are kept
+	head    int    // how many of the first frames are kept for good
+	dropped int    // how many are forgotten
+	omitted []Omitted
+	callees map[int]*Frame
 }
 
 // Walk walks a stack from the registers of its innermost frame. There is at least that frame,
@@ -56,14 +62,20 @@ type walk struct {
 // Unwinder with the same Finder. Its outer frames are taken over where nothing has changed that
 // they depend on.
 func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
-	w := walk{Unwinder: u}
-	pc, err := regs.Addr(u.Arch.PC)
-	if err != nil {
-		return w.stack(*cutShort("frame #0 has no pc: %v", err), 0)
-	}
 	limit := u.Max
 	if limit == 0 {
 		limit = defaultMax
+	}
+	w := walk{Unwinder: u}
+	return w.run(regs, before, limit)
+}
+
+// run walks a stack of at most limit frames.
+func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
+	u := w.Unwinder
+	pc, err := regs.Addr(u.Arch.PC)
+	if err != nil {
+		return w.stack(*cutShort("frame #0 has no pc: %v", err), 0)
 	}
 	join := 0 // the next of the frames before that this walk may run into
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
@@ -79,43 +91,50 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 		}
 		var end *End
 		next, end = w.step(frame)
-		w.until = append(w.until, len(w.reads))
+		if w.depth == nil {
+			w.until = append(w.until, len(w.reads))
+		}
 		if end != nil {
 			if frame.NoCFA != "" {
 				frame.NoCFA = end.Reason
 			}
 			return w.stack(*end, len(w.frames))
 		}
-		if len(w.frames) >= limit {
+		w.compact()
+		if len(w.frames)+w.dropped >= limit {
 			return w.stack(*cutShort("there are more than %d frames", limit), limit)
 		}
 	}
 }
 
 func (w *walk) stack(end End, found int) *Stack {
-	return &Stack{w.frames, end, found, w.reads, w.until}
+	return &Stack{Frames: w.frames, End: end, Found: found, Total: len(w.frames), reads: w.reads, until: w.until}
 }
 
 // enter adds a frame.
 func (w *walk) enter(c caller) *Frame {
-	index := len(w.frames)
+	index := len(w.frames) + w.dropped
+	var callee *Frame
+	if n := len(w.frames); n > 0 {
+		callee = &w.frames[n-1]
+	}
 	f := Frame{
 		Index: index, PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess,
-		Return: index > 0 && !w.frames[index-1].Signal,
+		Return: callee != nil && !callee.Signal,
 		NoCFA:  "it was not unwound",
 	}
 	f.code = w.Finder.Code(f.lookup())
 	w.overwritten(&f)
 	f.Source = f.code.Source
 	if f.Return {
-		f.Skipped = w.skipped(&w.frames[index-1], f.PC, f.code)
-		w.returned(&w.frames[index-1], &f)
-		w.conventional(&w.frames[index-1], &f)
+		f.Skipped = w.skipped(callee, f.PC, f.code)
+		w.returned(callee, &f)
+		w.conventional(callee, &f)
 	} else if w.Arch == machine.AMD64 {
 		f.Popped = w.way(&f).popped
 	}
 	w.frames = append(w.frames, f)
-	return &w.frames[index]
+	return &w.frames[len(w.frames)-1]
 }
 
 // step finds the caller of the innermost frame that is not left yet. Unwind

@@ -58,9 +58,6 @@ func Core(f *pflag.FlagSet, o *ptrace.CoreOptions, u Usage) {
 // Thread adds --thread.
 func Thread(f *pflag.FlagSet, id *int, u Usage) { f.IntVarP(id, "thread", "t", 0, u["thread"]) }
 
-// Frame adds --frame, the number of a frame: -1 where none is given.
-func Frame(f *pflag.FlagSet, number *int, u Usage) { f.IntVarP(number, "frame", "f", -1, u["frame"]) }
-
 // Choice adds --frame and --function: which frame is meant.
 func Choice(f *pflag.FlagSet, c *deopt.Choice, u Usage) {
 	Frame(f, &c.Frame, u)

@@ -1,0 +1,140 @@
+package unwind
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"reframe/deopt/machine"
+)
+
+// Depth says which frames of a deep stack are kept: a walk finds all of them and forgets those in the middle. The zero value keeps the
+// 512 innermost ones, and ends there.
+type Depth struct {
+	Inner, Outer int // how many from each end
+	Around       int // the number of a frame that is kept, too, with the callee before it and Inner of its callers; 0 for none
+}
+
+// MaxDepth is how many frames a walk of a deep stack finds at most: an overflowed stack of 8 MiB has half as many if each of them takes 16
+// bytes, which is the least.
+const MaxDepth = 1 << 20
+
+// Omitted is a part of a stack that was walked and not kept.
+type Omitted struct {
+	From, Count int
+	PCs         []PCCount // the most frequent first, maxPCs of them at most
+	guess       string    // why the first of them is uncertain that is, or ""
+	scanned     int       // the first of them that was found by a scan, or -1
+}
+
+// PCCount is how many frames have a pc.
+type PCCount struct {
+	PC     machine.Addr
+	Lookup machine.Addr // an address in the call, where PC is a return address
+	Count  int
+}
+
+// maxPCs bounds what is said of frames that are not kept: recursion has few.
+const maxPCs = 8
+
+// WalkDeep walks a stack like [Unwinder.Walk], as far as [MaxDepth], and keeps the frames that the depth says. What it returns cannot be
+// taken over by another walk.
+func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
+	w := walk{Unwinder: u, depth: &d}
+	s := w.run(regs, nil, MaxDepth)
+	w.omit(d.Outer)
+	s.Frames, s.Omitted, s.Total = w.frames, w.omitted, len(w.frames)+w.dropped
+	s.callees = w.callees
+	for k := range s.Omitted {
+		slices.SortStableFunc(s.Omitted[k].PCs, func(a, b PCCount) int { return cmp.Compare(b.Count, a.Count) })
+	}
+	return s
+}
+
+// compact forgets frames in the middle once there are many of them.
+func (w *walk) compact() {
+	if w.depth == nil {
+		return
+	}
+	for w.head < len(w.frames) && w.depth.inner(w.frames[w.head].Index) {
+		w.head++
+	}
+	if len(w.frames)-w.head >= 2*w.depth.Outer+1024 {
+		w.omit(w.depth.Outer + 1) // and a callee
+	}
+}
+
+// inner reports whether a frame is kept however deep the stack is.
+func (d *Depth) inner(index int) bool {
+	return index < d.Inner || d.Around > 0 && index >= d.Around-1 && index <= d.Around+d.Inner
+}
+
+// omit forgets the frames in the middle but for the last ones.
+func (w *walk) omit(outer int) {
+	end := max(w.head, len(w.frames)-outer)
+	kept, gone := w.head, 0
+	for k := w.head; k < end; k++ {
+		f := &w.frames[k]
+		if !w.depth.inner(f.Index) {
+			w.tally(f)
+			gone++
+			continue
+		}
+		if gone > 0 && !w.depth.inner(w.frames[k-1].Index) {
+			w.follow(f, &w.frames[k-1])
+		}
+		w.frames[kept] = w.frames[k]
+		kept++
+	}
+	if gone == 0 {
+		w.head = end
+		return
+	}
+	if end < len(w.frames) && !w.depth.inner(w.frames[end-1].Index) {
+		w.follow(&w.frames[end], &w.frames[end-1])
+	}
+	w.frames = append(w.frames[:kept], w.frames[end:]...)
+	clear(w.frames[len(w.frames):cap(w.frames)])
+	w.head, w.dropped = kept, w.dropped+gone
+}
+
+// follow notes what the first frame after a part that is forgotten has of it.
+func (w *walk) follow(f, callee *Frame) {
+	if w.callees == nil {
+		w.callees = map[int]*Frame{}
+	}
+	for k := range w.callees { // of an earlier end of the same part
+		if k <= f.Index && k > w.omitted[len(w.omitted)-1].From {
+			delete(w.callees, k)
+		}
+	}
+	c := *callee
+	w.callees[f.Index] = &c
+	f.Registers.Detach()
+	c.Registers.Detach()
+	if guess := w.omitted[len(w.omitted)-1].guess; f.Guess == "" && guess != "" {
+		f.Guess = guess
+	}
+}
+
+// tally counts a frame that is forgotten.
+func (w *walk) tally(f *Frame) {
+	if n := len(w.omitted); n == 0 || w.omitted[n-1].From+w.omitted[n-1].Count != f.Index {
+		w.omitted = append(w.omitted, Omitted{From: f.Index, scanned: -1})
+	}
+	o := &w.omitted[len(w.omitted)-1]
+	o.Count++
+	if f.Guess != "" && o.guess == "" {
+		o.guess = fmt.Sprintf("it lies beyond frame #%d, which is not kept and was found by a guess: %s", f.Index, f.Guess)
+	}
+	if f.Rule == FromScan && o.scanned < 0 {
+		o.scanned = f.Index
+	}
+	i := slices.IndexFunc(o.PCs, func(p PCCount) bool { return p.PC == f.PC })
+	switch {
+	case i >= 0:
+		o.PCs[i].Count++
+	case len(o.PCs) < maxPCs:
+		o.PCs = append(o.PCs, PCCount{f.PC, f.Lookup(), 1})
+	}
+}
