@@ -33,6 +33,13 @@ func (c *core) readRegisters(n elfcore.Note) {
 		c.target.threads = append(c.target.threads, machine.Thread{
 			ID: int(int32(c.header.Order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
 	}
+	if n.Owner == elfcore.OwnerLinux && n.Kind == regset.ARMSVE && c.target.arch == machine.ARM64 && len(c.target.threads) > 0 {
+		regs := c.target.threads[len(c.target.threads)-1].Registers
+		if b, ok := n.Read(0, maxRegisterNote); ok && regs != nil {
+			setVectorLength(regs, b, "the core's note NT_ARM_SVE has no vector length that SVE allows")
+		}
+		return
+	}
 	for i, known := range regset.Notes[c.target.arch] {
 		if known.Owner != n.Owner || known.Kind != n.Kind {
 			continue
@@ -63,6 +70,9 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 	}
 	if general {
 		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, "not in the core"), ""
+		if c.target.arch == machine.ARM64 {
+			setVectorLength(th.Registers, nil, "the core does not hold the vector length of the thread (NT_ARM_SVE)")
+		}
 		th.Registers.ForgetFloatControl("the core holds no floating-point registers of the thread")
 	}
 	if th.Registers == nil {

@@ -155,6 +155,9 @@ func (r *rawRegisters) decode() *machine.Registers {
 		setVectors(regs, &xsave.Area{Bytes: r.set(regset.X86XState), Layout: xsave.Host()})
 		return regs
 	}
+	if r.arch == machine.ARM64 {
+		setVectorLength(regs, r.set(regset.ARMSVE), "the kernel hands out no vectors of SVE of this thread")
+	}
 	for _, note := range regset.Notes[r.arch][1:] {
 		b := r.set(note.Kind)
 		setFloatControl(regs, b)
@@ -188,6 +191,15 @@ func setFloatControl(regs *machine.Registers, b []byte) {
 		regs.ForgetFloatControl(err.Error())
 	} else {
 		regs.SetFloatControl(c)
+	}
+}
+
+// setVectorLength sets the register that counts the 8-byte parts of a vector of SVE, by NT_ARM_SVE.
+func setVectorLength(regs *machine.Registers, b []byte, missing string) {
+	if n := regset.VectorLength(b); n > 0 {
+		regs.SetUint(machine.ARM64VG, n/8)
+	} else {
+		regs.Forget(machine.ARM64VG, "vg, by which the function's frame is laid out, is not known: "+missing)
 	}
 }
 

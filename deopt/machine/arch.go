@@ -72,6 +72,8 @@ type Arch struct {
 	Vector int
 	// Calls are the instructions that call, where they can be told by their bits.
 	Calls Calls
+	// Constant are registers that are the same in all frames of a thread, as the length of vectors is.
+	Constant []DWARFReg
 	// Unread says of registers why a value that a compiler's record puts there cannot be read from them.
 	Unread map[DWARFReg]string
 	// Single is what a float register holds where a float lies in it that is not its low bytes; nil where there is none such. It is given

@@ -24,6 +24,9 @@ var (
 	ARM64BE = newARM64("arm64be", "aarch64 big-endian", binary.BigEndian)
 )
 
+// ARM64VG is the pseudo-register VG of AADWARF64: how many 8-byte granules a vector of SVE has.
+const ARM64VG DWARFReg = 46
+
 func newARM64(name, title string, order binary.ByteOrder) *Arch {
 	low := word
 	if order == binary.ByteOrder(binary.BigEndian) {
@@ -31,7 +34,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 	}
 	return newArch(Arch{
 		Name: name, Title: title, Pointer: 8, Order: order, Align: 4, Fixed: true,
-		SP: 31, FP: 29, PC: 32, Link: 30,
+		SP: 31, FP: 29, PC: 32, Link: 30, Constant: []DWARFReg{ARM64VG},
 		Calls: arm64Calls, Code: 1<<48 - 1,
 		// LLVM makes an operand of the zero register for a value that is 0 (AArch64RegisterInfo.td: WZR and XZR have DwarfRegNum 31 as SP has).
 		Unread:      map[DWARFReg]string{31: "register 31 is sp or the zero register, and the record does not tell which"},
@@ -41,6 +44,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		rows(0, "x", 0, 19, RegisterInfo{Size: 8}),
 		rows(19, "x", 19, 11, RegisterInfo{Size: 8, Kept: 8}),
 		[]RegisterInfo{{30, "x30", 8, 0, General}, {31, "sp", 8, 8, General}},
+		[]RegisterInfo{{ARM64VG, "vg", 8, 0, Flags}},
 		rows(48, "p", 0, 16, RegisterInfo{Size: 32, Class: Flags}),
 		rows(64, "v", 0, 8, RegisterInfo{Size: 16, Class: Vector}),
 		rows(72, "v", 8, 8, RegisterInfo{Size: 16, Kept: low, Class: Vector}),

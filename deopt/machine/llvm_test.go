@@ -47,6 +47,7 @@ func llvmArches() []llvmArch {
 	for i := range 16 {
 		arm.internal[fmt.Sprint("p", i)] = fmt.Sprint("PN", i) // LLVM has two names for each
 	}
+	arm.internal["vg"] = "VG"
 	armBE := arm
 	armBE.arch, armBE.triple = ARM64BE, "aarch64_be-linux-gnu"
 	armBE.saved = append(numbered("v", 8, 15), "x30") // their last 8 bytes

@@ -70,8 +70,8 @@ func TestTables(t *testing.T) {
 		registers         int
 		general, elsewise map[string]int // sizes
 	}{
-		{ARM64, false, "sp", "x29", "x30", 32 + 16 + 32 + 32, map[string]int{"x0": 8, "x18": 8, "sp": 8}, map[string]int{"v0": 16, "z0": 256, "p0": 32}},
-		{ARM64BE, true, "sp", "x29", "x30", 32 + 16 + 32 + 32, map[string]int{"x0": 8}, map[string]int{"v31": 16}},
+		{ARM64, false, "sp", "x29", "x30", 32 + 1 + 16 + 32 + 32, map[string]int{"x0": 8, "x18": 8, "sp": 8}, map[string]int{"v0": 16, "z0": 256, "p0": 32}},
+		{ARM64BE, true, "sp", "x29", "x30", 32 + 1 + 16 + 32 + 32, map[string]int{"x0": 8}, map[string]int{"v31": 16}},
 		{PPC64, true, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1 + 32, map[string]int{"r0": 8}, map[string]int{"f0": 16, "v0": 16, "cr0": 4, "ctr": 8}},
 		{PPC64LE, false, "r1", "r31", "lr", 32 + 32 + 2 + 8 + 1 + 32 + 1 + 32, map[string]int{"r31": 8}, map[string]int{"f31": 16, "v31": 16, "lr": 8}},
 		{RISCV64, false, "sp", "s0", "ra", 32 + 32 + 32, map[string]int{"zero": 8, "a0": 8, "t6": 8, "s11": 8}, map[string]int{"fa0": 8, "ft11": 8, "v0": 8192}},

@@ -3,6 +3,7 @@ package unwind
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"reframe/deopt/machine"
@@ -104,6 +105,11 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	} else {
 		regs.Forget(w.Arch.SP, f.NoCFA)
 	}
+	for _, reg := range w.Arch.Constant {
+		if b, err := f.Registers.Bytes(reg); err == nil {
+			regs.Set(reg, b)
+		}
+	}
 	for _, reg := range s.unsaved {
 		regs.Forget(reg, fmt.Sprintf("the code of frame #%d changes %s, and its CFI does not say where it saved it", f.Index, w.Arch.RegisterName(reg)))
 	}
@@ -143,6 +149,9 @@ func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 	return func(reg machine.DWARFReg) string {
 		name := arch.RegisterName(reg)
 		switch {
+		case slices.Contains(arch.Constant, reg):
+			_, err := inner.Bytes(reg)
+			return err.Error()
 		case signal:
 			return "frame #" + index + " is a signal frame and does not say where " + name + " was saved"
 		case arch.Kept(reg) > 0 && !partial: // f did not change what it had not itself

@@ -28,8 +28,26 @@ const (
 	X86Layout     = 0x205 // NT_X86_XSAVE_LAYOUT
 	ARMTLS        = 0x401 // NT_ARM_TLS
 	ARMSystemCall = 0x404 // NT_ARM_SYSTEM_CALL
+	ARMSVE        = 0x405 // NT_ARM_SVE
 	armPACMask    = 0x406 // NT_ARM_PAC_MASK
 )
+
+// sveRoom is more than vectors of 2048 bits have: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
+const sveRoom = 9 << 10
+
+// VectorLength returns the length of the vectors of a thread, in bytes, by what NT_ARM_SVE begins with: struct user_sve_header of
+// asm/ptrace.h. It is 0 where there is none that SVE allows.
+func VectorLength(b []byte) uint64 {
+	const at, unit, most = 8, 16, 256
+	if len(b) < at+2 {
+		return 0
+	}
+	n := uint64(b[at]) | uint64(b[at+1])<<8
+	if n%unit != 0 || n > most {
+		return 0
+	}
+	return n
+}
 
 // xsaveRoom is more than any XSAVE area has: AMX makes it 11 KiB.
 const xsaveRoom = 16 << 10
@@ -47,6 +65,7 @@ var Sets = map[*machine.Arch][]Set{
 		{elfcore.OwnerLinux, ARMTLS, 16},
 		{elfcore.OwnerLinux, ARMSystemCall, 4},
 		{elfcore.OwnerLinux, armPACMask, 16},
+		{elfcore.OwnerLinux, ARMSVE, sveRoom},
 	},
 }
 
