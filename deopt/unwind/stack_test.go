@@ -159,9 +159,9 @@ func TestWalkAfterWalk(t *testing.T) {
 		})
 	}
 	t.Run("another return address", func(t *testing.T) {
-		memory := changed{moment[0].core, map[machine.Addr]uint64{first.Frames[4].CFA - 8: uint64(first.Frames[2].PC)}}
+		memory := changed{moment[0].core, map[machine.Addr]uint64{first.Frames[4].CFA - 8: uint64(first.Frames[1].PC)}}
 		got, shared := again(t, moment[0].registers(), memory, finder, first)
-		require.Equal(t, first.Frames[2].PC, got.Frames[5].PC)
+		require.Equal(t, first.Frames[1].PC, got.Frames[5].PC)
 		require.Less(t, 5, shared)
 	})
 	t.Run("code that was loaded anew", func(t *testing.T) {
