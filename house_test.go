@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"deopt/sites"},
 	{"deopt/progspace"},
 	{"deopt/layout", "deopt/vmlayout", "deopt/patched"},
-	{"deopt/maps", "deopt/lint", "deopt/described"},
+	{"deopt/maps", "deopt/lint", "deopt/described", "deopt/dumps"},
 	{"deopt", "deopt/instrument"},
 	{"deopt/handover"},
 	{"deopt/explain", "deopt/commit", "deopt/trace", "deopt/provenance", "deopt/protocheck"},

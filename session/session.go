@@ -76,7 +76,12 @@ func (s *Session) learn(where string, img *object.Image) ([]*ir.Module, []*vmlay
 	}
 	s.asked[img] = true
 	modules, layouts := s.config.Describe(where, img)
-	s.config.Modules, s.config.VMs = slices.Concat(s.config.Modules, modules), vmlayout.Join(s.config.VMs, layouts)
+	for _, m := range modules {
+		if !slices.Contains(s.config.Modules, m) {
+			s.config.Modules = append(slices.Clip(s.config.Modules), m)
+		}
+	}
+	s.config.VMs = vmlayout.Join(s.config.VMs, layouts)
 	return modules, layouts
 }
 

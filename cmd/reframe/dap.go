@@ -165,6 +165,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 		return nil, err
 	}
 	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // what a target says of itself is asked all the same
+	k.follows = k.core == ""
 	options, err := k.options(nil)
 	if err != nil {
 		return nil, err

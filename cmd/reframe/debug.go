@@ -111,6 +111,7 @@ func (k *debugged) check(c *cobra.Command, command []string) error {
 }
 
 func (a *app) debug(ctx context.Context, k *debugged, command []string) (err error) {
+	k.follows = k.core == ""
 	o, err := k.options(a)
 	if err != nil {
 		return err

@@ -6,11 +6,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
 	"reframe/deopt/described"
+	"reframe/deopt/dumps"
 	"reframe/deopt/frame"
 	"reframe/deopt/ir"
 	"reframe/deopt/irset"
@@ -23,6 +25,7 @@ import (
 	"reframe/deopt/vmlayout"
 	"reframe/internal/fold"
 	"reframe/ptrace"
+	"reframe/ptrace/system"
 	"reframe/replay"
 )
 
@@ -36,9 +39,19 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		return o, usage("--ir %s is for frames, resume and explain; a file of that name is ./%s", inProcess, inProcess)
 	}
 	files := slices.DeleteFunc(slices.Clone(k.Modules), func(name string) bool { return name == inProcess })
-	modules, notes, err := irset.Read(files)
+	modules, notes, err := k.readModules(files)
 	if err != nil {
 		return o, err
+	}
+	if k.follows && len(files) > 0 {
+		var began time.Time // nothing of a process has run that is started later
+		if k.pid > 0 {
+			if began, err = system.Started(k.pid); err != nil {
+				began = time.Time{} // there is no such process: that is said where it is looked for
+			}
+		}
+		k.dumps = dumps.New(files, modules, began)
+		o.Refuses = k.dumps.Refuses
 	}
 	o.Modules = modules
 	if a != nil {
@@ -90,6 +103,30 @@ func startLayout(name string, text []byte) (*vmlayout.Layout, error) {
 	return is, err
 }
 
+// readModules reads the modules that names lead to. Where the verb follows a process, folders and patterns may lead to none yet, and to files that cannot
+// be read because they are being written.
+func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []string, err error) {
+	if !k.follows {
+		return irset.Read(names)
+	}
+	var there []string
+	named := false
+	for _, name := range names {
+		list, err := irset.Files([]string{name})
+		k.grows = k.grows || errors.Is(err, irset.ErrNone) || slices.ContainsFunc(list, func(f irset.File) bool { return f.Found })
+		if errors.Is(err, irset.ErrNone) {
+			continue
+		}
+		there = append(there, name)
+		named = named || err != nil || slices.ContainsFunc(list, func(f irset.File) bool { return !f.Found })
+	}
+	modules, notes, err = irset.Read(there)
+	if err != nil && !named {
+		return nil, []string{err.Error()}, nil
+	}
+	return modules, notes, err
+}
+
 // inProcess stands for the IR that the target has in it.
 const inProcess = "process"
 
@@ -108,9 +145,14 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// untold is what a target is to be asked of itself: what nobody has given.
+// untold is what a target is to be asked of itself: modules, also beside those that were given, and layouts if none was given.
 func (k *inputs) untold() trace.Untold {
-	return trace.Untold{Modules: !k.mute && len(k.Modules) == 0, Layouts: !k.mute && len(k.Layouts) == 0}
+	return trace.Untold{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
+}
+
+// yet is what of a target is not known before it runs: its modules where none was given, or where a folder or a pattern may lead to more.
+func (k *inputs) yet() trace.Untold {
+	return trace.Untold{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.untold().Layouts}
 }
 
 // describes says that a target is to be asked anything.
@@ -119,7 +161,7 @@ func (k *inputs) describes() bool { return k.untold() != trace.Untold{} }
 // description takes from what a target says of itself what nobody has given: IR and layouts. A process that has a layout, and was let go, is
 // looked at once more, and held: all others are stopped no longer than for a copy.
 func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
-	layouts, modules := len(k.Layouts) == 0, len(k.Modules) == 0
+	layouts, modules := len(k.Layouts) == 0, true
 	if layouts && !held && k.core == "" {
 		if layouts = len(described.Of(t, true, false).Layouts) > 0; layouts {
 			t.Close()
@@ -169,14 +211,29 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	return is, "layout of " + l.Where, err
 }
 
-// describer is description for a target that goes on and tells more of itself with each object that it registers; nil for one that is not asked.
+// describer is description for a target that goes on and tells more of itself with each object that it registers, or writes more of the files that were
+// given; nil for one of which nothing more is to be learned. It is made for each process.
 func (k *inputs) describer(warn func(string)) described.Ask {
-	if !k.describes() {
+	ask := described.Ask(func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) { return nil, nil })
+	switch {
+	case k.describes():
+		ask = describer(len(k.Layouts) == 0, true, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
+	case k.dumps == nil:
 		return nil
 	}
-	ask := describer(len(k.Layouts) == 0, len(k.Modules) == 0, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
+	if k.dumps != nil && k.described {
+		k.dumps.Begin()
+	}
+	k.described = true
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		modules, layouts := ask(where, img)
+		if k.dumps != nil {
+			dumped, notes := k.dumps.Registered(img)
+			modules = append(modules, dumped...)
+			for _, note := range notes {
+				warn(note)
+			}
+		}
 		k.learned.modules, k.learned.layouts = k.learned.modules || len(modules) > 0, k.learned.layouts || len(layouts) > 0
 		return modules, layouts
 	}

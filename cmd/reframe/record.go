@@ -149,6 +149,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	if err := k.checkOutputs(args); err != nil {
 		return nil, err
 	}
+	k.follows = waits
 	given, err := k.inputs.options(a)
 	if err != nil || !waits {
 		return &trace.Options{Options: given}, err

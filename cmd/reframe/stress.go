@@ -130,6 +130,7 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	if !changed("seed") {
 		o.Seed = uint64(rand.Uint32())
 	}
+	k.follows = true
 	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reframe/deopt"
+	"reframe/deopt/dumps"
 	"reframe/deopt/unwind"
 	"reframe/internal/flags"
 	"reframe/internal/fold"
@@ -25,14 +26,18 @@ type inputs struct {
 	objects []string
 	flags.Inputs
 
-	apart    bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
-	looks    bool                            // the verb looks at one moment, so that IR can be taken from the target
-	embedded bool                            // it is to be
-	shows    bool                            // the verb shows frames: without a layout that has a mistake, too
-	mistake  func(error)                     // reports one of a layout; nil where it is an error
-	mistakes map[string]bool                 // that were reported
-	mute     bool                            // what a target says of itself is not asked
-	learned  struct{ modules, layouts bool } // a target that goes on has said what these are
+	apart     bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
+	follows   bool                            // the verb looks at a process while it runs, which may write modules
+	dumps     *dumps.Set                      // the files that were given, where it does
+	grows     bool                            // a folder or a pattern of them may lead to more
+	described bool                            // a describer was made
+	looks     bool                            // the verb looks at one moment, so that IR can be taken from the target
+	embedded  bool                            // it is to be
+	shows     bool                            // the verb shows frames: without a layout that has a mistake, too
+	mistake   func(error)                     // reports one of a layout; nil where it is an error
+	mistakes  map[string]bool                 // that were reported
+	mute      bool                            // what a target says of itself is not asked
+	learned   struct{ modules, layouts bool } // a target that goes on has said what these are
 }
 
 // frameNumbers is what help says of the numbers of frames.
@@ -40,7 +45,7 @@ const frameNumbers = "; -1 is the outermost one"
 
 // selfFlag adds --no-self-description.
 func (k *inputs) selfFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&k.mute, "no-self-description", false, "do not take IR and layouts from the target where --ir or --layout is not given")
+	c.Flags().BoolVar(&k.mute, "no-self-description", false, "do not take IR from the target, nor layouts where --layout is not given")
 }
 
 // coreHelp is what every verb says of cores that can look at one.

@@ -111,6 +111,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--count shows no exits: --log does not go with it")
 	}
 	var err error
+	k.follows = true
 	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("the command of --with is empty")
 	case o.With != "" && (o.FromEntry || len(o.EntriesOf) > 0 || o.Baseline != ""):
 		return usage("--with and --from-entry, --entry or --baseline: one of them; a record at the entry of a function is an exit like others for --with")
-	case o.With != "" && !k.describes() && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
+	case o.With != "" && !k.untold().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
 		return usage("--with needs the layout of the virtual machine: --layout FILE.star, or a name such as simple")
 	case len(k.Modules) == 0 && o.With == "" && k.mute:
 		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
@@ -169,6 +169,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if o.Memory, err = parseSize(k.memory); err != nil {
 		return usage("--memory %v", err)
 	}
+	k.follows = true
 	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 
 // condition reads that of --stop-at. One that can never hold is refused before a process is touched.
 func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Condition, error) {
-	stop, err := flags.Condition(c.Flags(), w.stop, o, &w.exits.Filter, w.untold())
+	stop, err := flags.Condition(c.Flags(), w.stop, o, &w.exits.Filter, w.yet())
 	if err != nil {
 		return nil, usage("%v", err)
 	}

@@ -138,6 +138,6 @@ func (d *Description) module(name string, img *object.Image) {
 		d.note("%v", err)
 		return
 	}
-	m.Found = true
+	m.Found, m.Image = true, img
 	d.Modules = append(d.Modules, m)
 }

@@ -9,8 +9,10 @@ import (
 
 // Module is one parsed .ll file.
 type Module struct {
-	Name       string // the path or name it was parsed from, for messages
-	Found      bool   // nobody named it: it was in a folder, say, and need not be what a target runs; set by who found it
+	Name  string // the path or name it was parsed from, for messages
+	Found bool   // nobody named it: it was in a folder, say, and need not be what a target runs; set by who found it
+	// Image is the image of code that has the module in it, as its own, and nil for one in a file.
+	Image      any
 	Layout     *DataLayout
 	Triple     string
 	TypeNames  map[string]*Type // named structs, without the % sign

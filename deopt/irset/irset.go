@@ -65,7 +65,7 @@ func files(name string) ([]File, error) {
 	}
 	paths, err := filepath.Glob(name) // ascending
 	if err == nil && len(paths) == 0 {
-		err = errors.New("no file is called so")
+		err = ErrNone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -82,6 +82,17 @@ func files(name string) ([]File, error) {
 	}
 	return all, nil
 }
+
+// ErrNone is wrapped where a folder or a pattern leads to no module, and a process may still write one.
+var ErrNone = errors.New("no file is called so")
+
+// noneError is [ErrNone] of a folder.
+type noneError struct{ dir string }
+
+func (e *noneError) Error() string { return e.dir + ": no file *.ll or *.bc is in it" }
+
+// Is implements what [errors.Is] asks.
+func (e *noneError) Is(target error) bool { return target == ErrNone }
 
 // folder lists the modules in a folder.
 func folder(dir string) (all []File, err error) {
@@ -101,7 +112,7 @@ func folder(dir string) (all []File, err error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s: no file *.ll or *.bc is in it", dir)
+		err = &noneError{dir}
 	}
 	return all, err
 }

@@ -2,6 +2,7 @@ package sites
 
 import (
 	"slices"
+	"strings"
 
 	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
@@ -31,11 +32,21 @@ func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (le
 	}
 	switch {
 	case len(certain) > 0:
-		return certain, nil
+		return ownFirst(certain)[:1], nil
 	case len(left) > 0 || refused == nil:
 		return left, nil
 	}
 	return nil, refused
+}
+
+// ownFirst puts the module that the object has in itself before others that are the same: those may call values by other names.
+func ownFirst(certain []*ir.Module) []*ir.Module {
+	for n, m := range certain {
+		if strings.HasSuffix(m.Name, ", "+TextSection) {
+			return certain[n:]
+		}
+	}
+	return certain
 }
 
 // heldAgainst compares the functions of a module with those of the object that a map is of. sure is that of one function of the map. why is set

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 )
@@ -34,6 +35,10 @@ type findings struct {
 	embedded       map[*object.Image][]*ir.Module // the modules that an image has in itself
 
 	described map[*ir.Site][]string // the variables of the live values of each site
+
+	// Refuses says why a function of a module may not name the values of the code that starts at an address of an image, although its sites fit; ""
+	// where it may. Nil: the sites alone tell.
+	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
 // comparison is a function of a module and one of a stack map that were held against
@@ -53,6 +58,10 @@ func NewModules(all []*ir.Module) *Modules {
 
 // Add adds modules that became known later.
 func (ms *Modules) Add(more []*ir.Module) {
+	more = slices.DeleteFunc(slices.Clone(more), func(m *ir.Module) bool { return slices.Contains(ms.given, m) })
+	if len(more) == 0 {
+		return
+	}
 	ms.All, ms.given = slices.Concat(ms.All, more), slices.Concat(ms.given, more)
 	ms.having = nil
 }

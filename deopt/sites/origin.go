@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reframe/deopt/ir"
+	"reframe/deopt/machine"
 	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 )
@@ -121,7 +122,41 @@ func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, e
 	if found, refused = own.computing(of, e, found); refused != nil {
 		return refused.candidates(), nil
 	}
-	return own.inOrder(of, e, found), nil
+	return own.inOrder(of, e, own.admitted(of.File(), e, found)), nil
+}
+
+// admitted leaves out the sites of modules that are refused.
+func (ms *Modules) admitted(img *object.Image, e RecordEntry, found Candidates) Candidates {
+	why := map[*ir.Func]string{}
+	var refused *Refusal
+	kept := slices.DeleteFunc(slices.Clone(found.Sites), func(s *ir.Site) bool {
+		text, asked := why[s.Func]
+		if !asked {
+			text = ms.refuses(img, e.Function.Addr, s.Func)
+			why[s.Func] = text
+		}
+		if refused == nil && text != "" {
+			refused = &Refusal{s.Func, text}
+		}
+		return text != ""
+	})
+	if len(kept) == 0 && refused != nil {
+		return refused.candidates()
+	}
+	found.Sites = kept
+	return found
+}
+
+// refuses says why a function may not name the values of the code that starts at an address of an image.
+func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) string {
+	own, is := f.Module.Image.(*object.Image)
+	switch {
+	case is && img != nil && own != img && ms.ProvenanceOf(img, start, f).Sure != Certain:
+		return f.Module.Name + " is the module of another object"
+	case ms.Refuses != nil:
+		return ms.Refuses(ms, img, start, f)
+	}
+	return ""
 }
 
 // candidates are none, with the reason.

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 
 	"reframe/deopt"
 	"reframe/deopt/described"
@@ -169,13 +170,15 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 	if total != len(l.objects)+len(added) {
 		added = l.forget(t)
 	}
+	for _, e := range slices.Backward(added) { // in the order in which they were registered, and all before records are looked at
+		l.learn(fmt.Sprintf("the JIT object at %v", e.Addr), e.Image())
+	}
 	for _, e := range added {
 		img := e.Image()
 		x := &listing{}
 		if img == nil {
 			l.warn("the JIT object that is registered at %v cannot be used: %s", e.Addr, e.Bad)
 		} else {
-			l.learn(fmt.Sprintf("the JIT object at %v", e.Addr), img)
 			var err error
 			if x, err = l.list(l.view.Space().OfObject(img), fresh); err != nil {
 				return err

@@ -75,6 +75,33 @@ func ThreadState(pid, tid int) byte {
 	return fields[0][0]
 }
 
+// Started returns when a process started, at the latest: the kernel counts it in hundredths of a second from its own start on (proc_pid_stat(5)).
+func Started(pid int) (time.Time, error) {
+	fields, err := statFields(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return time.Time{}, err
+	}
+	const starttime, tick = 19, 10 * time.Millisecond // behind the name; USER_HZ is 100 on all architectures here
+	if len(fields) <= starttime {
+		return time.Time{}, fmt.Errorf("process %d: no time of its start", pid)
+	}
+	ticks, err := strconv.ParseInt(fields[starttime], 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	b, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return time.Time{}, err
+	}
+	text, _, _ := strings.Cut(string(b), " ")
+	up, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ago := time.Duration(up*float64(time.Second)) - time.Duration(ticks)*tick
+	return time.Now().Add(2*tick - ago), nil
+}
+
 // Ended says whether a thread is no more than an entry in the process table, or not even that.
 func Ended(pid, tid int) bool {
 	switch ThreadState(pid, tid) {
