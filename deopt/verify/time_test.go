@@ -21,10 +21,11 @@ func TestVerifyTimeEndsInterpreter(t *testing.T) {
 	require.NotEqual(t, string(text), forever)
 	_, m := frametest.Written(t, "forever.ll", forever)
 	command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
+	// A slow machine sees no exit in this time: the loop below gives it more.
 	o := Options{For: 200 * time.Millisecond, Steps: 1 << 50, Limit: 1}
 	o.Modules = append(o.Modules, m)
 	summary, all := verified(t, command, o)
-	for len(all) == 0 { // the machine is slow, and no exit came in that time
+	for len(all) == 0 {
 		o.For *= 2
 		summary, all = verified(t, command, o)
 	}
