@@ -119,6 +119,10 @@ entry:
 }
 define i64 @work(i64 %a) gc "statepoint-example" {
   %r = call i64 @wait(i64 1) [ "deopt"(i64 %a, i64 %a) ]
+  ret i64 %a
+}`)
+	other := frametest.ReadModule(t, "other.ll", prelude+`
+define i64 @work(i64 %a) gc "statepoint-example" {
   %q = call i64 @wait(i64 1) [ "deopt"(i64 %a, i64 undef) ]
   ret i64 %a
 }`)
@@ -131,7 +135,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	for operand, reason := range []string{"", "it is undefined if the site is that of line "} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":%d,"name":"%%n"}]}]}`, operand))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
+		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{m, other}, Layouts: []*layout.Layout{described}})
 		require.NoError(t, err)
 		s := frametest.Slot(t, frametest.One(t, v, "work"), "%n")
 		require.Equal(t, reason == "", s.Value == "100")
@@ -159,14 +163,19 @@ define <16 x i7> @narrow(<16 x i7> %v) {
 entry:
   ret <16 x i7> %v
 }
-define i64 @work(i64 %a) {
-  %v = insertelement <16 x i8> undef, i8 1, i64 0
-  %n = insertelement <16 x i7> undef, i7 1, i64 0
-  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i8> %v)
-  %w = call i64 @wait(i64 %a)
-  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, <16 x i7> %n)
-  ret i64 %w
-}`
+`
+	// Two versions of @work, whose calls are those of the code.
+	work := func(vector, element string) string {
+		return fmt.Sprintf(`
+define i64 @work(i64 %%a) {
+  %%v = insertelement %[1]s undef, %[2]s 1, i64 0
+  %%w = call i64 @wait(i64 %%a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, %[1]s %%v)
+  %%r = call i64 @wait(i64 %%w)
+  ret i64 %%r
+}`, vector, element)
+	}
+	modules := []*ir.Module{frametest.ReadModule(t, "m.ll", prelude+other+work("<16 x i8>", "i8")), frametest.ReadModule(t, "n.ll", prelude+work("<16 x i7>", "i7"))}
 	p := livetest.Lli(t, 19, livetest.Raw(t, prelude+compiled+start), "mcjit")
 	for function, failure := range map[string]string{
 		"bytes":  "",
@@ -174,7 +183,7 @@ define i64 @work(i64 %a) {
 	} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
 		require.NoError(t, err)
-		v, err := framesWith(t, p, deopt.Options{Modules: []*ir.Module{frametest.ReadModule(t, "m.ll", prelude+other)}, Layouts: []*layout.Layout{described}})
+		v, err := framesWith(t, p, deopt.Options{Modules: modules, Layouts: []*layout.Layout{described}})
 		if failure != "" {
 			require.ErrorContains(t, err, failure)
 			continue
