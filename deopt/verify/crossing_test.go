@@ -63,7 +63,7 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 		{"i32 %narrow, i64 %swapped", "i32 %e, i64 %swapped", CallDifference{Callee: "@printf", Argument: 2, Type: "i32", Register: "rsi"}},
 		{"store i64 %acc, ptr %room", "store i64 %i, ptr %room", CallDifference{Callee: "@swab", Argument: 1, Type: "ptr", Register: "rdi", At: "+0"}},
 		{"call void @free(ptr %text)", "call void @free(ptr %copy)", CallDifference{Callee: "@free", Argument: 1, Type: "ptr", Register: "rdi"}},
-		{"%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 7)", CallDifference{Callee: "@memfrob", Argument: 2, Type: "i64", Register: "rsi"}},
+		{"%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 %i)", CallDifference{Callee: "@memfrob", Argument: 2, Type: "i64", Register: "rsi"}},
 		{"  call void @free(ptr %copy)\n", "", CallDifference{Callee: "@free", Only: "native"}},
 	} {
 		_, all := verified(t, command, Options{Options: changedModule(t, "crossing.ll", c.old, c.new), Limit: 1})
@@ -75,6 +75,11 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 		got.Interpreter, got.Native, got.Line = "", "", 0
 		require.Equal(t, c.want, got)
 	}
+
+	// A constant that the code does not have is reported before anything runs: the module is not what was compiled, or the code is wrong.
+	_, refused := verified(t, command, Options{Options: changedModule(t, "crossing.ll", "%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 7)"), Limit: 1})
+	require.Equal(t, NotComparable, refused[0].Status)
+	require.Contains(t, refused[0].Why, "crossing.ll defines @entry with 7 for @memfrob, in line 80, where the code has 8")
 
 	// One that native code does not make is found where all that it calls is known.
 	object = livetest.PICObject(t, 19, "tick.ll", "-O1")
