@@ -103,7 +103,7 @@ func (v *View) loadedBefore(set *isa.Set, pc machine.Addr) (machine.Addr, bool) 
 	return 0, false
 }
 
-// codeOf returns the code of the function that an address lies in, as it stands in the target; nil where it is not known how far that goes.
+// codeOf returns the code in the target of the function that contains an address; nil if the size of the function is unknown.
 func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
 	c := v.space.At(at)
 	if c == nil {
@@ -120,7 +120,7 @@ func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
 	return s.Start, code
 }
 
-// neverTailCalls says whether the code of a function, which starts at an address, has no jump that leaves it: where another function runs in a call
+// neverTailCalls reports whether the code of a function, which starts at an address, has no jump that leaves it: where another function runs in a call
 // of it, that was called by it and is not what it became.
 func (v *View) neverTailCalls(function machine.Addr) bool {
 	set := isa.Of(v.target.Arch())

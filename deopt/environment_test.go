@@ -88,7 +88,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 	}
 }
 
-// withoutNotes copies a core and gives notes of some types one that nobody reads.
+// withoutNotes copies a core and gives notes of some types one that no reader knows.
 func withoutNotes(t *testing.T, path string, types []elf.NType) string {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)

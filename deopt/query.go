@@ -91,7 +91,7 @@ func (v *View) WhyNone() string {
 	return fmt.Sprintf("%v: %v: %s", v.target, progspace.ErrNoMaps, progspace.WhyNoMaps(v.target))
 }
 
-// total is how many frames the stack of the thread has.
+// total returns the number of frames on the thread's stack.
 func (t *Thread) total() int {
 	if t.Total == 0 {
 		return len(t.Frames)

@@ -112,7 +112,7 @@ func (t *Target) capture(o Options) error {
 	return t.captureHeld(o)
 }
 
-// captureBriefly reads the lists before the stop, and says whether what the stop copied can be told by them and by what they
+// captureBriefly reads the lists before the stop, and reports whether what the stop copied can be told by them and by what they
 // became after it.
 func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {

@@ -252,7 +252,7 @@ func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func
 	}
 }
 
-// dynamicSection is where the dynamic section of the program lies, as far as it is read.
+// dynamicSection returns the bounds of the program's dynamic section.
 func dynamicSection(word func(machine.Addr) machine.Addr, order binary.ByteOrder, auxv []byte) (from, end machine.Addr) {
 	var headers, count machine.Addr
 	for b := auxv; len(b) >= 16; b = b[16:] {

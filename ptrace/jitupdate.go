@@ -139,7 +139,7 @@ func (r *Registry) leads(mem memory, to machine.Addr) bool {
 	return false
 }
 
-// stoppedList is what a stop reads of a list.
+// stoppedList is the part of a list that a stop reads.
 type stoppedList struct {
 	registry *Registry
 	head     [descriptorSize]byte

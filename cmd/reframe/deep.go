@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// maxKept is how many frames of one end of a stack --depth all makes: what a frame takes is some kilobytes.
+// maxKept is the number of frames that --depth all makes at each end of a stack: each takes some kilobytes.
 const maxKept = 1 << 16
 
 // depthOf reads --depth, and adds what the frame that was chosen needs.

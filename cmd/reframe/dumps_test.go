@@ -61,7 +61,7 @@ func dumpedVersions(t *testing.T) (all []dumped) {
 	return all
 }
 
-// schedule is what the JIT does, and which version each of its calls runs.
+// schedule is the list of actions of the JIT, with which version each of its calls runs.
 type schedule struct {
 	lines []string
 	calls []dumped
@@ -102,7 +102,7 @@ func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 	return s
 }
 
-// checkedNames is what a trace showed of a schedule.
+// checkedNames counts the values that a trace showed of a schedule.
 type checkedNames struct{ named, all int }
 
 // run traces a schedule, and compares each name that is shown with what the program itself wrote.

@@ -145,7 +145,7 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// untold is what a target is to be asked of itself: modules, also beside those that were given, and layouts if none was given.
+// untold lists what reframe asks the target itself for: modules, also beside those that were given, and layouts if none was given.
 func (k *inputs) untold() trace.Untold {
 	return trace.Untold{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
 }

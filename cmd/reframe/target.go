@@ -40,7 +40,7 @@ type inputs struct {
 	learned   struct{ modules, layouts bool } // a target that goes on has said what these are
 }
 
-// frameNumbers is what help says of the numbers of frames.
+// frameNumbers is the help text about frame numbers.
 const frameNumbers = "; -1 is the outermost one"
 
 // selfFlag adds --no-self-description.

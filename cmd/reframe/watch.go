@@ -171,7 +171,7 @@ func (w *watched) created(ctx context.Context, a *app, command []string) (out *o
 	return a.stdout, closed, nil
 }
 
-// writeError is what a verb ends with whose output could not be written.
+// writeError is the error of a verb whose output cannot be written.
 func (w *watched) writeError(ctx context.Context, failed error) error {
 	var by interruption
 	if errors.Is(failed, os.ErrDeadlineExceeded) && errors.As(context.Cause(ctx), &by) {

@@ -21,7 +21,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// Set is what files held at each time.
+// Set holds the contents of files over time.
 type Set struct {
 	live     *irset.Live
 	began    time.Time // when the process started; zero where nothing of it has run when the first files are read

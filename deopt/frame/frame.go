@@ -39,7 +39,7 @@ type Thread struct {
 	Name   string  `json:"name"`
 	Frames []Frame `json:"frames"`
 	End    string  `json:"end,omitempty"` // why the stack was cut short; empty when it was followed to its outermost frame
-	// Total is how many frames the stack has, Omitted which of them are not listed: of a deep stack those in the middle.
+	// Total is the number of frames of the stack. Omitted counts those that are not listed, in the middle of a deep stack.
 	Total   int       `json:"total,omitempty"`
 	Omitted []Omitted `json:"omitted,omitempty"`
 }
@@ -51,7 +51,7 @@ type Omitted struct {
 	PCs   []OmittedPC `json:"pcs"`   // where most of them are, the most frequent first, at most eight
 }
 
-// OmittedPC is how many frames have a pc.
+// OmittedPC counts the frames with one pc.
 type OmittedPC struct {
 	PC       Hex     `json:"pc"`
 	Function string  `json:"function,omitempty"`

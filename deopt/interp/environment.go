@@ -180,7 +180,7 @@ func (r *floatRules) set(kind ir.TypeKind, dst []word, n softfloat.Number) {
 	setBig(dst, r.Encode(f, n, true), f.Bits())
 }
 
-// arith is an operation that is rounded by whoever takes its result.
+// arith is an operation whose caller rounds its result.
 func (r *floatRules) arith(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Number {
 	switch {
 	case op == ir.OpFAdd:

@@ -39,7 +39,7 @@ type Set struct {
 	PatchpointCall func(code []byte) int
 	// CallTarget is where the call leads that ends at pc, if its instruction holds the target; nil where nothing here can tell.
 	CallTarget func(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool)
-	// LoadedTarget is where a call through a register leads, if the code of its function always loads that register with a number before the call: in
+	// LoadedTarget returns the target of a call through a register, if the code of its function always loads that register with a number before the call: in
 	// LLVM's large code model each call is such. call is the offset of the call and load that of the instruction with the number. nil where nothing here can tell.
 	LoadedTarget func(code []byte, start machine.Addr, call int) (load int, to machine.Addr, ok bool)
 	// Text spells an instruction as the GNU assembler does, with the names of addresses that symbol knows; nil where nothing here can.

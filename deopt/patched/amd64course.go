@@ -17,7 +17,7 @@ type instr struct {
 	to       machine.Addr // where it leads; 0 where that is not told
 }
 
-// inside says whether an address lies in the region.
+// inside reports whether an address lies in the region.
 func (s *Code) inside(at machine.Addr) bool { return at >= s.Start && at < s.End() }
 
 // course lists the instructions of a region that its start leads to, along jumps in it: data between them is no code.
@@ -54,7 +54,7 @@ func (s *Code) course(p *Finder) (list []instr) {
 	return list
 }
 
-// ends says whether the instruction behind one does not follow on it.
+// ends reports whether control never reaches the instruction after this one.
 func ends(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.JMP, x86asm.RET, x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT:
@@ -63,7 +63,7 @@ func ends(inst x86asm.Inst) bool {
 	return isTrap(inst)
 }
 
-// isTrap says whether an instruction is int3, behind which a thread is stopped that runs it.
+// isTrap reports whether an instruction is int3, after which the thread that ran it stops.
 func isTrap(inst x86asm.Inst) bool {
 	return inst.Op == x86asm.INT && inst.Args[0] == x86asm.Arg(x86asm.Imm(3))
 }
@@ -99,7 +99,7 @@ func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machi
 }
 
 // leave finds the first instruction of a course that was written, and notes what those before it have changed, which lie in a row. It
-// says whether there is one.
+// reports whether there is one.
 func (s *Code) leave(course []instr) bool {
 	s.Left, s.Changed, s.Stored, s.prefix = 0, 0, false, 0
 	for n, i := range course {
@@ -116,7 +116,7 @@ func (s *Code) leave(course []instr) bool {
 	return false
 }
 
-// reaches says whether a call ends at pc that the written code leads to, along its jumps.
+// reaches reports whether a call ends at pc that the written code leads to, along its jumps.
 func (s *Code) reaches(p *Finder, pc machine.Addr) (ends, written bool) {
 	course := s.course(p)
 	if !s.leave(course) {
@@ -154,7 +154,7 @@ func (p *Finder) moved(f *unwind.Frame) (found []*Code) {
 	return found
 }
 
-// straight says whether the instructions of a region follow each other up to a call that ends at pc, and leave the stack pointer.
+// straight reports whether the instructions of a region follow each other up to a call that ends at pc, and leave the stack pointer.
 func (s *Code) straight(p *Finder, pc machine.Addr) bool {
 	for _, i := range s.course(p) {
 		_, direct := i.inst.Args[0].(x86asm.Rel)

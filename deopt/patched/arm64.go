@@ -98,7 +98,7 @@ func (s *Code) arm64Written() bool {
 	return false
 }
 
-// arm64Sled says whether there were only nops up to what was written.
+// arm64Sled reports whether there were only nops up to what was written.
 func (s *Code) arm64Sled() bool {
 	for at := s.Start; at < s.past && at < s.End(); at += arm64.Size {
 		if !isNop(s.Was[at-s.Start:]) {
@@ -108,7 +108,7 @@ func (s *Code) arm64Sled() bool {
 	return true
 }
 
-// isNop says whether code of arm64 starts with a nop.
+// isNop reports whether code of arm64 starts with a nop.
 func isNop(code []byte) bool {
 	return len(code) >= arm64.Size && binary.LittleEndian.Uint32(code) == 0xd503201f
 }
@@ -145,7 +145,7 @@ func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	return list
 }
 
-// own says whether the call that ends at pc is the function's own, or one of the function's own ended there, too, which may still be running.
+// own reports whether the call that ends at pc is the function's own, or one of the function's own ended there, too, which may still be running.
 func (s *Code) own(pc machine.Addr) bool {
 	at := pc - arm64.Size
 	was := s.Was[at-s.Start : pc-s.Start]

@@ -151,7 +151,7 @@ func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start mach
 	}
 }
 
-// exit is where written code leaves a region.
+// exit is a place where written code leaves a region.
 type exit struct {
 	at, next, to machine.Addr
 	called       bool // by a call whose return address the code there takes off the stack
@@ -186,7 +186,7 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 	return list, known
 }
 
-// pops says whether code takes the return address of its caller off the stack before it makes a call.
+// pops reports whether code takes the return address of its caller off the stack before it makes a call.
 func (p *Finder) pops(at machine.Addr) bool {
 	const most = 16 // instructions
 	depth := int64(0)

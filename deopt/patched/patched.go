@@ -280,7 +280,7 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// Called says whether Stub was called, and not jumped to.
+// Called reports whether Stub was called, and not jumped to.
 func (s *Code) Called() bool { return s.called }
 
 // Noun is what it is called.

@@ -84,7 +84,7 @@ func agree(sites []*ir.Site, k int) Agreed {
 	return out
 }
 
-// sameName says whether two modules call a value of the same function alike. In one module the name is that of values in several functions.
+// sameName reports whether two modules call a value of the same function alike. In one module the name is that of values in several functions.
 func sameName(f *ir.Func, v ir.Value, g *ir.Func, u ir.Value) bool {
 	return f.Module != g.Module && f.Name == g.Name && NameOf(v) != "" && NameOf(v) == NameOf(u)
 }

@@ -183,7 +183,7 @@ func (c calculated) result(i *ir.Instr, width, depth int) (uint64, bool) {
 // argumentRegisters are those of the System V ABI, AMD64 supplement, 3.2.3: rdi, rsi, rdx, rcx, r8 and r9.
 var argumentRegisters = [6]machine.DWARFReg{5, 4, 1, 2, 8, 9}
 
-// calculation is what general registers and the stack hold; what is not in it is not known.
+// calculation holds the known values of general registers and the stack; all others are unknown.
 type calculation struct {
 	regs  map[machine.DWARFReg]uint64
 	stack map[uint64]uint64 // words of 8 bytes
@@ -337,7 +337,7 @@ func (m *calculation) hasStack() bool {
 
 func (m *calculation) forgetStack() { clear(m.stack); clear(m.sizes) }
 
-// size is how many bytes an operand has.
+// size returns the size of an operand in bytes.
 func (m *calculation) size(a x86asm.Arg, inst x86asm.Inst) int {
 	if r, ok := a.(x86asm.Reg); ok {
 		if _, size, ok := amd64.Register(r); ok {
@@ -350,7 +350,7 @@ func (m *calculation) size(a x86asm.Arg, inst x86asm.Inst) int {
 	return 8
 }
 
-// get is what an operand holds.
+// get returns the value of an operand.
 func (m *calculation) get(a x86asm.Arg, size int) (uint64, bool) {
 	switch a := a.(type) {
 	case x86asm.Imm:
@@ -369,7 +369,7 @@ func (m *calculation) get(a x86asm.Arg, size int) (uint64, bool) {
 	return 0, false
 }
 
-// address is where a memory operand is.
+// address returns the address of a memory operand.
 func (m *calculation) address(of x86asm.Mem) (sum uint64, known bool) {
 	if of.Segment != 0 {
 		return 0, false
@@ -439,7 +439,7 @@ func (m *calculation) load(at uint64, size int) (uint64, bool) {
 	return n & (^uint64(0) >> (64 - 8*size)), known && m.sizes[at] >= size
 }
 
-// at is what a location holds.
+// at returns the value at a location.
 func (m *calculation) at(l stackmap.Location) (uint64, bool) {
 	n, known := m.regs[l.Reg]
 	switch {

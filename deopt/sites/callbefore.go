@@ -51,7 +51,7 @@ func ComputedOfCall(s *ir.Site, call *ir.Instr) *ir.Instr {
 	return nil
 }
 
-// copied says whether the result of an instruction is its operand, or a part of it.
+// copied reports whether the result of an instruction is its operand, or a part of it.
 func copied(i *ir.Instr) bool {
 	switch i.Op {
 	case ir.OpExtractValue, ir.OpBitCast, ir.OpTrunc, ir.OpIntToPtr, ir.OpPtrToInt, ir.OpAddrSpaceCast, ir.OpFreeze:

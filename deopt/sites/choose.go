@@ -129,7 +129,7 @@ type origin struct {
 	m *ir.Module
 }
 
-// several says whether sites are of more than one module.
+// several reports whether sites are of more than one module.
 func several(sites []*ir.Site) bool {
 	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
 }

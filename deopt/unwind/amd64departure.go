@@ -26,12 +26,12 @@ const (
 	maxNear      = 256  // bytes from a call to its target that are taken to be in the same stub
 )
 
-// follows says whether code at an address may be on the way.
+// follows reports whether code at an address may be on the way.
 func (d *departure) follows(at machine.Addr) bool {
 	return !d.own.Contains(at) || d.written.Contains(at)
 }
 
-// enters says whether what a call leads to is followed, too: it may take the return address off the stack. A stub does so, and a call to
+// enters reports whether what a call leads to is followed, too: it may take the return address off the stack. A stub does so, and a call to
 // a near place.
 func (r *reading) enters(i *instr) bool {
 	if r.left == nil || i.op != opCall || i.to == 0 {
@@ -82,7 +82,7 @@ func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 	}
 }
 
-// through is where an indirect jump leads: through a word of memory, or a register that the instructions before it have loaded.
+// through returns the target of an indirect jump: through a word of memory, or a register that the instructions before it have loaded.
 func (d *departure) through(r *reading, at machine.Addr, arg x86asm.Arg, memory operand) machine.Addr {
 	if memory.base == noBase {
 		to, err := machine.ReadAddr(d.memory, d.arch, machine.Addr(memory.offset))

@@ -128,7 +128,7 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 	return d
 }
 
-// errMoved is why a stack pointer is not known.
+// errMoved is the reason why a stack pointer is not known.
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
 // spAt is the stack pointer at the place where the moment m of f began: by how far registers lie from it, or where it was saved.
@@ -214,7 +214,7 @@ func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	return regs
 }
 
-// calledInside says whether a return address that a call inside the code has pushed is still on the stack.
+// calledInside reports whether a return address that a call inside the code has pushed is still on the stack.
 func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
 	return slices.ContainsFunc(m.slots, func(s slot) bool {
 		n, onStack := s.addr.from(m.regs[sp])
@@ -300,13 +300,13 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bo
 	return excluded
 }
 
-// sameStack says whether two addresses may be of one stack. A stub may have switched to another one.
+// sameStack reports whether two addresses may be of one stack. A stub may have switched to another one.
 func (w *walk) sameStack(a, b machine.Addr) bool {
 	const near = 1 << 20
 	return a-b < near || b-a < near
 }
 
-// calls says whether a call leads to a function.
+// calls reports whether a call leads to a function.
 type calls int
 
 const (
@@ -315,7 +315,7 @@ const (
 	callsAnother
 )
 
-// callee says whether the call that returns to pc leads to the function at start.
+// callee reports whether the call that returns to pc leads to the function at start.
 func (w *walk) callee(pc, start machine.Addr) calls {
 	target := w.directTarget(pc)
 	for n := 0; n < maxStubs && target != 0; n++ {
@@ -330,7 +330,7 @@ func (w *walk) callee(pc, start machine.Addr) calls {
 	return callsUnknown
 }
 
-// entered says whether the code to which a written jump leads may have been called instead: the word that a call would have left there
+// entered reports whether the code to which a written jump leads may have been called instead: the word that a call would have left there
 // follows one that leads there, which excludes the jump, or one through a register or memory. Where the stack pointer there is not known, any
 // word up to sp may be that.
 func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) evidence {

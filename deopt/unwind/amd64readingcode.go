@@ -233,7 +233,7 @@ func (r *reading) settle(begin moment) error {
 	return nil
 }
 
-// admits says whether a jump may lead to a block. To the start of a function it does with the
+// admits reports whether a jump may lead to a block. To the start of a function it does with the
 // stack pointer of a call, or it is no jump of this frame: it lies behind a call that does not
 // come back.
 func (r *reading) admits(block int, m *moment) bool {

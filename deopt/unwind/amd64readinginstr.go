@@ -79,7 +79,7 @@ func (i *instr) ends() bool {
 	return i.op == opJump || i.op == opReturnTo || i.op == opReturn || i.op == opStop
 }
 
-// jumps says whether it may lead to an address that it, or the instruction in front of it, names.
+// jumps reports whether it may lead to an address that it, or the instruction in front of it, names.
 func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
 // calls says whether it is a call: also one of what comes behind it, which may be a function that lies next to one which ends so, as well

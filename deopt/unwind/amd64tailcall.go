@@ -72,7 +72,7 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	return 0
 }
 
-// loaded says whether the call that ends at pc is one through a register that the instruction before it loads.
+// loaded reports whether the call that ends at pc is one through a register that the instruction before it loads.
 func (w *walk) loaded(pc machine.Addr) bool {
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1} {
 		b := make([]byte, n)
@@ -83,7 +83,7 @@ func (w *walk) loaded(pc machine.Addr) bool {
 	return false
 }
 
-// alwaysLoaded says whether the call through a register that ends at pc is reached by the instruction before it alone. LLVM merges the ends of
+// alwaysLoaded reports whether the call through a register that ends at pc is reached by the instruction before it alone. LLVM merges the ends of
 // blocks: a jump may lead to the call from code that loads another function.
 func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
 	const most = 1 << 20

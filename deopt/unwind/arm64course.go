@@ -46,7 +46,7 @@ type ARM64Moment struct {
 	vectors bool // vector registers may have been written
 }
 
-// An ARM64Course is what code leads to from an address on, without what it calls.
+// An ARM64Course is the code that control can reach from an address, without its callees.
 type ARM64Course struct {
 	At      map[machine.Addr]*ARM64Moment // before each instruction
 	Returns map[machine.Addr]*ARM64Moment // at each call, by its return address
@@ -89,7 +89,7 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	return c
 }
 
-// comes notes that the course comes to an address, and says whether that is new.
+// comes notes that the course comes to an address, and reports whether that is new.
 func (c *ARM64Course) comes(to machine.Addr, m *ARM64Moment) bool {
 	if c.own.Contains(to) && !c.written.Contains(to) {
 		return false
@@ -115,7 +115,7 @@ func (m *ARM64Moment) clone() *ARM64Moment {
 	return &out
 }
 
-// join forgets what another moment has otherwise, and says whether that is anything.
+// join forgets what another moment has otherwise, and reports whether that is anything.
 func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
 	for n := range m.regs {
 		if m.regs[n] != o.regs[n] && m.regs[n].kind != arm64Unknown {
@@ -237,7 +237,7 @@ type arm64Entry struct {
 	moment *ARM64Moment
 }
 
-// target is where a call in the written code leads that is followed, because what it calls has no CFI; 0 for others.
+// target returns the target of a call in the written code that is followed, because what it calls has no CFI; 0 for others.
 func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 	if !c.written.Contains(at) {
 		return 0
@@ -372,7 +372,7 @@ func (c *ARM64Course) access(m *ARM64Moment, a access) {
 	}
 }
 
-// kept is where the first value of a register is at the moment: a register that has it, or a slot.
+// kept returns the current place of the first value of a register: a register that has it, or a slot.
 func (m *ARM64Moment) kept(reg uint8) (in uint8, n int64, slot int64, ok, inSlot bool) {
 	for r, v := range m.regs {
 		if v.kind == arm64Initial && v.reg == reg {

@@ -105,7 +105,7 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 	return regs
 }
 
-// arm64Agrees says whether the stack shows that f has come to the code behind a jump from the place o: its function has a frame of the size
+// arm64Agrees reports whether the stack shows that f has come to the code behind a jump from the place o: its function has a frame of the size
 // that the stack map says, and was called. As a jump leaves no return address, the code there may have been called from a function whose
 // frame looks the same. So a call must name the function of o, and that function must not call the code itself; or the link register, which
 // the code has saved, shows that it was not called.
@@ -147,7 +147,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	return link == pc // it has made no call
 }
 
-// arm64Called says whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.
+// arm64Called reports whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.
 func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (called, ok bool) {
 	for slot, v := range m.slots {
 		pc := machine.Addr(v.n)
@@ -160,7 +160,7 @@ func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (cal
 	return false, true
 }
 
-// arm64MayCall says whether a function has a call that leads to an address, or through a register.
+// arm64MayCall reports whether a function has a call that leads to an address, or through a register.
 func (w *walk) arm64MayCall(function machine.Range, target machine.Addr) bool {
 	const most = 64 << 10
 	if function.Empty() || function.End-function.Start > most {

@@ -15,7 +15,7 @@ type Depth struct {
 	Around       int // the number of a frame that is kept, too, with the callee before it and Inner of its callers; 0 for none
 }
 
-// MaxDepth is how many frames a walk of a deep stack finds at most: an overflowed stack of 8 MiB has half as many if each of them takes 16
+// MaxDepth bounds the frames that a walk of a deep stack finds: an overflowed stack of 8 MiB has half as many if each of them takes 16
 // bytes, which is the least.
 const MaxDepth = 1 << 20
 
@@ -27,7 +27,7 @@ type Omitted struct {
 	scanned     int       // the first of them that was found by a scan, or -1
 }
 
-// PCCount is how many frames have a pc.
+// PCCount counts the frames with one pc.
 type PCCount struct {
 	PC     machine.Addr
 	Lookup machine.Addr // an address in the call, where PC is a return address

@@ -15,7 +15,7 @@ type Stack struct {
 	// Found is how many of the frames, from the innermost on, the walk found itself: those
 	// further out it took over from another.
 	Found int
-	// Total is how many frames the stack has, Omitted which of them a deep walk did not keep.
+	// Total is the number of frames of the stack. Omitted counts those that a deep walk did not keep.
 	Total   int
 	Omitted []Omitted
 

@@ -101,7 +101,7 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	}
 }
 
-// memoryWhy is why memory cannot be compared, as the exit's reason.
+// memoryWhy returns the reason why memory cannot be compared.
 func memoryWhy(why string) string {
 	if why == sharedMemory {
 		return why

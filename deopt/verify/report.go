@@ -152,7 +152,7 @@ type Summary struct {
 	Different     uint64 `json:"different"`
 	NotComparable uint64 `json:"not_comparable"`
 	Skipped       uint64 `json:"passed"` // exits that were not looked at; the JSON keeps its older name
-	// SkippedWhy is why exits were skipped, and how many; NeverVerified are records of which every exit was skipped while others were pending.
+	// SkippedWhy counts skipped exits by reason; NeverVerified are records of which every exit was skipped while others were pending.
 	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
 	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
@@ -185,7 +185,7 @@ func (s *Summary) finish(end trace.End, took time.Duration) {
 	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
 }
 
-// SkippedPending is why exits were skipped while others were pending: flags did not ask for that.
+// SkippedPending is the reason for exits that were skipped because too many others were pending, not because of a flag.
 func (s *Summary) SkippedPending() map[string]uint64 {
 	list := maps.Clone(s.SkippedWhy)
 	delete(list, skippedByFlags)

@@ -8,7 +8,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// sharedMemory is why nothing follows from a difference: another process may have stored there between the two runs.
+// sharedMemory is the reason why nothing follows from a difference: another process may have stored there between the two runs.
 const sharedMemory = "memory shared with other processes"
 
 // sharedWithOthers reports whether an address lies in memory that other processes may store to.
@@ -21,7 +21,7 @@ func (v *verifier) sharedWithOthers(addr machine.Addr) bool {
 	return i >= 0 && maps[i].Share && v.mappedElsewhere(&maps[i])
 }
 
-// sharedFile is what a shared mapping is of.
+// sharedFile identifies the file of a shared mapping.
 type sharedFile struct {
 	path  string
 	inode uint64

@@ -78,7 +78,7 @@ func stackOf(frames []*deopt.Frame, end unwind.End) machineStack {
 	return s
 }
 
-// maxWalked is how many frames an [unwind.Unwinder] walks when nothing else is asked for.
+// maxWalked is the default bound of an [unwind.Unwinder].
 const maxWalked = 512
 
 func tooLong(frames int, end unwind.End) bool { return !end.Complete && frames >= maxWalked }
@@ -219,7 +219,7 @@ func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 	return waits
 }
 
-// leftCall is why nothing is compared after a native call that a non-local jump has left.
+// leftCall is the reason why nothing is compared after a native call that a non-local jump has left.
 func (p *prediction) leftCall() string {
 	return "the call of " + p.called(p.ask) + " was left without a return"
 }

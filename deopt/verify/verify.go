@@ -145,7 +145,7 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	return &v.summary, err
 }
 
-// vanished is why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
+// vanished is the reason why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
 const vanished = "the process ended or became another program"
 
 // errTimeUp ends a verification: it took as long as it may.

@@ -64,7 +64,7 @@ func (y *tally) add(o *tally) {
 	}
 }
 
-// share is how many of a hundred frames were found.
+// share returns the percentage of frames that were found.
 func (y *tally) share() float64 { return 100 * float64(y.Found) / float64(max(1, y.Expected)) }
 
 // String is the table of the campaign.

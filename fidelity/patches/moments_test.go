@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A moment is what the host does in one go: patches, and actions inside each other, at the last of which it stops.
+// A moment is one step of the host: patches, and actions inside each other, at the last of which it stops.
 type moment struct {
 	writes  []string
 	actions []string

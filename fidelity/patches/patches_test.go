@@ -30,7 +30,7 @@ var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
 // openToo has the forms of patch tried too whose frames are not all found, or not all shown right, yet.
 var openToo = os.Getenv("OPEN") != ""
 
-// depth is how many functions of the module are active at most.
+// depth is the largest number of active functions of the module.
 var depth = number("DEPTH", 4)
 
 // number is that in a variable of the environment.

@@ -41,7 +41,7 @@ type function struct {
 	text      string // of the body
 }
 
-// An operand of the site is what the function logs.
+// An operand of the site has the value that the function logs.
 type operand struct {
 	text  string // with its type
 	bytes int

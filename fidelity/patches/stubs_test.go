@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A stub is what a patch jumps to or calls: a runtime's own code, which ends in a call of handler.
+// A stub is the target of a patch's jump or call: a runtime's own code, which ends in a call of handler.
 type stub struct {
 	number int
 	cfi    bool // it has call frame information, which says that it was called

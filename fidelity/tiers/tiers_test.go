@@ -104,7 +104,7 @@ func (j *jit) tell(format string, args ...any) {
 	require.NoError(j.t, err)
 }
 
-// activation is what the program logged of one call of work.
+// activation is the log of one call of work.
 type activation struct {
 	slot   int
 	values map[string]int64

@@ -9,7 +9,7 @@ package peer
 
 import "fmt"
 
-// StrangerError is why a peer is not served.
+// StrangerError is the error for a peer of another user.
 type StrangerError struct {
 	UID int // of the peer; -1: the kernel does not list its socket
 }

@@ -364,7 +364,7 @@ func (a *solo) trapped(info *sigInfo, regs *General) bool {
 // maxPopped bounds the bytes of arguments that code outside takes off the stack when it returns.
 const maxPopped = 4096
 
-// back says whether code outside has returned, and forgets what it was called by. Other calls may be under way on other stacks, those of coroutines.
+// back reports whether code outside has returned, and forgets what it was called by. Other calls may be under way on other stacks, those of coroutines.
 func (a *solo) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
 		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {

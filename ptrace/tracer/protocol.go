@@ -111,7 +111,7 @@ type AloneOptions struct {
 	Tail    int
 }
 
-// Return is where a function returns to, its canonical frame address, and how many bytes it may take off the stack.
+// Return holds the return address of a function, its canonical frame address, and how many bytes it may pop.
 type Return struct{ Addr, CFA, Pops uint64 }
 
 // Range is code from Start up to End.

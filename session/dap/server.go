@@ -124,7 +124,7 @@ func (r *Refused) Error() string {
 // Unwrap returns Why.
 func (r *Refused) Unwrap() error { return r.Why }
 
-// errToken is why the connection of a client ends whose token is not the server's.
+// errToken is returned for a client without the server's token. It ends the connection.
 var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
 // errGone is why a connection ends whose client is no more.

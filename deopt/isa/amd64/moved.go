@@ -17,7 +17,7 @@ type Moved struct {
 	stored    []stored           // the later ones count
 }
 
-// IsMove says whether an instruction only moves what is in registers and in the frame, or changes one register and no memory, so that it
+// IsMove reports whether an instruction only moves what is in registers and in the frame, or changes one register and no memory, so that it
 // is known what stays as it is.
 func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
 

@@ -76,7 +76,7 @@ func (e Environment) String() string {
 
 func (w Flush) of(n Number) Number { return Number{Neg: n.Neg && w == SignedZero} }
 
-// Operand is what an operation takes a number of format f for.
+// Operand returns a number of format f as an operation uses it.
 func (e *Environment) Operand(f Format, n Number) Number {
 	if e.Operands != Kept && n.Class == Finite && f.tiny(n) {
 		return e.Operands.of(n)
