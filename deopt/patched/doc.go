@@ -1,5 +1,5 @@
-// Package patched finds frames that stand in code over which a runtime has written a call, or a jump to code that calls: so compiled code
-// is invalidated (LLVM, "Stack maps and patch points"). The code of a record as it was is held against what the target has there now.
+// Package patched finds the frames of functions whose code a runtime has overwritten, with a call, a jump to code that calls, or a trap, to
+// invalidate it (LLVM, "Stack maps and patch points"). It compares the code of a record in the target with the code that was compiled.
 //
 // Its main type is [Finder], which finds the [Code] that a frame returns to. It reads code of x86-64 and arm64.
 //
