@@ -12,8 +12,6 @@ type patch struct {
 	code   []byte
 	stub   *stub
 	addr   func(symbol string) uint64
-	viaOwn bool // it leads to handler by itself, and not to the stub
-	order  binary.ByteOrder
 }
 
 func (p *patch) put(bytes ...byte) { p.code = append(p.code, bytes...) }
@@ -38,14 +36,6 @@ type form struct {
 	signal bool // it raises a signal
 	own    bool // it leads to handler, and not to a stub
 	open   bool // its frames are not all found, or not all shown right, yet
-}
-
-// target is handler, or the stub.
-func (p *patch) target(f *form) string {
-	if f.own {
-		return "handler"
-	}
-	return p.stub.name()
 }
 
 const (

@@ -16,13 +16,10 @@ type moment struct {
 	forms   map[int]string   // by the number of the function that is patched
 	beside  map[int]bool     // functions that call event in front of their site
 	lost    map[int]bool     // functions whose return address is overwritten
-	patches map[int]*usedBy  // of the functions, and of others that no thread is in
 	random  *rand.Rand       // of what is chosen
 	text    []string         // what it does, in words
 	used    map[int]struct{} // the numbers of the functions
 }
-
-type usedBy struct{ stub *stub }
 
 func (m *moment) act(kind string, at, argument uint64) {
 	m.actions = append(m.actions, fmt.Sprintf("a %s %x %x", kind, at, argument))
