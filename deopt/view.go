@@ -29,6 +29,8 @@ type Options struct {
 	// Mistake is given each mistake of a layout, each time that it is met: the frame is shown as its record has it. Nil: a mistake is an error.
 	Mistake func(error)
 	Depth   unwind.Depth // which frames of deep stacks are made; the zero value stands for [DefaultDepth]
+	// MapsInQuestion is as in [sites.Modules].
+	MapsInQuestion bool
 	// Refuses is as in [sites.Modules]: of modules in files that a process writes while it runs.
 	Refuses func(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
@@ -126,7 +128,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 		v.depth = DefaultDepth
 	}
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
-	v.modules.Pointer, v.modules.Refuses = t.Arch().Pointer, o.Refuses
+	v.modules.Pointer, v.modules.Refuses, v.modules.MapsInQuestion = t.Arch().Pointer, o.Refuses, o.MapsInQuestion
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
 	v.unwinder.Overwritten, v.unwinder.Patchable = v.patched.Places, v.patched.Patchable

@@ -91,7 +91,10 @@ const maxComputing = 64
 
 // computing keeps the sites whose values the code may have computed. refused is set where it computed those of none.
 func (ms *Modules) computing(of Namer, e RecordEntry, c Candidates) (left Candidates, refused *Refusal) {
-	if len(c.Sites) > maxComputing {
+	if len(c.Sites) == 0 || len(c.Sites) > maxComputing {
+		return c, nil
+	}
+	if ms.MapsInQuestion && !several(c.Sites) && !c.Sites[0].Func.Module.Found {
 		return c, nil
 	}
 	var fit []*ir.Site

@@ -36,6 +36,10 @@ type findings struct {
 
 	described map[*ir.Site][]string // the variables of the live values of each site
 
+	// MapsInQuestion is set by verbs that look for wrong stack maps. A map that locates another value than the code computes is then a finding of
+	// theirs, and not a reason to refuse the only module that fits, if the user named it.
+	MapsInQuestion bool
+
 	// Refuses says why a function of a module may not name the values of the code that starts at an address of an image, although its sites fit; ""
 	// where it may. Nil: the sites alone tell.
 	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string

@@ -98,6 +98,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	filter := o.ExitFilter
 	filter.AtReturn = true
 	watched := trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}
+	watched.MapsInQuestion = true
 	if o.Describe != nil {
 		watched.Describe = o.Describe(s.warn)
 	}

@@ -120,6 +120,7 @@ type verifier struct {
 // The summary is there whatever the error is. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
+	o.MapsInQuestion = true
 	o.Warn = once(o.Warn)
 	if o.For > 0 { // which ends what the interpreter and native code run too, and not only the wait for the next exit
 		var cancel context.CancelFunc
