@@ -39,7 +39,7 @@ type version struct {
 	module   *ir.Module
 	path     string
 	modified time.Time
-	named    bool // the user named its file, and it was there before the process started
+	named    bool // the user named its file, it was there before the process started, and the file still holds it
 	old      bool // it was there before the process started
 	early    bool // it was there before its process was watched
 	open     bool // it was written, and no object was registered since that has code of it
@@ -74,7 +74,13 @@ func (s *Set) Begin() {
 
 // add adds a version that is new, and nil where its text was read before.
 func (s *Set) add(v irset.Version) *version {
-	if known := s.texts[v.Hash]; known != nil {
+	known := s.texts[v.Hash]
+	for _, before := range s.order {
+		if before.path == v.Path && before != known { // the user named the file, not what it held before
+			before.named = false
+		}
+	}
+	if known != nil {
 		known.open, known.modified = true, v.Modified // it was written once more
 		return nil
 	}
