@@ -109,7 +109,7 @@ func (v *verifier) skip(p *trace.Tracepoint, n uint64, why string) {
 	}
 	v.summary.Skipped += n
 	v.summary.SkippedWhy[why] += n
-	if why != skippedByFlags && why != skippedByLimit {
+	if why != skippedByFlags && why != skippedByLimit && why != errTimeUp.Error() {
 		v.records.of(p).skipped += n
 	}
 }

@@ -185,7 +185,8 @@ func (s *Summary) finish(end trace.End, took time.Duration) {
 	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
 }
 
-// SkippedPending is the reason for exits that were skipped because too many others were pending, not because of a flag.
+// SkippedPending holds the reasons for exits that were skipped because too many others were pending, or because [Options.For] ended the
+// verification while they were pending. It omits those that --skip, --every and --limit skip.
 func (s *Summary) SkippedPending() map[string]uint64 {
 	list := maps.Clone(s.SkippedWhy)
 	delete(list, skippedByFlags)

@@ -414,6 +414,11 @@ func (v *verifier) tell(out *Verified) error {
 		}
 		out.Core = ""
 	}
+	if out.Status == NotComparable && out.Why == errTimeUp.Error() { // Options.For cut it short, which says nothing of the exit
+		v.summary.Exits--
+		v.skip(out.Exit.Point, 1, out.Why)
+		return nil
+	}
 	v.summary.add(out)
 	return v.told(out)
 }
