@@ -45,10 +45,13 @@ func TestSignalWhilePipeIsAwaited(t *testing.T) {
 	reader, err := os.Open(pipe)
 	require.NoError(t, err)
 	defer reader.Close()
+	writer, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) // to ask whether a write would block
+	require.NoError(t, err)
+	defer unix.Close(writer)
 	begin()
-	require.Eventually(t, func() bool { // all that a pipe holds (pipe(7)), but for less than one write
-		n, err := unix.IoctlGetInt(int(reader.Fd()), unix.TIOCINQ)
-		return err == nil && n > 1<<15
+	require.Eventually(t, func() bool { // the pipe is full, so that a write is under way that cannot end
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(writer), Events: unix.POLLOUT}}, 0)
+		return err == nil && n == 0
 	}, livetest.Patience, time.Millisecond)
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	_ = c.Wait() // its status is what counts

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
@@ -33,7 +32,7 @@ func (a *app) styleOf(out *os.File) style {
 	case "never":
 		return style{false}
 	}
-	return style{os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(out.Fd()))}
+	return style{os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && fold.IsTerminal(out)}
 }
 
 func (s style) paint(code, text string) string {

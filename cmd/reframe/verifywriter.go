@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/deopt/verify"
@@ -32,8 +30,7 @@ type verifyWriter struct {
 // newVerifyWriter makes one. Counts are shown where standard error is a terminal that nothing else writes to.
 func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fail func(error)) *verifyWriter {
 	w := &verifyWriter{exitWriter: newExitWriter(a, out, fail), k: k, ctx: ctx, began: time.Now()}
-	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-	w.progress = terminal(a.stderr) && !k.all && k.interesting == "" && (len(k.command) == 0 || !terminal(a.stdout) && out != a.stderr)
+	w.progress = fold.IsTerminal(a.stderr) && !k.all && k.interesting == "" && (len(k.command) == 0 || !fold.IsTerminal(a.stdout) && out != a.stderr)
 	return w
 }
 

@@ -23,7 +23,7 @@ import (
 // Width is how many cells a line on a terminal has, as COLUMNS or the terminal says, and 0 where out is none: what goes into
 // a pipe or a file is data, of which each line stays one.
 func Width(out *os.File) int {
-	if !term.IsTerminal(int(out.Fd())) {
+	if !IsTerminal(out) {
 		return 0
 	}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
@@ -33,6 +33,17 @@ func Width(out *os.File) int {
 		return max(n, Narrowest)
 	}
 	return 80
+}
+
+// IsTerminal reports whether a file is a terminal. It does not call [os.File.Fd], which makes a pipe's writes block in write(2), where a write
+// deadline does not end them.
+func IsTerminal(f *os.File) (is bool) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = conn.Control(func(fd uintptr) { is = term.IsTerminal(int(fd)) })
+	return err == nil && is
 }
 
 // Narrowest is the width below which nothing can be read any more.
