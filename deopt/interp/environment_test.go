@@ -41,7 +41,7 @@ var environments = map[*machine.Arch][]machine.FloatControl{
 func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	for arch, list := range environments {
 		t.Run(arch.Name, func(t *testing.T) {
-			source, err := os.ReadFile("testdata/environment.ll")
+			source, err := os.ReadFile("testdata/environment/environment.ll")
 			require.NoError(t, err)
 			compiler, triple, run := "gcc", "x86_64-linux-gnu", []string(nil)
 			text, order := string(source), functionsOf(t)
@@ -54,7 +54,7 @@ func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 			module, object, program := filepath.Join(dir, "environment.ll"), filepath.Join(dir, "environment.o"), filepath.Join(dir, "environment")
 			require.NoError(t, os.WriteFile(module, []byte(text), 0o600))
 			livetest.Make(t, livetest.LLVM(t, 19, "llc"), "-O1", "-mtriple="+triple, "-filetype=obj", "-relocation-model=pic", module, "-o", object)
-			livetest.Make(t, livetest.Tool(t, compiler), "-O1", "-static", "testdata/environment.c", object, "-lm", "-o", program)
+			livetest.Make(t, livetest.Tool(t, compiler), "-O1", "-static", "testdata/environment/environment.c", object, "-lm", "-o", program)
 			calls := environmentCalls(order)
 			for _, c := range list {
 				first, second := uint64(c.MXCSR), uint64(c.X87)
@@ -102,7 +102,7 @@ func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 
 // functionsOf are the names in the order in which the program numbers them.
 func functionsOf(t *testing.T) (names []string) {
-	source, err := os.ReadFile("testdata/environment.c")
+	source, err := os.ReadFile("testdata/environment/environment.c")
 	require.NoError(t, err)
 	for _, line := range strings.Split(string(source), "\n") {
 		if strings.HasPrefix(line, "#define LONG") || strings.HasPrefix(line, "\tX(") {
