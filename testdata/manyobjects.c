@@ -1,6 +1,7 @@
 // manyobjects OBJECT N [idle|compile]: a host with N in-memory objects in its list for the GDB JIT interface, all copies of one
 // object file that llc made of programs/host_mod.ll, each loaded into a page of its own. It calls the code of the
-// middle one, which calls back; there it waits in pause with that one JIT frame on the stack. With idle it waits in pause and has called none.
+// middle one, which calls back; there it waits in pause with that one JIT frame on the stack. With idle it waits in pause and has called none;
+// another thread, which has ended, loaded the objects, so that no word of the stack that remains points into one.
 // With compile another thread goes on to register the first object, up to a million times, as a JIT that compiles all the time.
 //
 // Built with -I demo/target.
@@ -54,31 +55,45 @@ static void *read_file(const char *name, size_t *size) {
   return content;
 }
 
-int main(int argc, char **argv) {
-  if (argc < 3 || argc > 4 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N [idle|compile]\n", stderr); return 64; }
-  size_t size, n = atol(argv[2]);
-  void *original = read_file(argv[1], &size);
+static const char *file;               // the object file
+static size_t n;                       // how many copies of it are loaded
+static struct jit_code_entry *entries; // of all copies
+
+static void *load_all(void *unused) {
+  size_t size;
+  void *original = read_file(file, &size);
   // Code and data of an object share its page: with a mapping each, 20,000 objects would pass the kernel's limit
   // of 65,530 mappings.
-  if (lay_out(original, 16).offset[GROUPS] > PAGE) { fputs("manyobjects: the object needs more than a page\n", stderr); return 1; }
+  if (lay_out(original, 16).offset[GROUPS] > PAGE) { fputs("manyobjects: the object needs more than a page\n", stderr); exit(1); }
   char *memory = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  struct jit_code_entry *entries = calloc(n, sizeof *entries);
+  entries = calloc(n, sizeof *entries);
   if (memory == MAP_FAILED || !entries) die("memory");
   for (size_t i = 0; i < n; i++) {
     void *object = malloc(size);
     if (!object) die("memory");
     memcpy(object, original, size);
-    if (load(object, memory + i * PAGE, resolve)) { fputs("manyobjects: the object cannot be relocated\n", stderr); return 1; }
+    if (load(object, memory + i * PAGE, resolve)) { fputs("manyobjects: the object cannot be relocated\n", stderr); exit(1); }
     entries[i].symfile_addr = object;
     entries[i].symfile_size = size;
     jit_register(&entries[i]);
   }
   if (mprotect(memory, n * PAGE, PROT_READ | PROT_EXEC)) die("mprotect");
-  if (argc == 4 && !strcmp(argv[3], "idle")) cb(0, 0);
+  return unused;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 3 || argc > 4 || atol(argv[2]) < 1) { fputs("usage: manyobjects OBJECT N [idle|compile]\n", stderr); return 64; }
+  file = argv[1];
+  n = atol(argv[2]);
+  pthread_t thread;
+  if (argc == 4 && !strcmp(argv[3], "idle")) {
+    if (pthread_create(&thread, NULL, load_all, NULL) || pthread_join(thread, NULL)) die("a thread");
+    cb(0, 0);
+  }
+  load_all(NULL);
   void *middle = (void *)entries[n / 2].symfile_addr;
   int64_t (*jf)(int64_t, int64_t, double) = (int64_t(*)(int64_t, int64_t, double))function_address(middle, "jf");
   if (!jf) { fputs("manyobjects: the object has no function jf\n", stderr); return 1; }
-  pthread_t thread;
   if (argc == 4 && pthread_create(&thread, NULL, compiles, &entries[0])) die("a thread");
   printf("%ld\n", jf(1000, 7, 2.5));
 }
