@@ -18,23 +18,26 @@ func fieldProgram(t *testing.T, flags ...string) string {
 	return livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"), flags...)
 }
 
-// TestHeld unwinds stacks of which a short stop copies too little: one that is full, with more in
-// it than is copied, and one in several pieces. While the process is held all of it can be read.
+// TestHeld unwinds stacks of which a short stop copies too little: a full one, where less is copied
+// than by default, and one in several pieces. While the process is held all of it can be read. By
+// default all of the full one is copied.
 func TestHeld(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {
 		how   string
 		flags []string
+		bytes int // copied of the stack by a short stop; 0 is the default
 		brief int // frames that a short stop shows at the least
 		all   int
+		whole bool // the default copies all of the stack
 	}{
-		{"overflow", nil, 10, 200},
-		{"deep", []string{"-fsplit-stack", "-fno-optimize-sibling-calls"}, 3, 110},
+		{"overflow", nil, 512 << 10, 10, 200, true},
+		{"deep", []string{"-fsplit-stack", "-fno-optimize-sibling-calls"}, 0, 3, 110, false},
 	} {
 		t.Run(test.how, func(t *testing.T) {
 			p := quiet(t, 0, fieldProgram(t, test.flags...), test.how)
 			p.Freeze(t)
-			brief := viewOf(t, p, ptrace.Options{}).Threads[0]
+			brief := viewOf(t, p, ptrace.Options{StackBytes: test.bytes}).Threads[0]
 			require.False(t, brief.End.Complete)
 			require.Contains(t, brief.End.Reason, ptrace.NotCopied)
 			require.GreaterOrEqual(t, len(brief.Frames), test.brief)
@@ -48,6 +51,11 @@ func TestHeld(t *testing.T) {
 			require.GreaterOrEqual(t, len(s.both), test.all)
 			for i, f := range brief.Frames {
 				require.Equal(t, s.ours[i].PC, f.PC)
+			}
+			usual := viewOf(t, p, ptrace.Options{}).Threads[0]
+			require.Equal(t, test.whole, usual.End.Complete, usual.End.Reason)
+			if test.whole {
+				require.Len(t, usual.Frames, len(s.ours))
 			}
 		})
 	}
