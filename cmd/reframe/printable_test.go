@@ -60,12 +60,16 @@ func TestNamesAreNotObeyed(t *testing.T) {
 func TestFilesAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
-	for flag, text := range map[string]string{
-		"--ir":     "define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n",
-		"--layout": "{\"schema\":\"\x1b[31m\"}",
+	for flag, c := range map[string]struct {
+		text, told string
+		code       int
+	}{
+		"--ir":     {"define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n", "bogus", 2},
+		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames do without a layout
 	} {
-		r := reframe(t, "frames", "-p", pid(p), flag, write(t, "file", text))
-		require.Equal(t, 2, r.code)
+		r := reframe(t, "frames", "-p", pid(p), flag, write(t, "file", c.text))
+		require.Equal(t, c.code, r.code, r.stderr)
+		require.Contains(t, r.stderr, c.told)
 		require.NotContains(t, r.stderr, escape)
 		require.NotContains(t, r.stderr, "\x07")
 	}

@@ -65,6 +65,20 @@ func TestMapsSchema(t *testing.T) {
 	}
 }
 
+// twice has two records at one address.
+const twice = livetest.Prelude + `
+define i64 @work(i64 %a) noinline {
+  %x = mul i64 %a, 3
+  %y = mul i64 %a, 5
+  %r = call i64 @wait(i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 21, i32 0, i64 %x)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 22, i32 0, i64 %y, i64 %a)
+  %s = add i64 %x, %y
+  %s2 = add i64 %s, %a
+  ret i64 %s2
+}
+` + livetest.Start
+
 // The JSON of frames and resume, of targets of many kinds, is what their schemas say: all that [finish] saw is held
 // against them. Here each of their fields is seen at least once, but for those that no target of this test has.
 func TestFramesAndResumeSchema(t *testing.T) {
@@ -79,6 +93,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
 	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
 	paired := livetest.Lli(t, 19, livetest.Raw(t, derived), "mcjit")
+	double := livetest.Lli(t, 19, livetest.Module(t, twice), "mcjit")
 	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
 	object, tick := ticking(t)
 	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
@@ -108,6 +123,8 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", informed},
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", "simple"},
 		{"frames", "-p", pid(paired), "--ir", paired.IR},
+		{"frames", "-p", pid(double), "--ir", double.IR},
+		{"resume", "-p", pid(double), "--ir", double.IR},
 		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
 		{"frames", "--core", core, "--sysroot", t.TempDir()},
 		{"frames", "--core", stackmap, "--ir", tick},

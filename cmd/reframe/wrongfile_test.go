@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,8 +32,6 @@ func TestWrongKindOfFile(t *testing.T) {
 		{[]string{"run", object}, "an ELF object, and no IR; " + maps},
 		{[]string{"frames", pid(p), "--ir", object}, "an ELF object, and no IR; " + maps},
 		{[]string{"verify", pid(p), "--ir", core}, "a core, and no IR; " + look},
-		{[]string{"frames", pid(p), "--layout", p.IR}, p.IR + ": IR, and no layout; " + ir},
-		{[]string{"frames", pid(p), "--layout", object}, object + ": an ELF object, and no layout; " + maps},
 		{[]string{"frames", p.IR}, "not an ELF core: IR: " + ir},
 		{[]string{"frames", bitcode}, "not an ELF core: LLVM bitcode: " + ir},
 		{[]string{"frames", layout(t)}, "not an ELF core: JSON: --layout FILE gives a layout"},
@@ -42,6 +41,12 @@ func TestWrongKindOfFile(t *testing.T) {
 		{[]string{"maps", layout(t)}, "not an object file: it is JSON; --layout FILE gives a layout"},
 	} {
 		reframe(t, c.args...).failsEmpty(t, 2, c.want)
+	}
+	for file, want := range map[string]string{p.IR: "IR, and no layout; " + ir, object: "an ELF object, and no layout; " + maps} { // frames do without a layout
+		r := reframe(t, "frames", pid(p), "--layout", file)
+		require.Equal(t, 1, r.code, r.stderr)
+		require.True(t, strings.HasPrefix(r.stderr, "reframe: "+file+": "+want), r.stderr)
+		require.Contains(t, r.stdout, "record 2882400000")
 	}
 	for file, want := range map[string]string{object: "an ELF object, and no script; " + maps, p.IR: "IR, and no script; " + ir, core: "a core, and no script; --cores looks at cores", bitcode: "LLVM bitcode, and no script; " + ir} {
 		r := reframe(t, "replay", file)
