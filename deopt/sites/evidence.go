@@ -238,7 +238,7 @@ type moduleCalls struct {
 	all    []*ir.Instr // in program order, of blocks that are reached
 	always []*ir.Instr // of them those that run whenever the function does
 	folds  bool        // it branches on a constant: blocks may have no code
-	odd    bool        // it calls what no name says
+	odd    bool        // it has calls that no name identifies, or nops in place of a call
 }
 
 func callsOf(f *ir.Func) *moduleCalls {
@@ -259,7 +259,7 @@ func callsOf(f *ir.Func) *moduleCalls {
 			}
 			g, ok := i.Call.Callee.(*ir.Func)
 			switch {
-			case !ok:
+			case !ok, i.Sled(): // LLVM writes nops in place of a call that is to be patched
 				c.odd = true
 			case strings.HasPrefix(g.Name, "llvm."):
 				c.odd = c.odd || strings.HasPrefix(g.Name, "llvm.experimental.") && g.Name != "llvm.experimental.stackmap" && g.Name != "llvm.webkit.stackmap"
