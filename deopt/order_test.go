@@ -106,6 +106,25 @@ bad:
   call void @A() [ "deopt"(i64 %b) ]
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
+}`, []string{"no names: module.ll defines @f with calls in another order: the code calls @A where the module does not"}},
+		// An indirect call hides what the names of callees tell, and only the values of the entry block are calculated.
+		{"another module, with an indirect call", `
+  %p = inttoptr i64 %d to ptr
+  call void %p()
+  br label %on
+on:
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  ret i64 0
+}`, `
+  %p = inttoptr i64 %d to ptr
+  call void %p()
+  br label %on
+on:
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  call void @A() [ "deopt"(i64 %c) ]
+  ret i64 0
 }`, []string{either + "the code does not come to its records as the module comes to the sites"}},
 		{"a module with more", `
   call void @A() [ "deopt"(i64 %a) ]
@@ -120,9 +139,41 @@ done:
 }`, `
   call void @A() [ "deopt"(i64 %a) ]
   ret i64 0
-}`, []string{either + "the site of line 16 of the module has no record where it would come"}},
+}`, []string{"no names: module.ll defines @f with a call of @any, which the code does not name"}},
+		{"a module with more, after an indirect call", `
+  %p = inttoptr i64 %d to ptr
+  call void %p()
+  br label %on
+on:
+  call void @A() [ "deopt"(i64 %a) ]
+  %x = call i64 %p()
+  %y = trunc i64 %x to i1
+  br i1 %y, label %one, label %done
+one:
+  call void @A() [ "deopt"(i64 %b) ]
+  br label %done
+done:
+  ret i64 0
+}`, `
+  %p = inttoptr i64 %d to ptr
+  call void %p()
+  br label %on
+on:
+  call void @A() [ "deopt"(i64 %a) ]
+  ret i64 0
+}`, []string{either + "the site of line 20 of the module has no record where it would come"}},
+		// What the code computes tells the sites of the entry block apart: their values are the same when setjmp returns again.
 		{"a function that returns twice", `
   %x = call i32 @setjmp(ptr null)
+  call void @A() [ "deopt"(i64 %a) ]
+  call void @A() [ "deopt"(i64 %b) ]
+  ret i64 0
+}
+declare i32 @setjmp(ptr)`, "", []string{"%a", "%b"}},
+		{"a function that returns twice, with two blocks", `
+  %x = call i32 @setjmp(ptr null)
+  br label %on
+on:
   call void @A() [ "deopt"(i64 %a) ]
   call void @A() [ "deopt"(i64 %b) ]
   ret i64 0
