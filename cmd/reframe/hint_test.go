@@ -92,7 +92,7 @@ func TestHints(t *testing.T) {
 		{"a call that returns", args("frames", "-p", pid(chain), "--ir", chain.IR), 0, ` --result 0$`, `(?m)^frame #\d+, f, waits for a call: --result says what it returns, of type i32$`, 0, `f returned i64 `},
 		{"a patchpoint that returns", args("frames", "-p", pid(patch), "--ir", patch.IR), 1, ` --result 0$`, `--result says what it returns, of type i64\n`, 0, `jf returned i64 8007 `},
 		{"a value that is lost", args("frames", "-p", pid(call), "--ir", call.IR), 1, `^reframe explain .* -f 2$`, "", 1, `caller-saved`},
-		{"a stack that was cut", args("frames", "-p", pid(field)), 1, `^reframe frames -p \d+ --hold$`, "", 0, `_start`},
+		{"a stack that was cut", args("frames", "-p", pid(field), "--stack-bytes", "524288"), 1, `^reframe frames -p \d+ --stack-bytes 524288 --hold$`, "", 0, `_start`},
 		{"record", args("record", "-p", pid(exit), "-o", in("exit.core"), exitFiles), 0, `^reframe frames --core .* --ir .* --layout `, "", 0, `→ sum, block %loop`},
 		{"record of a core", args("record", "--core", core, "--sysroot", sysroot, "--debug-dir", dir, "-o", in("small.core"), exitFiles), 0,
 			`^reframe frames --core .* --sysroot .* --debug-dir .* --ir `, "", 0, `→ sum, block %loop`},
