@@ -71,8 +71,8 @@ define i64 @work(i64 %a) noinline {
   %x = mul i64 %a, 3
   %y = mul i64 %a, 5
   %r = call i64 @wait(i64 %a)
-  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 21, i32 0, i64 %x)
-  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 22, i32 0, i64 %y, i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 21, i32 0, i64 %x, i64 %y, i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 22, i32 0, i64 %y, i64 %a, i64 %x)
   %s = add i64 %x, %y
   %s2 = add i64 %s, %a
   ret i64 %s2
@@ -124,6 +124,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", "simple"},
 		{"frames", "-p", pid(paired), "--ir", paired.IR},
 		{"frames", "-p", pid(double), "--ir", double.IR},
+		{"frames", "-p", pid(chain), "--ir", chain.IR, "--depth", "2"},
 		{"resume", "-p", pid(double), "--ir", double.IR},
 		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
 		{"frames", "--core", core, "--sysroot", t.TempDir()},
@@ -183,7 +184,8 @@ func TestFramesAndResumeSchema(t *testing.T) {
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
-	"guess", // of frames that are not certain
+	"guess",                                            // of frames that are not certain
+	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }
 
 // objectsOf lists the objects in some JSON.
