@@ -71,7 +71,7 @@ func TestDeepStacks(t *testing.T) {
 			}
 		}
 
-		// Each frame that is kept is what it is where all are.
+		// Each kept frame equals the one of a walk that keeps all.
 		whole, err := deopt.Frames(target, deopt.Options{Depth: unwind.Depth{Inner: 600, Outer: 600}})
 		require.NoError(t, err)
 		byIndex := map[int]*frame.Frame{}

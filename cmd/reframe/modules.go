@@ -47,7 +47,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		var began time.Time // nothing of a process has run that is started later
 		if k.pid > 0 {
 			if began, err = system.Started(k.pid); err != nil {
-				began = time.Time{} // there is no such process: that is said where it is looked for
+				began = time.Time{} // no such process; opening it reports that
 			}
 		}
 		k.dumps = dumps.New(files, modules, began)

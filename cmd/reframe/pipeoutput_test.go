@@ -30,7 +30,7 @@ func TestSignalWhilePipeIsAwaited(t *testing.T) {
 			require.NoError(t, c.Start())
 			require.Eventually(t, func() bool { return opens(c.Process.Pid) }, livetest.Patience, time.Millisecond)
 			require.NoError(t, c.Process.Signal(syscall.SIGTERM))
-			_ = c.Wait() // its status is what counts
+			_ = c.Wait() // the status is checked below
 			require.Equal(t, 143, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String())
 			require.Equal(t, "reframe: interrupted; -o "+pipe+" has no reader\n", stderr.String())
 			require.True(t, p.Alive())
@@ -54,7 +54,7 @@ func TestSignalWhilePipeIsAwaited(t *testing.T) {
 		return err == nil && n == 0
 	}, livetest.Patience, time.Millisecond)
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
-	_ = c.Wait() // its status is what counts
+	_ = c.Wait() // the status is checked below
 	require.Equal(t, 143, c.ProcessState.ExitCode(), "%v", c.ProcessState)
 	require.True(t, p.Alive())
 	p.Kill()

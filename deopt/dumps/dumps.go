@@ -64,7 +64,7 @@ func (s *Set) Begin() {
 	list, _ := s.live.Read()
 	for _, v := range list {
 		if is := s.add(v); is != nil {
-			is.named = v.Named && !v.Module.Found // the user says that it is what runs
+			is.named = v.Named && !v.Module.Found // the user named the file
 		}
 	}
 	for _, is := range s.order {

@@ -10,7 +10,7 @@ import (
 // Module is one parsed .ll file.
 type Module struct {
 	Name  string // the path or name it was parsed from, for messages
-	Found bool   // nobody named it: it was in a folder, say, and need not be what a target runs; set by who found it
+	Found bool   // the user did not name the file, for example it was in a folder; the target may run another module
 	// Image is the image of code that has the module in it, as its own, and nil for one in a file.
 	Image      any
 	Layout     *DataLayout

@@ -10,7 +10,7 @@ import (
 
 // Live reads the modules that names lead to again and again, while a process writes them.
 //
-// Its fields are what a reading left: [Live.Read] returns what has changed since the one before.
+// Its fields hold the state of the last reading: [Live.Read] returns what has changed since the one before.
 type Live struct {
 	names []string
 	seed  maphash.Seed

@@ -109,7 +109,7 @@ func (s *Code) leave(course []instr) bool {
 		}
 		_, direct := i.inst.Args[0].(x86asm.Rel)
 		if ends(i.inst) || direct && !amd64.IsCall(i.inst) || s.Bytes == 0 && !amd64.IsFiller(i.inst) {
-			return false // without a module nothing says that the shadow goes on behind code of the function's own
+			return false // without a module, the shadow may end at the first instruction of the function itself
 		}
 		s.ran(i.inst, i.known)
 	}

@@ -16,7 +16,7 @@ func WhyNoMaps(t *ptrace.Target) string {
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		for _, e := range r.Entries {
-			if img := e.Image(); img != nil && img.Section(object.StackMapSection) != nil || img == nil && e.Bad == "" { // nil: no thread is in its code, so nobody read it
+			if img := e.Image(); img != nil && img.Section(object.StackMapSection) != nil || img == nil && e.Bad == "" { // nil: not read, because no thread is in its code
 				others++
 			}
 		}
