@@ -31,6 +31,8 @@ type Options struct {
 	Depth   unwind.Depth // which frames of deep stacks are made; the zero value stands for [DefaultDepth]
 	// MapsInQuestion is as in [sites.Modules].
 	MapsInQuestion bool
+	// TrustIR is as in [sites.Modules].
+	TrustIR bool
 	// Refuses is as in [sites.Modules]: of modules in files that a process writes while it runs.
 	Refuses func(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
@@ -128,7 +130,8 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 		v.depth = DefaultDepth
 	}
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
-	v.modules.Pointer, v.modules.Refuses, v.modules.MapsInQuestion = t.Arch().Pointer, o.Refuses, o.MapsInQuestion
+	v.modules.Pointer, v.modules.Refuses = t.Arch().Pointer, o.Refuses
+	v.modules.MapsInQuestion, v.modules.TrustIR = o.MapsInQuestion, o.TrustIR
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
 	v.unwinder.Overwritten, v.unwinder.Patchable = v.patched.Places, v.patched.Patchable

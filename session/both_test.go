@@ -121,7 +121,7 @@ func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, l
 	}
 	m, err := ir.ParseFile(known)
 	require.NoError(t, err)
-	return session.OfProcess(p, session.Config{Options: deopt.Options{Modules: []*ir.Module{m}, Layouts: layouts}, Warn: func(text string) { t.Log(text) }})
+	return session.OfProcess(p, session.Config{Options: deopt.Options{Modules: []*ir.Module{m}, Layouts: layouts, TrustIR: true}, Warn: func(text string) { t.Log(text) }})
 }
 
 // code is all code of the process that lies in no file, as it is in memory: with whatever is written into it.

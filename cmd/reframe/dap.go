@@ -40,7 +40,7 @@ rebuilt frames with their values, and has the interpreter go on from there by in
 the IR, forwards and backwards, while the process stands as it is.
 
 What other verbs are told by flags is in the editor's launch configuration, by the same names: program,
-args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription,
+args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription, trustIR,
 stopOnEntry, token. doc/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
 It speaks on standard input and output. With --listen it waits for one client on a TCP address,
@@ -170,6 +170,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	if err != nil {
 		return nil, err
 	}
+	options.TrustIR = o.TrustIR
 	config := session.Config{Options: options, Warn: o.Warn}
 	config.Limits.Steps = o.Steps
 	config.Describe = k.describer(o.Warn)

@@ -31,6 +31,7 @@ type debugged struct {
 	stdin   string
 	steps   uint64
 	with    string
+	trustIR bool
 }
 
 func (a *app) debugCommand() *cobra.Command {
@@ -86,6 +87,7 @@ after SIGTERM or SIGHUP.`,
 	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "do the commands in `FILE` first (repeatable)")
 	f.StringVar(&k.stdin, "stdin", "", "the standard input of what is started, `FILE` (default "+os.DevNull+")")
 	f.StringVar(&k.with, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
+	f.BoolVar(&k.trustIR, "trust-ir", false, "use the module of --ir also where the code was not compiled from it: to find where the two differ")
 	f.Uint64Var(&k.steps, "steps", 0, "the interpreter may run `N` instructions from an exit on (default 1000000000)")
 	return c
 }
@@ -116,6 +118,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	if err != nil {
 		return err
 	}
+	o.TrustIR = k.trustIR
 	// A session is long.
 	debug.SetGCPercent(100)
 	// Ctrl-C gives up what a command does, and the session goes on.

@@ -17,6 +17,9 @@ const maxHeldFunctions = 64
 // notContradicted returns the modules of a map that the code of its object does not contradict: of these only the certain ones, if there are any.
 // Where it contradicts all of them, refused says so of the first that the user gave by its name, else of the first.
 func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (left []*ir.Module, refused *Refusal) {
+	if ms.TrustIR && len(c.From) == 1 && !c.From[0].Found {
+		return c.From, nil
+	}
 	var certain []*ir.Module
 	for _, m := range c.From {
 		sure, why := ms.heldAgainst(c, function, m)
@@ -94,7 +97,7 @@ func (ms *Modules) computing(of Namer, e RecordEntry, c Candidates) (left Candid
 	if len(c.Sites) == 0 || len(c.Sites) > maxComputing {
 		return c, nil
 	}
-	if ms.MapsInQuestion && !several(c.Sites) && !c.Sites[0].Func.Module.Found {
+	if (ms.MapsInQuestion || ms.TrustIR) && !several(c.Sites) && !c.Sites[0].Func.Module.Found {
 		return c, nil
 	}
 	var fit []*ir.Site

@@ -39,6 +39,9 @@ type findings struct {
 	// MapsInQuestion is set by verbs that look for wrong stack maps. A map that locates another value than the code computes is then a finding of
 	// theirs, and not a reason to refuse the only module that fits, if the user named it.
 	MapsInQuestion bool
+	// TrustIR is set where the user says that the only module that fits, and that the user named, is what the code was compiled from. The code does
+	// not refuse it then: that the two differ is what the user looks for.
+	TrustIR bool
 
 	// Refuses says why a function of a module may not name the values of the code that starts at an address of an image, although its sites fit; ""
 	// where it may. Nil: the sites alone tell.

@@ -33,6 +33,7 @@ type Arguments struct {
 	Sysroot           string `json:"sysroot"`
 	DebugDir          texts  `json:"debugDir"`
 	NoSelfDescription bool   `json:"noSelfDescription"`
+	TrustIR           bool   `json:"trustIR"` // as in [deopt.Options]
 	Steps             uint64 `json:"steps"`
 
 	StopOnEntry *bool `json:"stopOnEntry"` // whether it stops before anything is run; nil: an attached process does, a launched one does not
