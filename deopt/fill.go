@@ -34,6 +34,7 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 	} else {
 		f.fillRaw(r)
 	}
+	f.refuseContradictions()
 	f.fillVM()
 	exit, layout, err := f.ExitOf(layouts)
 	switch {

@@ -33,6 +33,8 @@ type Match struct {
 	compared bool
 	agreed   []sites.Agreed // what its sites agree on, where they were compared
 
+	repeats [][]int // the slots of each SSA value that the record has more than once, where they were asked for
+
 	read *vmlayout.Reading // what a layout makes of the record, where that was asked
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"reframe/deopt"
 	"reframe/deopt/frame"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
 	"reframe/deopt/sites"
@@ -153,4 +154,32 @@ func TestTracepointReads(t *testing.T) {
 	p = &Tracepoint{match: &deopt.Match{Entry: sites.RecordEntry{Record: &stackmap.Record{Locations: []stackmap.Location{{Kind: stackmap.Register, Reg: xmm1, Size: 16}}}}}}
 	p.plan(amd64)
 	require.True(t, p.wide)
+}
+
+// A value that a record has twice, with different values, has none on the line of an exit.
+func TestTraceValueThatIsRecordedTwice(t *testing.T) {
+	path := livetest.Module(t, `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@five = global i64 5
+define i64 @entry(i64 %s) {
+  %x = load volatile i64, ptr @five
+  %y = load volatile i64, ptr @five
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x, i64 %s, i64 %x, i64 %y)
+  ret i64 %x
+}`)
+	object := frametest.Remapped(t, livetest.PICObject(t, 19, path), func(b *stackmap.Blob) {
+		l := b.Functions[0].Records[0].Locations
+		l[2] = l[1]
+	})
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{})
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	lines, sum, _ := traceAll(t, p.PID, begin, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
+	require.Len(t, lines, 1)
+	require.Equal(t, uint64(2), sum.Unavailable)
+	for k, status := range []frame.Status{frame.Missing, frame.OK, frame.Missing, frame.OK} {
+		require.Equal(t, status, lines[0].slots[k].Status, lines[0].slots[k].Name)
+	}
+	require.Contains(t, lines[0].slots[0].Reason, "the record has %x in 2 locations, and they hold different values: 0x5 in ")
+	require.NoError(t, p.Wait())
 }

@@ -2,12 +2,9 @@ package trace
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +20,6 @@ import (
 	"reframe/deopt/isa"
 	"reframe/deopt/machine"
 	"reframe/deopt/names"
-	"reframe/deopt/object"
 	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 	"reframe/ptrace"
@@ -311,25 +307,7 @@ func TestExitFilter(t *testing.T) {
 // movedRecord returns a copy of an object of one record whose offset is another one.
 func movedRecord(t *testing.T, path string, by int) string {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	img, err := object.New(path, f, int64(len(data)))
-	require.NoError(t, err)
-	section, err := img.StackMaps()[0].Data()
-	require.NoError(t, err)
-	maps, err := stackmap.Parse(section, stackmap.Options{Order: binary.LittleEndian})
-	require.NoError(t, err)
-	at := strings.Index(string(data), string(section))
-	require.Positive(t, at)
-	for rec := range maps.Maps[0].Records(&maps.Maps[0].Functions[0]) {
-		binary.LittleEndian.PutUint32(data[at+int(rec.Pos)+8:], uint32(int(rec.Offset)+by))
-	}
-	moved := filepath.Join(t.TempDir(), "moved.o")
-	require.NoError(t, os.WriteFile(moved, data, 0o600))
-	return moved
+	return frametest.Remapped(t, path, func(b *stackmap.Blob) { b.Functions[0].Records[0].Offset += uint32(by) })
 }
 
 // A breakpoint where no instruction starts would change the code.

@@ -15,6 +15,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
 	"reframe/deopt/interp"
+	"reframe/deopt/ir"
 	"reframe/deopt/stackmap"
 	"reframe/deopt/trace"
 	"reframe/internal/livetest"
@@ -217,4 +218,27 @@ func dependsOn(f *deopt.Frame, t *testing.T, x *trace.Exited, slot int) bool {
 	want := computes(f, t, x, -1)
 	require.NoError(t, want.err)
 	return !likewise(want, computes(f, t, x, slot))
+}
+
+// A record that has one SSA value twice, with different values, is compared with nothing: the reason says that the record contradicts itself.
+func TestVerifyValueThatIsRecordedTwice(t *testing.T) {
+	path := livetest.Module(t, `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@five = global i64 5
+define i64 @entry(i64 %s) {
+  %x = load volatile i64, ptr @five
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x, i64 %s, i64 %x)
+  %r = add i64 %x, %s
+  ret i64 %r
+}`)
+	object := frametest.Remapped(t, livetest.PICObject(t, 19, path), func(b *stackmap.Blob) {
+		l := b.Functions[0].Records[0].Locations
+		l[0] = l[1] // the last one is right, so that whoever takes that alone finds nothing
+	})
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	_, list := verified(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1}), Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
+	require.Len(t, list, 1)
+	require.Equal(t, NotComparable, list[0].Status)
+	require.Contains(t, list[0].Why, "the record has %x in 2 locations, and they hold different values")
 }

@@ -1,0 +1,75 @@
+package deopt
+
+import (
+	"fmt"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/sites"
+)
+
+// repeated returns, for each SSA value that the record has more than once, the numbers of its slots. They are the same in each frame with the record.
+func (m *Match) repeated(slots []frame.Slot) [][]int {
+	if m.repeats == nil {
+		m.repeats = [][]int{}
+		of := map[string][]int{}
+		for k := range slots {
+			if name := slots[k].Name; name != "" {
+				of[name] = append(of[name], k)
+			}
+		}
+		for k := range slots {
+			if all := of[slots[k].Name]; len(all) > 1 && all[0] == k {
+				m.repeats = append(m.repeats, all)
+			}
+		}
+	}
+	return m.repeats
+}
+
+// refuseContradictions makes an SSA value unavailable in all of its slots where the locations of the record hold different values. An SSA value has one
+// value: the record or the code is wrong, or LLVM found the value to be undefined and recorded anything. Nothing tells which.
+func (f *Frame) refuseContradictions() {
+	for _, all := range f.match.repeated(f.Slots) {
+		why := contradiction(f.Slots, all)
+		if why == "" {
+			continue
+		}
+		for _, k := range all {
+			if s := &f.Slots[k]; s.Status == frame.OK {
+				s.Status, s.Reason, s.Value, s.Hex, s.Bytes, s.GC = frame.Missing, why, "", "", nil, nil
+			}
+		}
+	}
+}
+
+// contradiction returns why the slots of one SSA value are in doubt, or "".
+func contradiction(slots []frame.Slot, all []int) string {
+	var first *frame.Slot
+	differ := false
+	var places []string
+	for _, k := range all {
+		s := &slots[k]
+		if s.Reason == sites.UndefMark {
+			return "another location of it in the record may be undefined: " + sites.UndefMark
+		}
+		if s.Status != frame.OK || s.Type.IsZero() { // without a type, the bits above the value are unknown
+			continue
+		}
+		places = append(places, string(s.Hex)+" in "+s.Location.String()) // in hexadecimal, which summaries of reasons leave out
+		if first == nil {
+			first = s
+		}
+		differ = differ || !sameValue(first, s)
+	}
+	if !differ {
+		return ""
+	}
+	return fmt.Sprintf("the record has %s in %d locations, and they hold different values: %s", slots[all[0]].Name, len(places), strings.Join(places, ", "))
+}
+
+// sameValue reports whether two slots of one type have the same value. The payload of a NaN is open (LangRef, "Floating-Point NaN Values"), and so are the
+// bytes between the parts of an aggregate.
+func sameValue(a, b *frame.Slot) bool {
+	return a.Hex == b.Hex || a.Value != "" && a.Value == b.Value
+}
