@@ -227,12 +227,10 @@ func (w *exitWriter) place(x *trace.Exited) {
 		b.WriteByte('\n')
 		return
 	}
-	for i := range f.Slots {
-		b.WriteByte(' ')
-		if i == 0 {
-			b.WriteByte(' ')
-		}
-		w.slot(&f.Slots[i])
+	w.slots(f.Slots)
+	for i := range f.Also {
+		fmt.Fprintf(b, "  or record %d %s", f.Also[i].Record.ID, f.Also[i].Record.Site)
+		w.slots(f.Also[i].Slots)
 	}
 	if f.VM != nil {
 		fmt.Fprintf(b, "  %s", w.style.yellow("no VM frames: "+printable(f.VM.Error)))
@@ -302,6 +300,16 @@ func shortened(reason string) string {
 		why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
 	}
 	return why
+}
+
+func (w *exitWriter) slots(list []frame.Slot) {
+	for i := range list {
+		w.line.WriteByte(' ')
+		if i == 0 {
+			w.line.WriteByte(' ')
+		}
+		w.slot(&list[i])
+	}
 }
 
 func (w *exitWriter) slot(s *frame.Slot) {

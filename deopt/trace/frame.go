@@ -27,12 +27,24 @@ type Exited struct {
 	End    unwind.End
 	// Stops says that the condition holds which was to end the trace.
 	Stops bool
+
+	others []*deopt.Frame // what Frame is if another function runs that the linker folded into the same code
 }
 
 // Fulfils says that a condition holds of the exit.
 func (x *Exited) Fulfils(c *condition.Condition) bool {
-	answer, _ := answer(x.Frame, c)
-	return answer == condition.Yes
+	return x.answer(c) == condition.Yes
+}
+
+// answer returns whether a condition holds of the exit, as one of its possible frames.
+func (x *Exited) answer(c *condition.Condition) condition.Answer {
+	is, _ := answer(x.Frame, c)
+	for _, f := range x.others {
+		if other, _ := answer(f, c); is == condition.Absent || other == condition.Yes {
+			is = other
+		}
+	}
+	return is
 }
 
 // answer says whether a condition holds of the frame's slots. No frame has none.

@@ -29,7 +29,8 @@ type ExitReport struct {
 	Source          []frame.Source `json:"source,omitempty"` // by the module's debug locations, as in [frame.Frame]
 	Resume          *frame.Resume  `json:"resume,omitempty"`
 	Slots           []frame.Slot   `json:"slots,omitempty"`
-	VM              *frame.VM      `json:"vm,omitempty"` // where a layout of a virtual machine reads the record
+	Also            []frame.Also   `json:"also,omitempty"` // records of other functions that the linker folded into the same code, as in [frame.Frame]
+	VM              *frame.VM      `json:"vm,omitempty"`   // where a layout of a virtual machine reads the record
 	Notes           []string       `json:"notes,omitempty"`
 	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, where they were asked for
 	End             string         `json:"end,omitempty"`    // why there are no more of them; empty when the outermost is there
@@ -47,7 +48,7 @@ func (x *Exited) Report() *ExitReport {
 		Address: frame.HexOf(x.Point.Addr), Symbol: x.Point.Symbol, SymbolDemangled: names.IfMangled(x.Point.Symbol), Stops: x.Stops}
 	if f := x.Frame; f != nil {
 		r.Source = f.Source
-		r.Function, r.Demangled, r.Offset, r.Record, r.Resume, r.Slots, r.VM, r.Notes = f.Function, f.Demangled, f.Offset, f.Record, f.Resume, f.Slots, f.VM, f.Notes
+		r.Function, r.Demangled, r.Offset, r.Record, r.Resume, r.Slots, r.Also, r.VM, r.Notes = f.Function, f.Demangled, f.Offset, f.Record, f.Resume, f.Slots, f.Also, f.VM, f.Notes
 	}
 	for _, f := range x.Frames {
 		r.Frames = append(r.Frames, f.Frame)

@@ -52,9 +52,10 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 		}
 		if at := e.Function.Addr; p.near != nil && at != last {
 			last = at
-			name := c.Starting(at).Name
-			p.named = p.named || l.filters[0].wantsFunction(name)
-			p.near.Add(name)
+			for _, name := range ownersOf(c, at) {
+				p.named = p.named || l.filters[0].wantsFunction(name)
+				p.near.Add(name)
+			}
 		}
 	}
 }

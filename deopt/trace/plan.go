@@ -81,7 +81,10 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 					p.Symbol = x.Symbol
 					continue
 				}
-				p.Exits = append(p.Exits, &TracepointRow{x.Function, names.IfMangled(x.Function), x.Offset, x.Record, x.Site, x.Moment, x.Module, x.Note})
+				p.Exits = append(p.Exits, x.row())
+				for _, other := range x.folded {
+					p.Exits = append(p.Exits, other.row())
+				}
 			}
 		}
 		p.SymbolDemangled = names.IfMangled(p.Symbol)
@@ -97,6 +100,10 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 		err = &SharedError{refused}
 	}
 	return out, err
+}
+
+func (p *Tracepoint) row() *TracepointRow {
+	return &TracepointRow{p.Function, names.IfMangled(p.Function), p.Offset, p.Record, p.Site, p.Moment, p.Module, p.Note}
 }
 
 // SharedError says that breakpoints would be refused, because code lies in memory that other processes may run too.

@@ -40,7 +40,8 @@ type Tracepoint struct {
 	wide  bool // it has values in vector registers
 	meant patching
 
-	owner string // the function that the map says it is in
+	owners []string      // the functions that start where the map says that its own does
+	folded []*Tracepoint // of other functions with the same code, which a hit may be an exit of as well
 
 	by int // of a symbol: which of [Options].At means it
 
@@ -92,7 +93,7 @@ func (l filters) means(p *Tracepoint) bool {
 }
 
 func (x *ExitFilter) means(p *Tracepoint) bool {
-	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && x.wantsFunction(p.owner)
+	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && slices.ContainsFunc(p.owners, x.wantsFunction)
 }
 
 // Meant says that the place is one that a filter means, or, where at is not nil, that it is about a call of such a function.
@@ -148,7 +149,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 		e := all.Entry(n)
 		way, known := ways[e.Function]
 		if !known {
-			if s.filters.wantsFunction(c.Starting(e.Function.Addr).Name) {
+			if slices.ContainsFunc(ownersOf(c, e.Function.Addr), s.filters.wantsFunction) {
 				way = &sweep{text: text, at: e.Function.Addr}
 			}
 			ways[e.Function] = way
@@ -171,7 +172,9 @@ func (s *survey) of(c *progspace.Objfile) error {
 				entered[e.Function] = true
 				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: name, Module: c.Name, code: c, whole: true, wide: true})
 			}
-			s.points = append(s.points, p)
+			if !s.join(p) {
+				s.points = append(s.points, p)
+			}
 		}
 	}
 	return nil
@@ -194,7 +197,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	if inside {
 		return nil, "an instruction lies across their address", nil
 	}
-	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c, owner: c.Starting(e.Function.Addr).Name}
+	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c, owners: ownersOf(c, e.Function.Addr)}
 	if err := s.matchSite(p, e, call, way.lost); err != nil {
 		return nil, "", err
 	}

@@ -214,7 +214,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		if !t.unseen() {
 			t.count(x)
 		}
-		if o.Stop != nil && t.decide(o.Stop, x.Frame) {
+		if o.Stop != nil && t.decide(o.Stop, x) {
 			x.Stops, stops = true, true
 			t.end.Kind = EndStopped
 			if !o.Full { // all of them, once
@@ -244,8 +244,11 @@ func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (e
 	if t.options.Full || x.Point.Symbol != "" || x.Point.Entry {
 		return t.walk(x, v, registers)
 	}
-	x.Frame, err = x.Point.frame(v, unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"})
-	return err
+	physical := unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"}
+	if x.Frame, err = x.Point.frame(v, physical); err != nil {
+		return err
+	}
+	return x.alike(v, physical)
 }
 
 // walk makes all frames of the thread. The stack is mostly what it was at the thread's last
@@ -268,7 +271,10 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 		var err error
 		switch {
 		case n == left && left == 0 && !x.Point.Entry:
-			f, err = x.Point.frame(v, physical)
+			if f, err = x.Point.frame(v, physical); err == nil {
+				x.Frame, x.others = f, nil
+				err = x.alike(v, physical)
+			}
 		case n == left:
 			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
 		case all:
@@ -404,16 +410,16 @@ func (l *loaded) whyNone() string {
 	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 }
 
-// decide says whether the condition holds of an exit, and counts where that cannot be told.
-func (t *tracer) decide(c *condition.Condition, f *deopt.Frame) bool {
-	answer, _ := answer(f, c)
-	switch answer {
+// decide reports whether the condition holds of an exit, and counts where that cannot be told.
+func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
+	is := x.answer(c)
+	switch is {
 	case condition.Absent:
 		t.absent++
 	case condition.Undecided:
 		t.undecided++
 	}
-	return answer == condition.Yes
+	return is == condition.Yes
 }
 
 // look takes the view to where the process stands now, where what is mapped may be another thing than
