@@ -63,7 +63,7 @@ test:
 	@scripts/clients.sh
 	@scripts/kernel.sh
 	go vet ./...
-	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 40m ./...)
+	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 85m ./...)
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, 100,000 exits of instrumented programs, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million

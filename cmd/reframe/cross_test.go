@@ -178,7 +178,7 @@ func TestOtherHosts(t *testing.T) {
 }
 
 // The packages that compute and need nothing of the machine pass their own tests on every host; what of the interpreter takes LLVM
-// is left out. As each takes a build, make test has each package on one host, and each host.
+// is left out. As each takes a build, make test has them on the host whose bytes come in the other order.
 func TestOtherHostsCompute(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -186,11 +186,10 @@ func TestOtherHostsCompute(t *testing.T) {
 		"deopt/frame": ".", "deopt/interp/internal/softfloat": ".", "deopt/interp": "NaN|OfBytes|Shift|Value|Poison|Resume",
 		"deopt/object": "TestEveryWordLarge", "ptrace": "TestHostileCores|TestParseMaps", "ptrace/files": "TestSysroot",
 	}
-	all := hosts(t)
-	for h, arch := range all {
-		for d, dir := range slices.Sorted(maps.Keys(packages)) {
+	for _, arch := range hosts(t) {
+		for _, dir := range slices.Sorted(maps.Keys(packages)) {
 			tests := packages[dir]
-			if !livetest.Whole() && d%len(all) != h {
+			if !livetest.Whole() && arch != "s390x" {
 				continue
 			}
 			t.Run(arch+"/"+dir, func(t *testing.T) {

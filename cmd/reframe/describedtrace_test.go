@@ -19,7 +19,7 @@ func TestTraceOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
-	for _, llvm := range tinyvmtest.Versions {
+	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, t.Name()) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, program}
 		r := reframe(t, append([]string{"trace", "--site", "deoptimize"}, command...)...)
 		require.Equal(t, 0, r.code, r.stderr)
@@ -39,7 +39,7 @@ func TestStopAtOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
-	for _, llvm := range tinyvmtest.Versions {
+	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, t.Name()) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, program}
 		for condition, want := range map[string]string{
 			"stack[1] > 2e10":                    " stack[1]         f64    3.92263245e+10 ",
@@ -66,7 +66,7 @@ func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
-	for _, llvm := range tinyvmtest.Versions {
+	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, t.Name()) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, "--entries", program}
 		r := reframe(t, append([]string{"verify", "--record", "1", "--limit", "5"}, command...)...)
 		require.Equal(t, 0, r.code, "LLVM %d: %s", llvm, r.stderr)

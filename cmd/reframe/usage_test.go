@@ -74,7 +74,7 @@ func TestWrongUsage(t *testing.T) {
 		{"explain -p 1 -7", "unknown shorthand flag"},
 		{"explain -p 1 18446744073709551616", "the id of a record"},
 		{"explain -p 1 #x", `"#x": behind # comes the number of a frame`},
-		{"explain -p 1 -f x", "expected the number of a frame, got \"x\""},
+		{"explain -p 1 -f x", "--frame \"x\": a whole number"},
 		{"frames -p 1 --depth 0", "--depth 0: a number above 0, or all"},
 		{"explain -p 1 -f 3 #2", "-f and #2 both say which frame"},
 		{"explain -p 1 2 3", "one question at a time: 2, or 3"},

@@ -43,6 +43,14 @@ func Slow(t testing.TB) {
 	}
 }
 
+// OnlyWhole leaves a test out of make test: make fidelity has it.
+func OnlyWhole(t testing.TB) {
+	t.Helper()
+	if !Whole() {
+		t.Skip("in make fidelity alone: it takes minutes, and what it tests changes rarely")
+	}
+}
+
 // Times is how often make test does what it does at random, or how many it takes of what is alike; with FIDELITY=all it is the other.
 func Times(few, all int) int {
 	if Whole() {
