@@ -52,10 +52,12 @@ type AloneRun struct {
 	Back    Return       // where that returns to
 	Passed  uint64       // hits at which it did not stop
 	Signal  int          // the first signal that its own instructions raised, or 0
-	Fatal   int          // the one that ends the process, where it stopped before that, or 0
-	Fault   machine.Addr // what the instruction accessed that raised it, or 0 where the kernel does not say
-	Steps   uint64
-	Outside time.Duration // that code outside of [AloneOptions].Inside took
+	// Handling reports that a handler of such a signal has begun, and is not known to have returned.
+	Handling bool
+	Fatal    int          // the one that ends the process, where it stopped before that, or 0
+	Fault    machine.Addr // what the instruction accessed that raised it, or 0 where the kernel does not say
+	Steps    uint64
+	Outside  time.Duration // that code outside of [AloneOptions].Inside took
 	// Tail are the addresses of the last instructions, oldest first.
 	Tail []machine.Addr
 	// Calls are the addresses outside of [AloneOptions].Inside to which it went, each once, in order.
@@ -91,7 +93,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 	}
 	run := reply.Alone
 	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
-		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Fatal: run.Fatal, Fault: machine.Addr(run.Fault), Steps: run.Steps, Outside: run.Outside,
+		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Handling: run.Handling, Fatal: run.Fatal, Fault: machine.Addr(run.Fault), Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }
 

@@ -35,6 +35,7 @@ type solo struct {
 	interrupted bool // it stands where no signal can be given to it
 	called      map[uint64]bool
 	way         bool   // the last of the calls outside is noted for the first time
+	anew        bool   // a handler has returned to the instruction that raised its signal
 	past        bool   // it stands no more where it stood when it set out, at a breakpoint
 	before      uint64 // signals that came, or may have come, before it set out
 	shared      *sharing
@@ -53,7 +54,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	}
 	t.group, t.rejoin = false, t.rejoin || t.group
 	o.Tail = min(o.Tail, maxTail)
-	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
+	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
 	defer a.shared.close()
 	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // one that has waited before
 		info.Signo, t.signal = int32(t.signal), 0
@@ -158,6 +159,9 @@ func (a *solo) proceedTo() string {
 		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
 			a.leaves(&regs, place{from, sp})
 		}
+		if a.anew { // it came to a breakpoint there before it raised the signal
+			handled, a.anew = a.breakpoints[regs.pc()], false
+		}
 	}
 }
 
@@ -206,11 +210,7 @@ func (a *solo) leaves(regs *General, from place) {
 		a.run.Calls = append(a.run.Calls, regs.pc())
 	}
 	if back, called := a.calledFrom(regs, from); called {
-		a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // of a call that was left without a return
-		if len(a.t.backs) == maxBacks {
-			a.t.backs = slices.Delete(a.t.backs, 0, 1)
-		}
-		a.t.backs = append(a.t.backs, back)
+		a.awaitBack(back)
 	}
 }
 
@@ -369,6 +369,10 @@ func (a *solo) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
 		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {
 			a.t.backs = slices.Delete(a.t.backs, i, i+1)
+			if b == a.t.fault {
+				a.handling(false)
+				a.anew = true
+			}
 			return true
 		}
 	}
@@ -444,7 +448,10 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 			a.run.Signal = int(t.signal)
 		}
 		t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
-		return false, a.fatal(&info)
+		if why = a.fatal(&info); why == "" && getRegs(t.tid, regs) == nil {
+			a.handles(regs)
+		}
+		return false, why
 	case ws.StopSignal() == unix.SIGSTOP:
 		t.signal = unix.SIGSTOP // see step
 	case a.raised(&info):
@@ -457,6 +464,29 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		t.put.add(t, &info)
 	}
 	return false, ""
+}
+
+// handles notes that a handler begins, and where code inside goes on if it returns: at the instruction that raised the signal.
+func (a *solo) handles(regs *General) {
+	a.handling(true)
+	if a.inside(regs.pc()) {
+		a.t.fault = place{regs.pc(), regs.sp()}
+		a.awaitBack(a.t.fault)
+	}
+}
+
+// handling notes whether a handler has begun, or has returned.
+func (a *solo) handling(is bool) {
+	a.run.Handling, a.t.handling, a.t.fault = is, is, place{}
+}
+
+// awaitBack adds a place at which code outside may come back.
+func (a *solo) awaitBack(back place) {
+	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // of a call that was left without a return
+	if len(a.t.backs) == maxBacks {
+		a.t.backs = slices.Delete(a.t.backs, 0, 1)
+	}
+	a.t.backs = append(a.t.backs, back)
 }
 
 // fatal says that a signal which the thread's own instructions raised ends the process, or "". The kernel takes back a handler whose signal is blocked

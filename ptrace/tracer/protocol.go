@@ -128,13 +128,15 @@ type AloneRun struct {
 	Back    Return // and where that returns to
 	Passed  uint64 // counted breakpoints that it did not stop at
 	Signal  int    // the first signal that its own instructions raised, or 0
-	Fatal   int    // the signal that it stands at and that ends the process, or 0
-	Fault   uint64 // what the instruction accessed that raised it, or 0
-	Steps   uint64
-	Outside time.Duration // that code outside took
-	Tail    []uint64
-	Calls   []uint64
-	Thread  Raw
+	// Handling reports that a handler of such a signal has begun, and is not known to have returned.
+	Handling bool
+	Fatal    int    // the signal that it stands at and that ends the process, or 0
+	Fault    uint64 // what the instruction accessed that raised it, or 0
+	Steps    uint64
+	Outside  time.Duration // that code outside took
+	Tail     []uint64
+	Calls    []uint64
+	Thread   Raw
 }
 
 // Reply answers a request.

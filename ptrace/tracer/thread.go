@@ -42,6 +42,8 @@ type thread struct {
 	passes    uint64         // counted hits that are not reported, before the next one is
 	vforks    bool           // it waits for its child of vfork, where nothing reaches it, and has no debug registers set meanwhile
 	backs     []place        // where code outside returns to that it called while it ran alone, the latest last
+	fault     place          // where code inside raised the signal whose handler runs, or none
+	handling  bool           // as [AloneRun].Handling
 }
 
 // place is where on which stack a thread was.
