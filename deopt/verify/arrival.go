@@ -131,6 +131,9 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		s.Why = failed.Error()
 		return s
 	}
+	if s.Why = p.raised(); s.Why != "" {
+		return s
+	}
 	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
 		return s
 	}
@@ -205,6 +208,9 @@ func (p *prediction) untilNext(v *verifier) bool {
 	switch {
 	case s.same():
 		p.out.Status = Same
+	case p.signal != 0:
+		p.out.Again = nil
+		p.out.notComparable(p.raised())
 	case p.result != nil && p.loose() != "":
 		return false
 	default:

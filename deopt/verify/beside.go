@@ -311,7 +311,7 @@ func (b *Beside) arrival() *Arrival {
 	}
 	switch {
 	case p.signal != 0:
-		a.Why = "native code raised " + ptrace.SignalName(p.signal)
+		a.Why = p.raised()
 	case p.ask != nil:
 		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, p.called(p.ask))
 	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):

@@ -19,8 +19,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	out := p.out
 	out.Native.Steps = p.steps
 	switch {
-	case p.signal != 0: // whoever handles it may do anything
-		out.notComparable(fmt.Sprintf("native code raised %s", ptrace.SignalName(p.signal)))
+	case p.signal != 0:
+		out.notComparable(p.raised())
 	case p.gone != "":
 		out.notComparable(p.gone)
 	case p.with != nil:
@@ -40,6 +40,15 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	if p.undecided(v); out.Status == Different {
 		p.explain(v)
 	}
+}
+
+// raised returns why native code that raised a signal cannot be compared: the handler may do anything, or "" where it raised none. Handlers that make memory
+// accessible or note which memory was stored to are of this kind.
+func (p *prediction) raised() string {
+	if p.signal == 0 {
+		return ""
+	}
+	return "native code raised " + ptrace.SignalName(p.signal)
 }
 
 // compareFailed is for a run that did not come to the return, to which native code came.

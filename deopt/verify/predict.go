@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ type prediction struct {
 	steps    uint64                // of native code
 	outside  time.Duration         // that code outside took
 	signal   int                   // that its instructions raised, or 0
+	handling bool                  // the handler of such a signal is not known to have returned
 	tail     []machine.Addr
 	// Of what began at an entry: where it comes, how much of that is kept, and a run that stands at one of these places, or nil.
 	arrivals map[*ir.Instr]*arrivals
@@ -292,9 +294,7 @@ func outside(list []interp.Called) string {
 func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
 	p.steps += run.Steps
 	p.outside += run.Outside
-	if p.signal == 0 {
-		p.signal = run.Signal
-	}
+	p.signal, p.handling = cmp.Or(p.signal, run.Signal), run.Handling
 	p.tail = append(p.tail, run.Tail...)
 	p.tail = p.tail[max(0, len(p.tail)-tail):]
 }

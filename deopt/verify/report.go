@@ -156,7 +156,7 @@ type Summary struct {
 	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
 	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
-	// ExitOnly are those that were held against the run from the exit on alone, though a layout says where they resume: why, and how many.
+	// ExitOnly counts exits that were held against the run from the exit on alone, though a layout says where they resume or [Options.FromEntry] is set, by reason.
 	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
 	Seconds  float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.

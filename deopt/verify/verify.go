@@ -258,8 +258,11 @@ func (v *verifier) exit(x *trace.Exited) error {
 	if e != nil {
 		v.hold(e, p)
 	}
-	if v.byLayout() {
+	switch {
+	case v.byLayout():
 		out.exitOnly = v.exitOnly(e, p)
+	case e != nil:
+		out.exitOnly = out.Baseline.State.Why
 	}
 	for _, q := range v.pending {
 		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.call == p.call && q.fn == p.fn && q.start.Point == p.start.Point {
@@ -594,7 +597,7 @@ func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 // ended takes over that the process has ended.
 func (v *verifier) ended(why string) error {
 	for _, p := range v.beside() {
-		if p.signal != 0 && !v.aside {
+		if p.signal != 0 && p.handling && !v.aside {
 			return v.ends(fatal{signal: p.signal, handler: true})
 		}
 	}
