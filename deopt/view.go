@@ -132,7 +132,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
 	v.modules.Pointer, v.modules.Refuses = t.Arch().Pointer, o.Refuses
 	v.modules.MapsInQuestion, v.modules.TrustIR = o.MapsInQuestion, o.TrustIR
-	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Conventions: v.conventionOf}
+	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Compiled: v.space.Compiled, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
 	v.unwinder.Overwritten, v.unwinder.Patchable = v.patched.Places, v.patched.Patchable
 	for _, l := range o.Layouts {

@@ -45,6 +45,15 @@ func (s *Space) Original(start machine.Addr, n int) (*Original, error) {
 	return &Original{start, c.Name, code[:len(now)], now, fixed[:len(now)]}, nil
 }
 
+// Compiled reads code as it was before the target wrote over it. The error says that this is not known, or that p is too long.
+func (s *Space) Compiled(p []byte, at machine.Addr) error {
+	o, err := s.Original(at, len(p))
+	if err != nil {
+		return err
+	}
+	return o.ReadMemory(p, at)
+}
+
 // readWhole reads into buf what there is from an address on, by whole pages: less where memory ends before.
 func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err error) {
 	for n := machine.Addr(len(buf)); ; {

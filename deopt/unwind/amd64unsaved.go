@@ -66,5 +66,10 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 		return nil // a core without its program: there is nothing to say that it is not C's convention
 	}
 	changed := clobbered.of(text)
-	return slices.DeleteFunc(silent, func(reg machine.DWARFReg) bool { return !changed.Has(reg) })
+	kept := func(reg machine.DWARFReg) bool { return !changed.Has(reg) }
+	if silent = slices.DeleteFunc(silent, kept); len(silent) > 0 && w.Compiled != nil && w.Compiled(text, s.Start) == nil {
+		changed = clobbered.of(text) // what a runtime has written over the code is not the function's
+		silent = slices.DeleteFunc(silent, kept)
+	}
+	return silent
 }

@@ -12,7 +12,7 @@ import (
 // defaultMax is how many frames a walk has at most when nothing else is asked for.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten, Patchable and Conventions.
+// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten, Patchable, Compiled and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -24,6 +24,8 @@ type Unwinder struct {
 	Overwritten func(f, callee *Frame) []Overwritten
 	// Patchable reports whether a call that a runtime has written may have ended at an address, and have been taken back. It may be nil.
 	Patchable func(pc machine.Addr) bool
+	// Compiled reads code as it was before a runtime wrote over it. It may be nil.
+	Compiled func(p []byte, at machine.Addr) error
 	// Conventions returns the calling convention of the function of callee, which f has called: nil where it is C's or is not known. It may be nil.
 	Conventions func(callee, f *Frame) *Convention
 }
