@@ -168,7 +168,7 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 	known = true
 	for n, i := range course {
 		if i.at < s.Left && n < s.prefix || !i.known {
-			known = known && i.known
+			known = known && (i.known || s.Differing(i.at, s.End()) == 0) // what is left of the function's code leads nowhere
 			continue
 		}
 		written := s.Differing(i.at, i.next) > 0 || !s.Known(i.at, i.next) // what was relocated is part of another instruction
