@@ -179,9 +179,6 @@ func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
 // FrameOf makes the abstract frame of a physical one, which has called callee: that of the frame within, nil where there is none.
 func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Frame, error) {
-	if callee != nil && p.Overwritten == nil && p.Guess == "" && p.Rule != unwind.FromCFI && v.patched.Undecided(callee) != "" {
-		p.Guess = "it may not be the caller of the frame before, which is in code to which jumps lead that were written into functions"
-	}
 	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
 	f.Frame.Guess = f.Uncertain()

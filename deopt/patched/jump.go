@@ -228,12 +228,12 @@ func (p *Finder) branchTarget(inst x86asm.Inst, next machine.Addr) machine.Addr 
 	return 0
 }
 
-// Undecided says of a frame in what may be a stub why no record is its.
+// Undecided returns the reason why a frame has no record that may have come to its code by a written jump, and "" for every other frame.
 func (p *Finder) Undecided(f *unwind.Frame) string {
-	all := p.stubs(f)
-	if f.Overwritten != nil || len(all) == 0 {
+	if !f.Undecided() {
 		return ""
 	}
+	all := p.stubs(f)
 	const named = 4
 	var ids []uint64
 	for _, o := range all {

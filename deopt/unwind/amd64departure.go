@@ -44,8 +44,6 @@ func (r *reading) enters(i *instr) bool {
 // resolve completes an instruction with the constants that it has, and with where it jumps.
 func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 	number, immediate := inst.Args[1].(x86asm.Imm)
-	dst, src := wholeRegister(inst.Args[0]), wholeRegister(inst.Args[1])
-	first, second := d.absolute(inst.Args[0], i.next()), d.absolute(inst.Args[1], i.next())
 	pushed, pushes := inst.Args[0].(x86asm.Imm)
 	switch {
 	case inst.Op == x86asm.MOV && immediate && i.op == opOther:
@@ -57,22 +55,12 @@ func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 				i.number = int64(uint32(number))
 			}
 		}
-	case inst.Op == x86asm.LEA && dst != noRegister && second.base == noBase:
-		i.op, i.dst, i.number = opNumber, dst, second.offset
-	case inst.Op == x86asm.MOV && dst != noRegister && second.base == noBase:
-		i.op, i.dst, i.memory = opLoad, dst, second
-	case inst.Op == x86asm.MOV && src != noRegister && first.base == noBase:
-		i.op, i.src, i.memory = opStore, src, first
 	case inst.Op == x86asm.PUSH && i.op == opPush && pushes:
 		i.constant, i.number = true, int64(pushed)
-	case inst.Op == x86asm.PUSH && i.op == opPush && first.base == noBase:
-		i.memory = first
 	case i.op == opPush && i.to == i.next(): // a call to what comes next
 		i.constant, i.number = true, int64(i.next())
-	case i.op == opOther && i.bytes > 0 && first.base == noBase:
-		i.memory = first
 	case inst.Op == x86asm.JMP && i.op == opStop:
-		if to := d.through(r, i.at, inst.Args[0], first); to != 0 {
+		if to := d.through(r, i.at, inst.Args[0], i.operandIn(inst.Args[0])); to != 0 {
 			i.op, i.to, i.away = opJump, to, false
 		}
 	case i.op == opReturn:
@@ -117,19 +105,6 @@ func (r *reading) previous(at machine.Addr) *instr {
 		}
 	}
 	return nil
-}
-
-// absolute is a memory operand whose address the instruction has.
-func (d *departure) absolute(arg x86asm.Arg, next machine.Addr) operand {
-	m, ok := arg.(x86asm.Mem)
-	switch {
-	case !ok || m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS:
-	case m.Base == x86asm.RIP:
-		return operand{noBase, int64(next) + m.Disp}
-	case m.Base == 0:
-		return operand{noBase, m.Disp}
-	}
-	return operand{base: noRegister}
 }
 
 // departing reads the code from an address on as a way out of a function.
@@ -185,5 +160,10 @@ func (w *walk) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *rea
 		return r, m, err
 	}
 	m, err = r.before(r.instrs[number].at)
+	if o.Trap {
+		m.loseBelow(redZone)
+	} else {
+		m.loseBelow(0)
+	}
 	return r, m, err
 }

@@ -31,7 +31,9 @@ func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	return w.fromRow(f, row), ""
+	s := w.fromRow(f, row)
+	s.switched = rows.switches(f.PC, f.Return)
+	return s, ""
 }
 
 // readFunction reads the function at start, of the code that f is in, once.

@@ -32,14 +32,16 @@ type Overwritten struct {
 // maxOverwritten bounds how many places are tried for one frame.
 const maxOverwritten = 1 << 10
 
-// evidence says how well a stack agrees with a place.
+// evidence grades how well a stack agrees with a place.
 type evidence int
 
 const (
-	excluded  evidence = iota
-	doubtful           // the code may as well have been called
-	plausible          // nothing contradicts it
-	proven             // a call to the function left the return address, and the stack pointer is where the function has it
+	excluded  evidence = iota // the stack contradicts it
+	unlike                    // the stack does not hold the numbers that the code has pushed
+	unread                    // the code does not show where the stack pointer was
+	doubtful                  // the code may as well have been called
+	plausible                 // nothing contradicts it
+	proven                    // a call to the function left the return address, and the stack pointer is where the function has it
 )
 
 // overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f stays
@@ -73,11 +75,11 @@ func (w *walk) overwritten(f *Frame) {
 	case best == nil:
 		return
 	case best.evidence == proven && count[proven] == 1:
-	case count[proven] > 0 || count[plausible] != 1 || count[doubtful] > 0 || !best.place.Alone:
+	case count[proven] > 0 || count[plausible] != 1 || count[doubtful] > 0 || count[unread] > 0 || !best.place.Alone:
 		f.jumped = f.Return
 		return
 	}
-	f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
+	f.Overwritten, f.Registers, f.code, f.switched = best.place, best.regs, w.Finder.Code(best.place.At), best.switched
 }
 
 // departed is a frame that left its function at a place.
@@ -85,6 +87,7 @@ type departed struct {
 	place *Overwritten
 	regs  *machine.Registers // that it had there; the pc stays what it is
 	evidence
+	switched bool // the code has moved to another stack since
 }
 
 // depart works out the registers that f had at a place, as far as the code that ran from there to the pc tells, and how well the stack
@@ -93,7 +96,13 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 	d := &departed{place: o}
 	at := Frame{Index: f.Index, PC: o.At, code: w.Finder.Code(o.At)}
 	s, err := at.code.cfi(o.At)
-	if err != nil || s != nil && s.signal || s == nil && !o.Sure {
+	if s != nil && s.signal {
+		return d
+	}
+	if !o.Sure {
+		d.evidence = unread
+	}
+	if err != nil || s == nil && !o.Sure {
 		return d
 	}
 	own := machine.Range{}
@@ -115,8 +124,10 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 		}
 	}
 	if !o.Sure && r.calledInside(&m, w.Arch.SP) {
-		return d // an ordinary frame of something that the code called
+		d.evidence = excluded // an ordinary frame of something that the code called
+		return d
 	}
+	d.switched = m.switched()
 	d.regs = w.registersAt(f, &m, sp)
 	d.place.Stored = r.storedAbove(sp)
 	if o.Sure {
@@ -124,8 +135,32 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 		return d
 	}
 	at.Registers = d.regs
-	d.evidence = w.agrees(&at, f, s, r, o, told)
+	d.evidence = w.agrees(&at, f, s, r, o, told, d.switched)
+	if d.evidence > unlike && !w.holdsNumbers(f, &m, sp) {
+		d.evidence = unlike
+	}
 	return d
+}
+
+// holdsNumbers reports whether the stack has the numbers that the code has pushed since the stack pointer was sp.
+func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
+	for _, s := range m.slots {
+		n, ok := s.value.number()
+		if !ok || s.size != 8 {
+			continue
+		}
+		at, err := w.reached(f, m, s.addr)
+		if above, onStack := s.addr.from(initially(w.Arch.SP)); onStack {
+			at, err = machine.Addr(sp+uint64(above)), nil
+		}
+		if err != nil {
+			continue
+		}
+		if v, err := machine.ReadAddr(w, w.Arch, at); err == nil && uint64(v) != n {
+			return false
+		}
+	}
+	return true
 }
 
 // errMoved is the reason why a stack pointer is not known.
@@ -214,9 +249,9 @@ func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	return regs
 }
 
-// calledInside reports whether a return address that a call inside the code has pushed is still on the stack.
+// calledInside reports whether a call inside the code has not come back: its return address is still on the stack.
 func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
-	return slices.ContainsFunc(m.slots, func(s slot) bool {
+	return m.inner.kind != untold || slices.ContainsFunc(m.slots, func(s slot) bool {
 		n, onStack := s.addr.from(m.regs[sp])
 		pc, ok := s.value.number()
 		return ok && onStack && n >= 0 && slices.ContainsFunc(r.instrs, func(i instr) bool { return r.enters(&i) && i.next() == machine.Addr(pc) })
@@ -255,9 +290,10 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees says how well the stack of at, which is f at the place o, is one that the function of s has there. told says that the code tells
-// the stack pointer; otherwise it is the one that the size of the frame in the stack map asks for.
-func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bool) evidence {
+// agrees grades how well the stack of at, which is f at the place o, is one that the function of s has there. told is set where the code
+// shows the stack pointer; otherwise it is the one that the size of the frame in the stack map asks for. switched is set where the code has
+// moved to another stack since.
+func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, switched bool) evidence {
 	word := machine.Addr(w.Arch.Pointer)
 	sp, _ := at.Registers.Addr(w.Arch.SP)
 	now, err := f.Registers.Addr(w.Arch.SP)
@@ -265,7 +301,10 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bo
 		return excluded
 	}
 	cfa, err := w.cfa(at.Registers, s.row.CFA)
-	if err != nil || cfa <= w.floor && w.sameStack(cfa, w.floor) || cfa <= sp {
+	switch {
+	case err != nil:
+		return unread
+	case cfa <= w.floor && w.sameStack(cfa, w.floor) && !switched || cfa <= sp:
 		return excluded
 	}
 	size, sized := w.sizeAt(s.Start)
@@ -284,6 +323,12 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told bo
 	entered := plausible
 	if !o.Called {
 		entered = w.entered(sp, f, r, o, told, now)
+	}
+	if entered > excluded && w.calledAlong(f, o, now, cfa-word) {
+		entered = excluded
+	}
+	if entered == excluded && to != callsAnother && told && w.strayAsCalled(f) {
+		entered = plausible // the call that left its return address there has returned
 	}
 	switch {
 	case to == callsAnother:
@@ -341,7 +386,7 @@ func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, to
 		if err != nil || pc == 0 || !w.Executable(pc-1) {
 			return plausible
 		}
-		if called, err := w.callEndsAt(pc); err != nil || !called {
+		if called, err := w.callEndsAt(pc); err != nil || !called || r.hasCalled(pc, slot, sp, depths) {
 			return plausible
 		}
 		target := w.directTarget(pc)
@@ -378,6 +423,16 @@ func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, to
 		seen[depth] = true
 	}
 	return worst
+}
+
+// hasCalled reports whether a call in the code, of other code that was read, has left its return address in a slot. sp is the first stack
+// pointer.
+func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]int64) bool {
+	const word = 8
+	return slices.ContainsFunc(r.instrs, func(i instr) bool {
+		depth, known := depths[i.at]
+		return i.next() == pc && r.enters(&i) && known && sp+machine.Addr(depth)-word == slot
+	})
 }
 
 // depths are how far the stack pointer lies from the first one at the instructions where that is known.

@@ -100,7 +100,9 @@ type moment struct {
 	// says that there were two calls of one frame which cannot both be aligned.
 	called     origin
 	impossible bool
-	regs       [16]origin
+	// inner is where the return address of a call in a way out of a function lies that has not come back, where all paths agree on that.
+	inner origin
+	regs  [16]origin
 	// stored are the registers whose values as they were when the reading began were written
 	// to memory, by the register that the address was made from.
 	stored [16]amd64.Set
@@ -152,6 +154,9 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	switch {
 	case addr.kind == untold:
 		return
+	case addr.kind == fromNumber && !m.keepsAt(value):
+		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
+		return
 	case value.kind == fromRegister && value.add == 0:
 		m.stored[addr.reg] |= amd64.Of(machine.DWARFReg(value.reg))
 	}
@@ -174,6 +179,16 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	}
 }
 
+// keepsAt reports whether a value is kept that is stored at an address which the code has: on a stack that lies there, or the stack pointer of
+// the stack that the code leaves for another one.
+func (m *moment) keepsAt(value origin) bool {
+	_, ofStack := value.from(initially(machine.AMD64.SP))
+	return ofStack || m.switched()
+}
+
+// switched reports whether the stack pointer leads to another stack, whose address the code has.
+func (m *moment) switched() bool { return m.regs[machine.AMD64.SP].kind == fromNumber }
+
 // forget lets go of the slots that only say that memory is not what it was, and of those
 // that were written over in part.
 func (m *moment) forget() {
@@ -193,12 +208,16 @@ func (m *moment) drop(gone func(slot) bool) {
 	}
 }
 
-// loseBelow forgets what lies below the stack pointer, where callees write.
-func (m *moment) loseBelow() {
+// redZone is how many bytes below the stack pointer a signal handler leaves alone (System V ABI, AMD64 supplement, §3.2.2).
+const redZone = 128
+
+// loseBelow forgets what lies further below the stack pointer than some bytes, where callees and signal handlers write, and what lies
+// elsewhere at an address that the code has.
+func (m *moment) loseBelow(bytes int64) {
 	sp := m.regs[machine.AMD64.SP]
 	below := func(s slot) bool {
 		above, ok := s.addr.from(sp)
-		return ok && above < 0 && s.value.kind != untold
+		return (ok && above < -bytes || !ok && s.addr.kind == fromNumber) && s.value.kind != untold
 	}
 	if m.forgot {
 		m.drop(below)
@@ -232,6 +251,9 @@ func (m *moment) meet(other *moment) bool {
 	}
 	if m.called != other.called && m.called.kind != untold {
 		m.called, changed = origin{}, true
+	}
+	if m.inner != other.inner && m.inner.kind != untold {
+		m.inner, changed = origin{}, true
 	}
 	if other.forgot && !m.forgot {
 		m.forget()

@@ -284,6 +284,9 @@ func (r *reading) after(b *block) (next, taken *moment) {
 		if n == b.last && r.enters(i) {
 			r.within = *m
 			r.within.push(constant(uint64(i.next())))
+			if r.within.inner.kind == untold {
+				r.within.inner = r.within.regs[machine.AMD64.SP]
+			}
 		}
 		m.apply(i, n)
 		if i.op == opCompare {

@@ -160,6 +160,12 @@ func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	return readRow(at, end, cfa, m.rule), nil
 }
 
+// switches reports whether the stack pointer at pc leads to another stack than the one that the function began on.
+func (c *codeRows) switches(pc machine.Addr, ret bool) bool {
+	m, _, _, err := c.moment(pc, ret)
+	return err == nil && m.switched()
+}
+
 // moment returns what is known at pc and the addresses that it holds for.
 func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.Addr, err error) {
 	if !ret {
@@ -234,7 +240,7 @@ func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
 		var rule cfi.RegisterRule
 		if n, ok := s.addr.from(entry); ok {
 			rule = cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: n - 8}
-		} else if base, offset, ok := m.reach(s.addr); ok && s.addr.kind == fromAligned { // not where setjmp and its like save
+		} else if base, offset, ok := m.reach(s.addr); ok && (s.addr.kind == fromAligned || s.addr.kind == fromNumber) { // not where setjmp and its like save
 			rule = cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(base, offset)}
 		} else {
 			continue

@@ -14,7 +14,7 @@ type instr struct {
 	at     machine.Addr
 	to     machine.Addr // opJump, opBranch, opCall: where it leads; 0 where that is not told
 	memory operand      // what it reads or writes in memory; for opAddress only computes
-	number int64        // opEnter: the bytes of stack; opNumber, and opPush of a constant: the number
+	number int64        // opEnter: the bytes of stack; opNumber, opAlign, and opPush of a constant: the number
 	writes amd64.Set    // opOther: registers that hold something unknown after it
 	op     operation
 	bytes  uint16 // opOther: how many it writes to memory
@@ -59,7 +59,7 @@ const (
 	opStore                     // memory takes src
 	opAddress                   // dst takes the address of memory
 	opNumber                    // dst takes number
-	opAlign                     // the stack pointer is rounded down
+	opAlign                     // the stack pointer is combined with number, which rounds it down
 	opPush                      // of src, or of what is in memory if it has a base, or of something unknown
 	opPop                       // to dst, or to memory if it has a base, or to nowhere that matters
 	opEnter                     // with number bytes of stack
@@ -104,7 +104,7 @@ func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	}
 	i.op, i.writes, i.filler = opOther, amd64.Writes(inst), amd64.IsFiller(inst)
 	if memory, size, ok := amd64.Stores(inst); ok {
-		i.memory, i.bytes = operandOf(memory), uint16(min(size, math.MaxUint16))
+		i.memory, i.bytes = i.operandOf(memory), uint16(min(size, math.MaxUint16))
 	}
 	return i
 }
@@ -170,11 +170,11 @@ func (i *instr) stack(inst x86asm.Inst) bool {
 	case x86asm.PUSH:
 		i.op = opPush
 		i.src = wholeRegister(inst.Args[0])
-		i.memory = operandIn(inst.Args[0])
+		i.memory = i.operandIn(inst.Args[0])
 	case x86asm.POP:
 		i.op = opPop
 		i.dst = wholeRegister(inst.Args[0])
-		i.memory = operandIn(inst.Args[0])
+		i.memory = i.operandIn(inst.Args[0])
 	case x86asm.PUSHFQ:
 		i.op = opPush
 	case x86asm.POPFQ:
@@ -204,18 +204,22 @@ func (i *instr) moves(inst x86asm.Inst) bool {
 		i.op = opExchange
 	case inst.Op == x86asm.CMP && dst != noRegister && src != noRegister:
 		i.op = opCompare
-	case inst.Op == x86asm.MOV && dst != noRegister && operandIn(inst.Args[1]).base != noRegister:
-		i.op, i.memory = opLoad, operandIn(inst.Args[1])
-	case inst.Op == x86asm.MOV && src != noRegister && operandIn(inst.Args[0]).base != noRegister:
-		i.op, i.memory = opStore, operandIn(inst.Args[0])
+	case inst.Op == x86asm.MOV && dst == uint8(machine.AMD64.SP) && immediate:
+		i.op, i.number = opNumber, int64(number)
+	case inst.Op == x86asm.MOV && dst != noRegister && i.operandIn(inst.Args[1]).base != noRegister:
+		i.op, i.memory = opLoad, i.operandIn(inst.Args[1])
+	case inst.Op == x86asm.MOV && src != noRegister && i.operandIn(inst.Args[0]).base != noRegister:
+		i.op, i.memory = opStore, i.operandIn(inst.Args[0])
+	case inst.Op == x86asm.LEA && dst != noRegister && i.operandIn(inst.Args[1]).base == noBase:
+		i.op, i.number = opNumber, i.operandIn(inst.Args[1]).offset
 	case inst.Op == x86asm.LEA && dst != noRegister:
-		i.op, i.memory = opAddress, operandIn(inst.Args[1])
+		i.op, i.memory = opAddress, i.operandIn(inst.Args[1])
 	case inst.Op == x86asm.ADD && dst != noRegister && immediate:
 		i.op, i.memory = opAddress, operand{dst, int64(number)}
 	case inst.Op == x86asm.SUB && dst != noRegister && immediate:
 		i.op, i.memory = opAddress, operand{dst, -int64(number)}
 	case inst.Op == x86asm.AND && dst == uint8(machine.AMD64.SP) && immediate && number < 0:
-		i.op = opAlign
+		i.op, i.number = opAlign, int64(number)
 	default:
 		return false
 	}
@@ -232,17 +236,22 @@ func wholeRegister(arg x86asm.Arg) uint8 {
 	return noRegister
 }
 
-func operandIn(arg x86asm.Arg) operand {
+func (i *instr) operandIn(arg x86asm.Arg) operand {
 	if memory, ok := arg.(x86asm.Mem); ok {
-		return operandOf(memory)
+		return i.operandOf(memory)
 	}
 	return operand{base: noRegister}
 }
 
-// operandOf is a memory operand without an index, in the ordinary segments.
-func operandOf(m x86asm.Mem) operand {
-	if m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS {
+// operandOf returns a memory operand without an index, in the ordinary segments.
+func (i *instr) operandOf(m x86asm.Mem) operand {
+	switch {
+	case m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS:
 		return operand{base: noRegister}
+	case m.Base == x86asm.RIP:
+		return operand{noBase, int64(i.next()) + m.Disp}
+	case m.Base == 0:
+		return operand{noBase, m.Disp}
 	}
 	return operand{wholeRegister(m.Base), m.Disp}
 }

@@ -23,7 +23,7 @@ func (m *moment) apply(i *instr, number int) {
 	case opStore:
 		m.store(m.address(i.memory), 8, m.regs[i.src])
 	case opAlign:
-		m.align(number)
+		m.align(i, number)
 	case opPush:
 		m.push(m.pushed(i))
 	case opPop:
@@ -46,13 +46,18 @@ func (m *moment) apply(i *instr, number int) {
 		m.regs[sp] = m.regs[sp].plus(8)
 	case opCall:
 		m.call()
-		m.loseBelow()
+		m.loseBelow(0)
 		m.clobber(amd64.NotKept)
 	case opOther, opBranch, opSystem:
 		if i.bytes > 0 {
 			m.store(m.address(i.memory), int32(i.bytes), origin{})
 		}
 		m.clobber(i.writes)
+	}
+	if m.inner.kind != untold {
+		if above, ok := m.regs[sp].from(m.inner); ok && above > 0 {
+			m.inner = origin{} // the return address was taken off the stack
+		}
 	}
 }
 
@@ -109,7 +114,11 @@ func (m *moment) push(value origin) {
 // align rounds the stack pointer down. How far that moves it is not known before, so that
 // what is known of it from there on is the distance to where it came to lie. What was known
 // by an earlier time at the same instruction is not the same any more.
-func (m *moment) align(number int) {
+func (m *moment) align(i *instr, number int) {
+	if at, ok := m.regs[machine.AMD64.SP].number(); ok {
+		m.regs[machine.AMD64.SP] = constant(at & uint64(i.number))
+		return
+	}
 	aligned := origin{kind: fromAligned, at: int32(number)}
 	stale := func(o origin) bool { _, same := o.from(aligned); return same }
 	for reg := range m.regs {

@@ -72,6 +72,23 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	return 0
 }
 
+// target returns where the call that ends at pc goes, when the call or the instruction before it says so, or a word of memory at a fixed
+// distance from the call, as memory is now. It returns 0 for other calls.
+func (w *walk) target(pc machine.Addr) machine.Addr {
+	if to := w.directTarget(pc); to != 0 {
+		return to
+	}
+	var b [viaMemory]byte // call *disp(%rip)
+	if w.Memory.ReadMemory(b[:], pc-viaMemory) != nil || b[0] != 0xff || b[1] != 0x15 {
+		return 0
+	}
+	to, err := machine.ReadAddr(w, w.Arch, pc+machine.Addr(int32(binary.LittleEndian.Uint32(b[2:]))))
+	if err != nil {
+		return 0
+	}
+	return to
+}
+
 // loaded reports whether the call that ends at pc is one through a register that the instruction before it loads.
 func (w *walk) loaded(pc machine.Addr) bool {
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1} {

@@ -95,6 +95,7 @@ type step struct {
 	// jumped says that the return address need not come after a call.
 	jumped        bool
 	signal        bool
+	switched      bool     // the code has moved to another stack, so the CFA may lie anywhere
 	guess         string   // what [Frame.Guess] says of the caller, in which %d is the frame that is left
 	late          uint64   // how many bytes the stack pointer is further up than the row takes it to be
 	fde           *cfi.FDE // that has the row, nil of one that was made

@@ -86,6 +86,8 @@ type Frame struct {
 	// jumped says that it may stand in code to which it came by a jump out of another function, and that no stack tells.
 	jumped bool
 
+	switched bool // it is on another stack than its function was
+
 	code  *Code
 	left  *step    // to the next frame; nil of the last
 	tried []string // what gave nothing before that
@@ -104,6 +106,10 @@ func outermost(format string, args ...any) *End {
 func cutShort(format string, args ...any) *End {
 	return &End{Reason: "cut short: " + fmt.Sprintf(format, args...)}
 }
+
+// Undecided reports whether the frame may be in code to which it came by a jump that was written into another function, where the stack does
+// not show that.
+func (f *Frame) Undecided() bool { return f.jumped }
 
 // lookup is the address to look for in tables of code: inside the call for a
 // return address, which may be the first byte past its function.

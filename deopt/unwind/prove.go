@@ -15,7 +15,7 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
-	if low, known := w.lowest(f); known && cfa <= low {
+	if low, known := w.lowest(f); known && cfa <= low && !s.switched {
 		return caller{}, nil, fmt.Errorf("its CFA %v is not above %v, where its stack starts", cfa, low)
 	}
 	f.CFA = cfa
@@ -28,6 +28,14 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	}
 	if pc == 0 && w.Arch.Link == w.Arch.PC && (s.guess != "" || s.rule == FromStackSize) {
 		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
+	}
+	if s.switched && pc != 0 {
+		if how, _ := w.fits(pc, f); how == fitsNot {
+			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+		}
+		if !w.leaveStack(cfa) {
+			return caller{}, nil, fmt.Errorf("it leaves its stack for the CFA %v for the second time: a loop", cfa)
+		}
 	}
 	if pc != 0 && s.guess != "" && s.rule != FromScan && !s.jumped {
 		if how, _ := w.fits(pc, f); how == fitsNot {

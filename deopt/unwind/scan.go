@@ -257,7 +257,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	var proof *step
 	callees := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
-		start := w.directTarget(pc)
+		start := w.target(pc)
 		for n := 0; start != 0 && proof == nil && callees < maxCallees; n++ {
 			if start <= f.PC && f.PC-start < maxFunctionBytes {
 				callees++

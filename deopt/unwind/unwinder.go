@@ -45,10 +45,15 @@ type walk struct {
 	// floor is an address that the CFA of the next frame must lie above.
 	floor   machine.Addr
 	signals map[machine.Addr]bool // CFAs of the signal frames that were passed
-	scans   int                   // frames that were left by a scan
-	reads   []read
-	until   []int
-	word    [8]byte
+	// switches are the CFAs of the frames that were passed whose code had moved to another stack.
+	switches map[machine.Addr]bool
+	scans    int // frames that were left by a scan
+	reads    []read
+	until    []int
+	word     [8]byte
+
+	strays  bool                      // the walk is one of strayAsCalled
+	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil where all frames are kept
 	head    int    // how many of the first frames are kept for good
@@ -159,17 +164,21 @@ func (w *walk) step(f *Frame) (caller, *End) {
 		if err != nil {
 			return caller{}, cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
 		}
-		if f.jumped && end == nil {
-			return w.doubted(f, c)
-		}
-		return c, end
+		return w.doubted(f, c, end)
 	}
-	return w.withoutInformation(f, way)
+	c, end := w.withoutInformation(f, way)
+	return w.doubted(f, c, end)
 }
 
-// doubted is c, the caller of f by its CFI, where f may have come there by a jump that was written into another function: then the word that
-// is taken for its return address is any word.
-func (w *walk) doubted(f *Frame, c caller) (caller, *End) {
+// doubted returns the caller c of f, or the end of the stack, where f may have come to its code by a jump that was written into another
+// function: then the word that is taken for its return address is any word.
+func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
+	switch {
+	case !f.jumped || c.guess != "":
+		return c, end
+	case end != nil:
+		return c, cutShort("frame #%d is in code to which jumps lead that were written into functions, and the stack does not show from which of them it came", f.Index)
+	}
 	switch how, _ := w.fits(c.pc, f); how {
 	case fitsWell:
 	case fitsNot:
@@ -239,6 +248,18 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	return caller{}, cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
 }
 
+// leaveStack notes that a frame with a CFA is on another stack than its caller. It returns false where the walk has passed it before.
+func (w *walk) leaveStack(cfa machine.Addr) bool {
+	if w.switches[cfa] {
+		return false
+	}
+	if w.switches == nil {
+		w.switches = map[machine.Addr]bool{}
+	}
+	w.switches[cfa] = true
+	return true
+}
+
 // settle gives f its CFA, when that is possible where it lies. Stacks grow
 // down and every call takes some of it, so a caller's CFA lies above its
 // callee's. Only a signal may be handled on another stack.
@@ -252,6 +273,11 @@ func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
 		}
 		w.signals[cfa] = true
 		w.floor = 0
+	} else if f.switched {
+		if !w.leaveStack(cfa) {
+			return cutShort("frame #%d: it leaves its stack for the CFA %v for the second time: a loop", f.Index, cfa)
+		}
+		w.floor = cfa
 	} else {
 		if f.Index > 0 && cfa <= w.floor {
 			return cutShort("frame #%d: its CFA %v is not above that of frame #%d, %v", f.Index, cfa, f.Index-1, w.floor)

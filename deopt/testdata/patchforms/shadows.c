@@ -60,6 +60,8 @@ FN(branches, "cmpq $0,zero(%rip); je 1f; push %rax; 1: push %rbx; mov $1,%ebx; c
 FN(loops, "mov $4,%ecx; 1: push %rcx; dec %ecx; jnz 1b; call handler");
 FN(returns, "ret");
 FN(callsfirst, "push %rdi; call returns; call handler");
+FN(popsrbx, "push %rbx; pop %rax; mov $77,%ebx; call handler");
+FN(callsdeep, "push %rdi; call returns; sub $24,%rsp; call handler");
 FN(stores, "movq $5,-8(%rsp); movq $6,(%rsp); call handler");
 FN(slotthunk, "jmp *slot(%rip)");
 void *slot = pushregs, *slotcfi = cfi;
@@ -96,7 +98,7 @@ static const struct { const char *name; void (*stub)(void); } jumps[] = {
 	{"cfi", cfi}, {"cfi_push", cfi_push}, {"cfi_frame", cfi_frame}, {"pushregs", pushregs}, {"common", common}, {"switches", switches},
 	{"frame", frame}, {"pushret", pushret}, {"aligns", aligns}, {"pushf", pushf}, {"movrbx", movrbx}, {"saverbx", saverbx}, {"getpc", getpc},
 	{"branches", branches}, {"loops", loops}, {"callsfirst", callsfirst}, {"stores", stores}, {"slotthunk", slotthunk}, {"cfithunk", cfithunk},
-	{"handler", handler},
+	{"handler", handler}, {"popsrbx", popsrbx}, {"callsdeep", callsdeep},
 };
 
 static void patch(void **ret) {
@@ -122,6 +124,11 @@ static void patch(void **ret) {
 		writes(at + 2, &by, 4);
 	}
 	IF("data") rel(BYTES(0, "\xeb\x08\x48\xb8\x48\xb8\x48\xb8\x48\xb8"), 0xe8, handler); // what it jumps over begins an instruction
+	IF("stale") {
+		ret[1] = (uint8_t *)cfi + 5; // after its call of handler
+		rel(0, 0xe9, handler);
+	}
+	IF("pushid") rel(BYTES(0, "\x6a\x4d"), 0xe9, pushregs);
 	IF("int3") trap(SIGTRAP, 0, "\xcc", 1);
 	IF("int3late") trap(SIGTRAP, 0, "\x90\x90\x90\x90\xcc", 5);
 	IF("ud2late") trap(SIGILL, 0, "\x90\x90\x90\x90\x0f\x0b", 6);
@@ -142,8 +149,10 @@ static void patch(void **ret) {
 void runtime(long which) {
 	void **frame = __builtin_frame_address(0);
 	at = __builtin_return_address(0);
-	if (shared && which == 2)
-		rel(0, 0xe9, pushregs);
+	if (shared && which == 2 && !strcmp(form, "pushid"))
+		rel(BYTES(0, "\x6a\x4e"), 0xe9, pushregs);
+	else if (shared && which == 2)
+		rel(0, 0xe9, !strcmp(form, "callswitches") ? switches : pushregs);
 	else if (!strcmp(form, "native"))
 		pushregs();
 	else
@@ -170,6 +179,8 @@ int main(int argc, char **argv) {
 	second = 1;
 	if (!strcmp(form, "main"))
 		pushregs();
+	if (!strcmp(form, "callswitches"))
+		switches();
 	if (!strcmp(form, "leaf"))
 		leaf(3);
 	call = f;

@@ -1,0 +1,110 @@
+package unwind
+
+import (
+	"maps"
+	"slices"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// calledAlong reports whether a word from now up to end is the return address of a call that has led to f, so no jump from the place o has: the
+// call names code that leads to f, with the stack pointer just as far below the word as it is. A call in the place itself does not count.
+func (w *walk) calledAlong(f *Frame, o *Overwritten, now, end machine.Addr) bool {
+	if end < now || end-now > scanned {
+		return false
+	}
+	word := machine.Addr(w.Arch.Pointer)
+	for slot := now; slot < end; slot += word {
+		pc, err := machine.ReadAddr(w, w.Arch, slot)
+		if err != nil || pc == 0 || !w.Executable(pc-1) || pc > o.At && pc <= o.End {
+			continue
+		}
+		if called, err := w.callEndsAt(pc); err != nil || !called {
+			continue
+		}
+		to := w.target(pc)
+		for n := 0; n <= maxStubs && to != 0; n++ {
+			if w.leadsFrom(to, f, slot-now) {
+				return true
+			}
+			to = w.Stub(to)
+		}
+	}
+	return false
+}
+
+// leadsFrom reports whether the code at an address leads to f, with the stack pointer of f so many bytes below the one that it begins with.
+func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
+	r := w.entry(start)
+	if r == nil {
+		return false
+	}
+	for n := range r.instrs {
+		i := &r.instrs[n]
+		if i.next() != f.PC || !i.calls() {
+			continue
+		}
+		m, err := r.before(i.at)
+		if err != nil {
+			continue
+		}
+		if below, ok := initially(w.Arch.SP).from(m.regs[w.Arch.SP]); ok && below == int64(bytes) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxEntries bounds the code that one walk reads for [walk.leadsFrom].
+const maxEntries = 64
+
+// entry reads the code that is called at an address, once. It returns nil where that cannot be read.
+func (w *walk) entry(start machine.Addr) *reading {
+	if r, known := w.entries[start]; known {
+		return r
+	}
+	if len(w.entries) >= maxEntries {
+		return nil
+	}
+	if w.entries == nil {
+		w.entries = map[machine.Addr]*reading{}
+	}
+	r := w.departing(start, machine.Range{}, machine.Range{})
+	for queue := []machine.Addr{start}; len(queue) > 0; {
+		queue = r.follow(queue...)
+	}
+	r.divide()
+	begin := atStart()
+	begin.forgot = true
+	if len(r.instrs) == 0 || r.settle(begin) != nil {
+		r = nil
+	}
+	w.entries[start] = r
+	return r
+}
+
+// maxStray bounds the frames that are unwound to see where a frame leads that was called.
+const maxStray = 6
+
+// strayAsCalled reports whether the stack contradicts a call of the code that f is in: the walk from there ends before the outermost frame.
+func (w *walk) strayAsCalled(f *Frame) bool {
+	if w.strays {
+		return false
+	}
+	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), strays: true}
+	look.frames = append(look.frames, *f)
+	at := &look.frames[len(look.frames)-1]
+	for range maxStray {
+		c, end := look.step(at)
+		if end != nil {
+			s := look.way(at).cfi // a return address of zero, as most of memory is, proves nothing
+			return !end.Complete || s == nil || s.row.Rule(s.row.ReturnAddress).Kind != cfi.RuleUndefined
+		}
+		if c.guess != "" {
+			return false
+		}
+		at = look.enter(c)
+	}
+	return false
+}
