@@ -91,6 +91,7 @@ type comparer struct {
 	*built
 	*tally
 	failed []string // what is wrong, the first few
+	alone  int      // the only moment of a live program that is compared; -1 stands for all
 }
 
 // one is the frames of one moment.
@@ -101,10 +102,11 @@ type one struct {
 	thread deopt.Thread
 	log    []entry
 	wrongs []string
+	shows  bool // SHOW has printed it
 }
 
 func (c *comparer) moment(number int, m *moment, thread deopt.Thread, log []entry) {
-	o := &one{c, number, m, thread, log, nil}
+	o := &one{c, number, m, thread, log, nil, false}
 	c.Moments++
 	o.compare()
 	if len(o.wrongs) == 0 {
@@ -145,7 +147,8 @@ func (o *one) shown() string {
 	return strings.Join(names, " < ")
 }
 
-// compare compares each frame with an entry of the log. The frames that are shown are some of those that are active, in the same order.
+// compare compares each frame with an entry of the log. The frames that are shown and are no guesses are all that are active up to the last of
+// them, in the same order.
 func (o *one) compare() {
 	at, left := 0, maps.Clone(silent)
 	stubs := map[string]int{}
@@ -184,6 +187,13 @@ func (o *one) compare() {
 				o.wrong("frame %d: %s is not active there", f.Index, f.Function)
 			}
 			continue
+		}
+		missing := o.log[at : at+next]
+		if f.Record != nil && len(missing) == 1 && o.moment.forms[o.log[at+next].number] == "jump to handler" {
+			missing = nil // the frame of handler is that of the function which has jumped there
+		}
+		for _, e := range missing {
+			o.wrong("frame %d: %s is shown as the caller of the one before, which %s called", f.Index, f.Function, e.name())
 		}
 		at += next
 		shown[at] = f
@@ -232,6 +242,9 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 		counts[0]++
 	} else {
 		why := "no frame: " + plain(o.thread.End.Reason)
+		if guess := o.firstGuess(); guess != "" {
+			why = "beyond a guess: " + plain(guess)
+		}
 		if shown != nil {
 			why = "no record: " + kind
 			if len(shown.Notes) > 0 {
@@ -239,11 +252,25 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 			}
 		}
 		o.Missing[why]++
-		if show != "" && strings.Contains(why+kind, show) {
+		if show != "" && strings.Contains(why+kind, show) && !o.shows {
+			o.shows = true
 			o.failed = append(o.failed, fmt.Sprintf("%s MOMENT=%d: %s\n\tmissing %s: %s\nlog:   %s\nshown: %s", o.program, o.number, o.moment, f.name(), why, o.active(), o.shown()))
 		}
 	}
 	o.Forms[kind] = counts
+}
+
+// firstGuess returns the reason for the innermost guess, "" where no frame is one.
+func (o *one) firstGuess() string {
+	for _, f := range o.thread.Frames {
+		if f.Guess() != "" {
+			return fmt.Sprintf("%s: %s", f.Rule, f.Guess())
+		}
+		if f.Frame.Guess != "" {
+			return fmt.Sprintf("%s: %s", f.Rule, f.Frame.Guess)
+		}
+	}
+	return ""
 }
 
 // plain takes out of a reason what differs from one frame to the next.

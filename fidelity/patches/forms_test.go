@@ -35,7 +35,6 @@ type form struct {
 	write  func(p *patch)
 	signal bool // it raises a signal
 	own    bool // it leads to handler, and not to a stub
-	open   bool // its frames are not all found, or not all shown right, yet
 }
 
 const (
@@ -45,9 +44,9 @@ const (
 
 var amd64Forms = []*form{
 	{name: "call handler", weight: 4, own: true, write: func(p *patch) { p.relative("handler", callOp) }},
-	{name: "call stub", open: true, weight: 4, write: func(p *patch) { p.relative(p.stub.name(), callOp) }},
-	{name: "call through memory", open: true, weight: 2, write: func(p *patch) { p.relative("slot"+p.stub.name()[4:], 0xff, 0x15) }},
-	{name: "movabs, call register", open: true, weight: 2, write: func(p *patch) {
+	{name: "call stub", weight: 4, write: func(p *patch) { p.relative(p.stub.name(), callOp) }},
+	{name: "call through memory", weight: 2, write: func(p *patch) { p.relative("slot"+p.stub.name()[4:], 0xff, 0x15) }},
+	{name: "movabs, call register", weight: 2, write: func(p *patch) {
 		p.put(0x49, 0xbb)
 		p.long(p.addr(p.stub.name()))
 		p.put(0x41, 0xff, 0xd3)
@@ -57,17 +56,17 @@ var amd64Forms = []*form{
 		p.word(uint32(p.addr("handler")))
 		p.put(0xff, 0xd0)
 	}},
-	{name: "call thunk", open: true, weight: 2, write: func(p *patch) { p.relative("thunk"+p.stub.name()[4:], callOp) }},
-	{name: "jump to stub", open: true, weight: 8, write: func(p *patch) { p.relative(p.stub.name(), jumpOp) }},
-	{name: "jump to thunk", open: true, weight: 3, write: func(p *patch) { p.relative("thunk"+p.stub.name()[4:], jumpOp) }},
-	{name: "jump through memory", open: true, weight: 2, write: func(p *patch) { p.relative("slot"+p.stub.name()[4:], 0xff, 0x25) }},
-	{name: "movabs, jump register", open: true, weight: 2, write: func(p *patch) {
+	{name: "call thunk", weight: 2, write: func(p *patch) { p.relative("thunk"+p.stub.name()[4:], callOp) }},
+	{name: "jump to stub", weight: 8, write: func(p *patch) { p.relative(p.stub.name(), jumpOp) }},
+	{name: "jump to thunk", weight: 3, write: func(p *patch) { p.relative("thunk"+p.stub.name()[4:], jumpOp) }},
+	{name: "jump through memory", weight: 2, write: func(p *patch) { p.relative("slot"+p.stub.name()[4:], 0xff, 0x25) }},
+	{name: "movabs, jump register", weight: 2, write: func(p *patch) {
 		p.put(0x49, 0xbb)
 		p.long(p.addr(p.stub.name()))
 		p.put(0x41, 0xff, 0xe3)
 	}},
-	{name: "jump to handler", open: true, weight: 1, own: true, write: func(p *patch) { p.relative("handler", jumpOp) }},
-	{name: "push, jump to stub", open: true, weight: 3, write: func(p *patch) {
+	{name: "jump to handler", weight: 1, own: true, write: func(p *patch) { p.relative("handler", jumpOp) }},
+	{name: "push, jump to stub", weight: 3, write: func(p *patch) {
 		p.put(0x6a, 77)
 		p.relative(p.stub.name(), jumpOp)
 	}},
@@ -80,7 +79,7 @@ var amd64Forms = []*form{
 		p.word(1234)
 		p.relative("handler", callOp)
 	}},
-	{name: "mov r11d, jump to stub", open: true, weight: 2, write: func(p *patch) {
+	{name: "mov r11d, jump to stub", weight: 2, write: func(p *patch) {
 		p.put(0x41, 0xbb)
 		p.word(77)
 		p.relative(p.stub.name(), jumpOp)
@@ -90,7 +89,7 @@ var amd64Forms = []*form{
 		p.word(77)
 		p.relative("handler", callOp)
 	}},
-	{name: "push, ret", open: true, weight: 1, write: func(p *patch) {
+	{name: "push, ret", weight: 1, write: func(p *patch) {
 		p.put(0x68)
 		p.word(uint32(p.addr(p.stub.name())))
 		p.put(0xc3)
@@ -99,11 +98,11 @@ var amd64Forms = []*form{
 		p.put(0x48, 0x83, 0xec, byte(8*(1+p.random.IntN(8))))
 		p.relative("handler", callOp)
 	}},
-	{name: "xor eax, je stub", open: true, weight: 2, write: func(p *patch) {
+	{name: "xor eax, je stub", weight: 2, write: func(p *patch) {
 		p.put(0x31, 0xc0)
 		p.relative(p.stub.name(), 0x0f, 0x84)
 	}},
-	{name: "cmp, jne stub", open: true, weight: 2, write: func(p *patch) {
+	{name: "cmp, jne stub", weight: 2, write: func(p *patch) {
 		p.put(0x48, 0x81, 0xfc) // cmp $5, %rsp
 		p.word(5)
 		p.relative(p.stub.name(), 0x0f, 0x85)
@@ -116,15 +115,15 @@ var amd64Forms = []*form{
 		p.put(0x48, 0x8d, 0x7c, 0x24, 0)
 		p.relative("handler", callOp)
 	}},
-	{name: "int3", open: true, weight: 3, own: true, signal: true, write: func(p *patch) { p.put(0xcc) }},
-	{name: "int3s", open: true, weight: 1, own: true, signal: true, write: func(p *patch) {
+	{name: "int3", weight: 3, own: true, signal: true, write: func(p *patch) { p.put(0xcc) }},
+	{name: "int3s", weight: 1, own: true, signal: true, write: func(p *patch) {
 		for range 12 {
 			p.put(0xcc)
 		}
 	}},
-	{name: "ud2", open: true, weight: 2, own: true, signal: true, write: func(p *patch) { p.put(0x0f, 0x0b) }},
-	{name: "hlt", open: true, weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0xf4) }},
-	{name: "load of nothing", open: true, weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0x8b, 0x04, 0x25, 0, 0, 0, 0) }},
+	{name: "ud2", weight: 2, own: true, signal: true, write: func(p *patch) { p.put(0x0f, 0x0b) }},
+	{name: "hlt", weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0xf4) }},
+	{name: "load of nothing", weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0x8b, 0x04, 0x25, 0, 0, 0, 0) }},
 }
 
 // branch is an instruction of arm64 that goes to a symbol by 26 bits.
@@ -196,7 +195,7 @@ func formsOf(machine string) (list []*form) {
 		all = arm64Forms
 	}
 	for _, x := range all {
-		if x.open && !openToo || only != "" && x.name != only {
+		if only != "" && x.name != only {
 			continue
 		}
 		for range x.weight {

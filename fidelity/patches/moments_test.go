@@ -56,7 +56,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 			m.stubs[f.stub]++
 			m.text = append(m.text, "calls "+f.stub.String())
 		case f.room == 0:
-			if openToo && chance(r, 8) && b.machine == "amd64" {
+			if b.machine == "amd64" && chance(r, 8) {
 				s := pick(r, b.stubs...)
 				m.text = append(m.text, "return address overwritten by that of "+s.String())
 				m.lost[f.number] = true
@@ -71,7 +71,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 			m.patch(b, f, m.anyStub(r, b.stubs), true)
 		}
 	}
-	if (openToo || b.machine == "arm64") && len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
+	if len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
 		var shared []*stub
 		for s := range m.stubs {
 			shared = append(shared, s)

@@ -109,7 +109,7 @@ func (p *program) arguments() []string {
 	return nil
 }
 
-// moments are the first n of the program, or its moment at n - 1 alone.
+// moments returns the first n moments of the program.
 func (b *built) moments(n int) (list []*moment) {
 	r := rand.New(rand.NewPCG(b.seed, 12345))
 	for range n {
@@ -139,7 +139,9 @@ func (c *comparer) live(t testing.TB, list []*moment) {
 		if _, err = lines.ReadString('\n'); err != nil {
 			require.NoError(t, err, "%s, moment %d: %v: %s", c.program, n, cmd.Wait(), m)
 		}
-		c.capture(t, cmd.Process.Pid, n, m)
+		if c.alone < 0 || n == c.alone {
+			c.capture(t, cmd.Process.Pid, n, m)
+		}
 		_, err = io.WriteString(stdin, "\n")
 		require.NoError(t, err)
 	}
