@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"syscall"
 
@@ -82,7 +81,7 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 		return usage("--from-anywhere is for --listen")
 	}
 	// A session is long.
-	debug.SetGCPercent(100)
+	collecting(100)
 	// A client that goes away must not end reframe before it has let go of the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	server := &dap.Server{Open: a.openForEditor}

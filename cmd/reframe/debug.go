@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	}
 	o.TrustIR = k.trustIR
 	// A session is long.
-	debug.SetGCPercent(100)
+	collecting(100)
 	// Ctrl-C gives up what a command does, and the session goes on.
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}

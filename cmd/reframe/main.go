@@ -37,14 +37,8 @@ const (
 	exitUsage    = 64
 )
 
-// collectAt is how much memory is used before garbage is collected at all.
-const collectAt = 1 << 30
-
 func main() {
-	// A verb is over before collecting garbage would pay, and a collection in the middle
-	// of a stop makes it longer.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(collectAt)
+	withoutCollecting()
 	// A second processor would be taken from the target while it is stopped.
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +123,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 		return err
 	}
 	// Nothing is stopped here, and what is printed may be much.
-	debug.SetGCPercent(400)
+	collecting(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
 	if errors.Is(err, progspace.ErrNoMaps) {

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,8 +235,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 		return err
 	}
 	// This goes on for long, over thousands of targets none of which waits.
-	debug.SetMemoryLimit(math.MaxInt64)
-	debug.SetGCPercent(100)
+	collecting(100)
 	runtime.SetDefaultGOMAXPROCS()
 	if err := k.checkOutputs(items); err != nil {
 		return err

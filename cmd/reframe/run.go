@@ -11,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,8 +120,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	// A program may live long and need much, unlike the other verbs.
-	debug.SetMemoryLimit(math.MaxInt64)
-	debug.SetGCPercent(100)
+	collecting(100)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	if stop != nil {
 		if err := x.StopAt(stop, true); err != nil {

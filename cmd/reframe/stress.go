@@ -165,6 +165,7 @@ func (k *stressed) input() (remove func(), err error) {
 }
 
 func (a *app) stress(ctx context.Context, k *stressed) error {
+	collecting(400)
 	o := &k.options
 	if o.Keep != "" {
 		if err := os.MkdirAll(o.Keep, 0o777); err != nil {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"runtime/debug"
 	"strings"
 	"unicode/utf8"
 
@@ -129,8 +127,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	}
 	defer func() { err = closed(err) }()
 	// A trace may last for days, of a process with a million sites.
-	debug.SetMemoryLimit(math.MaxInt64)
-	debug.SetGCPercent(400)
+	collecting(400)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)

@@ -226,6 +226,7 @@ func (k *verified) reproduce(v *verify.Verified) string {
 }
 
 func (a *app) verify(ctx context.Context, k *verified) (err error) {
+	collecting(400)
 	out, closed, err := k.created(ctx, a, k.command)
 	if err != nil {
 		return err
