@@ -1,0 +1,3 @@
+module coroutines
+
+go 1.24
