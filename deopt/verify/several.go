@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -23,7 +24,7 @@ func (p *prediction) several(v *verifier) string {
 			switch {
 			case comparesAllocas(i):
 				return "it compares the addresses of two allocas, whose order is open"
-			case bitsOfFloat(i):
+			case bitsOfFloat(i), loadsInteger(i):
 				asInteger = true
 			}
 		}
@@ -64,23 +65,79 @@ func allocaOf(value ir.Value) *ir.Instr {
 	return nil
 }
 
-// bitsOfFloat reports whether an instruction makes an integer of the bits of a float or double.
+// bitsOfFloat reports whether an instruction makes integers of the bits of floats.
 func bitsOfFloat(i *ir.Instr) bool {
-	return i.Op == ir.OpBitCast && i.Typ.Kind == ir.IntKind && slices.Contains([]ir.TypeKind{ir.FloatKind, ir.DoubleKind}, i.Args[0].Type().Kind)
+	return i.Op == ir.OpBitCast && scalarOf(i.Typ).Kind == ir.IntKind && floatBits(i.Args[0].Type()) > 0
 }
 
-// nanAsInteger runs the interpreter once more, and reports whether it calculates a NaN, whose payload LLVM leaves open (LangRef, "Floating-Point NaN Values"), and
-// then makes an integer of the bits of one.
+// loadsInteger reports whether an instruction loads integers that are as wide as a float.
+func loadsInteger(i *ir.Instr) bool {
+	if i.Op != ir.OpLoad {
+		return false
+	}
+	t := scalarOf(i.Typ)
+	return t.Kind == ir.IntKind && (t.Bits == 32 || t.Bits == 64)
+}
+
+// scalarOf returns the type of a vector's elements, and any other type itself.
+func scalarOf(t *ir.Type) *ir.Type {
+	if t.Kind == ir.VectorKind {
+		return t.Elem
+	}
+	return t
+}
+
+// floatBits returns the width of floats and doubles, and 0 for other types. Vectors have that of their elements.
+func floatBits(t *ir.Type) int {
+	return map[ir.TypeKind]int{ir.FloatKind: 32, ir.DoubleKind: 64}[scalarOf(t).Kind]
+}
+
+// lanes yields the bits of a value in parts of a width, 32 or 64.
+func lanes(v interp.Value, width int) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := range max(v.Len(), 1) {
+			part := v
+			if v.Len() > 0 {
+				part, _ = v.Elem(i)
+			}
+			words, _ := part.Bits()
+			for _, w := range words {
+				if !yield(w&(math.MaxUint64>>(64-width))) || width == 32 && w>>32 != 0 && !yield(w>>32) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// arithmetic are the instructions that calculate floats.
+var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFPTrunc, ir.OpFPExt, ir.OpCall}
+
+// nanAsInteger runs the interpreter once more, and reports whether it calculates a NaN, whose payload and sign LLVM leaves open (LangRef, "Floating-Point NaN
+// Values"), and then makes an integer of the bits of one, or loads one as an integer.
 func (p *prediction) nanAsInteger(v *verifier) bool {
-	calculated, seen := false, false
+	calculated, seen := map[uint64]bool{}, false // without their signs
 	_, run, err := p.rerun(v, func(t interp.Traced) {
-		bits, ok := t.Value.Uint()
-		switch op := t.Instr.Op; {
-		case bitsOfFloat(t.Instr) && ok:
-			seen = seen || calculated && nanBits(bits, t.Instr.Typ.Bits)
-		case slices.Contains([]ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFPTrunc, ir.OpFPExt}, op) && !t.Value.IsNone():
-			words, _ := t.Value.Bits()
-			calculated = calculated || len(words) > 0 && nanBits(words[0], map[ir.TypeKind]int{ir.FloatKind: 32, ir.DoubleKind: 64}[t.Instr.Typ.Kind])
+		if t.Value.IsNone() {
+			return
+		}
+		switch width := floatBits(t.Instr.Typ); {
+		case bitsOfFloat(t.Instr):
+			from := floatBits(t.Instr.Args[0].Type())
+			for bits := range lanes(t.Value, from) {
+				seen = seen || len(calculated) > 0 && nanBits(bits, from)
+			}
+		case loadsInteger(t.Instr):
+			size := scalarOf(t.Instr.Typ).Bits
+			for bits := range lanes(t.Value, size) {
+				seen = seen || calculated[unsigned(bits, size)]
+			}
+		case width > 0 && slices.Contains(arithmetic, t.Instr.Op):
+			for bits := range lanes(t.Value, width) {
+				if nanBits(bits, width) && len(calculated) < maxNaNs {
+					calculated[unsigned(bits, width)] = true
+				}
+			}
 		}
 	}, nil)
 	if err != nil {
@@ -91,6 +148,12 @@ func (p *prediction) nanAsInteger(v *verifier) bool {
 	_, _ = run(ctx) // how it ends is known
 	return seen
 }
+
+// maxNaNs bounds the NaNs that are remembered.
+const maxNaNs = 1 << 10
+
+// unsigned clears the sign of a float.
+func unsigned(bits uint64, size int) uint64 { return bits &^ (1 << (size - 1)) }
 
 func nanBits(bits uint64, size int) bool {
 	switch size {
