@@ -49,7 +49,7 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
 	}
 	order := f.view.target.Arch().Order
-	k, bits, err := f.readVM().Shape.Encode(name, all[at].Type.Source, frame.Number(raw, order).Uint64())
+	k, bits, err := f.readVM().Shape.Encode(f.Slots, name, all[at].Type.Source, frame.Number(raw, order).Uint64())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
 	}

@@ -38,6 +38,9 @@ func misfit(v *Value, t frame.Type) string {
 	if t.IsZero() {
 		return ""
 	}
+	if v.Extend != "" {
+		return v.unwidened(t)
+	}
 	want := v.As
 	if v.Codec != nil && want == "" {
 		if t.Kind == frame.Float || t.Bits > 64 || t.Composite() {

@@ -239,3 +239,53 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 		})
 	}
 }
+
+// An integer of the record is widened as the layout says, and nothing else is.
+func TestExtend(t *testing.T) {
+	const text = `
+def frames(site):
+    f = frame("m", 1)
+    for n, (o, how) in enumerate(zip(site.operands, ["sign", "zero", "sign", "sign", "zero", "sign"])):
+        f.local(n, o.as_type("i64", extend = how))
+    return f
+`
+	l, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	odd := Operand{Name: "%odd", Type: frame.Type{Kind: frame.Int, Bits: 7, Source: "i7"}}
+	operands := []Operand{value("i32", "%a"), value("i32", "%b"), value("i64", "%c"), value("f64", "%d"), value("", "%e"), odd}
+	site := &Site{Operands: operands}
+	shape, err := l.Frames(site)
+	require.NoError(t, err)
+	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, and the layout widens it to i64: only integers are widened"}, shape.Misfits(site))
+	read := slots(operands, map[int]uint64{0: 0xffff_fffe, 1: 0xffff_fffe, 2: 7, 3: 1, 4: 1, 5: 0xc1}) // bit 7 is above the i7
+	var got []string
+	for _, v := range shape.Read(&Source{Slots: read, Order: binary.LittleEndian}).Frames[0].Locals {
+		got = append(got, v.Type+" "+v.Value+v.Reason)
+	}
+	require.Equal(t, []string{"i64 -2", "i64 4294967294", "i64 7", "i64 it is f64, and the layout widens it to i64: only integers are widened",
+		"i64 the layout widens it to i64, and no module tells which type it has", "i64 -63"}, got)
+
+	k, bits, err := shape.Encode(read, "local[0]", "i64", 0xffff_ffff_ffff_fff0)
+	require.NoError(t, err)
+	require.Equal(t, 0, k)
+	require.Equal(t, uint32(0xffff_fff0), uint32(bits.Uint64()))
+	for _, name := range []string{"local[0]", "local[1]"} {
+		_, _, err = shape.Encode(read, name, "i64", 1<<32)
+		require.ErrorContains(t, err, "is i32, which has no such value")
+	}
+	for as, says := range map[string]string{
+		`"i64", extend = "signed"`: `as_type: extend = "signed": expected "sign" or "zero"`,
+		`"f64", extend = "sign"`:   `as_type: extend = "sign": only integers are widened, and "f64" is none`,
+	} {
+		l, err := Parse("a.star", []byte("def frames(site):\n  site.operands[0].as_type("+as+")\n"))
+		require.NoError(t, err)
+		_, err = l.Frames(site)
+		require.ErrorContains(t, err, says)
+	}
+	narrow, err := Parse("a.star", []byte("def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0].as_type('i16', extend = 'zero'))\n  return f\n"))
+	require.NoError(t, err)
+	one := &Site{Operands: operands[:1]}
+	shape, err = narrow.Frames(one)
+	require.NoError(t, err)
+	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, and the layout widens it to i16: no value is narrowed"}, shape.Misfits(one))
+}

@@ -364,6 +364,13 @@ func (from *Source) raw(v *Value) raw {
 		if v.As == "" && v.Codec == nil && len(s.Bytes) > 8 {
 			return r // its text is the slot's
 		}
+		if v.Extend != "" {
+			if why := v.unwidened(s.Type); why != "" {
+				return raw{slot: s, status: frame.Missing, reason: why}
+			}
+			r.bits, r.have = v.widened(wordOf(s.Bytes, from.Order), s.Type), widths[v.As]
+			return r
+		}
 		if want := widths[v.As]; want > 8*len(s.Bytes) {
 			return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
 		}

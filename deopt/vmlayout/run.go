@@ -87,7 +87,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		if v.arg {
 			return Value{}, errors.New("an argument of the call is no value of a frame: no location is recorded for it")
 		}
-		return Value{Operand: v.k, As: v.as, Codec: v.codec}, r.use(v.k, r.here(t))
+		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, r.use(v.k, r.here(t))
 	case deadValue:
 		return Value{Kind: DeadValue}, nil
 	case objectRef:
@@ -136,7 +136,7 @@ func load(v *loadValue) (Value, error) {
 		case nil:
 			continue
 		case *operandValue:
-			is = Value{Operand: from.k, As: from.as, Codec: from.codec}
+			is = Value{Operand: from.k, As: from.as, Extend: from.extend, Codec: from.codec}
 		case *loadValue:
 			is, err = load(from)
 		case starlark.Int:

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
+
+	"reframe/deopt/frame"
 )
 
 // Shape is what a layout makes of a record: VM frames of tokens. It does not change.
@@ -77,8 +80,9 @@ type Value struct {
 	Of      []int64 // of MergeValue: ids of objects
 	Which   *Value  // of MergeValue: an index into Of
 
-	As    string // the type that the bits have; "" for the slot's own
-	Codec Codec  `json:"-"` // nil for none
+	As     string // the type that the bits have; "" for the slot's own
+	Extend string // of OperandValue: how an integer becomes one of As that has more bits: "sign", "zero", or "" for not at all
+	Codec  Codec  `json:"-"` // nil for none
 
 	CodecNumber int // of it, where it is another process's
 }
@@ -92,8 +96,8 @@ func (s *Shape) Follows() (yes bool) {
 }
 
 // Encode finds the operand that a value of the shape is read from, and the bits that it has for another value. The name is that of
-// [frame.VM.Slots].
-func (s *Shape) Encode(name, kind string, bits uint64) (operand int, out *big.Int, err error) {
+// [frame.VM.Slots], and slots are those of the record.
+func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (operand int, out *big.Int, err error) {
 	var found *Value
 	s.walk(func(n int, what string, at int64, p *Placed) {
 		is := fmt.Sprintf("%s[%d]", what, at)
@@ -118,11 +122,19 @@ func (s *Shape) Encode(name, kind string, bits uint64) (operand int, out *big.In
 		return 0, nil, errors.New("it is one of a row in memory")
 	case found.Kind != OperandValue:
 		return 0, nil, errors.New("no location of the record holds it")
-	case found.Codec == nil:
-		return found.Operand, new(big.Int).SetUint64(bits), nil
 	}
-	encoded, err := found.Codec.Encode(Typed{Type: kind, Bits: bits})
-	return found.Operand, new(big.Int).SetUint64(encoded), err
+	if found.Codec != nil {
+		if bits, err = found.Codec.Encode(Typed{Type: kind, Bits: bits}); err != nil {
+			return found.Operand, nil, err
+		}
+	}
+	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == found.Operand })
+	if found.Extend != "" && at >= 0 {
+		if t := slots[at].Type; found.widened(bits, t) != cut(bits, found.As) {
+			return found.Operand, nil, fmt.Errorf("live value %d is %s, which has no such value", found.Operand, t.Source)
+		}
+	}
+	return found.Operand, new(big.Int).SetUint64(bits), nil
 }
 
 // places calls a function for each value of a shape, with where it stands, in words.

@@ -51,6 +51,42 @@ func known(t string) error {
 	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
 }
 
+// extends checks that an integer can be widened to a type as a layout says: "sign", "zero", or "" for not at all.
+func extends(how, to string) error {
+	switch {
+	case how == "":
+		return nil
+	case how != "sign" && how != "zero":
+		return fmt.Errorf("extend = %q: expected \"sign\" or \"zero\"", how)
+	case to == "" || plain[to].Kind != frame.Int:
+		return fmt.Errorf("extend = %q: only integers are widened, and %q is none", how, to)
+	}
+	return nil
+}
+
+// widened returns the bits of an integer of a narrower type, as an integer of the token's type.
+func (v *Value) widened(bits uint64, from frame.Type) uint64 {
+	unused := 64 - min(from.Bits, 64)
+	bits = bits << unused >> unused
+	if v.Extend == "sign" {
+		bits = uint64(int64(bits<<unused) >> unused)
+	}
+	return cut(bits, v.As)
+}
+
+// unwidened returns why an operand of a type cannot be widened as the token says, or "".
+func (v *Value) unwidened(t frame.Type) string {
+	switch as := plain[v.As]; {
+	case t.IsZero():
+		return fmt.Sprintf("the layout widens it to %s, and no module tells which type it has", v.As)
+	case t.Kind != frame.Int:
+		return fmt.Sprintf("it is %s, and the layout widens it to %s: only integers are widened", t.Source, v.As)
+	case t.Bits > as.Bits:
+		return fmt.Sprintf("it is %s, and the layout widens it to %s: no value is narrowed", t.Source, v.As)
+	}
+	return ""
+}
+
 // cut leaves the bits that a type has.
 func cut(bits uint64, t string) uint64 {
 	if w := widths[t]; w < 64 {

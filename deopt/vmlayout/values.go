@@ -1,6 +1,7 @@
 package vmlayout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -213,11 +214,12 @@ func (r *reader) Attr(name string) (starlark.Value, error) {
 
 // operandValue is a token for an operand.
 type operandValue struct {
-	r     *run
-	k     int
-	arg   bool
-	as    string
-	codec Codec
+	r      *run
+	k      int
+	arg    bool
+	as     string
+	extend string
+	codec  Codec
 }
 
 func (v *operandValue) String() string {
@@ -289,15 +291,15 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 				return nil, err
 			}
 			c, err := codecOf(v.r.layout, by)
-			return &operandValue{v.r, v.k, v.arg, v.as, c}, err
+			return &operandValue{v.r, v.k, v.arg, v.as, v.extend, c}, err
 		}), nil
 	case "as_type":
 		return method(name, func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			var t string
-			if err := starlark.UnpackArgs(name, args, kwargs, "type", &t); err != nil {
+			var t, extend string
+			if err := starlark.UnpackArgs(name, args, kwargs, "type", &t, "extend?", &extend); err != nil {
 				return nil, err
 			}
-			return &operandValue{v.r, v.k, v.arg, t, v.codec}, known(t)
+			return &operandValue{v.r, v.k, v.arg, t, extend, v.codec}, cmp.Or(known(t), extends(extend, t))
 		}), nil
 	case "pointee":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -520,7 +522,7 @@ func head(v starlark.Value) (*Value, error) {
 		return nil, nil
 	case *operandValue:
 		v.take()
-		return &Value{Operand: v.k, As: v.as, Codec: v.codec}, nil
+		return &Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, nil
 	case *loadValue:
 		out, err := load(v)
 		return &out, err

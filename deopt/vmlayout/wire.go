@@ -119,6 +119,8 @@ func (s *Shape) sound(site *Site) (err error) {
 			err = fmt.Errorf("operand %d of %d", v.Operand, len(site.Operands))
 		case v.As != "" && known(v.As) != nil:
 			err = known(v.As)
+		case extends(v.Extend, v.As) != nil:
+			err = extends(v.Extend, v.As)
 		case v.Kind == LoadValue && (v.Base == nil || v.As == ""), v.Kind == MergeValue && v.Which == nil:
 			err = errors.New("a token that lacks a part")
 		}
