@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
 )
 
 // calledAlong reports whether a word from now up to end is the return address of a call that has led to f, so no jump from the place o has: the
@@ -84,27 +83,28 @@ func (w *walk) entry(start machine.Addr) *reading {
 	return r
 }
 
-// maxStray bounds the frames that are unwound to see where a frame leads that was called.
-const maxStray = 6
-
-// strayAsCalled reports whether the stack contradicts a call of the code that f is in: the walk from there ends before the outermost frame.
-func (w *walk) strayAsCalled(f *Frame) bool {
-	if w.strays {
+// callRefuted reports whether the stack contradicts a call of the code that f is in: the function that the return address on top of the stack
+// leads to would return, by its CFI, to what is no code.
+func (w *walk) callRefuted(f *Frame) bool {
+	if w.refutes {
 		return false
 	}
-	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), strays: true}
+	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), refutes: true}
 	look.frames = append(look.frames, *f)
-	at := &look.frames[len(look.frames)-1]
-	for range maxStray {
-		c, end := look.step(at)
-		if end != nil {
-			s := look.way(at).cfi // a return address of zero, as most of memory is, proves nothing
-			return !end.Complete || s == nil || s.row.Rule(s.row.ReturnAddress).Kind != cfi.RuleUndefined
-		}
-		if c.guess != "" {
-			return false
-		}
-		at = look.enter(c)
+	c, end := look.step(&look.frames[len(look.frames)-1])
+	if end != nil || c.guess != "" {
+		return false
 	}
-	return false
+	at := look.enter(c)
+	s := look.way(at).cfi
+	if s == nil || at.Overwritten != nil || at.jumped {
+		return false
+	}
+	cfa, err := look.cfa(at.Registers, s.row.CFA)
+	if err != nil {
+		return false
+	}
+	at.CFA = cfa
+	pc, err := look.returnAddress(at, s.row)
+	return err == nil && !w.Executable(pc-1)
 }

@@ -39,6 +39,7 @@ const (
 	excluded  evidence = iota // the stack contradicts it
 	unlike                    // the stack does not hold the numbers that the code has pushed
 	unread                    // the code does not show where the stack pointer was
+	contested                 // all but the return address of a call that leads to the code agrees
 	doubtful                  // the code may as well have been called
 	plausible                 // nothing contradicts it
 	proven                    // a call to the function left the return address, and the stack pointer is where the function has it
@@ -75,8 +76,8 @@ func (w *walk) overwritten(f *Frame) {
 	case best == nil:
 		return
 	case best.evidence == proven && count[proven] == 1:
-	case count[proven] > 0 || count[plausible] != 1 || count[doubtful] > 0 || count[unread] > 0 || !best.place.Alone:
-		f.jumped = f.Return
+	case count[proven] > 0 || count[plausible] != 1 || count[doubtful]+count[contested]+count[unread] > 0 || !best.place.Alone:
+		f.jumped, f.contested = f.Return, count[contested] > 0
 		return
 	}
 	f.Overwritten, f.Registers, f.code, f.switched = best.place, best.regs, w.Finder.Code(best.place.At), best.switched
@@ -327,8 +328,11 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, s
 	if entered > excluded && w.calledAlong(f, o, now, cfa-word) {
 		entered = excluded
 	}
-	if entered == excluded && to != callsAnother && told && w.strayAsCalled(f) {
-		entered = plausible // the call that left its return address there has returned
+	if entered == excluded && to != callsAnother && told {
+		// A call may have left its return address there, and have returned.
+		if entered = contested; w.callRefuted(f) {
+			entered = plausible
+		}
 	}
 	switch {
 	case to == callsAnother:

@@ -119,6 +119,7 @@ func (m *moment) align(i *instr, number int) {
 		m.regs[machine.AMD64.SP] = constant(at & uint64(i.number))
 		return
 	}
+	m.loseBelow(0) // how far that is below the new one is not known, so it may be written over
 	aligned := origin{kind: fromAligned, at: int32(number)}
 	stale := func(o origin) bool { _, same := o.from(aligned); return same }
 	for reg := range m.regs {

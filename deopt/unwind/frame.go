@@ -86,7 +86,9 @@ type Frame struct {
 	// jumped says that it may stand in code to which it came by a jump out of another function, and that no stack tells.
 	jumped bool
 
-	switched bool // it is on another stack than its function was
+	// contested says of one that jumped that a call may have led there as well, whose return address is on the stack.
+	contested bool
+	switched  bool // it is on another stack than its function was
 
 	code  *Code
 	left  *step    // to the next frame; nil of the last

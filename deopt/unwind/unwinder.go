@@ -52,7 +52,7 @@ type walk struct {
 	until    []int
 	word     [8]byte
 
-	strays  bool                      // the walk is one of strayAsCalled
+	refutes bool                      // the walk is one of callRefuted
 	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil where all frames are kept
@@ -179,9 +179,9 @@ func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
 	case end != nil:
 		return c, cutShort("frame #%d is in code to which jumps lead that were written into functions, and the stack does not show from which of them it came", f.Index)
 	}
-	switch how, _ := w.fits(c.pc, f); how {
-	case fitsWell:
-	case fitsNot:
+	switch how, _ := w.fits(c.pc, f); {
+	case how == fitsWell && !f.contested:
+	case how == fitsNot:
 		return caller{}, cutShort("frame #%d: the call before %v, which would be its return address, is of another function", f.Index, c.pc)
 	default:
 		c.guess = fmt.Sprintf("frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one", f.Index)
