@@ -19,6 +19,9 @@ type moment struct {
 	random  *rand.Rand       // of what is chosen
 	text    []string         // what it does, in words
 	used    map[int]struct{} // the numbers of the functions
+	// signaled is set where a signal is handled on the stack for signals. A stub that switches stacks must not follow: Linux would handle the next
+	// signal at the start of the stack for signals, over the frames that are there (sigaltstack(2)).
+	signaled bool
 }
 
 func (m *moment) act(kind string, at, argument uint64) {
@@ -45,7 +48,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 		}
 		f := pick(r, b.funcs...)
 		_, used := m.used[f.number]
-		if f.room > 0 && len(formsOf(b.machine)) == 0 || used || f.stub != nil && f.stub.once && m.stubs[f.stub] > 0 {
+		if f.room > 0 && len(formsOf(b.machine)) == 0 || used || f.stub != nil && !m.mayEnter(f.stub) {
 			continue
 		}
 		m.used[f.number] = struct{}{}
@@ -90,11 +93,14 @@ func (b *built) moment(r *rand.Rand) *moment {
 	return m
 }
 
+// mayEnter reports whether a stub may become active.
+func (m *moment) mayEnter(s *stub) bool { return !s.once || m.stubs[s] == 0 && !m.signaled }
+
 // anyStub chooses a stub and counts it.
 func (m *moment) anyStub(r *rand.Rand, stubs []*stub) *stub {
 	for {
 		s := pick(r, stubs...)
-		if !s.once || m.stubs[s] == 0 {
+		if m.mayEnter(s) {
 			m.stubs[s]++
 			return s
 		}
@@ -143,6 +149,7 @@ func (m *moment) patch(b *built, f *function, s *stub, active bool) {
 		return
 	}
 	m.forms[f.number] = form.name
+	m.signaled = m.signaled || form.signal && b.altstack
 	m.text = append(m.text, "patched: "+what)
 }
 
