@@ -107,18 +107,9 @@ var strictMessages sync.Map
 
 // strictly is a definition in which no object has members that are not named.
 func strictly(definition string) (*jsonschema.Schema, error) {
-	file, err := os.ReadFile("../../doc/messages.schema.json")
+	schema, err := closedSchema("../../doc/messages.schema.json")
 	if err != nil {
 		return nil, err
-	}
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objectsOf(schema, nil) {
-		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
-			o["additionalProperties"] = false
-		}
 	}
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource("messages.json", schema); err != nil {

@@ -15,25 +15,62 @@ import (
 	"reframe/internal/livetest"
 )
 
-// valid holds JSON against a schema of doc.
+// valid holds JSON against a schema of doc, in which no object has members that are not named, and against what was published under that name.
 func valid(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err, text)
 	require.NoError(t, schemaOf(t, schema).Validate(v), text)
+	published, err := schemaIn(filepath.Join("testdata", "published", schema), openSchema)
+	require.NoError(t, err)
+	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
 }
 
-// schemas are those of doc that were asked for, each read once.
-var schemas sync.Map
-
+// schemaOf is a schema of doc, in which no object has members that are not named.
 func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	read, _ := schemas.LoadOrStore(name, sync.OnceValues(func() (*jsonschema.Schema, error) {
-		return jsonschema.NewCompiler().Compile("../../doc/" + name)
-	}))
-	s, err := read.(func() (*jsonschema.Schema, error))()
+	s, err := schemaIn("../../doc/"+name, closedSchema)
 	require.NoError(t, err)
 	return s
+}
+
+// schemas are those that were asked for, each read once.
+var schemas sync.Map
+
+// schemaIn is the schema in a file, as read reads it.
+func schemaIn(path string, read func(path string) (any, error)) (*jsonschema.Schema, error) {
+	once, _ := schemas.LoadOrStore(path, sync.OnceValues(func() (*jsonschema.Schema, error) {
+		schema, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource(filepath.Base(path), schema); err != nil {
+			return nil, err
+		}
+		return c.Compile(filepath.Base(path))
+	}))
+	return once.(func() (*jsonschema.Schema, error))()
+}
+
+// openSchema reads a schema.
+func openSchema(path string) (any, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
+}
+
+// closedSchema reads a schema, and refuses members that it does not name: readers must accept those, and what is written has none.
+func closedSchema(path string) (any, error) {
+	schema, err := openSchema(path)
+	for _, o := range objectsOf(schema, nil) {
+		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
+			o["additionalProperties"] = false
+		}
+	}
+	return schema, err
 }
 
 // Whatever maps is asked, its JSON is what the schema under doc says.
