@@ -120,6 +120,11 @@ func TestDocuments(t *testing.T) {
 		require.Empty(t, documentRow(r.cells, tests), "doc/documents.md:%d: %s", r.line, r.cells[1])
 	}
 
+	for _, r := range rowsWithTests(t, "doc/threats.md") {
+		require.Len(t, r.cells, 4, "line %d", r.line)
+		require.Empty(t, documentRow(r.cells, tests), "doc/threats.md:%d: %s", r.line, r.cells[1])
+	}
+
 	for _, c := range []struct{ do, test, want string }{
 		{"reads it", "`TestDocuments`", ""},
 		{"reads it", "`TestDocument`", "`TestDocument` is not there"},

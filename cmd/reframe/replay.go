@@ -52,7 +52,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Run scripted replay tests, or look at many cores",
 		Long: `replay runs scripts that open a core or launch a program and say what is to be seen
 there: each file that is named, each *.txtar in DIR, and in DIR/... those below it too.
-What they are made of says: reframe help scripts.
+What they are made of says: reframe help scripts. A script can run commands and open files
+with your rights: read one that others wrote before you run it.
 
 With --cores it looks at cores instead, which their content tells. Of each it says at
 which recorded sites its threads stand and, with --ir, what the innermost frame that can
