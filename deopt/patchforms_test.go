@@ -138,6 +138,12 @@ func TestOverwrittenReturnAddress(t *testing.T) {
 	require.Equal(t, "runtime", names[len(names)-1])
 	require.Regexp(t, `^cut short: frame #\d+ returns to 0x[0-9a-f]+, which follows no call$`, v.Threads[0].End.Reason)
 
+	p, known = patchFormsOf(t, 19, "returnedbase")
+	v = frametest.Look(t, p, false, known)
+	names = functionsOf(t, v)
+	require.Equal(t, "runtime", names[len(names)-1], "it seems to return to the base of a stack")
+	require.Regexp(t, `^cut short: frame #\d+ returns to 0x[0-9a-f]+, which follows no call, and the stack goes on above it$`, v.Threads[0].End.Reason)
+
 	p, known = patchFormsOf(t, 19, "returned")
 	v = frametest.Look(t, p, false, known)
 	names = functionsOf(t, v)

@@ -42,6 +42,9 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 			if _, err := w.called(pc, false); errors.As(err, &none) && !(w.Patchable != nil && w.Patchable(pc)) {
 				return caller{}, cutShort("frame #%d returns to %v, which follows no call", f.Index, pc), nil
 			}
+			if w.overwrittenReturn(f, s, pc) {
+				return caller{}, cutShort("frame #%d returns to %v, which follows no call, and the stack goes on above it", f.Index, pc), nil
+			}
 		}
 	}
 	return w.caller(f, s, pc), nil, nil
