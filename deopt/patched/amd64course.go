@@ -14,7 +14,7 @@ type instr struct {
 	at, next machine.Addr
 	inst     x86asm.Inst
 	known    bool
-	to       machine.Addr // where it leads; 0 where that is not told
+	to       machine.Addr // its target, or 0 where that is not known
 }
 
 // inside reports whether an address lies in the region.
@@ -68,7 +68,7 @@ func isTrap(inst x86asm.Inst) bool {
 	return inst.Op == x86asm.INT && inst.Args[0] == x86asm.Arg(x86asm.Imm(3))
 }
 
-// note keeps in loaded what registers hold behind an instruction, and returns what it pushed for a return.
+// note updates the numbers that registers hold after an instruction, and returns the number that it pushed for a return.
 func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machine.Addr) {
 	number, isNumber := i.inst.Args[1].(x86asm.Imm)
 	memory, isMemory := i.inst.Args[1].(x86asm.Mem)
@@ -174,7 +174,7 @@ func (p *Finder) Patchable(pc machine.Addr) (is bool) {
 	return is
 }
 
-// near calls do with the code of each record that an address is in, or at the end of, until do returns false.
+// near calls do with the code of each record that contains an address or ends there, until do returns false.
 func (p *Finder) near(pc machine.Addr, do func(s *Code) bool) {
 	if p.Space.Target.Arch() != machine.AMD64 {
 		return
@@ -205,8 +205,8 @@ func (p *Finder) near(pc machine.Addr, do func(s *Code) bool) {
 	}
 }
 
-// traps are the places of a frame that made no call and stands in code which was written over that of a record, behind its start: at an
-// instruction, such as one that raises a signal, or right behind an int3.
+// traps lists the place of a frame that made no call and is in code that was written over a record's, after its start: at an instruction, such
+// as one that raises a signal, or right after an int3.
 func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 	var found []*Code
 	p.near(f.PC, func(s *Code) bool {

@@ -83,7 +83,7 @@ func (p *Finder) arm64In(c *progspace.Objfile, at machine.Addr) {
 	}
 }
 
-// arm64Written finds the first instruction that was written over. Without a module nothing says that the shadow goes on behind code of the
+// arm64Written finds the first instruction that was written over. Without a module, the shadow may end at the first instruction of the
 // function's own.
 func (s *Code) arm64Written() bool {
 	for at := s.Start; at+arm64.Size <= s.End(); at += arm64.Size {
@@ -113,8 +113,8 @@ func isNop(code []byte) bool {
 	return len(code) >= arm64.Size && binary.LittleEndian.Uint32(code) == 0xd503201f
 }
 
-// arm64Places are the places where a function may stand whose frame f is in, or returns to, code that was written over a record's, or
-// code to which that leads.
+// arm64Places lists the places where a function may have been left whose frame f is in, or returns to, code that was written over a record's,
+// or code to which that leads.
 func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	for _, s := range p.arm64Sites() {
 		inside := f.PC > s.Start && f.PC <= s.End()

@@ -24,7 +24,7 @@ const (
 	comparedChunk = 4 << 10
 )
 
-// stubs are the places where a function may stand whose frame f returns to code that jumps lead to which were written into functions.
+// stubs lists the places where a function may have been left whose frame f returns to code that written jumps lead to.
 func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
 	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil
@@ -211,8 +211,8 @@ func (p *Finder) pops(at machine.Addr) bool {
 	return depth < 0
 }
 
-// branchTarget is where a jump or a call leads that says so, or that goes through a word at a place that it says; 0 for others. next is the address
-// behind it.
+// branchTarget returns the target of a direct jump or call, or of one through a word at a fixed address, and 0 for others. next is the address
+// after it.
 func (p *Finder) branchTarget(inst x86asm.Inst, next machine.Addr) machine.Addr {
 	switch arg := inst.Args[0].(type) {
 	case x86asm.Rel:

@@ -14,22 +14,22 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// Code is the code behind a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to code that calls: so compiled code is
-// invalidated (LLVM, "Stack maps and patch points", llvm.experimental.stackmap).
+// Code is the shadow of a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to
+// code that calls, to invalidate the compiled code (LLVM, "Stack maps and patch points", llvm.experimental.stackmap).
 type Code struct {
 	Entry sites.RecordEntry
 	Sites sites.Candidates
-	// Bytes is how long it is: 0 where no module says so.
+	// Bytes is its length, or 0 where no module gives one.
 	Bytes uint64
 	*progspace.Original
 	Left machine.Addr // the first instruction that was written over; those before it have run
-	last machine.Addr // of the call or the jump
-	past machine.Addr // the address behind that
+	last machine.Addr // the address of the call or the jump
+	past machine.Addr // the address after that instruction
 	Stub machine.Addr // where the jump leads; 0 for a call
 	// What the instructions between the record and Left have written.
 	Changed amd64.Set
 	Stored  bool // also to slots of the frame, or the stack pointer is above some of them
-	// Trapped says that the frame made no call: a signal, or whatever stopped its thread, came in the code that was written.
+	// Trapped is set where the frame made no call: a signal or a stop of its thread came in the code that was written.
 	Trapped bool
 	called  bool // Stub was called, and takes the return address off the stack
 	prefix  int  // how many instructions of the course are before Left
@@ -48,17 +48,17 @@ type Finder struct {
 	onARM64 []arm64Site              // see arm64Sites; nil until it is asked for
 }
 
-// Forget has jumps looked for again: the process has run.
+// Forget drops what was found, after the process has run.
 func (p *Finder) Forget() { p.jumped, p.returns, p.unknown, p.onARM64 = nil, nil, false, nil }
 
 // movabs is the length of the instruction that loads a register with 64 bits.
 const movabs = 10
 
-// maxShadow bounds a shadow whose length no module says.
+// maxShadow bounds a shadow whose length no module gives.
 const maxShadow = 64
 
-// Covering lists those whose call f returns to: records of one address. notes say of those near that are not why. doubt is that f
-// may have come by another call, which ended where that does.
+// Covering lists the shadows that hold the call to which f returns: their records have one address. notes explain why other records near f do
+// not match. doubt is set where f may have come by another call that ended at the same address.
 func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []string, doubt bool) {
 	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil, nil, false
@@ -100,7 +100,7 @@ func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []strin
 	return found, notes, doubt
 }
 
-// inRegion says why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
+// inRegion returns the reason why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
 func (p *Finder) inRegion(c *progspace.Objfile, s *Code, pc, owner machine.Addr) string {
 	near := c.Records.Range(pc, pc+sites.MaxPatch)
 	for n := range min(near.Len(), sites.MaxNear) {
@@ -116,7 +116,7 @@ func (p *Finder) inRegion(c *progspace.Objfile, s *Code, pc, owner machine.Addr)
 	return ""
 }
 
-// inRegion says whether a call at an address lies in the region of one of the statepoints whose record is at end.
+// inRegion reports whether a call at an address lies in the region of one of the statepoints whose record is at end.
 func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	for _, s := range sites {
 		if (s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite) && call < end && uint64(end-call) <= s.PatchBytes {
@@ -126,7 +126,7 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	return false
 }
 
-// Places are where the function of f may stand, as the unwinder takes them: records at one address are one place.
+// Places lists the places where the function of f may have been left, for the unwinder. Records at one address are one place.
 func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 	if p.Space.Target.Arch() == machine.ARM64 {
 		return p.arm64Places(f)
@@ -144,7 +144,7 @@ func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 	return p.stubs(f)
 }
 
-// shadowOf says whether a call that was written into the shadow of a record ends at pc; if not, note may say why.
+// shadowOf returns the shadow of a record where a call that was written into it ends at pc. Otherwise note may give the reason.
 func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Addr, nearest bool) (s *Code, note string) {
 	sites, least, most, ok := p.shadowBytes(c, e)
 	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
@@ -187,8 +187,7 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	return s, ""
 }
 
-// shadowBytes is how many bytes the shadow of a record has at least and at most. Where no module says so, it is 0, and as many as
-// may be looked at.
+// shadowBytes returns the least and the greatest length of a record's shadow: 0 and the bound of the search where no module gives it.
 func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList sites.Candidates, least, most uint64, ok bool) {
 	name, _, _ := c.NameAt(e.Function.Addr)
 	siteList, err := p.Modules.OfRecord(c, e, name)
@@ -209,7 +208,7 @@ func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteLis
 	return siteList, 0, most, !shaped || !sites.ByDefault(e.Record.ID)
 }
 
-// patchBytes are the least and the most that some sites have.
+// patchBytes returns the least and the greatest number of patch bytes of some sites.
 func patchBytes(sites []*ir.Site) (least, most uint64) {
 	least = sites[0].PatchBytes
 	for _, s := range sites {
@@ -218,8 +217,7 @@ func patchBytes(sites []*ir.Site) (least, most uint64) {
 	return least, most
 }
 
-// follow goes through the instructions as they are now, from the record on, and says whether a call ends at pc, and whether that was
-// written there.
+// follow reads the instructions as they are now, from the record on. It reports whether a call ends at pc, and whether a runtime wrote it.
 func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 	now := writtenCode{s.Original}
 	loads := false // the instruction before was written and sets a register alone
@@ -283,7 +281,7 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 // Called reports whether Stub was called, and not jumped to.
 func (s *Code) Called() bool { return s.called }
 
-// Noun is what it is called.
+// Noun returns the word for the code in messages.
 func (s *Code) Noun() string {
 	if kind := sites.KindOf(s.Sites.Sites); kind != "" && kind != ir.StackMapSite {
 		return "region"
@@ -291,7 +289,7 @@ func (s *Code) Noun() string {
 	return "shadow"
 }
 
-// WasSled says whether there were only nops where the call was written, and before.
+// WasSled reports whether only nops were compiled from the start up to the end of the call that was written.
 func (s *Code) WasSled() bool {
 	if s.arm64 {
 		return s.arm64Sled()
@@ -309,11 +307,11 @@ func (s *Code) WasSled() bool {
 	return true
 }
 
-// endsOriginal says whether a call of the function's own ended at pc, too: a thread may wait in it that came by before.
+// endsOriginal reports whether a call of the function's own ended at pc, too: a thread may still be in it that made it before.
 func (s *Code) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
-// mayBeOwn says why a frame that returns to where the function's own call ended, and now one ends that was written over it, may be
-// that of the former, or is; or "". Which function is running tells, if the call that was written names it and the other one another.
+// mayBeOwn returns the reason why a frame may be that of the function's own call, over which another call was written that ends at the same
+// address, or "". is is set where it certainly is. The function that is running decides, where one of the two calls names it.
 func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string) {
 	runs, own := p.Space.FunctionOf(callee), p.ownTarget(s.Original, s.Start, f.PC)
 	now := p.targetNow(s)
@@ -326,7 +324,7 @@ func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string
 	return false, "is not certain: a call was written over the function's own, which ended here too and may still be running"
 }
 
-// targetNow is where the call goes that was written, 0 where that is not known.
+// targetNow returns the target of the call that was written, or 0 where it is not known.
 func (p *Finder) targetNow(s *Code) machine.Addr {
 	now, loaded := writtenCode{s.Original}, map[x86asm.Arg]machine.Addr{}
 	for at := s.Left; at <= s.last; {
@@ -351,7 +349,7 @@ func (p *Finder) targetNow(s *Code) machine.Addr {
 	return 0
 }
 
-// directTarget is where the call at an address goes that has its target in it, else 0.
+// directTarget returns the target of the direct call at an address, or 0 for other code.
 func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 	inst, known, err := amd64.Read(code, at)
 	to, direct := inst.Args[0].(x86asm.Rel)
@@ -361,8 +359,8 @@ func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 	return at + machine.Addr(inst.Len) + machine.Addr(int64(to))
 }
 
-// ownTarget is where the call went that ended at pc before anything was written, by the instructions from start on; 0 where that is not
-// known. What it calls may be relocated, or a number that the instruction before loads.
+// ownTarget returns the target of the compiled call that ended at pc, by the instructions from start on, or 0 where it is not known. The target
+// may be relocated, or a number that the instruction before loads.
 func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.Addr {
 	loaded := map[x86asm.Arg]machine.Addr{}
 	for at := start; at < pc; {
@@ -394,7 +392,7 @@ func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machin
 	return 0
 }
 
-// leadsTo says whether an address is that of a function, or of a stub that jumps to it.
+// leadsTo reports whether an address is that of a function, or of a stub that jumps to it.
 func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	if at == function {
 		return true
@@ -407,7 +405,7 @@ func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	return false
 }
 
-// Convention says why a record is that of a frame, whose function left its own code here.
+// Convention returns the reason why a record is that of a frame whose function has left its own code here.
 func (s *Code) Convention(space *progspace.Space) string {
 	of := fmt.Sprintf("its %s of %d bytes", s.Noun(), s.Bytes)
 	if s.Bytes == 0 {

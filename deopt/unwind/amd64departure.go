@@ -97,7 +97,7 @@ func (d *departure) through(r *reading, at machine.Addr, arg x86asm.Arg, memory 
 	return 0
 }
 
-// previous is the instruction in front of one that is decoded now, where that was read just before.
+// previous returns the instruction before an address, if it was read already.
 func (r *reading) previous(at machine.Addr) *instr {
 	for n := len(r.instrs) - 1; n >= 0; n-- {
 		if i := &r.instrs[n]; i.next() == at {
@@ -136,8 +136,8 @@ func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole b
 	return slices.Compact(returns), whole
 }
 
-// leave reads the way from where a function was left to pc: behind a call, or, where there is no call, at an instruction or behind a
-// trap.
+// leave reads the code from where a function was left up to pc: the end of a call or, where the frame made no call, an instruction or the end of
+// a trap.
 func (w *walk) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
 	if w.Arch != machine.AMD64 {
 		return nil, m, errors.New("code of " + w.Arch.Title + " is not followed")

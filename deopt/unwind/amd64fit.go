@@ -31,7 +31,7 @@ const (
 	maxPartInstr = 4096 // instructions of one part
 )
 
-// fits says how well the call that ends at pc fits f, and which function it names; 0 where it names none. Only x86-64 code is read.
+// fits grades how well the call that ends at pc fits f, and returns the function that it names, or 0. Only x86-64 code is read.
 func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
 	if w.Arch != machine.AMD64 {
 		return fitsAny, 0
@@ -152,7 +152,7 @@ func (r *reading) goesBack() (returns, sound bool) {
 	return returns, true
 }
 
-// partOf is what was read.
+// partOf returns the part that was read.
 func partOf(r *reading, reached func(number int) bool) part {
 	p := part{r: r, reached: reached, whole: len(r.instrs) > 0 && len(r.instrs) < r.limit}
 	lead := func(to machine.Addr) {
@@ -180,7 +180,7 @@ func partOf(r *reading, reached func(number int) bool) part {
 	return p
 }
 
-// has says whether a place in the code was read: an instruction, or the end of a call.
+// has reports whether a place in the code was read: an instruction, or the end of a call.
 func (p *part) has(at place) bool {
 	if !at.is {
 		number, read := p.r.number[at.pc]

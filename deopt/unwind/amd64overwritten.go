@@ -9,23 +9,23 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// Overwritten is a place in a function whose code a runtime has overwritten. A frame stands there whose pc is in, or is the return address
-// of a call in, the code that ran in its place: unwind information for the pc is not about that frame.
+// Overwritten is a place in a function whose code a runtime has overwritten. A frame has left its function there when its pc is in the code that
+// ran in its place, or after a call in that code. Unwind information for the pc does not describe such a frame.
 type Overwritten struct {
 	At machine.Addr // of the first instruction that was written over; it would have run next
 	// End is the end of what was written there. From is where the code starts to which it jumped, and At where it did not jump.
 	End, From machine.Addr
-	// Called says that From was called, and takes the return address off the stack.
+	// Called is set where From was called, and takes the return address off the stack.
 	Called bool
-	// Sure says that nothing else leads to the call. Otherwise the stack has to agree.
+	// Sure is set where nothing else leads to the call. Otherwise the stack has to agree.
 	Sure bool
-	// Trap says that the frame made no call: it stands in what was written, or right behind a trap in it.
+	// Trap is set where the frame made no call: its pc is in the code that was written, or right after a trap in it.
 	Trap bool
 	// Alone is false where other code may lead to the call that is not known: then the call of the function has to name it.
 	Alone bool
-	By    any // what told so, for whoever asks
+	By    any // the caller's own data about the place
 
-	// Stored is the memory above the stack pointer at the place that the code behind it has written.
+	// Stored is the memory above the stack pointer at the place that the code after it has written.
 	Stored []machine.Range
 }
 
@@ -45,8 +45,8 @@ const (
 	proven                    // a call to the function left the return address, and the stack pointer is where the function has it
 )
 
-// overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f stays
-// what it is.
+// overwritten finds the place where f has left its function, if a runtime has written over that. Where several places may have led to f, f is
+// not changed.
 func (w *walk) overwritten(f *Frame) {
 	if w.Overwritten != nil && w.Arch == machine.ARM64 {
 		w.arm64Overwritten(f)
@@ -86,13 +86,12 @@ func (w *walk) overwritten(f *Frame) {
 // departed is a frame that left its function at a place.
 type departed struct {
 	place *Overwritten
-	regs  *machine.Registers // that it had there; the pc stays what it is
+	regs  *machine.Registers // its registers there, with the pc of the frame
 	evidence
 	switched bool // the code has moved to another stack since
 }
 
-// depart works out the registers that f had at a place, as far as the code that ran from there to the pc tells, and how well the stack
-// agrees with that.
+// depart computes the registers that f had at a place from the code that ran from there to the pc, and grades how well the stack agrees.
 func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 	d := &departed{place: o}
 	at := Frame{Index: f.Index, PC: o.At, code: w.Finder.Code(o.At)}
@@ -167,7 +166,7 @@ func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
 // errMoved is the reason why a stack pointer is not known.
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
-// spAt is the stack pointer at the place where the moment m of f began: by how far registers lie from it, or where it was saved.
+// spAt returns the stack pointer at the place where the moment m of f began, from a register at a known distance or from where it was saved.
 func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
 	entry := initially(w.Arch.SP)
 	for _, reg := range searched {
@@ -193,7 +192,7 @@ func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
 	return 0, errMoved
 }
 
-// reached is an address at the moment m of f: one at a register that f has, or on a stack whose address the code has.
+// reached returns an address at the moment m of f that lies at a known distance from a register of f.
 func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
 	for _, reg := range searched {
 		if n, ok := addr.from(m.regs[reg]); ok {
@@ -205,7 +204,7 @@ func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
 	return 0, errMoved
 }
 
-// spBySize is the stack pointer that the stack map tells: its function is reached by a register that the code between has kept.
+// spBySize returns the stack pointer by the frame size in the stack map, where the CFA follows from a register that the code between has kept.
 func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
 	size, ok := w.sizeAt(s.Start)
 	base := s.row.CFA.Register
@@ -219,7 +218,7 @@ func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
 	return uint64(cfa) - size - uint64(w.Arch.Pointer), nil
 }
 
-// sizeAt is the size of the frame of the function at an address, from the stack pointer to the return address, as its stack map has it.
+// sizeAt returns the frame size of the function at an address, from the stack pointer to the return address, by its stack map.
 func (w *walk) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 	code := w.Finder.Code(addr)
 	if code.Functions == nil {
@@ -229,7 +228,7 @@ func (w *walk) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 	return size, ok && size <= maxFrame
 }
 
-// registersAt are the registers that f had at the place where the moment m began, with the stack pointer there. The pc stays what it is.
+// registersAt returns the registers that f had at the place where the moment m began, with the stack pointer sp and the pc of f.
 func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	regs, at := f.Registers.Clone(), *f
 	at.CFA = machine.Addr(sp) + machine.Addr(w.Arch.Pointer)
@@ -379,12 +378,12 @@ func (w *walk) callee(pc, start machine.Addr) calls {
 	return callsUnknown
 }
 
-// entered reports whether the code to which a written jump leads may have been called instead: the word that a call would have left there
-// follows one that leads there, which excludes the jump, or one through a register or memory. Where the stack pointer there is not known, any
-// word up to sp may be that.
+// entered grades a jump to the code by the word that a call would have left on the stack instead. The return address of a call that leads to the
+// code excludes the jump. That of a call through a register or memory makes it doubtful. Where the stack pointer there is not known, any word up
+// to sp may be the return address.
 func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) evidence {
 	depths := r.depths()
-	// before is how well the word at a slot agrees with a jump to code where the stack pointer leads to the slot.
+	// before grades a jump to code by the word in the slot that the stack pointer points to there.
 	before := func(slot machine.Addr) evidence {
 		pc, err := machine.ReadAddr(w, w.Arch, slot)
 		if err != nil || pc == 0 || !w.Executable(pc-1) {
@@ -439,7 +438,7 @@ func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]i
 	})
 }
 
-// depths are how far the stack pointer lies from the first one at the instructions where that is known.
+// depths returns the distance of the stack pointer from the first one, by instruction, where it is known.
 func (r *reading) depths() map[machine.Addr]int64 {
 	entry := initially(machine.AMD64.SP)
 	depths := map[machine.Addr]int64{}

@@ -76,7 +76,7 @@ type slot struct {
 	value origin // known only of eight bytes
 }
 
-// overlaps says whether a slot has some of the size bytes at addr. Addresses that were made
+// overlaps reports whether a slot has some of the size bytes at addr. Addresses that were made
 // from different values are taken to be apart: where a function saves registers, it
 // writes nothing else.
 func (s *slot) overlaps(addr origin, size int32) bool {
@@ -84,7 +84,7 @@ func (s *slot) overlaps(addr origin, size int32) bool {
 	return ok && n < int64(s.size) && -n < int64(size)
 }
 
-// covers says whether a slot has all of the size bytes at addr.
+// covers reports whether a slot has all of the size bytes at addr.
 func (s *slot) covers(addr origin, size int32) bool {
 	n, ok := addr.from(s.addr)
 	return ok && n >= 0 && n+int64(size) <= int64(s.size)
@@ -100,7 +100,7 @@ type moment struct {
 	// says that there were two calls of one frame which cannot both be aligned.
 	called     origin
 	impossible bool
-	// inner is where the return address of a call in a way out of a function lies that has not come back, where all paths agree on that.
+	// inner is the address of the return address of a call that has not returned, in a way out of a function, where all paths agree.
 	inner origin
 	regs  [16]origin
 	// stored are the registers whose values as they were when the reading began were written
@@ -123,7 +123,7 @@ func atStart() moment {
 	return m
 }
 
-// load is what the eight bytes at addr are.
+// load returns the origin of the eight bytes at addr.
 func (m *moment) load(addr origin) origin {
 	for i := len(m.slots) - 1; i >= 0; i-- {
 		s := &m.slots[i]
@@ -140,7 +140,7 @@ func (m *moment) load(addr origin) origin {
 	return addr.word()
 }
 
-// holds says whether memory has the value of a slot.
+// holds reports whether memory has the value of a slot.
 func (m *moment) holds(s slot) bool {
 	if m.forgot { // no two slots overlap then
 		return slices.Contains(m.slots, s)
@@ -208,7 +208,7 @@ func (m *moment) drop(gone func(slot) bool) {
 	}
 }
 
-// redZone is how many bytes below the stack pointer a signal handler leaves alone (System V ABI, AMD64 supplement, §3.2.2).
+// redZone is the number of bytes below the stack pointer a signal handler leaves alone (System V ABI, AMD64 supplement, §3.2.2).
 const redZone = 128
 
 // loseBelow forgets what lies further below the stack pointer than some bytes, where callees and signal handlers write, and what lies

@@ -93,10 +93,10 @@ func (c *codeRows) differs(b *block) bool {
 	return next.before.regs[sp].kind == untold
 }
 
-// sound says that a return goes to the caller.
+// sound reports whether a return goes to the caller.
 func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == initially(machine.AMD64.SP) }
 
-// unsound says that a return does not go to the caller, or not with what it asked to keep.
+// unsound reports whether a return does not go to the caller, or returns with callee-saved registers changed.
 func unsound(m *moment) bool {
 	if sp := m.regs[machine.AMD64.SP]; sp.kind != untold && !sound(m) {
 		return true
@@ -193,8 +193,8 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 	return moment{}, 0, 0, fmt.Errorf("no call that was reached ends at %v", pc)
 }
 
-// cfa says where the CFA is to be had from what registers and memory hold: the stack pointer
-// and the frame pointer first.
+// cfa returns a rule for the CFA from registers and memory: from the stack pointer and the frame
+// pointer first.
 func (m *moment) cfa() (cfi.CFARule, bool) {
 	entry := initially(machine.AMD64.SP)
 	for _, reg := range searched {

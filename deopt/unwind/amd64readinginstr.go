@@ -24,7 +24,7 @@ type instr struct {
 	src    uint8
 	filler bool // it only takes up room
 	away   bool // opStop: it leads on, and where is not told
-	// constant says of an opPush that it pushes number.
+	// constant is set of an opPush that pushes number.
 	constant bool
 }
 
@@ -74,7 +74,7 @@ const (
 	opStop     // no more can be told: an indirect jump, a trap, what is not known
 )
 
-// ends says whether the next instruction in memory does not follow on it.
+// ends reports whether control never reaches the next instruction in memory from it.
 func (i *instr) ends() bool {
 	return i.op == opJump || i.op == opReturnTo || i.op == opReturn || i.op == opStop
 }
@@ -82,11 +82,11 @@ func (i *instr) ends() bool {
 // jumps reports whether it may lead to an address that it, or the instruction in front of it, names.
 func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
-// calls says whether it is a call: also one of what comes behind it, which may be a function that lies next to one which ends so, as well
-// as the way to learn where the code is.
+// calls reports whether it is a call. A call of the next instruction counts: it may call a function that lies there, and need not be the way to
+// learn the address of the code.
 func (i *instr) calls() bool { return i.op == opCall || i.op == opPush && i.to == i.next() }
 
-// mayEnd says whether it is not known that the next instruction follows on it.
+// mayEnd reports whether control may never reach the next instruction from it.
 func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 
 // next is the address after it.

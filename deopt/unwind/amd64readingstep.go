@@ -83,7 +83,7 @@ func (m *moment) clobber(regs amd64.Set) {
 	}
 }
 
-// address is what an operand's address is.
+// address returns the address of an operand.
 func (m *moment) address(o operand) origin {
 	switch o.base {
 	case noRegister:
@@ -94,7 +94,7 @@ func (m *moment) address(o operand) origin {
 	return m.regs[o.base].plus(o.offset)
 }
 
-// pushed is what an instruction pushes.
+// pushed returns the value that an instruction pushes.
 func (m *moment) pushed(i *instr) origin {
 	switch {
 	case i.constant:

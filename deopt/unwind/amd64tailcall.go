@@ -51,8 +51,8 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 	return 0
 }
 
-// directTarget is where the call that ends at pc goes, when that is written in it or in the
-// instruction before it; else 0.
+// directTarget returns the target of the call that ends at pc, when the call or the instruction
+// before it has the target as a number, and 0 otherwise.
 func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	// One look at the longest form, for each of a stack's return addresses is asked about; less where code begins nearer.
 	var buf [longestLoaded]byte
@@ -212,7 +212,7 @@ func (u *Unwinder) Stubs(addr machine.Addr) iter.Seq[machine.Addr] {
 	}
 }
 
-// loadedJump is where code goes that begins with a movabs to a register and a jump through it, or 0.
+// loadedJump returns the target of code that begins with a movabs to a register and a jump through it, or 0.
 func loadedJump(code []byte) machine.Addr {
 	mov, known := amd64.Decode(code)
 	to, number := mov.Args[1].(x86asm.Imm)

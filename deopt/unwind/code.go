@@ -92,7 +92,7 @@ type step struct {
 	// partial says that a register which the row does not mention is unknown. Without it,
 	// the calling convention says of each whether it is kept.
 	partial bool
-	// jumped says that the return address need not come after a call.
+	// jumped is set where the return address need not come after a call.
 	jumped        bool
 	signal        bool
 	switched      bool     // the code has moved to another stack, so the CFA may lie anywhere

@@ -21,7 +21,7 @@ const (
 	FromScan         Rule = "scan"          // by the first word on its stack that is a return address
 )
 
-// means says what a frame was left by, for sentences.
+// means returns a phrase for the way in which a frame was left.
 func (r Rule) means() string {
 	switch r {
 	case FromCFI:
@@ -83,10 +83,10 @@ type Frame struct {
 	// Source is what has the code: an image, or "".
 	Source string
 
-	// jumped says that it may stand in code to which it came by a jump out of another function, and that no stack tells.
+	// jumped is set where it may be in code to which it came by a jump out of another function, and the stack does not show that.
 	jumped bool
 
-	// contested says of one that jumped that a call may have led there as well, whose return address is on the stack.
+	// contested is set with jumped where the return address of a call that leads there as well is on the stack.
 	contested bool
 	switched  bool // it is on another stack than its function was
 

@@ -110,7 +110,7 @@ func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	return pc, nil
 }
 
-// looksCalled says whether pc is the second byte of a function that begins with a nop of one.
+// looksCalled reports whether pc is the second byte of a function that begins with a nop of one byte.
 // Runtimes let the outermost function of a stack return there, so that an unwinder which looks
 // a byte before a return address finds the function: Go's runtime.goexit is one.
 func (w *walk) looksCalled(pc machine.Addr) bool {

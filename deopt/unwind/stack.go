@@ -99,7 +99,7 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 	return j, true
 }
 
-// sameWriting says whether a frame that stood where code was written over is still one, and no other has become one.
+// sameWriting reports whether a frame is in code that was written over exactly if it was before, and at the same place.
 func (w *walk) sameWriting(f, callee *Frame) bool {
 	if w.Overwritten == nil {
 		return true

@@ -30,7 +30,7 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 	return nil
 }
 
-// givesBack says whether pc is the start of a signal trampoline, which the kernel gives to the
+// givesBack reports whether pc is the start of a signal trampoline, which the kernel gives to the
 // handler as its return address.
 func (w *walk) givesBack(pc machine.Addr) bool {
 	if w.trampoline(pc) != nil {
