@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/deopt"
 	"reframe/deopt/frametest"
 	"reframe/internal/livetest"
 )
@@ -50,5 +51,41 @@ define i64 @work(i64 %%s) noinline {
 				}
 			})
 		}
+	}
+}
+
+// The record of a statepoint has the address of an alloca in gc-live, without a base. What lies in it, pointers too, no frame shows: the interpreter reads it from
+// the stack as the collector left it.
+func TestResumeReadsAllocasOfStatepoints(t *testing.T) {
+	text := prelude + `
+@g = global i64 7
+define i64 @work(i64 %a) noinline gc "statepoint-example" {
+  %region = alloca [2 x i64]
+  %second = getelementptr i64, ptr %region, i64 1
+  %p = ptrtoint ptr @g to i64
+  store i64 %a, ptr %region
+  store i64 %p, ptr %second
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(i64 (i64)) @wait, i32 1, i32 0, i64 %a, i32 0, i32 0) [ "deopt"(ptr %region), "gc-live"(ptr %region) ]
+  %x = load i64, ptr %region
+  %at = getelementptr i64, ptr %region, i64 1
+  %q = load ptr, ptr %at
+  %y = load i64, ptr %q
+  %r = add i64 %x, %y
+  ret i64 %r
+}
+` + start
+	for _, version := range []int{16, 19, 22} {
+		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
+		v := frametest.Look(t, p, true, frametest.Known(t, p))
+		f := frametest.One(t, v, "work")
+		require.Equal(t, "Direct", f.Slots[0].Location.Kind, "LLVM %d", version)
+		for k, s := range f.Slots {
+			require.Equal(t, f.Slots[0].Value, s.Value, "LLVM %d: slot %d is the address again", version, k)
+			require.False(t, s.Type.Composite())
+			require.True(t, s.GC == nil || s.GC.Base == nil, "LLVM %d", version)
+		}
+		out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
+		require.NoError(t, err, "LLVM %d", version)
+		require.Equal(t, "107", out.Result.Value, "LLVM %d", version)
 	}
 }
