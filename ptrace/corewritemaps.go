@@ -101,6 +101,17 @@ func (s span) outside(others []addrRange) (out []span) {
 	return out
 }
 
+// withoutRange are the parts of spans that lie outside of a range.
+func withoutRange(spans []span, r addrRange) (out []span) {
+	if r.start >= r.end {
+		return spans
+	}
+	for _, s := range spans {
+		out = append(out, s.outside([]addrRange{r})...)
+	}
+	return out
+}
+
 // rangesOf are where mappings, spans or parts lie.
 func rangesOf[T any](list []T, of func(T) addrRange) (out []addrRange) {
 	for _, x := range list {

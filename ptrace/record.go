@@ -37,7 +37,9 @@ type RecordOptions struct {
 	Memory   CoreMemory
 	Thread   int  // that readers show first; 0: the first one
 	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
-	Replace  bool // a file that is there already and not empty; otherwise that is an error which wraps [os.ErrExist]
+	// Environment keeps the environment block of the process in a minimal core: passwords and tokens are often in it, and no frame needs it.
+	Environment bool
+	Replace     bool // a file that is there already and not empty; otherwise that is an error which wraps [os.ErrExist]
 	// Progress is called with how many bytes of how many are written, often; nil where nobody wants to know.
 	Progress func(written, of uint64)
 }
@@ -306,6 +308,9 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		copied := rangesOf(kept.ranges, span.place)
 		for _, s := range t.immutable(out) { // what was copied while the process was stopped comes first
 			spans = append(spans, s.outside(copied)...)
+		}
+		if !o.Environment {
+			spans = withoutRange(spans, r.about.environment)
 		}
 		kept = newCopied(spans, "")
 		m.memory, m.spans, m.own = kept, kept.ranges, r.own

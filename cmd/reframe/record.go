@@ -46,7 +46,9 @@ By default the core is small: the registers of all threads, their stacks, regist
 objects with their data, and the pages that registers and stacks lead to. With --ir the
 reference interpreter runs from every frame that can be resumed while the process stands
 still, and the pages that it touches are kept too. What files hold is not in the core but
-noted with their build ids. --memory writable keeps all that no file has, as the kernel
+noted with their build ids. The environment of the process, where passwords and tokens often
+are, is left out unless --environment is given, but not of a core that is made small; all else
+that was in those pages is in the core: look at it before you give it to others. --memory writable keeps all that no file has, as the kernel
 does; --memory all keeps the files too.
 
 With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
@@ -96,6 +98,7 @@ SIGTERM or SIGHUP.`,
 	flags.Hit(f, &k.hit, flags.Usage{"hit": "wait for the `N`-th such exit"})
 	k.forFlag(c)
 	k.selfFlag(c)
+	f.BoolVar(&k.held.Environment, "environment", false, "keep the environment of the process in a minimal core")
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
 	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
