@@ -9,10 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"reframe/deopt"
 	"reframe/deopt/described"
+	"reframe/deopt/dumps"
 	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+	"reframe/deopt/irset"
 	"reframe/deopt/object"
 	"reframe/deopt/sites"
 	"reframe/deopt/trace"
@@ -21,8 +25,29 @@ import (
 	"reframe/ptrace"
 )
 
-// read reads the modules and layouts.
+// read reads the modules and layouts of what does not run.
 func (c *call) read(i flags.Inputs) (deopt.Options, error) {
+	c.resolve(i)
+	c.dumps, c.grows = nil, false
+	return readInputs(i.Modules, i.Layouts)
+}
+
+// follow reads the modules and layouts of a program that is about to start, and may write more modules to the folders and patterns while it runs.
+func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
+	c.resolve(i)
+	c.dumps = nil
+	if o.Modules, _, c.grows, err = irset.ReadGrowing(i.Modules); err != nil {
+		return o, err
+	}
+	if len(i.Modules) > 0 {
+		c.dumps = dumps.New(i.Modules, o.Modules, time.Time{})
+		o.Refuses = c.dumps.Refuses
+	}
+	return o, ReadLayouts(&o, i.Layouts)
+}
+
+// resolve makes the names of files absolute.
+func (c *call) resolve(i flags.Inputs) {
 	for _, list := range [][]string{i.Modules, i.Layouts} {
 		for k := range list {
 			if !vmlayout.IsBuiltin(list[k]) {
@@ -30,22 +55,35 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 			}
 		}
 	}
-	return readInputs(i.Modules, i.Layouts)
 }
 
 // untold is what targets are to be asked of themselves: what the script does not give.
 func (c *call) untold(given flags.Inputs) trace.Untold {
 	asks := c.scripts.Describe != nil
-	return trace.Untold{Modules: asks && len(given.Modules) == 0, Layouts: asks && len(given.Layouts) == 0}
+	return trace.Untold{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
 }
 
-// describer asks them; nil where there is nothing to ask.
+// describer asks them, and reads what a program has written since; nil where there is nothing to learn.
 func (c *call) describer(given flags.Inputs) described.Ask {
-	yet := c.untold(given)
-	if yet == (trace.Untold{}) {
-		return nil
+	warn := func(text string) { c.ts.Logf("%s", text) }
+	var ask described.Ask
+	if modules, layouts := len(given.Modules) == 0, len(given.Layouts) == 0; c.scripts.Describe != nil && (modules || layouts) {
+		ask = c.scripts.Describe(layouts, modules, warn)
 	}
-	return c.scripts.Describe(yet.Layouts, yet.Modules, func(text string) { c.ts.Logf("%s", text) })
+	set := c.dumps
+	if set == nil || len(given.Modules) == 0 {
+		return ask
+	}
+	return func(where string, img *object.Image) (modules []*ir.Module, layouts []*vmlayout.Layout) {
+		if ask != nil {
+			modules, layouts = ask(where, img)
+		}
+		dumped, notes := set.Registered(img)
+		for _, note := range notes {
+			warn(note)
+		}
+		return append(modules, dumped...), layouts
+	}
 }
 
 // file is the absolute path of a file that the script names.

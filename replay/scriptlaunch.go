@@ -33,7 +33,7 @@ func (c *call) launch() error {
 	if err != nil {
 		return err
 	}
-	options, err := c.read(in)
+	options, err := c.follow(in)
 	if err != nil {
 		return err
 	}

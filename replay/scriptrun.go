@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"reframe/deopt"
+	"reframe/deopt/dumps"
 	"reframe/deopt/frame"
 	"reframe/internal/flags"
 	"reframe/ptrace"
@@ -33,6 +34,8 @@ type run struct {
 	target  *ptrace.Target // of a core
 	options deopt.Options
 	given   flags.Inputs // what options were read from
+	dumps   *dumps.Set   // the modules of a program that runs, which may write more; nil of a core
+	grows   bool         // a folder or a pattern of them may lead to more
 
 	view   *deopt.View  // nil where it is to be made anew
 	frame  *deopt.Frame // that is meant, nil for the innermost one with a record

@@ -47,7 +47,7 @@ func (c *call) verify() error {
 		return c.wrong("%v", err)
 	}
 	o.ExitFilter, o.At = exits.Filter, exits.At
-	if o.Options, err = c.read(in); err != nil {
+	if o.Options, err = c.follow(in); err != nil {
 		return err
 	}
 	o.Wait, o.Warn = true, func(text string) { c.ts.Logf("%s", text) }

@@ -109,21 +109,8 @@ func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []stri
 	if !k.follows {
 		return irset.Read(names)
 	}
-	var there []string
-	named := false
-	for _, name := range names {
-		list, err := irset.Files([]string{name})
-		k.grows = k.grows || errors.Is(err, irset.ErrNone) || slices.ContainsFunc(list, func(f irset.File) bool { return f.Found })
-		if errors.Is(err, irset.ErrNone) {
-			continue
-		}
-		there = append(there, name)
-		named = named || err != nil || slices.ContainsFunc(list, func(f irset.File) bool { return !f.Found })
-	}
-	modules, notes, err = irset.Read(there)
-	if err != nil && !named {
-		return nil, []string{err.Error()}, nil
-	}
+	modules, notes, grows, err := irset.ReadGrowing(names)
+	k.grows = k.grows || grows
 	return modules, notes, err
 }
 
