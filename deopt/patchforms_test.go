@@ -104,7 +104,7 @@ func TestPatchForms(t *testing.T) {
 // the stub, no frame is a guess.
 func TestSharedStub(t *testing.T) {
 	livetest.Slow(t)
-	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep"} {
+	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep", "zeroid"} {
 		for k, version := range []int{14, 19, 22} {
 			if !livetest.Whole() && n%3 != k {
 				continue
@@ -113,11 +113,12 @@ func TestSharedStub(t *testing.T) {
 				p, known := patchFormsOf(t, version, "shared", form)
 				v := frametest.Look(t, p, false, known)
 				require.NotContains(t, functionsOf(t, v), "g")
+				require.Contains(t, functionsOf(t, v), "main", v.Threads[0].End.Reason)
 				if form == "pushid" || form == "stale" || form == "callsdeep" {
 					require.Contains(t, functionsOf(t, v), "f", v.Threads[0].End.Reason)
 				}
 				for _, f := range v.Threads[0].Frames {
-					if form == "main" || form == "leaf" || form == "callswitches" || form == "pushid" {
+					if form == "main" || form == "leaf" || form == "callswitches" || form == "pushid" || form == "zeroid" {
 						require.Empty(t, f.Guess(), f.Function)
 					}
 					if f.Record != nil && form != "native" {

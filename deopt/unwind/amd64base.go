@@ -8,7 +8,8 @@ import (
 // Bounds of looking for frames above one that returns to the base of a stack.
 const (
 	maxAboveBase = 4 << 10 // bytes
-	maxBaseWords = 16      // words that follow a call
+	maxBaseWords = 16      // words that follow a call, and words that may point to another stack
+	leadingOn    = 3       // frames
 )
 
 // overwrittenReturn reports whether pc, to which f returns by the step s, was written over the return address of f: a runtime has written the
@@ -18,30 +19,56 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	if called, err := w.callEndsAt(pc); err != nil || called || !w.looksCalled(pc) || w.Finder.Code(pc-1).NoneKept {
 		return false
 	}
-	regs := w.caller(f, s, pc).regs
+	return w.goesOn(f, w.caller(f, s, pc).regs)
+}
+
+// goesOn reports whether frames of the thread lie on the stack above the CFA of f, or on another stack, of which a word there is the stack
+// pointer at the entry of code that has switched stacks. regs are the registers of the caller of f.
+func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
+	if w.looking {
+		return false
+	}
+	leads := func(slot, pc machine.Addr) bool {
+		at := regs.Clone()
+		at.SetUint(w.Arch.PC, uint64(pc))
+		at.SetUint(w.Arch.SP, uint64(slot)+uint64(w.Arch.Pointer))
+		return w.leadsOn(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
+	}
+	word := machine.Addr(w.Arch.Pointer)
+	for at := f.CFA; at < f.CFA+maxBaseWords*word; at += word {
+		slot, err := machine.ReadAddr(w, w.Arch, at)
+		if err != nil || slot%word != 0 || w.Executable(slot) {
+			continue
+		}
+		pc, err := machine.ReadAddr(w, w.Arch, slot)
+		if err != nil || pc == 0 || !w.Executable(pc-1) {
+			continue
+		}
+		if called, err := w.callEndsAt(pc); err == nil && called && leads(slot, pc) {
+			return true
+		}
+	}
 	goesOn := false
 	words := 0
 	_ = w.eachReturn(f.CFA, func(slot, pc machine.Addr) bool {
 		if words++; words > maxBaseWords || slot-f.CFA > maxAboveBase {
 			return false
 		}
-		at := regs.Clone()
-		at.SetUint(w.Arch.PC, uint64(pc))
-		at.SetUint(w.Arch.SP, uint64(slot)+uint64(w.Arch.Pointer))
-		goesOn = w.leadsToStart(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
+		goesOn = leads(slot, pc)
 		return !goesOn
 	})
 	return goesOn
 }
 
-// leadsToStart reports whether CFI alone leads from the caller c of f to an outermost frame. Its frame lies above an address.
-func (w *walk) leadsToStart(f *Frame, c caller, above machine.Addr) bool {
-	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: above}
-	for range maxAhead {
+// leadsOn reports whether CFI alone leads from the caller c of f, whose frame lies above an address, to an outermost frame or through leadingOn
+// frames, each of which returns to the end of a call.
+func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
+	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: above, looking: true}
+	for n := range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())
 		if err != nil || s == nil || s.signal {
-			return false
+			return n >= leadingOn
 		}
 		next, end, err := look.apply(to, s)
 		switch {
@@ -52,5 +79,5 @@ func (w *walk) leadsToStart(f *Frame, c caller, above machine.Addr) bool {
 		}
 		c = next
 	}
-	return false
+	return true
 }

@@ -86,10 +86,10 @@ func (w *walk) entry(start machine.Addr) *reading {
 // callRefuted reports whether the stack contradicts a call of the code that f is in: the function that the return address on top of the stack
 // leads to would return, by its CFI, to what is no code.
 func (w *walk) callRefuted(f *Frame) bool {
-	if w.refutes {
+	if w.looking {
 		return false
 	}
-	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), refutes: true}
+	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), looking: true}
 	look.frames = append(look.frames, *f)
 	c, end := look.step(&look.frames[len(look.frames)-1])
 	if end != nil || c.guess != "" {

@@ -29,6 +29,9 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if pc == 0 && w.Arch.Link == w.Arch.PC && (s.guess != "" || s.rule == FromStackSize) {
 		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
 	}
+	if pc == 0 && s.rule == FromCode && !f.code.NoneKept && w.goesOn(f, w.caller(f, s, pc).regs) {
+		return caller{}, nil, errors.New("its return address would be zero, and the stack goes on above it")
+	}
 	if s.switched && pc != 0 {
 		if how, _ := w.fits(pc, f); how == fitsNot {
 			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)

@@ -173,7 +173,7 @@ var errLeftThere = errors.New("the calls that left return addresses on its stack
 
 // ahead unwinds from a caller of f by CFI and by what instructions tell. doubtful is that these come to a contradiction.
 func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
-	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor}
+	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor, looking: true}
 	c.rule = FromCFI // what is a guess is for the caller to say
 	read := 0
 	astray := func() (worth, bool) {

@@ -52,7 +52,7 @@ type walk struct {
 	until    []int
 	word     [8]byte
 
-	refutes bool                      // the walk is one of callRefuted
+	looking bool                      // the walk only finds out where frames lead that another walk has reached
 	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil where all frames are kept

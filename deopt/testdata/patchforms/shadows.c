@@ -61,6 +61,8 @@ FN(branches, "cmpq $0,zero(%rip); je 1f; push %rax; 1: push %rbx; mov $1,%ebx; c
 FN(loops, "mov $4,%ecx; 1: push %rcx; dec %ecx; jnz 1b; call handler");
 FN(returns, "ret");
 FN(callsfirst, "push %rdi; call returns; call handler");
+FN(tail, "push %rdi; push %rsi; call handler");
+FN(zeroid, "push $0; jmp tail");
 FN(popsrbx, "push %rbx; pop %rax; mov $77,%ebx; call handler");
 FN(callsdeep, "push %rdi; call returns; sub $24,%rsp; call handler");
 FN(stores, "movq $5,-8(%rsp); movq $6,(%rsp); call handler");
@@ -186,6 +188,8 @@ int main(int argc, char **argv) {
 		pushregs();
 	if (!strcmp(form, "callswitches"))
 		switches();
+	if (!strcmp(form, "zeroid"))
+		zeroid();
 	if (!strcmp(form, "leaf"))
 		leaf(3);
 	call = f;
