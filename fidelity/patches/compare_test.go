@@ -199,6 +199,9 @@ func (o *one) compare() {
 		shown[at] = f
 		at++
 	}
+	if o.thread.End.Complete && left["main"] && o.firstGuess() == "" {
+		o.wrong("the stack ends as if it were whole: %s", o.thread.End.Reason)
+	}
 	for n, e := range o.log {
 		if e.number < len(o.funcs) {
 			o.function(o.funcs[e.number], e, shown[n])
