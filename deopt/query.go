@@ -19,11 +19,12 @@ type Summary struct {
 	Records   int
 	Versions  []int // of the maps
 	Scanned   bool  // memory was searched, because nothing was registered
+	Unopened  bool  // files of the process could not be opened: an object may be registered in them
 }
 
 // Summary counts what stood behind the view.
 func (v *View) Summary() Summary {
-	s := Summary{Scanned: v.target.Scanned, Objects: len(v.target.Given())}
+	s := Summary{Scanned: v.target.Scanned, Unopened: progspace.Unopened(v.target) != "", Objects: len(v.target.Given())}
 	for _, r := range v.target.Registries {
 		s.Objects += len(r.Entries)
 	}

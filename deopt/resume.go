@@ -13,6 +13,7 @@ import (
 	"reframe/deopt/interp"
 	"reframe/deopt/ir"
 	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
 	"reframe/ptrace"
 )
 
@@ -307,7 +308,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 // Partial says whether some value or frame could not be had: a slot without a value or with a guess, a frame
 // whose records cannot be read, a thread that could not be stopped, a stack that was cut short.
 func (v *View) Partial() bool {
-	return slices.ContainsFunc(v.Threads, func(t Thread) bool {
+	return progspace.Unopened(v.target) != "" || slices.ContainsFunc(v.Threads, func(t Thread) bool {
 		return !t.End.Complete || slices.ContainsFunc(t.Frames, func(f *Frame) bool { return f.Lacks() != "" })
 	})
 }

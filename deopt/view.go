@@ -393,7 +393,11 @@ const maxLostFiles = 8
 // not, those that were mapped. Of a process they say why what it told perf is not used.
 func (v *View) Notes() []string {
 	if v.target.Core == "" {
-		return v.perfNotes()
+		notes := v.perfNotes()
+		if why := progspace.Unopened(v.target); why != "" {
+			notes = append(notes, why)
+		}
+		return notes
 	}
 	notes := slices.Clone(v.target.Notes)
 	onStack := map[*ptrace.Module]bool{}

@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"reframe/deopt/machine"
@@ -32,6 +33,9 @@ type Module struct {
 	// Lost says that memory of a file with code is missing because the file that was mapped is not there: the code, or what
 	// unwinds it where the core holds the code itself. Only of a core is it.
 	Lost bool
+
+	// Unopened says that Why is for lack of descriptors or of memory: what the file holds, and what is registered in it, is not known.
+	Unopened bool
 
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
 	// the dynamic linker may have relocated it.
@@ -126,7 +130,7 @@ func groupModules(maps []machine.Mapping) []*Module {
 // unchanged says whether m is what now would become: the same mappings of the same file, and in them the
 // same stack maps, which the dynamic linker may have relocated since.
 func (m *Module) unchanged(pid int, now *Module) bool {
-	if m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
+	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
 		return false
 	}
 	if m.Image == nil || m.Image.Section(object.StackMapSection) == nil {
@@ -156,7 +160,15 @@ func (m *Module) withStackMaps(mem machine.Memory) *Module {
 // fail notes why there is no image.
 func (m *Module) fail(err error) {
 	m.close()
-	m.Why = err.Error()
+	m.Why, m.Unopened = err.Error(), exhausted(err)
+	if why := new(syscall.Errno); m.Unopened && errors.As(err, why) {
+		m.Why = why.Error() // without the name by which it was to be opened
+	}
+}
+
+// exhausted reports whether a call failed for lack of descriptors or of memory, and says nothing of the file.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 func (m *Module) close() {
@@ -309,8 +321,12 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 		fmt.Sprintf("/proc/%d/exe", pid),
 		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)),
 	} {
-		if f, err := files.OpenRegular(path, r.Inode); err == nil {
+		f, err := files.OpenRegular(path, r.Inode)
+		if err == nil {
 			return f, nil
+		}
+		if exhausted(err) {
+			return nil, err
 		}
 	}
 	return nil, errors.New("the file was replaced or cannot be reached")

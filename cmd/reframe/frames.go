@@ -244,7 +244,10 @@ func summary(s deopt.Summary) string {
 		parts[2] += fmt.Sprintf(" (v%s)", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Versions)), ", v"), "[]"))
 	}
 	line := strings.Join(parts, " · ")
-	if s.Scanned {
+	switch {
+	case s.Scanned && s.Unopened:
+		line += " · memory was searched"
+	case s.Scanned:
 		line += " · nothing registered, memory was searched"
 	}
 	return line

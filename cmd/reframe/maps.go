@@ -159,6 +159,9 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	if shown == 0 && !want.All() {
 		return &status{exitPartial, noneFits(maps, want)}
 	}
+	if maps.Unopened {
+		return &status{code: exitPartial}
+	}
 	return nil
 }
 

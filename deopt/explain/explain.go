@@ -23,6 +23,8 @@ type Explanation struct {
 	Asked  string       `json:"asked"` // in words
 	Places []Place      `json:"places"`
 	More   int          `json:"more,omitempty"` // places of the record that are not among them
+
+	unopened bool // files of the process could not be opened
 }
 
 // Place is one place in the code. Where one frame that stands there was meant, it is explained.
@@ -68,7 +70,7 @@ const maxPlaces = 32
 // has asked for yet, for a record all registered objects. Where the question is about an address or a record, and exactly one frame
 // stands there, that is explained. An error wraps [ErrNotFound].
 func Explain(v *deopt.View, q Question) (*Explanation, error) {
-	e := &Explanation{Schema: Schema, Target: v.About()}
+	e := &Explanation{Schema: Schema, Target: v.About(), unopened: progspace.Unopened(v.Target()) != ""}
 	var err error
 	switch {
 	case q.Address != nil:
@@ -242,7 +244,7 @@ func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 
 // Partial says whether a value of a frame that is explained could not be had.
 func (e *Explanation) Partial() bool {
-	return slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
+	return e.unopened || slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
 }
 
 // Sources is [deopt.View.Sources] of the places that are explained.

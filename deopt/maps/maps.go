@@ -26,6 +26,8 @@ type Maps struct {
 	Source string   // the file, "process N" or "core FILE"
 	Notes  []string // what is missing in a target, or uncertain
 	Images []*Image
+	// Unopened says that files of a process could not be opened, as a note says: there may be more maps.
+	Unopened bool
 
 	file *os.File
 }
@@ -225,6 +227,9 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 // hold no image.
 func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	out := &Maps{Source: t.String(), Notes: slices.Concat(t.Notes, progspace.RegistryTrouble(t), progspace.ModuleTrouble(t))}
+	if why := progspace.Unopened(t); why != "" {
+		out.Notes, out.Unopened = append(out.Notes, why), true
+	}
 	ms := sites.NewModules(o.Modules)
 	space := progspace.New(t)
 	add := func(c *progspace.Objfile, data []byte) {

@@ -1,6 +1,7 @@
 package progspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,9 @@ func WhyNoMaps(t *ptrace.Target) string {
 		}
 	}
 	trouble := slices.Concat(RegistryTrouble(t), t.Notes, ModuleTrouble(t))
+	if why := Unopened(t); why != "" {
+		trouble = append(trouble, why)
+	}
 	switch {
 	case len(trouble) > 0:
 		return strings.Join(trouble, "; ")
@@ -51,6 +55,23 @@ func listing(t *ptrace.Target) string {
 		return "reframe maps --core " + t.Core
 	}
 	return fmt.Sprintf("reframe maps -p %d", t.PID)
+}
+
+// Unopened says which files of a process could not be opened for lack of descriptors or memory, so that nobody knows what they hold, or "".
+func Unopened(t *ptrace.Target) string {
+	var first *ptrace.Module
+	unopened := 0
+	for _, m := range t.Modules {
+		if m.Unopened {
+			first = cmp.Or(first, m)
+			unopened++
+		}
+	}
+	if unopened == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of its %d files could not be opened: %s: %s; what they hold, and objects that are registered in them, are not known",
+		unopened, len(t.Modules), first.Path, first.Why)
 }
 
 // Nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.

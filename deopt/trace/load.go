@@ -76,6 +76,9 @@ func (l *loaded) learn(where string, img *object.Image) {
 // start looks at a target anew.
 func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	l.view, err = deopt.New(t, o)
+	if why := progspace.Unopened(t); why != "" {
+		l.warn("%s", why)
+	}
 	for n := range l.means {
 		l.means[n].now = 0
 	}

@@ -1,0 +1,33 @@
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// Where reframe may open few files, it says what it did not see, in place of "registered no object", and shows a part.
+func TestFewFiles(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
+	limited := func(args ...string) result {
+		sh := append([]string{"-c", `ulimit -n 16; exec "$0" "$@"`, binary}, args...)
+		return finish(t, exec.CommandContext(t.Context(), livetest.Tool(t, "bash"), sh...))
+	}
+	for _, verb := range []string{"frames", "maps", "explain"} {
+		r := limited(verb, "-p", pid(p))
+		require.Equal(t, 1, r.code, "%s: %s", verb, r.stderr)
+		said := r.stdout + r.stderr
+		require.Regexp(t, `\d+ of its \d+ files could not be opened: /\S+: too many open files; what they hold, and objects that are registered in them, are not known`, said, verb)
+		require.NotContains(t, said, "nothing registered", verb)
+		require.NotContains(t, said, "registered no object", verb)
+	}
+	r := limited("trace", "-p", pid(p), "--for", "1s")
+	require.Equal(t, 2, r.code, r.stderr)
+	require.Equal(t, 1, strings.Count(r.stderr, "files could not be opened"), r.stderr)
+	unharmed(t, p)
+}
