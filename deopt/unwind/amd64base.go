@@ -9,7 +9,7 @@ import (
 const (
 	maxAboveBase = 4 << 10 // bytes
 	maxBaseWords = 16      // words that follow a call, and words that may point to another stack
-	leadingOn    = 3       // frames
+	leadingOn    = 2       // frames
 )
 
 // overwrittenReturn reports whether pc, to which f returns by the step s, was written over the return address of f: a runtime has written the
@@ -61,7 +61,7 @@ func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 }
 
 // leadsOn reports whether CFI alone leads from the caller c of f, whose frame lies above an address, to an outermost frame or through leadingOn
-// frames, each of which returns to the end of a call.
+// frames, of which the last may return to no call.
 func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: above, looking: true}
 	for n := range maxAhead {
@@ -75,7 +75,7 @@ func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
 		case err != nil:
 			return false
 		case end != nil:
-			return end.Complete && s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined
+			return n+1 >= leadingOn && !end.Complete || end.Complete && s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined
 		}
 		c = next
 	}
