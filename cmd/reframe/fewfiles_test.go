@@ -26,6 +26,7 @@ func TestFewFiles(t *testing.T) {
 		require.NotContains(t, said, "nothing registered", verb)
 		require.NotContains(t, said, "registered no object", verb)
 	}
+	// A slow machine ends it no sooner than after it has looked at the files.
 	r := limited("trace", "-p", pid(p), "--for", "1s")
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Equal(t, 1, strings.Count(r.stderr, "files could not be opened"), r.stderr)
